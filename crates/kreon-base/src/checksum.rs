@@ -1,0 +1,65 @@
+//! The one checksum of the format: CRC-32C.
+
+use crc_fast::{CrcAlgorithm, Digest};
+
+/// An incremental CRC-32C (Castagnoli).
+///
+/// The format seeds a checksum by feeding it the identity of what it protects (store, address)
+/// before the bytes themselves: a block that is whole but stands in the wrong place does not verify.
+pub struct Checksum(Digest);
+
+impl Default for Checksum {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Checksum {
+    /// Starts an empty checksum.
+    pub fn new() -> Self {
+        Self(Digest::new(CrcAlgorithm::Crc32Iscsi))
+    }
+
+    /// Checksum of `bytes` alone. About 20 ns per KiB in cache.
+    pub fn of(bytes: &[u8]) -> u32 {
+        crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
+    }
+
+    /// Adds `bytes`.
+    #[must_use]
+    pub fn with(mut self, bytes: &[u8]) -> Self {
+        self.0.update(bytes);
+        self
+    }
+
+    /// Adds an integer, little endian.
+    #[must_use]
+    pub fn with_u64(self, value: u64) -> Self {
+        self.with(&value.to_le_bytes())
+    }
+
+    /// The checksum of all that was added.
+    pub fn finish(self) -> u32 {
+        self.0.finalize() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_answer_of_crc32c() {
+        assert_eq!(Checksum::of(b"123456789"), 0xe306_9283);
+    }
+
+    #[test]
+    fn pieces_sum_to_the_whole() {
+        let pieces = Checksum::new()
+            .with(b"1234")
+            .with(b"")
+            .with(b"56789")
+            .finish();
+        assert_eq!(pieces, Checksum::of(b"123456789"));
+    }
+}

@@ -1,0 +1,120 @@
+//! Newtypes for every kind of number, so that two kinds never mix.
+
+use std::fmt;
+
+use crate::{PAGE_BYTES, SEGMENT_BYTES, SEGMENT_PAGES};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident($inner:ty), $label:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($label, " {}"), self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(self, f)
+            }
+        }
+    };
+}
+
+id!(
+    /// Number of a page on the volume: its byte offset divided by [`PAGE_BYTES`].
+    PageNo(u64), "page"
+);
+id!(
+    /// Number of a segment on the volume: its byte offset divided by [`SEGMENT_BYTES`].
+    SegmentId(u32), "segment"
+);
+id!(
+    /// Where a record starts on the volume, in bytes. Stable until garbage collection moves the
+    /// record.
+    LogOffset(u64), "log offset"
+);
+id!(
+    /// Order of a write in its log. It is the position of the record in the log's endless stream of
+    /// payload bytes, so one reservation yields both the place and the order.
+    Lsn(u64), "lsn"
+);
+id!(
+    /// Number of a durable state; every checkpoint adds one.
+    Epoch(u64), "epoch"
+);
+id!(
+    /// Counts the times a store was opened for writing. Log segments carry it, so that what an
+    /// earlier run left behind a torn tail is never taken for a continuation.
+    Incarnation(u64), "incarnation"
+);
+id!(
+    /// Number of a region; never used again after the region is dropped.
+    RegionId(u32), "region"
+);
+id!(
+    /// Number of a log group.
+    LogId(u16), "log"
+);
+id!(
+    /// Eviction priority of a page in the mapping: the higher, the sooner it is evicted
+    /// (`Kreon 3.3.1`).
+    Priority(u8), "priority"
+);
+
+impl PageNo {
+    /// Byte offset of the page on the volume.
+    pub const fn offset_bytes(self) -> u64 {
+        self.0 * PAGE_BYTES as u64
+    }
+
+    /// The segment that holds the page.
+    pub const fn segment(self) -> SegmentId {
+        SegmentId((self.0 / SEGMENT_PAGES) as u32)
+    }
+
+    /// The page that holds the byte at `offset_bytes`.
+    pub const fn containing(offset_bytes: u64) -> Self {
+        Self(offset_bytes / PAGE_BYTES as u64)
+    }
+}
+
+impl SegmentId {
+    /// Byte offset of the segment on the volume.
+    pub const fn offset_bytes(self) -> u64 {
+        self.0 as u64 * SEGMENT_BYTES
+    }
+
+    /// First page of the segment.
+    pub const fn first_page(self) -> PageNo {
+        PageNo(self.0 as u64 * SEGMENT_PAGES)
+    }
+}
+
+impl LogOffset {
+    /// The segment that holds the byte at this offset.
+    pub const fn segment(self) -> SegmentId {
+        SegmentId((self.0 / SEGMENT_BYTES) as u32)
+    }
+
+    /// Bytes from the start of the segment.
+    pub const fn within_segment(self) -> u32 {
+        (self.0 % SEGMENT_BYTES) as u32
+    }
+}
+
+impl Lsn {
+    /// Later than every write.
+    pub const MAX: Self = Self(u64::MAX);
+}
+
+impl Epoch {
+    /// The epoch of the next checkpoint.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}

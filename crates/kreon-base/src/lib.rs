@@ -1,0 +1,19 @@
+//! Ids, units, limits, checksums and errors: the words that every floor of Kreon shares.
+//!
+//! This is floor 0: no I/O, no unsafe, no state.
+#![forbid(unsafe_code)]
+
+mod checksum;
+mod error;
+mod ids;
+mod payload;
+mod units;
+
+pub use checksum::Checksum;
+pub use error::{Error, ErrorKind, Result};
+pub use ids::{Epoch, Incarnation, LogId, LogOffset, Lsn, PageNo, Priority, RegionId, SegmentId};
+pub use payload::Payload;
+pub use units::{
+    KEY_BYTES_MAX, PAGE_BYTES, PageBytes, REGION_NAME_BYTES_MAX, SEGMENT_BYTES, SEGMENT_PAGES,
+    VALUE_BYTES_MAX,
+};

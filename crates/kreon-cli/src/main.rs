@@ -1,0 +1,2 @@
+//! The `kreon` command.
+fn main() {}
