@@ -1,2 +1,58 @@
-//! Development commands.
-fn main() {}
+//! Development commands: `cargo xtask <command>`.
+#![forbid(unsafe_code)]
+
+mod ci;
+mod crash;
+mod demo;
+mod floors;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Development commands of Kreon")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Everything that must pass before a change lands, in order, up to the first failure.
+    Ci,
+    /// Checks the arrows between crates and modules, and the limits, against FLOORS.toml.
+    Floors,
+    /// Kills a writing process again and again and checks what its store still holds.
+    Crash(crash::CrashArguments),
+    /// Loads a real list of cities into a store and asks it questions with the `kreon` command.
+    Demo,
+    /// The process that `crash` kills.
+    #[command(hide = true)]
+    CrashWriter(crash::WriterArguments),
+    /// The process that tells `crash` what a store holds.
+    #[command(hide = true)]
+    CrashWitness(crash::WitnessArguments),
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Ci => ci::run(),
+        Command::Floors => floors::run(),
+        Command::Crash(arguments) => crash::run(&arguments),
+        Command::Demo => demo::run(),
+        Command::CrashWriter(arguments) => crash::write(&arguments),
+        Command::CrashWitness(arguments) => crash::witness(&arguments),
+    }
+}

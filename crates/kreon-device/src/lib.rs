@@ -1,1 +1,19 @@
-//! Placeholder.
+//! Every system call that Kreon makes on a volume: files, block devices, direct I/O, `io_uring` with
+//! a `preadv`/`pwritev` fallback, flush and lock; and the memory that such I/O needs.
+//!
+//! This is well 1: unsafe code lives in [`AlignedBuf`], [`AppendBuffer`] and the ring, nowhere else.
+
+mod aligned_buf;
+mod append;
+mod bounds;
+mod device;
+mod file;
+mod stats;
+mod transfer;
+
+pub use aligned_buf::AlignedBuf;
+pub use append::{AppendBuffer, Reservation, Reserve};
+pub use bounds::Bounds;
+pub use device::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Device, Read, Write};
+pub use file::{Facility, FileDevice, FileOptions};
+pub use stats::{DeviceStats, SIZE_CLASSES, TransferStats};

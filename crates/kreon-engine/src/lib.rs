@@ -1,1 +1,25 @@
-//! Placeholder.
+//! The engine of Kreon: volume, log, level trees, spill, checkpoint, recovery, and the paths of reads
+//! and writes over them. Floor 3.
+//!
+//! From the ground: [`volume`] -> [`log`], [`tree`] -> [`level`] -> [`state`] -> [`spill`],
+//! [`checkpoint`] -> [`recovery`] -> [`engine`].
+#![forbid(unsafe_code)]
+
+mod checkpoint;
+mod engine;
+mod keys;
+mod level;
+mod log;
+mod options;
+mod placement;
+mod recovery;
+mod spill;
+mod state;
+mod tree;
+mod volume;
+
+pub use engine::{
+    Engine, KeyBounds, LevelStats, OpenSnapshot, Operation, RegionState, Scan, Stats, VerifyReport,
+    prefix_bounds,
+};
+pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options};

@@ -1,1 +1,58 @@
-//! Placeholder.
+//! Bytes of every structure that Kreon keeps on a volume, and the values they stand for.
+//!
+//! Nothing here does I/O or holds state. `decode` and every accessor return an error on damaged bytes;
+//! none panics, whatever the bytes are. Integers are little endian. Every checksum is CRC-32C over the
+//! store id, the structure's own address and all its bytes (padding included, the checksum field as
+//! zero), so that a whole block in the wrong place or of another store does not verify.
+#![forbid(unsafe_code)]
+
+mod bitmap;
+mod bytes;
+mod catalogue;
+mod catalogue_codec;
+mod catalogue_page;
+mod fragment;
+mod heads;
+mod index;
+mod index_builder;
+mod leaf;
+mod leaf_builder;
+mod leaf_entry;
+mod log_segment;
+mod node;
+mod node_check;
+mod node_draft;
+mod pad;
+mod pivot;
+mod pointer;
+mod sealed;
+mod superblock;
+
+pub use bitmap::{
+    BitmapBlock, GROUP_HEAD_PAGES, GROUP_SEGMENTS, SegmentKind, SegmentRecord, bitmap_page,
+    group_first_segment, group_of, groups_of, slot_in_group,
+};
+pub use catalogue::{
+    Catalogue, GroupPointer, LogRecord, LogResume, OpenSegment, RegionRecord, TREE_LEVELS_MAX,
+    TreeRecord,
+};
+pub use catalogue_page::{CATALOGUE_PAGE_PAYLOAD_BYTES, decode_page, encode_chain, pages_needed};
+pub use fragment::{
+    FRAGMENT_HEADER_BYTES, Fragment, FragmentHeader, FragmentSeal, RECORD_ALIGN_BYTES, RecordKind,
+    fragment_bytes, fragment_extent, incarnation_mark,
+};
+pub use index::{IndexNode, Route};
+pub use index_builder::IndexBuilder;
+pub use leaf::{Leaf, LeafEntry, LeafSearch};
+pub use leaf_builder::LeafBuilder;
+pub use log_segment::{LOG_HEADER_BYTES, LOG_PAYLOAD_BYTES, LogSegmentHeader, lsn_at, place_of};
+pub use node::{INLINE_VALUE_BYTES_MAX, LONG_KEY_STORED_BYTES, NODE_HEADER_BYTES, NodeIdentity};
+pub use node_check::check_node;
+pub use pad::{PAD_BYTES_MIN, encode_pad};
+pub use pivot::{Pivot, separator};
+pub use pointer::{
+    EPOCH_MAX, LOG_OFFSET_MAX, PAGE_NO_MAX, PAGE_POINTER_BYTES, PagePointer, StoreId,
+    VOLUME_SEGMENTS_MAX,
+};
+pub use sealed::FORMAT_VERSION;
+pub use superblock::{SUPERBLOCK_PAGES, Superblock, SuperblockSlot};

@@ -1,1 +1,19 @@
-//! Placeholder.
+//! L0, the in-memory level of Kreon: a concurrent ordered index from whole keys to what was written.
+//!
+//! From the ground: `arena` (memory; all unsafe code of the crate), `latch` (optimistic latches),
+//! `record` and `chain` (a key and its versions), `node` and `tree` (the B+-tree), `cursor`, `l0`.
+
+mod arena;
+mod chain;
+mod cursor;
+mod l0;
+mod latch;
+mod node;
+mod record;
+mod tree;
+mod version;
+
+pub use chain::Versions;
+pub use cursor::Cursor;
+pub use l0::{L0, L0_BYTES_MAX, L0_KEY_BYTES_MAX};
+pub use version::{INLINE_BYTES_MAX, Keep, Version};

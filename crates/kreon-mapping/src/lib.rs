@@ -1,1 +1,37 @@
-//! Placeholder.
+//! The managed mapping from page numbers to frames: `kmmap` (`Kreon 3.3`) in user space.
+//!
+//! It knows pages, frames and priorities, nothing of keys, logs or levels. A flat array leads from a
+//! page number to a frame, so that a read of a resident page takes no lock and makes no system call.
+//! What is not resident is read at queue depth; what is dirty is written sorted and merged.
+//!
+//! - [`mapping`]: the mapping, and reading a page
+//! - [`options`]: what it is opened with
+//! - [`plan`]: how its memory is divided
+//! - [`load`], [`prefetch`], [`bytes`]: from the device into frames, one page, many, or a range
+//! - [`fresh`]: pages that come into being and cease
+//! - [`writeback`]: from frames to the device
+//! - [`evict`], [`pool`]: finding frames
+//! - [`stripes`]: room in the page table
+//! - [`shard`], [`records`]: what is kept about pages and frames
+//! - [`stats`]: what it did
+//! - [`well`]: the unsafe code: frames' memory, the page table, pins
+
+mod bytes;
+mod evict;
+mod fresh;
+mod load;
+mod mapping;
+mod options;
+mod plan;
+mod pool;
+mod prefetch;
+mod records;
+mod shard;
+mod stats;
+mod stripes;
+mod well;
+mod writeback;
+
+pub use mapping::Mapping;
+pub use options::{MappingOptions, PageRequest};
+pub use stats::MappingStats;

@@ -1,0 +1,61 @@
+//! Writing rows in batches.
+
+use kreon::{Durability, Region, Result, Store, WriteBatch};
+
+use crate::session::Session;
+
+/// A batch is also written when it holds so many bytes: memory stays bounded whatever the rows are.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// Rows on their way into a region.
+pub struct Load {
+    store: Store,
+    region: Region,
+    durability: Durability,
+    batch_rows_max: usize,
+    batch: WriteBatch,
+    batch_bytes: usize,
+    rows_written: u64,
+}
+
+impl Load {
+    pub fn new(session: &Session, batch_rows_max: usize) -> Result<Self> {
+        Ok(Self {
+            store: session.store.clone(),
+            region: session.region()?,
+            durability: session.durability,
+            batch_rows_max,
+            batch: WriteBatch::new(),
+            batch_bytes: 0,
+            rows_written: 0,
+        })
+    }
+
+    /// Adds a row. Rows are written in order, so that of equal keys the last wins.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.batch.put(&self.region, key, value);
+        self.batch_bytes += key.len() + value.len();
+        if self.batch.len() >= self.batch_rows_max || self.batch_bytes >= BATCH_BYTES_MAX {
+            self.write_batch()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left and makes everything durable. Returns the rows written.
+    pub fn finish(mut self) -> Result<u64> {
+        self.write_batch()?;
+        self.store.sync()?;
+        Ok(self.rows_written)
+    }
+
+    fn write_batch(&mut self) -> Result<()> {
+        let batch = std::mem::take(&mut self.batch);
+        self.batch_bytes = 0;
+        let rows = batch.len() as u64;
+        if rows > 0 {
+            self.store.write(batch, self.durability)?;
+            self.rows_written += rows;
+        }
+        Ok(())
+    }
+}

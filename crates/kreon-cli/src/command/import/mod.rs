@@ -1,0 +1,204 @@
+//! `kreon import`: load the rows of a file as pairs.
+
+mod input;
+mod load;
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use indicatif::HumanBytes;
+use kreon::{Error, KEY_BYTES_MAX, Result, VALUE_BYTES_MAX};
+
+use crate::encoding::Encoding;
+use crate::memory_size::parse_memory_size;
+use crate::rows::{
+    DelimitedColumns, DelimitedReader, Encodings, Format, JsonLinesReader, Pair, PairReader, Step,
+};
+use crate::session::Session;
+use crate::sink::Sink;
+use input::{Input, Source};
+use load::Load;
+
+const ABOUT_VALUES: &str = "\
+CSV and TSV: the key is the first column unless --key says otherwise. Without --value, the value is \
+the other column of two, and of more columns all but the key, as a row of the same format.
+
+JSON lines: without --key and --value, lines are {\"key\":..,\"value\":..} as `kreon export` writes \
+them. With --key alone, the value is the whole object as given. Strings are decoded by --encoding; \
+other JSON is taken as it is written.
+
+Of equal keys the last row wins. If a row is bad, the rows before it are in the store.";
+
+/// Load the rows of a CSV, TSV or JSON lines file as pairs
+#[derive(Debug, Args)]
+#[command(after_help = ABOUT_VALUES)]
+pub struct Import {
+    /// The file; `-` is standard input
+    file: PathBuf,
+    /// Format of the file; guessed from the ending of its name if not given
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Column or JSON field of the key: a name, or a number from 1 for CSV and TSV
+    #[arg(short, long, value_name = "COLUMN")]
+    key: Option<String>,
+    /// Column or JSON field of the value
+    #[arg(long, value_name = "COLUMN")]
+    value: Option<String>,
+    /// The first row of CSV or TSV names the columns (so it is unless --no-header is given)
+    #[arg(long, overrides_with = "no_header")]
+    header: bool,
+    /// The first row of CSV or TSV is a row like the others
+    #[arg(long)]
+    no_header: bool,
+    /// Rows that are written together, all or none
+    #[arg(long, value_name = "ROWS", default_value = "1000")]
+    batch: NonZeroUsize,
+    /// Pass over bad rows and count them
+    #[arg(long)]
+    skip_bad: bool,
+    /// The longest row: longer ones are bad
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = parse_memory_size)]
+    row_max: usize,
+    /// No progress and no summary
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Import {
+    pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
+        let format = self
+            .format
+            .or_else(|| Format::of_ending(&self.file))
+            .ok_or_else(|| {
+                Error::invalid("the format cannot be guessed: give --format csv, tsv or jsonl")
+            })?;
+        let started = Instant::now();
+        let input = Input::open(&self.file, self.quiet)?;
+        let name = self.file.display();
+        let mut reader = self
+            .reader(input.source, format, session)
+            .map_err(|error| error.within(&name))?;
+        let mut load = Load::new(session, self.batch.get())?;
+        let loaded = self.load_rows(reader.as_mut(), &mut load);
+        // Also after a bad row: the rows before it go in.
+        let rows = load.finish();
+        input.progress.finish_and_clear();
+        let skipped = loaded?;
+        let rows = rows?;
+        if self.quiet {
+            return Ok(());
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        out.line(&format!(
+            "imported {rows} rows, {} in {seconds:.2} s ({:.0} rows/s){skipped}",
+            HumanBytes(input.progress.position()),
+            rows as f64 / seconds.max(1e-9),
+        ))
+    }
+
+    fn reader(
+        &self,
+        source: Source,
+        format: Format,
+        session: &Session,
+    ) -> Result<Box<dyn PairReader>> {
+        let encodings = Encodings {
+            keys: session.key_encoding,
+            values: session.value_encoding,
+        };
+        let (key, value) = (self.key.clone(), self.value.clone());
+        let (reader, value_is_row): (Box<dyn PairReader>, bool) = match format.delimiter() {
+            Some(delimiter) => {
+                let columns = DelimitedColumns {
+                    delimiter,
+                    header: !self.no_header,
+                    key,
+                    value,
+                    encodings,
+                    row_bytes_max: self.row_max,
+                };
+                let reader = DelimitedReader::new(source, &columns)?;
+                let value_is_row = reader.value_is_rest_of_row();
+                (Box::new(reader), value_is_row)
+            }
+            None => {
+                let reader = JsonLinesReader::new(source, key, value, encodings, self.row_max);
+                let value_is_row = reader.value_is_whole_object();
+                (Box::new(reader), value_is_row)
+            }
+        };
+        if value_is_row && encodings.values != Encoding::Text {
+            return Err(Error::invalid(
+                "a whole row as the value has no encoding: name a --value column, or add --value-encoding text",
+            ));
+        }
+        Ok(reader)
+    }
+
+    /// Loads all rows; tells how many bad ones were passed over, in the words of the summary.
+    fn load_rows(&self, reader: &mut dyn PairReader, load: &mut Load) -> Result<String> {
+        let mut pair = Pair::default();
+        let mut skipped = Skipped::default();
+        loop {
+            let step = reader
+                .next(&mut pair)
+                .map_err(|error| Error::io(format!("read {}", self.file.display()), error))?;
+            let reason = match step {
+                Step::End => return Ok(skipped.summary()),
+                Step::Bad(reason) => reason,
+                Step::Pair => match over_limit(&pair) {
+                    Some(reason) => reason,
+                    None => {
+                        load.put(&pair.key, &pair.value)?;
+                        continue;
+                    }
+                },
+            };
+            if !self.skip_bad {
+                return Err(bad_row(&self.file, pair.line, &reason));
+            }
+            skipped.add(pair.line, reason);
+        }
+    }
+}
+
+fn bad_row(file: &Path, line: u64, reason: &str) -> Error {
+    Error::invalid(format!(
+        "{} line {line}: {reason}; the rows before it are in the store; correct it, or pass over such rows with --skip-bad",
+        file.display()
+    ))
+}
+
+/// Why the store could not hold the pair.
+fn over_limit(pair: &Pair) -> Option<String> {
+    let over = |what, len_bytes: usize, max: usize| {
+        (len_bytes > max).then(|| format!("the {what} has {len_bytes} bytes, more than {max}"))
+    };
+    over("key", pair.key.len(), KEY_BYTES_MAX)
+        .or_else(|| over("value", pair.value.len(), VALUE_BYTES_MAX))
+}
+
+/// Bad rows that were passed over: how many, and the first as an example.
+#[derive(Default)]
+struct Skipped {
+    rows: u64,
+    first: String,
+}
+
+impl Skipped {
+    fn add(&mut self, line: u64, reason: String) {
+        if self.rows == 0 {
+            self.first = format!("line {line}: {reason}");
+        }
+        self.rows += 1;
+    }
+
+    fn summary(&self) -> String {
+        match self.rows {
+            0 => String::new(),
+            rows => format!("; {rows} bad rows skipped, the first on {}", self.first),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The commands, one file each (or a family).
+
+mod count;
+mod delete;
+mod export;
+mod get;
+mod import;
+mod put;
+mod regions;
+mod scan;
+mod selection;
+mod stats;
+mod verify;
+
+pub use crate::shell::run_shell;
+pub use count::Count;
+pub use delete::Delete;
+pub use export::Export;
+pub use get::Get;
+pub use import::Import;
+pub use put::Put;
+pub use regions::Regions;
+pub use scan::Scan;
+pub use stats::Stats;
+pub use verify::Verify;

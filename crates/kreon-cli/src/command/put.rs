@@ -1,0 +1,53 @@
+//! `kreon put`: write one pair.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use kreon::{Error, Result, VALUE_BYTES_MAX};
+
+use crate::session::Session;
+
+/// Write a value under a key, in place of the one that is there
+#[derive(Debug, Args)]
+pub struct Put {
+    /// The key, in the encoding of keys
+    key: OsString,
+    /// The value, in the encoding of values
+    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    value: Option<OsString>,
+    /// Take the value from a file (`-`: standard input), byte for byte
+    #[arg(short, long, value_name = "PATH")]
+    file: Option<PathBuf>,
+}
+
+impl Put {
+    pub fn run(&self, session: &Session) -> Result<()> {
+        let key = session.key(&self.key)?;
+        let value = match (&self.file, &self.value) {
+            (Some(path), _) => read_value(path)?,
+            (None, Some(value)) => session.value(value)?,
+            (None, None) => Vec::new(),
+        };
+        session.region()?.put_with(key, value, session.durability)
+    }
+}
+
+fn read_value(path: &Path) -> Result<Vec<u8>> {
+    let source: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(io::stdin().lock())
+    } else {
+        let file = File::open(path)
+            .map_err(|error| Error::io(format!("open {}", path.display()), error))?;
+        Box::new(file)
+    };
+    let mut value = Vec::new();
+    // One byte over the limit is enough for the library to refuse an endless source.
+    source
+        .take(VALUE_BYTES_MAX as u64 + 1)
+        .read_to_end(&mut value)
+        .map_err(|error| Error::io(format!("read {}", path.display()), error))?;
+    Ok(value)
+}

@@ -1,0 +1,57 @@
+//! `kreon regions`: list, make and drop regions.
+
+use clap::{Args, Subcommand};
+use kreon::Result;
+
+use crate::session::Session;
+use crate::sink::Sink;
+
+/// List the regions, or make or drop one
+#[derive(Debug, Args)]
+pub struct Regions {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print the names, one a line (the same as no word at all)
+    List,
+    /// Make an empty region; no failure if it is there
+    Create {
+        /// 1 to 255 bytes of UTF-8
+        name: String,
+    },
+    /// Remove a region with all its pairs
+    Drop {
+        /// The region to remove
+        name: String,
+    },
+}
+
+impl Regions {
+    pub fn creates_store(&self) -> bool {
+        matches!(self.action, Some(Action::Create { .. }))
+    }
+
+    pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
+        match &self.action {
+            None | Some(Action::List) => {
+                for name in session.store.region_names() {
+                    out.line(&one_line(&name))?;
+                }
+                Ok(())
+            }
+            Some(Action::Create { name }) => session.store.region(name).map(drop),
+            Some(Action::Drop { name }) => session.store.drop_region(name),
+        }
+    }
+}
+
+/// A name with its control characters escaped, so that a list has one name a line.
+fn one_line(name: &str) -> String {
+    use crate::encoding::{Controls, Encoding};
+    let mut line = String::new();
+    Encoding::Text.encode_into(name.as_bytes(), Controls::Escape, &mut line);
+    line
+}

@@ -1,0 +1,42 @@
+//! Which keys a scan or a count looks at.
+
+use std::ffi::OsString;
+use std::ops::Bound;
+
+use clap::Args;
+use kreon::{Result, Scan};
+
+use crate::session::Session;
+
+/// A prefix, or a range of keys; all keys if nothing is said.
+#[derive(Debug, Args)]
+pub struct Selection {
+    /// Only keys that start with this
+    #[arg(short, long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
+    prefix: Option<OsString>,
+    /// Only keys from this one on
+    #[arg(short, long, value_name = "KEY")]
+    from: Option<OsString>,
+    /// Only keys before this one
+    #[arg(short, long, value_name = "KEY")]
+    to: Option<OsString>,
+}
+
+impl Selection {
+    /// A scan over the chosen keys of the session's region.
+    pub fn scan(&self, session: &Session) -> Result<Scan> {
+        let region = session.existing_region()?;
+        if let Some(prefix) = &self.prefix {
+            return Ok(region.prefix(session.key(prefix)?));
+        }
+        let from = match &self.from {
+            Some(from) => Bound::Included(session.key(from)?),
+            None => Bound::Unbounded,
+        };
+        let to = match &self.to {
+            Some(to) => Bound::Excluded(session.key(to)?),
+            None => Bound::Unbounded,
+        };
+        Ok(region.range((from, to)))
+    }
+}

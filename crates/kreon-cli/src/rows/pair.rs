@@ -1,0 +1,35 @@
+//! The one shape that every reader of rows delivers.
+
+use std::io;
+
+use crate::encoding::Encoding;
+
+/// A pair, in memory that is used again for the next.
+#[derive(Debug, Default)]
+pub struct Pair {
+    /// Line of the input on which the row starts; the first is 1.
+    pub line: u64,
+    pub key: Vec<u8>,
+    pub value: Vec<u8>,
+}
+
+/// What came next in the input. `Pair::line` is set for a pair and for a bad row.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step {
+    Pair,
+    /// A row that is no pair, and why. The reader can go on with the next row.
+    Bad(String),
+    End,
+}
+
+/// Reads pairs row by row.
+pub trait PairReader {
+    fn next(&mut self, pair: &mut Pair) -> io::Result<Step>;
+}
+
+/// How the fields of a file are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Encodings {
+    pub keys: Encoding,
+    pub values: Encoding,
+}

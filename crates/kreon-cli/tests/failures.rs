@@ -1,0 +1,225 @@
+//! Exit codes and messages of failures, and what failures leave behind.
+
+mod fixture;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use fixture::{Fixture, bare_command, run};
+
+#[test]
+fn reading_commands_do_not_make_a_store() {
+    let fixture = Fixture::new();
+    for args in [
+        &["get", "k"][..],
+        &["delete", "k"],
+        &["scan"],
+        &["count"],
+        &["export"],
+        &["stats"],
+        &["verify"],
+        &["regions"],
+        &["regions", "drop", "x"],
+    ] {
+        fixture.run(args).fails(1, &["not found", "--store"]);
+        assert!(!fixture.store().exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_region_that_is_not_there_is_not_found_and_not_made() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "k", "v"]);
+    for args in [
+        &["get", "k"][..],
+        &["delete", "k"],
+        &["scan"],
+        &["count"],
+        &["export"],
+    ] {
+        let args = [args, &["--region", "towns"]].concat();
+        fixture.run(&args).fails(1, &["not found", "towns"]);
+    }
+    assert_eq!(fixture.ok(&["regions"]), "default\n");
+}
+
+#[test]
+fn wrong_use_exits_with_2() {
+    let fixture = Fixture::new();
+    run_bare(&["get", "k"]).fails(2, &["--store", "KREON_STORE"]);
+    for args in [
+        &["put", "k"][..],
+        &["get"],
+        &["scan", "--prefix", "a", "--from", "b"],
+        &["--memory", "much", "scan"],
+        &["--encoding", "rot13", "scan"],
+        &["import", "x.csv", "--batch", "0"],
+        &["frobnicate"],
+        &[],
+    ] {
+        assert_eq!(fixture.run(args).code, 2, "{args:?}");
+    }
+    let folder = fixture.path("");
+    run(fixture.command_on(&folder, &["put", "k", "v"]), b"").fails(2, &["invalid argument"]);
+    let key = "k".repeat((64 << 10) + 1);
+    fixture
+        .run(&["put", &key, "v"])
+        .fails(2, &["invalid argument"]);
+}
+
+fn run_bare(args: &[&str]) -> fixture::Run {
+    let mut command = bare_command();
+    command.args(args);
+    run(command, b"")
+}
+
+#[test]
+fn the_store_can_be_named_by_the_environment() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "k", "v"]);
+    let mut command = bare_command();
+    command
+        .env("KREON_STORE", fixture.store())
+        .args(["get", "k"]);
+    assert_eq!(run(command, b"").ok(), "v\n");
+}
+
+#[test]
+fn help_and_version_succeed() {
+    assert!(run_bare(&["--help"]).ok().contains("Exit codes"));
+    assert!(run_bare(&["import", "--help"]).ok().contains("--skip-bad"));
+    assert!(run_bare(&["--version"]).ok().starts_with("kreon "));
+}
+
+#[test]
+fn a_store_that_is_open_elsewhere_is_busy() {
+    let fixture = Fixture::new();
+    let store = kreon::Store::options()
+        .memory_bytes(16 << 20)
+        .open(fixture.store())
+        .unwrap();
+    fixture
+        .run(&["put", "k", "v"])
+        .fails(4, &["busy", "try again later"]);
+    store.close().unwrap();
+    drop(store);
+    fixture.ok(&["put", "k", "v"]);
+}
+
+#[test]
+fn a_missing_input_file_is_an_io_failure() {
+    let fixture = Fixture::new();
+    fixture
+        .run(&["import", "/nonexistent/rows.csv"])
+        .fails(6, &["i/o error", "/nonexistent/rows.csv"]);
+    let folder = fixture.path("");
+    let folder = folder.to_str().unwrap();
+    fixture
+        .run(&["import", folder, "--format", "csv"])
+        .fails(6, &["i/o error", folder]);
+}
+
+#[test]
+fn full_output_is_out_of_space() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "k", "v"]);
+    let mut scan = fixture.command(&["scan"]);
+    scan.stdout(File::options().write(true).open("/dev/full").unwrap());
+    let output = scan.output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    fixture
+        .run(&["export", "/dev/full", "--format", "csv"])
+        .fails(5, &["out of space", "/dev/full"]);
+}
+
+#[test]
+fn a_full_volume_is_out_of_space_and_the_store_survives() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "before", "v"]);
+    let rows = fixture.file("rows.csv", "k,v\n".to_owned() + &big_rows(40, 1 << 20));
+    // A limit on file length stands for a full disk; the signal must not end the process.
+    let mut limited = Command::new("bash");
+    limited
+        .args(["-c", "trap '' XFSZ; ulimit -f 32768; exec \"$@\"", "bash"])
+        .arg(env!("CARGO_BIN_EXE_kreon"))
+        .arg("-s")
+        .arg(fixture.store())
+        .args(["--memory", "16MiB", "import", &rows, "-q"]);
+    run(limited, b"").fails(5, &["out of space", "add space"]);
+    assert_eq!(fixture.ok(&["get", "before"]), "v\n");
+    fixture.ok(&["verify"]);
+    fixture.ok(&["import", &rows, "-q"]);
+    assert_eq!(fixture.ok(&["count"]), "41\n");
+}
+
+fn big_rows(rows: usize, value_bytes: usize) -> String {
+    let value = "x".repeat(value_bytes);
+    (0..rows).map(|i| format!("big{i},{value}\n")).collect()
+}
+
+#[test]
+fn a_damaged_value_is_corruption_and_other_pairs_stay_readable() {
+    let fixture = Fixture::new();
+    let value = "treasure".repeat(100);
+    fixture.ok(&["put", "a", &value]);
+    fixture.ok(&["put", "b", "fine"]);
+    assert!(fixture.ok(&["verify"]).contains(" 0 problems\n"));
+
+    let mut bytes = fs::read(fixture.store()).unwrap();
+    let at = bytes
+        .windows(value.len())
+        .position(|window| window == value.as_bytes())
+        .unwrap();
+    bytes[at + 400] ^= 1;
+    fs::write(fixture.store(), bytes).unwrap();
+
+    let verify = fixture.run(&["verify"]);
+    assert_eq!(verify.code, 3, "{verify:?}");
+    assert!(verify.stdout.contains("problem: "), "{verify:?}");
+    assert!(verify.stdout.contains(" 1 problems\n"), "{verify:?}");
+    assert_eq!(verify.stderr.lines().count(), 1, "{verify:?}");
+    fixture
+        .run(&["get", "a"])
+        .fails(3, &["corruption", "backup"]);
+    assert_eq!(fixture.ok(&["get", "b"]), "fine\n");
+}
+
+#[test]
+fn a_file_that_is_no_store_is_refused_and_left_alone() {
+    let fixture = Fixture::new();
+    let text = "something else\n".repeat(10_000);
+    fixture.file("store", &text);
+    let run = fixture.run(&["put", "k", "v"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
+    assert_eq!(fs::read_to_string(fixture.store()).unwrap(), text);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_command_quietly() {
+    let fixture = Fixture::new();
+    let rows: String = (0..20_000).map(|i| format!("key{i:05},value\n")).collect();
+    let rows = fixture.file("rows.csv", rows);
+    fixture.ok(&["import", &rows, "--no-header", "-q"]);
+    for args in [
+        &["scan"][..],
+        &["scan", "--keys", "--reverse"],
+        &["export", "-q"],
+    ] {
+        let mut child = fixture
+            .command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut reader = BufReader::new(child.stdout.take().unwrap());
+        reader.read_line(&mut line).unwrap();
+        assert!(line.contains("key"), "{line}");
+        drop(reader);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?} {output:?}");
+        assert!(output.stderr.is_empty(), "{args:?} {output:?}");
+    }
+}

@@ -1,0 +1,75 @@
+//! regions, stats and verify.
+
+mod fixture;
+
+use fixture::Fixture;
+
+#[test]
+fn regions_are_listed_made_and_dropped() {
+    let fixture = Fixture::new();
+    fixture.ok(&["regions", "create", "towns"]);
+    fixture.ok(&["-r", "cities", "put", "k", "v"]);
+    assert_eq!(fixture.ok(&["regions"]), "cities\ntowns\n");
+    assert_eq!(fixture.ok(&["regions", "list"]), "cities\ntowns\n");
+    assert_eq!(fixture.ok(&["-r", "towns", "count"]), "0\n");
+    fixture.ok(&["regions", "drop", "cities"]);
+    assert_eq!(fixture.ok(&["regions"]), "towns\n");
+    fixture
+        .run(&["regions", "drop", "cities"])
+        .fails(1, &["not found", "cities"]);
+    fixture
+        .run(&["regions", "create", ""])
+        .fails(2, &["invalid argument"]);
+}
+
+#[test]
+fn regions_keep_their_keys_apart() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "k", "1"]);
+    fixture.ok(&["--region", "other", "put", "k", "2"]);
+    assert_eq!(fixture.ok(&["get", "k"]), "1\n");
+    assert_eq!(fixture.ok(&["get", "k", "-r", "other"]), "2\n");
+}
+
+#[test]
+fn stats_are_a_table_or_one_json_object_with_every_field() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "k", "v"]);
+    let table = fixture.ok(&["stats"]);
+    assert!(table.lines().count() > 10, "{table}");
+    let json = fixture.ok(&["stats", "--json"]);
+    assert_eq!(json.lines().count(), 1, "{json}");
+    let object: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(object["memory_bytes"], 16 << 20, "{json}");
+
+    // The library's own list of fields, so that none that it gains is forgotten here.
+    let store = kreon::Store::open(fixture.store()).unwrap();
+    let debug = format!("{:?}", store.stats());
+    let fields = debug
+        .split([' ', '{', ','])
+        .filter_map(|word| word.strip_suffix(':'));
+    for field in fields {
+        assert!(
+            json.contains(&format!("\"{field}\":")),
+            "no {field} in {json}"
+        );
+    }
+    assert!(debug.contains("device_flushes:"), "{debug}");
+}
+
+#[test]
+fn verify_prints_counts() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "k", "v"]);
+    let report = fixture.ok(&["verify"]);
+    for what in [
+        " 1 regions\n",
+        " tree pages\n",
+        " 1 entries\n",
+        " log records\n",
+        " bytes of their values\n",
+        " 0 problems\n",
+    ] {
+        assert!(report.contains(what), "{report}");
+    }
+}

@@ -1,0 +1,253 @@
+//! The buffer: one atomic word hands out its parts, two bitmaps say which are committed.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{
+    AtomicBool, AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use kreon_base::PAGE_BYTES;
+
+use super::commit_bits::{CommitBits, UNIT_BYTES};
+use super::reservation::Reservation;
+use crate::aligned_buf::AlignedBuf;
+
+/// Top bit of the state word: no more reservations. Below it: bytes reserved so far.
+const SEALED: u32 = 1 << 31;
+
+/// The bytes of one log segment while it is filled: many threads append without a lock, and others
+/// read what is committed meanwhile.
+///
+/// Appending is one compare-and-swap to [reserve](Self::reserve) a part, a copy into it, and two
+/// atomic ORs to [commit](Reservation::commit) it. (The paper measured its lock around the log's
+/// tail at half of the insert time: `Kreon 4.2.1`.)
+///
+/// Soundness: the state word only grows, by compare-and-swap, so parts are disjoint; bytes are
+/// lent to readers only once an Acquire load saw the commit, which followed the last write; and
+/// a committed part is never written again before [`reset`](Self::reset), which is exclusive.
+pub struct AppendBuffer {
+    bytes: AlignedBuf,
+    capacity_bytes: u32,
+    state: AtomicU32,
+    commits: CommitBits,
+    /// Everything below it is committed. Only raised, with Release, by threads that saw the commits
+    /// with Acquire; so whoever loads it with Acquire may read everything below it.
+    prefix: AtomicU32,
+    abandoned: AtomicBool,
+}
+
+/// What [`AppendBuffer::reserve`] found.
+#[derive(Debug)]
+#[must_use]
+pub enum Reserve<'a> {
+    /// The part, to be filled and committed.
+    Reserved(Reservation<'a>),
+    /// Too little room is left behind the `used` bytes; a shorter reservation may still succeed.
+    Full {
+        /// Bytes reserved so far.
+        used: u32,
+    },
+    /// The buffer was [sealed](AppendBuffer::seal).
+    Sealed,
+}
+
+impl AppendBuffer {
+    /// An empty buffer of `capacity_bytes`, page aligned, with about 1/32 of that in bitmaps.
+    ///
+    /// # Panics
+    /// Unless `capacity_bytes` is a multiple of the page size of at most 1 GiB.
+    pub fn new(capacity_bytes: u32) -> Self {
+        assert!(
+            capacity_bytes.is_multiple_of(PAGE_BYTES as u32) && capacity_bytes <= 1 << 30,
+            "an append buffer cannot have {capacity_bytes} bytes"
+        );
+        Self {
+            bytes: AlignedBuf::new(capacity_bytes as usize),
+            capacity_bytes,
+            state: AtomicU32::new(0),
+            commits: CommitBits::new(capacity_bytes),
+            prefix: AtomicU32::new(0),
+            abandoned: AtomicBool::new(false),
+        }
+    }
+
+    /// Bytes that fit.
+    pub fn capacity_bytes(&self) -> u32 {
+        self.capacity_bytes
+    }
+
+    /// Bytes reserved so far, committed or not.
+    pub fn reserved_bytes(&self) -> u32 {
+        self.state.load(Relaxed) & !SEALED
+    }
+
+    /// Whether [`seal`](Self::seal) was called.
+    pub fn is_sealed(&self) -> bool {
+        self.state.load(Relaxed) & SEALED != 0
+    }
+
+    /// Whether a reservation was dropped without commit, so that the committed prefix can no longer
+    /// reach the end of what is reserved.
+    pub fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Acquire)
+    }
+
+    /// Reserves `len_bytes`, rounded up to a multiple of 8 and at least 8, behind what is reserved
+    /// already. Never waits.
+    pub fn reserve(&self, len_bytes: u32) -> Reserve<'_> {
+        self.reserve_between(len_bytes, len_bytes)
+    }
+
+    /// Reserves `most_bytes`, or all that is left if that is less but at least `least_bytes`. Both
+    /// are rounded up to a multiple of 8 and at least 8.
+    pub fn reserve_between(&self, least_bytes: u32, most_bytes: u32) -> Reserve<'_> {
+        let least = whole_units(least_bytes);
+        let most = whole_units(most_bytes).max(least);
+        self.claim(0, |_, left| if left < least { 0 } else { most.min(left) })
+    }
+
+    /// Reserves from the end of what is reserved up to the next multiple of `align_bytes` (a power
+    /// of two of at least 8); `Full` if the end is one already. For padding to the device's block.
+    pub fn reserve_to_boundary(&self, align_bytes: u32) -> Reserve<'_> {
+        let mask = whole_units(align_bytes) - 1;
+        self.claim(0, |used, left| (used.wrapping_neg() & mask).min(left))
+    }
+
+    /// Reserves all that is left, and [seals](Self::seal); `Full` if nothing is left (sealed then,
+    /// too).
+    pub fn reserve_rest(&self) -> Reserve<'_> {
+        self.claim(SEALED, |_, left| left)
+    }
+
+    /// No reservation succeeds from now on. Returns the bytes reserved, which is final.
+    pub fn seal(&self) -> u32 {
+        self.state.fetch_or(SEALED, Relaxed) & !SEALED
+    }
+
+    /// Takes `choose(used, left)` whole units' bytes, and sets `flags`; taking nothing is `Full`.
+    fn claim(&self, flags: u32, choose: impl Fn(u32, u32) -> u32) -> Reserve<'_> {
+        let mut state = self.state.load(Relaxed);
+        loop {
+            if state & SEALED != 0 {
+                return Reserve::Sealed;
+            }
+            let used = state;
+            let taken = choose(used, self.capacity_bytes - used);
+            let next = (used + taken) | flags;
+            if next == state {
+                return Reserve::Full { used };
+            }
+            // Relaxed: the word orders nothing but itself. What the reserved memory holds was made
+            // by `new` or `reset`, which whoever shared the buffer has published.
+            match self
+                .state
+                .compare_exchange_weak(state, next, Relaxed, Relaxed)
+            {
+                Ok(_) if taken == 0 => return Reserve::Full { used },
+                Ok(_) => {
+                    // SAFETY: `used + taken` is at most the capacity and both are whole units; the
+                    // word went from `used` to `used + taken`, so this range is handed out once.
+                    let reservation = unsafe { Reservation::new(self, used, taken) };
+                    return Reserve::Reserved(reservation);
+                }
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// End of the gapless run of committed bytes that starts at `from`, which is the boundary of a
+    /// reservation or lies in the part known to be committed; `from` if nothing is committed there.
+    /// Costs a few ns for each reservation not walked before.
+    pub fn committed_prefix(&self, from: u32) -> u32 {
+        let known = self.prefix.load(Acquire);
+        if from > known {
+            return self.commits.run_end(from);
+        }
+        let end = self.commits.run_end(known);
+        if end > known {
+            // Release for the commits just seen; the read-modify-write keeps those that others saw
+            // before visible, too. Acquire is not needed: only `end` is used below.
+            self.prefix.fetch_max(end, Release);
+        }
+        end
+    }
+
+    /// The bytes of the committed reservation that starts at `at`; `None` if none starts there or it
+    /// is not committed yet.
+    pub fn committed(&self, at: u32) -> Option<&[u8]> {
+        let end = self.commits.end_of(at)?;
+        // SAFETY: `end_of` saw the commit of the reservation `at..end` with Acquire.
+        Some(unsafe { self.slice(at..end) })
+    }
+
+    /// Any range of the gapless committed part that starts at 0, for writing out; `None` if the range
+    /// is not (yet) all committed.
+    pub fn committed_range(&self, range: Range<u32>) -> Option<&[u8]> {
+        let known = range.end <= self.prefix.load(Acquire);
+        if range.start > range.end || !(known || range.end <= self.committed_prefix(0)) {
+            return None;
+        }
+        // SAFETY: all of `0..range.end` was seen to be committed: either by the Acquire load of
+        // `prefix` or by `committed_prefix`, which returns what this thread has seen itself.
+        Some(unsafe { self.slice(range) })
+    }
+
+    /// Makes the buffer empty and zeroed again.
+    pub fn reset(&mut self) {
+        let used = *self.state.get_mut() & !SEALED;
+        if let Some(bytes) = self.bytes.get_mut(..used as usize) {
+            bytes.fill(0);
+        }
+        self.commits.clear(used);
+        *self.state.get_mut() = 0;
+        *self.prefix.get_mut() = 0;
+        *self.abandoned.get_mut() = false;
+    }
+
+    /// Makes a filled part visible to all.
+    pub(super) fn publish(&self, range: Range<u32>) {
+        self.commits.commit(range);
+    }
+
+    /// Notes that a part will never be published.
+    pub(super) fn abandon(&self) {
+        self.abandoned.store(true, Release);
+    }
+
+    /// The byte at `at`, which must be within the capacity.
+    pub(super) fn pointer_to(&self, at: u32) -> *mut u8 {
+        debug_assert!(at <= self.capacity_bytes);
+        // `wrapping_add` has no precondition; the users of the pointer prove that it is in bounds.
+        self.bytes.start().as_ptr().wrapping_add(at as usize)
+    }
+
+    /// # Safety
+    /// Every byte of `range` belongs to a committed reservation, and the calling thread has
+    /// synchronised with the commit.
+    unsafe fn slice(&self, range: Range<u32>) -> &[u8] {
+        let start = self.pointer_to(range.start);
+        let len_bytes = (range.end - range.start) as usize;
+        // SAFETY: committed bytes are in bounds, initialised, and not written again while `&self`
+        // is borrowed: the reservation is consumed and `reset` takes `&mut self`.
+        unsafe { std::slice::from_raw_parts(start, len_bytes) }
+    }
+}
+
+impl fmt::Debug for AppendBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AppendBuffer")
+            .field("capacity_bytes", &self.capacity_bytes)
+            .field("reserved_bytes", &self.reserved_bytes())
+            .field("sealed", &self.is_sealed())
+            .finish_non_exhaustive()
+    }
+}
+
+/// `len_bytes` rounded up to whole units, one at least. Lengths no buffer has stay too long.
+fn whole_units(len_bytes: u32) -> u32 {
+    len_bytes
+        .max(1)
+        .checked_next_multiple_of(UNIT_BYTES)
+        .unwrap_or(u32::MAX - (UNIT_BYTES - 1))
+}

@@ -1,0 +1,8 @@
+//! A buffer that many threads append to at once.
+
+mod append_buffer;
+mod commit_bits;
+mod reservation;
+
+pub use append_buffer::{AppendBuffer, Reserve};
+pub use reservation::Reservation;

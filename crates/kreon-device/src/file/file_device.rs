@@ -1,0 +1,334 @@
+//! A file or a block device as a [`Device`].
+
+use std::fmt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use kreon_base::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use rustix::fs::{Advice, FallocateFlags, FlockOperation};
+use rustix::io::Errno;
+
+use super::kind::{Kind, make_direct};
+use super::opening;
+use super::options::{Facility, FileOptions};
+use crate::bounds::Bounds;
+use crate::device::{BLOCK_BYTES_MAX, Device, Read, Write};
+use crate::stats::{Counters, DeviceStats};
+use crate::transfer::{self, Batch, RingPool, Slice};
+
+/// Most transfers that one call may keep in flight.
+const RING_DEPTH_MAX: u32 = 4096;
+
+/// A volume in a file or on a block device, locked while it is open.
+///
+/// Direct I/O through `io_uring` where the system allows, with a way around each. Several threads do
+/// I/O at once without a common lock. A file is created sparse; growing it takes no space.
+pub struct FileDevice {
+    path: PathBuf,
+    file: OwnedFd,
+    kind: Kind,
+    block_bytes: u32,
+    is_direct: bool,
+    read_only: bool,
+    len_bytes_max: u64,
+    /// Only raised, under `growing`.
+    len_bytes: AtomicU64,
+    growing: Mutex<()>,
+    rings: RingPool,
+    counters: Counters,
+    /// Set when the file system said that it has no `fallocate` or cannot punch holes.
+    cannot_allocate: AtomicBool,
+    cannot_discard: AtomicBool,
+}
+
+impl FileDevice {
+    /// Opens and locks `path`; the flag tells whether the file was created.
+    ///
+    /// Errors: `NotFound` (no such file, or no folder to create it in), `InvalidArgument` (a
+    /// directory, a pipe; options out of range), `Busy` (open already, here or elsewhere, or the
+    /// block device is mounted), `Io` (permission).
+    pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<(Self, bool)> {
+        let path = path.as_ref();
+        check_options(options)?;
+        let opened = opening::open(path, options)?;
+        let (file, kind) = (opened.file, opened.kind);
+        let len_bytes = kind
+            .len_bytes(file.as_fd())
+            .map_err(|e| Error::io(format!("measure {}", path.display()), e.into()))?;
+        let (is_direct, block_bytes) = choose_block(&file, kind, path, options);
+        let device = Self {
+            path: path.to_owned(),
+            file,
+            kind,
+            block_bytes,
+            is_direct,
+            read_only: options.read_only,
+            len_bytes_max: match kind {
+                Kind::Regular => options.len_bytes_max.unwrap_or(u64::MAX),
+                Kind::BlockDevice => len_bytes,
+            },
+            len_bytes: AtomicU64::new(len_bytes),
+            growing: Mutex::new(()),
+            rings: match options.ring {
+                Facility::Auto => RingPool::new(options.ring_depth),
+                Facility::Off => RingPool::none(),
+            },
+            counters: Counters::default(),
+            cannot_allocate: AtomicBool::new(kind == Kind::BlockDevice),
+            cannot_discard: AtomicBool::new(false),
+        };
+        Ok((device, opened.created))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether I/O goes past the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
+    /// Whether calls with several transfers go through `io_uring`.
+    pub fn has_rings(&self) -> bool {
+        self.rings.is_available()
+    }
+
+    /// Whether it is a block device.
+    pub fn is_block_device(&self) -> bool {
+        self.kind == Kind::BlockDevice
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            block_bytes: self.block_bytes,
+            len_bytes: self.len_bytes(),
+        }
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(Error::invalid(format!(
+                "{} is open for reading only",
+                self.path.display()
+            )));
+        }
+        Ok(())
+    }
+
+    fn carry_out<S: Slice>(&self, mut batch: Batch<S>) -> Vec<(usize, Error)> {
+        transfer::run(&mut batch, self.file.as_fd(), &self.rings, &self.counters);
+        batch.into_failures()
+    }
+
+    /// The error told with the file's name.
+    fn named(&self, error: &Error) -> Error {
+        error.within(self.path.display())
+    }
+
+    /// `fallocate` on a range. If the file system has no such thing, notes so in `cannot`, and
+    /// that is fine.
+    fn fallocate(
+        &self,
+        action: &str,
+        flags: FallocateFlags,
+        (offset, len_bytes): (u64, u64),
+        cannot: &AtomicBool,
+    ) -> Result<()> {
+        self.check_writable()?;
+        let range = self.bounds().check_range(offset, len_bytes);
+        if range.map_err(|e| self.named(&e))?.is_empty() || cannot.load(Relaxed) {
+            return Ok(());
+        }
+        loop {
+            return match rustix::fs::fallocate(&self.file, flags, offset, len_bytes) {
+                Ok(()) => Ok(()),
+                Err(Errno::INTR) => continue,
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                    if !cannot.swap(true, Relaxed) {
+                        tracing::info!(path = %self.path.display(), "the file system cannot {action}");
+                    }
+                    Ok(())
+                }
+                Err(error) => {
+                    let text = format!("{action} {len_bytes} bytes at {offset}");
+                    Err(self.named(&Error::io(text, error.into())))
+                }
+            };
+        }
+    }
+}
+
+impl Device for FileDevice {
+    fn block_bytes(&self) -> u32 {
+        self.block_bytes
+    }
+
+    fn len_bytes(&self) -> u64 {
+        self.len_bytes.load(Acquire)
+    }
+
+    fn len_bytes_max(&self) -> u64 {
+        self.len_bytes_max
+    }
+
+    fn grow(&self, len_bytes: u64) -> Result<()> {
+        self.check_writable()?;
+        let _growing = self.growing.lock();
+        if len_bytes <= self.len_bytes() {
+            return Ok(());
+        }
+        if len_bytes > self.len_bytes_max {
+            return Err(self.named(&Error::new(
+                ErrorKind::OutOfSpace,
+                format!(
+                    "cannot grow to {len_bytes} bytes, the limit is {}",
+                    self.len_bytes_max
+                ),
+            )));
+        }
+        loop {
+            match rustix::fs::ftruncate(&self.file, len_bytes) {
+                Ok(()) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    let error = Error::io(format!("grow to {len_bytes} bytes"), error.into());
+                    return Err(self.named(&error));
+                }
+            }
+        }
+        self.len_bytes.store(len_bytes, Release);
+        Ok(())
+    }
+
+    fn allocate(&self, offset: u64, len_bytes: u64) -> Result<()> {
+        self.counters.allocations.fetch_add(1, Relaxed);
+        let flags = FallocateFlags::KEEP_SIZE;
+        self.fallocate(
+            "allocate",
+            flags,
+            (offset, len_bytes),
+            &self.cannot_allocate,
+        )
+    }
+
+    fn discard(&self, offset: u64, len_bytes: u64) -> Result<()> {
+        self.counters.discards.fetch_add(1, Relaxed);
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        self.fallocate("discard", flags, (offset, len_bytes), &self.cannot_discard)
+    }
+
+    fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
+        let bounds = self.bounds();
+        let batch = Batch::of_reads(reads, self.block_bytes, |read| {
+            bounds.check_buffers(read.offset, read.buffers.iter().map(|b| &**b))
+        });
+        let failures = self.carry_out(batch);
+        for read in reads.iter_mut() {
+            read.outcome = Ok(());
+        }
+        let mut first = Ok(());
+        for (request, error) in failures.into_iter().rev() {
+            let error = self.named(&error);
+            if let Some(read) = reads.get_mut(request) {
+                read.outcome = Err(error.clone());
+            }
+            first = Err(error);
+        }
+        first
+    }
+
+    fn write(&self, writes: &[Write<'_>]) -> Result<()> {
+        self.check_writable()?;
+        let bounds = self.bounds();
+        for write in writes {
+            let checked = bounds.check_buffers(write.offset, write.buffers.iter().copied());
+            checked.map_err(|e| self.named(&e))?;
+        }
+        let batch = Batch::of_writes(writes, self.block_bytes);
+        match self.carry_out(batch).first() {
+            None => Ok(()),
+            Some((_, error)) => Err(self.named(error)),
+        }
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.counters.flushes.fetch_add(1, Relaxed);
+        // Never repeated, not even when interrupted: after a failure the kernel may have dropped
+        // what it could not write, and the next call would succeed without it.
+        rustix::fs::fdatasync(&self.file)
+            .map_err(|error| self.named(&Error::io("flush", error.into())))
+    }
+
+    fn unlock(&self) -> Result<()> {
+        rustix::fs::flock(&self.file, FlockOperation::Unlock)
+            .map_err(|e| Error::io(format!("unlock {}", self.path.display()), e.into()))
+    }
+
+    fn stats(&self) -> DeviceStats {
+        self.counters.read()
+    }
+}
+
+impl Drop for FileDevice {
+    fn drop(&mut self) {
+        // The kernel may hold the file a moment longer than we do (a ring that is being torn down),
+        // and the lock with it; the next open must not find it.
+        if let Err(error) = rustix::fs::flock(&self.file, FlockOperation::Unlock) {
+            tracing::debug!(path = %self.path.display(), %error, "cannot unlock");
+        }
+    }
+}
+
+impl fmt::Debug for FileDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileDevice")
+            .field("path", &self.path)
+            .field("kind", &self.kind)
+            .field("len_bytes", &self.len_bytes())
+            .field("block_bytes", &self.block_bytes)
+            .field("is_direct", &self.is_direct)
+            .finish_non_exhaustive()
+    }
+}
+
+fn check_options(options: &FileOptions) -> Result<()> {
+    if !(1..=RING_DEPTH_MAX).contains(&options.ring_depth) {
+        return Err(Error::invalid(format!(
+            "a ring depth of {} is not within 1..={RING_DEPTH_MAX}",
+            options.ring_depth
+        )));
+    }
+    if options.create && options.read_only {
+        return Err(Error::invalid("cannot create a file for reading only"));
+    }
+    Ok(())
+}
+
+/// Whether I/O is direct, and the block size.
+fn choose_block(file: &OwnedFd, kind: Kind, path: &Path, options: &FileOptions) -> (bool, u32) {
+    if options.direct == Facility::Auto {
+        match make_direct(file, kind) {
+            Ok(block_bytes) => {
+                let least = options.block_bytes_min.min(BLOCK_BYTES_MAX);
+                return (true, block_bytes.max(least.next_power_of_two()));
+            }
+            Err(reason) => {
+                let path = path.display();
+                tracing::info!(%path, reason, "no direct I/O; going through the page cache");
+            }
+        }
+    }
+    // The store keeps its own frames: readahead would only read what nobody asked for.
+    if let Err(error) = rustix::fs::fadvise(file, 0, None, Advice::Random) {
+        tracing::debug!(path = %path.display(), %error, "cannot switch readahead off");
+    }
+    // The page cache writes whole pages, so a smaller write can tear its neighbours.
+    (false, BLOCK_BYTES_MAX)
+}

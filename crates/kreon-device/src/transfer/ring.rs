@@ -1,0 +1,261 @@
+//! The engine on `io_uring`: all transfers of a batch in flight at once, up to the depth.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use io_uring::IoUring;
+
+use super::batch::{Batch, Progress};
+use super::slice::Slice;
+use crate::stats::Counters;
+
+/// How long a broken ring waits between looks at its completions.
+const DRAIN_PAUSE: Duration = Duration::from_micros(100);
+
+/// A ring, used by one caller at a time. Nothing is in flight between two calls of [`run`](Self::run).
+pub(super) struct Ring {
+    ring: IoUring,
+    depth: usize,
+    broken: bool,
+}
+
+/// Where a run stands.
+struct Run {
+    /// First piece that was not begun.
+    next: usize,
+    /// Pieces to be submitted once more.
+    again: Vec<usize>,
+    /// Entries in the submission queue or in the kernel's hands.
+    in_flight: usize,
+}
+
+impl Ring {
+    /// A ring that keeps up to `depth` transfers in flight.
+    pub(super) fn new(depth: u32) -> io::Result<Self> {
+        // The caller sleeps in `io_uring_enter` until its transfers end: the kernel need not
+        // interrupt it to run completions (since Linux 5.19).
+        let ring = IoUring::builder()
+            .setup_coop_taskrun()
+            .build(depth)
+            .or_else(|_| IoUring::new(depth))?;
+        let params = ring.params();
+        // The plain read and write entries came with `rw_cur_pos`, Linux 5.6. `submit_stable`: the
+        // kernel copies the arrays of buffers when it takes an entry, not later.
+        if !params.is_feature_rw_cur_pos()
+            || !params.is_feature_submit_stable()
+            || !params.is_feature_nodrop()
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the kernel's io_uring is older than Linux 5.6",
+            ));
+        }
+        Ok(Self {
+            ring,
+            depth: depth as usize,
+            broken: false,
+        })
+    }
+
+    /// Whether the kernel refused the ring's service, so that it must not be used again.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Carries out `batch`. When this returns, the kernel holds no buffer of it any more. What is
+    /// still open then is so because the ring broke.
+    pub(super) fn run<S: Slice>(
+        &mut self,
+        file: BorrowedFd<'_>,
+        batch: &mut Batch<S>,
+        counters: &Counters,
+    ) {
+        // Nothing between the first push and the last completion may return or panic: the buffers
+        // are borrowed only for the time of this call.
+        let mut run = Run {
+            next: 0,
+            again: Vec::new(),
+            in_flight: 0,
+        };
+        loop {
+            self.fill(file, batch, counters, &mut run);
+            if run.in_flight == 0 {
+                return;
+            }
+            let more = run.next < batch.len() && !batch.is_given_up();
+            // With more to come: wake up when half has ended, so that the device stays busy and yet
+            // a system call serves many transfers.
+            let wanted = if more {
+                run.in_flight.div_ceil(2)
+            } else {
+                run.in_flight
+            };
+            match self.ring.submit_and_wait(wanted) {
+                Ok(_) => {}
+                Err(error) if is_passing(&error) => std::thread::yield_now(),
+                Err(error) => return self.drain(batch, counters, &mut run, &error),
+            }
+            self.reap(batch, counters, &mut run);
+        }
+    }
+
+    /// Queues what fits.
+    fn fill<S: Slice>(
+        &mut self,
+        file: BorrowedFd<'_>,
+        batch: &mut Batch<S>,
+        counters: &Counters,
+        run: &mut Run,
+    ) {
+        let mut departed = 0;
+        while run.in_flight < self.depth && !batch.is_given_up() {
+            let (piece, is_first) = match run.again.pop() {
+                Some(piece) => (piece, false),
+                None if run.next < batch.len() => (run.next, true),
+                None => break,
+            };
+            if let Some((slices, offset, len_bytes)) = batch.rest_of(piece) {
+                let entry = S::entry(file, slices, offset).user_data(piece as u64);
+                // SAFETY: the entry's file, buffers and array of buffers belong to `file` and
+                // `batch`, which are borrowed until `run` returns, and that is after the entry's
+                // completion, or after the ring broke with the entry not taken by the kernel, which
+                // then never takes it. The memory of a read is exclusively borrowed by the batch,
+                // which does not look at it.
+                if unsafe { self.ring.submission().push(&entry) }.is_err() {
+                    // Cannot be: `in_flight` is below the queue's size. Later, then.
+                    run.again.push(piece);
+                    run.next += usize::from(is_first);
+                    break;
+                }
+                if is_first {
+                    S::counters(counters).add(len_bytes);
+                }
+                run.in_flight += 1;
+                departed += 1;
+            }
+            run.next += usize::from(is_first);
+        }
+        counters.depart(departed);
+    }
+
+    /// Takes the completions that have come.
+    fn reap<S: Slice>(&mut self, batch: &mut Batch<S>, counters: &Counters, run: &mut Run) {
+        let mut arrived = 0;
+        for completion in self.ring.completion() {
+            let piece = completion.user_data() as usize;
+            let outcome = match usize::try_from(completion.result()) {
+                Ok(moved) => Ok(moved),
+                Err(_) => Err(io::Error::from_raw_os_error(-completion.result())),
+            };
+            run.in_flight -= 1;
+            arrived += 1;
+            if batch.progress(piece, outcome) == Progress::Again {
+                run.again.push(piece);
+            }
+        }
+        counters.arrive(arrived);
+    }
+
+    /// Waits, without system calls on the ring, for everything that the kernel holds.
+    fn drain<S: Slice>(
+        &mut self,
+        batch: &mut Batch<S>,
+        counters: &Counters,
+        run: &mut Run,
+        error: &io::Error,
+    ) {
+        self.broken = true;
+        tracing::warn!(%error, "io_uring failed; going on with preadv and pwritev");
+        // Entries that the kernel has not taken stay so: it takes some in a system call only.
+        let not_taken = self.ring.submission().len();
+        while run.in_flight > not_taken {
+            std::thread::sleep(DRAIN_PAUSE);
+            self.reap(batch, counters, run);
+        }
+        counters.arrive(not_taken as u32);
+    }
+}
+
+/// Errors of `io_uring_enter` that call for another try: a signal, no memory for requests just now,
+/// completions to be taken first.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::ResourceBusy
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::mem::ManuallyDrop;
+    use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+    use super::*;
+    use crate::device::{Read, Write};
+    use crate::transfer::positioned;
+
+    /// A ring, and an empty file.
+    fn ring_and_file(name: &str) -> Option<(Ring, File)> {
+        let path = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(true);
+        let file = file.open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        match Ring::new(4) {
+            Ok(ring) => Some((ring, file)),
+            Err(error) => {
+                eprintln!("skipped: no io_uring here: {error}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn writes_after_a_failed_one_are_not_begun() {
+        let Some((mut ring, file)) = ring_and_file("failed-write") else {
+            return;
+        };
+        let page = [7; 4096];
+        // The kernel refuses a negative offset. More writes than the depth follow.
+        let bad = Write::new(u64::MAX - 8191, &page);
+        let good = (0..20).map(|n| Write::new(n * 4096, &page));
+        let writes: Vec<_> = std::iter::once(bad).chain(good).collect();
+        let mut batch = Batch::of_writes(&writes, 512);
+        let counters = Counters::default();
+        ring.run(file.as_fd(), &mut batch, &counters);
+        assert!(!ring.is_broken());
+        let failures = batch.into_failures();
+        assert_eq!(failures.len(), 1);
+        assert_eq!(failures[0].0, 0);
+        assert!(counters.read().writes.count < 21);
+    }
+
+    #[test]
+    fn what_a_broken_ring_left_is_done_without_it() {
+        let Some((mut ring, file)) = ring_and_file("broken-ring") else {
+            return;
+        };
+        // SAFETY: the descriptor is open; `ManuallyDrop` leaves closing it to the ring.
+        let owned = unsafe { OwnedFd::from_raw_fd(ring.ring.as_raw_fd()) };
+        let null = File::open("/dev/null").unwrap();
+        rustix::io::dup2(&null, &mut ManuallyDrop::new(owned)).unwrap();
+
+        let page = [7; 4096];
+        let writes: Vec<_> = (0..9).map(|n| Write::new(n * 4096, &page)).collect();
+        let mut batch = Batch::of_writes(&writes, 512);
+        let counters = Counters::default();
+        ring.run(file.as_fd(), &mut batch, &counters);
+        assert!(ring.is_broken());
+        positioned::run(file.as_fd(), &mut batch, &counters);
+        assert!(batch.into_failures().is_empty());
+
+        let mut found = vec![0; 9 * 4096];
+        let mut reads = [Read::new(0, &mut found)];
+        let mut batch = Batch::of_reads(&mut reads, 512, |_| Ok(()));
+        positioned::run(file.as_fd(), &mut batch, &counters);
+        assert!(batch.into_failures().is_empty());
+        assert!(found.iter().all(|&byte| byte == 7));
+    }
+}

@@ -1,0 +1,133 @@
+//! One checkpoint.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kreon_base::{PageBytes, PageNo, Result, SegmentId};
+use kreon_format::{Superblock, place_of};
+use parking_lot::MutexGuard;
+
+use super::catalogue::{self, MAIN_LOG};
+use crate::level::Levels;
+use crate::state::{Ledger, Parts};
+use crate::volume::page_io::write_pages;
+use crate::volume::superblock;
+
+/// What a checkpoint makes durable, beside the log.
+pub struct Change {
+    /// The levels of all regions.
+    pub levels: Arc<Levels>,
+    /// The regions that exist, the marker and the incarnation; epoch and pages are filled in.
+    pub ledger: Ledger,
+    /// Fresh pages that `levels` reach.
+    pub kept: Vec<PageNo>,
+    /// Pages that `levels` no longer reach.
+    pub dropped: Vec<PageNo>,
+    /// Change of live bytes by log segment.
+    pub charges: BTreeMap<SegmentId, i64>,
+}
+
+impl Change {
+    /// A change of the ledger alone.
+    pub fn of_ledger(ledger: Ledger, levels: Arc<Levels>) -> Self {
+        let (kept, dropped, charges) = (Vec::new(), Vec::new(), BTreeMap::new());
+        Self {
+            levels,
+            ledger,
+            kept,
+            dropped,
+            charges,
+        }
+    }
+}
+
+/// What became unreachable for everybody but readers of older views.
+pub struct Unreachable {
+    /// Pages.
+    pub pages: Vec<PageNo>,
+    /// Log segments.
+    pub segments: Vec<SegmentId>,
+}
+
+/// Makes `change` durable and updates `ledger`, whose lock the caller holds.
+///
+/// # Errors
+/// `OutOfSpace` before anything changed. Any other failure poisons the store: what is durable is
+/// unknown.
+pub fn commit(
+    parts: &Parts,
+    ledger: &mut MutexGuard<'_, Ledger>,
+    change: Change,
+) -> Result<Unreachable> {
+    parts.poison.check()?;
+    let outcome = write(parts, ledger, change);
+    if let Err(error) = &outcome
+        && error.kind() != kreon_base::ErrorKind::OutOfSpace
+    {
+        parts.poison.set(error);
+    }
+    outcome
+}
+
+fn write(
+    parts: &Parts,
+    ledger: &mut MutexGuard<'_, Ledger>,
+    mut change: Change,
+) -> Result<Unreachable> {
+    let marker = change.ledger.marker;
+    parts.log.sync(marker)?;
+    parts.mapping.sync()?;
+    let epoch = ledger.epoch.next();
+    let log = parts.log.checkpoint_record(marker);
+    let mut catalogue = catalogue::compose(&change.ledger, &change.levels, log);
+
+    let (catalogue_pages, mut pages, segments, unreachable) = {
+        let mut allocator = parts.allocator.lock();
+        let taken = catalogue::take_pages(&mut allocator, &mut catalogue)?;
+        allocator.keep_pages(&change.kept)?;
+        allocator.keep_pages(&taken)?;
+        change.dropped.extend_from_slice(&ledger.catalogue_pages);
+        allocator.drop_pages(&change.dropped)?;
+        for (segment, bytes) in &change.charges {
+            allocator.charge(*segment, *bytes)?;
+        }
+        let dead = allocator.retire_dead_log_segments(MAIN_LOG, place_of(marker).0);
+        let unreachable = Unreachable {
+            pages: std::mem::take(&mut change.dropped),
+            segments: dead,
+        };
+        let pages = allocator.encode_changed(parts.store, epoch);
+        catalogue.groups = allocator.pointers();
+        (taken, pages, allocator.segment_count(), unreachable)
+    };
+    let (encoded, head, catalogue_bytes) =
+        catalogue::encode(parts.store, epoch, &catalogue, &catalogue_pages)?;
+    pages.extend(encoded);
+    seal(
+        parts,
+        &pages,
+        &Superblock {
+            store: parts.store,
+            epoch,
+            incarnation: change.ledger.incarnation,
+            segments,
+            catalogue: head,
+            catalogue_bytes,
+        },
+    )?;
+    **ledger = Ledger {
+        epoch,
+        catalogue_pages,
+        ..change.ledger
+    };
+    Ok(unreachable)
+}
+
+/// Steps 2 to 5 of the module's order.
+fn seal(parts: &Parts, pages: &[(PageNo, Box<PageBytes>)], superblock: &Superblock) -> Result<()> {
+    let device = parts.device.as_ref();
+    write_pages(device, pages)?;
+    device.flush()?;
+    superblock::commit(device, superblock)?;
+    superblock::mirror(device, superblock)
+}

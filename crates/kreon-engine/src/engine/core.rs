@@ -1,0 +1,91 @@
+//! The state of an open store that all its handles and threads share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kreon_base::{Error, ErrorKind, RegionId, Result};
+use parking_lot::Mutex;
+
+use super::gate::Gate;
+use super::pressure::Pressure;
+use super::region::Regions;
+use super::signal::Signal;
+use super::snapshots::Snapshots;
+use super::units::Units;
+use crate::level::{MappedLog, MappedNodes, View};
+use crate::options::{MemorySplit, Options};
+use crate::state::Parts;
+
+/// See the module's text. Order of locks: `upkeep`, `rotation`, the gate, then those of the parts.
+pub struct Core {
+    /// Volume, log, levels.
+    pub parts: Parts,
+    /// Settings.
+    pub options: Options,
+    /// How the memory is split.
+    pub split: MemorySplit,
+    /// Regions by name.
+    pub regions: Regions,
+    /// Between writers and those who need a moment without any.
+    pub gate: Gate,
+    /// Batches under way.
+    pub units: Units,
+    /// Open snapshots.
+    pub snapshots: Snapshots,
+    /// Slows writers down.
+    pub pressure: Pressure,
+    /// One spill, drop of a region or verification at a time.
+    pub upkeep: Mutex<()>,
+    /// One change from L0' to L0 at a time.
+    pub rotation: Mutex<()>,
+    /// Wakes the thread that spills.
+    pub spill_wanted: Signal,
+    /// Set when the store is closed.
+    pub closed: AtomicBool,
+}
+
+impl Core {
+    /// # Errors
+    /// `Closed` after the store was closed.
+    pub fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::new(
+                ErrorKind::Closed,
+                "the store was closed; open it again",
+            ));
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `Closed`, or `Poisoned` after a failed write.
+    pub fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        self.parts.poison.check()
+    }
+
+    /// The nodes of the levels of `region` in `view`, L1 first.
+    pub fn nodes(&self, view: &View, region: RegionId) -> Vec<MappedNodes<'_>> {
+        let count = view.levels.of(region).len();
+        (1..=count)
+            .map(|level| self.nodes_of_level(region, level as u8))
+            .collect()
+    }
+
+    /// The nodes of one level.
+    pub fn nodes_of_level(&self, region: RegionId, level: u8) -> MappedNodes<'_> {
+        MappedNodes {
+            mapping: &self.parts.mapping,
+            log: &self.parts.log,
+            store: self.parts.store,
+            region,
+            level,
+        }
+    }
+
+    /// The log's pages.
+    pub fn log_pages(&self) -> MappedLog<'_> {
+        MappedLog {
+            mapping: &self.parts.mapping,
+        }
+    }
+}

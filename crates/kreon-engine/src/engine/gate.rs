@@ -1,0 +1,83 @@
+//! The gate between writers and those who need a moment without any.
+//!
+//! A writer holds the gate from the reservation of its log position until its entries are in L0.
+//! Whoever closes the gate sees a log tail before which everything is in L0 and behind which nothing
+//! is: that is a snapshot's LSN, and the border between L0 and L0' (`Kreon 3.2.1`).
+//!
+//! It is a lock for many readers cut into stripes, so that writers on different cores do not meet:
+//! entering costs one uncontended read lock (about 10 ns); closing takes all the stripes.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+const STRIPES: usize = 32;
+
+/// Two cache lines: neighbours are fetched in pairs.
+#[repr(align(128))]
+#[derive(Default)]
+struct Stripe(RwLock<()>);
+
+/// See the module's text.
+#[derive(Default)]
+pub struct Gate {
+    stripes: [Stripe; STRIPES],
+}
+
+/// A writer inside the gate.
+pub struct Inside<'a>(#[allow(dead_code, reason = "held for its drop")] RwLockReadGuard<'a, ()>);
+
+/// The gate is closed and nobody is inside.
+pub struct Closed<'a>(
+    #[allow(dead_code, reason = "held for its drop")] Vec<RwLockWriteGuard<'a, ()>>,
+);
+
+impl Gate {
+    /// Enters; waits while the gate is closed.
+    pub fn enter(&self) -> Inside<'_> {
+        Inside(self.stripes[stripe_of_thread()].0.read())
+    }
+
+    /// Closes the gate and waits until everybody has left. Stripes are taken in order, so two that
+    /// close at once do not block each other.
+    pub fn close(&self) -> Closed<'_> {
+        Closed(self.stripes.iter().map(|stripe| stripe.0.write()).collect())
+    }
+}
+
+fn stripe_of_thread() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static STRIPE: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES);
+    }
+    STRIPE.with(Cell::get)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    #[test]
+    fn nobody_is_inside_while_the_gate_is_closed() {
+        let gate = Gate::default();
+        let inside = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..2000 {
+                        let _inside = gate.enter();
+                        inside.fetch_add(1, Ordering::SeqCst);
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                    }
+                });
+            }
+            for _ in 0..200 {
+                let _closed = gate.close();
+                assert_eq!(inside.load(Ordering::SeqCst), 0);
+            }
+        });
+    }
+}

@@ -1,0 +1,38 @@
+//! An open store: what its handles do, and what goes on behind them.
+//!
+//! - [`open`]: opening and closing, background threads
+//! - [`write`], [`gate`], [`units`], [`pressure`]: the write path
+//! - [`read`], [`multi_get`]: gets
+//! - [`scan`], [`merge_scan`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
+//! - [`upkeep`], [`drop_region`]: spills and what they free
+//! - [`region`]: regions
+//! - [`stats`], [`verify`]: inspection
+
+mod batch;
+mod core;
+mod drop_region;
+mod gate;
+mod merge_scan;
+mod multi_get;
+mod open;
+mod pressure;
+mod read;
+mod region;
+mod scan;
+mod signal;
+mod snapshot;
+mod snapshots;
+mod stats;
+mod units;
+mod upkeep;
+mod verify;
+mod write;
+
+
+pub use open::Engine;
+pub use region::RegionState;
+pub use scan::{KeyBounds, Scan, prefix_bounds};
+pub use snapshot::OpenSnapshot;
+pub use stats::{LevelStats, Stats};
+pub use verify::VerifyReport;
+pub use write::Operation;

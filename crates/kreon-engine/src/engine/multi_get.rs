@@ -1,0 +1,59 @@
+//! Many gets at once: all their misses are in flight together.
+
+use std::sync::Arc;
+
+use kreon_base::{Lsn, Result};
+
+use super::core::Core;
+use super::merge_scan::Located;
+use super::region::RegionState;
+use crate::tree;
+
+impl Core {
+    /// The values of `keys` at `at`, in the order of `keys`; each is handed to `show` with its index.
+    ///
+    /// Index nodes and leaves are loaded level by level and values all together, each at queue depth.
+    pub fn multi_get(
+        self: &Arc<Self>,
+        region: &RegionState,
+        keys: &[&[u8]],
+        at: Lsn,
+        mut show: impl FnMut(usize, &[u8]),
+    ) -> Result<()> {
+        self.check_open()?;
+        region.check()?;
+        let view = self.parts.views.load_full();
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_unstable_by_key(|index| keys[*index]);
+        let mut found: Vec<(usize, (Vec<u8>, Located))> = Vec::new();
+        let mut missing = Vec::new();
+        for index in order {
+            match self.locate_in_l0s(&view, region, keys[index], at) {
+                Some(located) => found.push((index, (keys[index].to_vec(), located))),
+                None => missing.push(index),
+            }
+        }
+        for (level, record) in (1..).zip(view.levels.of(region.id)) {
+            let nodes = self.nodes_of_level(region.id, level);
+            let wanted: Vec<_> = missing.iter().map(|index| keys[*index]).collect();
+            tree::prefetch_paths(&nodes, record, &wanted)?;
+            let mut still_missing = Vec::new();
+            for index in missing {
+                let key = keys[index];
+                match tree::get(&nodes, record, key, at, |version| {
+                    Located::from(version.payload)
+                })? {
+                    Some(located) => found.push((index, (key.to_vec(), located))),
+                    None => still_missing.push(index),
+                }
+            }
+            missing = still_missing;
+        }
+        let (indexes, located): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        self.prefetch_values(&located)?;
+        for (index, (key, located)) in indexes.into_iter().zip(&located) {
+            self.show_logged(region, key, located, |value| show(index, value))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,317 @@
+//! Opening and closing a store, and its background threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use kreon_base::{Error, ErrorKind, Lsn, Result};
+use kreon_device::Device;
+use kreon_l0::Keep;
+use parking_lot::Mutex;
+
+use super::core::Core;
+use super::region::{RegionState, check_name};
+use super::scan::{KeyBounds, Scan};
+use super::snapshot::OpenSnapshot;
+use super::stats::Stats;
+use super::verify::VerifyReport;
+use super::write::Operation;
+use crate::checkpoint::{self, Change};
+use crate::keys::L0Key;
+use crate::options::{Background, Durability, Options};
+use crate::placement;
+use crate::recovery;
+use crate::state::RegionEntry;
+
+/// A log longer than this behind the marker is spilled at close, so that the next open is quick.
+const REPLAY_BYTES_AT_CLOSE_MAX: u64 = 8 << 20;
+
+/// An open store. Dropping it closes it.
+pub struct Engine {
+    core: Arc<Core>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Engine {
+    /// Opens the store on `device`, or makes it.
+    ///
+    /// # Errors
+    /// See `kreon::Options::open`.
+    pub fn open(device: Arc<dyn Device>, options: Options) -> Result<Self> {
+        let split = options.split()?;
+        let inline_max = options.inline_value_bytes_max;
+        let mut insert = |l0: &kreon_l0::L0, record: recovery::Replayed<'_>| {
+            let key = L0Key::new(record.region, record.key);
+            let recovery::Replayed { value_bytes, value, offset, .. } = record;
+            let payload = placement::place(record.key, value_bytes, value, offset, inline_max);
+            l0.insert(key.as_slice(), record.lsn, payload, Keep::default());
+            Ok(())
+        };
+        let parts = recovery::open_or_create(device, &options, &split, &mut insert)?;
+        let core = Arc::new(Core::new(parts, options, split));
+        core.set_reserve();
+        let threads = match core.options.background {
+            Background::Threads => start_threads(&core)?,
+            Background::Inline => Vec::new(),
+        };
+        let engine = Self {
+            core,
+            threads: Mutex::new(threads),
+        };
+        // What was replayed may fill more than one L0.
+        engine.core.rotate();
+        Ok(engine)
+    }
+
+    /// The region called `name`; makes it if need be.
+    pub fn region(&self, name: &str) -> Result<Arc<RegionState>> {
+        self.core.check_open()?;
+        if let Some(region) = self.core.regions.get(name) {
+            return Ok(region);
+        }
+        check_name(name)?;
+        self.core.check_writable()?;
+        let mut ledger = self.core.parts.ledger.lock();
+        if let Some(region) = self.core.regions.get(name) {
+            return Ok(region);
+        }
+        let id = ledger.next_region;
+        let Some(next) = id.0.checked_add(1) else {
+            return Err(Error::new(
+                ErrorKind::OutOfSpace,
+                "all region numbers were used",
+            ));
+        };
+        let mut changed = ledger.clone();
+        changed.next_region.0 = next;
+        changed.regions.insert(
+            id,
+            RegionEntry {
+                name: name.to_owned(),
+            },
+        );
+        let levels = Arc::clone(&self.core.parts.views.load().levels);
+        let change = Change::of_ledger(changed, levels);
+        let unreachable = checkpoint::commit(&self.core.parts, &mut ledger, change)?;
+        self.core
+            .parts
+            .views
+            .retire(unreachable.pages, unreachable.segments);
+        Ok(self
+            .core
+            .regions
+            .insert(RegionState::new(id, name.to_owned())))
+    }
+
+    /// The region called `name`.
+    pub fn existing_region(&self, name: &str) -> Result<Arc<RegionState>> {
+        self.core.check_open()?;
+        self.core
+            .regions
+            .get(name)
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no region {name:?}")))
+    }
+
+    /// Names of the regions, ascending.
+    pub fn region_names(&self) -> Vec<String> {
+        self.core
+            .regions
+            .list()
+            .iter()
+            .map(|region| region.name.clone())
+            .collect()
+    }
+
+    /// Drops a region.
+    pub fn drop_region(&self, name: &str) -> Result<()> {
+        self.core.drop_region(name)
+    }
+
+    /// Applies a unit.
+    pub fn write(&self, operations: &[Operation<'_>], durability: Durability) -> Result<()> {
+        self.core.write(operations, durability)
+    }
+
+    /// Shows the value of a key, now or at a snapshot.
+    pub fn get<R>(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        snapshot: Option<&OpenSnapshot>,
+        show: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.core.get(region, key, at(snapshot), show)
+    }
+
+    /// Whether a key has a value, now or at a snapshot.
+    pub fn contains(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        snapshot: Option<&OpenSnapshot>,
+    ) -> Result<bool> {
+        self.core.contains(region, key, at(snapshot))
+    }
+
+    /// Shows the values of many keys with their indexes.
+    pub fn multi_get(
+        &self,
+        region: &RegionState,
+        keys: &[&[u8]],
+        show: impl FnMut(usize, &[u8]),
+    ) -> Result<()> {
+        self.core.multi_get(region, keys, Lsn::MAX, show)
+    }
+
+    /// Opens a snapshot.
+    pub fn snapshot(&self) -> Arc<OpenSnapshot> {
+        Arc::new(OpenSnapshot::new(&self.core))
+    }
+
+    /// A scan of a range at a snapshot.
+    pub fn scan(
+        &self,
+        region: &Arc<RegionState>,
+        snapshot: Arc<OpenSnapshot>,
+        bounds: KeyBounds,
+    ) -> Scan {
+        Scan::new(&self.core, region, snapshot, bounds)
+    }
+
+    /// Makes all writes so far durable.
+    pub fn sync(&self) -> Result<()> {
+        self.core.check_writable()?;
+        self.core.sync()
+    }
+
+    /// Spills everything and makes it durable.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.core.check_writable()?;
+        self.core.checkpoint()
+    }
+
+    /// Numbers.
+    pub fn stats(&self) -> Stats {
+        self.core.stats()
+    }
+
+    /// Checks everything.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.core.check_open()?;
+        self.core.verify()
+    }
+
+    /// Ends background work and makes all writes durable.
+    pub fn close(&self) -> Result<()> {
+        let mut threads = self.threads.lock();
+        if self.core.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        // Whoever was let in before the store was closed is waited for.
+        drop(self.core.gate.close());
+        let outcome = self.core.settle();
+        self.core.spill_wanted.call();
+        self.core.parts.log.wake_writer();
+        for thread in threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a background thread had panicked");
+            }
+        }
+        outcome.and(self.core.parts.device.unlock())
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::warn!(%error, "closing the store failed");
+        }
+    }
+}
+
+fn at(snapshot: Option<&OpenSnapshot>) -> Lsn {
+    snapshot.map_or(Lsn::MAX, OpenSnapshot::lsn)
+}
+
+impl Core {
+    fn new(
+        parts: crate::state::Parts,
+        options: Options,
+        split: crate::options::MemorySplit,
+    ) -> Self {
+        let regions = super::region::Regions::default();
+        for (id, entry) in &parts.ledger.lock().regions {
+            regions.insert(RegionState::new(*id, entry.name.clone()));
+        }
+        Self {
+            parts,
+            options,
+            split,
+            regions,
+            gate: Default::default(),
+            units: Default::default(),
+            snapshots: Default::default(),
+            pressure: Default::default(),
+            upkeep: Mutex::default(),
+            rotation: Mutex::default(),
+            spill_wanted: Default::default(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// One flush for everything that was written so far.
+    fn sync(&self) -> Result<()> {
+        let log = &self.parts.log;
+        log.sync(log.tail())
+            .inspect_err(|error| self.parts.poison.set(error))
+    }
+
+    /// Spills L0 and L0' and makes the result durable.
+    pub fn checkpoint(self: &Arc<Self>) -> Result<()> {
+        // First what is being spilled already, then the rest.
+        self.spill_frozen()?;
+        self.freeze(0);
+        self.spill_frozen()
+    }
+
+    /// Before closing: nothing that was acknowledged stays in memory alone.
+    fn settle(self: &Arc<Self>) -> Result<()> {
+        self.parts.poison.check()?;
+        self.sync()?;
+        let marker = self.parts.ledger.lock().marker;
+        if self.parts.log.tail().0.saturating_sub(marker.0) > REPLAY_BYTES_AT_CLOSE_MAX {
+            // A full volume cannot spill; everything is durable in the log all the same.
+            match self.checkpoint() {
+                Err(error) if error.kind() == ErrorKind::OutOfSpace => {}
+                outcome => return outcome,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The thread that spills and the one that writes the log out.
+fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
+    let start = |name: &str, body: fn(&Arc<Core>)| {
+        let core = Arc::clone(core);
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || body(&core))
+            .map_err(|error| Error::io(format!("start thread {name}"), error))
+    };
+    Ok(vec![
+        start("kreon-spill", Core::spill_loop)?,
+        start("kreon-log", Core::write_out_loop)?,
+    ])
+}
+
+impl Core {
+    fn write_out_loop(self: &Arc<Self>) {
+        while !self.closed.load(Ordering::Acquire) {
+            self.parts.log.wait_for_work();
+            if let Err(error) = self.parts.log.write_out_step() {
+                self.parts.poison.set(&error);
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Gets: L0', then L0, then the levels; the first that has a visible version wins.
+
+use kreon_base::{Lsn, Payload, Result};
+use kreon_l0::{L0, Version};
+
+use super::core::Core;
+use super::merge_scan::Located;
+use super::region::RegionState;
+use crate::keys::L0Key;
+use crate::level::View;
+use crate::log::ValueAt;
+use crate::tree;
+
+impl Core {
+    /// Shows the value of `key` at `at` ([`Lsn::MAX`]: now) to `show`; `None` if there is none.
+    ///
+    /// A hit in memory takes no lock and makes no system call. `show` may run while a frame is held:
+    /// it should be short.
+    pub fn get<R>(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+        show: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.check_open()?;
+        region.check()?;
+        let view = self.parts.views.load();
+        let mut show = Once(Some(show));
+        let found = match self.find_in_l0s(&view, region, key, at, &mut show) {
+            Some(found) => Some(found),
+            None => self.find_in_levels(&view, region, key, at, &mut show)?,
+        };
+        match found {
+            None | Some(Found::Deleted) => Ok(None),
+            Some(Found::Shown(result)) => Ok(result),
+            Some(Found::Logged(located)) => {
+                let shown = self.show_logged(region, key, &located, |value| show.take(value))?;
+                Ok(shown.flatten())
+            }
+        }
+    }
+
+    /// Whether `key` has a value at `at`. Reads no value.
+    pub fn contains(&self, region: &RegionState, key: &[u8], at: Lsn) -> Result<bool> {
+        self.check_open()?;
+        region.check()?;
+        let view = self.parts.views.load();
+        let mut show = Once(Some(|_: &[u8]| ()));
+        let found = match self.find_in_l0s(&view, region, key, at, &mut show) {
+            Some(found) => Some(found),
+            None => self.find_in_levels(&view, region, key, at, &mut show)?,
+        };
+        Ok(!matches!(found, None | Some(Found::Deleted)))
+    }
+
+    /// Where the newest version before `at` is, if L0' or L0 has one.
+    pub fn locate_in_l0s(
+        &self,
+        view: &View,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+    ) -> Option<Located> {
+        let mut show = Once(Some(|value: &[u8]| Located::Inline(value.to_vec())));
+        match self.find_in_l0s(view, region, key, at, &mut show)? {
+            Found::Shown(located) => located,
+            Found::Logged(located) => Some(located),
+            Found::Deleted => Some(Located::Deleted),
+        }
+    }
+
+    fn find_in_l0s<R, F: FnOnce(&[u8]) -> R>(
+        &self,
+        view: &View,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+        show: &mut Once<F>,
+    ) -> Option<Found<R>> {
+        let l0_key = L0Key::new(region.id, key);
+        let mut look = |l0: &L0| {
+            let is_settled = |lsn| self.units.is_settled(lsn);
+            l0.get(l0_key.as_slice(), at, is_settled, |version: Version<'_>| {
+                show.at_payload(version.payload)
+            })
+        };
+        look(&view.active).or_else(|| view.frozen.as_ref().and_then(|frozen| look(&frozen.l0)))
+    }
+
+    fn find_in_levels<R, F: FnOnce(&[u8]) -> R>(
+        &self,
+        view: &View,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+        show: &mut Once<F>,
+    ) -> Result<Option<Found<R>>> {
+        for (level, record) in (1..).zip(view.levels.of(region.id)) {
+            let nodes = self.nodes_of_level(region.id, level);
+            let found = tree::get(&nodes, record, key, at, |version| {
+                show.at_payload(version.payload)
+            });
+            if let Some(found) = found? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Shows a value that stands in the log.
+    pub fn show_logged<R>(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        located: &Located,
+        show: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let (offset, value_bytes) = match located {
+            Located::Logged {
+                offset,
+                value_bytes,
+            } => (*offset, *value_bytes),
+            Located::Inline(value) => return Ok(Some(show(value))),
+            Located::Deleted => return Ok(None),
+        };
+        let (pages, mut scratch) = (self.log_pages(), Vec::new());
+        let at = ValueAt {
+            offset,
+            region: region.id,
+            key,
+            value_bytes,
+        };
+        self.parts
+            .log
+            .with_value(&pages, &at, &mut scratch, show)
+            .map(Some)
+    }
+}
+
+/// What an index said.
+enum Found<R> {
+    /// The value was in the index and is shown.
+    Shown(Option<R>),
+    /// The value is in the log.
+    Logged(Located),
+    /// The key was deleted.
+    Deleted,
+}
+
+/// A closure that is called at most once, from one of several places.
+struct Once<F>(Option<F>);
+
+impl<F> Once<F> {
+    fn take<R>(&mut self, value: &[u8]) -> Option<R>
+    where
+        F: FnOnce(&[u8]) -> R,
+    {
+        self.0.take().map(|show| show(value))
+    }
+
+    fn at_payload<R>(&mut self, payload: Payload<'_>) -> Found<R>
+    where
+        F: FnOnce(&[u8]) -> R,
+    {
+        match payload {
+            Payload::Inline { value } => Found::Shown(self.take(value)),
+            Payload::Logged { .. } => Found::Logged(payload.into()),
+            Payload::Tombstone { .. } => Found::Deleted,
+        }
+    }
+}

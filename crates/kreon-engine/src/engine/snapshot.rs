@@ -1,0 +1,36 @@
+//! Handles of open snapshots.
+
+use std::sync::Arc;
+
+use kreon_base::Lsn;
+
+use super::core::Core;
+
+/// An open snapshot: sees every write before its position and none after. Old versions are kept while
+/// it is open; that costs space, not memory.
+pub struct OpenSnapshot {
+    core: Arc<Core>,
+    lsn: Lsn,
+}
+
+impl OpenSnapshot {
+    /// Opens a snapshot of this moment.
+    pub fn new(core: &Arc<Core>) -> Self {
+        let lsn = core.snapshots.open(&core.gate, || core.parts.log.tail());
+        Self {
+            core: Arc::clone(core),
+            lsn,
+        }
+    }
+
+    /// Its position.
+    pub fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+}
+
+impl Drop for OpenSnapshot {
+    fn drop(&mut self) {
+        self.core.snapshots.close(self.lsn);
+    }
+}

@@ -1,0 +1,205 @@
+//! What a store is and did, in numbers.
+
+use std::fmt;
+
+use kreon_base::{PAGE_BYTES, SEGMENT_BYTES};
+use kreon_device::DeviceStats;
+
+use super::core::Core;
+use crate::checkpoint::catalogue::MAIN_LOG;
+
+/// One level tree of one region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// The region's name.
+    pub region: String,
+    /// 1 for L1.
+    pub level: u8,
+    /// Versions of keys in it.
+    pub entries: u64,
+    /// Its leaves, 4 KiB each.
+    pub leaf_pages: u64,
+    /// Its index nodes, 4 KiB each.
+    pub index_pages: u64,
+    /// Nodes from the root to a leaf.
+    pub height: u8,
+}
+
+/// What a store is and did since it was opened. Display prints it as a table.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The durable epoch: checkpoints since the store was made.
+    pub epoch: u64,
+    /// Length of the volume, in bytes.
+    pub volume_bytes: u64,
+    /// Free within the volume, in bytes.
+    pub free_bytes: u64,
+    /// Log segments, in bytes.
+    pub log_bytes: u64,
+    /// Bytes of the log that the levels point at.
+    pub log_live_bytes: u64,
+    /// Bytes of the log behind the replay marker: what the next open reads.
+    pub replay_bytes: u64,
+    /// Entries in L0' and L0.
+    pub l0_entries: u64,
+    /// Memory of L0' and L0, in bytes.
+    pub l0_bytes: u64,
+    /// The level trees.
+    pub levels: Vec<LevelStats>,
+    /// Spills that ended.
+    pub spills: u64,
+    /// Open snapshots.
+    pub snapshots: u64,
+    /// Pages that wait for readers of older views.
+    pub retired_pages: u64,
+    /// The memory budget, in bytes.
+    pub memory_bytes: u64,
+    /// Frames of the mapping that hold a page.
+    pub resident_pages: u64,
+    /// Reads at the device.
+    pub device_reads: u64,
+    /// Bytes read from the device.
+    pub device_read_bytes: u64,
+    /// Writes at the device.
+    pub device_writes: u64,
+    /// Bytes written to the device.
+    pub device_write_bytes: u64,
+    /// Flushes of the device.
+    pub device_flushes: u64,
+}
+
+impl Core {
+    /// Takes stock. Costs microseconds, and a walk over the list of segments.
+    pub fn stats(&self) -> Stats {
+        let view = self.parts.views.load_full();
+        let (epoch, marker) = {
+            let ledger = self.parts.ledger.lock();
+            (ledger.epoch.0, ledger.marker)
+        };
+        let device: DeviceStats = self.parts.device.stats();
+        let l0s = || std::iter::once(&view.active).chain(view.frozen.iter().map(|f| &f.l0));
+        let allocator = self.parts.allocator.lock();
+        let segments = allocator.log_segments(MAIN_LOG);
+        Stats {
+            epoch,
+            volume_bytes: u64::from(allocator.segment_count()) * SEGMENT_BYTES,
+            free_bytes: u64::from(allocator.free_segment_count()) * SEGMENT_BYTES,
+            log_bytes: segments.len() as u64 * SEGMENT_BYTES,
+            log_live_bytes: segments
+                .iter()
+                .map(|s| u64::from(allocator.live_bytes(s.0)))
+                .sum(),
+            replay_bytes: self.parts.log.tail().0.saturating_sub(marker.0),
+            l0_entries: l0s().map(|l0| l0.len() as u64).sum(),
+            l0_bytes: l0s().map(|l0| l0.bytes() as u64).sum(),
+            levels: self.level_stats(&view),
+            spills: self.pressure.spills_ended(),
+            snapshots: self.snapshots.count() as u64,
+            retired_pages: self.parts.views.waiting().0,
+            memory_bytes: self.options.memory_bytes as u64,
+            resident_pages: self.parts.mapping.resident_pages(),
+            device_reads: device.reads.count,
+            device_read_bytes: device.reads.bytes,
+            device_writes: device.writes.count,
+            device_write_bytes: device.writes.bytes,
+            device_flushes: device.flushes,
+        }
+    }
+
+    fn level_stats(&self, view: &crate::level::View) -> Vec<LevelStats> {
+        let mut all = Vec::new();
+        for region in self.regions.list() {
+            for (level, tree) in (1..).zip(view.levels.of(region.id)) {
+                all.push(LevelStats {
+                    region: region.name.clone(),
+                    level,
+                    entries: tree.entries,
+                    leaf_pages: tree.leaf_pages,
+                    index_pages: tree.index_pages,
+                    height: tree.height,
+                });
+            }
+        }
+        all
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |f: &mut fmt::Formatter<'_>, name: &str, text: String| {
+            writeln!(f, "{name:<22} {text:>20}")
+        };
+        line(f, "epoch", self.epoch.to_string())?;
+        line(f, "volume", bytes(self.volume_bytes))?;
+        line(f, "  free within", bytes(self.free_bytes))?;
+        line(f, "log", bytes(self.log_bytes))?;
+        line(f, "  live", bytes(self.log_live_bytes))?;
+        line(f, "  replayed at open", bytes(self.replay_bytes))?;
+        line(f, "L0 entries", self.l0_entries.to_string())?;
+        line(f, "L0 memory", bytes(self.l0_bytes))?;
+        line(f, "memory budget", bytes(self.memory_bytes))?;
+        line(
+            f,
+            "  resident pages",
+            bytes(self.resident_pages * PAGE_BYTES as u64),
+        )?;
+        line(f, "spills", self.spills.to_string())?;
+        line(f, "open snapshots", self.snapshots.to_string())?;
+        line(
+            f,
+            "device reads",
+            format!("{} ({})", self.device_reads, bytes(self.device_read_bytes)),
+        )?;
+        let writes = format!(
+            "{} ({})",
+            self.device_writes,
+            bytes(self.device_write_bytes)
+        );
+        line(f, "device writes", writes)?;
+        line(f, "device flushes", self.device_flushes.to_string())?;
+        for level in &self.levels {
+            let fill = match level.leaf_pages {
+                0 => 0,
+                pages => level.entries / pages,
+            };
+            writeln!(
+                f,
+                "region {:?} L{}: {} entries, {} leaves ({fill} entries each), {} index nodes, height {}",
+                level.region,
+                level.level,
+                level.entries,
+                level.leaf_pages,
+                level.index_pages,
+                level.height
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A size for people.
+fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{bytes} B"),
+        _ => format!("{value:.1} {}", UNITS[unit]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!(super::bytes(0), "0 B");
+        assert_eq!(super::bytes(1536), "1.5 KiB");
+        assert_eq!(super::bytes(3 << 40), "3.0 TiB");
+    }
+}

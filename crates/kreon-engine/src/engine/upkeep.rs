@@ -1,0 +1,187 @@
+//! Background work: L0 becomes full, is frozen and spilled, and what nobody reaches is given back.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use kreon_base::{ErrorKind, PAGE_BYTES, PageNo, Result, SEGMENT_PAGES};
+use kreon_l0::L0;
+
+use super::core::Core;
+use crate::checkpoint::{self, Change};
+use crate::level::{Frozen, View};
+use crate::options::Background;
+use crate::spill::{self, Spilled};
+use crate::state::Ledger;
+
+impl Core {
+    /// Freezes L0' as L0 if it is full, and asks for its spill.
+    pub fn rotate(self: &Arc<Self>) {
+        if self.freeze(self.split.l0_bytes) {
+            self.want_spill();
+        }
+    }
+
+    /// Freezes L0' if it has at least `bytes_min` bytes and no L0 is being spilled.
+    pub fn freeze(&self, bytes_min: usize) -> bool {
+        let _rotation = self.rotation.lock();
+        let view = self.parts.views.load_full();
+        let active = &view.active;
+        if view.frozen.is_some() || active.is_empty() || active.bytes() < bytes_min {
+            return false;
+        }
+        let _closed = self.gate.close();
+        let end = self.parts.log.tail();
+        self.parts.views.change(|view| {
+            let frozen = Frozen {
+                l0: Arc::clone(&view.active),
+                end,
+            };
+            (
+                Arc::new(L0::new()),
+                Some(Arc::new(frozen)),
+                Arc::clone(&view.levels),
+            )
+        });
+        true
+    }
+
+    /// Has the frozen L0 spilled, by whoever does the background work.
+    pub fn want_spill(self: &Arc<Self>) {
+        match self.options.background {
+            Background::Threads => self.spill_wanted.call(),
+            // The outcome stands in `pressure`: the next write that needs room gets it.
+            Background::Inline => drop(self.spill_frozen()),
+        }
+    }
+
+    /// The body of the thread that spills.
+    pub fn spill_loop(self: &Arc<Self>) {
+        const PATIENCE: Duration = Duration::from_millis(200);
+        while !self.closed.load(Ordering::Acquire) {
+            self.spill_wanted.wait(PATIENCE);
+            if self.parts.views.load().frozen.is_some() && self.parts.poison.check().is_ok() {
+                // Told to waiting writers through `pressure`; out of space is tried again.
+                let _ = self.spill_frozen();
+            }
+            let _ = self.give_back();
+        }
+    }
+
+    /// Spills the frozen L0, if there is one, and makes the result durable.
+    pub fn spill_frozen(&self) -> Result<()> {
+        let upkeep = self.upkeep.lock();
+        let view = self.parts.views.load_full();
+        let Some(frozen) = view.frozen.clone() else {
+            return Ok(());
+        };
+        let outcome = self.spill_and_commit(&view, &frozen);
+        drop((view, frozen));
+        drop(upkeep);
+        if let Err(error) = &outcome {
+            tracing::warn!(%error, "a spill failed");
+            if error.kind() != ErrorKind::OutOfSpace {
+                self.parts.poison.set(error);
+            }
+        }
+        self.pressure.spill_ended(&outcome);
+        outcome.and_then(|()| self.give_back())
+    }
+
+    fn spill_and_commit(&self, view: &View, frozen: &Frozen) -> Result<()> {
+        // Snapshots that open from now on lie behind `frozen.end` and need only newest versions.
+        let snapshots = self.snapshots.list();
+        let regions = self.parts.ledger.lock().regions.clone();
+        let exists = |region| regions.contains_key(&region);
+        let spilled = spill::spill(&self.parts, frozen, &view.levels, &exists, &snapshots)?;
+        self.commit_spill(spilled, |ledger| ledger.marker = frozen.end, false)
+    }
+
+    /// Makes a change of levels durable and shows it to readers. `keep_frozen` leaves L0 in the view.
+    pub fn commit_spill(
+        &self,
+        spilled: Spilled,
+        change_ledger: impl FnOnce(&mut Ledger),
+        keep_frozen: bool,
+    ) -> Result<()> {
+        let Spilled {
+            levels,
+            kept,
+            dropped,
+            charges,
+        } = spilled;
+        let levels = Arc::new(levels);
+        let mut ledger = self.parts.ledger.lock();
+        let mut changed = ledger.clone();
+        change_ledger(&mut changed);
+        let fresh = kept.clone();
+        let change = Change {
+            levels: Arc::clone(&levels),
+            ledger: changed,
+            kept,
+            dropped,
+            charges,
+        };
+        let unreachable = match checkpoint::commit(&self.parts, &mut ledger, change) {
+            Ok(unreachable) => unreachable,
+            Err(error) => {
+                self.forget(&fresh)?;
+                return Err(error);
+            }
+        };
+        self.parts.views.change(|view| {
+            let frozen = view.frozen.clone().filter(|_| keep_frozen);
+            (Arc::clone(&view.active), frozen, levels)
+        });
+        self.parts
+            .views
+            .retire(unreachable.pages, unreachable.segments);
+        drop(ledger);
+        self.set_reserve();
+        Ok(())
+    }
+
+    /// Gives back fresh pages of a change that did not happen.
+    fn forget(&self, fresh: &[PageNo]) -> Result<()> {
+        for page in fresh {
+            self.parts.mapping.discard(*page, 1);
+        }
+        self.parts.allocator.lock().release_pages(fresh)
+    }
+
+    /// Gives back the pages and segments that no reader reaches any more.
+    pub fn give_back(&self) -> Result<()> {
+        for retired in self.parts.views.reclaim() {
+            for page in &retired.pages {
+                self.parts.mapping.discard(*page, 1);
+            }
+            for segment in &retired.segments {
+                self.parts
+                    .mapping
+                    .discard(segment.first_page(), SEGMENT_PAGES);
+                self.parts.log.release(*segment)?;
+            }
+            let mut allocator = self.parts.allocator.lock();
+            allocator.release_pages(&retired.pages)?;
+            for segment in retired.segments {
+                allocator.reuse_segment(segment)?;
+            }
+            allocator.trim()?;
+        }
+        Ok(())
+    }
+
+    /// Keeps as much space in reserve as the next spill may need: every node written anew, and the
+    /// leaves that a full L0 adds.
+    pub fn set_reserve(&self) {
+        let view = self.parts.views.load();
+        let trees = view.levels.regions().flat_map(|(_, trees)| trees);
+        let node_pages: u64 = trees.map(|tree| tree.leaf_pages + tree.index_pages).sum();
+        let l0_pages = (self.split.l0_bytes / PAGE_BYTES) as u64;
+        let segments = (node_pages + l0_pages).div_ceil(SEGMENT_PAGES) + 4;
+        self.parts
+            .allocator
+            .lock()
+            .set_reserve(segments.min(u64::from(u32::MAX)) as u32);
+    }
+}

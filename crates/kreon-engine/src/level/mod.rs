@@ -1,0 +1,16 @@
+//! What a reader holds: the immutable set of levels, and views of it.
+//!
+//! - [`levels`]: the level trees of all regions at one moment
+//! - [`view`]: L0', L0 and the levels together; how long old pages must stay
+//! - [`source`]: nodes and log pages through the mapping
+//! - [`log_space`]: segments for the log
+
+pub mod levels;
+pub mod log_space;
+pub mod source;
+pub mod view;
+
+pub use levels::Levels;
+pub use log_space::VolumeSpace;
+pub use source::{MappedLog, MappedNodes};
+pub use view::{Frozen, View, Views};

@@ -1,0 +1,121 @@
+//! Nodes and log pages through the mapping.
+
+use kreon_base::{LogOffset, PAGE_BYTES, PageBytes, PageNo, Priority, RegionId, Result};
+use kreon_format::{PagePointer, StoreId, check_node};
+use kreon_mapping::{Mapping, PageRequest};
+
+use crate::log::{Log, LogPages};
+use crate::tree::NodeSource;
+
+/// Eviction priority of log pages: they go first (`Kreon 3.3.1`).
+pub const LOG_PRIORITY: Priority = Priority(255);
+
+/// Eviction priority of a node: 2i - 1 for index nodes of level i, 2i for its leaves (`Kreon 3.3.1`).
+/// `height` is 0 for a leaf.
+pub fn node_priority(level: u8, height: u8) -> Priority {
+    let leaf = level.saturating_mul(2).min(254);
+    Priority(if height == 0 {
+        leaf
+    } else {
+        leaf.saturating_sub(1)
+    })
+}
+
+/// The nodes of one level of one region.
+pub struct MappedNodes<'a> {
+    /// Frames of the store.
+    pub mapping: &'a Mapping,
+    /// Where the rest of long keys stands.
+    pub log: &'a Log,
+    /// The store's identity.
+    pub store: StoreId,
+    /// The region.
+    pub region: RegionId,
+    /// 1 for L1.
+    pub level: u8,
+}
+
+impl NodeSource for MappedNodes<'_> {
+    fn read_node<R>(
+        &self,
+        pointer: &PagePointer,
+        height: u8,
+        use_node: impl FnOnce(&PageBytes) -> Result<R>,
+    ) -> Result<R> {
+        let check = |bytes: &PageBytes| check_node(bytes, self.store, pointer, height);
+        let priority = node_priority(self.level, height);
+        let request = PageRequest {
+            page: pointer.page,
+            priority,
+            check: &check,
+        };
+        self.mapping.read(request, use_node)?
+    }
+
+    fn prefetch(&self, pointers: &[PagePointer], height: u8) -> Result<()> {
+        let checks: Vec<_> = pointers
+            .iter()
+            .map(|pointer| move |bytes: &PageBytes| check_node(bytes, self.store, pointer, height))
+            .collect();
+        let priority = node_priority(self.level, height);
+        let requests: Vec<_> = pointers
+            .iter()
+            .zip(&checks)
+            .map(|(pointer, check)| PageRequest {
+                page: pointer.page,
+                priority,
+                check,
+            })
+            .collect();
+        self.mapping.prefetch(&requests)
+    }
+
+    fn read_key(&self, offset: LogOffset, key_bytes: u32, key: &mut Vec<u8>) -> Result<()> {
+        let pages = MappedLog {
+            mapping: self.mapping,
+        };
+        self.log
+            .read_key(&pages, offset, key_bytes, key)
+    }
+}
+
+/// Bytes of the log that are on the device.
+pub struct MappedLog<'a> {
+    /// Frames of the store.
+    pub mapping: &'a Mapping,
+}
+
+impl LogPages for MappedLog<'_> {
+    fn with_bytes<R>(
+        &self,
+        offset_bytes: u64,
+        len: usize,
+        scratch: &mut Vec<u8>,
+        use_bytes: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R> {
+        self.mapping
+            .with_bytes(offset_bytes, len, LOG_PRIORITY, scratch, use_bytes)
+    }
+
+    fn read_bytes(&self, offset_bytes: u64, into: &mut [u8]) -> Result<()> {
+        self.mapping.read_bytes(offset_bytes, LOG_PRIORITY, into)
+    }
+}
+
+/// Loads the log pages that hold these (offset, length) ranges, all at once. Those that cannot be
+/// loaded are left to the read that needs them.
+pub fn prefetch_log(mapping: &Mapping, ranges: impl Iterator<Item = (u64, usize)>) -> Result<()> {
+    let unchecked = |_: &PageBytes| Ok(());
+    let pages = ranges.flat_map(|(offset, len)| {
+        let last = offset + len.max(1) as u64 - 1;
+        offset / PAGE_BYTES as u64..=last / PAGE_BYTES as u64
+    });
+    let requests: Vec<_> = pages
+        .map(|page| PageRequest {
+            page: PageNo(page),
+            priority: LOG_PRIORITY,
+            check: &unchecked,
+        })
+        .collect();
+    mapping.prefetch(&requests)
+}

@@ -1,0 +1,125 @@
+//! Fragments in memory or on the device, verified.
+
+use std::ops::Range;
+
+use kreon_base::{Error, LogOffset, PAGE_BYTES, Result, SegmentId};
+use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, fragment_extent};
+
+use super::cut::{PAYLOAD_START, SEGMENT};
+use super::open::Log;
+use super::read::LogPages;
+
+/// Most bytes of a key that an error message shows.
+const KEY_SHOWN_BYTES_MAX: usize = 64;
+
+impl Log {
+    /// Calls `f` with the fragment at `offset`, which takes `extent` bytes of the log.
+    pub(super) fn with_fragment<R>(
+        &self,
+        pages: &impl LogPages,
+        offset: LogOffset,
+        extent: usize,
+        scratch: &mut Vec<u8>,
+        f: impl FnOnce(Fragment<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let seal = self.seal(self.sequence_at(offset)?);
+        let found = self.buffers.find(offset.segment());
+        if let Some(buffered) = found.as_ref().and_then(|found| found.as_ref())
+            && offset.within_segment() >= buffered.readable_from
+        {
+            let bytes = buffered.buffer.committed(offset.within_segment()).ok_or_else(nothing)?;
+            return f(Fragment::decode(bytes, &seal, offset)?);
+        }
+        check_bounds(offset, extent)?;
+        pages.with_bytes(offset.0, extent, scratch, |bytes| {
+            f(Fragment::decode(bytes, &seal, offset)?)
+        })?
+    }
+
+    /// Appends to `out` a part of the payload of the fragment at `offset`: the one that `choose`
+    /// returns. A fragment of several pages is read straight into `out`.
+    pub(super) fn append_part(
+        &self,
+        pages: &impl LogPages,
+        offset: LogOffset,
+        extent: usize,
+        out: &mut Vec<u8>,
+        choose: impl FnOnce(&Fragment<'_>) -> Result<Range<usize>>,
+    ) -> Result<()> {
+        let in_one_page = offset.0 as usize % PAGE_BYTES + extent <= PAGE_BYTES;
+        let in_memory = self.buffers.find(offset.segment()).is_some();
+        if in_one_page || in_memory {
+            return self.with_fragment(pages, offset, extent, &mut Vec::new(), |fragment| {
+                let range = choose(&fragment)?;
+                if let Fragment::Record { payload, .. } = fragment {
+                    out.extend_from_slice(payload.get(range).unwrap_or_default());
+                }
+                Ok(())
+            });
+        }
+        let seal = self.seal(self.sequence_at(offset)?);
+        check_bounds(offset, extent)?;
+        let base = out.len();
+        out.resize(base + extent, 0);
+        let bytes = out.get_mut(base..).unwrap_or_default();
+        pages.read_bytes(offset.0, bytes)?;
+        let chosen = choose(&Fragment::decode(bytes, &seal, offset)?)?;
+        let from = FRAGMENT_HEADER_BYTES + chosen.start;
+        bytes.copy_within(from..from + chosen.len(), 0);
+        out.truncate(base + chosen.len());
+        Ok(())
+    }
+
+    /// Bytes that the fragment at `offset` says it takes; not verified, but within the segment.
+    pub(super) fn extent_at(&self, pages: &impl LogPages, offset: LogOffset) -> Result<usize> {
+        let found = self.buffers.find(offset.segment());
+        if let Some(buffered) = found.as_ref().and_then(|found| found.as_ref())
+            && offset.within_segment() >= buffered.readable_from
+        {
+            let bytes = buffered.buffer.committed(offset.within_segment()).ok_or_else(nothing)?;
+            return Ok(bytes.len());
+        }
+        check_bounds(offset, FRAGMENT_HEADER_BYTES)?;
+        let start = pages.with_bytes(offset.0, 8, &mut Vec::new(), |bytes| {
+            bytes.first_chunk().map(fragment_extent)
+        })?;
+        let extent = start.ok_or_else(nothing)?;
+        check_bounds(offset, extent)?;
+        Ok(extent)
+    }
+
+    /// The segment behind `segment`.
+    pub(super) fn following(&self, segment: SegmentId) -> Result<SegmentId> {
+        self.table
+            .next(segment)
+            .ok_or_else(|| Error::corruption(format!("nothing follows {segment} in the log")))
+    }
+
+    fn sequence_at(&self, offset: LogOffset) -> Result<u64> {
+        let segment = offset.segment();
+        self.table
+            .sequence(segment)
+            .ok_or_else(|| Error::corruption(format!("{segment} is not of the log")))
+    }
+}
+
+/// `error`, found while reading the record of `key` at `offset`.
+#[cold]
+pub(super) fn at_record(error: &Error, offset: LogOffset, key: &[u8]) -> Error {
+    let shown = key.get(..KEY_SHOWN_BYTES_MAX).unwrap_or(key).escape_ascii();
+    let segment = offset.segment();
+    error.within(format!("the record of key \"{shown}\" in {segment} at {offset}"))
+}
+
+fn check_bounds(offset: LogOffset, extent: usize) -> Result<()> {
+    let within = offset.within_segment();
+    if within < PAYLOAD_START || within as usize + extent > SEGMENT as usize {
+        return Err(nothing());
+    }
+    Ok(())
+}
+
+#[cold]
+fn nothing() -> Error {
+    Error::corruption("no record stands there")
+}

@@ -1,0 +1,115 @@
+//! Group commit: one flush makes durable what all waiting writers have appended.
+//!
+//! The first who comes leads: it pads the tail to the border of a block, writes, flushes and wakes the
+//! others. Who comes while a flush is under way waits for it and, if its own bytes were written too
+//! late for it, for the next, which one of those waiting leads. A position counts as durable only when
+//! a flush has ended that was begun after all writes before the position had ended (invariant 4).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kreon_base::{Lsn, Result};
+use kreon_device::Reserve;
+use kreon_format::{lsn_at, place_of};
+use parking_lot::{Condvar, Mutex};
+
+use super::open::Log;
+
+pub(super) struct GroupCommit {
+    durable: AtomicU64,
+    /// Somebody writes and flushes for all.
+    is_led: Mutex<bool>,
+    ended: Condvar,
+}
+
+impl GroupCommit {
+    pub fn new(durable: Lsn) -> Self {
+        let (is_led, ended) = (Mutex::new(false), Condvar::new());
+        Self { durable: AtomicU64::new(durable.0), is_led, ended }
+    }
+
+    pub fn durable(&self) -> Lsn {
+        Lsn(self.durable.load(Ordering::Acquire))
+    }
+}
+
+/// The one who leads; stops leading when dropped.
+struct Leader<'a>(&'a GroupCommit);
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        *self.0.is_led.lock() = false;
+        self.0.ended.notify_all();
+    }
+}
+
+impl Log {
+    /// Makes everything before `upto` durable: a position that [`append`](Log::append) returned. Costs
+    /// one flush, shared with all who wait at the same time; the calling thread may do it for all.
+    ///
+    /// # Errors
+    /// `Poisoned` if a write or the flush fails, or one did before.
+    pub fn sync(&self, upto: Lsn) -> Result<()> {
+        let upto = upto.min(self.tail());
+        if self.durable() >= upto {
+            return Ok(());
+        }
+        let mut is_led = self.commit.is_led.lock();
+        loop {
+            if self.durable() >= upto {
+                return Ok(());
+            }
+            self.poison.check()?;
+            if !*is_led {
+                break;
+            }
+            self.commit.ended.wait(&mut is_led);
+        }
+        *is_led = true;
+        drop(is_led);
+        let _leader = Leader(&self.commit);
+        self.commit_group()
+    }
+
+    /// Makes durable what is appended now.
+    fn commit_group(&self) -> Result<()> {
+        let target = self.pad_to_block(self.tail());
+        self.write_until(target)?;
+        // What others wrote further than that is covered, too: it was written before the flush begins.
+        let written = self.written();
+        let flushed = self.home.device.flush();
+        flushed.map_err(|error| self.stop(&error.within("a flush of the log")))?;
+        self.commit.durable.fetch_max(written.0, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Writes everything before `upto` to the device: it survives the end of the process, but not yet
+    /// that of the machine.
+    ///
+    /// # Errors
+    /// `Poisoned` if the write fails, or one did before.
+    pub fn write_out(&self, upto: Lsn) -> Result<()> {
+        let upto = upto.min(self.tail());
+        if self.written() >= upto {
+            return self.poison.check();
+        }
+        let target = self.pad_to_block(upto);
+        self.write_until(target)
+    }
+
+    /// Pads the log to the end of the block that holds the byte before `upto`, unless records fill it
+    /// already; returns that end.
+    fn pad_to_block(&self, upto: Lsn) -> Lsn {
+        let (sequence, within) = place_of(upto);
+        let target = lsn_at(sequence, within.next_multiple_of(self.block_bytes));
+        loop {
+            let current = self.current.load();
+            if current.tail() >= target {
+                return target;
+            }
+            // Whatever another writer reserves in between brings the tail closer to the target, too.
+            if let Reserve::Reserved(room) = current.buffer.reserve_to_boundary(self.block_bytes) {
+                self.pad(&current, room);
+            }
+        }
+    }
+}

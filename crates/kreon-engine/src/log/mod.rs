@@ -1,0 +1,46 @@
+//! The value log: append-only home of keys and values, and the redo log (`Kreon 3.2`).
+//!
+//! A log is an endless stream of records cut into segments of 2 MiB. An LSN is a position in that
+//! stream, so one reservation of bytes yields both the place and the order of a record.
+//!
+//! - [`record`]: what a writer hands in, and what it gets back
+//! - [`cut`]: how records are cut into fragments at the ends of segments
+//! - [`segments`]: which segment stands where in the log
+//! - [`buffers`]: segments in memory, their reuse
+//! - [`history`]: a log that is not open: where it ends and which run wrote what
+//! - [`open`]: the open log
+//! - [`append`], [`spanning`], [`roll`]: units into buffers; long ones; the next segment
+//! - [`write_out`], [`background`]: buffers to the device
+//! - [`group_commit`]: one flush for all who wait
+//! - [`fragments`], [`read`]: records from buffers and from the device
+//! - [`residence`]: where the bytes of a record are
+//! - [`replay`]: the log after a crash
+//! - [`pause`], [`poison`]: waiting for a copying thread; the end of all writing
+
+mod append;
+mod background;
+mod buffers;
+mod cut;
+mod fragments;
+mod group_commit;
+mod history;
+mod open;
+mod pause;
+mod poison;
+mod read;
+mod record;
+pub mod replay;
+mod residence;
+mod roll;
+mod segments;
+mod spanning;
+mod write_out;
+
+#[cfg(test)]
+mod tests;
+
+pub use history::{LOG_START, LogHistory};
+pub use open::{Log, LogHome, LogOptions, LogSpace};
+pub use read::{LogPages, ValueAt};
+pub use record::{NewRecord, Place};
+pub use replay::{ReplayEnd, ReplayRecord, ReplayStart, replay};

@@ -1,0 +1,201 @@
+//! The open log.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use kreon_base::{Error, Incarnation, LogId, Lsn, Result, SegmentId};
+use kreon_device::{AppendBuffer, Device};
+use kreon_format::{LogRecord, OpenSegment, StoreId, place_of};
+use parking_lot::Mutex;
+
+use super::background::Background;
+use super::buffers::{Buffered, Buffers};
+use super::cut::PAYLOAD_START;
+use super::group_commit::GroupCommit;
+use super::history::LogHistory;
+use super::poison::Poison;
+use super::roll::Roller;
+use super::segments::SegmentTable;
+use super::write_out::WriteOut;
+use crate::volume::Purpose;
+
+/// Where a log gets its segments from.
+pub trait LogSpace: Send + Sync {
+    /// Takes a segment that will be number `sequence` of `log`. It must be backed: writing it later
+    /// cannot run out of space.
+    ///
+    /// # Errors
+    /// `OutOfSpace`, with nothing changed.
+    fn allocate_segment(&self, log: LogId, sequence: u64, purpose: Purpose) -> Result<SegmentId>;
+}
+
+/// What a log stands on.
+#[derive(Clone)]
+pub struct LogHome {
+    /// The device under the volume.
+    pub device: Arc<dyn Device>,
+    /// Gives segments.
+    pub space: Arc<dyn LogSpace>,
+    /// The store, in every checksum.
+    pub store: StoreId,
+    /// Number of the log.
+    pub log: LogId,
+    /// This run of the store.
+    pub incarnation: Incarnation,
+}
+
+/// Settings of a log.
+#[derive(Clone, Copy, Debug)]
+pub struct LogOptions {
+    /// Most segments in memory, 2 MiB each; 2 at the least.
+    pub buffers_max: usize,
+    /// Records that are older than this are written to the device by
+    /// [`write_out_step`](Log::write_out_step), so that a killed process loses little.
+    pub age_max: Duration,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { buffers_max: 8, age_max: Duration::from_millis(100) }
+    }
+}
+
+/// A log that takes records: the append-only home of keys and values, and the redo log.
+///
+/// Locks, in the order in which they are taken: the roll lock, the write-out lock, the pool of
+/// buffers. Nobody holds a reservation that is not committed while waiting for any of them; so who
+/// waits for the gapless committed prefix waits for threads that copy bytes, and for nothing else.
+pub struct Log {
+    pub(super) home: LogHome,
+    pub(super) options: LogOptions,
+    /// Blocks of this size are the unit of writing; see [`Device::block_bytes`].
+    pub(super) block_bytes: u32,
+    history: LogHistory,
+    pub(super) table: SegmentTable,
+    pub(super) buffers: Buffers,
+    /// Takes the records.
+    pub(super) current: ArcSwap<Buffered>,
+    pub(super) roller: Mutex<Roller>,
+    pub(super) writer: Mutex<WriteOut>,
+    /// See [`Log::written`].
+    pub(super) written: AtomicU64,
+    pub(super) commit: GroupCommit,
+    pub(super) background: Background,
+    pub(super) poison: Poison,
+}
+
+impl Log {
+    /// Opens a log behind the end of its `history`, which replay found. Writes nothing.
+    ///
+    /// Before anything is appended, a checkpoint with the log's
+    /// [`checkpoint_record`](Log::checkpoint_record) must be durable: only it tells a later replay to
+    /// believe in what this run writes.
+    ///
+    /// # Errors
+    /// `OutOfSpace` if no segment can be had.
+    pub fn open(home: LogHome, mut history: LogHistory, options: LogOptions) -> Result<Self> {
+        let resume = history.resume(home.incarnation);
+        let (sequence, within) = place_of(resume);
+        let is_fresh = within == PAYLOAD_START;
+        let table = SegmentTable::new(&history.segments);
+        let reserved = std::mem::take(&mut history.reserved);
+        let mut roller = Roller::new(sequence + u64::from(!is_fresh), reserved);
+        let buffers = Buffers::new(options.buffers_max.max(2));
+        let buffer = buffers.try_take().unwrap_or_else(|| AppendBuffer::new(super::cut::SEGMENT));
+        let (first, out) = if is_fresh {
+            let upcoming = roller.upcoming(&home, Purpose::Upkeep)?;
+            let first = roller.open_next(&home, &table, upcoming, buffer, resume);
+            (first, WriteOut::new(sequence, 0))
+        } else {
+            let Some(segment) = table.by_sequence(sequence) else {
+                return Err(Error::corruption(format!(
+                    "{} ends in its segment number {sequence}, which is unknown",
+                    home.log
+                )));
+            };
+            let first = roller.resume(&home, segment, sequence, buffer, within)?;
+            (first, WriteOut::new(sequence, within))
+        };
+        let first = Arc::new(first);
+        buffers.publish(Arc::clone(&first));
+        Ok(Self {
+            block_bytes: home.device.block_bytes(),
+            home,
+            options,
+            history,
+            table,
+            buffers,
+            current: ArcSwap::new(first),
+            roller: Mutex::new(roller),
+            writer: Mutex::new(out),
+            written: AtomicU64::new(resume.0),
+            commit: GroupCommit::new(resume),
+            background: Background::default(),
+            poison: Poison::default(),
+        })
+    }
+
+    /// Behind the last record, or the last that is being appended.
+    pub fn tail(&self) -> Lsn {
+        self.current.load().tail()
+    }
+
+    /// Everything before this is on the device, but perhaps not durable.
+    pub fn written(&self) -> Lsn {
+        Lsn(self.written.load(Ordering::Acquire))
+    }
+
+    /// Everything before this is durable.
+    pub fn durable(&self) -> Lsn {
+        self.commit.durable()
+    }
+
+    /// The run of the store that this log belongs to.
+    pub fn incarnation(&self) -> Incarnation {
+        self.home.incarnation
+    }
+
+    /// What a checkpoint records, with replay to start at `marker`: the border of a record, not behind
+    /// the tail. Segments that it names were taken from the [`LogSpace`] before the call.
+    pub fn checkpoint_record(&self, marker: Lsn) -> LogRecord {
+        let durable = self.durable();
+        let (incarnation, resumes) = self.history.runs_from(marker);
+        let current = self.current.load();
+        LogRecord {
+            id: self.home.log,
+            marker,
+            durable,
+            incarnation,
+            resumes,
+            open: Some(OpenSegment { segment: current.segment, sequence: current.sequence }),
+            next: Some(current.next),
+        }
+    }
+
+    /// The segments that hold records, with their sequences, in the order of the log; the last one is
+    /// open.
+    pub fn segments(&self) -> Vec<(SegmentId, u64)> {
+        self.table.list()
+    }
+
+    /// Forgets a segment that nothing points at any more and that replay no longer needs. The open one
+    /// stays.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it is not a segment of the log, or not wholly on the device.
+    pub fn release(&self, segment: SegmentId) -> Result<()> {
+        let in_use = self.buffers.find(segment).is_some_and(|found| {
+            found.as_ref().is_some_and(|buffered| !buffered.is_complete())
+        });
+        if in_use || self.current.load().segment == segment {
+            return Err(Error::invalid(format!("{segment} of the log is still being written")));
+        }
+        if !self.table.remove(segment) {
+            return Err(Error::invalid(format!("{segment} is not of the log")));
+        }
+        self.buffers.hide(segment);
+        Ok(())
+    }
+}

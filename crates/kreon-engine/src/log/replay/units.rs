@@ -1,0 +1,198 @@
+//! Puts fragments together to records and units, and hands on whole units only.
+
+use kreon_base::{KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, VALUE_BYTES_MAX};
+use kreon_format::{FragmentHeader, RecordKind};
+
+/// A record of a whole unit, as replay hands it on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayRecord<'a> {
+    /// Its order.
+    pub lsn: Lsn,
+    /// Where it starts on the volume.
+    pub offset: LogOffset,
+    /// Its region.
+    pub region: RegionId,
+    /// What it says about the key.
+    pub kind: RecordKind,
+    /// The key.
+    pub key: &'a [u8],
+    /// Length of the value.
+    pub value_bytes: u32,
+    /// The value, unless it is longer than the replay asked for.
+    pub value: Option<&'a [u8]>,
+}
+
+/// A fragment of a record, in its place.
+pub(super) struct Found<'a> {
+    pub lsn: Lsn,
+    pub offset: LogOffset,
+    pub header: FragmentHeader,
+    pub payload: &'a [u8],
+    /// It fills its segment to the end.
+    pub fills_segment: bool,
+}
+
+/// The unit that is being put together. Long values are not kept: memory is bounded by the keys of one
+/// unit and by values up to `value_bytes_max`.
+pub(super) struct Units {
+    value_bytes_max: usize,
+    /// Where the unit starts; none: the next fragment starts one.
+    start: Option<Lsn>,
+    /// Keys and values of `records`, and of `partial`.
+    bytes: Vec<u8>,
+    records: Vec<Gathered>,
+    partial: Option<Gathered>,
+    /// Records that were handed on.
+    pub record_count: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Gathered {
+    lsn: Lsn,
+    offset: LogOffset,
+    region: RegionId,
+    kind: RecordKind,
+    key_bytes: usize,
+    /// Bytes of key and value so far.
+    payload_bytes: usize,
+    /// Start of the key in `bytes`; the value follows it if it is short.
+    at: usize,
+}
+
+impl Units {
+    pub fn new(value_bytes_max: usize) -> Self {
+        let (bytes, records) = (Vec::new(), Vec::new());
+        Self { value_bytes_max, start: None, bytes, records, partial: None, record_count: 0 }
+    }
+
+    /// Where the incomplete unit starts.
+    pub fn incomplete(&self) -> Option<Lsn> {
+        self.start
+    }
+
+    /// Whether a record has begun and not ended.
+    pub fn is_in_record(&self) -> bool {
+        self.partial.is_some()
+    }
+
+    /// Adds the next fragment; a unit that it completes goes to `visit`. `Ok(Err(what))`: it does not
+    /// belong here.
+    pub fn add(
+        &mut self,
+        found: &Found<'_>,
+        visit: &mut impl FnMut(ReplayRecord<'_>) -> Result<()>,
+    ) -> Result<Result<(), &'static str>> {
+        let header = &found.header;
+        if header.starts_record == self.partial.is_some() {
+            return Ok(Err("a piece of another record"));
+        }
+        if !header.ends_record && !found.fills_segment {
+            return Ok(Err("a record cut before the end of its segment"));
+        }
+        let is_alone = self.start.is_none() && header.ends_unit && header.starts_record;
+        self.start.get_or_insert(found.lsn);
+        let mut record = match self.partial.take() {
+            None => Gathered::begin(found, self.bytes.len()),
+            Some(record) if record.is_of(header) => record,
+            Some(_) => return Ok(Err("a piece of another record")),
+        };
+        if is_alone {
+            return self.hand_on_alone(record, found.payload, visit);
+        }
+        self.gather(&mut record, found.payload);
+        if record.payload_bytes > KEY_BYTES_MAX + VALUE_BYTES_MAX {
+            return Ok(Err("a record longer than any can be"));
+        }
+        if !header.ends_record {
+            self.partial = Some(record);
+            return Ok(Ok(()));
+        }
+        if record.payload_bytes < record.key_bytes {
+            return Ok(Err("a record shorter than its key"));
+        }
+        self.records.push(record);
+        if header.ends_unit {
+            self.hand_on(visit)?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Keeps the key's and, if it may be short, the value's part of `payload`.
+    fn gather(&mut self, record: &mut Gathered, payload: &[u8]) {
+        let key_left = record.key_bytes.saturating_sub(record.payload_bytes);
+        record.payload_bytes += payload.len();
+        let value_bytes = record.payload_bytes.saturating_sub(record.key_bytes);
+        if value_bytes <= self.value_bytes_max {
+            self.bytes.extend_from_slice(payload);
+        } else {
+            self.bytes.extend_from_slice(payload.get(..key_left).unwrap_or(payload));
+            self.bytes.truncate(record.at + record.key_bytes);
+        }
+    }
+
+    /// The usual case: a unit of one record in one piece needs no copy.
+    fn hand_on_alone(
+        &mut self,
+        mut record: Gathered,
+        payload: &[u8],
+        visit: &mut impl FnMut(ReplayRecord<'_>) -> Result<()>,
+    ) -> Result<Result<(), &'static str>> {
+        record.payload_bytes = payload.len();
+        let Some((key, value)) = payload.split_at_checked(record.key_bytes) else {
+            return Ok(Err("a record shorter than its key"));
+        };
+        let value = (value.len() <= self.value_bytes_max).then_some(value);
+        visit(record.shown(key, value))?;
+        self.record_count += 1;
+        self.start = None;
+        Ok(Ok(()))
+    }
+
+    fn hand_on(&mut self, visit: &mut impl FnMut(ReplayRecord<'_>) -> Result<()>) -> Result<()> {
+        for record in &self.records {
+            let rest = self.bytes.get(record.at..).unwrap_or_default();
+            let (key, rest) = rest.split_at_checked(record.key_bytes).unwrap_or_default();
+            let value_bytes = record.payload_bytes - record.key_bytes;
+            let is_kept = value_bytes <= self.value_bytes_max;
+            visit(record.shown(key, rest.get(..value_bytes).filter(|_| is_kept)))?;
+        }
+        self.record_count += self.records.len() as u64;
+        self.records.clear();
+        self.bytes.clear();
+        self.start = None;
+        Ok(())
+    }
+}
+
+impl Gathered {
+    fn begin(found: &Found<'_>, at: usize) -> Self {
+        let header = &found.header;
+        Self {
+            lsn: found.lsn,
+            offset: found.offset,
+            region: header.region,
+            kind: header.kind,
+            key_bytes: header.key_bytes as usize,
+            payload_bytes: 0,
+            at,
+        }
+    }
+
+    fn is_of(&self, header: &FragmentHeader) -> bool {
+        self.region == header.region
+            && self.kind == header.kind
+            && self.key_bytes == header.key_bytes as usize
+    }
+
+    fn shown<'a>(&self, key: &'a [u8], value: Option<&'a [u8]>) -> ReplayRecord<'a> {
+        ReplayRecord {
+            lsn: self.lsn,
+            offset: self.offset,
+            region: self.region,
+            kind: self.kind,
+            key,
+            value_bytes: (self.payload_bytes - self.key_bytes) as u32,
+            value,
+        }
+    }
+}

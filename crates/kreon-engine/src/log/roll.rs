@@ -1,0 +1,189 @@
+//! Opening the next segment.
+//!
+//! The id of the segment behind the next is reserved before the next is opened, and stands in its
+//! header: so recovery can follow the log past the last checkpoint, and a roll that finds no space
+//! fails before it changed anything.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use kreon_base::{Error, Lsn, Result, SegmentId};
+use kreon_device::{AppendBuffer, Reservation, Reserve};
+use kreon_format::{LogSegmentHeader, encode_pad};
+
+use super::background::STREAM_BYTES;
+use super::buffers::Buffered;
+use super::cut::PAYLOAD_START;
+use super::open::{Log, LogHome};
+use super::pause::Pause;
+use super::segments::SegmentTable;
+use crate::volume::Purpose;
+
+/// What the holder of the roll lock knows: the segments that follow.
+pub(super) struct Roller {
+    /// Sequence of the first reserved segment.
+    next_sequence: u64,
+    reserved: VecDeque<SegmentId>,
+}
+
+impl Roller {
+    pub fn new(next_sequence: u64, reserved: Vec<SegmentId>) -> Self {
+        Self { next_sequence, reserved: reserved.into() }
+    }
+
+    /// Makes sure that `count` segments are reserved. What was reserved before a failure stays so.
+    pub fn reserve(&mut self, home: &LogHome, count: usize, purpose: Purpose) -> Result<()> {
+        while self.reserved.len() < count {
+            let sequence = self.next_sequence + self.reserved.len() as u64;
+            self.reserved.push_back(home.space.allocate_segment(home.log, sequence, purpose)?);
+        }
+        Ok(())
+    }
+
+    /// The next segment and the one behind it.
+    pub fn upcoming(&mut self, home: &LogHome, purpose: Purpose) -> Result<Upcoming> {
+        self.reserve(home, 2, purpose)?;
+        match (self.reserved.front(), self.reserved.get(1)) {
+            (Some(&segment), Some(&next)) => Ok(Upcoming { segment, next }),
+            _ => Err(Error::invalid("no segment is reserved")),
+        }
+    }
+
+    /// Opens the next segment in `buffer`, with its header; `durable` goes into that.
+    pub fn open_next(
+        &mut self,
+        home: &LogHome,
+        table: &SegmentTable,
+        Upcoming { segment, next }: Upcoming,
+        buffer: AppendBuffer,
+        durable: Lsn,
+    ) -> Buffered {
+        let sequence = self.next_sequence;
+        let header = LogSegmentHeader {
+            store: home.store,
+            log: home.log,
+            segment,
+            sequence,
+            incarnation: home.incarnation,
+            previous: table.by_sequence(sequence.wrapping_sub(1)),
+            next: Some(next),
+            durable,
+        };
+        fill_start(&buffer, PAYLOAD_START, header.encode().as_slice());
+        self.reserved.pop_front();
+        self.next_sequence += 1;
+        table.insert(segment, sequence);
+        let complete = AtomicBool::new(false);
+        Buffered { segment, sequence, next, buffer, readable_from: PAYLOAD_START, complete }
+    }
+
+    /// Takes up a segment that an earlier run wrote up to a page border before `within`.
+    pub fn resume(
+        &mut self,
+        home: &LogHome,
+        segment: SegmentId,
+        sequence: u64,
+        buffer: AppendBuffer,
+        within: u32,
+    ) -> Result<Buffered> {
+        self.reserve(home, 1, Purpose::Upkeep)?;
+        let Some(&next) = self.reserved.front() else {
+            return Err(Error::invalid("no segment is reserved"));
+        };
+        fill_start(&buffer, within, &[]);
+        let complete = AtomicBool::new(false);
+        Ok(Buffered { segment, sequence, next, buffer, readable_from: within, complete })
+    }
+}
+
+/// The next two segments.
+#[derive(Clone, Copy)]
+pub(super) struct Upcoming {
+    segment: SegmentId,
+    next: SegmentId,
+}
+
+/// Takes the first `end` bytes of an empty buffer and puts `bytes` there.
+fn fill_start(buffer: &AppendBuffer, end: u32, bytes: &[u8]) {
+    if let Reserve::Reserved(mut start) = buffer.reserve(end) {
+        for (to, from) in start.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        start.commit();
+    }
+}
+
+impl Log {
+    /// Opens another segment because the current one has no room for `bytes`, unless somebody else did
+    /// while this thread waited.
+    ///
+    /// # Errors
+    /// `OutOfSpace`, with nothing changed: smaller records may still go into the current segment, and
+    /// the next call tries again.
+    pub(super) fn roll_for(&self, bytes: usize, purpose: Purpose) -> Result<()> {
+        let mut roller = self.roller.lock();
+        self.poison.check()?;
+        let current = self.current.load_full();
+        let rest = current.buffer.capacity_bytes() - current.buffer.reserved_bytes();
+        if bytes <= rest as usize {
+            return Ok(());
+        }
+        let next = self.open_segment(&mut roller, purpose)?;
+        if let Reserve::Reserved(rest) = current.buffer.reserve_rest() {
+            self.pad(&current, rest);
+        }
+        self.publish(Arc::new(next));
+        Ok(())
+    }
+
+    /// Opens the next segment, with a buffer that may have to be waited for. Nobody else sees it yet.
+    pub(super) fn open_segment(
+        &self,
+        roller: &mut Roller,
+        purpose: Purpose,
+    ) -> Result<Buffered> {
+        let upcoming = roller.upcoming(&self.home, purpose)?;
+        let buffer = self.take_buffer()?;
+        Ok(roller.open_next(&self.home, &self.table, upcoming, buffer, self.durable()))
+    }
+
+    /// Makes `next` the current segment. The one before must have no room left.
+    pub(super) fn publish(&self, next: Arc<Buffered>) {
+        self.buffers.publish(Arc::clone(&next));
+        self.current.store(next);
+        self.background.wake();
+    }
+
+    /// Fills `room` with a pad. It tells how far the log is durable.
+    pub(super) fn pad(&self, buffered: &Buffered, mut room: Reservation<'_>) {
+        let (seal, offset) = (self.seal(buffered.sequence), buffered.offset(room.at()));
+        let durable = self.durable();
+        if let Err(error) = encode_pad(&mut room, &seal, offset, self.mark(), durable) {
+            // Cannot be: every reservation is a multiple of 8 bytes. The hole would stop the log.
+            self.poison.set(&error);
+        }
+        room.commit();
+    }
+
+    /// A free buffer; helps to write out the oldest ones if there is none.
+    fn take_buffer(&self) -> Result<AppendBuffer> {
+        let mut pause = Pause::default();
+        loop {
+            self.poison.check()?;
+            if let Some(buffer) = self.buffers.try_take() {
+                return Ok(buffer);
+            }
+            let mut out = self.writer.lock();
+            // Somebody may have completed one while this thread waited for the lock.
+            if let Some(buffer) = self.buffers.try_take() {
+                return Ok(buffer);
+            }
+            if !self.write_ready(&mut out, STREAM_BYTES)? {
+                drop(out);
+                self.check_holes()?;
+                pause.wait();
+            }
+        }
+    }
+}

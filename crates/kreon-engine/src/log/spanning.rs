@@ -1,0 +1,117 @@
+//! Units that span segments: long values and long batches.
+//!
+//! The roll lock is held for the whole unit, and a segment is shown to other writers only after this
+//! one has reserved its part of it, so nobody comes between. All segments are reserved before the
+//! first byte is written: a full volume fails the unit cleanly. The unit needs no more memory than the
+//! buffers, however long it is: they are filled, written out and used again.
+
+use std::sync::Arc;
+
+use kreon_base::{Lsn, Result};
+use kreon_device::{Reservation, Reserve};
+use kreon_format::{LOG_PAYLOAD_BYTES, fragment_bytes};
+
+use super::append::Part;
+use super::buffers::Buffered;
+use super::cut::{cut, segments_needed};
+use super::open::Log;
+use super::record::{NewRecord, Place, purpose_of};
+
+impl Log {
+    /// See [`Log::append`].
+    pub(super) fn append_spanning(
+        &self,
+        unit: &[NewRecord<'_>],
+        mut placed: impl FnMut(Place),
+    ) -> Result<Lsn> {
+        let purpose = purpose_of(unit);
+        let mut roller = self.roller.lock();
+        self.poison.check()?;
+        let segments = segments_needed(unit.iter().map(NewRecord::payload_bytes));
+        roller.reserve(&self.home, segments + 1, purpose)?;
+        let mut rest = Rest { unit, from: 0, end: Lsn(0) };
+        let mut buffered = self.current.load_full();
+        if let Reserve::Reserved(room) = buffered.buffer.reserve_rest() {
+            self.fill_spanning(&buffered, room, &mut rest, &mut placed);
+        }
+        while !rest.unit.is_empty() {
+            // From here on only a failed write can end the unit before its time; it poisons the log,
+            // and replay drops the incomplete unit.
+            buffered = Arc::new(self.open_segment(&mut roller, purpose)?);
+            let room = buffered.buffer.reserve(rest.bytes_in_next_segment());
+            self.publish(Arc::clone(&buffered));
+            if let Reserve::Reserved(room) = room {
+                rest.end = buffered.lsn(room.end());
+                self.fill_spanning(&buffered, room, &mut rest, &mut placed);
+            }
+        }
+        Ok(rest.end)
+    }
+
+    /// Fills `room`, the end of a segment or of the unit, with the next records of `rest`.
+    fn fill_spanning(
+        &self,
+        buffered: &Buffered,
+        mut room: Reservation<'_>,
+        rest: &mut Rest<'_>,
+        placed: &mut impl FnMut(Place),
+    ) {
+        while let Some(record) = rest.unit.first() {
+            let Some(payload_bytes) = cut(record.payload_bytes() - rest.from, room.len()) else {
+                break;
+            };
+            let len_bytes = fragment_bytes(payload_bytes);
+            let is_full = len_bytes == room.len();
+            let (mine, behind) = if is_full {
+                (room, None)
+            } else {
+                let (mine, behind) = room.split_at(len_bytes as u32);
+                (mine, Some(behind))
+            };
+            let ends_unit = rest.unit.len() == 1;
+            let place = self.put(buffered, mine, &Part { record, from: rest.from, payload_bytes, ends_unit });
+            if rest.from == 0 {
+                placed(place);
+            }
+            rest.advance(payload_bytes);
+            match behind {
+                Some(behind) => room = behind,
+                None => return,
+            }
+        }
+        self.pad(buffered, room);
+    }
+}
+
+/// What is left of a unit.
+struct Rest<'a> {
+    unit: &'a [NewRecord<'a>],
+    /// Bytes of the first record that are placed already.
+    from: usize,
+    /// Behind what is placed.
+    end: Lsn,
+}
+
+impl Rest<'_> {
+    /// Bytes that it takes in the next segment: all of that, if it does not fit.
+    fn bytes_in_next_segment(&self) -> u32 {
+        let mut from = self.from;
+        let mut sum = 0;
+        for record in self.unit {
+            sum += fragment_bytes(record.payload_bytes() - std::mem::take(&mut from));
+            if sum >= LOG_PAYLOAD_BYTES as usize {
+                return LOG_PAYLOAD_BYTES;
+            }
+        }
+        sum as u32
+    }
+
+    fn advance(&mut self, payload_bytes: usize) {
+        self.from += payload_bytes;
+        if let Some((first, behind)) = self.unit.split_first()
+            && self.from == first.payload_bytes()
+        {
+            (self.unit, self.from) = (behind, 0);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+use super::*;
+
+/// No byte is ever written twice, and blocks are written in the order of the log.
+fn assert_written_once(device: &MemoryDevice) {
+    let mut writes = device.writes();
+    writes.sort_unstable();
+    for pair in writes.windows(2) {
+        assert!(pair[0].1 <= pair[1].0, "{pair:?} overlap");
+    }
+}
+
+#[test]
+fn a_sync_is_one_write_and_one_flush_and_makes_durable_what_it_says() {
+    for block_bytes in [512, 4096] {
+        let bench = Setup { block_bytes, ..Setup::default() }.open();
+        for round in 1..20 {
+            let (_, end) = bench.put(b"key", &noise(round * 37, round));
+            assert!(bench.log.durable() < end);
+            bench.log.sync(end).unwrap();
+            assert!(bench.log.durable() >= end);
+            assert_eq!(bench.device.flushes(), round);
+            assert_eq!(bench.device.writes().len(), round);
+            assert_eq!(bench.device.done.lock().last(), Some(&Done::Flush));
+            bench.log.sync(end).unwrap();
+            assert_eq!(bench.device.flushes(), round, "a second sync has nothing to do");
+        }
+        assert_written_once(&bench.device);
+    }
+}
+
+#[test]
+fn a_sync_covers_all_that_was_appended_before() {
+    let bench = Setup::default().open();
+    let ends: Vec<_> = (0..10).map(|i| bench.put(b"key", &noise(i, i)).1).collect();
+    bench.log.sync(ends[0]).unwrap();
+    assert!(bench.log.durable() >= ends[9]);
+    for end in ends {
+        bench.log.sync(end).unwrap();
+    }
+    assert_eq!(bench.device.flushes(), 1);
+}
+
+#[test]
+fn a_position_beyond_the_tail_is_no_reason_to_wait() {
+    let bench = Setup::default().open();
+    bench.put(b"key", b"value");
+    bench.log.sync(Lsn::MAX).unwrap();
+    bench.log.write_out(Lsn::MAX).unwrap();
+    assert_eq!(bench.log.durable(), bench.log.tail());
+}
+
+#[test]
+fn write_out_writes_without_a_flush_and_a_later_sync_only_flushes() {
+    let bench = Setup::default().open();
+    let (_, end) = bench.put(b"key", b"value");
+    bench.log.write_out(end).unwrap();
+    assert!(bench.log.written() >= end && bench.log.durable() < end);
+    assert_eq!((bench.device.writes().len(), bench.device.flushes()), (1, 0));
+    bench.log.sync(end).unwrap();
+    assert_eq!((bench.device.writes().len(), bench.device.flushes()), (1, 1));
+}
+
+#[test]
+fn pads_end_at_the_border_of_a_block_and_only_where_it_is_not_reached() {
+    let bench = Setup::default().open();
+    let (_, end) = bench.put(b"", &noise(512 - 16, 1));
+    bench.log.sync(end).unwrap();
+    assert_eq!(bench.log.tail(), end, "the record fills its block: no pad");
+    let (_, end) = bench.put(b"", &noise(512 - 16 - 8, 1));
+    bench.log.sync(end).unwrap();
+    assert_eq!(bench.log.tail(), Lsn(end.0 + 8));
+}
+
+#[test]
+fn after_a_failed_write_everything_but_reading_fails() {
+    let bench = Setup::default().open();
+    let (place, end) = bench.put(b"key", b"value");
+    *bench.device.writes_left.lock() = Some(0);
+    let first = bench.log.sync(end).unwrap_err();
+    assert_eq!(first.kind(), ErrorKind::Poisoned);
+    *bench.device.writes_left.lock() = None;
+    assert_poisoned(&bench, place, end);
+    assert_eq!((bench.device.writes().len(), bench.device.flushes()), (0, 0), "never tried again");
+}
+
+#[test]
+fn after_a_failed_flush_everything_but_reading_fails() {
+    let bench = Setup::default().open();
+    let (place, end) = bench.put(b"key", b"value");
+    *bench.device.flushes_left.lock() = Some(0);
+    assert_eq!(bench.log.sync(end).unwrap_err().kind(), ErrorKind::Poisoned);
+    *bench.device.flushes_left.lock() = None;
+    assert_poisoned(&bench, place, end);
+    assert!(bench.log.durable() < end);
+    assert_eq!(bench.device.flushes(), 0, "a flush is never tried again");
+}
+
+fn assert_poisoned(bench: &Bench, place: Place, end: Lsn) {
+    let failures = [
+        bench.log.append_one(&put(b"k", b"v")).unwrap_err(),
+        bench.log.append_one(&put(b"k", &noise(3 << 20, 1))).unwrap_err(),
+        bench.log.sync(end).unwrap_err(),
+        bench.log.write_out_step().unwrap_err(),
+    ];
+    for failure in failures {
+        assert_eq!(failure.kind(), ErrorKind::Poisoned);
+        assert!(failure.to_string().contains("os error 5"), "tells the cause: {failure}");
+    }
+    assert_eq!(bench.read(place, b"key", 5).unwrap(), b"value");
+}
+
+#[test]
+fn a_failed_write_ends_a_long_unit_that_waits_for_buffers() {
+    let bench = Setup { options: with_buffers(2), ..Setup::default() }.open();
+    *bench.device.writes_left.lock() = Some(1);
+    let error = bench.log.append_one(&put(b"long", &noise(12 << 20, 1))).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Poisoned);
+}
+
+#[test]
+fn streaming_writes_are_large_and_every_byte_is_written_once() {
+    let bench = Setup::default().open();
+    for seed in 0..6000 {
+        bench.put(b"key", &noise(1000, seed));
+        while bench.log.write_out_step().unwrap() {}
+    }
+    bench.log.sync(bench.log.tail()).unwrap();
+    assert_written_once(&bench.device);
+    let writes = bench.device.writes();
+    let small = writes.iter().filter(|(start, end)| end - start < 256 << 10);
+    assert!(small.count() <= 1, "only the last one: {writes:?}");
+    assert!(writes.iter().all(|(start, end)| end - start <= 512 << 10));
+}

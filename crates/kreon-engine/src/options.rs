@@ -1,0 +1,133 @@
+//! What can be set when a store is opened.
+
+use kreon_base::{Error, Result};
+
+/// How much a write promises when it returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The write is in the log's buffer in memory. It reaches the device within about 100 ms, or when
+    /// the buffer is full. A crash may lose it, but only together with everything after it: what
+    /// survives is always a prefix of the order in which writes were acknowledged.
+    #[default]
+    Buffered,
+    /// The write survives any crash, of the process and of the machine. Writers that wait at the same
+    /// time share one flush.
+    Sync,
+}
+
+/// Who does the background work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Background {
+    /// Threads of the store.
+    #[default]
+    Threads,
+    /// The calling thread, when its call fills L0: every run takes the same course.
+    Inline,
+}
+
+/// Settings of an open store.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Memory for frames, L0s, log buffers and tables together, in bytes.
+    pub memory_bytes: usize,
+    /// L0 is spilled when it reaches this size; L0 and L0' together take up to twice as much. `None`: an
+    /// eighth of the memory.
+    pub l0_bytes: Option<usize>,
+    /// The volume never grows beyond this, in bytes.
+    pub volume_bytes_max: u64,
+    /// Values up to this length are placed in the leaves once they leave L0, longer ones stay in the
+    /// log.
+    pub inline_value_bytes_max: usize,
+    /// Make the store if it does not exist.
+    pub create: bool,
+    /// See [`Background`].
+    pub background: Background,
+    /// Identity of a new store. `None`: a random one. Tests set it, to get the same bytes every time.
+    pub store_id: Option<u64>,
+}
+
+/// The least memory that a store runs with.
+pub const MEMORY_BYTES_MIN: usize = 8 << 20;
+
+const MIB: usize = 1 << 20;
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 256 * MIB,
+            l0_bytes: None,
+            volume_bytes_max: 16 << 40,
+            inline_value_bytes_max: 64,
+            create: true,
+            background: Background::Threads,
+            store_id: None,
+        }
+    }
+}
+
+/// How the memory is split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemorySplit {
+    /// One L0.
+    pub l0_bytes: usize,
+    /// All buffers of the log.
+    pub log_bytes: usize,
+    /// Frames of the mapping and their tables.
+    pub mapping_bytes: usize,
+}
+
+impl Options {
+    /// Splits the memory: an eighth for each of L0 and L0', a sixteenth (4 to 32 MiB) for the log's
+    /// buffers, the rest for frames.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if a value is out of range.
+    pub fn split(&self) -> Result<MemorySplit> {
+        if self.memory_bytes < MEMORY_BYTES_MIN {
+            return Err(Error::invalid(format!(
+                "memory_bytes is {}, the least is {MEMORY_BYTES_MIN}",
+                self.memory_bytes
+            )));
+        }
+        if self.inline_value_bytes_max > kreon_format::INLINE_VALUE_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "inline_value_bytes_max is {}, the most is {}",
+                self.inline_value_bytes_max,
+                kreon_format::INLINE_VALUE_BYTES_MAX
+            )));
+        }
+        let l0_bytes = self.l0_bytes.unwrap_or(self.memory_bytes / 8);
+        let log_bytes = (self.memory_bytes / 16).clamp(4 * MIB, 32 * MIB);
+        let mapping_bytes = self.memory_bytes.saturating_sub(2 * l0_bytes + log_bytes);
+        if l0_bytes == 0 || mapping_bytes < MIB / 2 {
+            return Err(Error::invalid(format!(
+                "two L0s of {l0_bytes} bytes and {log_bytes} bytes of log buffers leave no room for \
+                 frames in {} bytes of memory",
+                self.memory_bytes
+            )));
+        }
+        Ok(MemorySplit { l0_bytes, log_bytes, mapping_bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_the_memory_sum_to_no_more_than_the_whole() {
+        for memory_bytes in [8 * MIB, 64 * MIB, 1 << 30] {
+            let split = Options { memory_bytes, ..Options::default() }.split().unwrap();
+            assert!(2 * split.l0_bytes + split.log_bytes + split.mapping_bytes <= memory_bytes);
+            assert!(split.mapping_bytes >= memory_bytes / 4);
+        }
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused() {
+        let little = Options { memory_bytes: 1 << 20, ..Options::default() };
+        assert!(little.split().is_err());
+        let greedy = Options { l0_bytes: Some(1 << 30), ..Options::default() };
+        assert!(greedy.split().is_err());
+    }
+}

@@ -1,0 +1,101 @@
+//! The parts of a store, once it is known what they start from.
+
+use std::sync::Arc;
+
+use kreon_base::{PAGE_BYTES, Result, SEGMENT_BYTES};
+use kreon_device::Device;
+use kreon_format::StoreId;
+use kreon_l0::L0;
+use kreon_mapping::{Mapping, MappingOptions};
+use parking_lot::Mutex;
+
+use crate::checkpoint::catalogue::MAIN_LOG;
+use crate::checkpoint::{self, Change};
+use crate::level::{Levels, Views, VolumeSpace};
+use crate::log::{Log, LogHistory, LogHome, LogOptions};
+use crate::options::{MemorySplit, Options};
+use crate::state::{Ledger, Parts, Poison};
+use crate::volume::Allocator;
+
+/// What a store starts from.
+pub struct Ground {
+    /// The device under the volume.
+    pub device: Arc<dyn Device>,
+    /// The store's identity.
+    pub store: StoreId,
+    /// Segments and pages in use.
+    pub allocator: Allocator,
+    /// The level trees.
+    pub levels: Levels,
+    /// What is durable, with this run's incarnation.
+    pub ledger: Ledger,
+    /// The log so far.
+    pub history: LogHistory,
+    /// What replay found behind the marker.
+    pub l0: L0,
+}
+
+/// Puts the parts together. Writes nothing but what the log needs to begin a segment.
+pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Result<Parts> {
+    let Ground {
+        device,
+        store,
+        allocator,
+        levels,
+        ledger,
+        history,
+        l0,
+    } = ground;
+    let volume_bytes_max = mapped_bytes(device.as_ref(), options);
+    let mapping = Mapping::new(
+        Arc::clone(&device),
+        MappingOptions::new(split.mapping_bytes, volume_bytes_max),
+    )?;
+    let allocator = Arc::new(Mutex::new(allocator));
+    let home = LogHome {
+        device: Arc::clone(&device),
+        space: Arc::new(VolumeSpace(Arc::clone(&allocator))),
+        store,
+        log: MAIN_LOG,
+        incarnation: ledger.incarnation,
+    };
+    let buffers_max = (split.log_bytes as u64 / SEGMENT_BYTES) as usize;
+    let log = Log::open(
+        home,
+        history,
+        LogOptions {
+            buffers_max,
+            ..LogOptions::default()
+        },
+    )?;
+    Ok(Parts {
+        device,
+        store,
+        mapping: Arc::new(mapping),
+        allocator,
+        log: Arc::new(log),
+        views: Views::new(Arc::new(l0), Arc::new(levels)),
+        ledger: Mutex::new(ledger),
+        poison: Poison::default(),
+    })
+}
+
+/// The page array covers what the volume may grow to; it costs addresses, not memory.
+fn mapped_bytes(device: &dyn Device, options: &Options) -> u64 {
+    options
+        .volume_bytes_max
+        .min(device.len_bytes_max())
+        .max(PAGE_BYTES as u64)
+}
+
+/// The checkpoint that makes this run's incarnation durable: before it no record may be written
+/// (a later replay would not believe in it). Its superblock stands in all four slots when this
+/// returns.
+pub fn first_checkpoint(parts: &Parts) -> Result<()> {
+    let mut ledger = parts.ledger.lock();
+    let levels = Arc::clone(&parts.views.load().levels);
+    let change = Change::of_ledger(ledger.clone(), levels);
+    let unreachable = checkpoint::commit(parts, &mut ledger, change)?;
+    parts.views.retire(unreachable.pages, unreachable.segments);
+    parts.device.flush()
+}

@@ -1,0 +1,49 @@
+//! A new store.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use kreon_base::{Incarnation, RegionId, Result};
+use kreon_device::Device;
+use kreon_format::StoreId;
+use kreon_l0::L0;
+
+use super::assemble::{Ground, assemble, first_checkpoint};
+use super::segments_max;
+use crate::level::Levels;
+use crate::log::LogHistory;
+use crate::options::{MemorySplit, Options};
+use crate::state::{Ledger, Parts};
+use crate::volume::Allocator;
+
+/// Formats the volume. Nothing was promised before the first superblock is durable.
+pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -> Result<Parts> {
+    let allocator = Allocator::new(Arc::clone(&device), segments_max(options));
+    let history = LogHistory::empty();
+    let ledger = Ledger {
+        incarnation: Incarnation(1),
+        next_region: RegionId(1),
+        marker: history.marker,
+        ..Ledger::default()
+    };
+    let store = StoreId(options.store_id.unwrap_or_else(random));
+    let levels = Levels::default();
+    let ground = Ground {
+        device,
+        store,
+        allocator,
+        levels,
+        ledger,
+        history,
+        l0: L0::new(),
+    };
+    let parts = assemble(ground, options, split)?;
+    first_checkpoint(&parts)?;
+    Ok(parts)
+}
+
+/// Different for every store, so that what another store left on the device never verifies. The
+/// standard library's hasher is seeded by the operating system.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

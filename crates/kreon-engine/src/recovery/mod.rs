@@ -1,0 +1,71 @@
+//! From a volume to an open store: superblock, catalogue, bitmap, levels, replay of the log.
+//!
+//! - [`open`]: an existing store
+//! - [`create`]: a new one
+//! - [`assemble`]: the parts, once it is known what they start from
+
+mod assemble;
+mod create;
+mod open;
+
+use std::sync::Arc;
+
+use kreon_base::{Error, ErrorKind, LogOffset, Lsn, RegionId, Result};
+use kreon_device::Device;
+use kreon_l0::L0;
+
+use crate::options::{MemorySplit, Options};
+use crate::state::Parts;
+use crate::volume::superblock::{self, Found};
+
+/// What stands in a replayed record, for L0.
+pub struct Replayed<'a> {
+    /// Its order.
+    pub lsn: Lsn,
+    /// Where it stands.
+    pub offset: LogOffset,
+    /// Its region, which exists.
+    pub region: RegionId,
+    /// Its key.
+    pub key: &'a [u8],
+    /// Length of the value; `None` for a deletion.
+    pub value_bytes: Option<u32>,
+    /// The value, if it is short.
+    pub value: Option<&'a [u8]>,
+}
+
+/// Puts a replayed record into L0.
+pub type Insert<'a> = &'a mut dyn FnMut(&L0, Replayed<'_>) -> Result<()>;
+
+/// Opens the store on `device`, or makes it. `insert` puts replayed records into L0.
+///
+/// When it returns, a checkpoint of this run is durable: from then on the log may be written.
+///
+/// # Errors
+/// `NotFound` if there is no store and none is to be made; `Corruption` if what an open needs does not
+/// verify; those of [`superblock::read`].
+pub fn open_or_create(
+    device: Arc<dyn Device>,
+    options: &Options,
+    split: &MemorySplit,
+    insert: Insert<'_>,
+) -> Result<Parts> {
+    match superblock::read(device.as_ref())? {
+        Found::Store(superblock, damaged_slots) => {
+            for slot in damaged_slots {
+                tracing::warn!(%slot, "a superblock slot is damaged; another one is whole");
+            }
+            open::open(device, options, split, &superblock, insert)
+        }
+        Found::Nothing if options.create => create::create(device, options, split),
+        Found::Nothing => {
+            Err(Error::new(ErrorKind::NotFound, "there is no store here, and none is to be made"))
+        }
+    }
+}
+
+/// Segments that the volume may grow to.
+fn segments_max(options: &Options) -> u32 {
+    let segments = options.volume_bytes_max / kreon_base::SEGMENT_BYTES;
+    segments.min(u64::from(kreon_format::VOLUME_SEGMENTS_MAX)) as u32
+}

@@ -1,0 +1,130 @@
+//! An existing store.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kreon_base::{Error, Incarnation, LogId, RegionId, Result, SegmentId};
+use kreon_device::Device;
+use kreon_format::{Catalogue, LogRecord, RecordKind, Superblock};
+use kreon_l0::L0;
+
+use super::assemble::{Ground, assemble, first_checkpoint};
+use super::{Insert, Replayed, segments_max};
+use crate::checkpoint::catalogue::{self, MAIN_LOG};
+use crate::level::Levels;
+use crate::log::{LogHistory, ReplayEnd, ReplayRecord, ReplayStart, replay};
+use crate::options::{MemorySplit, Options};
+use crate::state::{Ledger, Parts, RegionEntry};
+use crate::volume::Allocator;
+
+/// Opens the store that `superblock` describes.
+pub fn open(
+    device: Arc<dyn Device>,
+    options: &Options,
+    split: &MemorySplit,
+    superblock: &Superblock,
+    insert: Insert<'_>,
+) -> Result<Parts> {
+    let store = superblock.store;
+    let (catalogue, catalogue_pages) = catalogue::read(
+        device.as_ref(),
+        store,
+        superblock.catalogue,
+        superblock.catalogue_bytes,
+    )?;
+    let record = main_log(&catalogue)?;
+    let max = segments_max(options);
+    let segments = superblock.segments;
+    let mut allocator =
+        Allocator::load(Arc::clone(&device), max, store, segments, &catalogue.groups)?;
+
+    let l0 = L0::new();
+    let (ledger, levels) = durable_state(superblock, &catalogue, record, catalogue_pages);
+    let start = ReplayStart {
+        device: device.as_ref(),
+        store,
+        record,
+        segments: &allocator.log_segments(MAIN_LOG),
+        value_bytes_max: options.inline_value_bytes_max,
+    };
+    let end = replay(&start, |record| match ledger.regions.contains_key(&record.region) {
+        true => insert(&l0, replayed(&record)),
+        // Written before the region was dropped.
+        false => Ok(()),
+    })?;
+    tracing::info!(records = end.record_count, "replayed the log");
+    let history = settle_segments(&device, &mut allocator, end)?;
+    let parts =
+        assemble(Ground { device, store, allocator, levels, ledger, history, l0 }, options, split)?;
+    first_checkpoint(&parts)?;
+    Ok(parts)
+}
+
+fn main_log(catalogue: &Catalogue) -> Result<&LogRecord> {
+    match catalogue.logs.as_slice() {
+        [record] if record.id == MAIN_LOG => Ok(record),
+        logs => Err(Error::corruption(format!(
+            "the catalogue has {} logs, this build knows one",
+            logs.len()
+        ))),
+    }
+}
+
+/// The ledger of the next run, and the levels.
+fn durable_state(
+    superblock: &Superblock,
+    catalogue: &Catalogue,
+    log: &LogRecord,
+    catalogue_pages: Vec<kreon_base::PageNo>,
+) -> (Ledger, Levels) {
+    let (mut regions, mut levels) = (BTreeMap::<RegionId, RegionEntry>::new(), Levels::default());
+    for region in &catalogue.regions {
+        regions.insert(region.id, RegionEntry { name: region.name.clone() });
+        levels.set(region.id, region.levels.clone());
+    }
+    let ledger = Ledger {
+        epoch: superblock.epoch,
+        incarnation: Incarnation(superblock.incarnation.0 + 1),
+        next_region: catalogue.next_region,
+        regions,
+        marker: log.marker,
+        catalogue_pages,
+    };
+    (ledger, levels)
+}
+
+fn replayed<'a>(record: &ReplayRecord<'a>) -> Replayed<'a> {
+    Replayed {
+        lsn: record.lsn,
+        offset: record.offset,
+        region: record.region,
+        key: record.key,
+        value_bytes: (record.kind != RecordKind::Delete).then_some(record.value_bytes),
+        value: record.value,
+    }
+}
+
+/// Tells the allocator which segments the log holds behind the checkpoint. The volume may have grown
+/// since.
+fn settle_segments(
+    device: &Arc<dyn Device>,
+    allocator: &mut Allocator,
+    end: ReplayEnd,
+) -> Result<LogHistory> {
+    let highest = end.found.iter().map(|(segment, _)| segment.0 + 1).max().unwrap_or(0);
+    let present = (device.len_bytes() / kreon_base::SEGMENT_BYTES) as u32;
+    if highest > present {
+        return Err(Error::corruption(format!(
+            "the log goes on in {}, behind the end of the volume",
+            SegmentId(highest - 1)
+        )));
+    }
+    allocator.extend_to(highest)?;
+    for (segment, sequence) in &end.found {
+        allocator.claim_log_segment(*segment, LogId(MAIN_LOG.0), *sequence)?;
+    }
+    for segment in end.unused {
+        allocator.give_up_log_segment(segment)?;
+    }
+    Ok(end.history)
+}

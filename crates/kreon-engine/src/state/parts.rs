@@ -1,0 +1,33 @@
+//! All parts of an open store.
+
+use std::sync::Arc;
+
+use kreon_device::Device;
+use kreon_format::StoreId;
+use kreon_mapping::Mapping;
+use parking_lot::Mutex;
+
+use super::{Ledger, Poison};
+use crate::level::Views;
+use crate::log::Log;
+use crate::volume::Allocator;
+
+/// The parts, each with its own lock. Order of locks: `ledger`, then the log's, then `allocator`.
+pub struct Parts {
+    /// The device under the volume.
+    pub device: Arc<dyn Device>,
+    /// The store's identity, in every checksum.
+    pub store: StoreId,
+    /// Pages of trees and of the log, in frames.
+    pub mapping: Arc<Mapping>,
+    /// Segments and pages in use.
+    pub allocator: Arc<Mutex<Allocator>>,
+    /// The value log.
+    pub log: Arc<Log>,
+    /// What readers see.
+    pub views: Views,
+    /// What is durable.
+    pub ledger: Mutex<Ledger>,
+    /// Set when writing must stop.
+    pub poison: Poison,
+}

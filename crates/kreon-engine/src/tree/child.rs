@@ -1,0 +1,80 @@
+//! Children on their way into a new index node, and the bounds between old ones.
+
+use std::cell::OnceCell;
+
+use kreon_base::Result;
+use kreon_format::{LONG_KEY_STORED_BYTES, PagePointer, Pivot, separator};
+
+use super::NodeSource;
+use super::leaf_keys::first_under;
+
+/// A child of an index node that is not written yet.
+#[derive(Clone, Debug)]
+pub(super) struct Child {
+    /// Separates it from the child before, also where that is under another node.
+    pub(super) pivot: Pivot,
+    pub(super) pointer: PagePointer,
+    /// Written by this merge; others are part of the old tree.
+    pub(super) is_fresh: bool,
+}
+
+/// The pivot between two leaves, from the stored parts of the keys on its sides.
+pub(super) fn pivot_between(left_last: &[u8], right_first: &[u8]) -> Pivot {
+    // Equal stored parts: versions of one key, or long keys that an exact pivot cannot tell apart.
+    separator(left_last, right_first, left_last == right_first)
+}
+
+/// What `pivot` becomes when the first (stored) key behind it is now `first_key`, which is not below
+/// the one before. An exact pivot stays. So does an ambiguous one with the same bytes; else all keys
+/// left of it are at most its bytes, and an exact one can be made.
+pub(super) fn pivot_kept(pivot: Pivot, first_key: &[u8]) -> Pivot {
+    if !pivot.ambiguous || pivot.bytes == first_key {
+        pivot
+    } else {
+        pivot_between(&pivot.bytes, first_key)
+    }
+}
+
+/// Where the keys under a node of the old tree end: at its right neighbour.
+pub(super) struct Bound {
+    pub(super) neighbour: Child,
+    level: u8,
+    /// The neighbour's first key; read where a long key ties with the pivot.
+    first_key: OnceCell<Vec<u8>>,
+}
+
+impl Bound {
+    pub(super) fn new(neighbour: Child, level: u8) -> Self {
+        Self {
+            neighbour,
+            level,
+            first_key: OnceCell::new(),
+        }
+    }
+
+    /// Whether a new version of `key` goes left of the bound. It does if the neighbour begins with an
+    /// older version of the same key.
+    pub(super) fn is_right_of<S: NodeSource>(&self, source: &S, key: &[u8]) -> Result<bool> {
+        let pivot = &self.neighbour.pivot;
+        if !pivot.ambiguous {
+            return Ok(key < pivot.bytes.as_slice());
+        }
+        let may_tie = key.len() > LONG_KEY_STORED_BYTES
+            && pivot.bytes.len() == LONG_KEY_STORED_BYTES
+            && key.starts_with(&pivot.bytes);
+        if !may_tie {
+            return Ok(key <= pivot.bytes.as_slice());
+        }
+        Ok(key <= self.first_key(source)?)
+    }
+
+    #[cold]
+    fn first_key<S: NodeSource>(&self, source: &S) -> Result<&[u8]> {
+        if let Some(key) = self.first_key.get() {
+            return Ok(key);
+        }
+        let mut key = Vec::new();
+        first_under(source, &self.neighbour.pointer, self.level, &mut key)?;
+        Ok(self.first_key.get_or_init(|| key))
+    }
+}

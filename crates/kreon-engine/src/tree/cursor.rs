@@ -1,0 +1,206 @@
+//! Walking through a tree in both directions.
+
+use kreon_base::{Error, Lsn, PAGE_BYTES, PageBytes, Payload, Result};
+use kreon_format::{Leaf, PagePointer, TreeRecord};
+
+use super::NodeSource;
+use super::leaf_keys::{key_of, lower_bound};
+use super::path::{Path, Side, Target};
+
+/// Stands on an entry of a tree. It shows every version of a key, newest first; the caller picks.
+///
+/// Holds a copy of one leaf and nothing of its source between calls. A long key is read whole from
+/// the log when the cursor gets to its entry, so that [`key`](Self::key) is always whole.
+pub struct Cursor<'a, S> {
+    source: &'a S,
+    tree: TreeRecord,
+    path: Path,
+    leaf: Box<PageBytes>,
+    /// Entries in the leaf.
+    entries: usize,
+    at: usize,
+    is_valid: bool,
+    key: Vec<u8>,
+    lsn: Lsn,
+}
+
+impl<'a, S: NodeSource> Cursor<'a, S> {
+    /// A cursor that does not stand on an entry yet. Allocates a page.
+    pub fn new(source: &'a S, tree: &TreeRecord) -> Self {
+        Self {
+            source,
+            tree: *tree,
+            path: Path::default(),
+            leaf: Box::new([0; PAGE_BYTES]),
+            entries: 0,
+            at: 0,
+            is_valid: false,
+            key: Vec::new(),
+            lsn: Lsn(0),
+        }
+    }
+
+    /// Goes to the first entry. This and all other moves return whether the cursor stands on an entry
+    /// now. After one that failed it does not.
+    pub fn first(&mut self) -> Result<bool> {
+        self.go_down(Target::First)?;
+        self.settle_right(0)
+    }
+
+    /// Goes to the last entry.
+    pub fn last(&mut self) -> Result<bool> {
+        self.go_down(Target::Last)?;
+        self.settle_left(self.entries)
+    }
+
+    /// Goes to the first entry whose key is not below `key`: the newest version of that key.
+    pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        let at = self.go_to(key)?;
+        self.settle_right(at)
+    }
+
+    /// Goes to the last entry whose key is below `key`: the oldest version of that key.
+    pub fn seek_before(&mut self, key: &[u8]) -> Result<bool> {
+        let at = self.go_to(key)?;
+        self.settle_left(at)
+    }
+
+    /// Goes to the next entry. Off the end the cursor stands on none, and only `first`, `last` and the
+    /// seeks bring it back.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<bool> {
+        if !self.take_standing() {
+            return Ok(false);
+        }
+        self.settle_right(self.at + 1)
+    }
+
+    /// Goes to the entry before; as [`next`](Self::next).
+    pub fn prev(&mut self) -> Result<bool> {
+        if !self.take_standing() {
+            return Ok(false);
+        }
+        self.settle_left(self.at)
+    }
+
+    /// Whether the cursor stands on an entry.
+    pub fn is_valid(&self) -> bool {
+        self.is_valid
+    }
+
+    /// The whole key of the entry. Without an entry, this and the two below give nothing useful.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The LSN of the entry; 0: visible to every snapshot.
+    pub fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
+    /// The payload of the entry; `InvalidArgument` without one.
+    pub fn payload(&self) -> Result<Payload<'_>> {
+        if !self.is_valid {
+            return Err(Error::invalid("the cursor stands on no entry"));
+        }
+        Ok(Leaf::open(&self.leaf)?.entry(self.at)?.payload)
+    }
+
+    /// The next `leaves_max` leaves behind the one that the cursor is in; fewer at the end of the
+    /// tree.
+    pub fn leaves_after(&self, leaves_max: usize) -> Result<Vec<PagePointer>> {
+        self.leaves_beside(leaves_max, Side::Right)
+    }
+
+    /// The `leaves_max` leaves before the one that the cursor is in, nearest first.
+    pub fn leaves_before(&self, leaves_max: usize) -> Result<Vec<PagePointer>> {
+        self.leaves_beside(leaves_max, Side::Left)
+    }
+
+    /// Loads the next `leaves_max` leaves at once.
+    pub fn prefetch_after(&self, leaves_max: usize) -> Result<()> {
+        self.source.prefetch(&self.leaves_after(leaves_max)?, 0)
+    }
+
+    /// Loads the `leaves_max` leaves before this one at once.
+    pub fn prefetch_before(&self, leaves_max: usize) -> Result<()> {
+        self.source.prefetch(&self.leaves_before(leaves_max)?, 0)
+    }
+
+    fn leaves_beside(&self, leaves_max: usize, side: Side) -> Result<Vec<PagePointer>> {
+        let mut path = self.path.clone();
+        let mut leaves = Vec::new();
+        while self.is_valid && leaves.len() < leaves_max {
+            match path.go_beside(self.source, side)? {
+                Some(leaf) => leaves.push(leaf),
+                None => break,
+            }
+        }
+        Ok(leaves)
+    }
+
+    /// Makes the cursor stand on nothing until a move succeeds; whether it stood on an entry.
+    fn take_standing(&mut self) -> bool {
+        std::mem::take(&mut self.is_valid)
+    }
+
+    fn go_down(&mut self, target: Target<'_>) -> Result<()> {
+        self.take_standing();
+        self.entries = 0;
+        match self.path.go_down(self.source, &self.tree, target)? {
+            Some(leaf) => self.load(&leaf),
+            None => Ok(()),
+        }
+    }
+
+    /// Goes to the leaf for `key`; returns the place of the first entry that is not below.
+    fn go_to(&mut self, key: &[u8]) -> Result<usize> {
+        self.go_down(Target::Key(key))?;
+        if self.entries == 0 {
+            return Ok(0);
+        }
+        Ok(lower_bound(self.source, &Leaf::open(&self.leaf)?, key)?.0)
+    }
+
+    fn load(&mut self, leaf: &PagePointer) -> Result<()> {
+        let (copy, entries) = (&mut self.leaf, &mut self.entries);
+        self.source.read_node(leaf, 0, |page| {
+            copy.copy_from_slice(page);
+            *entries = Leaf::open(page)?.len();
+            Ok(())
+        })
+    }
+
+    /// Stands on entry `at`, or the first one of the next leaf.
+    fn settle_right(&mut self, mut at: usize) -> Result<bool> {
+        while at >= self.entries {
+            match self.path.go_beside(self.source, Side::Right)? {
+                Some(leaf) => self.load(&leaf)?,
+                None => return Ok(false),
+            }
+            at = 0;
+        }
+        self.stand(at)
+    }
+
+    /// Stands on the entry before `end`, or the last one of the leaf before.
+    fn settle_left(&mut self, mut end: usize) -> Result<bool> {
+        while end == 0 {
+            match self.path.go_beside(self.source, Side::Left)? {
+                Some(leaf) => self.load(&leaf)?,
+                None => return Ok(false),
+            }
+            end = self.entries;
+        }
+        self.stand(end - 1)
+    }
+
+    fn stand(&mut self, at: usize) -> Result<bool> {
+        let leaf = Leaf::open(&self.leaf)?;
+        self.lsn = leaf.entry(at)?.lsn;
+        key_of(self.source, &leaf, at, &mut self.key)?;
+        self.at = at;
+        self.is_valid = true;
+        Ok(true)
+    }
+}

@@ -1,0 +1,140 @@
+//! Whole keys of leaf entries. A leaf holds only the first part of a long key; what tells two such
+//! keys apart stands in the log.
+
+use std::cmp::Ordering;
+
+use kreon_base::{Error, LogOffset, Lsn, Payload, Result};
+use kreon_format::{IndexNode, LONG_KEY_STORED_BYTES, Leaf, LeafEntry, LeafSearch, PagePointer};
+
+use super::NodeSource;
+
+/// Whether a leaf holds only the first part of a key of this length.
+pub(super) fn is_long(key_bytes: u32) -> bool {
+    key_bytes as usize > LONG_KEY_STORED_BYTES
+}
+
+/// The part of a key that nodes hold.
+pub(super) fn stored_part(key: &[u8]) -> &[u8] {
+    key.get(..LONG_KEY_STORED_BYTES).unwrap_or(key)
+}
+
+/// The record that holds the rest of an entry's long key.
+pub(super) fn record_of(entry: &LeafEntry<'_>) -> Result<LogOffset> {
+    match entry.payload {
+        Payload::Logged { offset, .. } | Payload::Tombstone { offset } => Ok(offset),
+        Payload::Inline { .. } => Err(Error::corruption("a long key with an inline value")),
+    }
+}
+
+/// Replaces the content of `key` by the whole key of entry `index`.
+pub(super) fn key_of<S: NodeSource>(
+    source: &S,
+    leaf: &Leaf<'_>,
+    index: usize,
+    key: &mut Vec<u8>,
+) -> Result<()> {
+    let entry = leaf.entry(index)?;
+    if is_long(entry.key_bytes) {
+        source.read_key(record_of(&entry)?, entry.key_bytes, key)
+    } else {
+        leaf.key_into(index, key)
+    }
+}
+
+/// The first entry of `leaf` whose key is not below `key`, and whether it is equal.
+pub(super) fn lower_bound<S: NodeSource>(
+    source: &S,
+    leaf: &Leaf<'_>,
+    key: &[u8],
+) -> Result<(usize, bool)> {
+    match leaf.search(key)? {
+        LeafSearch::Found(index) => Ok((index, true)),
+        LeafSearch::Absent(index) => Ok((index, false)),
+        LeafSearch::Long { first, end } => lower_bound_of_long(source, leaf, first, end, key),
+    }
+}
+
+#[cold]
+fn lower_bound_of_long<S: NodeSource>(
+    source: &S,
+    leaf: &Leaf<'_>,
+    mut first: usize,
+    mut end: usize,
+    key: &[u8],
+) -> Result<(usize, bool)> {
+    let mut here = Vec::new();
+    let mut found = false;
+    while first < end {
+        let middle = first.midpoint(end);
+        key_of(source, leaf, middle, &mut here)?;
+        match here.as_slice().cmp(key) {
+            Ordering::Less => first = middle + 1,
+            order => {
+                found = order == Ordering::Equal;
+                end = middle;
+            }
+        }
+    }
+    Ok((first, found))
+}
+
+/// The first (key, LSN) under a node of `level`; `key` takes the key. Reads down to its first leaf.
+pub(super) fn first_under<S: NodeSource>(
+    source: &S,
+    node: &PagePointer,
+    level: u8,
+    key: &mut Vec<u8>,
+) -> Result<Lsn> {
+    let leaf = first_leaf_under(source, node, level)?;
+    let (lsn, rest) = source.read_node(&leaf, 0, |page| {
+        let leaf = Leaf::open(page)?;
+        let entry = leaf.entry(0)?;
+        leaf.key_into(0, key)?;
+        let rest = if is_long(entry.key_bytes) {
+            Some((record_of(&entry)?, entry.key_bytes))
+        } else {
+            None
+        };
+        Ok((entry.lsn, rest))
+    })?;
+    if let Some((offset, key_bytes)) = rest {
+        source.read_key(offset, key_bytes, key)?;
+    }
+    Ok(lsn)
+}
+
+/// The first leaf under a node of `level`.
+pub(super) fn first_leaf_under<S: NodeSource>(
+    source: &S,
+    node: &PagePointer,
+    level: u8,
+) -> Result<PagePointer> {
+    let mut node = *node;
+    for level in (1..=level).rev() {
+        node = source.read_node(&node, level, |page| IndexNode::open(page)?.child(0))?;
+    }
+    Ok(node)
+}
+
+/// How many of `nodes`, neighbours of one level in order, begin before a target. `is_before` says it
+/// of the first (key, LSN) under a node.
+pub(super) fn count_before<S: NodeSource>(
+    source: &S,
+    nodes: &[PagePointer],
+    level: u8,
+    is_before: impl Fn(&[u8], Lsn) -> bool,
+) -> Result<usize> {
+    let mut first_key = Vec::new();
+    let (mut first, mut end) = (0, nodes.len());
+    while first < end {
+        let middle = first.midpoint(end);
+        let Some(node) = nodes.get(middle) else { break };
+        let lsn = first_under(source, node, level, &mut first_key)?;
+        if is_before(&first_key, lsn) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    Ok(first)
+}

@@ -1,0 +1,242 @@
+//! Packs a run of entries into leaves.
+//!
+//! A run is what lies between two leaves that a merge leaves as they are. The last full leaf of a run
+//! is held back, so that a small remainder can be balanced with it.
+
+use std::ops::Range;
+
+use kreon_base::{Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, Result};
+use kreon_format::{Leaf, LeafBuilder, NodeIdentity, PagePointer, Pivot};
+
+use super::NodeSink;
+use super::child::{Child, pivot_between, pivot_kept};
+use super::fresh_pages::FreshPages;
+use super::leaf_balance::rebalance;
+use super::limits::Limits;
+
+pub(super) struct LeafPacker {
+    limits: Limits,
+    builder: LeafBuilder,
+    /// Where the run starts, until its first leaf has it.
+    pivot: Pivot,
+    held: Option<SealedLeaf>,
+    /// A page that is not in use.
+    spare: Box<PageBytes>,
+    key: Vec<u8>,
+    /// Written leaves, for the index.
+    pub(super) ready: Vec<Child>,
+}
+
+/// A sealed leaf that is not written yet.
+struct SealedLeaf {
+    page: Box<PageBytes>,
+    identity: NodeIdentity,
+    pointer: PagePointer,
+    pivot: Pivot,
+    /// Stored part of its last key.
+    last_key: Vec<u8>,
+}
+
+impl LeafPacker {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            builder: LeafBuilder::new(),
+            pivot: Pivot::default(),
+            held: None,
+            spare: Box::new([0; PAGE_BYTES]),
+            key: Vec::new(),
+            ready: Vec::new(),
+        }
+    }
+
+    /// What follows is not left of `pivot`. It starts a run unless one is open.
+    pub(super) fn begin(&mut self, pivot: Pivot) {
+        if self.builder.is_empty() && self.held.is_none() {
+            self.pivot = pivot;
+        }
+    }
+
+    /// Adds an entry. `key` is whole.
+    pub(super) fn push<K: NodeSink>(
+        &mut self,
+        pages: &mut FreshPages<'_, K>,
+        key: &[u8],
+        lsn: Lsn,
+        payload: Payload<'_>,
+    ) -> Result<()> {
+        if self.builder.is_empty() {
+            return self.builder.push(key, lsn, payload);
+        }
+        if self.builder.used_bytes() >= self.limits.goal_bytes
+            || !self.builder.fits(key, lsn, payload)
+        {
+            self.seal(pages)?;
+        }
+        self.builder.push(key, lsn, payload)
+    }
+
+    /// Adds entries of a leaf of the old tree as they are.
+    pub(super) fn push_run<K: NodeSink>(
+        &mut self,
+        pages: &mut FreshPages<'_, K>,
+        leaf: &Leaf<'_>,
+        mut range: Range<usize>,
+    ) -> Result<()> {
+        while !range.is_empty() {
+            let goal_bytes = self.limits.goal_bytes;
+            let pushed = self.builder.push_run(leaf, range.clone(), goal_bytes)?;
+            range.start += pushed;
+            if range.is_empty() {
+                break;
+            }
+            if self.builder.is_empty() {
+                // One entry takes more than the goal.
+                let entry = leaf.entry(range.start)?;
+                leaf.key_into(range.start, &mut self.key)?;
+                self.builder
+                    .push_stored(&self.key, entry.key_bytes, entry.lsn, entry.payload)?;
+                range.start += 1;
+            } else {
+                self.seal(pages)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether closing the run would leave one small leaf.
+    pub(super) fn is_scanty(&self) -> bool {
+        !self.builder.is_empty() && self.held.is_none() && self.is_small()
+    }
+
+    /// Ends the run: everything goes to `ready`.
+    pub(super) fn close<K: NodeSink>(&mut self, pages: &mut FreshPages<'_, K>) -> Result<()> {
+        if !self.builder.is_empty() && self.is_small()
+            && let Some(held) = self.held.take()
+        {
+            return self.close_balanced(pages, held);
+        }
+        if !self.builder.is_empty() {
+            self.seal(pages)?;
+        }
+        self.write_held(pages)
+    }
+
+    /// Ends a run that is one small leaf by laying it out together with its left neighbour from the
+    /// old tree. False, with nothing changed: that would not help.
+    pub(super) fn close_with_left<K: NodeSink>(
+        &mut self,
+        pages: &mut FreshPages<'_, K>,
+        left: &Leaf<'_>,
+        left_pivot: &Pivot,
+    ) -> Result<bool> {
+        let remainder = self.take_remainder()?;
+        let builders = rebalance(left, &Leaf::open(&remainder)?, &self.limits)?;
+        if builders.is_empty() {
+            self.put_back(&remainder)?;
+            return Ok(false);
+        }
+        self.pivot = left_pivot.clone();
+        for builder in builders {
+            self.builder = builder;
+            self.seal(pages)?;
+        }
+        self.write_held(pages)?;
+        Ok(true)
+    }
+
+    fn close_balanced<K: NodeSink>(
+        &mut self,
+        pages: &mut FreshPages<'_, K>,
+        held: SealedLeaf,
+    ) -> Result<()> {
+        let remainder = self.take_remainder()?;
+        let left = Leaf::open(&held.page)?;
+        let builders = rebalance(&left, &Leaf::open(&remainder)?, &self.limits)?;
+        if builders.is_empty() {
+            self.put_back(&remainder)?;
+            self.held = Some(held);
+            self.seal(pages)?;
+            return self.write_held(pages);
+        }
+        // The first of them goes where the held leaf would have gone.
+        self.pivot = held.pivot;
+        let mut place = Some(held.identity);
+        for builder in builders {
+            self.builder = builder;
+            match place.take() {
+                Some(identity) => self.seal_at(identity, pages)?,
+                None => self.seal(pages)?,
+            }
+        }
+        self.write_held(pages)
+    }
+
+    fn is_small(&self) -> bool {
+        self.builder.used_bytes() < self.limits.small_bytes
+    }
+
+    /// The open leaf as a page that goes nowhere; the builder is empty then.
+    fn take_remainder(&mut self) -> Result<Box<PageBytes>> {
+        let nowhere = NodeIdentity {
+            store: Default::default(),
+            page: PageNo(0),
+            epoch: Default::default(),
+            region: Default::default(),
+            level: 0,
+        };
+        let mut page = Box::new([0; PAGE_BYTES]);
+        self.builder.finish(&nowhere, &mut page)?;
+        Ok(page)
+    }
+
+    fn put_back(&mut self, remainder: &PageBytes) -> Result<()> {
+        let leaf = Leaf::open(remainder)?;
+        self.builder.push_run(&leaf, 0..leaf.len(), PAGE_BYTES)?;
+        Ok(())
+    }
+
+    /// Seals the open leaf into a fresh page and holds it back in the place of the one held before.
+    fn seal<K: NodeSink>(&mut self, pages: &mut FreshPages<'_, K>) -> Result<()> {
+        let identity = pages.place(0)?;
+        self.seal_at(identity, pages)
+    }
+
+    fn seal_at<K: NodeSink>(
+        &mut self,
+        identity: NodeIdentity,
+        pages: &mut FreshPages<'_, K>,
+    ) -> Result<()> {
+        let first_key = self.builder.first_key().unwrap_or_default();
+        let pivot = match &self.held {
+            Some(held) => pivot_between(&held.last_key, first_key),
+            None => pivot_kept(std::mem::take(&mut self.pivot), first_key),
+        };
+        let last_key = self.builder.last_key().unwrap_or_default().to_vec();
+        let mut page = std::mem::replace(&mut self.spare, Box::new([0; PAGE_BYTES]));
+        let pointer = self.builder.finish(&identity, &mut page)?;
+        self.write_held(pages)?;
+        self.held = Some(SealedLeaf {
+            page,
+            identity,
+            pointer,
+            pivot,
+            last_key,
+        });
+        Ok(())
+    }
+
+    fn write_held<K: NodeSink>(&mut self, pages: &mut FreshPages<'_, K>) -> Result<()> {
+        let Some(held) = self.held.take() else {
+            return Ok(());
+        };
+        pages.write(&held.identity, &held.page)?;
+        self.spare = held.page;
+        self.ready.push(Child {
+            pivot: held.pivot,
+            pointer: held.pointer,
+            is_fresh: true,
+        });
+        Ok(())
+    }
+}

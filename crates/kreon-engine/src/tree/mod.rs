@@ -1,0 +1,46 @@
+//! Level trees: copy-on-write B-trees of 4 KiB pages, and the partial merge that a spill is made of
+//! (`Kreon 3.2.1`).
+//!
+//! Entries are versions of keys, ordered by key, the versions of one key newest first. Trees are
+//! immutable: readers need no latch, and a merge leaves the old tree whole.
+//!
+//! - [`node_source`]: where nodes come from and where fresh ones go
+//! - [`entry`]: versions, the input of a merge, and what a merge reports
+//! - [`search`], [`cursor`], [`prefetch`], [`verify`]: readers
+//! - [`merge`], [`builder`]: writers; beneath them `window` (input), `version_rules` and
+//!   `version_filter` (which versions stay), `output`, `leaf_packer`, `leaf_balance` and
+//!   `index_packer` (fresh nodes)
+
+mod builder;
+mod child;
+mod cursor;
+mod entry;
+mod fresh_pages;
+mod index_packer;
+mod leaf_balance;
+mod leaf_keys;
+mod leaf_packer;
+mod limits;
+mod merge;
+mod merge_balance;
+mod node_source;
+mod output;
+mod path;
+mod prefetch;
+mod search;
+mod verify;
+mod version_filter;
+mod version_rules;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+pub use builder::build;
+pub use cursor::Cursor;
+pub use entry::{Changes, Entry, EntryStream, Reference, Version};
+pub use merge::{MergeRules, merge};
+pub use node_source::{NodeSink, NodeSource};
+pub use prefetch::prefetch_paths;
+pub use search::get;
+pub use verify::{Findings, Visitor, verify};

@@ -1,0 +1,248 @@
+//! Point lookup.
+
+use kreon_base::{Error, LogOffset, Lsn, PageBytes, Payload, Result};
+use kreon_format::{IndexNode, Leaf, LeafEntry, LeafSearch, PagePointer, Route, TreeRecord};
+
+use super::leaf_keys::{count_before, first_leaf_under, is_long, record_of};
+use super::{NodeSource, Version};
+
+/// Finds the newest version of `key` with an LSN below `at` (LSN 0 always qualifies) and hands it to
+/// `found`; an inline value is borrowed from the page. None if there is none. Reads one node of each
+/// level; more, and for long keys the log, only where keys or their versions tie with a pivot.
+pub fn get<S: NodeSource, R>(
+    source: &S,
+    tree: &TreeRecord,
+    key: &[u8],
+    at: Lsn,
+    found: impl FnOnce(Version<'_>) -> R,
+) -> Result<Option<R>> {
+    let Some((root, level)) = root_of(tree)? else {
+        return Ok(None);
+    };
+    let mut search = Search {
+        source,
+        key,
+        at,
+        found: Some(found),
+    };
+    search.below(root, level)
+}
+
+/// The root and its level; none if the tree is empty.
+pub(super) fn root_of(tree: &TreeRecord) -> Result<Option<(PagePointer, u8)>> {
+    match (tree.root, tree.height.checked_sub(1)) {
+        (None, _) => Ok(None),
+        (Some(root), Some(level)) => Ok(Some((root, level))),
+        (Some(_), None) => Err(Error::corruption("a tree of height 0 that has a root")),
+    }
+}
+
+/// Whether a version is old enough for a reader at `at`.
+pub(super) fn qualifies(lsn: Lsn, at: Lsn) -> bool {
+    lsn < at || lsn == Lsn(0)
+}
+
+struct Search<'a, S, F> {
+    source: &'a S,
+    key: &'a [u8],
+    at: Lsn,
+    /// Taken when the version is found.
+    found: Option<F>,
+}
+
+enum Step {
+    Down(PagePointer),
+    /// Children whose pivots tie with the key.
+    Among(Vec<PagePointer>),
+}
+
+/// What a leaf says.
+enum Outcome<R> {
+    Found(R),
+    Absent,
+    /// The key is long, and these entries have its stored part and length.
+    Tie(Vec<LongEntry>),
+}
+
+/// An entry of a long key: never inline, so that it can be kept.
+struct LongEntry {
+    lsn: Lsn,
+    payload: Payload<'static>,
+    record: LogOffset,
+}
+
+impl<S: NodeSource, R, F: FnOnce(Version<'_>) -> R> Search<'_, S, F> {
+    fn below(&mut self, mut node: PagePointer, level: u8) -> Result<Option<R>> {
+        for level in (1..=level).rev() {
+            let key = self.key;
+            match self.source.read_node(&node, level, |page| step(page, key))? {
+                Step::Down(child) => node = child,
+                Step::Among(children) => return self.among(&children, level - 1),
+            }
+        }
+        self.in_leaf(&node)
+    }
+
+    /// The answer is under the last child that begins before the target (key, newest LSN below `at`),
+    /// or it is the first entry of the next.
+    #[cold]
+    fn among(&mut self, children: &[PagePointer], level: u8) -> Result<Option<R>> {
+        let (key, at) = (self.key, self.at);
+        let others = children.get(1..).unwrap_or_default();
+        let before = count_before(self.source, others, level, |first_key, lsn| {
+            first_key < key || (first_key == key && !qualifies(lsn, at))
+        })?;
+        if let Some(child) = children.get(before)
+            && let Some(found) = self.below(*child, level)?
+        {
+            return Ok(Some(found));
+        }
+        match children.get(before + 1) {
+            Some(next) => {
+                let leaf = first_leaf_under(self.source, next, level)?;
+                self.in_leaf(&leaf)
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn in_leaf(&mut self, node: &PagePointer) -> Result<Option<R>> {
+        let Self {
+            source,
+            key,
+            at,
+            found,
+        } = self;
+        let outcome = source.read_node(node, 0, |page| {
+            let leaf = Leaf::open(page)?;
+            match leaf.search(key)? {
+                LeafSearch::Absent(_) => Ok(Outcome::Absent),
+                LeafSearch::Long { first, end } => tie(&leaf, first, end, key),
+                LeafSearch::Found(first) => Ok(match newest_before(&leaf, first, key, *at)? {
+                    Some(entry) => deliver(found, entry.lsn, entry.payload),
+                    None => Outcome::Absent,
+                }),
+            }
+        })?;
+        match outcome {
+            Outcome::Found(answer) => Ok(Some(answer)),
+            Outcome::Absent => Ok(None),
+            Outcome::Tie(entries) => self.among_long(&entries),
+        }
+    }
+
+    /// Compares the rests of long keys. Outside of the leaf's read, as it reads the log.
+    #[cold]
+    fn among_long(&mut self, entries: &[LongEntry]) -> Result<Option<R>> {
+        let mut key = Vec::new();
+        let mut key_of = |entry: &LongEntry| -> Result<_> {
+            self.source
+                .read_key(entry.record, self.key.len() as u32, &mut key)?;
+            Ok(key.as_slice().cmp(self.key))
+        };
+        let (mut first, mut end) = (0, entries.len());
+        while first < end {
+            let middle = first.midpoint(end);
+            let Some(entry) = entries.get(middle) else {
+                break;
+            };
+            if key_of(entry)?.is_lt() {
+                first = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        for entry in entries.get(first..).unwrap_or_default() {
+            if !key_of(entry)?.is_eq() {
+                break;
+            }
+            if qualifies(entry.lsn, self.at) {
+                let found = self.found.take();
+                return Ok(found.map(|found| found(entry.version())));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl LongEntry {
+    fn new(entry: &LeafEntry<'_>) -> Result<Self> {
+        let record = record_of(entry)?;
+        let payload = match entry.payload {
+            Payload::Logged { value_bytes, .. } => Payload::Logged {
+                offset: record,
+                value_bytes,
+            },
+            _ => Payload::Tombstone { offset: record },
+        };
+        Ok(Self {
+            lsn: entry.lsn,
+            payload,
+            record,
+        })
+    }
+
+    fn version(&self) -> Version<'_> {
+        Version {
+            lsn: self.lsn,
+            payload: self.payload,
+        }
+    }
+}
+
+fn step(page: &PageBytes, key: &[u8]) -> Result<Step> {
+    let node = IndexNode::open(page)?;
+    match node.route(key)? {
+        Route::Child(index) => node.child(index).map(Step::Down),
+        Route::Ambiguous { first, end } => {
+            let children = (first..end).map(|index| node.child(index));
+            children.collect::<Result<_>>().map(Step::Among)
+        }
+    }
+}
+
+fn deliver<R, F: FnOnce(Version<'_>) -> R>(
+    found: &mut Option<F>,
+    lsn: Lsn,
+    payload: Payload<'_>,
+) -> Outcome<R> {
+    match found.take() {
+        Some(found) => Outcome::Found(found(Version { lsn, payload })),
+        None => Outcome::Absent,
+    }
+}
+
+/// The newest version of the (short) `key` that qualifies; its versions start at entry `first`.
+fn newest_before<'p>(
+    leaf: &Leaf<'p>,
+    first: usize,
+    key: &[u8],
+    at: Lsn,
+) -> Result<Option<LeafEntry<'p>>> {
+    let mut here = Vec::new();
+    for index in first..leaf.len() {
+        let entry = leaf.entry(index)?;
+        if index > first {
+            leaf.key_into(index, &mut here)?;
+            if here != key || is_long(entry.key_bytes) {
+                break;
+            }
+        }
+        if qualifies(entry.lsn, at) {
+            return Ok(Some(entry));
+        }
+    }
+    Ok(None)
+}
+
+#[cold]
+fn tie<R>(leaf: &Leaf<'_>, first: usize, end: usize, key: &[u8]) -> Result<Outcome<R>> {
+    let mut entries = Vec::new();
+    for index in first..end {
+        let entry = leaf.entry(index)?;
+        if entry.key_bytes as usize == key.len() {
+            entries.push(LongEntry::new(&entry)?);
+        }
+    }
+    Ok(Outcome::Tie(entries))
+}

@@ -1,0 +1,411 @@
+//! Which segments and pages are in use.
+//!
+//! Invariants:
+//! - A page is handed out only if its `used` bit is clear; `live` is a subset of `used`.
+//! - `live` is what the next checkpoint records: the pages that its trees and catalogue reach. Pages of
+//!   a spill under way are `used` but not `live`, so a crash forgets them; pages that a spill replaced
+//!   are no longer `live`, but stay `used` until no reader reaches them (`Kreon 3.4`).
+//! - `live_bytes` of a log segment is the sum of the records in it that level trees point at. Records
+//!   behind the replay marker are not counted: their segment cannot be freed anyway.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kreon_base::{Error, ErrorKind, LogId, PageNo, Result, SEGMENT_PAGES, SegmentId};
+use kreon_device::Device;
+use kreon_format::{GROUP_HEAD_PAGES, GROUP_SEGMENTS, GroupPointer};
+
+use super::page_bits::PageBits;
+
+/// What a segment is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// Nothing.
+    Free,
+    /// Pages of level trees and of the catalogue.
+    Tree,
+    /// Records of a log; `sequence` counts the segments of that log.
+    Log {
+        /// The log.
+        log: LogId,
+        /// Place of the segment in the log.
+        sequence: u64,
+    },
+}
+
+/// How far an allocation may dip into the reserve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// New data: leaves the whole reserve untouched.
+    Put,
+    /// Deletions: may use half of the reserve, so that a full store can be emptied.
+    Delete,
+    /// Spills, checkpoints and garbage collection: may use all of it, since they free space.
+    Upkeep,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    pub usage: Usage,
+    pub used: PageBits,
+    pub live: PageBits,
+    pub live_bytes: u32,
+    /// Freed, but a reader may still reach it: durable as free, not to be handed out.
+    pub retiring: bool,
+    /// The file system holds blocks for it, so that writing it cannot run out of space.
+    pub backed: bool,
+}
+
+impl Segment {
+    pub fn free() -> Self {
+        Self {
+            usage: Usage::Free,
+            used: PageBits::default(),
+            live: PageBits::default(),
+            live_bytes: 0,
+            retiring: false,
+            backed: false,
+        }
+    }
+}
+
+pub(super) struct Group {
+    pub pointer: Option<GroupPointer>,
+    pub dirty: bool,
+}
+
+/// The state of all segments and pages of a volume.
+pub struct Allocator {
+    pub(super) device: Arc<dyn Device>,
+    pub(super) segments: Vec<Segment>,
+    pub(super) groups: Vec<Group>,
+    /// Segments that can be handed out.
+    pub(super) free: BTreeSet<u32>,
+    pub(super) free_backed: u32,
+    /// Tree segments by their longest run of unused pages.
+    roomy: BTreeSet<(u64, u32)>,
+    pub(super) segments_max: u32,
+    pub(super) reserve_segments: u32,
+}
+
+impl Allocator {
+    /// An allocator over `device` without any segment yet. The volume never grows beyond
+    /// `segments_max`.
+    pub fn new(device: Arc<dyn Device>, segments_max: u32) -> Self {
+        Self {
+            device,
+            segments: Vec::new(),
+            groups: Vec::new(),
+            free: BTreeSet::new(),
+            free_backed: 0,
+            roomy: BTreeSet::new(),
+            segments_max,
+            reserve_segments: RESERVE_SEGMENTS_MIN,
+        }
+    }
+
+    /// Length of the volume in segments.
+    pub fn segment_count(&self) -> u32 {
+        self.segments.len() as u32
+    }
+
+    /// Adds the next segment of the volume; the first one of a group holds the group's head.
+    pub(super) fn add_segment(&mut self) {
+        let id = self.segments.len() as u32;
+        let mut segment = Segment::free();
+        if (id as usize).is_multiple_of(GROUP_SEGMENTS) {
+            self.groups.push(Group {
+                pointer: None,
+                dirty: true,
+            });
+            segment.usage = Usage::Tree;
+            for page in 0..GROUP_HEAD_PAGES {
+                segment.used.insert(page);
+                segment.live.insert(page);
+            }
+        }
+        self.segments.push(segment);
+        self.index(SegmentId(id));
+    }
+
+    /// Hands out a whole segment.
+    ///
+    /// # Errors
+    /// `OutOfSpace` if only the part of the reserve that `purpose` may not use is left.
+    pub fn allocate_segment(&mut self, usage: Usage, purpose: Purpose) -> Result<SegmentId> {
+        let id = self.take_free_segment(purpose)?;
+        self.unindex(id);
+        let segment = self.segment_mut(id)?;
+        segment.usage = usage;
+        if let Usage::Log { .. } = usage {
+            segment.used = PageBits::ALL;
+        }
+        self.index(id);
+        self.mark_dirty(id);
+        Ok(id)
+    }
+
+    /// Takes the segment `id` for a log: recovery found it there behind the last checkpoint.
+    ///
+    /// # Errors
+    /// `Corruption` if the checkpoint says that something else stands there.
+    pub fn claim_log_segment(&mut self, id: SegmentId, log: LogId, sequence: u64) -> Result<()> {
+        let usage = Usage::Log { log, sequence };
+        if self.usage(id) == Some(usage) {
+            return Ok(());
+        }
+        if self.usage(id) != Some(Usage::Free) {
+            return Err(Error::corruption(format!(
+                "{id} continues {log} as number {sequence}, but holds something else"
+            )));
+        }
+        self.unindex(id);
+        let segment = self.segment_mut(id)?;
+        segment.usage = usage;
+        segment.used = PageBits::ALL;
+        segment.backed = true;
+        self.mark_dirty(id);
+        Ok(())
+    }
+
+    /// Frees a log segment that holds nothing.
+    pub fn give_up_log_segment(&mut self, id: SegmentId) -> Result<()> {
+        let segment = self.segment_mut(id)?;
+        if segment.live_bytes != 0 {
+            return Err(Error::corruption(format!("{id} is not part of the log, but has live bytes")));
+        }
+        segment.usage = Usage::Free;
+        self.mark_dirty(id);
+        self.reuse_segment(id)
+    }
+
+    /// Hands out up to `pages_max` consecutive pages for nodes or the catalogue; at least one.
+    /// Prefers long runs, so that the writes of a spill stay large.
+    ///
+    /// # Errors
+    /// `OutOfSpace`.
+    pub fn allocate_pages(&mut self, pages_max: u64, purpose: Purpose) -> Result<(PageNo, u64)> {
+        let wanted = pages_max.clamp(1, SEGMENT_PAGES);
+        let id = self.segment_with_room(wanted, purpose)?;
+        self.unindex(id);
+        let segment = self.segment_mut(id)?;
+        let (first, gap) = segment.used.longest_gap();
+        let count = gap.min(wanted);
+        for page in first..first + count {
+            segment.used.insert(page);
+        }
+        self.index(id);
+        Ok((PageNo(id.first_page().0 + first), count))
+    }
+
+    fn segment_with_room(&mut self, wanted: u64, purpose: Purpose) -> Result<SegmentId> {
+        let best = self.roomy.last().copied();
+        let enough = wanted.min(RUN_PAGES_ENOUGH);
+        if let Some((run, id)) = best
+            && run >= enough
+        {
+            return Ok(SegmentId(id));
+        }
+        match (self.allocate_segment(Usage::Tree, purpose), best) {
+            (Ok(id), _) => Ok(id),
+            (Err(_), Some((_, id))) => Ok(SegmentId(id)),
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// Makes pages part of the next checkpoint.
+    pub fn keep_pages(&mut self, pages: &[PageNo]) -> Result<()> {
+        for &page in pages {
+            self.segment_mut(page.segment())?
+                .live
+                .insert(page.0 % SEGMENT_PAGES);
+            self.mark_dirty(page.segment());
+        }
+        Ok(())
+    }
+
+    /// Takes pages out of the next checkpoint; readers may still reach them.
+    pub fn drop_pages(&mut self, pages: &[PageNo]) -> Result<()> {
+        for &page in pages {
+            self.segment_mut(page.segment())?
+                .live
+                .remove(page.0 % SEGMENT_PAGES);
+            self.mark_dirty(page.segment());
+        }
+        Ok(())
+    }
+
+    /// Gives pages back that nobody reaches any more. A tree segment without a used page becomes free.
+    pub fn release_pages(&mut self, pages: &[PageNo]) -> Result<()> {
+        let mut touched = BTreeSet::new();
+        for &page in pages {
+            let id = page.segment();
+            if touched.insert(id) {
+                self.unindex(id);
+            }
+            let segment = self.segment_mut(id)?;
+            segment.used.remove(page.0 % SEGMENT_PAGES);
+            segment.live.remove(page.0 % SEGMENT_PAGES);
+        }
+        for id in touched {
+            let segment = self.segment_mut(id)?;
+            if segment.used.is_empty() {
+                segment.usage = Usage::Free;
+                self.mark_dirty(id);
+            }
+            self.index(id);
+        }
+        Ok(())
+    }
+
+    /// Adds `bytes` (negative: removes them) to the live bytes of a log segment.
+    ///
+    /// # Errors
+    /// `Corruption` if the sum leaves 0..=segment size: an index points at something that was never
+    /// counted.
+    pub fn charge(&mut self, id: SegmentId, bytes: i64) -> Result<()> {
+        let segment = self.segment_mut(id)?;
+        let sum = i64::from(segment.live_bytes) + bytes;
+        let valid = u32::try_from(sum)
+            .ok()
+            .filter(|_| matches!(segment.usage, Usage::Log { .. }));
+        let Some(live_bytes) = valid else {
+            return Err(Error::corruption(format!(
+                "live bytes of {id} ({:?}) would become {sum}",
+                segment.usage
+            )));
+        };
+        segment.live_bytes = live_bytes;
+        self.mark_dirty(id);
+        Ok(())
+    }
+
+    /// Takes every segment of `log` before number `marker_sequence` that holds no live byte out of the
+    /// next checkpoint, and returns them. They can be handed out after [`Self::reuse_segment`].
+    pub fn retire_dead_log_segments(&mut self, log: LogId, marker_sequence: u64) -> Vec<SegmentId> {
+        let mut retired = Vec::new();
+        for (id, segment) in self.segments.iter_mut().enumerate() {
+            let dead = matches!(segment.usage, Usage::Log { log: l, sequence }
+                if l == log && sequence < marker_sequence)
+                && segment.live_bytes == 0;
+            if dead {
+                segment.usage = Usage::Free;
+                segment.retiring = true;
+                retired.push(SegmentId(id as u32));
+            }
+        }
+        for &id in &retired {
+            self.mark_dirty(id);
+        }
+        retired
+    }
+
+    /// Makes a retired segment available again.
+    pub fn reuse_segment(&mut self, id: SegmentId) -> Result<()> {
+        let segment = self.segment_mut(id)?;
+        segment.retiring = false;
+        segment.used = PageBits::default();
+        self.index(id);
+        Ok(())
+    }
+
+    /// What the segment is used for; `None` behind the end of the volume.
+    pub fn usage(&self, id: SegmentId) -> Option<Usage> {
+        self.segments
+            .get(id.0 as usize)
+            .map(|segment| segment.usage)
+    }
+
+    /// Live bytes of a log segment.
+    pub fn live_bytes(&self, id: SegmentId) -> u32 {
+        self.segments
+            .get(id.0 as usize)
+            .map_or(0, |segment| segment.live_bytes)
+    }
+
+    /// Whether the next checkpoint records the page as in use.
+    pub fn is_live(&self, page: PageNo) -> bool {
+        self.segments
+            .get(page.segment().0 as usize)
+            .is_some_and(|segment| segment.live.contains(page.0 % SEGMENT_PAGES))
+    }
+
+    /// Every page of tree segments that the next checkpoint records as in use, group heads left out.
+    pub fn live_pages(&self) -> impl Iterator<Item = PageNo> + '_ {
+        self.segments.iter().enumerate().flat_map(|(id, segment)| {
+            let head = if id.is_multiple_of(GROUP_SEGMENTS) {
+                GROUP_HEAD_PAGES
+            } else {
+                0
+            };
+            let pages = if segment.usage == Usage::Tree {
+                SEGMENT_PAGES
+            } else {
+                0
+            };
+            (head..pages)
+                .filter(|page| segment.live.contains(*page))
+                .map(move |page| PageNo(id as u64 * SEGMENT_PAGES + page))
+        })
+    }
+
+    pub(super) fn segment_mut(&mut self, id: SegmentId) -> Result<&mut Segment> {
+        let count = self.segments.len();
+        self.segments.get_mut(id.0 as usize).ok_or_else(|| {
+            Error::corruption(format!(
+                "{id} lies behind the end of the volume ({count} segments)"
+            ))
+        })
+    }
+
+    pub(super) fn mark_dirty(&mut self, id: SegmentId) {
+        if let Some(group) = self.groups.get_mut(id.0 as usize / GROUP_SEGMENTS) {
+            group.dirty = true;
+        }
+    }
+
+    /// Takes a segment out of the search structures before it changes...
+    pub(super) fn unindex(&mut self, id: SegmentId) {
+        let Some(segment) = self.segments.get(id.0 as usize) else {
+            return;
+        };
+        if self.free.remove(&id.0) {
+            self.free_backed -= u32::from(segment.backed);
+        }
+        self.roomy.remove(&(segment.used.longest_gap().1, id.0));
+    }
+
+    /// ... and puts it back after.
+    pub(super) fn index(&mut self, id: SegmentId) {
+        let Some(segment) = self.segments.get(id.0 as usize) else {
+            return;
+        };
+        match segment.usage {
+            Usage::Free if !segment.retiring => {
+                self.free.insert(id.0);
+                self.free_backed += u32::from(segment.backed);
+            }
+            Usage::Tree => {
+                let run = segment.used.longest_gap().1;
+                if run > 0 {
+                    self.roomy.insert((run, id.0));
+                }
+            }
+            Usage::Free | Usage::Log { .. } => {}
+        }
+    }
+}
+
+/// A run of this many free pages (256 KiB) is as good as a whole segment: the device is at its full
+/// rate with writes of that size.
+const RUN_PAGES_ENOUGH: u64 = 64;
+
+/// Segments that stay in reserve at the least.
+pub const RESERVE_SEGMENTS_MIN: u32 = 6;
+
+pub(super) fn out_of_space(what: &str) -> Error {
+    Error::new(
+        ErrorKind::OutOfSpace,
+        format!("the volume has no room left for {what}; delete data or give it more space"),
+    )
+}

@@ -1,0 +1,175 @@
+//! The allocator's durable form: one bitmap block a group, in buddy pairs.
+//!
+//! A checkpoint writes the copy that the last one did not write, and the catalogue says which copy of
+//! each group counts. So a checkpoint that does not complete leaves the truth of the last one alone.
+
+use std::sync::Arc;
+
+use kreon_base::{Epoch, Error, LogId, PageBytes, PageNo, Result, SegmentId};
+use kreon_device::Device;
+use kreon_format::{
+    BitmapBlock, GROUP_SEGMENTS, GroupPointer, SegmentKind, SegmentRecord, StoreId, bitmap_page,
+    group_first_segment,
+};
+
+use super::allocator::{Allocator, Group, Segment, Usage};
+use super::page_bits::PageBits;
+use super::page_io::read_pages;
+
+impl Allocator {
+    /// Encodes the blocks of all groups that changed, as epoch `epoch`, with the pages they go to.
+    pub fn encode_changed(
+        &mut self,
+        store: StoreId,
+        epoch: Epoch,
+    ) -> Vec<(PageNo, Box<PageBytes>)> {
+        let mut pages = Vec::new();
+        for number in 0..self.groups.len() {
+            if !self.groups[number].dirty {
+                continue;
+            }
+            let block = self.block(number as u32, epoch);
+            let copy = match self.groups[number].pointer {
+                Some(pointer) => 1 - (pointer.copy & 1),
+                None => 0,
+            };
+            let (bytes, pointer) = block.encode(store, copy);
+            self.groups[number] = Group {
+                pointer: Some(pointer),
+                dirty: false,
+            };
+            pages.push((bitmap_page(number as u32, copy), bytes));
+        }
+        pages
+    }
+
+    /// Where the blocks of the groups stand, for the catalogue. Complete after
+    /// [`Self::encode_changed`].
+    pub fn pointers(&self) -> Vec<GroupPointer> {
+        self.groups
+            .iter()
+            .filter_map(|group| group.pointer)
+            .collect()
+    }
+
+    /// Number of groups.
+    pub fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn block(&self, group: u32, epoch: Epoch) -> BitmapBlock {
+        let first = group_first_segment(group).0 as usize;
+        let mut segments = [SegmentRecord::default(); GROUP_SEGMENTS];
+        for (record, segment) in segments.iter_mut().zip(self.segments.iter().skip(first)) {
+            *record = segment_record(segment);
+        }
+        BitmapBlock {
+            group,
+            epoch,
+            segments,
+        }
+    }
+
+    /// Reads the durable state: `segments` segments, blocks as `pointers` say.
+    ///
+    /// # Errors
+    /// `Corruption` if a block does not verify.
+    pub fn load(
+        device: Arc<dyn Device>,
+        segments_max: u32,
+        store: StoreId,
+        segments: u32,
+        pointers: &[GroupPointer],
+    ) -> Result<Self> {
+        let groups = (segments as usize).div_ceil(GROUP_SEGMENTS);
+        if groups != pointers.len() {
+            return Err(Error::corruption(format!(
+                "the catalogue knows {} groups, the superblock {groups}",
+                pointers.len()
+            )));
+        }
+        let numbered: Vec<_> = (0..).zip(pointers).collect();
+        let pages: Vec<_> = numbered
+            .iter()
+            .map(|(n, p)| bitmap_page(*n, p.copy))
+            .collect();
+        let bytes = read_pages(device.as_ref(), &pages)?;
+        let mut allocator = Self::new(device, segments_max);
+        for ((number, pointer), bytes) in numbered.into_iter().zip(bytes.pages()) {
+            let block = BitmapBlock::decode_pointed(bytes, store, number, pointer)?;
+            let first = group_first_segment(number).0;
+            let known = (segments - first).min(GROUP_SEGMENTS as u32) as usize;
+            allocator
+                .segments
+                .extend(block.segments.iter().take(known).map(loaded_segment));
+            allocator.groups.push(Group {
+                pointer: Some(*pointer),
+                dirty: false,
+            });
+        }
+        for id in 0..segments {
+            allocator.index(SegmentId(id));
+        }
+        Ok(allocator)
+    }
+
+    /// The log segments of `log` as (segment, sequence), in the order of the log.
+    pub fn log_segments(&self, log: LogId) -> Vec<(SegmentId, u64)> {
+        let mut found: Vec<_> = (0..)
+            .zip(&self.segments)
+            .filter_map(|(id, segment)| match segment.usage {
+                Usage::Log { log: l, sequence } if l == log => Some((SegmentId(id), sequence)),
+                _ => None,
+            })
+            .collect();
+        found.sort_by_key(|(_, sequence)| *sequence);
+        found
+    }
+}
+
+fn segment_record(segment: &Segment) -> SegmentRecord {
+    let mut record = SegmentRecord {
+        live_bytes: segment.live_bytes,
+        ..Default::default()
+    };
+    match segment.usage {
+        Usage::Free => {}
+        Usage::Tree => {
+            record.kind = SegmentKind::Tree;
+            record.pages = segment.live.0;
+            if segment.live.is_empty() {
+                record.kind = SegmentKind::Free;
+            }
+        }
+        Usage::Log { log, sequence } => {
+            record.kind = SegmentKind::Log;
+            record.log = log;
+            record.sequence = sequence;
+            record.pages = PageBits::ALL.0;
+        }
+    }
+    record
+}
+
+fn loaded_segment(record: &SegmentRecord) -> Segment {
+    let live = PageBits(record.pages);
+    let mut segment = Segment {
+        live_bytes: record.live_bytes,
+        ..Segment::free()
+    };
+    match record.kind {
+        SegmentKind::Free => {}
+        SegmentKind::Tree => {
+            segment.usage = Usage::Tree;
+            (segment.live, segment.used, segment.backed) = (live, live, true);
+        }
+        SegmentKind::Log => {
+            segment.usage = Usage::Log {
+                log: record.log,
+                sequence: record.sequence,
+            };
+            (segment.used, segment.backed) = (PageBits::ALL, true);
+        }
+    }
+    segment
+}

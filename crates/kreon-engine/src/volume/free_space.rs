@@ -1,0 +1,152 @@
+//! Growth of the volume, backing of its segments, and the reserve.
+//!
+//! A segment is *backed* before it is written: the file system has blocks for it. So a full disk shows
+//! when a segment is handed out, where it fails one write cleanly, and never while something that was
+//! acknowledged is on its way to the device. The reserve is a stock of backed free segments that only
+//! deletions and upkeep may touch, so that a full store can still spill, checkpoint and delete.
+
+use kreon_base::{ErrorKind, Result, SEGMENT_BYTES, SegmentId};
+
+use super::allocator::{Allocator, Purpose, RESERVE_SEGMENTS_MIN, out_of_space};
+
+/// A file grows by this many segments (64 MiB of address space; sparse).
+const GROW_SEGMENTS: u32 = 32;
+
+/// Backed free segments beyond the reserve that are kept when segments become free; the rest gives
+/// its blocks back to the file system.
+const SPARE_SEGMENTS: u32 = 16;
+
+impl Allocator {
+    /// Sets the reserve, in segments. It is filled as far as the device has room.
+    pub fn set_reserve(&mut self, segments: u32) {
+        self.reserve_segments = segments.max(RESERVE_SEGMENTS_MIN);
+        // A reserve that cannot be filled now is no error: allocations will say so when it matters.
+        let _ = self.back_free_segments(self.reserve_segments);
+    }
+
+    /// Takes a backed free segment out of the stock.
+    pub(super) fn take_free_segment(&mut self, purpose: Purpose) -> Result<SegmentId> {
+        let untouchable = match purpose {
+            Purpose::Put => self.reserve_segments,
+            Purpose::Delete => self.reserve_segments / 2,
+            Purpose::Upkeep => 0,
+        };
+        if self.free_backed <= untouchable {
+            self.back_free_segments(untouchable + 1)?;
+        }
+        if self.free_backed <= untouchable {
+            return Err(out_of_space(match purpose {
+                Purpose::Put => "new data",
+                Purpose::Delete => "deletions",
+                Purpose::Upkeep => "a spill or checkpoint",
+            }));
+        }
+        let found = self
+            .free
+            .iter()
+            .find(|id| self.segments[**id as usize].backed)
+            .copied();
+        found
+            .map(SegmentId)
+            .ok_or_else(|| out_of_space("a segment"))
+    }
+
+    /// Backs free segments, growing the volume where needed, until `wanted` are in stock or the
+    /// device is full. Any other failure of the device is an error.
+    fn back_free_segments(&mut self, wanted: u32) -> Result<()> {
+        while self.free_backed < wanted {
+            let bare = self
+                .free
+                .iter()
+                .find(|id| !self.segments[**id as usize].backed)
+                .copied();
+            match bare {
+                Some(id) => {
+                    if !self.back(SegmentId(id))? {
+                        return Ok(());
+                    }
+                }
+                None => {
+                    if !self.grow()? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the device could back the segment.
+    fn back(&mut self, id: SegmentId) -> Result<bool> {
+        match self.device.allocate(id.offset_bytes(), SEGMENT_BYTES) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        self.unindex(id);
+        self.segment_mut(id)?.backed = true;
+        self.index(id);
+        Ok(true)
+    }
+
+    /// Whether the volume could be made longer.
+    pub(super) fn grow(&mut self) -> Result<bool> {
+        let old = self.segment_count();
+        let fit = (self.device.len_bytes_max() / SEGMENT_BYTES).min(u64::from(self.segments_max));
+        let new = u64::from(old + GROW_SEGMENTS).min(fit) as u32;
+        if new <= old {
+            return Ok(false);
+        }
+        let len_bytes = u64::from(new) * SEGMENT_BYTES;
+        if self.device.len_bytes() < len_bytes {
+            match self.device.grow(len_bytes) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::OutOfSpace => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        match self.extend_to(new) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => Ok(self.segment_count() > old),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the allocator know `segments` segments. Heads of new groups are backed at once: a
+    /// checkpoint writes them.
+    pub fn extend_to(&mut self, segments: u32) -> Result<()> {
+        while self.segment_count() < segments {
+            let id = SegmentId(self.segment_count());
+            if (id.0 as usize).is_multiple_of(kreon_format::GROUP_SEGMENTS) {
+                self.device.allocate(id.offset_bytes(), SEGMENT_BYTES)?;
+            }
+            self.add_segment();
+        }
+        Ok(())
+    }
+
+    /// Gives the blocks of free segments back to the file system, but for a stock of spare ones.
+    pub fn trim(&mut self) -> Result<()> {
+        let keep = self.reserve_segments + SPARE_SEGMENTS;
+        while self.free_backed > keep {
+            let last = self
+                .free
+                .iter()
+                .rev()
+                .find(|id| self.segments[**id as usize].backed);
+            let Some(id) = last.copied().map(SegmentId) else {
+                break;
+            };
+            self.device.discard(id.offset_bytes(), SEGMENT_BYTES)?;
+            self.unindex(id);
+            self.segment_mut(id)?.backed = false;
+            self.index(id);
+        }
+        Ok(())
+    }
+
+    /// Free segments, backed or not.
+    pub fn free_segment_count(&self) -> u32 {
+        self.free.len() as u32
+    }
+}

@@ -1,0 +1,18 @@
+//! The volume: one file or raw device, cut into segments and pages.
+//!
+//! - [`superblock`]: the four rotating slots that pick the durable epoch
+//! - [`allocator`]: which segments and pages are in use, as the store sees it now
+//! - [`free_space`]: backing, growth and the reserve for spills, deletes and checkpoints
+//! - [`page_runs`]: hands out consecutive pages to a spill
+//! - [`bitmap`]: the allocator's durable form, in buddy pairs
+
+pub mod allocator;
+pub mod bitmap;
+pub mod free_space;
+mod page_bits;
+pub mod page_io;
+pub mod page_runs;
+pub mod superblock;
+
+pub use allocator::{Allocator, Purpose, Usage};
+pub use page_runs::PageRuns;

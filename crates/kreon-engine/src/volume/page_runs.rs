@@ -1,0 +1,77 @@
+//! Consecutive pages for one writer of nodes.
+
+use kreon_base::{PageNo, Result};
+use kreon_mapping::Mapping;
+use parking_lot::Mutex;
+
+use super::allocator::{Allocator, Purpose};
+
+/// Pages taken from the allocator at a time: the lock is taken once for 2 MiB of leaves.
+const RUN_PAGES: u64 = 512;
+
+/// Hands out pages one after the other from runs as long as the volume has them, and remembers which,
+/// so that an abandoned spill gives them all back.
+pub struct PageRuns<'a> {
+    allocator: &'a Mutex<Allocator>,
+    mapping: &'a Mapping,
+    next: PageNo,
+    left: u64,
+    handed_out: Vec<PageNo>,
+}
+
+impl<'a> PageRuns<'a> {
+    /// Starts without any page.
+    pub fn new(allocator: &'a Mutex<Allocator>, mapping: &'a Mapping) -> Self {
+        Self {
+            allocator,
+            mapping,
+            next: PageNo(0),
+            left: 0,
+            handed_out: Vec::new(),
+        }
+    }
+
+    /// The next page.
+    ///
+    /// # Errors
+    /// `OutOfSpace`.
+    pub fn allocate(&mut self) -> Result<PageNo> {
+        if self.left == 0 {
+            (self.next, self.left) = self
+                .allocator
+                .lock()
+                .allocate_pages(RUN_PAGES, Purpose::Upkeep)?;
+        }
+        let page = self.next;
+        self.next = PageNo(page.0 + 1);
+        self.left -= 1;
+        self.handed_out.push(page);
+        Ok(page)
+    }
+
+    /// Ends the writing: returns the pages that were handed out; the unused rest of the run goes back.
+    pub fn finish(mut self) -> Result<Vec<PageNo>> {
+        self.give_back_rest()?;
+        Ok(std::mem::take(&mut self.handed_out))
+    }
+
+    fn give_back_rest(&mut self) -> Result<()> {
+        let rest: Vec<_> = (self.next.0..self.next.0 + self.left).map(PageNo).collect();
+        self.left = 0;
+        self.allocator.lock().release_pages(&rest)
+    }
+}
+
+impl Drop for PageRuns<'_> {
+    /// Without [`Self::finish`] the work was abandoned: everything goes back. The frames are forgotten
+    /// first, so that a late writeback does not hit a page that somebody else got meanwhile.
+    fn drop(&mut self) {
+        let all = std::mem::take(&mut self.handed_out);
+        for page in &all {
+            self.mapping.discard(*page, 1);
+        }
+        // Both fail only for pages behind the end of the volume, and these came from the allocator.
+        let _ = self.give_back_rest();
+        let _ = self.allocator.lock().release_pages(&all);
+    }
+}

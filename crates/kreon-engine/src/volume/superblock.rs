@@ -1,0 +1,126 @@
+//! The four superblock slots.
+//!
+//! A checkpoint writes the slot that its epoch names and flushes: from then on the new state counts.
+//! Then it mirrors the same content into the other three, without waiting: any one good slot opens the
+//! store. The slot that was written last and flushed is never the next to be written.
+
+use kreon_base::{Error, ErrorKind, Result};
+use kreon_device::Device;
+use kreon_format::{SUPERBLOCK_PAGES, Superblock, SuperblockSlot};
+
+use super::page_io::{read_pages, write_pages};
+
+/// What the slots say.
+pub enum Found {
+    /// Nothing was ever written here, or the making of a store was cut short before it was usable.
+    Nothing,
+    /// The newest durable state, and what is wrong with other slots.
+    Store(Superblock, Vec<String>),
+}
+
+/// Reads the slots.
+///
+/// # Errors
+/// `Corruption` if no slot is whole; `InvalidArgument` if this is no Kreon volume, or one of a newer
+/// format.
+pub fn read(device: &dyn Device) -> Result<Found> {
+    if device.len_bytes() <= SUPERBLOCK_PAGES[3].offset_bytes() {
+        return if device.len_bytes() == 0 {
+            Ok(Found::Nothing)
+        } else {
+            Err(foreign())
+        };
+    }
+    let bytes = read_pages(device, &SUPERBLOCK_PAGES)?;
+    let slots = bytes
+        .pages()
+        .enumerate()
+        .map(|(slot, b)| Superblock::examine(b, slot))
+        .collect();
+    judge(slots)
+}
+
+fn judge(slots: Vec<SuperblockSlot>) -> Result<Found> {
+    let (mut best, mut blank, mut wrong): (Option<Superblock>, _, _) = (None, 0, Vec::new());
+    let (mut is_foreign, mut newer) = (false, None);
+    for (number, slot) in slots.into_iter().enumerate() {
+        match slot {
+            SuperblockSlot::Valid(found) if best.is_none_or(|b| b.epoch < found.epoch) => {
+                best = Some(found);
+            }
+            SuperblockSlot::Valid(_) => {}
+            SuperblockSlot::Blank => blank += 1,
+            SuperblockSlot::Foreign => {
+                is_foreign = true;
+                wrong.push(format!("superblock slot {number}: not a superblock"));
+            }
+            SuperblockSlot::Newer { version } => newer = Some(version),
+            SuperblockSlot::Damaged(error) => wrong.push(error.to_string()),
+        }
+    }
+    if let Some(version) = newer {
+        return Err(Error::invalid(format!(
+            "the store was written by a newer format, {version}; this build reads up to {}",
+            kreon_format::FORMAT_VERSION
+        )));
+    }
+    match best {
+        Some(superblock) => Ok(Found::Store(superblock, wrong)),
+        None if blank == SUPERBLOCK_PAGES.len() => Ok(Found::Nothing),
+        // The first slot of a new store is written alone; torn, it stands before three blank ones, and
+        // nothing was promised yet.
+        None if blank == SUPERBLOCK_PAGES.len() - 1 && !is_foreign => Ok(Found::Nothing),
+        None if is_foreign => Err(foreign()),
+        None => Err(Error::corruption(format!(
+            "no superblock slot is whole: {}",
+            wrong.join("; ")
+        ))),
+    }
+}
+
+fn foreign() -> Error {
+    Error::new(
+        ErrorKind::InvalidArgument,
+        "there is something here that is not a Kreon store; it was left untouched",
+    )
+}
+
+/// The newest state that a whole slot tells, and what is wrong with slots, those too that tell an
+/// older state: the device lost a write or put an old one back.
+///
+/// # Errors
+/// `Io`.
+pub fn inspect(device: &dyn Device) -> Result<(Option<Superblock>, Vec<String>)> {
+    let bytes = read_pages(device, &SUPERBLOCK_PAGES)?;
+    let decoded: Vec<_> =
+        bytes.pages().enumerate().map(|(slot, b)| Superblock::decode(b, slot)).collect();
+    let newest = decoded.iter().flatten().copied().max_by_key(|found| found.epoch);
+    let mut wrong = Vec::new();
+    for (number, slot) in decoded.iter().enumerate() {
+        match slot {
+            Ok(found) if newest.is_some_and(|newest| newest.epoch != found.epoch) => {
+                wrong.push(format!("superblock slot {number} is of the older {}", found.epoch));
+            }
+            Ok(_) => {}
+            Err(error) => wrong.push(format!("superblock slot {number}: {error}")),
+        }
+    }
+    Ok((newest, wrong))
+}
+
+/// Writes the slot that counts from now on, and flushes. All that it reaches must be durable.
+pub fn commit(device: &dyn Device, superblock: &Superblock) -> Result<()> {
+    let slot = superblock.epoch.0 as usize % SUPERBLOCK_PAGES.len();
+    write_pages(device, &[(SUPERBLOCK_PAGES[slot], superblock.encode(slot))])?;
+    device.flush()
+}
+
+/// Writes the same content into the other slots.
+pub fn mirror(device: &dyn Device, superblock: &Superblock) -> Result<()> {
+    let committed = superblock.epoch.0 as usize % SUPERBLOCK_PAGES.len();
+    let others: Vec<_> = (0..SUPERBLOCK_PAGES.len())
+        .filter(|slot| *slot != committed)
+        .map(|slot| (SUPERBLOCK_PAGES[slot], superblock.encode(slot)))
+        .collect();
+    write_pages(device, &others)
+}

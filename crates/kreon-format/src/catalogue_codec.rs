@@ -1,0 +1,250 @@
+//! The bytes of the catalogue.
+//!
+//! Next region (4) | count and regions | count and logs | count and groups. A count is 4 bytes. The
+//! stream has no checksum of its own: the pages of its chain have.
+
+use std::collections::BTreeSet;
+
+use kreon_base::{
+    Epoch, Error, Incarnation, LogId, Lsn, PAGE_BYTES, REGION_NAME_BYTES_MAX, RegionId, Result,
+    SegmentId,
+};
+
+use crate::bytes::{array_at, u48, u48_bytes};
+use crate::{
+    Catalogue, GroupPointer, LogRecord, LogResume, OpenSegment, PagePointer, RegionRecord,
+    TREE_LEVELS_MAX, TreeRecord,
+};
+
+/// Bytes of an encoded record at least; a count that claims more of them than there are bytes is
+/// damage.
+const REGION_BYTES_MIN: usize = 4 + 2 + 2 + 1;
+const LOG_BYTES_MIN: usize = 2 + 8 + 8 + 4 + 8 + 1 + 1;
+const RESUME_BYTES: usize = 8 + 8 + 8;
+const GROUP_BYTES: usize = 1 + 6 + 4;
+
+impl Catalogue {
+    /// Its bytes, for [`encode_chain`](crate::encode_chain). A name or a list above its documented
+    /// maximum is the caller's mistake and does not read back.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(PAGE_BYTES);
+        out.extend(self.next_region.0.to_le_bytes());
+        out.extend((self.regions.len() as u32).to_le_bytes());
+        for region in &self.regions {
+            encode_region(region, &mut out);
+        }
+        out.extend((self.logs.len() as u32).to_le_bytes());
+        for log in &self.logs {
+            encode_log(log, &mut out);
+        }
+        out.extend((self.groups.len() as u32).to_le_bytes());
+        for group in &self.groups {
+            out.push(group.copy);
+            out.extend(u48_bytes(group.epoch.0));
+            out.extend(group.checksum.to_le_bytes());
+        }
+        out
+    }
+
+    /// The catalogue that `bytes` stand for, all of them.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = Reader { bytes, at: 0 };
+        let catalogue = Self::read(&mut reader).ok_or_else(|| {
+            Error::corruption(format!("catalogue: damaged before byte {}", reader.at))
+        })?;
+        if reader.at != bytes.len() {
+            let behind = bytes.len() - reader.at;
+            return Err(Error::corruption(format!(
+                "catalogue: {behind} bytes too many"
+            )));
+        }
+        let mut ids = BTreeSet::new();
+        for region in &catalogue.regions {
+            if region.id >= catalogue.next_region || !ids.insert(region.id) {
+                let id = region.id;
+                return Err(Error::corruption(format!(
+                    "catalogue: {id} twice or too high"
+                )));
+            }
+        }
+        Ok(catalogue)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self {
+            next_region: RegionId(reader.u32()?),
+            regions: reader.list(REGION_BYTES_MIN, read_region)?,
+            logs: reader.list(LOG_BYTES_MIN, read_log)?,
+            groups: reader.list(GROUP_BYTES, read_group)?,
+        })
+    }
+}
+
+fn encode_region(region: &RegionRecord, out: &mut Vec<u8>) {
+    out.extend(region.id.0.to_le_bytes());
+    out.extend((region.name.len() as u16).to_le_bytes());
+    out.extend(region.name.as_bytes());
+    out.extend(region.log.0.to_le_bytes());
+    out.push(region.levels.len() as u8);
+    for tree in &region.levels {
+        out.push(tree.height);
+        if let Some(root) = tree.root {
+            out.extend(root.encode());
+            out.extend(tree.entries.to_le_bytes());
+            out.extend(tree.leaf_pages.to_le_bytes());
+            out.extend(tree.index_pages.to_le_bytes());
+        }
+    }
+}
+
+fn read_region(reader: &mut Reader<'_>) -> Option<RegionRecord> {
+    let id = RegionId(reader.u32()?);
+    let name_bytes = usize::from(reader.u16()?);
+    let name = std::str::from_utf8(reader.slice(name_bytes)?).ok()?;
+    let log = LogId(reader.u16()?);
+    let levels = usize::from(reader.u8()?);
+    if name_bytes > REGION_NAME_BYTES_MAX || levels > TREE_LEVELS_MAX {
+        return None;
+    }
+    Some(RegionRecord {
+        id,
+        name: name.to_owned(),
+        log,
+        levels: (0..levels)
+            .map(|_| read_tree(reader))
+            .collect::<Option<_>>()?,
+    })
+}
+
+/// A tree without root has height 0 and nothing behind it.
+fn read_tree(reader: &mut Reader<'_>) -> Option<TreeRecord> {
+    let height = reader.u8()?;
+    if height == 0 {
+        return Some(TreeRecord::default());
+    }
+    Some(TreeRecord {
+        root: Some(PagePointer::decode(&reader.array()?)),
+        height,
+        entries: reader.u64()?,
+        leaf_pages: reader.u64()?,
+        index_pages: reader.u64()?,
+    })
+}
+
+fn encode_log(log: &LogRecord, out: &mut Vec<u8>) {
+    out.extend(log.id.0.to_le_bytes());
+    out.extend(log.marker.0.to_le_bytes());
+    out.extend(log.incarnation.0.to_le_bytes());
+    out.extend((log.resumes.len() as u32).to_le_bytes());
+    for resume in &log.resumes {
+        out.extend(resume.end.0.to_le_bytes());
+        out.extend(resume.resume.0.to_le_bytes());
+        out.extend(resume.incarnation.0.to_le_bytes());
+    }
+    out.extend(log.durable.0.to_le_bytes());
+    out.push(log.open.is_some().into());
+    if let Some(open) = log.open {
+        out.extend(open.segment.0.to_le_bytes());
+        out.extend(open.sequence.to_le_bytes());
+    }
+    out.push(log.next.is_some().into());
+    if let Some(next) = log.next {
+        out.extend(next.0.to_le_bytes());
+    }
+}
+
+fn read_log(reader: &mut Reader<'_>) -> Option<LogRecord> {
+    let log = LogRecord {
+        id: LogId(reader.u16()?),
+        marker: Lsn(reader.u64()?),
+        incarnation: Incarnation(reader.u64()?),
+        resumes: reader.list(RESUME_BYTES, read_resume)?,
+        durable: Lsn(reader.u64()?),
+        open: reader.optional(|reader| {
+            Some(OpenSegment {
+                segment: SegmentId(reader.u32()?),
+                sequence: reader.u64()?,
+            })
+        })?,
+        next: reader.optional(|reader| reader.u32().map(SegmentId))?,
+    };
+    let borders = log.resumes.iter().flat_map(|run| [run.end, run.resume]);
+    std::iter::once(log.marker)
+        .chain(borders)
+        .is_sorted()
+        .then_some(log)
+}
+
+fn read_resume(reader: &mut Reader<'_>) -> Option<LogResume> {
+    Some(LogResume {
+        end: Lsn(reader.u64()?),
+        resume: Lsn(reader.u64()?),
+        incarnation: Incarnation(reader.u64()?),
+    })
+}
+
+fn read_group(reader: &mut Reader<'_>) -> Option<GroupPointer> {
+    let copy = reader.u8().filter(|&copy| copy <= 1)?;
+    Some(GroupPointer {
+        copy,
+        epoch: Epoch(u48(reader.array()?)),
+        checksum: reader.u32()?,
+    })
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let array = array_at(self.bytes, self.at)?;
+        self.at += N;
+        Some(array)
+    }
+
+    fn slice(&mut self, length: usize) -> Option<&'a [u8]> {
+        let slice = self.bytes.get(self.at..)?.get(..length)?;
+        self.at += length;
+        Some(slice)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// A count and that many records of at least `record_bytes_min` each. Memory is taken only for
+    /// what the bytes can hold.
+    fn list<T>(
+        &mut self,
+        record_bytes_min: usize,
+        record: impl Fn(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let count = self.u32()? as usize;
+        if count > (self.bytes.len() - self.at) / record_bytes_min {
+            return None;
+        }
+        (0..count).map(|_| record(self)).collect()
+    }
+
+    fn optional<T>(&mut self, value: impl Fn(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        match self.u8()? {
+            0 => Some(None),
+            1 => value(self).map(Some),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Fragments: the pieces of which log records are made.
+//!
+//! A fragment: checksum (4 bytes) | length (4) | region (4) | meta (4) | payload | zeroes up to a
+//! multiple of 8. The length word holds the payload's length (22 bits), 9 bits of the incarnation,
+//! and a bit that tells a pad. The meta word holds the key's length (17 bits), the kind (4), flags
+//! (4) and the other 7 bits of the incarnation.
+
+use kreon_base::{
+    Checksum, Error, Incarnation, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, SEGMENT_BYTES,
+};
+
+use crate::StoreId;
+use crate::bytes::{array_at, put, u32_at};
+use crate::pad;
+
+/// Bytes in front of a fragment's payload.
+pub const FRAGMENT_HEADER_BYTES: usize = 16;
+
+/// Fragments and pads start at multiples of this and fill up to one.
+pub const RECORD_ALIGN_BYTES: usize = 8;
+
+pub(crate) const LENGTH_AT: usize = 4;
+const REGION_AT: usize = 8;
+const META_AT: usize = 12;
+
+const LENGTH_MASK: u32 = (1 << 22) - 1;
+const LENGTH_MARK_SHIFT: u32 = 22;
+/// The part of an incarnation's mark that a length word holds.
+const LENGTH_MARK_MASK: u16 = (1 << 9) - 1;
+const PAD_BIT: u32 = 1 << 31;
+
+const KEY_MASK: u32 = (1 << 17) - 1;
+const KIND_SHIFT: u32 = 17;
+const KIND_MASK: u32 = 0xf;
+const STARTS_RECORD: u32 = 1 << 21;
+const ENDS_RECORD: u32 = 1 << 22;
+const ENDS_UNIT: u32 = 1 << 23;
+const UNUSED_FLAG: u32 = 1 << 24;
+const META_MARK_SHIFT: u32 = 25;
+
+const _: () = assert!(KEY_BYTES_MAX <= KEY_MASK as usize);
+const _: () = assert!(SEGMENT_BYTES <= LENGTH_MASK as u64);
+
+/// What a record says about its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordKind {
+    /// The key has the value that follows it.
+    Put,
+    /// The key is deleted; no value follows.
+    Delete,
+    /// A put that garbage collection has moved here; it is no new write.
+    Relocation,
+}
+
+impl RecordKind {
+    // 0 is no kind: zeroes are never a fragment.
+    const fn code(self) -> u32 {
+        match self {
+            Self::Put => 1,
+            Self::Delete => 2,
+            Self::Relocation => 3,
+        }
+    }
+
+    const fn of(code: u32) -> Option<Self> {
+        match code {
+            1 => Some(Self::Put),
+            2 => Some(Self::Delete),
+            3 => Some(Self::Relocation),
+            _ => None,
+        }
+    }
+}
+
+/// What stands in front of a fragment. A record is key ++ value, cut into fragments only where a
+/// segment ends; a unit is one or more records that stand or fall together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FragmentHeader {
+    /// Bytes of key and value in this fragment, less than a segment has.
+    pub length_bytes: u32,
+    /// The region of the record.
+    pub region: RegionId,
+    /// Length of the record's whole key, the same in all its fragments.
+    pub key_bytes: u32,
+    /// What the record says.
+    pub kind: RecordKind,
+    /// The first fragment of its record.
+    pub starts_record: bool,
+    /// The last fragment of its record.
+    pub ends_record: bool,
+    /// The last fragment of the last record of its unit.
+    pub ends_unit: bool,
+    /// The run of the store that wrote it, as [`incarnation_mark`] makes it.
+    pub incarnation: u16,
+}
+
+/// What the checksums of a segment's fragments are seeded with, besides each one's offset. Not the
+/// incarnation: a segment may hold fragments of several, so each carries its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FragmentSeal {
+    /// The store.
+    pub store: StoreId,
+    /// The segment's place in the log.
+    pub sequence: u64,
+}
+
+/// A verified piece of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fragment<'a> {
+    /// Part or all of a record.
+    Record {
+        /// What it is.
+        header: FragmentHeader,
+        /// Its part of key ++ value.
+        payload: &'a [u8],
+    },
+    /// Filler.
+    Pad {
+        /// All its bytes.
+        pad_bytes: usize,
+        /// The lower 9 bits of its incarnation's mark; [`Fragment::is_of`] compares them.
+        incarnation: u16,
+        /// Everything before this was durable when the pad was written, if it was long enough to say.
+        durable: Option<Lsn>,
+    },
+}
+
+impl FragmentSeal {
+    /// The checksum of a fragment or pad at `offset`: over the seal, the offset, `header` behind its
+    /// checksum field, and the slices of `rest`.
+    pub(crate) fn checksum<'p>(
+        &self,
+        offset: LogOffset,
+        header: &[u8; 12],
+        rest: impl IntoIterator<Item = &'p [u8]>,
+    ) -> u32 {
+        // One array, because each update of the digest costs more than these few bytes do. The four
+        // bytes before the header stand for the checksum field, zero.
+        let mut front = [0; 40];
+        put(&mut front, 0, &self.store.0.to_le_bytes());
+        put(&mut front, 8, &self.sequence.to_le_bytes());
+        put(&mut front, 16, &offset.0.to_le_bytes());
+        put(&mut front, 28, header);
+        let start = Checksum::new().with(&front);
+        rest.into_iter().fold(start, Checksum::with).finish()
+    }
+}
+
+impl FragmentHeader {
+    /// The header's bytes, with the checksum over it, `payload` (its slices one after the other, in
+    /// all `length_bytes`) and the zeroes that fill up to [`RECORD_ALIGN_BYTES`]. `offset` is where
+    /// the fragment starts on the volume.
+    pub fn encode(
+        &self,
+        seal: &FragmentSeal,
+        offset: LogOffset,
+        payload: &[&[u8]],
+    ) -> [u8; FRAGMENT_HEADER_BYTES] {
+        let payload_bytes = payload.iter().map(|slice| slice.len()).sum::<usize>();
+        debug_assert_eq!(payload_bytes, self.length_bytes as usize);
+        let mut bytes = [0; FRAGMENT_HEADER_BYTES];
+        let length = LengthWord::new(false, payload_bytes, self.incarnation);
+        put(&mut bytes, LENGTH_AT, &length.0.to_le_bytes());
+        put(&mut bytes, REGION_AT, &self.region.0.to_le_bytes());
+        put(&mut bytes, META_AT, &self.meta().to_le_bytes());
+        let fill = &[0; RECORD_ALIGN_BYTES][..fill_bytes(payload_bytes)];
+        let slices = payload.iter().copied().chain([fill]);
+        let checksum = seal.checksum(offset, &behind_checksum(&bytes), slices);
+        put(&mut bytes, 0, &checksum.to_le_bytes());
+        bytes
+    }
+
+    fn meta(&self) -> u32 {
+        let flag = |set: bool, bit: u32| if set { bit } else { 0 };
+        (self.key_bytes & KEY_MASK)
+            | self.kind.code() << KIND_SHIFT
+            | flag(self.starts_record, STARTS_RECORD)
+            | flag(self.ends_record, ENDS_RECORD)
+            | flag(self.ends_unit, ENDS_UNIT)
+            | u32::from(self.incarnation >> LENGTH_MARK_MASK.count_ones()) << META_MARK_SHIFT
+    }
+
+    fn decode(bytes: &[u8; FRAGMENT_HEADER_BYTES]) -> Option<Self> {
+        let meta = u32_at(bytes, META_AT);
+        let length = LengthWord(u32_at(bytes, LENGTH_AT));
+        let high_mark = (meta >> META_MARK_SHIFT) as u16;
+        let header = Self {
+            length_bytes: length.length_bytes() as u32,
+            region: RegionId(u32_at(bytes, REGION_AT)),
+            key_bytes: meta & KEY_MASK,
+            kind: RecordKind::of(meta >> KIND_SHIFT & KIND_MASK)?,
+            starts_record: meta & STARTS_RECORD != 0,
+            ends_record: meta & ENDS_RECORD != 0,
+            ends_unit: meta & ENDS_UNIT != 0,
+            incarnation: length.mark() | high_mark << LENGTH_MARK_MASK.count_ones(),
+        };
+        let sound = meta & UNUSED_FLAG == 0
+            && header.key_bytes as usize <= KEY_BYTES_MAX
+            && (header.ends_record || !header.ends_unit);
+        sound.then_some(header)
+    }
+}
+
+impl<'a> Fragment<'a> {
+    /// Reads and verifies the fragment or pad at the start of `bytes`, which may go on behind it.
+    /// `offset` is where it stands on the volume.
+    pub fn decode(bytes: &'a [u8], seal: &FragmentSeal, offset: LogOffset) -> Result<Self> {
+        let start = array_at(bytes, 0).ok_or_else(|| damaged(offset, "it is cut off"))?;
+        let whole = bytes
+            .get(..fragment_extent(&start))
+            .ok_or_else(|| damaged(offset, "it is cut off"))?;
+        if LengthWord(u32_at(&start, LENGTH_AT)).is_pad() {
+            return pad::decode(whole, seal, offset);
+        }
+        Self::record(whole, seal, offset)
+    }
+
+    /// Reads the fragment that fills `whole`.
+    fn record(whole: &'a [u8], seal: &FragmentSeal, offset: LogOffset) -> Result<Self> {
+        let (bytes, filled) = whole
+            .split_first_chunk()
+            .ok_or_else(|| damaged(offset, "it is cut off"))?;
+        if seal.checksum(offset, &behind_checksum(bytes), [filled]) != u32_at(bytes, 0) {
+            return Err(damaged(offset, "its checksum does not match"));
+        }
+        let header =
+            FragmentHeader::decode(bytes).ok_or_else(|| damaged(offset, "its header is wrong"))?;
+        let payload = filled.get(..header.length_bytes as usize);
+        let payload = payload.ok_or_else(|| damaged(offset, "it is cut off"))?;
+        Ok(Self::Record { header, payload })
+    }
+
+    /// Whether the run with the mark `incarnation` wrote it; of a pad, as far as its 9 bits tell.
+    pub fn is_of(&self, incarnation: u16) -> bool {
+        match self {
+            Self::Record { header, .. } => header.incarnation == incarnation,
+            Self::Pad {
+                incarnation: low, ..
+            } => *low == incarnation & LENGTH_MARK_MASK,
+        }
+    }
+
+    /// Bytes from the start of this fragment to the next.
+    pub fn extent_bytes(&self) -> usize {
+        match self {
+            Self::Record { payload, .. } => fragment_bytes(payload.len()),
+            Self::Pad { pad_bytes, .. } => *pad_bytes,
+        }
+    }
+}
+
+/// Bytes that a fragment of `payload_bytes` takes in the log.
+pub const fn fragment_bytes(payload_bytes: usize) -> usize {
+    FRAGMENT_HEADER_BYTES + payload_bytes.next_multiple_of(RECORD_ALIGN_BYTES)
+}
+
+/// Bytes that the fragment or pad whose first 8 bytes are given claims to take. Not verified: use it
+/// to know how much to read for [`Fragment::decode`].
+pub fn fragment_extent(start: &[u8; 8]) -> usize {
+    let length = LengthWord(u32_at(start, LENGTH_AT));
+    if length.is_pad() {
+        pad::extent(length)
+    } else {
+        fragment_bytes(length.length_bytes())
+    }
+}
+
+/// The mark of an incarnation that fragments carry: its lower 16 bits. What an earlier run left behind
+/// is mistaken for this run's only if it was written 65,536 openings earlier at the same offset of the
+/// same segment with the same sequence.
+pub const fn incarnation_mark(incarnation: Incarnation) -> u16 {
+    incarnation.0 as u16
+}
+
+/// The word that says how long a fragment or pad is.
+#[derive(Clone, Copy)]
+pub(crate) struct LengthWord(pub(crate) u32);
+
+impl LengthWord {
+    pub(crate) fn new(is_pad: bool, length_bytes: usize, mark: u16) -> Self {
+        let pad = if is_pad { PAD_BIT } else { 0 };
+        let mark = u32::from(mark & LENGTH_MARK_MASK) << LENGTH_MARK_SHIFT;
+        Self(pad | mark | (length_bytes as u32 & LENGTH_MASK))
+    }
+
+    pub(crate) fn is_pad(self) -> bool {
+        self.0 & PAD_BIT != 0
+    }
+
+    pub(crate) fn length_bytes(self) -> usize {
+        (self.0 & LENGTH_MASK) as usize
+    }
+
+    /// The lower 9 bits of the incarnation's mark.
+    pub(crate) fn mark(self) -> u16 {
+        (self.0 >> LENGTH_MARK_SHIFT) as u16 & LENGTH_MARK_MASK
+    }
+}
+
+/// Zeroes behind a payload.
+const fn fill_bytes(payload_bytes: usize) -> usize {
+    payload_bytes.next_multiple_of(RECORD_ALIGN_BYTES) - payload_bytes
+}
+
+fn behind_checksum(header: &[u8; FRAGMENT_HEADER_BYTES]) -> [u8; 12] {
+    array_at(header, LENGTH_AT).unwrap_or_default()
+}
+
+#[cold]
+pub(crate) fn damaged(offset: LogOffset, what: &str) -> Error {
+    Error::corruption(format!("log fragment at {offset}: {what}"))
+}

@@ -1,0 +1,237 @@
+//! The body of a leaf's entry: LSN, payload, length of a long key.
+//!
+//! LSN (8 bytes, if not 0) | log offset (6 bytes, unless inline) | length of the value (1 to 4 bytes,
+//! unless a tombstone) | length of the whole key (3 bytes, if long) | the value, if inline. The
+//! entry's tag says what is there.
+
+use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, VALUE_BYTES_MAX};
+
+use crate::bytes::{array_at, u48, u48_bytes};
+use crate::node::RawEntry;
+use crate::{INLINE_VALUE_BYTES_MAX, LOG_OFFSET_MAX, LONG_KEY_STORED_BYTES};
+
+const KIND_MASK: u8 = 0x03;
+const KIND_LOGGED: u8 = 0;
+const KIND_INLINE: u8 = 1;
+const KIND_TOMBSTONE: u8 = 2;
+const HAS_LSN: u8 = 0x04;
+const LONG: u8 = 0x08;
+/// Two bits: bytes of the value's length, less one.
+const WIDTH_SHIFT: u8 = 4;
+const WIDTH_MASK: u8 = 0x30;
+const UNUSED: u8 = 0x40;
+
+const KEY_LENGTH_BYTES: usize = 3;
+
+/// Bytes of a body but for the inline value, at most.
+pub(crate) const FIXED_BYTES_MAX: usize = 8 + 6 + 4 + KEY_LENGTH_BYTES;
+
+/// Whether the tag is that of a long key.
+pub(crate) const fn is_long(tag: u8) -> bool {
+    tag & LONG != 0
+}
+
+/// A body ready to be written.
+pub(crate) struct Body<'v> {
+    pub(crate) tag: u8,
+    fixed: [u8; FIXED_BYTES_MAX],
+    fixed_bytes: usize,
+    value: &'v [u8],
+}
+
+impl<'v> Body<'v> {
+    /// Fails with `InvalidArgument` if a part is outside the limits of the format.
+    pub(crate) fn new(key_bytes: usize, lsn: Lsn, payload: Payload<'v>) -> Result<Self> {
+        check_limits(key_bytes, payload)?;
+        let mut body = Self {
+            tag: 0,
+            fixed: [0; FIXED_BYTES_MAX],
+            fixed_bytes: 0,
+            value: &[],
+        };
+        if lsn != Lsn(0) {
+            body.tag |= HAS_LSN;
+            body.add(&lsn.0.to_le_bytes());
+        }
+        match payload {
+            Payload::Logged {
+                offset,
+                value_bytes,
+            } => {
+                body.tag |= KIND_LOGGED;
+                body.add(&u48_bytes(offset.0));
+                body.add_value_length(value_bytes);
+            }
+            Payload::Inline { value } => {
+                body.tag |= KIND_INLINE;
+                body.add_value_length(value.len() as u32);
+                body.value = value;
+            }
+            Payload::Tombstone { offset } => {
+                body.tag |= KIND_TOMBSTONE;
+                body.add(&u48_bytes(offset.0));
+            }
+        }
+        if key_bytes > LONG_KEY_STORED_BYTES {
+            body.tag |= LONG;
+            body.add(&(key_bytes as u32).to_le_bytes()[..KEY_LENGTH_BYTES]);
+        }
+        Ok(body)
+    }
+
+    /// Its two parts, one behind the other.
+    pub(crate) fn parts(&self) -> [&[u8]; 2] {
+        [&self.fixed[..self.fixed_bytes], self.value]
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let end = self.fixed_bytes + bytes.len();
+        self.fixed[self.fixed_bytes..end].copy_from_slice(bytes);
+        self.fixed_bytes = end;
+    }
+
+    fn add_value_length(&mut self, value_bytes: u32) {
+        let width = 4 - (value_bytes | 1).leading_zeros() as usize / 8;
+        self.tag |= (width as u8 - 1) << WIDTH_SHIFT;
+        self.add(&value_bytes.to_le_bytes()[..width]);
+    }
+}
+
+fn check_limits(key_bytes: usize, payload: Payload<'_>) -> Result<()> {
+    match broken_limit(key_bytes, payload) {
+        None => Ok(()),
+        Some(problem) => Err(Error::invalid(format!("{problem} in a leaf"))),
+    }
+}
+
+#[inline]
+fn broken_limit(key_bytes: usize, payload: Payload<'_>) -> Option<&'static str> {
+    match payload {
+        _ if key_bytes > KEY_BYTES_MAX => Some("a key above the longest"),
+        Payload::Logged { offset, .. } | Payload::Tombstone { offset }
+            if offset.0 > LOG_OFFSET_MAX =>
+        {
+            Some("a log offset above the largest")
+        }
+        Payload::Logged { value_bytes, .. } if value_bytes as usize > VALUE_BYTES_MAX => {
+            Some("a value above the longest")
+        }
+        Payload::Inline { value } if value.len() > INLINE_VALUE_BYTES_MAX => {
+            Some("an inline value above the longest")
+        }
+        Payload::Inline { .. } if key_bytes > LONG_KEY_STORED_BYTES => {
+            Some("an inline value of a long key")
+        }
+        _ => None,
+    }
+}
+
+/// A body that was read.
+#[derive(Clone, Copy)]
+pub(crate) struct DecodedBody<'a> {
+    pub(crate) lsn: Lsn,
+    pub(crate) payload: Payload<'a>,
+    /// Length of the whole key, of a long one.
+    pub(crate) long_key_bytes: Option<u32>,
+    /// The body's length.
+    pub(crate) bytes: usize,
+}
+
+/// Reads the body of an entry; none if it makes no sense.
+#[inline]
+pub(crate) fn decode_body<'a>(entry: &RawEntry<'a>) -> Option<DecodedBody<'a>> {
+    let tag = entry.tag;
+    let mut reader = BodyReader {
+        bytes: entry.body,
+        at: 0,
+    };
+    let lsn = if tag & HAS_LSN == 0 {
+        Lsn(0)
+    } else {
+        Lsn(u64::from_le_bytes(reader.array()?))
+    };
+    let kind = tag & KIND_MASK;
+    let offset = match kind {
+        KIND_LOGGED | KIND_TOMBSTONE => LogOffset(u48(reader.array()?)),
+        _ => LogOffset(0),
+    };
+    let value_bytes = if kind == KIND_TOMBSTONE {
+        0
+    } else {
+        reader.number(usize::from((tag & WIDTH_MASK) >> WIDTH_SHIFT) + 1)?
+    };
+    let long_key_bytes = if is_long(tag) {
+        Some(reader.number(KEY_LENGTH_BYTES)?)
+    } else {
+        None
+    };
+    let payload = match kind {
+        KIND_LOGGED => Payload::Logged {
+            offset,
+            value_bytes,
+        },
+        KIND_INLINE => Payload::Inline {
+            value: reader.slice(value_bytes as usize)?,
+        },
+        KIND_TOMBSTONE => Payload::Tombstone { offset },
+        _ => return None,
+    };
+    Some(DecodedBody {
+        lsn,
+        payload,
+        long_key_bytes,
+        bytes: reader.at,
+    })
+}
+
+/// Whether a decoded body keeps the limits that a builder enforces.
+#[inline]
+pub(crate) fn is_well_formed(tag: u8, stored_bytes: usize, body: &DecodedBody<'_>) -> bool {
+    let key_bytes = match body.long_key_bytes {
+        None => stored_bytes,
+        Some(whole) => {
+            let whole = whole as usize;
+            if stored_bytes != LONG_KEY_STORED_BYTES || whole <= stored_bytes {
+                return false;
+            }
+            whole
+        }
+    };
+    let no_width = !matches!(body.payload, Payload::Tombstone { .. }) || tag & WIDTH_MASK == 0;
+    tag & UNUSED == 0 && no_width && broken_limit(key_bytes, body.payload).is_none()
+}
+
+struct BodyReader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> BodyReader<'a> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let array = array_at(self.bytes, self.at)?;
+        self.at += N;
+        Some(array)
+    }
+
+    fn slice(&mut self, length: usize) -> Option<&'a [u8]> {
+        let slice = self.bytes.get(self.at..)?.get(..length)?;
+        self.at += length;
+        Some(slice)
+    }
+
+    /// A number of 1 to 4 bytes.
+    fn number(&mut self, width: usize) -> Option<u32> {
+        // Mostly more bytes follow: then one load and a mask do.
+        if let Some(bytes) = array_at(self.bytes, self.at) {
+            self.at += width;
+            return Some(u32::from_le_bytes(bytes) & (u32::MAX >> (32 - 8 * width)));
+        }
+        let bytes = self.slice(width)?;
+        Some(
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |n, &byte| n << 8 | u32::from(byte)),
+        )
+    }
+}

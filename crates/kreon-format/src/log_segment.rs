@@ -1,0 +1,132 @@
+//! The first page of a log segment, and how LSNs map to places.
+
+use kreon_base::{Incarnation, LogId, Lsn, PageBytes, Result, SEGMENT_BYTES, SegmentId};
+
+use crate::StoreId;
+use crate::bytes::{put, u16_at, u32_at, u64_at};
+use crate::sealed::{self, PREAMBLE_BYTES, PageKind};
+
+/// Bytes in front of a log segment's records.
+pub const LOG_HEADER_BYTES: u32 = 4096;
+
+/// Bytes of a log segment that hold records.
+pub const LOG_PAYLOAD_BYTES: u32 = SEGMENT_BYTES as u32 - LOG_HEADER_BYTES;
+
+const STORE_AT: usize = PREAMBLE_BYTES;
+const SEQUENCE_AT: usize = 16;
+const INCARNATION_AT: usize = 24;
+const DURABLE_AT: usize = 32;
+const SEGMENT_AT: usize = 40;
+const LOG_AT: usize = 44;
+const FLAGS_AT: usize = 46;
+const PREVIOUS_AT: usize = 48;
+const NEXT_AT: usize = 52;
+
+const HAS_PREVIOUS: u8 = 1;
+const HAS_NEXT: u8 = 2;
+
+const _: () = assert!(LOG_HEADER_BYTES as usize == kreon_base::PAGE_BYTES);
+
+/// The first page of a log segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogSegmentHeader {
+    /// The store.
+    pub store: StoreId,
+    /// The log group.
+    pub log: LogId,
+    /// Where the segment stands.
+    pub segment: SegmentId,
+    /// Its place in the log: 0, 1, 2...
+    pub sequence: u64,
+    /// The run of the store that writes it.
+    pub incarnation: Incarnation,
+    /// The segment with the sequence before this.
+    pub previous: Option<SegmentId>,
+    /// The segment reserved for the sequence behind this.
+    pub next: Option<SegmentId>,
+    /// Everything before this was durable when the header was written.
+    pub durable: Lsn,
+}
+
+impl LogSegmentHeader {
+    /// The sealed page.
+    pub fn encode(&self) -> Box<PageBytes> {
+        let mut bytes = sealed::begin_boxed(PageKind::LogSegment);
+        put(&mut *bytes, STORE_AT, &self.store.0.to_le_bytes());
+        put(&mut *bytes, SEQUENCE_AT, &self.sequence.to_le_bytes());
+        put(
+            &mut *bytes,
+            INCARNATION_AT,
+            &self.incarnation.0.to_le_bytes(),
+        );
+        put(&mut *bytes, DURABLE_AT, &self.durable.0.to_le_bytes());
+        put(&mut *bytes, SEGMENT_AT, &self.segment.0.to_le_bytes());
+        put(&mut *bytes, LOG_AT, &self.log.0.to_le_bytes());
+        let links = [
+            (self.previous, HAS_PREVIOUS, PREVIOUS_AT),
+            (self.next, HAS_NEXT, NEXT_AT),
+        ];
+        for (link, flag, at) in links {
+            if let Some(segment) = link {
+                bytes[FLAGS_AT] |= flag;
+                put(&mut *bytes, at, &segment.0.to_le_bytes());
+            }
+        }
+        sealed::seal(&mut bytes, self.store, self.segment.first_page());
+        bytes
+    }
+
+    /// Reads the header of `segment` of `store`. `Corruption` if it is not one; a segment that was
+    /// reserved but never written is such a case.
+    pub fn decode(bytes: &PageBytes, store: StoreId, segment: SegmentId) -> Result<Self> {
+        let page = segment.first_page();
+        sealed::verify(bytes, PageKind::LogSegment, store, page)?;
+        let flags = bytes[FLAGS_AT];
+        let link = |flag, at| (flags & flag != 0).then(|| SegmentId(u32_at(bytes, at)));
+        let header = Self {
+            store: StoreId(u64_at(bytes, STORE_AT)),
+            log: LogId(u16_at(bytes, LOG_AT)),
+            segment: SegmentId(u32_at(bytes, SEGMENT_AT)),
+            sequence: u64_at(bytes, SEQUENCE_AT),
+            incarnation: Incarnation(u64_at(bytes, INCARNATION_AT)),
+            previous: link(HAS_PREVIOUS, PREVIOUS_AT),
+            next: link(HAS_NEXT, NEXT_AT),
+            durable: Lsn(u64_at(bytes, DURABLE_AT)),
+        };
+        if header.store != store || header.segment != segment {
+            return Err(PageKind::LogSegment.damaged(page, "of another store or segment"));
+        }
+        Ok(header)
+    }
+}
+
+/// The LSN of the record that starts `within_segment` bytes from the start of the segment
+/// `sequence` ([`LOG_HEADER_BYTES`] or more). Saturates where the LSN would not fit.
+pub const fn lsn_at(sequence: u64, within_segment: u32) -> Lsn {
+    let start = sequence.saturating_mul(LOG_PAYLOAD_BYTES as u64);
+    Lsn(start.saturating_add(within_segment.saturating_sub(LOG_HEADER_BYTES) as u64))
+}
+
+/// The inverse of [`lsn_at`]: sequence of the segment, and bytes from its start.
+pub const fn place_of(lsn: Lsn) -> (u64, u32) {
+    let within_payload = (lsn.0 % LOG_PAYLOAD_BYTES as u64) as u32;
+    (
+        lsn.0 / LOG_PAYLOAD_BYTES as u64,
+        LOG_HEADER_BYTES + within_payload,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lsn_and_place_are_inverse_and_gapless_over_segment_ends() {
+        let last = lsn_at(6, SEGMENT_BYTES as u32 - 1);
+        assert_eq!(lsn_at(7, LOG_HEADER_BYTES), Lsn(last.0 + 1));
+        for (sequence, within) in [(0, 4096), (1, 4096), (9, 4104), (1 << 40, 2_097_144)] {
+            assert_eq!(place_of(lsn_at(sequence, within)), (sequence, within));
+        }
+        assert_eq!(lsn_at(u64::MAX, u32::MAX), Lsn::MAX);
+    }
+}

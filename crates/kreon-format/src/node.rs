@@ -1,0 +1,335 @@
+//! What leaves and index nodes share: the layout of the page, and the search by heads.
+//!
+//! A node: header (32 bytes) | heads (8 bytes each) | slots (2 bytes each: where the entry stands) |
+//! zeroes | entries, the first one last | for an index node its first child | common prefix.
+//!
+//! An entry: tag (1 byte) | bytes of the key behind the prefix (1 byte, 2 if the tag says so) | what
+//! of the key follows the head | body (a leaf: see `leaf_entry`; an index node: the page pointer).
+
+use std::cmp::Ordering;
+
+use kreon_base::{Epoch, Error, PAGE_BYTES, PageBytes, PageNo, RegionId, Result};
+
+use crate::bytes::{array_at, put, put_u48, u16_at, u32_at, u48_at};
+use crate::heads::{HEAD_BYTES, Probe};
+use crate::sealed::{self, PREAMBLE_BYTES, PageKind};
+use crate::{PAGE_POINTER_BYTES, StoreId};
+
+/// A key longer than this keeps only this many first bytes in a node; the rest stands in the log
+/// record that its entry points to.
+pub const LONG_KEY_STORED_BYTES: usize = 1024;
+
+/// Longest value that a leaf holds itself. With it three maximal entries fit in any leaf.
+pub const INLINE_VALUE_BYTES_MAX: usize = 256;
+
+/// Bytes in front of a node's heads: half a cache line.
+pub const NODE_HEADER_BYTES: usize = 32;
+
+/// Bytes of a slot.
+pub(crate) const SLOT_BYTES: usize = 2;
+
+/// Set in the tag of an entry whose key length takes 2 bytes.
+pub(crate) const TAG_WIDE: u8 = 0x80;
+
+/// Bytes of the tag and the key length, at most.
+pub(crate) const ENTRY_FRONT_BYTES_MAX: usize = 3;
+
+const PAGE_AT: usize = PREAMBLE_BYTES;
+const EPOCH_AT: usize = 14;
+const REGION_AT: usize = 20;
+const COUNT_AT: usize = 24;
+const PREFIX_BYTES_AT: usize = 26;
+const HEAP_START_AT: usize = 28;
+/// Two bytes of the header that are always zero.
+const SPARE_AT: usize = 30;
+
+const _: () = assert!(SPARE_AT + 2 == NODE_HEADER_BYTES && PAGE_BYTES <= u16::MAX as usize);
+
+/// What a node is and where it stands; its header carries it (but for the store, which seeds the
+/// checksum).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeIdentity {
+    /// The store that the node belongs to.
+    pub store: StoreId,
+    /// The page that it is written to.
+    pub page: PageNo,
+    /// The epoch that writes it.
+    pub epoch: Epoch,
+    /// The region whose tree it is part of.
+    pub region: RegionId,
+    /// 0 for a leaf, 1 and up for index nodes: the height above the leaves.
+    pub level: u8,
+}
+
+/// Starts a node in `page`. `count` is the number of a leaf's entries or an index node's children.
+pub(crate) fn begin_node(
+    page: &mut PageBytes,
+    identity: &NodeIdentity,
+    count: usize,
+    prefix_bytes: usize,
+    heap_start: usize,
+) {
+    sealed::begin(page, PageKind::Node, identity.level);
+    put_u48(page, PAGE_AT, identity.page.0);
+    put_u48(page, EPOCH_AT, identity.epoch.0);
+    put(page, REGION_AT, &identity.region.0.to_le_bytes());
+    put(page, COUNT_AT, &(count as u16).to_le_bytes());
+    put(page, PREFIX_BYTES_AT, &(prefix_bytes as u16).to_le_bytes());
+    put(page, HEAP_START_AT, &(heap_start as u16).to_le_bytes());
+}
+
+/// The parts of a node that leaves and index nodes read the same way. Opening it checks that heads,
+/// slots, entries and prefix do not overlap; each entry is checked when it is read.
+#[derive(Clone, Copy)]
+pub(crate) struct NodeView<'a> {
+    page: &'a PageBytes,
+    pub(crate) heads: &'a [[u8; HEAD_BYTES]],
+    pub(crate) slots: &'a [[u8; SLOT_BYTES]],
+    pub(crate) prefix: &'a [u8],
+    heap_start: usize,
+}
+
+/// An entry's parts. The body has no end here: it runs on to the end of the page.
+#[derive(Clone, Copy)]
+pub(crate) struct RawEntry<'a> {
+    pub(crate) tag: u8,
+    /// Bytes of the stored key behind the prefix.
+    pub(crate) length: usize,
+    /// What of the stored key follows the head.
+    pub(crate) rest: &'a [u8],
+    pub(crate) body: &'a [u8],
+}
+
+/// Where a key stands against a node's keys, as far as the common prefix tells.
+pub(crate) enum Place<'k> {
+    /// Before all of them.
+    Before,
+    /// Behind all of them.
+    After,
+    /// It has the prefix too.
+    Among(Probe<'k>),
+}
+
+impl<'a> NodeView<'a> {
+    /// Opens a leaf (`leaf`) or an index node; constant time.
+    pub(crate) fn open(page: &'a PageBytes, leaf: bool) -> Result<Self> {
+        Self::parts(page, leaf).ok_or_else(|| not_a_node(page, leaf))
+    }
+
+    fn parts(page: &'a PageBytes, leaf: bool) -> Option<Self> {
+        if !PageKind::Node.marks(page) || (sealed::detail(page) == 0) != leaf {
+            return None;
+        }
+        let count = usize::from(u16_at(page, COUNT_AT));
+        let (pivots, top_bytes) = if leaf {
+            (count, 0)
+        } else {
+            (count.checked_sub(1)?, PAGE_POINTER_BYTES)
+        };
+        let prefix_start = PAGE_BYTES.checked_sub(usize::from(u16_at(page, PREFIX_BYTES_AT)))?;
+        let heap_end = prefix_start.checked_sub(top_bytes)?;
+        let heap_start = usize::from(u16_at(page, HEAP_START_AT));
+        let slots_at = NODE_HEADER_BYTES + pivots * HEAD_BYTES;
+        let slots_end = slots_at + pivots * SLOT_BYTES;
+        if slots_end > heap_start || heap_start > heap_end {
+            return None;
+        }
+        Some(Self {
+            page,
+            heads: page.get(NODE_HEADER_BYTES..slots_at)?.as_chunks().0,
+            slots: page.get(slots_at..slots_end)?.as_chunks().0,
+            prefix: page.get(prefix_start..)?,
+            heap_start,
+        })
+    }
+
+    /// The page number in the header.
+    pub(crate) fn page_no(&self) -> PageNo {
+        PageNo(u48_at(self.page, PAGE_AT))
+    }
+
+    /// The epoch in the header.
+    pub(crate) fn epoch(&self) -> Epoch {
+        Epoch(u48_at(self.page, EPOCH_AT))
+    }
+
+    /// The region in the header.
+    pub(crate) fn region(&self) -> RegionId {
+        RegionId(u32_at(self.page, REGION_AT))
+    }
+
+    /// The height above the leaves.
+    pub(crate) fn level(&self) -> u8 {
+        sealed::detail(self.page)
+    }
+
+    /// Bytes in use: all but the zeroes between slots and entries.
+    pub(crate) fn used_bytes(&self) -> usize {
+        let front_bytes = NODE_HEADER_BYTES + self.heads.len() * (HEAD_BYTES + SLOT_BYTES);
+        front_bytes + (PAGE_BYTES - self.heap_start)
+    }
+
+    /// Whether what lies between slots and entries, and the spare bytes of the header, are zero.
+    pub(crate) fn is_clean(&self) -> bool {
+        let slots_end = NODE_HEADER_BYTES + self.heads.len() * (HEAD_BYTES + SLOT_BYTES);
+        let gap = self.page.get(slots_end..self.heap_start);
+        let spare = self.page.get(SPARE_AT..NODE_HEADER_BYTES);
+        // A sum of bits and no early end, so that it works on many bytes at once.
+        let any_bit = |bytes: &[u8]| bytes.iter().fold(0, |bits, byte| bits | byte);
+        gap.map_or(0, any_bit) | spare.map_or(0, any_bit) == 0
+    }
+
+    /// Where the entries start, and where they end.
+    pub(crate) fn heap(&self) -> (usize, usize) {
+        let top_bytes = if self.level() == 0 {
+            0
+        } else {
+            PAGE_POINTER_BYTES
+        };
+        let end = PAGE_BYTES - self.prefix.len() - top_bytes;
+        (self.heap_start, end)
+    }
+
+    /// The first child of an index node.
+    pub(crate) fn top(&self) -> Option<[u8; PAGE_POINTER_BYTES]> {
+        array_at(self.page, self.heap().1)
+    }
+
+    /// Where entry `index` stands.
+    pub(crate) fn entry_at(&self, index: usize) -> Option<usize> {
+        self.slots
+            .get(index)
+            .map(|slot| usize::from(u16::from_le_bytes(*slot)))
+    }
+
+    /// The byte at `at`.
+    pub(crate) fn byte(&self, at: usize) -> Option<u8> {
+        self.page.get(at).copied()
+    }
+
+    /// The parts of entry `index`.
+    pub(crate) fn raw(&self, index: usize) -> Option<RawEntry<'a>> {
+        let bytes = self.page.get(self.entry_at(index)?..)?;
+        let (&tag, bytes) = bytes.split_first()?;
+        let (length, bytes) = if tag & TAG_WIDE == 0 {
+            let (&length, bytes) = bytes.split_first()?;
+            (usize::from(length), bytes)
+        } else {
+            let (length, bytes) = bytes.split_first_chunk()?;
+            (usize::from(u16::from_le_bytes(*length)), bytes)
+        };
+        if self.prefix.len() + length > LONG_KEY_STORED_BYTES {
+            return None;
+        }
+        let (rest, body) = bytes.split_at_checked(length.saturating_sub(HEAD_BYTES))?;
+        Some(RawEntry {
+            tag: tag & !TAG_WIDE,
+            length,
+            rest,
+            body,
+        })
+    }
+
+    /// As [`raw`](Self::raw), with an error that tells which entry it was.
+    pub(crate) fn entry(&self, index: usize) -> Result<RawEntry<'a>> {
+        self.raw(index).ok_or_else(|| self.damaged(index))
+    }
+
+    /// Replaces the content of `key` by the stored key of entry `index`.
+    pub(crate) fn key_into(&self, index: usize, key: &mut Vec<u8>) -> Result<()> {
+        let entry = self.entry(index)?;
+        let head = self.heads.get(index).ok_or_else(|| self.damaged(index))?;
+        key.clear();
+        key.extend_from_slice(self.prefix);
+        key.extend_from_slice(&head[..entry.length.min(HEAD_BYTES)]);
+        key.extend_from_slice(entry.rest);
+        Ok(())
+    }
+
+    /// Where the stored key stands, as far as the prefix tells.
+    pub(crate) fn place<'k>(&self, stored: &'k [u8]) -> Place<'k> {
+        match stored.strip_prefix(self.prefix) {
+            Some(remainder) => Place::Among(Probe::new(remainder)),
+            None if stored < self.prefix => Place::Before,
+            None => Place::After,
+        }
+    }
+
+    /// The first entry whose stored key is not below the probe's, and whether it is equal.
+    pub(crate) fn seek(&self, probe: &Probe<'_>) -> Result<(usize, bool)> {
+        let first = probe.lower_bound(self.heads);
+        if !self
+            .heads
+            .get(first)
+            .is_some_and(|head| probe.has_head(head))
+        {
+            return Ok((first, false));
+        }
+        match self.compare(first, probe)? {
+            Ordering::Equal => return Ok((first, true)),
+            Ordering::Greater => return Ok((first, false)),
+            Ordering::Less => {}
+        }
+        let end = self.run_end(first, probe);
+        let at = self.partition(first + 1, end, |order| order == Ordering::Less, probe)?;
+        Ok((at, at < end && self.compare(at, probe)? == Ordering::Equal))
+    }
+
+    /// One past the entries from `first` on whose stored key equals the probe's.
+    pub(crate) fn seek_end(&self, first: usize, probe: &Probe<'_>) -> Result<usize> {
+        let end = self.run_end(first, probe);
+        self.partition(first, end, |order| order != Ordering::Greater, probe)
+    }
+
+    fn run_end(&self, first: usize, probe: &Probe<'_>) -> usize {
+        first + probe.run_end(self.heads.get(first..).unwrap_or_default())
+    }
+
+    fn partition(
+        &self,
+        mut first: usize,
+        mut end: usize,
+        before: impl Fn(Ordering) -> bool,
+        probe: &Probe<'_>,
+    ) -> Result<usize> {
+        while first < end {
+            let middle = first.midpoint(end);
+            if before(self.compare(middle, probe)?) {
+                first = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        Ok(first)
+    }
+
+    /// How entry `index`, which has the probe's head, compares with the probe.
+    fn compare(&self, index: usize, probe: &Probe<'_>) -> Result<Ordering> {
+        let entry = self.entry(index)?;
+        Ok(probe.compare(entry.length, entry.rest))
+    }
+
+    /// The error for an entry that does not exist or makes no sense.
+    #[cold]
+    pub(crate) fn damaged(&self, index: usize) -> Error {
+        let count = self.heads.len();
+        PageKind::Node.damaged(
+            self.page_no(),
+            format_args!("entry {index} of {count} is damaged or missing"),
+        )
+    }
+}
+
+/// The first bytes of `key` that a node stores.
+pub(crate) fn stored_part(key: &[u8]) -> &[u8] {
+    key.get(..LONG_KEY_STORED_BYTES).unwrap_or(key)
+}
+
+#[cold]
+fn not_a_node(page: &PageBytes, leaf: bool) -> Error {
+    let wanted = if leaf { "leaf" } else { "index node" };
+    PageKind::Node.damaged(
+        PageNo(u48_at(page, PAGE_AT)),
+        format_args!("not a well-formed {wanted}"),
+    )
+}

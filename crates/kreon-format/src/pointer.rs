@@ -1,0 +1,57 @@
+//! What names a page: its number, the epoch that wrote it, and its checksum.
+
+use kreon_base::{Epoch, PageNo};
+
+use crate::bytes::{put_u48, u32_at, u48_at};
+
+/// Number of a store, drawn at random when its volume is formatted. Every checksum is seeded with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct StoreId(pub u64);
+
+/// Largest page number that a pointer holds: 48 bits.
+pub const PAGE_NO_MAX: u64 = (1 << 48) - 1;
+
+/// Largest epoch that a pointer holds: 48 bits, a checkpoint a millisecond for 8,900 years.
+pub const EPOCH_MAX: u64 = (1 << 48) - 1;
+
+/// Largest log offset that a leaf entry holds: 48 bits, in bytes.
+pub const LOG_OFFSET_MAX: u64 = (1 << 48) - 1;
+
+/// Longest volume, in segments: 256 TiB, the reach of [`LOG_OFFSET_MAX`].
+pub const VOLUME_SEGMENTS_MAX: u32 = 1 << 27;
+
+/// Bytes of an encoded [`PagePointer`].
+pub const PAGE_POINTER_BYTES: usize = 16;
+
+/// A pointer to a page. It carries what the page must be, so that a lost, stale or misdirected write
+/// shows when the page is read: a checksum inside the page alone cannot show those.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PagePointer {
+    /// Where the page stands, 0 to [`PAGE_NO_MAX`].
+    pub page: PageNo,
+    /// The epoch in which it was written, 0 to [`EPOCH_MAX`].
+    pub epoch: Epoch,
+    /// Its checksum.
+    pub checksum: u32,
+}
+
+impl PagePointer {
+    /// The pointer's bytes. A number above its documented maximum loses its upper bits.
+    pub fn encode(&self) -> [u8; PAGE_POINTER_BYTES] {
+        debug_assert!(self.page.0 <= PAGE_NO_MAX && self.epoch.0 <= EPOCH_MAX);
+        let mut bytes = [0; PAGE_POINTER_BYTES];
+        put_u48(&mut bytes, 0, self.page.0);
+        put_u48(&mut bytes, 6, self.epoch.0);
+        bytes[12..].copy_from_slice(&self.checksum.to_le_bytes());
+        bytes
+    }
+
+    /// The pointer that `bytes` stand for. Every 16 bytes are a pointer.
+    pub fn decode(bytes: &[u8; PAGE_POINTER_BYTES]) -> Self {
+        Self {
+            page: PageNo(u48_at(bytes, 0)),
+            epoch: Epoch(u48_at(bytes, 6)),
+            checksum: u32_at(bytes, 12),
+        }
+    }
+}

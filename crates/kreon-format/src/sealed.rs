@@ -1,0 +1,150 @@
+//! What all sealed pages share: eight bytes in front, and how their checksum is made.
+
+use kreon_base::{Checksum, Error, PageBytes, PageNo, Result};
+
+use crate::StoreId;
+use crate::bytes::{put, u32_at};
+
+/// The version of the format that this build writes. It reads this one only.
+pub const FORMAT_VERSION: u8 = 1;
+
+const MAGIC_AT: usize = 4;
+const VERSION_AT: usize = 6;
+const DETAIL_AT: usize = 7;
+
+/// Bytes in front of every sealed page, the same in every version of the format: checksum (4),
+/// magic (2), format version (1), detail (1, meaning left to the kind of page).
+pub(crate) const PREAMBLE_BYTES: usize = 8;
+
+/// What a sealed page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageKind {
+    Superblock,
+    Bitmap,
+    Catalogue,
+    LogSegment,
+    Node,
+}
+
+impl PageKind {
+    const fn magic(self) -> [u8; 2] {
+        match self {
+            Self::Superblock => *b"kS",
+            Self::Bitmap => *b"kB",
+            Self::Catalogue => *b"kC",
+            Self::LogSegment => *b"kG",
+            Self::Node => *b"kN",
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Superblock => "superblock",
+            Self::Bitmap => "bitmap block",
+            Self::Catalogue => "catalogue page",
+            Self::LogSegment => "log segment header",
+            Self::Node => "tree node",
+        }
+    }
+
+    /// Whether `bytes` say that they are of this kind.
+    pub(crate) fn marks(self, bytes: &PageBytes) -> bool {
+        bytes[MAGIC_AT..VERSION_AT] == self.magic()
+    }
+
+    /// An error about the page of this kind at `page`.
+    #[cold]
+    pub(crate) fn damaged(self, page: PageNo, what: impl std::fmt::Display) -> Error {
+        Error::corruption(format!("{} at {page}: {what}", self.name()))
+    }
+}
+
+/// Starts a page of `kind`: all zeroes behind the preamble. The checksum comes with [`seal`].
+pub(crate) fn begin(bytes: &mut PageBytes, kind: PageKind, detail: u8) {
+    bytes.fill(0);
+    put(bytes, MAGIC_AT, &kind.magic());
+    bytes[VERSION_AT] = FORMAT_VERSION;
+    bytes[DETAIL_AT] = detail;
+}
+
+/// An empty page of `kind`.
+pub(crate) fn begin_boxed(kind: PageKind) -> Box<PageBytes> {
+    let mut bytes = Box::new([0; _]);
+    begin(&mut bytes, kind, 0);
+    bytes
+}
+
+/// The format version that a page claims.
+pub(crate) fn version(bytes: &PageBytes) -> u8 {
+    bytes[VERSION_AT]
+}
+
+/// The detail of the preamble.
+pub(crate) fn detail(bytes: &PageBytes) -> u8 {
+    bytes[DETAIL_AT]
+}
+
+/// The checksum that stands in a page.
+pub(crate) fn stored_checksum(bytes: &PageBytes) -> u32 {
+    u32_at(bytes, 0)
+}
+
+/// The checksum that a page of `store` at `page` must carry.
+pub(crate) fn page_checksum(bytes: &PageBytes, store: StoreId, page: PageNo) -> u32 {
+    let mut front = [0; 16 + MAGIC_AT];
+    put(&mut front, 0, &store.0.to_le_bytes());
+    put(&mut front, 8, &page.0.to_le_bytes());
+    Checksum::new()
+        .with(&front)
+        .with(&bytes[MAGIC_AT..])
+        .finish()
+}
+
+/// Writes the checksum into a finished page and returns it.
+pub(crate) fn seal(bytes: &mut PageBytes, store: StoreId, page: PageNo) -> u32 {
+    let checksum = page_checksum(bytes, store, page);
+    put(bytes, 0, &checksum.to_le_bytes());
+    checksum
+}
+
+/// Checks that `bytes` are a whole page of `kind` that belongs to `store` and to `page`; returns its
+/// checksum.
+pub(crate) fn verify(
+    bytes: &PageBytes,
+    kind: PageKind,
+    store: StoreId,
+    page: PageNo,
+) -> Result<u32> {
+    let stored = stored_checksum(bytes);
+    let actual = page_checksum(bytes, store, page);
+    if stored != actual {
+        return Err(mismatch(bytes, kind, page, actual));
+    }
+    if !kind.marks(bytes) {
+        return Err(kind.damaged(page, "the page holds something else"));
+    }
+    if version(bytes) != FORMAT_VERSION {
+        return Err(newer(version(bytes)));
+    }
+    Ok(stored)
+}
+
+/// The error for a structure of a version that this build does not read.
+#[cold]
+pub(crate) fn newer(version: u8) -> Error {
+    Error::invalid(format!(
+        "written by a newer format {version}, this build reads up to {FORMAT_VERSION}"
+    ))
+}
+
+#[cold]
+fn mismatch(bytes: &PageBytes, kind: PageKind, page: PageNo, actual: u32) -> Error {
+    if bytes.iter().all(|&byte| byte == 0) {
+        return kind.damaged(page, "the page was never written");
+    }
+    let stored = stored_checksum(bytes);
+    kind.damaged(
+        page,
+        format_args!("checksum {stored:08x} stands there, its bytes make {actual:08x}"),
+    )
+}

@@ -1,0 +1,114 @@
+//! The exact bytes of every structure. A change here is a change of the format: it needs a new
+//! `FORMAT_VERSION` and a way to read the old one.
+#![allow(missing_docs)]
+
+mod samples;
+
+use kreon_base::{Checksum, Epoch, PageNo};
+use kreon_format::*;
+use samples::*;
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The first 64 bytes, and a checksum of all.
+fn digest(bytes: &[u8]) -> String {
+    format!("{} {:08x}", hex(&bytes[..64]), Checksum::of(bytes))
+}
+
+#[test]
+fn page_pointer_bytes() {
+    assert_eq!(
+        hex(&pointer(1).encode()),
+        "0110000000000800000000000100dec0"
+    );
+}
+
+#[test]
+fn superblock_bytes() {
+    assert_eq!(
+        digest(&*superblock().encode(2)),
+        "6f7746aa6b5301004b72656f6e566f6cefcdab896745230102000000b8010000221100000000000005000000000000000110000000000800000000000100dec0 f45b765a"
+    );
+}
+
+#[test]
+fn bitmap_block_bytes() {
+    assert_eq!(
+        digest(&*bitmap().encode(STORE, 1).0),
+        "e6268fe16b4201005500000000000000030000000100000001000000000000000000000000000000ffffffffffffffff01000000000000000200000000000000 35bdc8c7"
+    );
+}
+
+#[test]
+fn catalogue_bytes() {
+    assert_eq!(
+        hex(&catalogue().encode()),
+        "0900000002000000010000000600636974696573000002030210000000000900000000000200dec040420f0000000000581b0000000000003200000000000000000800000000000000000200000000006400000000000000040000000000000001000000680000000000000000100000000000000500000000000000881300000000000001040000000600000000000000010500000001000000000000000000000000000000000000000000000000000000000000000200000001030000000000ddccbbaa01030000000000ddccbbaa"
+    );
+}
+
+#[test]
+fn catalogue_page_bytes() {
+    let payload = vec![0x5a; CATALOGUE_PAGE_PAYLOAD_BYTES + 1];
+    let pages = [PageNo(100), PageNo(200)];
+    let (chain, _) = encode_chain(STORE, Epoch(8), &payload, &pages).unwrap();
+    assert_eq!(
+        digest(&*chain[0].1),
+        "502d44566b430100640000000000080000000000d80f0100c80000000000080000000000935aade85a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a 38e9fe2d"
+    );
+    assert_eq!(
+        digest(&*chain[1].1),
+        "935aade86b430100c8000000000008000000000001000000000000000000000000000000000000005a0000000000000000000000000000000000000000000000 89352b78"
+    );
+}
+
+#[test]
+fn log_segment_header_bytes() {
+    assert_eq!(
+        digest(&*segment_header().encode()),
+        "f18be7e46b470100efcdab89674523010c0000000000000005000000000000000903000000000000030000000100030002000000070000000000000000000000 319a81d5"
+    );
+}
+
+#[test]
+fn fragment_and_pad_bytes() {
+    assert_eq!(
+        hex(&fragment()),
+        "3741f9060d004073030000000500e2aa61626364653132333435363738000000"
+    );
+    assert_eq!(hex(&pad(8)), "f17fb8c1000040f3");
+    assert_eq!(
+        hex(&pad(24)),
+        "6dd7e0e9100040f334120000000000000000000000000000"
+    );
+}
+
+#[test]
+fn leaf_bytes() {
+    let (page, pointer) = leaf();
+    assert_eq!(
+        digest(&page),
+        "5632b57e6b4e0100002000000000090000000000030000000c0004005f0100003100000000000000310000000000000031303030303030303130303030303030 d2fda832"
+    );
+    assert_eq!(
+        hex(&page[4096 - 165..]),
+        "0707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707070707010a303100010930036f6c6406093050000000000000000800000000001409305a0000000000000000000000000100010002001000000000ff00010010000000000075736572"
+    );
+    assert_eq!(page[..4], pointer.checksum.to_le_bytes());
+}
+
+#[test]
+fn index_node_bytes() {
+    let (page, pointer) = index();
+    assert_eq!(
+        digest(&page),
+        "654258976b4e01010120000000000900000000000300000009000400620b00003100000000000000310000000000000031000000000000003100000000000000 2cc4595a"
+    );
+    assert_eq!(
+        hex(&page[4096 - 120..]),
+        "000000000600dec0000a30300510000000000c00000000000500dec000020410000000000b00000000000400dec001010310000000000a00000000000300dec001010210000000000900000000000200dec000010110000000000800000000000100dec00010000000000700000000000000dec075736572"
+    );
+    assert_eq!(page[..4], pointer.checksum.to_le_bytes());
+}

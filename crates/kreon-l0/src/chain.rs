@@ -1,0 +1,277 @@
+//! The versions of a key, newest first: walking them, and adding one.
+//!
+//! Invariants: LSNs fall strictly along the chain, at every moment and for every walker; a version
+//! that was dropped from the chain keeps its own link, so a walker who stands on it goes on.
+
+use std::cmp::Ordering;
+
+use kreon_base::{Lsn, Payload};
+
+use crate::arena::{Arena, AtomicTagged, Ref, Tagged};
+use crate::latch::Pause;
+use crate::record::{HeldRecord, Newest, Place, Record, Retained, Where};
+use crate::version::{Keep, Version};
+
+/// The versions of one key, newest first, as of the call that returned this.
+pub struct Versions<'a> {
+    arena: &'a Arena,
+    newest: Option<Version<'a>>,
+    /// The record, for values that stand behind its key, and the next version to visit.
+    rest: Option<(Ref<Record>, Ref<Retained>)>,
+}
+
+impl<'a> Versions<'a> {
+    /// The versions of `record`.
+    pub(crate) fn of(arena: &'a Arena, record: Ref<Record>) -> Self {
+        let newest = arena.get(record).read();
+        let inside = (newest.place.at() != Where::Retained).then(|| {
+            let inline = arena.second(record);
+            newest.place.version(newest.lsn, newest.link.tag, inline)
+        });
+        Self {
+            arena,
+            newest: inside,
+            rest: newest.link.to.map(|older| (record, older)),
+        }
+    }
+
+    /// No versions.
+    pub(crate) fn none(arena: &'a Arena) -> Self {
+        Self {
+            arena,
+            newest: None,
+            rest: None,
+        }
+    }
+}
+
+impl<'a> Iterator for Versions<'a> {
+    type Item = Version<'a>;
+
+    fn next(&mut self) -> Option<Version<'a>> {
+        if let Some(newest) = self.newest.take() {
+            return Some(newest);
+        }
+        let (record, at) = self.rest?;
+        let version = self.arena.get(at);
+        let Tagged { tag, to } = version.link.load();
+        self.rest = to.map(|older| (record, older));
+        let inline = match version.place.at() {
+            Where::Record => self.arena.second(record),
+            _ => self.arena.second(at),
+        };
+        Some(version.place.version(version.lsn, tag, inline))
+    }
+}
+
+/// A version to be added.
+#[derive(Clone, Copy)]
+pub(crate) struct Write<'a> {
+    pub lsn: Lsn,
+    pub payload: Payload<'a>,
+    pub keep: Keep,
+}
+
+impl Write<'_> {
+    /// A record for a new key whose only version this is.
+    pub(crate) fn put_record(&self, arena: &Arena, key: &[u8]) -> Ref<Record> {
+        let place = self.place(Where::Record);
+        let newest = Newest {
+            lsn: self.lsn.0,
+            place,
+            link: self.link_to(None),
+        };
+        arena.put(Record::new(newest), key, self.inline())
+    }
+
+    /// A version outside the record, not linked to what is beneath yet.
+    fn put_retained(&self, arena: &Arena) -> Ref<Retained> {
+        let version = Retained {
+            lsn: self.lsn.0,
+            place: self.place(Where::Retained),
+            link: AtomicTagged::new(self.link_to(None)),
+        };
+        arena.put(version, &[], self.inline())
+    }
+
+    fn place(&self, inline: Where) -> Place {
+        Place::of(&self.payload, inline, self.keep.unit_pending)
+    }
+
+    fn link_to(&self, to: Option<Ref<Retained>>) -> Tagged<Retained> {
+        let tag = match self.payload {
+            Payload::Logged { value_bytes, .. } => value_bytes,
+            Payload::Inline { value } => value.len() as u32,
+            Payload::Tombstone { .. } => 0,
+        };
+        Tagged { tag, to }
+    }
+
+    fn in_log(&self) -> bool {
+        !matches!(self.payload, Payload::Inline { .. })
+    }
+
+    fn inline(&self) -> &[u8] {
+        match self.payload {
+            Payload::Inline { value } => value,
+            _ => &[],
+        }
+    }
+}
+
+/// Adds a version to a key that has a record.
+pub(crate) fn add(arena: &Arena, record: Ref<Record>, write: &Write<'_>) {
+    let mut pause = Pause::default();
+    loop {
+        let newest = arena.get(record).read();
+        let attempt = Attempt {
+            arena,
+            record,
+            newest,
+            write,
+        };
+        let done = match write.lsn.0.cmp(&newest.lsn) {
+            Ordering::Greater => attempt.on_top(),
+            Ordering::Equal => attempt.moved(),
+            Ordering::Less => attempt.beneath(),
+        };
+        if done.is_some() {
+            return;
+        }
+        pause.wait();
+    }
+}
+
+/// One attempt to add a version over what a record said. `None` means that the record changed since.
+/// Memory is taken before the record's latch, so it is held for a few stores only.
+struct Attempt<'a> {
+    arena: &'a Arena,
+    record: Ref<Record>,
+    newest: Newest,
+    write: &'a Write<'a>,
+}
+
+impl Attempt<'_> {
+    /// The write becomes the newest version.
+    fn on_top(&self) -> Option<()> {
+        let Self { arena, write, .. } = *self;
+        let retained = write.keep.retains(self.newest.lsn).then(|| self.retained());
+        let outside = match write.payload {
+            Payload::Inline { .. } => Some(write.put_retained(arena)),
+            _ => None,
+        };
+        let held = self.hold()?;
+        let beneath = retained.or_else(|| self.first_kept(self.second_newest()));
+        if let Some(outside) = outside {
+            arena.get(outside).link.store(write.link_to(beneath));
+        }
+        held.publish(Newest {
+            lsn: write.lsn.0,
+            place: write.place(Where::Retained),
+            link: write.link_to(outside.or(beneath)),
+        });
+        Some(())
+    }
+
+    /// The newest version has this LSN already: its record in the log was moved. An inline value stays,
+    /// as a write has one value.
+    fn moved(&self) -> Option<()> {
+        if self.newest.place.in_log() && self.write.in_log() {
+            let place = self.write.place(Where::Retained);
+            // The place alone changes: a reader could not tell by the LSN that two words did.
+            self.hold()?.publish(Newest {
+                place,
+                ..self.newest
+            });
+        }
+        Some(())
+    }
+
+    /// The write goes beneath the newest version, or nowhere if nobody could see it.
+    fn beneath(&self) -> Option<()> {
+        let Self { arena, write, .. } = *self;
+        let seen_by_snapshot = write.keep.snapshot_sees(write.lsn.0);
+        let mut hidden = !self.newest.place.pending() && !seen_by_snapshot;
+        if hidden {
+            return Some(());
+        }
+        let own = write.put_retained(arena);
+        let held = self.hold()?;
+        let mut above = self.newest.retained();
+        let mut next = self.second_newest();
+        while let Some(at) = next {
+            let version = arena.get(at);
+            if version.lsn <= write.lsn.0 {
+                break;
+            }
+            hidden |= !version.place.pending() && !seen_by_snapshot;
+            above = next;
+            next = version.link.load().to;
+        }
+        let same = next
+            .map(|at| arena.get(at))
+            .filter(|version| version.lsn == write.lsn.0);
+        let below = match same {
+            Some(same) if same.place.in_log() && write.in_log() => same.link.load().to,
+            None if !hidden => self.first_kept(next),
+            _ => return Some(()),
+        };
+        arena.get(own).link.store(write.link_to(below));
+        self.link(held, above, own);
+        Some(())
+    }
+
+    /// Makes `own` the version beneath `above`, or beneath the one in the record.
+    fn link(&self, held: HeldRecord<'_>, above: Option<Ref<Retained>>, own: Ref<Retained>) {
+        let to = Some(own);
+        match above {
+            Some(above) => {
+                let link = &self.arena.get(above).link;
+                let tag = link.load().tag;
+                link.store(Tagged { tag, to });
+            }
+            None => {
+                let tag = self.newest.link.tag;
+                held.publish(Newest {
+                    link: Tagged { tag, to },
+                    ..self.newest
+                });
+            }
+        }
+    }
+
+    fn hold(&self) -> Option<HeldRecord<'_>> {
+        self.arena.get(self.record).hold(&self.newest)
+    }
+
+    /// The newest version as one outside the record.
+    fn retained(&self) -> Ref<Retained> {
+        let Newest { lsn, place, link } = self.newest;
+        self.newest.retained().unwrap_or_else(|| {
+            let link = AtomicTagged::new(link);
+            self.arena.put(Retained { lsn, place, link }, &[], &[])
+        })
+    }
+
+    /// The version beneath the newest.
+    fn second_newest(&self) -> Option<Ref<Retained>> {
+        match self.newest.retained() {
+            Some(newest) => self.arena.get(newest).link.load().to,
+            None => self.newest.link.to,
+        }
+    }
+
+    /// The newest version from `from` down that must stay. All beneath it stay as well: older
+    /// snapshots may need them, and the caller names only the newest snapshot.
+    fn first_kept(&self, from: Option<Ref<Retained>>) -> Option<Ref<Retained>> {
+        let mut next = from;
+        while let Some(at) = next {
+            let version = self.arena.get(at);
+            if self.write.keep.retains(version.lsn) {
+                break;
+            }
+            next = version.link.load().to;
+        }
+        next
+    }
+}

@@ -1,0 +1,232 @@
+//! The B+-tree: finding the leaf of a key beside writers, and splitting nodes.
+//!
+//! A descent holds no latch. It reads a child's version and then validates the parent, so it knows that
+//! the child was the right one at the moment its version was read (Bayer's protocols with optimism in
+//! place of locks, `Kreon 3.2.6`). A writer takes the latch of the one leaf that it changes. A full
+//! node on an insert's way down is split at once, with its own and its parent's latch held; as no full
+//! node is passed, the parent has room. Nodes are never merged or freed, so whatever a descent that
+//! lost a race steps on is still a node.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::arena::{Arena, AtomicRef, Ref};
+use crate::latch::{Pause, Stamp};
+use crate::node::{Node, Slot};
+use crate::record::Record;
+
+/// The tree and the arena that holds it.
+pub(crate) struct Tree {
+    pub arena: Arena,
+    root: AtomicRef<Node>,
+    len: Len,
+}
+
+/// Apart from what readers touch.
+#[repr(align(128))]
+struct Len(AtomicUsize);
+
+/// Which way a descent goes.
+#[derive(Clone, Copy)]
+pub(crate) enum Way<'k> {
+    /// To the first leaf.
+    First,
+    /// To the last leaf.
+    Last,
+    /// To the leaf that has the key or would get it.
+    To(&'k [u8]),
+    /// To the leaf with the keys right below this one.
+    Before(&'k [u8]),
+}
+
+/// A node that a descent reached, and its version then.
+struct Reached<'a> {
+    node: &'a Node,
+    stamp: Stamp,
+    own: Ref<Node>,
+}
+
+/// Another thread changed something on the way: start again.
+struct Retry;
+
+impl Tree {
+    /// An empty tree: one empty leaf.
+    pub(crate) fn new() -> Self {
+        let arena = Arena::new();
+        let root = Node::put(&arena, 0);
+        Self {
+            arena,
+            root: AtomicRef::new(Some(root)),
+            len: Len(AtomicUsize::new(0)),
+        }
+    }
+
+    /// Number of keys.
+    pub(crate) fn len(&self) -> usize {
+        self.len.0.load(Relaxed)
+    }
+
+    /// What `read` says about the leaf at the end of `way`, of one moment. It is called again where what
+    /// it read was changed meanwhile.
+    pub(crate) fn read_leaf<R>(&self, way: Way<'_>, mut read: impl FnMut(&Node) -> R) -> R {
+        retrying(|| {
+            let mut at = self.root()?;
+            while at.node.level > 0 {
+                at = self.child(&at, way)?;
+            }
+            let result = read(at.node);
+            let valid = at.node.latch.validate(at.stamp);
+            if valid { Ok(result) } else { Err(Retry) }
+        })
+    }
+
+    /// The record of `key`.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<Ref<Record>> {
+        let slot = self.read_leaf(Way::To(key), |leaf| leaf.search(&self.arena, key));
+        match slot {
+            Slot::Found(_, record) => Some(record),
+            Slot::Absent(_) => None,
+        }
+    }
+
+    /// The record of `key` if it has one already; otherwise `record` is made and put in.
+    pub(crate) fn find_or_insert(
+        &self,
+        key: &[u8],
+        record: impl Fn() -> Ref<Record>,
+    ) -> Option<Ref<Record>> {
+        let mut made = None;
+        retrying(|| {
+            let leaf = self.leaf_with_room(key)?;
+            let slot = leaf.node.search(&self.arena, key);
+            if !leaf.node.latch.validate(leaf.stamp) {
+                return Err(Retry);
+            }
+            let at = match slot {
+                Slot::Found(_, record) => return Ok(Some(record)),
+                Slot::Absent(at) => at,
+            };
+            let record = *made.get_or_insert_with(&record);
+            let held = leaf.node.latch.hold(leaf.stamp).ok_or(Retry)?;
+            leaf.node.insert(&self.arena, at, key, record);
+            drop(held);
+            self.len.0.fetch_add(1, Relaxed);
+            Ok(None)
+        })
+    }
+
+    /// The leaf for `key`, not validated yet; on the way there, splits what is full. (A full leaf is split also
+    /// where the key turns out to be there: seldom, and the room is used later.)
+    fn leaf_with_room(&self, key: &[u8]) -> Result<Reached<'_>, Retry> {
+        let mut parent = None;
+        let mut at = self.root()?;
+        loop {
+            if at.node.is_full() {
+                self.split(parent.as_ref(), &at, key)?;
+                return Err(Retry);
+            }
+            if at.node.level == 0 {
+                return Ok(at);
+            }
+            let child = self.child(&at, Way::To(key))?;
+            parent = Some(at);
+            at = child;
+        }
+    }
+
+    fn root(&self) -> Result<Reached<'_>, Retry> {
+        let own = self.root.load().ok_or(Retry)?;
+        let node = self.arena.get(own);
+        let stamp = node.latch.read();
+        // A root that was split before its version was read is no longer the root.
+        if self.root.load() != Some(own) {
+            return Err(Retry);
+        }
+        Ok(Reached { node, stamp, own })
+    }
+
+    fn child(&self, parent: &Reached<'_>, way: Way<'_>) -> Result<Reached<'_>, Retry> {
+        let place = match way {
+            Way::First => 0,
+            Way::Last => parent.node.count(),
+            Way::Before(key) => parent.node.search(&self.arena, key).lower(),
+            Way::To(key) => match parent.node.search(&self.arena, key) {
+                Slot::Found(at, _) => at + 1,
+                Slot::Absent(at) => at,
+            },
+        };
+        let own = parent.node.child(&self.arena, place).ok_or(Retry)?;
+        // The search will touch several of its lines, each found only after the one before.
+        self.arena.prefetch(own, size_of::<Node>());
+        let node = self.arena.get(own);
+        let stamp = node.latch.read();
+        if !parent.node.latch.validate(parent.stamp) {
+            return Err(Retry);
+        }
+        Ok(Reached { node, stamp, own })
+    }
+
+    /// Splits `full` if nothing changed since it was reached. `parent` has room; none means that `full`
+    /// is the root, and the tree grows by a level.
+    fn split(
+        &self,
+        parent: Option<&Reached<'_>>,
+        full: &Reached<'_>,
+        key: &[u8],
+    ) -> Result<(), Retry> {
+        let held_parent = match parent {
+            Some(parent) => Some(parent.node.latch.hold(parent.stamp).ok_or(Retry)?),
+            None => None,
+        };
+        let held = full.node.latch.hold(full.stamp).ok_or(Retry)?;
+        let (pivot, right) = self.halve(full.node, key).ok_or(Retry)?;
+        match parent {
+            Some(parent) => {
+                let slot = parent.node.search(&self.arena, self.arena.first(pivot));
+                let at = slot.lower();
+                parent.node.insert_child(&self.arena, at, pivot, right);
+            }
+            None => {
+                let root = Node::put(&self.arena, full.node.level + 1);
+                let node = self.arena.get(root);
+                node.set_child(&self.arena, 0, Some(full.own));
+                node.insert_child(&self.arena, 0, pivot, right);
+                self.root.store(Some(root));
+            }
+        }
+        drop(held);
+        drop(held_parent);
+        Ok(())
+    }
+
+    /// Moves the upper part of `full`, whose latch is held, to a new node; returns it and the pivot
+    /// between the two.
+    fn halve(&self, full: &Node, key: &[u8]) -> Option<(Ref<Record>, Ref<Node>)> {
+        let arena = &self.arena;
+        let count = full.count();
+        let appends = full.high().is_none() && full.search(arena, key).lower() == count;
+        // Keys that come in rising order leave full nodes behind.
+        let at = if appends { count - 2 } else { count / 2 };
+        let pivot = full.record(at)?;
+        let right_ref = Node::put(arena, full.level);
+        let right = arena.get(right_ref);
+        // The pivot of an index node moves up: its child becomes the first one of the right node.
+        let from = if full.level > 0 { at + 1 } else { at };
+        full.move_entries(arena, at, from, right);
+        right.set_fences(Some(pivot), full.high());
+        full.set_fences(full.low(), Some(pivot));
+        full.refit(arena);
+        right.refit(arena);
+        Some((pivot, right_ref))
+    }
+}
+
+/// Attempts until no other thread gets in between.
+fn retrying<R>(mut attempt: impl FnMut() -> Result<R, Retry>) -> R {
+    let mut pause = Pause::default();
+    loop {
+        match attempt() {
+            Ok(done) => return done,
+            Err(Retry) => pause.wait(),
+        }
+    }
+}

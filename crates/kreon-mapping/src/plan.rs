@@ -1,0 +1,151 @@
+//! How the memory of a mapping is divided.
+
+use std::thread;
+
+use kreon_base::{Error, PAGE_BYTES, Result};
+
+use crate::options::MappingOptions;
+use crate::pool::POOL_BYTES_PER_FRAME;
+use crate::records::RECORD_BYTES;
+use crate::shard::{PRIORITIES, Shard};
+use crate::stats::COUNTER_BYTES;
+use crate::stripes::STRIPE_BYTES;
+use crate::well::{FRAMES_MAX, STRIPE_PAGES};
+
+/// Fewest frames that a mapping works with.
+pub(crate) const FRAMES_MIN: usize = 64;
+
+/// Stripes of the page table that even the smallest mapping can hold.
+const STRIPES_MIN: usize = 16;
+
+/// The page table may always take this share of the memory: enough for pages all over a volume of 16
+/// times the memory.
+const TABLE_SHARE: usize = 64;
+
+/// For a volume that is longer than that when it is opened, the page table may take up to this share:
+/// enough for a volume of 64 times the memory. Where it is longer still, pages that lie alone in their
+/// stripe of 4 MiB are evicted sooner.
+const TABLE_SHARE_LONG: usize = 16;
+
+/// Most shards: each thread that looks for frames may visit all.
+const SHARDS_MAX: usize = 256;
+
+/// Shards may take this share of the memory.
+const SHARD_SHARE: usize = 64;
+
+/// Memory of a frame, with what is kept about it.
+const FRAME_BYTES: usize = PAGE_BYTES + RECORD_BYTES + POOL_BYTES_PER_FRAME;
+
+/// How much there is of everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub frames: usize,
+    pub shards: usize,
+    /// Pages that the volume can have.
+    pub pages: u64,
+    /// Stripes of the page table that may have memory.
+    pub stripes_max: usize,
+}
+
+impl Plan {
+    /// The plan for a volume that is `volume_bytes` long now.
+    pub(crate) fn new(options: &MappingOptions, volume_bytes: u64) -> Result<Self> {
+        let pages = options.volume_bytes_max / PAGE_BYTES as u64;
+        // Page numbers have 48 bits; the table's length in bytes must fit in an `isize` with ease.
+        if pages == 0 || pages >= 1 << 48 {
+            return Err(Error::invalid(format!(
+                "a volume of up to {} bytes cannot be mapped",
+                options.volume_bytes_max
+            )));
+        }
+        if !(1..=90).contains(&options.dirty_share_percent) {
+            return Err(Error::invalid(format!(
+                "dirty share of {} percent, 1 to 90 are possible",
+                options.dirty_share_percent
+            )));
+        }
+        let mut plan = Self {
+            frames: 0,
+            shards: shards(options),
+            pages,
+            stripes_max: stripes_max(options.memory_bytes, pages, volume_bytes),
+        };
+        let rest = options
+            .memory_bytes
+            .saturating_sub(plan.bytes(plan.stripes_max));
+        plan.frames = (rest / FRAME_BYTES).min(FRAMES_MAX);
+        if plan.frames < FRAMES_MIN {
+            return Err(Error::invalid(format!(
+                "{} bytes of memory have room for {} frames, at least {FRAMES_MIN} are needed",
+                options.memory_bytes, plan.frames
+            )));
+        }
+        Ok(plan)
+    }
+
+    /// Memory in bytes while `stripes` stripes of the table are in use.
+    pub(crate) const fn bytes(&self, stripes: usize) -> usize {
+        let fixed = COUNTER_BYTES + PRIORITIES * size_of::<usize>() + self.shards * Shard::BYTES;
+        fixed + self.frames * FRAME_BYTES + stripes * STRIPE_BYTES
+    }
+}
+
+/// Four for each processor, so that threads seldom meet, unless something else was asked for.
+fn shards(options: &MappingOptions) -> usize {
+    if options.shards > 0 {
+        return options.shards.min(SHARDS_MAX);
+    }
+    let processors = thread::available_parallelism().map_or(4, |count| count.get());
+    let affordable = options.memory_bytes / SHARD_SHARE / Shard::BYTES;
+    (4 * processors).min(affordable).clamp(1, SHARDS_MAX)
+}
+
+fn stripes_max(memory_bytes: usize, pages: u64, volume_bytes: u64) -> usize {
+    let all = usize::try_from(pages.div_ceil(STRIPE_PAGES)).unwrap_or(usize::MAX);
+    let stripe_volume_bytes = STRIPE_PAGES * PAGE_BYTES as u64;
+    // The volume may double before it is opened anew.
+    let now = usize::try_from(2 * (volume_bytes / stripe_volume_bytes)).unwrap_or(usize::MAX);
+    let share = (memory_bytes / TABLE_SHARE_LONG / STRIPE_BYTES).min(now);
+    share
+        .max(memory_bytes / TABLE_SHARE / STRIPE_BYTES)
+        .max(STRIPES_MIN)
+        .min(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn everything_together_stays_within_the_memory() {
+        for memory_bytes in [MIB / 2, MIB, 64 * MIB, 1 << 30, 64 << 30] {
+            for volume_bytes in [0, 1 << 24, 1 << 34, 1 << 44] {
+                let options = MappingOptions::new(memory_bytes, 1 << 44);
+                let plan = Plan::new(&options, volume_bytes).unwrap();
+                let bytes = plan.bytes(plan.stripes_max);
+                assert!(bytes <= memory_bytes, "{plan:?}");
+                assert!(bytes + FRAME_BYTES > memory_bytes, "{plan:?}");
+                assert!(plan.frames * PAGE_BYTES >= memory_bytes / 10 * 5, "{plan:?}");
+                assert!(memory_bytes < MIB || plan.frames * PAGE_BYTES >= memory_bytes / 10 * 8);
+            }
+        }
+    }
+
+    #[test]
+    fn too_little_memory_or_too_long_a_volume_is_refused() {
+        assert!(Plan::new(&MappingOptions::new(MIB / 8, 1 << 30), 0).is_err());
+        assert!(Plan::new(&MappingOptions::new(MIB, u64::MAX), 0).is_err());
+        assert!(Plan::new(&MappingOptions::new(MIB, 0), 0).is_err());
+        let mut options = MappingOptions::new(MIB, 1 << 30);
+        options.dirty_share_percent = 0;
+        assert!(Plan::new(&options, 0).is_err());
+    }
+
+    #[test]
+    fn a_short_volume_needs_no_more_than_its_own_table() {
+        let options = MappingOptions::new(1 << 30, 64 << 20);
+        assert_eq!(Plan::new(&options, 64 << 20).unwrap().stripes_max, 16);
+    }
+}

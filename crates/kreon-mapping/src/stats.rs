@@ -1,0 +1,139 @@
+//! What a mapping did, counted.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::mapping::Mapping;
+
+/// Threads that count their hits in a line of their own.
+const HIT_LINES: usize = 64;
+
+/// What a mapping did since it was made, and what it holds now. Read while others work, the numbers
+/// need not fit each other exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MappingStats {
+    /// Reads of a page that found it resident.
+    pub hits: u64,
+    /// Reads of a page that had to wait for the device, or for another thread that did.
+    pub misses: u64,
+    /// Pages read from the device, prefetched ones included.
+    pub pages_read: u64,
+    /// Pages that were read past the frames: long ranges, and pages for which no frame was to be had.
+    pub pages_read_past: u64,
+    /// Pages made fresh.
+    pub pages_fresh: u64,
+    /// Dirty pages written.
+    pub pages_written: u64,
+    /// Writes that carried them, each a run of neighbours.
+    pub writes: u64,
+    /// Fresh pages that went to the device at once, as no frame was to be had.
+    pub pages_written_past: u64,
+    /// Write calls that the device failed.
+    pub write_errors: u64,
+    /// Pages evicted.
+    pub pages_evicted: u64,
+    /// Stripes of the page table that had to be emptied to stay within the memory.
+    pub stripes_emptied: u64,
+    /// Frames that there are.
+    pub frames: u64,
+    /// Frames that hold no page.
+    pub frames_free: u64,
+    /// Pages that have a frame.
+    pub pages_resident: u64,
+    /// Pages whose content the device does not have yet.
+    pub pages_dirty: u64,
+    /// Memory that the mapping uses now at most, in bytes: all frames with their records, and the
+    /// part of the page table that is in use.
+    pub memory_bytes: u64,
+}
+
+/// The counters behind the statistics.
+#[derive(Default)]
+pub(crate) struct Counters {
+    hits: Hits,
+    pub misses: Counter,
+    pub pages_read: Counter,
+    pub pages_read_past: Counter,
+    pub pages_fresh: Counter,
+    pub pages_written: Counter,
+    pub writes: Counter,
+    pub pages_written_past: Counter,
+    pub write_errors: Counter,
+    pub pages_evicted: Counter,
+    pub stripes_emptied: Counter,
+}
+
+/// One number that many threads add to.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+/// A counter per thread, so that hits do not write to shared memory.
+struct Hits(Box<[HitLine]>);
+
+#[derive(Default)]
+#[repr(align(128))]
+struct HitLine(AtomicU64);
+
+/// Memory of the counters, in bytes.
+pub(crate) const COUNTER_BYTES: usize =
+    size_of::<Counters>() + (HIT_LINES + 1) * size_of::<HitLine>();
+
+impl Counter {
+    pub(crate) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+impl Default for Hits {
+    fn default() -> Self {
+        Self((0..=HIT_LINES).map(|_| HitLine::default()).collect())
+    }
+}
+
+impl Counters {
+    /// Counts a hit of the thread with this number.
+    #[inline]
+    pub(crate) fn hit(&self, thread: usize) {
+        if thread < HIT_LINES {
+            if let Some(HitLine(own)) = self.hits.0.get(thread) {
+                // No other living thread has the number: a plain increment loses nothing.
+                own.store(own.load(Relaxed) + 1, Relaxed);
+            }
+        } else if let Some(HitLine(shared)) = self.hits.0.get(HIT_LINES) {
+            shared.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+impl Mapping {
+    /// What the mapping did, and what it holds.
+    pub fn stats(&self) -> MappingStats {
+        let counters = &self.counters;
+        MappingStats {
+            hits: counters.hits.0.iter().map(|line| line.0.load(Relaxed)).sum(),
+            misses: counters.misses.get(),
+            pages_read: counters.pages_read.get(),
+            pages_read_past: counters.pages_read_past.get(),
+            pages_fresh: counters.pages_fresh.get(),
+            pages_written: counters.pages_written.get(),
+            writes: counters.writes.get(),
+            pages_written_past: counters.pages_written_past.get(),
+            write_errors: counters.write_errors.get(),
+            pages_evicted: counters.pages_evicted.get(),
+            stripes_emptied: counters.stripes_emptied.get(),
+            frames: self.plan.frames as u64,
+            frames_free: self.pool.len() as u64,
+            pages_resident: self.resident_pages(),
+            pages_dirty: self.pages.dirty.load(Relaxed) as u64,
+            memory_bytes: self.plan.bytes(self.pages.stripe_budget.used()) as u64,
+        }
+    }
+
+    /// Pages that have a frame.
+    pub fn resident_pages(&self) -> u64 {
+        self.pages.resident() as u64
+    }
+}

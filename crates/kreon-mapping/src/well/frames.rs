@@ -1,0 +1,101 @@
+//! The frames' memory, and the tokens that say whose a frame is.
+
+use std::ptr::NonNull;
+
+use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
+
+use super::memory::Memory;
+
+/// The bytes of all frames.
+pub(super) struct Frames {
+    memory: Memory,
+    count: u32,
+}
+
+/// The exclusive right to a frame that nobody can see.
+#[derive(Debug)]
+pub(crate) struct FreeFrame {
+    number: u32,
+}
+
+/// A frame that was taken from its page. Readers who had pinned it before may still use it.
+#[derive(Debug)]
+pub(crate) struct RetiredFrame {
+    number: u32,
+    page: PageNo,
+}
+
+impl Frames {
+    /// Room for `count` frames, all of it resident in memory.
+    pub fn new(count: u32, huge_pages: bool) -> Result<Self> {
+        let memory = Memory::populated(count as usize * PAGE_BYTES, huge_pages)?;
+        Ok(Self { memory, count })
+    }
+
+    /// Where frame `number` is.
+    #[inline]
+    pub fn address(&self, number: u32) -> NonNull<PageBytes> {
+        debug_assert!(number < self.count);
+        let start = self.memory.start().cast::<PageBytes>().as_ptr();
+        // SAFETY: `start` is not null and numbers are below `count`, so the sum stays in the mapping,
+        // which does not wrap around the address space.
+        unsafe { NonNull::new_unchecked(start.wrapping_add(number as usize)) }
+    }
+
+    /// The bytes of a free frame.
+    pub fn bytes<'a>(&'a self, frame: &'a FreeFrame) -> &'a PageBytes {
+        let address = self.address(frame.number);
+        // SAFETY: the address is a whole page of our mapping, zeroed or written since. The token makes
+        // us the only one to touch it, and it is borrowed for as long as the reference lives.
+        unsafe { address.as_ref() }
+    }
+
+    /// The bytes of a free frame, to be filled.
+    pub fn bytes_mut<'a>(&'a self, frame: &'a mut FreeFrame) -> &'a mut PageBytes {
+        let mut address = self.address(frame.number);
+        // SAFETY: as in `bytes`, and the token is borrowed exclusively.
+        unsafe { address.as_mut() }
+    }
+
+    /// The bytes of a published frame.
+    ///
+    /// # Safety
+    /// Frame `number` was published before in the order of this thread, and cannot become free while
+    /// the reference lives: because it is pinned, or because its page is being written.
+    #[inline]
+    pub unsafe fn published(&self, number: u32) -> &PageBytes {
+        let address = self.address(number);
+        // SAFETY: a whole page of our mapping. Nobody writes to it: only the holder of its free token
+        // may, and the caller promises that there is none.
+        unsafe { address.as_ref() }
+    }
+}
+
+impl FreeFrame {
+    /// The token of frame `number`.
+    ///
+    /// # Safety
+    /// There is no other token of this frame, no table entry stands for it, and no reader uses it.
+    pub(super) const unsafe fn claim(number: u32) -> Self {
+        Self { number }
+    }
+
+    pub(super) const fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+impl RetiredFrame {
+    pub(super) const fn new(number: u32, page: PageNo) -> Self {
+        Self { number, page }
+    }
+
+    pub(super) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The page that it held.
+    pub(crate) const fn page(&self) -> PageNo {
+        self.page
+    }
+}

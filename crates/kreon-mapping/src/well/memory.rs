@@ -1,0 +1,221 @@
+//! Anonymous memory from the kernel.
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+use kreon_base::Result;
+
+/// What the kernel maps at once where it can.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Zeroed memory, mapped at `start` for `len_bytes` until dropped. Nobody else knows of it.
+pub(super) struct Memory {
+    start: NonNull<u8>,
+    len_bytes: usize,
+    /// Holds the memory; last to go.
+    _reservation: Reservation,
+}
+
+// SAFETY: the memory belongs to this value alone and has no thread affinity. `Memory` itself never
+// touches the bytes after construction; those who do, through `start`, prove their own accesses.
+unsafe impl Send for Memory {}
+// SAFETY: as above; `&Memory` gives out nothing but the address, and `forget_range` is a system call.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Memory that is all there from the start: no first touch costs a fault later, and none can
+    /// fail. `huge` asks for 2 MiB pages: reserved ones if the system has enough, else transparent
+    /// ones, else 4 KiB.
+    pub fn populated(len_bytes: usize, huge: bool) -> Result<Self> {
+        let memory = Self::populated_sparsely(len_bytes, huge)?;
+        memory.populate()?;
+        Ok(memory)
+    }
+
+    /// The first byte, aligned to at least 4 KiB.
+    pub const fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+}
+
+#[cfg(not(miri))]
+use kernel::Reservation;
+
+#[cfg(not(miri))]
+mod kernel {
+    use super::*;
+    use kreon_base::{Error, PAGE_BYTES};
+    use rustix::io::Errno;
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+    /// What `mmap` gave and `munmap` takes back.
+    pub(super) struct Reservation {
+        address: *mut c_void,
+        len_bytes: usize,
+    }
+
+    impl Reservation {
+        fn new(len_bytes: usize, flags: MapFlags) -> Result<Self, Errno> {
+            let protection = ProtFlags::READ | ProtFlags::WRITE;
+            let flags = MapFlags::PRIVATE | flags;
+            // SAFETY: with a null hint and no MAP_FIXED the kernel picks a range that nothing uses.
+            let address =
+                unsafe { mmap_anonymous(std::ptr::null_mut(), len_bytes, protection, flags) }?;
+            Ok(Self { address, len_bytes })
+        }
+    }
+
+    impl Drop for Reservation {
+        fn drop(&mut self) {
+            // SAFETY: the range is exactly what `mmap` gave; its owner, `Memory`, is being dropped,
+            // so by the borrow rules no reference into it lives.
+            let unmapped = unsafe { munmap(self.address, self.len_bytes) };
+            debug_assert!(unmapped.is_ok(), "munmap of an own range");
+        }
+    }
+
+    impl Memory {
+        /// Memory that takes room only where it was touched, a 4 KiB page at a time.
+        pub fn sparse(len_bytes: usize) -> Result<Self> {
+            let len_bytes = len_bytes.max(1).next_multiple_of(PAGE_BYTES);
+            let reservation = Reservation::new(len_bytes, MapFlags::NORESERVE)
+                .map_err(|errno| refused(len_bytes, errno))?;
+            let memory = Self::within(reservation, len_bytes, PAGE_BYTES, len_bytes)?;
+            // With transparent huge pages a single touched word would take 2 MiB.
+            memory.hint(0..len_bytes, Advice::LinuxNoHugepage);
+            memory.hint(0..len_bytes, Advice::LinuxDontFork);
+            Ok(memory)
+        }
+
+        pub(super) fn populated_sparsely(len_bytes: usize, huge: bool) -> Result<Self> {
+            let len_bytes = len_bytes.max(1).next_multiple_of(PAGE_BYTES);
+            let huge_bytes = len_bytes - len_bytes % HUGE_PAGE_BYTES;
+            let reserved = (huge && huge_bytes == len_bytes)
+                .then(|| Reservation::new(len_bytes, MapFlags::HUGETLB).ok())
+                .flatten();
+            let memory = match reserved {
+                Some(reservation) => Self::within(reservation, len_bytes, PAGE_BYTES, len_bytes)?,
+                None => Self::transparent(len_bytes, if huge { huge_bytes } else { 0 })?,
+            };
+            // A child of fork would otherwise share the frames, and a device read that is under way
+            // could end up in the child's copy.
+            memory.hint(0..len_bytes, Advice::LinuxDontFork);
+            Ok(memory)
+        }
+
+        /// Memory of which the first `huge_bytes` may come in 2 MiB pages.
+        fn transparent(len_bytes: usize, huge_bytes: usize) -> Result<Self> {
+            // One huge page more than needed, so that an aligned start fits; it is never touched.
+            let mapped_bytes = len_bytes + HUGE_PAGE_BYTES;
+            let reservation = Reservation::new(mapped_bytes, MapFlags::empty())
+                .map_err(|errno| refused(len_bytes, errno))?;
+            let memory = Self::within(reservation, mapped_bytes, HUGE_PAGE_BYTES, len_bytes)?;
+            memory.hint(0..huge_bytes, Advice::LinuxHugepage);
+            memory.hint(huge_bytes..len_bytes, Advice::LinuxNoHugepage);
+            Ok(memory)
+        }
+
+        /// The aligned part of a reservation.
+        fn within(
+            reservation: Reservation,
+            mapped_bytes: usize,
+            alignment: usize,
+            len_bytes: usize,
+        ) -> Result<Self> {
+            let address = reservation.address.cast::<u8>();
+            let skip = address.align_offset(alignment);
+            // `skip` is below `alignment`, and the reservation has that much to spare.
+            match NonNull::new(address.wrapping_add(skip)) {
+                Some(start) if skip + len_bytes <= mapped_bytes => Ok(Self {
+                    start,
+                    len_bytes,
+                    _reservation: reservation,
+                }),
+                _ => Err(refused(len_bytes, Errno::NOMEM)),
+            }
+        }
+
+        /// Advice that changes cost only, never content; a kernel that knows it not may refuse it.
+        fn hint(&self, range: Range<usize>, advice: Advice) {
+            if !range.is_empty() {
+                let _ = self.advise(range, advice);
+            }
+        }
+
+        fn advise(&self, range: Range<usize>, advice: Advice) -> Result<(), Errno> {
+            assert!(range.start <= range.end && range.end <= self.len_bytes);
+            let address = self.start.as_ptr().wrapping_add(range.start).cast::<c_void>();
+            // SAFETY: the range lies in our own mapping (asserted). The advice given in this file
+            // either leaves content alone or is DONTNEED on behalf of `forget_range`, whose caller
+            // owns the bytes.
+            unsafe { madvise(address, range.len(), advice) }
+        }
+
+        pub(super) fn populate(&self) -> Result<()> {
+            match self.advise(0..self.len_bytes, Advice::LinuxPopulateWrite) {
+                Ok(()) => Ok(()),
+                // Kernels before 5.14 have no such advice: touch.
+                Err(Errno::INVAL) => {
+                    // SAFETY: the range is our own fresh mapping and nobody else knows of it yet.
+                    unsafe { self.start.as_ptr().write_bytes(0, self.len_bytes) };
+                    Ok(())
+                }
+                Err(errno) => Err(refused(self.len_bytes, errno)),
+            }
+        }
+
+        /// Gives the memory of a range back; it reads as zero from then on. For ranges whose every
+        /// access, here and on other threads, is atomic or ordered against this call.
+        pub fn forget_range(&self, range: Range<usize>) {
+            self.hint(range, Advice::LinuxDontNeed);
+        }
+    }
+
+    fn refused(len_bytes: usize, errno: Errno) -> Error {
+        Error::io(format!("reserve {len_bytes} bytes of memory"), errno.into())
+    }
+}
+
+#[cfg(miri)]
+use heap::Reservation;
+
+/// Miri knows no `mmap`: the heap stands in for it.
+#[cfg(miri)]
+mod heap {
+    use super::*;
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+
+    pub(super) struct Reservation(NonNull<u8>, Layout);
+
+    impl Memory {
+        pub fn sparse(len_bytes: usize) -> Result<Self> {
+            Self::populated_sparsely(len_bytes, false)
+        }
+
+        pub(super) fn populated_sparsely(len_bytes: usize, _huge: bool) -> Result<Self> {
+            let layout = Layout::from_size_align(len_bytes.max(1), 4096).unwrap();
+            // SAFETY: the size is not zero.
+            let start = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
+            Ok(Self {
+                start,
+                len_bytes,
+                _reservation: Reservation(start, layout),
+            })
+        }
+
+        pub(super) fn populate(&self) -> Result<()> {
+            Ok(())
+        }
+
+        /// The caller's entries are zero already.
+        pub fn forget_range(&self, _range: Range<usize>) {}
+    }
+
+    impl Drop for Reservation {
+        fn drop(&mut self) {
+            // SAFETY: from `alloc_zeroed` with this layout, freed once.
+            unsafe { dealloc(self.0.as_ptr(), self.1) }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Pins: how a reader says which frame it is using, without writing to memory that other readers
+//! write to. (These are hazard pointers: M. Michael, IEEE TPDS 2004.)
+//!
+//! Every thread has a slot with a few cells, alone in its cache lines. A pin is the address of a frame
+//! in one of the thread's own cells. Who wants to reuse frames looks through the cells of all threads,
+//! once for a whole batch. Unlike an epoch, a reader that takes long, or that waits for the device in
+//! a nested read, holds up exactly the frames that it uses.
+//!
+//! Slots belong to threads, not to mappings, since addresses tell the mappings apart. They are never
+//! freed, but given to the next new thread when theirs ends.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::atomic::{
+    AtomicUsize,
+    Ordering::{Relaxed, Release, SeqCst},
+};
+
+use parking_lot::{Mutex, MutexGuard, RwLock};
+
+/// Pins that one thread can hold at once: how deep reads can nest before they copy.
+const CELLS: usize = 8;
+
+/// No pin.
+const EMPTY: usize = 0;
+
+/// The cells of one thread. Two cache lines, as processors fetch lines in pairs.
+#[repr(align(128))]
+struct Slot {
+    /// Only the owner stores. Every store is a release, so that whoever sees a cell change knows that
+    /// the uses of the earlier pin are over.
+    cells: [AtomicUsize; CELLS],
+    number: usize,
+}
+
+/// All slots there ever were, the spare one first.
+static SLOTS: RwLock<Vec<&'static Slot>> = RwLock::new(Vec::new());
+
+/// Slots whose threads have ended.
+static IDLE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+
+/// Held by whoever uses the spare slot.
+static SPARE: Mutex<Option<&'static Slot>> = Mutex::new(None);
+
+/// A thread's hold on its slot.
+struct Hold(Cell<Option<&'static Slot>>);
+
+thread_local! {
+    static HOLD: Hold = const { Hold(Cell::new(None)) };
+}
+
+impl Hold {
+    #[inline]
+    fn slot(&self) -> &'static Slot {
+        match self.0.get() {
+            Some(slot) => slot,
+            None => self.acquire(),
+        }
+    }
+
+    #[cold]
+    fn acquire(&self) -> &'static Slot {
+        let idle = IDLE.lock().pop();
+        let slot = idle.unwrap_or_else(Slot::register);
+        self.0.set(Some(slot));
+        slot
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let Some(slot) = self.0.get() {
+            IDLE.lock().push(slot);
+        }
+    }
+}
+
+impl Slot {
+    fn register() -> &'static Self {
+        // The lock orders this against those who look through the slots: who looked before cannot
+        // have missed a pin whose reader did not see the retirement that the look was for.
+        let mut slots = SLOTS.write();
+        let slot: &'static Self = Box::leak(Box::new(Self {
+            cells: [const { AtomicUsize::new(EMPTY) }; CELLS],
+            number: slots.len(),
+        }));
+        slots.push(slot);
+        slot
+    }
+}
+
+/// A number for this thread, small, and not shared with any other living thread.
+pub(crate) fn thread_number() -> usize {
+    HOLD.try_with(|hold| hold.slot().number).unwrap_or(0)
+}
+
+/// One frame's address in one cell, until dropped.
+pub(super) struct Pin {
+    cell: &'static AtomicUsize,
+    /// Number of the slot.
+    pub thread: usize,
+    /// Keeps others out of the spare slot.
+    _spare: Option<MutexGuard<'static, Option<&'static Slot>>>,
+    /// Only the thread that owns the slot may store to its cells.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Pin {
+    /// Puts `address` in a cell of this thread; `None` if it has none left (too many nested reads, or
+    /// the thread is ending).
+    #[inline]
+    pub fn new(address: usize) -> Option<Self> {
+        let slot = HOLD.try_with(Hold::slot).ok()?;
+        let cell = slot.cells.iter().find(|cell| cell.load(Relaxed) == EMPTY)?;
+        cell.store(address, SeqCst);
+        Some(Self {
+            cell,
+            thread: slot.number,
+            _spare: None,
+            _not_send: PhantomData,
+        })
+    }
+
+    /// Puts `address` in the spare slot, of which there is one in the process: to be held shortly.
+    pub fn spare(address: usize) -> Self {
+        let mut spare = SPARE.lock();
+        let slot = *spare.get_or_insert_with(Slot::register);
+        let [cell, ..] = &slot.cells;
+        cell.store(address, SeqCst);
+        Self {
+            cell,
+            thread: slot.number,
+            _spare: Some(spare),
+            _not_send: PhantomData,
+        }
+    }
+
+    /// Pins another frame instead.
+    pub fn change(&self, address: usize) {
+        self.cell.store(address, SeqCst);
+    }
+}
+
+impl Drop for Pin {
+    #[inline]
+    fn drop(&mut self) {
+        self.cell.store(EMPTY, Release);
+    }
+}
+
+/// The addresses that are pinned, sorted. A frame that was retired before the call and is not among
+/// them is used by nobody and never will be until it is published again.
+pub(super) fn pinned() -> Vec<usize> {
+    let mut pinned: Vec<usize> = SLOTS
+        .read()
+        .iter()
+        .flat_map(|slot| slot.cells.iter())
+        .map(|cell| cell.load(SeqCst))
+        .filter(|&address| address != EMPTY)
+        .collect();
+    pinned.sort_unstable();
+    pinned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pin_is_seen_while_it_is_held() {
+        let pin = Pin::new(0x1111_0000).unwrap();
+        assert!(pinned().contains(&0x1111_0000));
+        pin.change(0x2222_0000);
+        assert!(!pinned().contains(&0x1111_0000));
+        assert!(pinned().contains(&0x2222_0000));
+        drop(pin);
+        assert!(!pinned().contains(&0x2222_0000));
+    }
+
+    #[test]
+    fn a_thread_has_a_limited_number_of_cells_and_gets_them_back() {
+        let mut pins: Vec<_> = (1..=CELLS).map(|i| Pin::new(i << 40).unwrap()).collect();
+        assert!(Pin::new(99 << 40).is_none());
+        pins.swap_remove(3);
+        assert!(Pin::new(99 << 40).is_some());
+        let spare = Pin::spare(98 << 40);
+        assert!(pinned().contains(&(98 << 40)));
+        drop(spare);
+    }
+
+    #[test]
+    fn slots_of_ended_threads_are_used_again() {
+        let before = SLOTS.read().len();
+        for _ in 0..50 {
+            std::thread::spawn(|| drop(Pin::new(7 << 40)))
+                .join()
+                .unwrap();
+        }
+        // Other tests run threads of their own meanwhile.
+        assert!(SLOTS.read().len() < before + 40);
+    }
+}

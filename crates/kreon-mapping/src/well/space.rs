@@ -1,0 +1,282 @@
+//! Table and frames together: every transition that a page can make.
+
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
+};
+
+use kreon_base::{PageBytes, PageNo, Result};
+
+use super::entry::{Entry, PageState};
+use super::frames::{Frames, FreeFrame, RetiredFrame};
+use super::pins::{self, Pin};
+use super::table::Table;
+use super::transfer::Writing;
+
+/// The frames, and the table that says which page is in which.
+pub(crate) struct Space {
+    frames: Frames,
+    table: Table,
+}
+
+/// A page that stays in its frame while this is held.
+pub(crate) struct Pinned<'a> {
+    frames: &'a Frames,
+    frame: u32,
+    pin: Pin,
+}
+
+impl Pinned<'_> {
+    /// The page.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &PageBytes {
+        // SAFETY: the pin was set before the page was seen published in this frame, so by rule 3 the
+        // frame does not become free before the pin is dropped, and it is borrowed here.
+        unsafe { self.frames.published(self.frame) }
+    }
+
+    /// The number of the thread that pinned it.
+    #[inline]
+    pub(crate) const fn thread(&self) -> usize {
+        self.pin.thread
+    }
+}
+
+impl Space {
+    /// `frames` frames, all free, for a volume of up to `pages` pages.
+    pub(crate) fn new(
+        frames: u32,
+        pages: u64,
+        huge_pages: bool,
+    ) -> Result<(Self, impl Iterator<Item = FreeFrame>)> {
+        let space = Self {
+            frames: Frames::new(frames, huge_pages)?,
+            table: Table::new(pages)?,
+        };
+        // SAFETY: the numbers are below the count, each is claimed once, and nothing is published.
+        let free = (0..frames).map(|number| unsafe { FreeFrame::claim(number) });
+        Ok((space, free))
+    }
+
+    /// Whether the volume can have this page.
+    pub(crate) fn has(&self, page: PageNo) -> bool {
+        self.table.entry(page).is_some()
+    }
+
+    /// What the table says just now.
+    pub(crate) fn state(&self, page: PageNo) -> PageState {
+        match self.table.entry(page) {
+            Some(entry) => Entry(entry.load(Relaxed)).state(),
+            None => PageState::Absent,
+        }
+    }
+
+    /// What the table says just now about the pages of a stripe, absent ones left out.
+    pub(crate) fn stripe(&self, stripe: u64) -> impl Iterator<Item = (PageNo, PageState)> {
+        let (first, entries) = self.table.stripe(stripe);
+        (first.0..).zip(entries).filter_map(|(page, entry)| {
+            let entry = Entry(entry.load(Relaxed));
+            (entry != Entry::ABSENT).then(|| (PageNo(page), entry.state()))
+        })
+    }
+
+    /// Pins a page if it is resident: two loads and a store, none of them to memory that other
+    /// readers write to, but for the second-chance bit where it is not set yet.
+    #[inline]
+    pub(crate) fn pin(&self, page: PageNo) -> Option<Pinned<'_>> {
+        let entry = self.table.entry(page)?;
+        let frame = Entry(entry.load(Relaxed)).resident()?;
+        self.confirm(entry, frame, Pin::new(self.address(frame))?)
+    }
+
+    /// Copies a page if it is resident, for a reader who has no cell left for a pin.
+    pub(crate) fn copy(&self, page: PageNo) -> Option<Box<PageBytes>> {
+        let entry = self.table.entry(page)?;
+        let frame = Entry(entry.load(Relaxed)).resident()?;
+        let pinned = self.confirm(entry, frame, Pin::spare(self.address(frame)))?;
+        Some(Box::new(*pinned.bytes()))
+    }
+
+    /// Looks at the entry again now that the pin on `frame` stands (rule 3).
+    #[inline]
+    fn confirm(&self, entry: &AtomicU32, mut frame: u32, pin: Pin) -> Option<Pinned<'_>> {
+        loop {
+            // Sequentially consistent, as are the pin before it, the retirement, and the look at the
+            // pins after that: in their one order, a pin that comes too late to be seen comes after
+            // the retirement, and then so does this load. It also acquires the page's bytes.
+            let now = Entry(entry.load(SeqCst));
+            let there = now.resident()?;
+            if there == frame {
+                if !now.is_referenced() {
+                    // If the entry has just changed, the bit is lost: only the evictor would care.
+                    let referenced = now.with_referenced();
+                    let _ = entry.compare_exchange(now.0, referenced.0, Relaxed, Relaxed);
+                }
+                return Some(Pinned {
+                    frames: &self.frames,
+                    frame,
+                    pin,
+                });
+            }
+            frame = there;
+            pin.change(self.address(frame));
+        }
+    }
+
+    /// Absent -> loading: this frame is being filled for the page. False if the page is not absent.
+    pub(crate) fn begin_load(&self, page: PageNo, frame: &FreeFrame) -> bool {
+        let loading = Entry::loading(frame.number());
+        self.change(page, Entry::ABSENT, loading)
+    }
+
+    /// Loading by this frame -> absent. False if it was cancelled before.
+    pub(crate) fn abandon_load(&self, page: PageNo, frame: &FreeFrame) -> bool {
+        let loading = Entry::loading(frame.number());
+        self.change(page, loading, Entry::ABSENT)
+    }
+
+    /// Loading, by whatever frame -> absent. The loader keeps its frame but can no longer publish it.
+    pub(crate) fn cancel_load(&self, page: PageNo) -> bool {
+        let Some(entry) = self.table.entry(page) else {
+            return false;
+        };
+        let now = Entry(entry.load(Relaxed));
+        now.is_loading() && self.change(page, now, Entry::ABSENT)
+    }
+
+    /// Loading by this frame -> resident and clean. The frame comes back if the load was cancelled.
+    pub(crate) fn end_load(&self, page: PageNo, frame: FreeFrame) -> Result<(), FreeFrame> {
+        let number = frame.number();
+        if self.change(page, Entry::loading(number), Entry::clean(number)) {
+            Ok(())
+        } else {
+            Err(frame)
+        }
+    }
+
+    /// Like [`end_load`](Self::end_load), with the page pinned before anybody could evict it, if the
+    /// thread has a cell left.
+    pub(crate) fn end_load_pinned(
+        &self,
+        page: PageNo,
+        frame: FreeFrame,
+    ) -> Result<Option<Pinned<'_>>, FreeFrame> {
+        let number = frame.number();
+        let pin = Pin::new(self.address(number));
+        self.end_load(page, frame)?;
+        Ok(pin.map(|pin| Pinned {
+            frames: &self.frames,
+            frame: number,
+            pin,
+        }))
+    }
+
+    /// Absent -> resident and dirty. The frame comes back if the page is not absent.
+    pub(crate) fn publish_dirty(&self, page: PageNo, frame: FreeFrame) -> Result<(), FreeFrame> {
+        if self.change(page, Entry::ABSENT, Entry::dirty(frame.number())) {
+            Ok(())
+        } else {
+            Err(frame)
+        }
+    }
+
+    /// Resident -> absent, dirty or not, unless it is being written.
+    pub(crate) fn retire(&self, page: PageNo) -> Option<RetiredFrame> {
+        let entry = self.table.entry(page)?;
+        let mut now = Entry(entry.load(Relaxed));
+        loop {
+            let number = now.resident()?;
+            if now.is_writing() {
+                return None;
+            }
+            // Acquire, part of it: a writeback's reads of the bytes are over.
+            match entry.compare_exchange(now.0, Entry::ABSENT.0, SeqCst, Relaxed) {
+                Ok(_) => return Some(RetiredFrame::new(number, page)),
+                Err(changed) => now = Entry(changed),
+            }
+        }
+    }
+
+    /// Splits retired frames into free ones, each with the page that it held, and those that readers
+    /// still use. One look at the pins serves all.
+    pub(crate) fn settle(
+        &self,
+        retired: Vec<RetiredFrame>,
+    ) -> (Vec<(FreeFrame, PageNo)>, Vec<RetiredFrame>) {
+        let pinned = pins::pinned();
+        let (used, unused): (Vec<_>, Vec<_>) = retired
+            .into_iter()
+            .partition(|frame| pinned.binary_search(&self.address(frame.number())).is_ok());
+        let free = unused.into_iter().map(|frame| {
+            // SAFETY: the retired token, consumed here, was the only one; its entry was cleared when
+            // it was made; and by rule 3 no reader uses the frame: a pin from before the retirement
+            // would be in `pinned`, which was looked up after it.
+            let token = unsafe { FreeFrame::claim(frame.number()) };
+            (token, frame.page())
+        });
+        (free.collect(), used)
+    }
+
+    /// The addresses that readers have pinned, sorted, to be asked by [`is_pinned`](Self::is_pinned).
+    pub(crate) fn pins(&self) -> Vec<usize> {
+        pins::pinned()
+    }
+
+    /// Whether a frame was pinned when `pins` was made.
+    pub(crate) fn is_pinned(&self, pins: &[usize], frame: u32) -> bool {
+        pins.binary_search(&self.address(frame)).is_ok()
+    }
+
+    /// Resident and dirty -> being written. `None` if it is not dirty, or being written already.
+    pub(crate) fn begin_write(&self, page: PageNo) -> Option<Writing<'_>> {
+        let entry = self.table.entry(page)?;
+        let mut now = Entry(entry.load(Relaxed));
+        loop {
+            let frame = now.resident()?;
+            if now.is_writing() || !now.is_dirty() {
+                return None;
+            }
+            match entry.compare_exchange(now.0, now.with_writing().0, Acquire, Relaxed) {
+                Ok(_) => return Some(Writing::new(&self.frames, entry, frame, page)),
+                Err(changed) => now = Entry(changed),
+            }
+        }
+    }
+
+    /// Takes back the second chance of a page.
+    pub(crate) fn clear_referenced(&self, page: PageNo) {
+        if let Some(entry) = self.table.entry(page) {
+            entry.fetch_and(Entry::NOT_REFERENCED, Relaxed);
+        }
+    }
+
+    /// Gives back the memory of a stripe's entries, all of which are absent.
+    pub(crate) fn release_stripe(&self, stripe: u64) {
+        self.table.release(stripe);
+    }
+
+    /// The bytes of a free frame.
+    pub(crate) fn bytes<'a>(&'a self, frame: &'a FreeFrame) -> &'a PageBytes {
+        self.frames.bytes(frame)
+    }
+
+    /// The bytes of a free frame, to be filled.
+    pub(crate) fn bytes_mut<'a>(&'a self, frame: &'a mut FreeFrame) -> &'a mut PageBytes {
+        self.frames.bytes_mut(frame)
+    }
+
+    #[inline]
+    fn address(&self, frame: u32) -> usize {
+        self.frames.address(frame).addr().get()
+    }
+
+    /// One step from exactly `from`. Release: what was done to the frame before is seen by whoever
+    /// finds the new entry.
+    fn change(&self, page: PageNo, from: Entry, to: Entry) -> bool {
+        self.table.entry(page).is_some_and(|entry| {
+            entry
+                .compare_exchange(from.0, to.0, AcqRel, Relaxed)
+                .is_ok()
+        })
+    }
+}

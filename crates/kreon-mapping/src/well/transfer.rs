@@ -1,0 +1,58 @@
+//! The token of a page that is being written back.
+
+use std::sync::atomic::{AtomicU32, Ordering::Release};
+
+use kreon_base::{PageBytes, PageNo};
+
+use super::entry::Entry;
+use super::frames::Frames;
+
+/// A dirty page on its way to the device. As long as its entry says so, the page stays where it is,
+/// and nobody else writes it.
+pub(crate) struct Writing<'a> {
+    frames: &'a Frames,
+    entry: &'a AtomicU32,
+    frame: u32,
+    page: PageNo,
+}
+
+impl<'a> Writing<'a> {
+    /// For the one who set the flag in `entry`, with acquire order, over a dirty `frame`.
+    pub(super) const fn new(
+        frames: &'a Frames,
+        entry: &'a AtomicU32,
+        frame: u32,
+        page: PageNo,
+    ) -> Self {
+        Self {
+            frames,
+            entry,
+            frame,
+            page,
+        }
+    }
+
+    /// Which page it is.
+    pub(crate) const fn page(&self) -> PageNo {
+        self.page
+    }
+
+    /// What to write.
+    pub(crate) fn bytes(&self) -> &PageBytes {
+        // SAFETY: whoever made this token saw the frame published, with acquire order, as it set the
+        // flag. A page with that flag is not retired (rule 2), only `finish` clears it, and that
+        // consumes the token, which this reference borrows.
+        unsafe { self.frames.published(self.frame) }
+    }
+
+    /// The write has ended. The page is clean if the device took it, else as dirty as before.
+    pub(crate) fn finish(self, taken: bool) {
+        let mask = if taken {
+            Entry::WRITTEN
+        } else {
+            Entry::NOT_WRITTEN
+        };
+        // Release: the reads of the bytes come before any reuse of the frame.
+        self.entry.fetch_and(mask, Release);
+    }
+}

@@ -1,0 +1,224 @@
+//! The simulated device.
+
+use std::time::Duration;
+
+use kreon_base::Result;
+use kreon_device::{BLOCK_BYTES_MIN, Bounds, Device, DeviceStats, Read, Write};
+use parking_lot::Mutex;
+
+use crate::fault::{Call, Effect, Fault};
+use crate::history::History;
+use crate::image::Image;
+use crate::state::State;
+
+/// What a [`SimDevice`] is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimOptions {
+    /// Alignment of transfers: a power of two from 512 to 4096.
+    pub block_bytes: u32,
+    /// How far it may grow.
+    pub len_bytes_max: u64,
+    /// Real space behind it, counted in pages that were written or allocated and not discarded.
+    pub space_bytes_max: u64,
+    /// Whether to record what is done. Without, there is no crash, and no memory is taken for it.
+    pub record: bool,
+    /// How long a write is in flight. A flush that another thread calls meanwhile does not cover it.
+    pub write_time: Duration,
+}
+
+impl Default for SimOptions {
+    fn default() -> Self {
+        Self {
+            block_bytes: BLOCK_BYTES_MIN,
+            len_bytes_max: u64::MAX,
+            space_bytes_max: u64::MAX,
+            record: true,
+            write_time: Duration::ZERO,
+        }
+    }
+}
+
+/// A [`Device`] in memory. See the crate's documentation.
+///
+/// With one thread everything that it does follows from the calls. With several, only the order of
+/// their calls is open.
+pub struct SimDevice {
+    options: SimOptions,
+    state: Mutex<State>,
+}
+
+impl SimDevice {
+    /// An empty device.
+    pub fn new(options: SimOptions) -> Self {
+        Self::from_image(Image::default(), options)
+    }
+
+    /// A device that holds `image`, durable.
+    pub fn from_image(image: Image, options: SimOptions) -> Self {
+        let state = State::new(image, options.record, options.space_bytes_max);
+        Self {
+            options,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// What a reader sees now.
+    pub fn image(&self) -> Image {
+        self.state.lock().image.clone()
+    }
+
+    /// Everything done so far; empty if nothing is recorded.
+    pub fn history(&self) -> History {
+        self.state.lock().history.clone()
+    }
+
+    /// Number of events so far: a mark in the history.
+    pub fn events(&self) -> usize {
+        self.state.lock().history.events.len()
+    }
+
+    /// Lets `fault` wait for its call. Of several that befall the same call the first one given acts.
+    pub fn inject(&self, fault: Fault) {
+        self.state.lock().faults.add(fault);
+    }
+
+    /// Takes back all faults.
+    pub fn clear_faults(&self) {
+        self.state.lock().faults.clear();
+    }
+
+    /// How many calls met a fault. To try every single failure: inject the n-th for n = 1, 2, 3, ...
+    /// until a run met none.
+    pub fn faults_met(&self) -> u64 {
+        self.state.lock().faults.met
+    }
+
+    /// How many calls of a kind there were.
+    pub fn calls(&self, call: Call) -> u64 {
+        self.state.lock().calls_of(call)
+    }
+
+    /// Every call fails from now on.
+    pub fn power_off(&self) {
+        let mut state = self.state.lock();
+        state.faults.clear();
+        let fault = Fault::nth_of_all(1, Effect::Io);
+        state.faults.add(fault.for_ever());
+    }
+
+    /// Changes the real space behind the device: fills the disk, or makes room.
+    pub fn set_space_bytes_max(&self, space_bytes_max: u64) {
+        self.state.lock().space_bytes_max = space_bytes_max;
+    }
+
+    /// Real space in use.
+    pub fn space_bytes(&self) -> u64 {
+        self.state.lock().space_bytes()
+    }
+
+    /// Flips one bit (0 to 7) of the byte at `offset`, as rot would. Not part of the history.
+    pub fn flip_bit(&self, offset: u64, bit: u8) {
+        self.state.lock().image.flip_bit(offset, bit);
+    }
+
+    fn bounds(&self, state: &State) -> Bounds {
+        Bounds {
+            block_bytes: self.options.block_bytes,
+            len_bytes: state.image.len_bytes(),
+        }
+    }
+
+    fn read_one(&self, state: &mut State, read: &mut Read<'_>) -> Result<()> {
+        let bounds = self.bounds(state);
+        bounds.check_buffers(read.offset, read.buffers.iter().map(|b| &**b))?;
+        let len_bytes = read.len_bytes();
+        if len_bytes != 0 {
+            state.read(read.offset, len_bytes, &mut read.buffers)?;
+        }
+        Ok(())
+    }
+}
+
+impl Device for SimDevice {
+    fn block_bytes(&self) -> u32 {
+        self.options.block_bytes
+    }
+
+    fn len_bytes(&self) -> u64 {
+        self.state.lock().image.len_bytes()
+    }
+
+    fn len_bytes_max(&self) -> u64 {
+        self.options.len_bytes_max
+    }
+
+    fn grow(&self, len_bytes: u64) -> Result<()> {
+        let mut state = self.state.lock();
+        if len_bytes <= state.image.len_bytes() {
+            return Ok(());
+        }
+        state.grow(len_bytes, self.options.len_bytes_max)
+    }
+
+    fn allocate(&self, offset: u64, len_bytes: u64) -> Result<()> {
+        let mut state = self.state.lock();
+        let range = self.bounds(&state).check_range(offset, len_bytes)?;
+        state.allocate(range)
+    }
+
+    fn discard(&self, offset: u64, len_bytes: u64) -> Result<()> {
+        let mut state = self.state.lock();
+        let range = self.bounds(&state).check_range(offset, len_bytes)?;
+        state.discard(range)
+    }
+
+    fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
+        let mut state = self.state.lock();
+        state.saw_depth(reads.len());
+        let mut first = Ok(());
+        for read in reads {
+            read.outcome = self.read_one(&mut state, read);
+            if first.is_ok() {
+                first = read.outcome.clone();
+            }
+        }
+        first
+    }
+
+    fn write(&self, writes: &[Write<'_>]) -> Result<()> {
+        let mut state = self.state.lock();
+        let bounds = self.bounds(&state);
+        for write in writes {
+            bounds.check_buffers(write.offset, write.buffers.iter().copied())?;
+        }
+        state.saw_depth(writes.len());
+        let mut begun = Vec::with_capacity(writes.len());
+        let mut outcome = Ok(());
+        for write in writes.iter().filter(|write| write.len_bytes() != 0) {
+            match state.begin_write(write.offset, write.buffers.concat()) {
+                Ok(number) => begun.push(number),
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
+        }
+        if !self.options.write_time.is_zero() {
+            drop(state);
+            std::thread::sleep(self.options.write_time);
+            state = self.state.lock();
+        }
+        for number in begun.into_iter().flatten() {
+            state.end_write(number);
+        }
+        outcome
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.state.lock().flush()
+    }
+
+    fn stats(&self) -> DeviceStats {
+        self.state.lock().stats()
+    }
+}

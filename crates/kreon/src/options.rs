@@ -1,0 +1,116 @@
+//! Settings of a store.
+
+use std::path::Path;
+
+use kreon_device::{Facility, FileOptions};
+
+use crate::{Durability, Result, Store};
+
+/// Settings of a store, made by [`Store::options`] and ended by [`open`](Self::open).
+///
+/// ```
+/// # fn main() -> kreon::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// let store = kreon::Store::options()
+///     .memory_bytes(64 << 20)
+///     .durability(kreon::Durability::Sync)
+///     .open(folder.path().join("small.kreon"))?;
+/// # store.close()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "settings do nothing until `open`"]
+pub struct Options {
+    pub(crate) engine: kreon_engine::Options,
+    pub(crate) durability: Durability,
+    direct_io_off: bool,
+    io_uring_off: bool,
+}
+
+impl Options {
+    /// Memory of the store, in bytes: page frames, both L0s, log buffers and tables. It is all taken at
+    /// open. At least 8 MiB; default 256 MiB.
+    pub fn memory_bytes(mut self, bytes: usize) -> Self {
+        self.engine.memory_bytes = bytes;
+        self
+    }
+
+    /// Durability of `put` and `delete`. Default [`Durability::Buffered`].
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Whether a store that does not exist is made. Default yes; if not, opening it is `NotFound`.
+    pub fn create(mut self, create: bool) -> Self {
+        self.engine.create = create;
+        self
+    }
+
+    /// The volume never grows beyond this, in bytes. A full volume refuses puts with `OutOfSpace`, but
+    /// takes deletions. Default 16 TiB.
+    pub fn volume_bytes_max(mut self, bytes: u64) -> Self {
+        self.engine.volume_bytes_max = bytes;
+        self
+    }
+
+    /// Size at which the in-memory level is spilled, in bytes. Default an eighth of the memory. More
+    /// means fewer bytes written to the device and a longer replay after a crash.
+    pub fn l0_bytes(mut self, bytes: usize) -> Self {
+        self.engine.l0_bytes = Some(bytes);
+        self
+    }
+
+    /// Values up to this length are kept in the leaves of the index, longer ones only in the log: 0 to
+    /// 256 bytes, default 64.
+    pub fn inline_value_bytes_max(mut self, bytes: usize) -> Self {
+        self.engine.inline_value_bytes_max = bytes;
+        self
+    }
+
+    /// Whether the operating system's page cache is passed by (`O_DIRECT`) where it can be. Default
+    /// yes.
+    pub fn direct_io(mut self, direct: bool) -> Self {
+        self.direct_io_off = !direct;
+        self
+    }
+
+    /// Whether io_uring is used where the kernel allows it. Default yes.
+    pub fn io_uring(mut self, ring: bool) -> Self {
+        self.io_uring_off = !ring;
+        self
+    }
+
+    /// Does background work in the calling thread, so that every run takes the same course. For tests.
+    #[doc(hidden)]
+    pub fn background_inline(mut self) -> Self {
+        self.engine.background = kreon_engine::Background::Inline;
+        self
+    }
+
+    /// Opens the store at `path`, a file or raw block device, or makes it.
+    ///
+    /// After a crash this replays the log behind the last checkpoint: about a second a gigabyte.
+    ///
+    /// # Errors
+    /// `NotFound`: no such folder, or no store and `create(false)`. `Busy`: open elsewhere.
+    /// `InvalidArgument`: a directory, something that is not a Kreon store, a newer format, or settings
+    /// out of range. `Corruption`: what the store needs to open does not verify. `OutOfSpace`, `Io`.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Store> {
+        let file = FileOptions {
+            create: self.engine.create,
+            direct: facility(self.direct_io_off),
+            ring: facility(self.io_uring_off),
+            ..FileOptions::default()
+        };
+        Store::open_with(path.as_ref(), file, self)
+    }
+}
+
+fn facility(is_off: bool) -> Facility {
+    match is_off {
+        true => Facility::Off,
+        false => Facility::Auto,
+    }
+}

@@ -1,0 +1,220 @@
+//! Regions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kreon_engine::{Engine, Operation, RegionState, prefix_bounds};
+
+use crate::{Durability, KeyRange, Result, Scan, Value};
+
+/// A named ordered key space of a store: a table, or a shard of one. Made by
+/// [`Store::region`](crate::Store::region). Cheap to clone.
+///
+/// ```
+/// # fn main() -> kreon::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let store = kreon::Store::open(folder.path().join("store"))?;
+/// let cities = store.region("cities")?;
+/// cities.put("b", "2")?;
+/// cities.put("a", "1")?;
+/// let keys: Result<Vec<_>, _> = cities.range("a"..).keys().collect();
+/// assert_eq!(keys?, [b"a", b"b"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Region {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) state: Arc<RegionState>,
+    pub(crate) durability: Durability,
+}
+
+impl Region {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.state.name
+    }
+
+    /// Gives `key` the value, with the durability that the store was opened with.
+    ///
+    /// # Errors
+    /// `InvalidArgument` (key over 64 KiB, value over 1 GiB), `OutOfSpace`, `Closed`, `Poisoned`: nothing
+    /// changed. `Io` with [`Durability::Sync`]: it is not known whether the write is durable.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_with(key, value, self.durability)
+    }
+
+    /// Gives `key` the value, with a durability of its own.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn put_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        durability: Durability,
+    ) -> Result<()> {
+        self.change(key.as_ref(), Some(value.as_ref()), durability)
+    }
+
+    /// Deletes `key`; no error if there is no such key.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put). A full volume takes deletions when it takes no more puts.
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_with(key, self.durability)
+    }
+
+    /// Deletes `key`, with a durability of its own.
+    ///
+    /// # Errors
+    /// As [`delete`](Self::delete).
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
+        self.change(key.as_ref(), None, durability)
+    }
+
+    fn change(&self, key: &[u8], value: Option<&[u8]>, durability: Durability) -> Result<()> {
+        self.engine.write(
+            &[Operation {
+                region: &self.state,
+                key,
+                value,
+            }],
+            durability,
+        )
+    }
+
+    /// The value of `key`, as a copy.
+    ///
+    /// # Errors
+    /// `Corruption` naming the page or record that does not verify; `Closed`, `Io`.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.get_with(key, |value| Value::from(value))
+    }
+
+    /// Puts the value of `key` into `buffer`, whose memory is reused; false if there is none (then the
+    /// buffer is empty).
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    ///
+    /// ```
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let region = kreon::Store::open(folder.path().join("store"))?.region("r")?;
+    /// region.put("k", "value")?;
+    /// let mut buffer = Vec::new();
+    /// assert!(region.get_into("k", &mut buffer)?);
+    /// assert_eq!(buffer, b"value");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_into(&self, key: impl AsRef<[u8]>, buffer: &mut Vec<u8>) -> Result<bool> {
+        buffer.clear();
+        let found = self.get_with(key, |value| buffer.extend_from_slice(value))?;
+        Ok(found.is_some())
+    }
+
+    /// Shows the value of `key` to `show`, without a copy where it lies in one page. `show` may hold a
+    /// page in memory while it runs: it should be short.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    ///
+    /// ```
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let region = kreon::Store::open(folder.path().join("store"))?.region("r")?;
+    /// region.put("k", "value")?;
+    /// assert_eq!(region.get_with("k", |value| value.len())?, Some(5));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        show: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.engine.get(&self.state, key.as_ref(), None, show)
+    }
+
+    /// Whether `key` has a value. Reads the index alone.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.engine.contains(&self.state, key.as_ref(), None)
+    }
+
+    /// The values of many keys, in their order. All reads that miss memory are in flight at once, so on
+    /// flash this is many times faster than one get after the other.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    ///
+    /// ```
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let region = kreon::Store::open(folder.path().join("store"))?.region("r")?;
+    /// region.put("a", "1")?;
+    /// let values = region.multi_get(&["a", "b"])?;
+    /// assert_eq!(values[0].as_deref(), Some(b"1".as_slice()));
+    /// assert!(values[1].is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        let mut values = vec![None; keys.len()];
+        self.engine.multi_get(&self.state, &keys, |index, value| {
+            if let Some(place) = values.get_mut(index) {
+                *place = Some(Value::from(value));
+            }
+        })?;
+        Ok(values)
+    }
+
+    /// The pairs of a range of keys, ascending; `rev()` for descending. The scan sees the store as it
+    /// is now.
+    ///
+    /// ```
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let region = kreon::Store::open(folder.path().join("store"))?.region("r")?;
+    /// for key in ["a", "b", "c"] {
+    ///     region.put(key, "")?;
+    /// }
+    /// let last = region.range("a".."c").next_back().unwrap()?;
+    /// assert_eq!(last.0, b"b".as_slice());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn range(&self, range: impl KeyRange) -> Scan {
+        Scan::new(
+            self.engine
+                .scan(&self.state, self.engine.snapshot(), range.into_bounds()),
+        )
+    }
+
+    /// The pairs whose keys start with `prefix`.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
+        let bounds = prefix_bounds(prefix.as_ref());
+        Scan::new(
+            self.engine
+                .scan(&self.state, self.engine.snapshot(), bounds),
+        )
+    }
+
+    /// All pairs.
+    pub fn iter(&self) -> Scan {
+        self.range(..)
+    }
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Region")
+            .field("name", &self.name())
+            .finish_non_exhaustive()
+    }
+}

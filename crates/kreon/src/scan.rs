@@ -1,0 +1,121 @@
+//! Scans.
+
+use std::fmt;
+
+use crate::{Result, Value};
+
+/// Pairs of a region in key order, from both ends: ascending from the front, descending from the back
+/// (`rev()`, `next_back()`). It sees the store as it was when the scan was made. Values are read ahead
+/// at queue depth, in steps that grow with the length of the scan; between steps the scan holds no
+/// lock and no page.
+///
+/// An error ends the scan.
+///
+/// ```
+/// # fn main() -> kreon::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let region = kreon::Store::open(folder.path().join("store"))?.region("r")?;
+/// region.put("a", "1")?;
+/// region.put("b", "22")?;
+/// // Without copies:
+/// let (mut scan, mut bytes) = (region.iter(), 0);
+/// while scan.next_with(|_key, value| bytes += value.len())?.is_some() {}
+/// assert_eq!(bytes, 3);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a scan does nothing until it is iterated"]
+pub struct Scan {
+    scan: kreon_engine::Scan,
+    failed: bool,
+}
+
+impl Scan {
+    pub(crate) fn new(scan: kreon_engine::Scan) -> Self {
+        Self {
+            scan,
+            failed: false,
+        }
+    }
+
+    /// Only the keys; no value is read. Before the first pair is taken.
+    pub fn keys(mut self) -> Keys {
+        self.scan.without_values();
+        Keys(self)
+    }
+
+    /// Shows the next pair to `show` without copying it; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Region::get`](crate::Region::get).
+    pub fn next_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+        if self.failed {
+            return Ok(None);
+        }
+        self.scan
+            .next_with(show)
+            .inspect_err(|_| self.failed = true)
+    }
+
+    /// Shows the next pair from the back to `show` without copying it; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Region::get`](crate::Region::get).
+    pub fn next_back_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+        if self.failed {
+            return Ok(None);
+        }
+        self.scan
+            .next_back_with(show)
+            .inspect_err(|_| self.failed = true)
+    }
+}
+
+fn own(key: &[u8], value: &[u8]) -> (Value, Value) {
+    (Value::from(key), Value::from(value))
+}
+
+impl Iterator for Scan {
+    type Item = Result<(Value, Value)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_with(own).transpose()
+    }
+}
+
+impl DoubleEndedIterator for Scan {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.next_back_with(own).transpose()
+    }
+}
+
+impl std::iter::FusedIterator for Scan {}
+
+impl fmt::Debug for Scan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan")
+            .field("failed", &self.failed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The keys of a [`Scan`].
+#[derive(Debug)]
+#[must_use = "a scan does nothing until it is iterated"]
+pub struct Keys(Scan);
+
+impl Iterator for Keys {
+    type Item = Result<Value>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next_with(|key, _| Value::from(key)).transpose()
+    }
+}
+
+impl DoubleEndedIterator for Keys {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.next_back_with(|key, _| Value::from(key)).transpose()
+    }
+}
+
+impl std::iter::FusedIterator for Keys {}

@@ -1,0 +1,90 @@
+//! Snapshots.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kreon_engine::{Engine, OpenSnapshot, prefix_bounds};
+
+use crate::{KeyRange, Region, Result, Scan, Value};
+
+/// An immutable view of a whole store at one moment, over all its regions. Cheap to clone; open until
+/// the last clone and the last scan of it is gone. Made by [`Store::snapshot`](crate::Store::snapshot).
+///
+/// ```
+/// # fn main() -> kreon::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let store = kreon::Store::open(folder.path().join("store"))?;
+/// let region = store.region("r")?;
+/// region.put("k", "old")?;
+/// let snapshot = store.snapshot();
+/// region.put("k", "new")?;
+/// assert_eq!(snapshot.get(&region, "k")?.as_deref(), Some(b"old".as_slice()));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Snapshot {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) open: Arc<OpenSnapshot>,
+}
+
+impl Snapshot {
+    /// The value that `key` of `region` had.
+    ///
+    /// # Errors
+    /// As [`Region::get`].
+    pub fn get(&self, region: &Region, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.get_with(region, key, |value| Value::from(value))
+    }
+
+    /// Shows the value that `key` of `region` had. See [`Region::get_with`].
+    ///
+    /// # Errors
+    /// As [`Region::get`].
+    pub fn get_with<R>(
+        &self,
+        region: &Region,
+        key: impl AsRef<[u8]>,
+        show: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.engine
+            .get(&region.state, key.as_ref(), Some(&self.open), show)
+    }
+
+    /// Whether `key` of `region` had a value.
+    ///
+    /// # Errors
+    /// As [`Region::get`].
+    pub fn contains(&self, region: &Region, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.engine
+            .contains(&region.state, key.as_ref(), Some(&self.open))
+    }
+
+    /// The pairs that a range of `region` had. See [`Region::range`].
+    pub fn range(&self, region: &Region, range: impl KeyRange) -> Scan {
+        let open = Arc::clone(&self.open);
+        Scan::new(self.engine.scan(&region.state, open, range.into_bounds()))
+    }
+
+    /// The pairs whose keys start with `prefix`.
+    pub fn prefix(&self, region: &Region, prefix: impl AsRef<[u8]>) -> Scan {
+        let open = Arc::clone(&self.open);
+        Scan::new(
+            self.engine
+                .scan(&region.state, open, prefix_bounds(prefix.as_ref())),
+        )
+    }
+
+    /// All pairs that `region` had.
+    pub fn iter(&self, region: &Region) -> Scan {
+        self.range(region, ..)
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("position", &self.open.lsn().0)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,182 @@
+//! The store.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use kreon_device::{FileDevice, FileOptions};
+use kreon_engine::{Engine, Operation};
+
+use crate::{
+    Durability, Error, Options, Region, Result, Snapshot, Stats, VerifyReport, WriteBatch,
+};
+
+/// An open store: one volume with its regions. Cheap to clone; all clones are the same store, and the
+/// last one that is dropped (with its regions, snapshots and scans) closes it.
+///
+/// ```
+/// # fn main() -> kreon::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("store");
+/// let store = kreon::Store::open(&path)?;
+/// store.region("cities")?.put("chania", "53910")?;
+/// store.close()?;
+/// assert_eq!(kreon::Store::open(&path)?.region_names(), ["cities"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) durability: Durability,
+}
+
+impl Store {
+    /// Settings to open a store with.
+    pub fn options() -> Options {
+        Options::default()
+    }
+
+    /// Opens or makes the store at `path` with default settings.
+    ///
+    /// # Errors
+    /// See [`Options::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::default().open(path)
+    }
+
+    pub(crate) fn open_with(path: &Path, file: FileOptions, options: Options) -> Result<Self> {
+        let open = || {
+            let (device, _created) = FileDevice::open(path, &file)?;
+            Engine::open(Arc::new(device), options.engine)
+        };
+        let engine = open().map_err(|error: Error| error.within(path.display()))?;
+        Ok(Self {
+            engine: Arc::new(engine),
+            durability: options.durability,
+        })
+    }
+
+    /// The region called `name`, which is made (durably, about 1 ms) if it does not exist.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an empty name or one over 255 bytes; `OutOfSpace`, `Closed`, `Poisoned`,
+    /// `Io`.
+    pub fn region(&self, name: &str) -> Result<Region> {
+        Ok(self.handle(self.engine.region(name)?))
+    }
+
+    /// The region called `name`.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none; `Closed`.
+    pub fn existing_region(&self, name: &str) -> Result<Region> {
+        Ok(self.handle(self.engine.existing_region(name)?))
+    }
+
+    fn handle(&self, state: Arc<kreon_engine::RegionState>) -> Region {
+        Region {
+            engine: Arc::clone(&self.engine),
+            state,
+            durability: self.durability,
+        }
+    }
+
+    /// The names of all regions, ascending.
+    pub fn region_names(&self) -> Vec<String> {
+        self.engine.region_names()
+    }
+
+    /// Drops a region with all its pairs, durably. Handles of it return `Closed` from now on. Reads the
+    /// region's index once; its space is free when the call returns, but for what open snapshots and
+    /// scans still reach.
+    ///
+    /// # Errors
+    /// `NotFound`; `Corruption` if its index cannot be read; `OutOfSpace`, `Closed`, `Poisoned`, `Io`.
+    pub fn drop_region(&self, name: &str) -> Result<()> {
+        self.engine.drop_region(name)
+    }
+
+    /// Applies a batch: all of it or nothing, for readers and for crashes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a key or value over its limit, or a region of another store; `Closed`,
+    /// `Poisoned`, `OutOfSpace`: nothing was applied. `Io` with [`Durability::Sync`]: it is not known
+    /// whether the batch is durable.
+    pub fn write(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
+        let mut rest = batch.bytes.as_slice();
+        let mut operations = Vec::with_capacity(batch.changes.len());
+        for change in &batch.changes {
+            if !Arc::ptr_eq(&change.region.engine, &self.engine) {
+                return Err(Error::invalid("the batch holds a region of another store"));
+            }
+            let (key, after) = rest.split_at(change.key_bytes);
+            let (value, after) = after.split_at(change.value_bytes.unwrap_or(0));
+            let value = change.value_bytes.map(|_| value);
+            operations.push(Operation {
+                region: &change.region.state,
+                key,
+                value,
+            });
+            rest = after;
+        }
+        self.engine.write(&operations, durability)
+    }
+
+    /// A snapshot of this moment: what it reads does not change while it is open. Costs less than a
+    /// microsecond; open snapshots cost the space of the versions they keep, not memory.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            engine: Arc::clone(&self.engine),
+            open: self.engine.snapshot(),
+        }
+    }
+
+    /// Makes every write before this call durable: one flush of the device.
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`, `Io`.
+    pub fn sync(&self) -> Result<()> {
+        self.engine.sync()
+    }
+
+    /// Spills the in-memory level and makes the result durable, so that the next open has nothing to
+    /// replay.
+    ///
+    /// # Errors
+    /// `OutOfSpace`, `Closed`, `Poisoned`, `Corruption`, `Io`.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.engine.checkpoint()
+    }
+
+    /// What the store is and did, in numbers.
+    pub fn stats(&self) -> Stats {
+        self.engine.stats()
+    }
+
+    /// Reads everything that the store holds and checks it: superblocks, bitmap, trees, every record of
+    /// the log that an index points at, and that the space accounts add up. Spills wait meanwhile.
+    ///
+    /// # Errors
+    /// `Closed`, or what kept it from going on. Damage is not an error but a line of the report.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.engine.verify()
+    }
+
+    /// Ends background work, makes all writes durable and gives up the lock on the volume as soon as
+    /// the last handle is gone. Later calls on any handle return `Closed`. Closing twice is fine.
+    ///
+    /// # Errors
+    /// `Poisoned`, `Io`: what is durable is what the last successful sync left.
+    pub fn close(&self) -> Result<()> {
+        self.engine.close()
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("regions", &self.region_names())
+            .finish_non_exhaustive()
+    }
+}

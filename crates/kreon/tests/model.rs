@@ -1,0 +1,257 @@
+//! The store against a `BTreeMap`: random operations with tiny L0 and memory, so that spills, misses
+//! and evictions happen all the time.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+
+use kreon::{Durability, Region, Snapshot, Store, WriteBatch};
+use proptest::prelude::*;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    Batch(Vec<(Vec<u8>, Option<Vec<u8>>)>),
+    Get(Vec<u8>),
+    MultiGet(Vec<Vec<u8>>),
+    Range(Bound<Vec<u8>>, Bound<Vec<u8>>, bool),
+    BothEnds(Vec<bool>),
+    Snapshot,
+    DropSnapshot(usize),
+    ReadSnapshot(usize, Vec<u8>),
+    ScanSnapshot(usize),
+    Checkpoint,
+    Reopen,
+    Verify,
+}
+
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        6 => (0u32..120).prop_map(|n| format!("key{n:03}").into_bytes()),
+        2 => prop::collection::vec(prop_oneof![Just(0u8), Just(0xff), Just(b'a')], 0..4),
+        1 => (0u8..6, 0usize..3).prop_map(|(n, len)| {
+            let mut key = vec![b'p'; [1100, 2000, 4097][len]];
+            key.push(n);
+            key
+        }),
+        1 => (0u8..3).prop_map(|n| {
+            let mut key = vec![b'q'; 65535];
+            key.push(n);
+            key
+        }),
+    ]
+}
+
+fn value() -> impl Strategy<Value = Vec<u8>> {
+    let len = prop_oneof![
+        4 => 0usize..70,
+        4 => 70usize..1500,
+        1 => prop::sample::select(vec![4095usize, 4096, 4097, 70_000]),
+    ];
+    (len, any::<u8>()).prop_map(|(len, seed)| {
+        (0..len).map(|at| (at as u8).wrapping_mul(31).wrapping_add(seed)).collect()
+    })
+}
+
+fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+    prop_oneof![
+        Just(Bound::Unbounded),
+        key().prop_map(Bound::Included),
+        key().prop_map(Bound::Excluded),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        30 => (key(), value()).prop_map(|(k, v)| Step::Put(k, v)),
+        10 => key().prop_map(Step::Delete),
+        5 => prop::collection::vec((key(), prop::option::of(value())), 0..12).prop_map(Step::Batch),
+        10 => key().prop_map(Step::Get),
+        2 => prop::collection::vec(key(), 0..20).prop_map(Step::MultiGet),
+        5 => (bound(), bound(), any::<bool>()).prop_map(|(a, b, r)| Step::Range(a, b, r)),
+        2 => prop::collection::vec(any::<bool>(), 0..80).prop_map(Step::BothEnds),
+        3 => Just(Step::Snapshot),
+        2 => (0usize..4).prop_map(Step::DropSnapshot),
+        3 => (0usize..4, key()).prop_map(|(n, k)| Step::ReadSnapshot(n, k)),
+        2 => (0usize..4).prop_map(Step::ScanSnapshot),
+        2 => Just(Step::Checkpoint),
+        1 => Just(Step::Reopen),
+        1 => Just(Step::Verify),
+    ]
+}
+
+fn open(path: &Path, inline: usize) -> (Store, Region) {
+    let store = Store::options()
+        .memory_bytes(8 << 20)
+        .l0_bytes(24 << 10)
+        .inline_value_bytes_max(inline)
+        .background_inline()
+        .open(path)
+        .unwrap();
+    let region = store.region("model").unwrap();
+    (store, region)
+}
+
+struct Run {
+    store: Store,
+    region: Region,
+    map: Map,
+    snapshots: Vec<(Snapshot, Map)>,
+}
+
+fn collect(scan: impl Iterator<Item = kreon::Result<(kreon::Value, kreon::Value)>>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    scan.map(|pair| pair.map(|(k, v)| (k.into(), v.into())).unwrap()).collect()
+}
+
+fn in_range(map: &Map, low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let above = |k: &Vec<u8>| match low {
+        Bound::Unbounded => true,
+        Bound::Included(low) => k >= low,
+        Bound::Excluded(low) => k > low,
+    };
+    let below = |k: &Vec<u8>| match high {
+        Bound::Unbounded => true,
+        Bound::Included(high) => k <= high,
+        Bound::Excluded(high) => k < high,
+    };
+    map.iter().filter(|(k, _)| above(k) && below(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+impl Run {
+    fn apply(&mut self, step: Step, path: &Path, inline: usize) {
+        match step {
+            Step::Put(key, value) => {
+                self.region.put(&key, &value).unwrap();
+                self.map.insert(key, value);
+            }
+            Step::Delete(key) => {
+                self.region.delete(&key).unwrap();
+                self.map.remove(&key);
+            }
+            Step::Batch(changes) => self.batch(changes),
+            Step::Get(key) => {
+                let got = self.region.get(&key).unwrap().map(Vec::from);
+                assert_eq!(got.as_ref(), self.map.get(&key));
+                assert_eq!(self.region.contains(&key).unwrap(), self.map.contains_key(&key));
+            }
+            Step::MultiGet(keys) => {
+                let got = self.region.multi_get(&keys).unwrap();
+                for (key, got) in keys.iter().zip(got) {
+                    assert_eq!(got.map(Vec::from).as_ref(), self.map.get(key));
+                }
+            }
+            Step::Range(low, high, reverse) => self.range(low, high, reverse),
+            Step::BothEnds(turns) => self.both_ends(&turns),
+            Step::Snapshot => {
+                if self.snapshots.len() < 4 {
+                    self.snapshots.push((self.store.snapshot(), self.map.clone()));
+                }
+            }
+            Step::DropSnapshot(n) => {
+                if n < self.snapshots.len() {
+                    self.snapshots.remove(n);
+                }
+            }
+            Step::ReadSnapshot(n, key) => {
+                if let Some((snapshot, map)) = self.snapshots.get(n) {
+                    let got = snapshot.get(&self.region, &key).unwrap().map(Vec::from);
+                    assert_eq!(got.as_ref(), map.get(&key));
+                }
+            }
+            Step::ScanSnapshot(n) => {
+                if let Some((snapshot, map)) = self.snapshots.get(n) {
+                    let want = in_range(map, &Bound::Unbounded, &Bound::Unbounded);
+                    assert_eq!(collect(snapshot.iter(&self.region)), want);
+                }
+            }
+            Step::Checkpoint => self.store.checkpoint().unwrap(),
+            Step::Reopen => self.reopen(path, inline),
+            Step::Verify => self.verify(),
+        }
+    }
+
+    fn batch(&mut self, changes: Vec<(Vec<u8>, Option<Vec<u8>>)>) {
+        let mut batch = WriteBatch::new();
+        for (key, value) in changes {
+            match value {
+                Some(value) => {
+                    batch.put(&self.region, &key, &value);
+                    self.map.insert(key, value);
+                }
+                None => {
+                    batch.delete(&self.region, &key);
+                    self.map.remove(&key);
+                }
+            }
+        }
+        self.store.write(batch, Durability::Sync).unwrap();
+    }
+
+    fn range(&mut self, low: Bound<Vec<u8>>, high: Bound<Vec<u8>>, reverse: bool) {
+        let mut want = in_range(&self.map, &low, &high);
+        let scan = self.region.range((low, high));
+        if reverse {
+            want.reverse();
+            assert_eq!(collect(scan.rev()), want);
+        } else {
+            assert_eq!(collect(scan), want);
+        }
+    }
+
+    fn both_ends(&mut self, turns: &[bool]) {
+        let mut want = in_range(&self.map, &Bound::Unbounded, &Bound::Unbounded).into_iter();
+        let mut keys = self.region.iter().keys();
+        for front in turns {
+            let (got, want) = match front {
+                true => (keys.next(), want.next()),
+                false => (keys.next_back(), want.next_back()),
+            };
+            assert_eq!(got.map(|key| Vec::from(key.unwrap())), want.map(|(key, _)| key));
+        }
+        let rest: Vec<_> = keys.map(|key| Vec::from(key.unwrap())).collect();
+        assert_eq!(rest, want.map(|(key, _)| key).collect::<Vec<_>>());
+    }
+
+    fn reopen(&mut self, path: &Path, inline: usize) {
+        self.snapshots.clear();
+        self.store.close().unwrap();
+        let (old_store, old_region) = (self.store.clone(), self.region.clone());
+        // Every handle must go before the lock is free.
+        let placeholder = tempfile::tempdir().unwrap();
+        (self.store, self.region) = open(&placeholder.path().join("other"), inline);
+        drop((old_store, old_region));
+        (self.store, self.region) = open(path, inline);
+    }
+
+    fn verify(&self) {
+        let report = self.store.verify().unwrap();
+        assert!(report.is_clean(), "{:?}", report.problems);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn store_agrees_with_a_map(
+        steps in prop::collection::vec(step(), 1..250),
+        inline in prop::sample::select(vec![0usize, 64, 256]),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let (store, region) = open(&path, inline);
+        let mut run = Run { store, region, map: Map::new(), snapshots: Vec::new() };
+        for step in steps {
+            run.apply(step, &path, inline);
+        }
+        run.range(Bound::Unbounded, Bound::Unbounded, false);
+        run.range(Bound::Unbounded, Bound::Unbounded, true);
+        run.verify();
+        run.reopen(&path, inline);
+        run.range(Bound::Unbounded, Bound::Unbounded, false);
+        run.verify();
+    }
+}

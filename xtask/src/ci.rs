@@ -1,0 +1,136 @@
+//! Everything that must pass before a change lands.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::crash::CrashArguments;
+use crate::workspace::cargo;
+use crate::{crash, floors};
+
+/// Rounds of the kill -9 loop: enough to notice a broken recovery, few enough to wait for.
+const CRASH_ROUNDS: u32 = 10;
+
+/// Runs the steps in order and stops at the first that fails. The last line sums up the tests.
+pub fn run() -> Result<()> {
+    let mut tests = Tally::default();
+    let outcome = steps(&mut tests);
+    if let Err(error) = &outcome {
+        println!("\nci: FAILED at {error:#}");
+    }
+    if tests != Tally::default() {
+        println!("{} passed, {} failed", tests.passed, tests.failed);
+    }
+    if outcome.is_err() {
+        // Not by returning the error: nothing may be printed behind the sum.
+        std::process::exit(1);
+    }
+    Ok(())
+}
+
+fn steps(tests: &mut Tally) -> Result<()> {
+    step("rustfmt", || {
+        check(cargo().args(["fmt", "--all", "--", "--check"]))
+    })?;
+    step("clippy", || {
+        let arguments = "clippy --workspace --all-targets -- -D warnings";
+        check(cargo().args(arguments.split(' ')))
+    })?;
+    step("floors", floors::run)?;
+    step("doc", || {
+        check(
+            cargo()
+                .args(["doc", "--workspace", "--no-deps"])
+                .env("RUSTDOCFLAGS", "-D warnings"),
+        )
+    })?;
+    step("test", || {
+        run_tests(
+            cargo().args(["test", "--workspace", "--no-fail-fast"]),
+            tests,
+        )
+    })?;
+    step("crash", || crash::run(&CrashArguments::short(CRASH_ROUNDS)))
+}
+
+fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    println!("\n== {name}");
+    let start = Instant::now();
+    let outcome = work().with_context(|| name.to_owned());
+    println!("== {name}: {:.1} s", start.elapsed().as_secs_f64());
+    outcome
+}
+
+fn check(command: &mut Command) -> Result<()> {
+    let status = command.status().context("cannot start cargo")?;
+    ensure!(status.success(), "cargo ended with {status}");
+    Ok(())
+}
+
+/// Runs a test command, shows its output as it comes, and adds up its result lines.
+fn run_tests(command: &mut Command, tests: &mut Tally) -> Result<()> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start cargo")?;
+    let output = child.stdout.take().context("cargo has no output")?;
+    let mut output = BufReader::new(output);
+    let mut line = Vec::new();
+    // Tests may print anything: bytes, not text.
+    while output.read_until(b'\n', &mut line)? > 0 {
+        std::io::stdout().write_all(&line)?;
+        tests.add(&String::from_utf8_lossy(&line));
+        line.clear();
+    }
+    let status = child.wait()?;
+    if tests.failed > 0 {
+        bail!("{} of the tests failed", tests.failed);
+    }
+    ensure!(status.success(), "cargo ended with {status}");
+    ensure!(tests.passed > 0, "no test ran");
+    Ok(())
+}
+
+/// How many tests ended how.
+#[derive(Default, PartialEq, Debug)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+}
+
+impl Tally {
+    /// Adds `test result: ok. 3 passed; 0 failed; ...`; any other line counts nothing.
+    fn add(&mut self, line: &str) {
+        let Some(result) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        let counts = result.split_once(". ").map_or(result, |(_, counts)| counts);
+        for count in counts.split(';') {
+            match count.trim().split_once(' ') {
+                Some((n, "passed")) => self.passed += n.parse().unwrap_or(0),
+                Some((n, "failed")) => self.failed += n.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_lines_add_up() {
+        let mut tally = Tally::default();
+        tally.add("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s\n");
+        tally.add("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured\n");
+        tally.add("test imports::tests::groups ... ok\n");
+        let expected = Tally {
+            passed: 15,
+            failed: 2,
+        };
+        assert_eq!(tally, expected);
+    }
+}

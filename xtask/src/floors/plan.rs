@@ -1,0 +1,57 @@
+//! `FLOORS.toml` as a value.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+/// The house as it should be.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    pub crates: Crates,
+    /// By the name of the crate.
+    #[serde(default)]
+    pub modules: BTreeMap<String, Floors>,
+    pub limits: Limits,
+}
+
+/// Names by floor, from the ground up.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Floors {
+    pub floors: Vec<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Crates {
+    pub floors: Vec<Vec<String>>,
+    pub side: Vec<String>,
+    pub wells: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    pub core_floor_max: usize,
+    pub core_dependencies_max: usize,
+    pub file_lines_max: usize,
+    pub function_lines_max: usize,
+}
+
+impl Plan {
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("cannot understand {}", path.display()))
+    }
+}
+
+/// The floor that `name` stands on.
+pub fn floor_of(floors: &[Vec<String>], name: &str) -> Option<usize> {
+    floors
+        .iter()
+        .position(|floor| floor.iter().any(|n| n == name))
+}

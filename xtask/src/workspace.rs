@@ -1,0 +1,69 @@
+//! Where the workspace is, and how to call cargo in it.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+/// The folder that holds the workspace's `Cargo.toml`.
+pub fn root() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here)
+}
+
+/// The cargo that runs this command, to be called in the workspace.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// What `cargo metadata` tells, as far as it is of use here.
+#[derive(Deserialize)]
+pub struct Metadata {
+    pub packages: Vec<Package>,
+    pub target_directory: std::path::PathBuf,
+}
+
+/// A crate.
+#[derive(Deserialize)]
+pub struct Package {
+    pub name: String,
+    pub manifest_path: std::path::PathBuf,
+    pub dependencies: Vec<Dependency>,
+    pub targets: Vec<Target>,
+}
+
+/// An arrow from one crate to another.
+#[derive(Deserialize)]
+pub struct Dependency {
+    pub name: String,
+    /// `None` for an ordinary dependency, else "dev" or "build".
+    pub kind: Option<String>,
+    /// The folder of a crate of this workspace; `None` for one from outside.
+    pub path: Option<std::path::PathBuf>,
+}
+
+/// A library, binary, test, bench or example of a crate.
+#[derive(Deserialize)]
+pub struct Target {
+    pub kind: Vec<String>,
+    pub src_path: std::path::PathBuf,
+}
+
+/// Asks cargo about the workspace; `arguments` narrow or widen the answer.
+pub fn metadata(arguments: &[&str]) -> Result<Metadata> {
+    let output = cargo()
+        .args(["metadata", "--format-version", "1"])
+        .args(arguments)
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("cannot start cargo")?;
+    ensure!(
+        output.status.success(),
+        "cargo metadata failed: {}",
+        output.status
+    );
+    serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata said")
+}
