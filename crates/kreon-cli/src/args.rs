@@ -9,9 +9,9 @@ use crate::command::{
     Count, Delete, Export, Get, Import, Put, Regions, Scan, Stats, Verify, run_shell,
 };
 use crate::encoding::Encoding;
-use crate::memory_size::parse_memory_size;
 use crate::session::Session;
 use crate::sink::Sink;
+use crate::size::parse_size;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 not found, 2 wrong use or bad input, 3 corruption found, 4 the store is open \
@@ -51,8 +51,11 @@ pub struct Shared {
     #[arg(long, global = true)]
     pub sync: bool,
     /// Memory budget of the store: 256MiB, 1g, 65536
-    #[arg(long, global = true, value_name = "SIZE", default_value = "256MiB", value_parser = parse_memory_size)]
+    #[arg(long, global = true, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     pub memory: usize,
+    /// Never let the volume grow beyond this
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
+    pub volume_max: Option<usize>,
     /// How keys and values are written, on the command line, in files and in output
     #[arg(
         long,

@@ -6,12 +6,13 @@ mod args;
 mod command;
 mod encoding;
 mod failure;
-mod memory_size;
 mod rows;
 mod session;
 mod shell;
 mod sink;
+mod size;
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -58,7 +59,8 @@ fn trace_to_stderr(verbose: u8) {
     };
     tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(std::io::stderr)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
         .with_target(false)
         .init();
 }

@@ -29,11 +29,14 @@ impl Session {
             true => Durability::Sync,
             false => Durability::Buffered,
         };
-        let store = Store::options()
+        let mut options = Store::options()
             .memory_bytes(shared.memory)
             .durability(durability)
-            .create(create)
-            .open(path)?;
+            .create(create);
+        if let Some(volume_bytes_max) = shared.volume_max {
+            options = options.volume_bytes_max(volume_bytes_max as u64);
+        }
+        let store = options.open(path)?;
         Ok(Self {
             store,
             key_encoding: shared.key_encoding.unwrap_or(shared.encoding),

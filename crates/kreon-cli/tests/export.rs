@@ -70,7 +70,8 @@ fn write_pairs(path: &Path, pairs: &Pairs) {
 }
 
 fn read_pairs(path: &Path) -> Pairs {
-    let pairs = open(path).iter().map(|pair| {
+    let region = open(path);
+    let pairs = region.iter().map(|pair| {
         let (key, value) = pair.unwrap();
         (key.to_vec(), value.to_vec())
     });

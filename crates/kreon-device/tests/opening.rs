@@ -218,3 +218,16 @@ fn refused_facilities_are_replaced() {
         "the page cache's unit"
     );
 }
+
+#[test]
+fn refused_direct_io_goes_through_the_page_cache() {
+    // The process file system has files, but no direct I/O.
+    let path = Path::new("/proc/version");
+    if !path.exists() {
+        eprintln!("skipped: there is no /proc here");
+        return;
+    }
+    let (device, _) = FileDevice::open(path, &reading()).unwrap();
+    assert!(!device.is_direct());
+    assert_eq!(device.block_bytes(), BLOCK_BYTES_MAX);
+}

@@ -275,3 +275,57 @@ impl Attempt<'_> {
         next
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kreon_base::LogOffset;
+
+    use super::*;
+
+    fn write(lsn: u64) -> Write<'static> {
+        Write {
+            lsn: Lsn(lsn),
+            payload: Payload::Tombstone {
+                offset: LogOffset(lsn * 8),
+            },
+            keep: Keep {
+                snapshot_max: None,
+                unit_pending: true,
+            },
+        }
+    }
+
+    fn lsns(arena: &Arena, record: Ref<Record>) -> Vec<u64> {
+        Versions::of(arena, record).map(|v| v.lsn.0).collect()
+    }
+
+    #[test]
+    fn an_attempt_fails_once_another_changed_the_chain() {
+        let arena = Arena::new();
+        let record = write(5).put_record(&arena, b"key");
+        // One that changes the newest version, and one that leaves it and changes the link beneath.
+        for (other, before) in [(3, vec![5, 3]), (7, vec![7, 5, 3])] {
+            let newest = arena.get(record).read();
+            add(&arena, record, &write(other));
+            for late in [4, newest.lsn, 8] {
+                let attempt = Attempt {
+                    arena: &arena,
+                    record,
+                    newest,
+                    write: &write(late),
+                };
+                let done = match late.cmp(&newest.lsn) {
+                    Ordering::Greater => attempt.on_top(),
+                    Ordering::Equal => attempt.moved(),
+                    Ordering::Less => attempt.beneath(),
+                };
+                assert!(done.is_none(), "{late} after {other}");
+                assert_eq!(lsns(&arena, record), before);
+            }
+        }
+        for late in [4, 8] {
+            add(&arena, record, &write(late));
+        }
+        assert_eq!(lsns(&arena, record), [8, 7, 5, 4, 3]);
+    }
+}

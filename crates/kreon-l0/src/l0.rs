@@ -20,6 +20,13 @@ pub const L0_BYTES_MAX: usize = SPACE_BYTES_MAX - (64 << 20);
 
 const _: () = assert!(L0_KEY_BYTES_MAX <= FIRST_BYTES_MAX);
 
+const _: () = {
+    const fn crosses_threads<T: Send + Sync>() {}
+    crosses_threads::<L0>();
+    crosses_threads::<Cursor<'_>>();
+    crosses_threads::<Versions<'_>>();
+};
+
 /// A concurrent ordered index in memory, from whole keys to the versions of each (`Kreon 3.1`).
 ///
 /// Any number of threads insert, get and walk at the same time. Readers write no shared memory; a
@@ -27,7 +34,7 @@ const _: () = assert!(L0_KEY_BYTES_MAX <= FIRST_BYTES_MAX);
 /// key). All memory comes from an arena that is freed at once when the L0 is dropped; an insert does no
 /// I/O.
 ///
-/// Memory for a new key: 28 bytes and the key, up to a multiple of 8, and about 12 bytes of nodes; its
+/// Memory for a new key: 28 bytes and the key, up to a multiple of 8, and about 13 bytes of nodes; its
 /// inline value, if it has one. An update of a logged value in place takes none; one that retains the
 /// older version 32 bytes; one with an inline value 28 bytes and the value.
 pub struct L0 {

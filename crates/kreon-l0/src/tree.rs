@@ -114,8 +114,8 @@ impl Tree {
         })
     }
 
-    /// The leaf for `key`, not validated yet; on the way there, splits what is full. (A full leaf is split also
-    /// where the key turns out to be there: seldom, and the room is used later.)
+    /// The leaf for `key`, not validated yet; splits what is full on the way there. (A full leaf is
+    /// split also where the key turns out to be there: seldom, and the room is used later.)
     fn leaf_with_room(&self, key: &[u8]) -> Result<Reached<'_>, Retry> {
         let mut parent = None;
         let mut at = self.root()?;

@@ -116,7 +116,9 @@ impl Mapping {
 
     /// Reads a long range window by window.
     fn read_long(&self, offset_bytes: u64, into: &mut [u8]) -> Result<()> {
-        let mut window = AlignedBuf::new(WINDOW_BYTES.min(into.len() as u64) as usize + PAGE_BYTES);
+        // A range that is not aligned touches one page more than its length says.
+        let touched_bytes = into.len().next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
+        let mut window = AlignedBuf::new(touched_bytes.min(WINDOW_BYTES as usize));
         let mut offset = offset_bytes;
         let mut rest = into;
         while !rest.is_empty() {

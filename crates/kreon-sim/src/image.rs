@@ -1,7 +1,9 @@
 //! What a device holds at one moment.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use kreon_base::{PAGE_BYTES, PageBytes};
@@ -68,23 +70,21 @@ impl Image {
 
     /// Makes `len_bytes` at `offset` zeroes.
     pub fn zero(&mut self, offset: u64, len_bytes: u64) {
-        let end = offset.saturating_add(len_bytes);
-        let page_bytes = PAGE_BYTES as u64;
-        let whole = offset.div_ceil(page_bytes)..end / page_bytes;
-        if whole.end.saturating_sub(whole.start) > self.pages.len() as u64 {
-            self.pages.retain(|page, _| !whole.contains(page));
-        } else {
-            for page in whole {
-                self.pages.remove(&page);
+        let range = offset..offset.saturating_add(len_bytes);
+        let pages = range.start / PAGE_BYTES as u64..range.end.div_ceil(PAGE_BYTES as u64);
+        if pages.end - pages.start > self.pages.len() as u64 {
+            // A device may be far longer than what it holds.
+            self.pages
+                .retain(|&page, bytes| !zero_part(page, bytes, &range));
+            return;
+        }
+        for page in pages {
+            if let Entry::Occupied(mut entry) = self.pages.entry(page)
+                && zero_part(page, entry.get_mut(), &range)
+            {
+                entry.remove();
             }
         }
-        for_each_page(offset, (end - offset) as usize, |page, within, range| {
-            if range.len() < PAGE_BYTES
-                && let Some(page) = self.pages.get_mut(&page)
-            {
-                Arc::make_mut(page)[within..within + range.len()].fill(0);
-            }
-        });
     }
 
     /// Numbers of the pages that hold something.
@@ -101,11 +101,7 @@ impl Image {
 }
 
 /// Calls `each(page, offset within the page, range of the buffer)` for the parts of a range.
-fn for_each_page(
-    offset: u64,
-    len_bytes: usize,
-    mut each: impl FnMut(u64, usize, std::ops::Range<usize>),
-) {
+fn for_each_page(offset: u64, len_bytes: usize, mut each: impl FnMut(u64, usize, Range<usize>)) {
     let mut done = 0;
     while done < len_bytes {
         let at = offset + done as u64;
@@ -114,6 +110,19 @@ fn for_each_page(
         each(at / PAGE_BYTES as u64, within, done..done + part_bytes);
         done += part_bytes;
     }
+}
+
+/// Makes zeroes of the part of `page` that lies in `range`; whether that is all of it.
+fn zero_part(page: u64, bytes: &mut Arc<PageBytes>, range: &Range<u64>) -> bool {
+    let start = page * PAGE_BYTES as u64;
+    let end = start + PAGE_BYTES as u64;
+    let from = (range.start.clamp(start, end) - start) as usize;
+    let to = (range.end.clamp(start, end) - start) as usize;
+    let whole = to - from == PAGE_BYTES;
+    if from < to && !whole {
+        Arc::make_mut(bytes)[from..to].fill(0);
+    }
+    whole
 }
 
 fn zero_page() -> Arc<PageBytes> {

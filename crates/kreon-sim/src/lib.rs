@@ -15,7 +15,8 @@
 //! device.write_at(0, &page)?;
 //!
 //! // The power goes now. The second write was not flushed: any part of it may have arrived.
-//! let crash = device.history().crash();
+//! let history = device.history();
+//! let crash = history.crash();
 //! assert_eq!(crash.image(&mut Keep::Nothing).bytes(0, 1), [7]);
 //! assert_eq!(crash.image(&mut Keep::All).bytes(0, 1), [8]);
 //! let torn = crash.image(&mut Keep::Torn { write: 2, sectors: 1 });

@@ -139,7 +139,7 @@ impl State {
             let text = format!("{action}: the limit is {len_bytes_max}");
             return Err(Error::new(ErrorKind::OutOfSpace, text));
         }
-        if self.to_be_done(Call::Grow, &(0..0), action)? {
+        if self.is_due(Call::Grow, &(0..0), action)? {
             self.image.set_len(len_bytes);
             let write = self.next_write();
             self.log(Event::Grown { write, len_bytes });
@@ -150,7 +150,7 @@ impl State {
     pub(crate) fn allocate(&mut self, range: Range<u64>) -> Result<()> {
         self.stats.allocations += 1;
         let action = format!("allocate {range:?}");
-        if self.to_be_done(Call::Allocate, &range, action)? {
+        if self.is_due(Call::Allocate, &range, action)? {
             self.back(range)?;
         }
         Ok(())
@@ -159,7 +159,7 @@ impl State {
     pub(crate) fn discard(&mut self, range: Range<u64>) -> Result<()> {
         self.stats.discards += 1;
         let action = format!("discard {range:?}");
-        if !range.is_empty() && self.to_be_done(Call::Discard, &range, action)? {
+        if !range.is_empty() && self.is_due(Call::Discard, &range, action)? {
             let len_bytes = range.end - range.start;
             self.image.zero(range.start, len_bytes);
             let page_bytes = PAGE_BYTES as u64;
@@ -176,7 +176,7 @@ impl State {
         self.stats.flushes += 1;
         let flush = self.next_flush;
         self.next_flush += 1;
-        match self.to_be_done(Call::Flush, &(0..0), "flush".to_owned()) {
+        match self.is_due(Call::Flush, &(0..0), "flush".to_owned()) {
             Ok(true) => {
                 self.log(Event::FlushBegan { flush });
                 self.log(Event::FlushEnded { flush });
@@ -235,7 +235,7 @@ impl State {
     }
 
     /// Counts a call that moves no bytes: an error, or whether it is to be carried out.
-    fn to_be_done(&mut self, call: Call, range: &Range<u64>, action: String) -> Result<bool> {
+    fn is_due(&mut self, call: Call, range: &Range<u64>, action: String) -> Result<bool> {
         match self.meet(call, range) {
             None | Some(Effect::FlippedBit { .. }) => Ok(true),
             Some(Effect::Lost | Effect::Misdirected { .. }) => Ok(false),

@@ -215,3 +215,28 @@ fn regions_do_not_see_each_others_keys() {
         store.checkpoint().unwrap();
     }
 }
+
+#[test]
+fn in_a_batch_the_last_change_of_a_key_wins() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let mut store = small(&path);
+    let region = store.region("r").unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(&region, "a", "1");
+    batch.put(&region, "a", "2");
+    batch.delete(&region, "b");
+    batch.put(&region, "b", "3");
+    batch.put(&region, "c", "4");
+    batch.delete(&region, "c");
+    store.write(batch, Durability::Buffered).unwrap();
+    drop(region);
+    for _ in 0..2 {
+        let region = store.region("r").unwrap();
+        assert_eq!(region.get("a").unwrap().unwrap(), b"2".as_slice());
+        assert_eq!(region.get("b").unwrap().unwrap(), b"3".as_slice());
+        assert!(region.get("c").unwrap().is_none());
+        drop(region);
+        store = reopened(store, &path);
+    }
+}

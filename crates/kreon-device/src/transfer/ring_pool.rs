@@ -83,3 +83,44 @@ impl RingPool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::device::Write;
+    use crate::stats::Counters;
+    use crate::transfer::{Batch, run};
+
+    #[test]
+    fn what_the_kernel_refuses_a_ring_for_is_done_without() {
+        // No ring is so deep.
+        let pool = RingPool::new(1 << 30);
+        assert!(!pool.is_available());
+        let path = std::env::temp_dir().join(format!("no-ring-{}", std::process::id()));
+        let file = std::fs::File::create(&path).unwrap();
+        let page = [7; 4096];
+        let writes: Vec<_> = (0..9).map(|n| Write::new(n * 4096, &page)).collect();
+        let mut batch = Batch::of_writes(&writes, 512);
+        run(&mut batch, file.as_fd(), &pool, &Counters::default());
+        assert!(batch.into_failures().is_empty());
+        assert_eq!(std::fs::read(&path).unwrap(), [7; 9 * 4096]);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_ring_is_used_again() {
+        let pool = RingPool::new(4);
+        if !pool.is_available() {
+            eprintln!("skipped: no io_uring here");
+            return;
+        }
+        for _ in 0..5 {
+            let both = (pool.take().unwrap(), pool.take().unwrap());
+            pool.put(both.0);
+            pool.put(both.1);
+        }
+        assert_eq!(pool.made.load(Relaxed), 2);
+    }
+}

@@ -101,23 +101,25 @@ impl Core {
         let log = &self.parts.log;
         if let [operation] = operations {
             let (place, end) = log.append_one(&operation.record())?;
-            self.insert(operation, place, false);
+            self.insert(operation, place, None);
             return Ok(end);
         }
         let mut unit = self.units.begin(|| log.tail());
         let records: Vec<_> = operations.iter().map(Operation::record).collect();
         let mut places = Vec::with_capacity(records.len());
         let end = log.append(&records, |place| places.push(place))?;
-        if let Some(first) = places.first() {
-            unit.appended(first.lsn, end);
+        let start = places.first().map(|first| first.lsn);
+        if let Some(start) = start {
+            unit.appended(start, end);
         }
         for (operation, place) in operations.iter().zip(places) {
-            self.insert(operation, place, true);
+            self.insert(operation, place, start);
         }
         Ok(end)
     }
 
-    fn insert(&self, operation: &Operation<'_>, place: Place, unit_pending: bool) {
+    /// `unit` is the start of the batch that the operation is part of.
+    fn insert(&self, operation: &Operation<'_>, place: Place, unit: Option<Lsn>) {
         let value_bytes = operation.value.map(|value| value.len() as u32);
         let inline_max = self.options.inline_value_bytes_max;
         let (key, value) = (operation.key, operation.value);
@@ -125,11 +127,11 @@ impl Core {
         let key = L0Key::new(operation.region.id, operation.key);
         let view = self.parts.views.load();
         if self.units.any() {
-            self.wait_for_earlier_unit(&view.active, key.as_slice(), place.lsn);
+            self.wait_for_earlier_unit(&view.active, key.as_slice(), unit.unwrap_or(place.lsn));
         }
         let keep = Keep {
             snapshot_max: self.snapshots.newest(),
-            unit_pending,
+            unit_pending: unit.is_some(),
         };
         view.active.insert(key.as_slice(), place.lsn, payload, keep);
     }

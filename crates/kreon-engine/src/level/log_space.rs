@@ -12,9 +12,27 @@ use crate::volume::{Allocator, Purpose, Usage};
 pub struct VolumeSpace(pub Arc<Mutex<Allocator>>);
 
 impl LogSpace for VolumeSpace {
-    fn allocate_segment(&self, log: LogId, sequence: u64, purpose: Purpose) -> Result<SegmentId> {
-        self.0
-            .lock()
-            .allocate_segment(Usage::Log { log, sequence }, purpose)
+    fn allocate_segments(
+        &self,
+        log: LogId,
+        first_sequence: u64,
+        count: usize,
+        purpose: Purpose,
+    ) -> Result<Vec<SegmentId>> {
+        // One lock for all: no checkpoint sees segments that are given back.
+        let mut allocator = self.0.lock();
+        let mut taken = Vec::with_capacity(count);
+        for sequence in first_sequence..first_sequence + count as u64 {
+            match allocator.allocate_segment(Usage::Log { log, sequence }, purpose) {
+                Ok(segment) => taken.push(segment),
+                Err(error) => {
+                    for segment in taken {
+                        allocator.give_up_log_segment(segment)?;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(taken)
     }
 }

@@ -53,7 +53,10 @@ impl Log {
 
     /// Appends one record; see [`Self::append`].
     pub fn append_one(&self, record: &NewRecord<'_>) -> Result<(Place, Lsn)> {
-        let mut place = Place { lsn: Lsn(0), offset: Default::default() };
+        let mut place = Place {
+            lsn: Lsn(0),
+            offset: Default::default(),
+        };
         let end = self.append(std::slice::from_ref(record), |found| place = found)?;
         Ok((place, end))
     }
@@ -78,7 +81,12 @@ impl Log {
                 rest = Some(behind);
                 mine
             };
-            let part = Part { record, from: 0, payload_bytes, ends_unit: is_last };
+            let part = Part {
+                record,
+                from: 0,
+                payload_bytes,
+                ends_unit: is_last,
+            };
             placed(self.put(buffered, mine, &part));
         }
     }
@@ -91,7 +99,10 @@ impl Log {
         part: &Part<'_>,
     ) -> Place {
         let within = room.at();
-        let place = Place { lsn: buffered.lsn(within), offset: buffered.offset(within) };
+        let place = Place {
+            lsn: buffered.lsn(within),
+            offset: buffered.offset(within),
+        };
         let seal = self.seal(buffered.sequence);
         let header = part.header(self.mark());
         let (front, payload) = room.split_at_mut(FRAGMENT_HEADER_BYTES);
@@ -104,7 +115,10 @@ impl Log {
 
     /// What the checksums of fragments in the segment `sequence` are seeded with.
     pub(super) fn seal(&self, sequence: u64) -> FragmentSeal {
-        FragmentSeal { store: self.home.store, sequence }
+        FragmentSeal {
+            store: self.home.store,
+            sequence,
+        }
     }
 
     /// The bits of this run's incarnation that fragments carry.

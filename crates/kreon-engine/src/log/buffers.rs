@@ -85,7 +85,10 @@ impl Buffers {
     /// No buffer yet; there will be up to `max`.
     pub fn new(max: usize) -> Self {
         let windows = (0..max).map(|_| Window::default()).collect();
-        Self { windows, pool: Mutex::default() }
+        Self {
+            windows,
+            pool: Mutex::default(),
+        }
     }
 
     /// The buffer of `segment`, if it is in memory. Two loads and a short search; no lock.
@@ -94,7 +97,11 @@ impl Buffers {
         windows
             .filter(|window| window.segment.load(Ordering::Acquire) == segment.0)
             .map(|window| window.buffered.load())
-            .find(|found| found.as_ref().is_some_and(|buffered| buffered.segment == segment))
+            .find(|found| {
+                found
+                    .as_ref()
+                    .is_some_and(|buffered| buffered.segment == segment)
+            })
     }
 
     /// The segment `sequence`, if it is in memory.
@@ -147,7 +154,11 @@ impl Buffers {
     /// memory comes back in its turn: the chain must have no gap.
     pub fn hide(&self, segment: SegmentId) {
         let pool = self.pool.lock();
-        if let Some(buffered) = pool.chain.iter().find(|buffered| buffered.segment == segment) {
+        if let Some(buffered) = pool
+            .chain
+            .iter()
+            .find(|buffered| buffered.segment == segment)
+        {
             close_window(&self.windows, buffered);
         }
     }
@@ -156,7 +167,9 @@ impl Buffers {
 fn close_window(windows: &[Window], buffered: &Buffered) {
     let shown = |window: &&Window| {
         let inside = window.buffered.load();
-        inside.as_ref().is_some_and(|b| b.sequence == buffered.sequence)
+        inside
+            .as_ref()
+            .is_some_and(|b| b.sequence == buffered.sequence)
     };
     if let Some(window) = windows.iter().find(shown) {
         window.segment.store(0, Ordering::Release);
@@ -178,7 +191,10 @@ impl Pool {
 
     /// A buffer that a reader held and has let go.
     fn reclaim(&mut self) -> Option<AppendBuffer> {
-        let free = self.lingering.iter().position(|held| Arc::strong_count(held) == 1)?;
+        let free = self
+            .lingering
+            .iter()
+            .position(|held| Arc::strong_count(held) == 1)?;
         let held = self.lingering.swap_remove(free);
         self.retire(held)
     }

@@ -48,7 +48,10 @@ pub(super) struct Pieces {
 impl Pieces {
     /// The fragments of a record of `payload_bytes` (key and value) that starts at `within`.
     pub fn new(within: u32, payload_bytes: usize) -> Self {
-        Self { next: Some(within), left_bytes: payload_bytes }
+        Self {
+            next: Some(within),
+            left_bytes: payload_bytes,
+        }
     }
 }
 
@@ -62,7 +65,11 @@ impl Iterator for Pieces {
         self.left_bytes -= payload_bytes;
         let is_last = self.left_bytes == 0;
         self.next = (!is_last).then_some(PAYLOAD_START);
-        Some(Piece { within, payload_bytes, is_last })
+        Some(Piece {
+            within,
+            payload_bytes,
+            is_last,
+        })
     }
 }
 
@@ -98,9 +105,23 @@ mod tests {
     #[test]
     fn a_record_that_fits_is_whole() {
         let pieces: Vec<_> = Pieces::new(SEGMENT - 24, 8).collect();
-        assert_eq!(pieces, [Piece { within: SEGMENT - 24, payload_bytes: 8, is_last: true }]);
+        assert_eq!(
+            pieces,
+            [Piece {
+                within: SEGMENT - 24,
+                payload_bytes: 8,
+                is_last: true
+            }]
+        );
         let empty: Vec<_> = Pieces::new(SEGMENT - 16, 0).collect();
-        assert_eq!(empty, [Piece { within: SEGMENT - 16, payload_bytes: 0, is_last: true }]);
+        assert_eq!(
+            empty,
+            [Piece {
+                within: SEGMENT - 16,
+                payload_bytes: 0,
+                is_last: true
+            }]
+        );
     }
 
     #[test]
@@ -108,7 +129,10 @@ mod tests {
         for rest in [24, 32, 4096, SEGMENT - PAYLOAD_START] {
             for payload in [9, 17, 4081, 2 << 20, 10 << 20] {
                 let pieces: Vec<_> = Pieces::new(SEGMENT - rest, payload).collect();
-                assert_eq!(pieces.iter().map(|p| p.payload_bytes).sum::<usize>(), payload);
+                assert_eq!(
+                    pieces.iter().map(|p| p.payload_bytes).sum::<usize>(),
+                    payload
+                );
                 let (last, others) = pieces.split_last().unwrap();
                 assert!(last.is_last);
                 for piece in others {

@@ -1,16 +1,39 @@
 //! Fragments in memory or on the device, verified.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use arc_swap::Guard;
 use kreon_base::{Error, LogOffset, PAGE_BYTES, Result, SegmentId};
 use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, fragment_extent};
 
+use super::buffers::Buffered;
 use super::cut::{PAYLOAD_START, SEGMENT};
 use super::open::Log;
 use super::read::LogPages;
 
 /// Most bytes of a key that an error message shows.
 const KEY_SHOWN_BYTES_MAX: usize = 64;
+
+/// A buffer that a reader holds.
+type Found = Guard<Option<Arc<Buffered>>>;
+
+/// Where a fragment is read.
+enum Site {
+    /// Its segment is in memory.
+    Memory(Found),
+    /// On the device; bytes from `end` of the segment on are not final.
+    Device { end: u32 },
+}
+
+impl Site {
+    fn end(&self) -> Option<u32> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Device { end } => Some(*end),
+        }
+    }
+}
 
 impl Log {
     /// Calls `f` with the fragment at `offset`, which takes `extent` bytes of the log.
@@ -23,17 +46,19 @@ impl Log {
         f: impl FnOnce(Fragment<'_>) -> Result<R>,
     ) -> Result<R> {
         let seal = self.seal(self.sequence_at(offset)?);
-        let found = self.buffers.find(offset.segment());
-        if let Some(buffered) = found.as_ref().and_then(|found| found.as_ref())
-            && offset.within_segment() >= buffered.readable_from
-        {
-            let bytes = buffered.buffer.committed(offset.within_segment()).ok_or_else(nothing)?;
-            return f(Fragment::decode(bytes, &seal, offset)?);
+        match self.site(offset) {
+            Site::Memory(buffered) => f(Fragment::decode(
+                in_memory(&buffered, offset)?,
+                &seal,
+                offset,
+            )?),
+            Site::Device { end } => {
+                check_bounds(offset, extent, end)?;
+                pages.with_bytes(offset.0, extent, scratch, |bytes| {
+                    f(Fragment::decode(bytes, &seal, offset)?)
+                })?
+            }
         }
-        check_bounds(offset, extent)?;
-        pages.with_bytes(offset.0, extent, scratch, |bytes| {
-            f(Fragment::decode(bytes, &seal, offset)?)
-        })?
     }
 
     /// Appends to `out` a part of the payload of the fragment at `offset`: the one that `choose`
@@ -47,8 +72,7 @@ impl Log {
         choose: impl FnOnce(&Fragment<'_>) -> Result<Range<usize>>,
     ) -> Result<()> {
         let in_one_page = offset.0 as usize % PAGE_BYTES + extent <= PAGE_BYTES;
-        let in_memory = self.buffers.find(offset.segment()).is_some();
-        if in_one_page || in_memory {
+        let Some(end) = self.site(offset).end().filter(|_| !in_one_page) else {
             return self.with_fragment(pages, offset, extent, &mut Vec::new(), |fragment| {
                 let range = choose(&fragment)?;
                 if let Fragment::Record { payload, .. } = fragment {
@@ -56,9 +80,9 @@ impl Log {
                 }
                 Ok(())
             });
-        }
+        };
         let seal = self.seal(self.sequence_at(offset)?);
-        check_bounds(offset, extent)?;
+        check_bounds(offset, extent, end)?;
         let base = out.len();
         out.resize(base + extent, 0);
         let bytes = out.get_mut(base..).unwrap_or_default();
@@ -70,22 +94,30 @@ impl Log {
         Ok(())
     }
 
-    /// Bytes that the fragment at `offset` says it takes; not verified, but within the segment.
+    /// Bytes that the fragment at `offset` says it takes; not verified, but none that is not final.
     pub(super) fn extent_at(&self, pages: &impl LogPages, offset: LogOffset) -> Result<usize> {
-        let found = self.buffers.find(offset.segment());
-        if let Some(buffered) = found.as_ref().and_then(|found| found.as_ref())
-            && offset.within_segment() >= buffered.readable_from
-        {
-            let bytes = buffered.buffer.committed(offset.within_segment()).ok_or_else(nothing)?;
-            return Ok(bytes.len());
+        match self.site(offset) {
+            Site::Memory(buffered) => Ok(in_memory(&buffered, offset)?.len()),
+            Site::Device { end } => {
+                check_bounds(offset, FRAGMENT_HEADER_BYTES, end)?;
+                let start = pages.with_bytes(offset.0, 8, &mut Vec::new(), |bytes| {
+                    bytes.first_chunk().map(fragment_extent)
+                })?;
+                let extent = start.ok_or_else(nothing)?;
+                check_bounds(offset, extent, end)?;
+                Ok(extent)
+            }
         }
-        check_bounds(offset, FRAGMENT_HEADER_BYTES)?;
-        let start = pages.with_bytes(offset.0, 8, &mut Vec::new(), |bytes| {
-            bytes.first_chunk().map(fragment_extent)
-        })?;
-        let extent = start.ok_or_else(nothing)?;
-        check_bounds(offset, extent)?;
-        Ok(extent)
+    }
+
+    fn site(&self, offset: LogOffset) -> Site {
+        let Some(found) = self.buffers.find(offset.segment()) else {
+            return Site::Device { end: SEGMENT };
+        };
+        match found.as_ref().map(|buffered| buffered.readable_from) {
+            Some(end) if offset.within_segment() < end => Site::Device { end },
+            _ => Site::Memory(found),
+        }
     }
 
     /// The segment behind `segment`.
@@ -108,15 +140,26 @@ impl Log {
 pub(super) fn at_record(error: &Error, offset: LogOffset, key: &[u8]) -> Error {
     let shown = key.get(..KEY_SHOWN_BYTES_MAX).unwrap_or(key).escape_ascii();
     let segment = offset.segment();
-    error.within(format!("the record of key \"{shown}\" in {segment} at {offset}"))
+    error.within(format!(
+        "the record of key \"{shown}\" in {segment} at {offset}"
+    ))
 }
 
-fn check_bounds(offset: LogOffset, extent: usize) -> Result<()> {
+/// Fails for what is not wholly within the records of a segment that end at `end`.
+fn check_bounds(offset: LogOffset, extent: usize, end: u32) -> Result<()> {
     let within = offset.within_segment();
-    if within < PAYLOAD_START || within as usize + extent > SEGMENT as usize {
+    if within < PAYLOAD_START || within as usize + extent > end as usize {
         return Err(nothing());
     }
     Ok(())
+}
+
+fn in_memory(found: &Found, offset: LogOffset) -> Result<&[u8]> {
+    let buffered = found.as_ref().ok_or_else(nothing)?;
+    buffered
+        .buffer
+        .committed(offset.within_segment())
+        .ok_or_else(nothing)
 }
 
 #[cold]

@@ -24,7 +24,11 @@ pub(super) struct GroupCommit {
 impl GroupCommit {
     pub fn new(durable: Lsn) -> Self {
         let (is_led, ended) = (Mutex::new(false), Condvar::new());
-        Self { durable: AtomicU64::new(durable.0), is_led, ended }
+        Self {
+            durable: AtomicU64::new(durable.0),
+            is_led,
+            ended,
+        }
     }
 
     pub fn durable(&self) -> Lsn {

@@ -51,7 +51,10 @@ impl LogHistory {
     /// Where the next run goes on.
     pub fn resume_at(&self) -> Lsn {
         let (sequence, within) = place_of(self.end);
-        lsn_at(sequence, within.next_multiple_of(PAGE_BYTES as u32).min(SEGMENT))
+        lsn_at(
+            sequence,
+            within.next_multiple_of(PAGE_BYTES as u32).min(SEGMENT),
+        )
     }
 
     /// Lets the run `incarnation` go on; returns where.
@@ -65,16 +68,24 @@ impl LogHistory {
         if self.marker == resume && end == resume {
             self.incarnation = incarnation;
         } else {
-            self.resumes.push(LogResume { end, resume, incarnation });
+            self.resumes.push(LogResume {
+                end,
+                resume,
+                incarnation,
+            });
         }
         resume
     }
 
     /// The part of a catalogue's record that tells which run wrote what from `marker` on.
     pub(super) fn runs_from(&self, marker: Lsn) -> (Incarnation, Vec<LogResume>) {
-        let passed = self.resumes.partition_point(|resume| resume.resume <= marker);
+        let passed = self
+            .resumes
+            .partition_point(|resume| resume.resume <= marker);
         let (passed, ahead) = self.resumes.split_at(passed);
-        let incarnation = passed.last().map_or(self.incarnation, |last| last.incarnation);
+        let incarnation = passed
+            .last()
+            .map_or(self.incarnation, |last| last.incarnation);
         (incarnation, ahead.to_vec())
     }
 

@@ -23,12 +23,18 @@ use crate::volume::Purpose;
 
 /// Where a log gets its segments from.
 pub trait LogSpace: Send + Sync {
-    /// Takes a segment that will be number `sequence` of `log`. It must be backed: writing it later
-    /// cannot run out of space.
+    /// Takes `count` segments that will be the numbers from `first_sequence` on of `log`: all or none.
+    /// They must be backed: writing them later cannot run out of space.
     ///
     /// # Errors
     /// `OutOfSpace`, with nothing changed.
-    fn allocate_segment(&self, log: LogId, sequence: u64, purpose: Purpose) -> Result<SegmentId>;
+    fn allocate_segments(
+        &self,
+        log: LogId,
+        first_sequence: u64,
+        count: usize,
+        purpose: Purpose,
+    ) -> Result<Vec<SegmentId>>;
 }
 
 /// What a log stands on.
@@ -58,7 +64,10 @@ pub struct LogOptions {
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { buffers_max: 8, age_max: Duration::from_millis(100) }
+        Self {
+            buffers_max: 8,
+            age_max: Duration::from_millis(100),
+        }
     }
 }
 
@@ -103,7 +112,9 @@ impl Log {
         let reserved = std::mem::take(&mut history.reserved);
         let mut roller = Roller::new(sequence + u64::from(!is_fresh), reserved);
         let buffers = Buffers::new(options.buffers_max.max(2));
-        let buffer = buffers.try_take().unwrap_or_else(|| AppendBuffer::new(super::cut::SEGMENT));
+        let buffer = buffers
+            .try_take()
+            .unwrap_or_else(|| AppendBuffer::new(super::cut::SEGMENT));
         let (first, out) = if is_fresh {
             let upcoming = roller.upcoming(&home, Purpose::Upkeep)?;
             let first = roller.open_next(&home, &table, upcoming, buffer, resume);
@@ -169,7 +180,10 @@ impl Log {
             durable,
             incarnation,
             resumes,
-            open: Some(OpenSegment { segment: current.segment, sequence: current.sequence }),
+            open: Some(OpenSegment {
+                segment: current.segment,
+                sequence: current.sequence,
+            }),
             next: Some(current.next),
         }
     }
@@ -187,10 +201,14 @@ impl Log {
     /// `InvalidArgument` if it is not a segment of the log, or not wholly on the device.
     pub fn release(&self, segment: SegmentId) -> Result<()> {
         let in_use = self.buffers.find(segment).is_some_and(|found| {
-            found.as_ref().is_some_and(|buffered| !buffered.is_complete())
+            found
+                .as_ref()
+                .is_some_and(|buffered| !buffered.is_complete())
         });
         if in_use || self.current.load().segment == segment {
-            return Err(Error::invalid(format!("{segment} of the log is still being written")));
+            return Err(Error::invalid(format!(
+                "{segment} of the log is still being written"
+            )));
         }
         if !self.table.remove(segment) {
             return Err(Error::invalid(format!("{segment} is not of the log")));

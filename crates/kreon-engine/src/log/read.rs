@@ -119,7 +119,8 @@ impl Log {
         value: &mut Vec<u8>,
     ) -> Result<()> {
         value.clear();
-        self.append_value(pages, at, value).map_err(|error| at_record(&error, at.offset, at.key))
+        self.append_value(pages, at, value)
+            .map_err(|error| at_record(&error, at.offset, at.key))
     }
 
     fn append_value(

@@ -29,14 +29,24 @@ pub(super) struct Roller {
 
 impl Roller {
     pub fn new(next_sequence: u64, reserved: Vec<SegmentId>) -> Self {
-        Self { next_sequence, reserved: reserved.into() }
+        Self {
+            next_sequence,
+            reserved: reserved.into(),
+        }
     }
 
-    /// Makes sure that `count` segments are reserved. What was reserved before a failure stays so.
+    /// Makes sure that `count` segments are reserved.
+    ///
+    /// # Errors
+    /// `OutOfSpace`, with no segment taken: those of a long unit that failed are there for others.
     pub fn reserve(&mut self, home: &LogHome, count: usize, purpose: Purpose) -> Result<()> {
-        while self.reserved.len() < count {
+        let missing = count.saturating_sub(self.reserved.len());
+        if missing > 0 {
             let sequence = self.next_sequence + self.reserved.len() as u64;
-            self.reserved.push_back(home.space.allocate_segment(home.log, sequence, purpose)?);
+            let taken = home
+                .space
+                .allocate_segments(home.log, sequence, missing, purpose)?;
+            self.reserved.extend(taken);
         }
         Ok(())
     }
@@ -75,7 +85,14 @@ impl Roller {
         self.next_sequence += 1;
         table.insert(segment, sequence);
         let complete = AtomicBool::new(false);
-        Buffered { segment, sequence, next, buffer, readable_from: PAYLOAD_START, complete }
+        Buffered {
+            segment,
+            sequence,
+            next,
+            buffer,
+            readable_from: PAYLOAD_START,
+            complete,
+        }
     }
 
     /// Takes up a segment that an earlier run wrote up to a page border before `within`.
@@ -93,7 +110,14 @@ impl Roller {
         };
         fill_start(&buffer, within, &[]);
         let complete = AtomicBool::new(false);
-        Ok(Buffered { segment, sequence, next, buffer, readable_from: within, complete })
+        Ok(Buffered {
+            segment,
+            sequence,
+            next,
+            buffer,
+            readable_from: within,
+            complete,
+        })
     }
 }
 
@@ -138,11 +162,7 @@ impl Log {
     }
 
     /// Opens the next segment, with a buffer that may have to be waited for. Nobody else sees it yet.
-    pub(super) fn open_segment(
-        &self,
-        roller: &mut Roller,
-        purpose: Purpose,
-    ) -> Result<Buffered> {
+    pub(super) fn open_segment(&self, roller: &mut Roller, purpose: Purpose) -> Result<Buffered> {
         let upcoming = roller.upcoming(&self.home, purpose)?;
         let buffer = self.take_buffer()?;
         Ok(roller.open_next(&self.home, &self.table, upcoming, buffer, self.durable()))

@@ -47,10 +47,13 @@ impl SegmentTable {
         by_sequence.insert(sequence, segment);
         let following = by_sequence.get(&(sequence + 1));
         let slot = self.slot_for(segment);
-        slot.next.store(following.map_or(0, |next| next.0), Ordering::Release);
+        slot.next
+            .store(following.map_or(0, |next| next.0), Ordering::Release);
         slot.sequence.store(sequence, Ordering::Release);
         if let Some(previous) = by_sequence.get(&sequence.wrapping_sub(1)) {
-            self.slot_for(*previous).next.store(segment.0, Ordering::Release);
+            self.slot_for(*previous)
+                .next
+                .store(segment.0, Ordering::Release);
         }
     }
 
@@ -80,7 +83,11 @@ impl SegmentTable {
 
     /// All segments with their sequences, in the order of the log.
     pub fn list(&self) -> Vec<(SegmentId, u64)> {
-        self.by_sequence.lock().iter().map(|(sequence, segment)| (*segment, *sequence)).collect()
+        self.by_sequence
+            .lock()
+            .iter()
+            .map(|(sequence, segment)| (*segment, *sequence))
+            .collect()
     }
 
     /// The segment with this sequence.
@@ -96,7 +103,9 @@ impl SegmentTable {
     fn slot_for(&self, segment: SegmentId) -> &Slot {
         let (chunk, index) = position(segment);
         let slots = self.chunks[chunk].get_or_init(|| {
-            (0..FIRST_CHUNK_SLOTS << chunk).map(|_| Slot::default()).collect()
+            (0..FIRST_CHUNK_SLOTS << chunk)
+                .map(|_| Slot::default())
+                .collect()
         });
         &slots[index]
     }
@@ -106,7 +115,10 @@ impl SegmentTable {
 fn position(segment: SegmentId) -> (usize, usize) {
     let number = u64::from(segment.0) + FIRST_CHUNK_SLOTS;
     let chunk = number.ilog2() - FIRST_CHUNK_BITS;
-    (chunk as usize, (number - (FIRST_CHUNK_SLOTS << chunk)) as usize)
+    (
+        chunk as usize,
+        (number - (FIRST_CHUNK_SLOTS << chunk)) as usize,
+    )
 }
 
 #[cfg(test)]
@@ -125,7 +137,8 @@ mod tests {
 
     #[test]
     fn neighbours_are_linked_in_any_order_of_insertion() {
-        let table = SegmentTable::new(&[(SegmentId(9), 3), (SegmentId(2), 1), (SegmentId(5000), 2)]);
+        let table =
+            SegmentTable::new(&[(SegmentId(9), 3), (SegmentId(2), 1), (SegmentId(5000), 2)]);
         assert_eq!(table.next(SegmentId(2)), Some(SegmentId(5000)));
         assert_eq!(table.next(SegmentId(5000)), Some(SegmentId(9)));
         assert_eq!(table.next(SegmentId(9)), None);

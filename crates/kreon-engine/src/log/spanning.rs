@@ -29,7 +29,11 @@ impl Log {
         self.poison.check()?;
         let segments = segments_needed(unit.iter().map(NewRecord::payload_bytes));
         roller.reserve(&self.home, segments + 1, purpose)?;
-        let mut rest = Rest { unit, from: 0, end: Lsn(0) };
+        let mut rest = Rest {
+            unit,
+            from: 0,
+            end: Lsn(0),
+        };
         let mut buffered = self.current.load_full();
         if let Reserve::Reserved(room) = buffered.buffer.reserve_rest() {
             self.fill_spanning(&buffered, room, &mut rest, &mut placed);
@@ -69,7 +73,16 @@ impl Log {
                 (mine, Some(behind))
             };
             let ends_unit = rest.unit.len() == 1;
-            let place = self.put(buffered, mine, &Part { record, from: rest.from, payload_bytes, ends_unit });
+            let place = self.put(
+                buffered,
+                mine,
+                &Part {
+                    record,
+                    from: rest.from,
+                    payload_bytes,
+                    ends_unit,
+                },
+            );
             if rest.from == 0 {
                 placed(place);
             }

@@ -23,7 +23,7 @@ use super::pause::Pause;
 const WRITE_BYTES_MAX: u32 = 512 << 10;
 
 /// Most bytes of one call: how much of the log may wait for the next flush behind it.
-const CALL_BYTES_MAX: u32 = 8 << 20;
+const CALL_BYTES_MAX: u32 = 4 << 20;
 
 /// What the holder of the write-out lock knows: how far the log is written.
 pub(super) struct WriteOut {
@@ -61,7 +61,11 @@ impl WriteOut {
                 break;
             }
             bytes += end - start;
-            runs.push(Run { buffered, start, end });
+            runs.push(Run {
+                buffered,
+                start,
+                end,
+            });
             if end < SEGMENT {
                 break;
             }
@@ -96,13 +100,17 @@ impl Log {
         if runs.is_empty() {
             return Ok(false);
         }
-        let writes = runs.iter().flat_map(Run::writes).collect::<Result<Vec<_>>>();
+        let writes = runs
+            .iter()
+            .flat_map(Run::writes)
+            .collect::<Result<Vec<_>>>();
         writes
             .and_then(|writes| self.home.device.write(&writes))
             .map_err(|error| self.stop(&error.within("a write of the log")))?;
         for run in &runs {
             (out.sequence, out.written) = (run.buffered.sequence, run.end);
-            self.written.store(run.buffered.lsn(run.end).0, Ordering::Release);
+            self.written
+                .store(run.buffered.lsn(run.end).0, Ordering::Release);
             if run.end == SEGMENT {
                 (out.sequence, out.written) = (run.buffered.sequence + 1, 0);
                 run.buffered.complete.store(true, Ordering::Release);
@@ -134,7 +142,9 @@ impl Log {
         let out = self.writer.lock();
         let buffered = self.buffers.by_sequence(out.sequence);
         if buffered.is_some_and(|buffered| buffered.buffer.is_abandoned()) {
-            return Err(self.stop(&Error::invalid("a thread died while it appended to the log")));
+            return Err(self.stop(&Error::invalid(
+                "a thread died while it appended to the log",
+            )));
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ pub(super) struct LeafPacker {
     pivot: Pivot,
     held: Option<SealedLeaf>,
     /// A page that is not in use.
-    spare: Box<PageBytes>,
+    spare: Option<Box<PageBytes>>,
     key: Vec<u8>,
     /// Written leaves, for the index.
     pub(super) ready: Vec<Child>,
@@ -44,7 +44,7 @@ impl LeafPacker {
             builder: LeafBuilder::new(),
             pivot: Pivot::default(),
             held: None,
-            spare: Box::new([0; PAGE_BYTES]),
+            spare: None,
             key: Vec::new(),
             ready: Vec::new(),
         }
@@ -68,11 +68,12 @@ impl LeafPacker {
         if self.builder.is_empty() {
             return self.builder.push(key, lsn, payload);
         }
-        if self.builder.used_bytes() >= self.limits.goal_bytes
-            || !self.builder.fits(key, lsn, payload)
-        {
-            self.seal(pages)?;
+        // A push that fails changes nothing: the entry then starts a leaf, or fails there too.
+        let has_room = self.builder.used_bytes() < self.limits.goal_bytes;
+        if has_room && self.builder.push(key, lsn, payload).is_ok() {
+            return Ok(());
         }
+        self.seal(pages)?;
         self.builder.push(key, lsn, payload)
     }
 
@@ -111,7 +112,8 @@ impl LeafPacker {
 
     /// Ends the run: everything goes to `ready`.
     pub(super) fn close<K: NodeSink>(&mut self, pages: &mut FreshPages<'_, K>) -> Result<()> {
-        if !self.builder.is_empty() && self.is_small()
+        if !self.builder.is_empty()
+            && self.is_small()
             && let Some(held) = self.held.take()
         {
             return self.close_balanced(pages, held);
@@ -213,7 +215,8 @@ impl LeafPacker {
             None => pivot_kept(std::mem::take(&mut self.pivot), first_key),
         };
         let last_key = self.builder.last_key().unwrap_or_default().to_vec();
-        let mut page = std::mem::replace(&mut self.spare, Box::new([0; PAGE_BYTES]));
+        let spare = self.spare.take();
+        let mut page = spare.unwrap_or_else(|| Box::new([0; PAGE_BYTES]));
         let pointer = self.builder.finish(&identity, &mut page)?;
         self.write_held(pages)?;
         self.held = Some(SealedLeaf {
@@ -231,7 +234,7 @@ impl LeafPacker {
             return Ok(());
         };
         pages.write(&held.identity, &held.page)?;
-        self.spare = held.page;
+        self.spare = Some(held.page);
         self.ready.push(Child {
             pivot: held.pivot,
             pointer: held.pointer,

@@ -75,7 +75,10 @@ impl<S: NodeSource, R, F: FnOnce(Version<'_>) -> R> Search<'_, S, F> {
     fn below(&mut self, mut node: PagePointer, level: u8) -> Result<Option<R>> {
         for level in (1..=level).rev() {
             let key = self.key;
-            match self.source.read_node(&node, level, |page| step(page, key))? {
+            match self
+                .source
+                .read_node(&node, level, |page| step(page, key))?
+            {
                 Step::Down(child) => node = child,
                 Step::Among(children) => return self.among(&children, level - 1),
             }

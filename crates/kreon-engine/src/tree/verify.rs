@@ -197,9 +197,10 @@ impl<S: NodeSource, V: Visitor> Walk<'_, S, V> {
         let mut stored = Vec::new();
         let is_its_key = stored_part(key).len() == key.len()
             || (leaf.key_into(index, &mut stored).is_ok() && stored == stored_part(key));
-        let is_behind = self.last.as_ref().is_none_or(|(last_key, last_lsn)| {
-            (last_key.as_slice(), lsn) < (key, *last_lsn)
-        });
+        let is_behind = self
+            .last
+            .as_ref()
+            .is_none_or(|(last_key, last_lsn)| (last_key.as_slice(), lsn) < (key, *last_lsn));
         is_its_key && is_behind
     }
 

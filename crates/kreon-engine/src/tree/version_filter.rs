@@ -36,11 +36,7 @@ struct Deletion {
 }
 
 impl<'m, K: NodeSink, C: Changes> VersionFilter<'m, K, C> {
-    pub(super) fn new(
-        output: Output<'m, K>,
-        changes: &'m mut C,
-        rules: VersionRules<'m>,
-    ) -> Self {
+    pub(super) fn new(output: Output<'m, K>, changes: &'m mut C, rules: VersionRules<'m>) -> Self {
         Self {
             output,
             changes,

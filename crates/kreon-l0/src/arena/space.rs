@@ -170,4 +170,18 @@ mod tests {
             assert_eq!(bytes + UNIT_BYTES, PIECE_BYTES_MAX);
         }
     }
+
+    #[test]
+    fn who_comes_late_to_a_full_chunk_changes_nothing() {
+        let space = Space::new();
+        while split(space.next.0.load(Ordering::Relaxed)).0 == 0 {
+            space.take(PIECE_BYTES_MAX);
+        }
+        let (bytes, address) = (space.bytes(), space.address(CHUNK_UNITS));
+        space.grow(0);
+        assert_eq!(
+            (space.bytes(), space.address(CHUNK_UNITS)),
+            (bytes, address)
+        );
+    }
 }

@@ -35,3 +35,6 @@ pub(crate) use pins::thread_number;
 pub(crate) use space::{Pinned, Space};
 pub(crate) use table::STRIPE_PAGES;
 pub(crate) use transfer::Writing;
+
+#[cfg(test)]
+mod tests;

@@ -12,12 +12,12 @@ use indicatif::HumanBytes;
 use kreon::{Error, KEY_BYTES_MAX, Result, VALUE_BYTES_MAX};
 
 use crate::encoding::Encoding;
-use crate::memory_size::parse_memory_size;
 use crate::rows::{
     DelimitedColumns, DelimitedReader, Encodings, Format, JsonLinesReader, Pair, PairReader, Step,
 };
 use crate::session::Session;
 use crate::sink::Sink;
+use crate::size::parse_size;
 use input::{Input, Source};
 use load::Load;
 
@@ -59,7 +59,7 @@ pub struct Import {
     #[arg(long)]
     skip_bad: bool,
     /// The longest row: longer ones are bad
-    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = parse_memory_size)]
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = parse_size)]
     row_max: usize,
     /// No progress and no summary
     #[arg(short, long)]

@@ -16,7 +16,7 @@ use super::ReplayStart;
 use super::source::Source;
 use super::walk::{Image, decode_header};
 use crate::log::append::WHOLE_UNIT_BYTES_MAX;
-use crate::log::cut::{PAYLOAD_START, SEGMENT};
+use crate::log::cut::PAYLOAD_START;
 
 /// A search for claims of the run with `mark`.
 pub(super) struct Search<'a> {
@@ -42,34 +42,58 @@ impl Search<'_> {
                 return Ok(told);
             }
             let known = self.chain.get(&(image.sequence + 1)).copied();
-            let next = header.and_then(|header| header.next).or(known);
+            let next = known.or(header.and_then(|header| header.next));
             let Some(next) = next.filter(|_| is_first || told.is_some()) else {
                 return Ok(None);
             };
             let bytes = self.source.segment(next)?;
-            let behind = Image { segment: next, sequence: image.sequence + 1, bytes };
-            self.source.recycle(std::mem::replace(&mut image, behind).bytes);
+            let behind = Image {
+                segment: next,
+                sequence: image.sequence + 1,
+                bytes,
+            };
+            self.source
+                .recycle(std::mem::replace(&mut image, behind).bytes);
             (within, is_first) = (PAYLOAD_START, false);
         }
     }
 
     /// The last durable position that pads from `within` on tell.
     fn durable_in_pads(&self, image: &Image, within: u32) -> Option<Lsn> {
-        let seal = FragmentSeal { store: self.start.store, sequence: image.sequence };
-        let places = (within..SEGMENT).step_by(RECORD_ALIGN_BYTES);
-        places.filter_map(|within| self.durable_at(image, &seal, within)).max()
+        let seal = FragmentSeal {
+            store: self.start.store,
+            sequence: image.sequence,
+        };
+        let words = image
+            .bytes
+            .as_chunks::<RECORD_ALIGN_BYTES>()
+            .0
+            .iter()
+            .enumerate();
+        words
+            .skip(within as usize / RECORD_ALIGN_BYTES)
+            .filter(|(_, word)| **word != [0; RECORD_ALIGN_BYTES])
+            .filter_map(|(index, word)| self.durable_at(image, &seal, index, word))
+            .max()
     }
 
-    fn durable_at(&self, image: &Image, seal: &FragmentSeal, within: u32) -> Option<Lsn> {
-        let rest = image.bytes.get(within as usize..)?;
-        let extent = fragment_extent(rest.first_chunk()?);
-        let end = within as usize + extent;
+    fn durable_at(
+        &self,
+        image: &Image,
+        seal: &FragmentSeal,
+        index: usize,
+        start: &[u8; RECORD_ALIGN_BYTES],
+    ) -> Option<Lsn> {
+        let within = index * RECORD_ALIGN_BYTES;
+        let extent = fragment_extent(start);
         // Pads end at the border of a block, and none is longer than the rest of a segment that a unit
         // did not fit into. Most places fail this, so few checksums are computed.
-        if !end.is_multiple_of(BLOCK_BYTES_MIN as usize) || extent > WHOLE_UNIT_BYTES_MAX {
+        let ends_block = (within + extent).is_multiple_of(BLOCK_BYTES_MIN as usize);
+        if !ends_block || extent > WHOLE_UNIT_BYTES_MAX {
             return None;
         }
-        let offset = LogOffset(image.segment.offset_bytes() + u64::from(within));
+        let rest = image.bytes.get(within..)?;
+        let offset = LogOffset(image.segment.offset_bytes() + within as u64);
         match Fragment::decode(rest, seal, offset) {
             Ok(fragment @ Fragment::Pad { durable, .. }) if fragment.is_of(self.mark) => durable,
             _ => None,

@@ -13,7 +13,7 @@ mod walk;
 
 use std::collections::BTreeMap;
 
-use kreon_base::{Result, SegmentId};
+use kreon_base::{Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::Device;
 use kreon_format::{LogRecord, StoreId, place_of};
 
@@ -63,8 +63,11 @@ pub fn replay(
     start: &ReplayStart<'_>,
     mut visit: impl FnMut(ReplayRecord<'_>) -> Result<()>,
 ) -> Result<ReplayEnd> {
-    let mut chain: BTreeMap<u64, SegmentId> =
-        start.segments.iter().map(|(segment, sequence)| (*sequence, *segment)).collect();
+    let mut chain: BTreeMap<u64, SegmentId> = start
+        .segments
+        .iter()
+        .map(|(segment, sequence)| (*sequence, *segment))
+        .collect();
     let Some(open) = start.record.open else {
         return Ok(settle(start, chain, LogHistory::of_record(start.record), 0));
     };
@@ -76,7 +79,10 @@ pub fn replay(
         let source = Source::start(scope, start.device)?;
         let mut walk = Walk::new(start, chain, source);
         let end = walk.run(&mut visit)?;
-        let history = LogHistory { end, ..LogHistory::of_record(start.record) };
+        let history = LogHistory {
+            end,
+            ..LogHistory::of_record(start.record)
+        };
         let record_count = walk.record_count();
         Ok((walk.into_chain(), history, record_count))
     })?;
@@ -93,16 +99,35 @@ fn settle(
     let (sequence, within) = place_of(history.resume_at());
     let mut behind = chain.split_off(&(sequence + u64::from(within > PAYLOAD_START)));
     let mut expected = sequence + u64::from(within > PAYLOAD_START);
-    history.segments = chain.iter().map(|(sequence, segment)| (*segment, *sequence)).collect();
+    history.segments = chain
+        .iter()
+        .map(|(sequence, segment)| (*segment, *sequence))
+        .collect();
     let mut used: BTreeMap<SegmentId, u64> = history.segments.iter().copied().collect();
-    while let Some(segment) = behind.remove(&expected) {
+    // A segment that lies behind the end of the volume is of a growth that the crash undid.
+    let fits =
+        |segment: &SegmentId| segment.offset_bytes() + SEGMENT_BYTES <= start.device.len_bytes();
+    while let Some(segment) = behind.remove(&expected).filter(fits) {
         history.reserved.push(segment);
         used.insert(segment, expected);
         expected += 1;
     }
     let known: BTreeMap<SegmentId, u64> = start.segments.iter().copied().collect();
-    let found = used.iter().filter(|(segment, sequence)| known.get(segment) != Some(sequence));
-    let found = found.map(|(segment, sequence)| (*segment, *sequence)).collect();
-    let unused = known.keys().filter(|segment| !used.contains_key(segment)).copied().collect();
-    ReplayEnd { history, found, unused, record_count }
+    let found = used
+        .iter()
+        .filter(|(segment, sequence)| known.get(segment) != Some(sequence));
+    let found = found
+        .map(|(segment, sequence)| (*segment, *sequence))
+        .collect();
+    let unused = known
+        .keys()
+        .filter(|segment| !used.contains_key(segment))
+        .copied()
+        .collect();
+    ReplayEnd {
+        history,
+        found,
+        unused,
+        record_count,
+    }
 }

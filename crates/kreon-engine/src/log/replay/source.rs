@@ -39,7 +39,12 @@ impl Source {
             .name("kreon-replay".into())
             .spawn_scoped(scope, read_all)
             .map_err(|error| Error::io("start a thread that reads the log", error))?;
-        Ok(Self { requests, loaded, ahead: None, spare: Vec::new() })
+        Ok(Self {
+            requests,
+            loaded,
+            ahead: None,
+            spare: Vec::new(),
+        })
     }
 
     /// The bytes of `segment`; zeroes where the volume ends before.
@@ -91,5 +96,7 @@ fn load(device: &dyn Device, segment: SegmentId, buffer: &mut AlignedBuf) -> Res
     if reads.is_empty() {
         return Ok(());
     }
-    device.read(&mut reads).map_err(|error| error.within(format!("replay of {segment}")))
+    device
+        .read(&mut reads)
+        .map_err(|error| error.within(format!("replay of {segment}")))
 }

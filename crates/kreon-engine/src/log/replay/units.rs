@@ -62,7 +62,14 @@ struct Gathered {
 impl Units {
     pub fn new(value_bytes_max: usize) -> Self {
         let (bytes, records) = (Vec::new(), Vec::new());
-        Self { value_bytes_max, start: None, bytes, records, partial: None, record_count: 0 }
+        Self {
+            value_bytes_max,
+            start: None,
+            bytes,
+            records,
+            partial: None,
+            record_count: 0,
+        }
     }
 
     /// Where the incomplete unit starts.
@@ -125,7 +132,8 @@ impl Units {
         if value_bytes <= self.value_bytes_max {
             self.bytes.extend_from_slice(payload);
         } else {
-            self.bytes.extend_from_slice(payload.get(..key_left).unwrap_or(payload));
+            self.bytes
+                .extend_from_slice(payload.get(..key_left).unwrap_or(payload));
             self.bytes.truncate(record.at + record.key_bytes);
         }
     }

@@ -74,22 +74,32 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks; returns where the last whole unit ends.
-    pub fn run(
-        &mut self,
-        visit: &mut impl FnMut(ReplayRecord<'_>) -> Result<()>,
-    ) -> Result<Lsn> {
+    pub fn run(&mut self, visit: &mut impl FnMut(ReplayRecord<'_>) -> Result<()>) -> Result<Lsn> {
         loop {
             self.take_over();
             let (sequence, _) = place_of(self.position);
             let Some(segment) = self.chain.get(&sequence).copied() else {
                 let why = Error::corruption(format!("no segment has number {sequence}"));
-                return self.end(Stop { at: self.position, why }, None);
+                return self.end(
+                    Stop {
+                        at: self.position,
+                        why,
+                    },
+                    None,
+                );
             };
             let bytes = self.source.segment(segment)?;
-            let image = Image { segment, sequence, bytes };
+            let image = Image {
+                segment,
+                sequence,
+                bytes,
+            };
             let stop = match self.header(&image) {
                 Ok(()) => self.segment(&image, visit)?,
-                Err(why) => Some(Stop { at: lsn_at(sequence, PAYLOAD_START), why }),
+                Err(why) => Some(Stop {
+                    at: lsn_at(sequence, PAYLOAD_START),
+                    why,
+                }),
             };
             if let Some(stop) = stop {
                 return self.end(stop, Some(image));
@@ -118,7 +128,9 @@ impl<'a> Walk<'a> {
             || !begins_here && header.incarnation < self.incarnation;
         if !is_of_run {
             let (found, expected) = (header.incarnation, self.incarnation);
-            return Err(Error::corruption(format!("its header is of {found}, not of {expected}")));
+            return Err(Error::corruption(format!(
+                "its header is of {found}, not of {expected}"
+            )));
         }
         if let Some(next) = header.next {
             let next = *self.chain.entry(image.sequence + 1).or_insert(next);
@@ -135,7 +147,10 @@ impl<'a> Walk<'a> {
         image: &Image,
         visit: &mut impl FnMut(ReplayRecord<'_>) -> Result<()>,
     ) -> Result<Option<Stop>> {
-        let seal = FragmentSeal { store: self.start.store, sequence: image.sequence };
+        let seal = FragmentSeal {
+            store: self.start.store,
+            sequence: image.sequence,
+        };
         let end = lsn_at(image.sequence, SEGMENT);
         while self.position < end {
             let within = place_of(self.position).1;
@@ -143,7 +158,12 @@ impl<'a> Walk<'a> {
             let rest = image.bytes.get(within as usize..).unwrap_or_default();
             match self.fragment(rest, &seal, offset, visit)? {
                 Ok(extent) => self.position = Lsn(self.position.0 + extent as u64),
-                Err(why) => return Ok(Some(Stop { at: self.position, why })),
+                Err(why) => {
+                    return Ok(Some(Stop {
+                        at: self.position,
+                        why,
+                    }));
+                }
             }
             self.take_over();
         }
@@ -168,17 +188,30 @@ impl<'a> Walk<'a> {
         }
         let extent = fragment.extent_bytes();
         let end = Lsn(self.position.0 + extent as u64);
-        if self.resumes.as_slice().first().is_some_and(|next| end > next.end) {
+        if self
+            .resumes
+            .as_slice()
+            .first()
+            .is_some_and(|next| end > next.end)
+        {
             return wrong("a record over the end of its run");
         }
         match fragment {
-            Fragment::Pad { .. } if self.units.is_in_record() => return wrong("filler in a record"),
+            Fragment::Pad { .. } if self.units.is_in_record() => {
+                return wrong("filler in a record");
+            }
             Fragment::Pad { durable, .. } => {
                 self.durable = self.durable.max(durable.unwrap_or(Lsn(0)));
             }
             Fragment::Record { header, payload } => {
                 let fills_segment = extent == rest.len();
-                let found = Found { lsn: self.position, offset, header, payload, fills_segment };
+                let found = Found {
+                    lsn: self.position,
+                    offset,
+                    header,
+                    payload,
+                    fills_segment,
+                };
                 if let Err(what) = self.units.add(&found, visit)? {
                     return wrong(what);
                 }

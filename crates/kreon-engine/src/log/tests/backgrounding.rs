@@ -7,7 +7,12 @@ fn what_has_waited_long_enough_is_written_without_a_sync() {
     let bench = Setup::default().open();
     let (_, end) = bench.put(b"key", b"value");
     let start = Instant::now();
-    let step = |ms| bench.log.write_out_step_at(start + Duration::from_millis(ms)).unwrap();
+    let step = |ms| {
+        bench
+            .log
+            .write_out_step_at(start + Duration::from_millis(ms))
+            .unwrap()
+    };
     assert!(!step(0));
     assert!(!step(60));
     assert!(bench.log.written() < end);
@@ -21,7 +26,12 @@ fn what_has_waited_long_enough_is_written_without_a_sync() {
 fn records_that_come_later_wait_their_own_time() {
     let bench = Setup::default().open();
     let start = Instant::now();
-    let step = |ms| bench.log.write_out_step_at(start + Duration::from_millis(ms)).unwrap();
+    let step = |ms| {
+        bench
+            .log
+            .write_out_step_at(start + Duration::from_millis(ms))
+            .unwrap()
+    };
     bench.put(b"key", b"value");
     step(0);
     let (_, later) = bench.put(b"key", &noise(4000, 2));
@@ -45,8 +55,15 @@ fn a_long_run_is_written_at_once() {
 
 #[test]
 fn an_append_that_completes_a_long_run_wakes_the_waiting_thread() {
-    let options = LogOptions { age_max: Duration::from_secs(3600), ..LogOptions::default() };
-    let bench = Setup { options, ..Setup::default() }.open();
+    let options = LogOptions {
+        age_max: Duration::from_secs(3600),
+        ..LogOptions::default()
+    };
+    let bench = Setup {
+        options,
+        ..Setup::default()
+    }
+    .open();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| bench.log.wait_for_work());
         for seed in 0..7 {

@@ -7,13 +7,19 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (self.0 >> 33) as usize % limit
     }
 }
 
 fn one_segment_device() -> (Arc<MemoryDevice>, Arc<Space>) {
-    (Arc::new(MemoryDevice::new(512, SEGMENTS)), Arc::new(Space::new(SEGMENTS - 3)))
+    (
+        Arc::new(MemoryDevice::new(512, SEGMENTS)),
+        Arc::new(Space::new(SEGMENTS - 3)),
+    )
 }
 
 #[test]
@@ -26,10 +32,16 @@ fn any_part_of_an_unflushed_tail_leaves_a_prefix_of_whole_units() {
         let (device, space) = one_segment_device();
         let bench = Bench::open(device, space, LogHistory::empty(), 1, with_buffers(2));
         let checkpoint = bench.checkpoint(LOG_START);
-        bench.log.sync(bench.put(b"synced", &noise(600, 1)).1).unwrap();
+        bench
+            .log
+            .sync(bench.put(b"synced", &noise(600, 1)).1)
+            .unwrap();
         for (key, len) in [(b"1", 900), (b"2", 100), (b"3", 2300)] {
             let value = noise(len, len);
-            bench.log.append(&[put(key, &value), put(key, b"second")], |_| {}).unwrap();
+            bench
+                .log
+                .append(&[put(key, &value), put(key, b"second")], |_| {})
+                .unwrap();
         }
         bench.log.write_out(bench.log.tail()).unwrap();
         sectors = bench.device.unflushed.lock().len();
@@ -79,7 +91,11 @@ impl Model {
             (rest, count) = (behind, count + 1);
         }
         assert!(rest.is_empty());
-        assert!(count >= self.synced, "{count} units came back, {} were synced", self.synced);
+        assert!(
+            count >= self.synced,
+            "{count} units came back, {} were synced",
+            self.synced
+        );
         self.units.truncate(count);
         self.synced = count;
     }

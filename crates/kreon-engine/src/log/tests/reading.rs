@@ -2,7 +2,11 @@ use super::*;
 
 /// A log with one record on the device only, and the record's place.
 fn written_out(key: &[u8], value: &[u8]) -> (Bench, Place) {
-    let bench = Setup { options: with_buffers(2), ..Setup::default() }.open();
+    let bench = Setup {
+        options: with_buffers(2),
+        ..Setup::default()
+    }
+    .open();
     let (place, _) = bench.put(key, value);
     bench.push_out(2);
     (bench, place)
@@ -29,47 +33,106 @@ fn a_flipped_bit_anywhere_in_a_record_is_corruption() {
 fn a_pointer_to_another_record_is_corruption_and_says_where() {
     let (bench, place) = written_out(b"some key", b"value");
     let read = |at: ValueAt<'_>| {
-        bench.log.with_value(&bench.pages, &at, &mut Vec::new(), <[u8]>::len).unwrap_err()
+        bench
+            .log
+            .with_value(&bench.pages, &at, &mut Vec::new(), <[u8]>::len)
+            .unwrap_err()
     };
     let right = value_at(place, b"some key", 5);
     let segment = place.offset.segment();
     let wrong = [
-        ValueAt { region: RegionId(8), ..right },
-        ValueAt { key: b"same len", ..right },
-        ValueAt { key: b"some", value_bytes: 9, ..right },
-        ValueAt { value_bytes: 6, ..right },
-        ValueAt { value_bytes: 3 << 20, ..right },
-        ValueAt { offset: kreon_base::LogOffset(place.offset.0 + 8), ..right },
-        ValueAt { offset: kreon_base::LogOffset(segment.offset_bytes()), ..right },
-        ValueAt { offset: kreon_base::LogOffset(0), ..right },
+        ValueAt {
+            region: RegionId(8),
+            ..right
+        },
+        ValueAt {
+            key: b"same len",
+            ..right
+        },
+        ValueAt {
+            key: b"some",
+            value_bytes: 9,
+            ..right
+        },
+        ValueAt {
+            value_bytes: 6,
+            ..right
+        },
+        ValueAt {
+            value_bytes: 3 << 20,
+            ..right
+        },
+        ValueAt {
+            offset: kreon_base::LogOffset(place.offset.0 + 8),
+            ..right
+        },
+        ValueAt {
+            offset: kreon_base::LogOffset(segment.offset_bytes()),
+            ..right
+        },
+        ValueAt {
+            offset: kreon_base::LogOffset(0),
+            ..right
+        },
     ];
     for at in wrong {
         let error = read(at);
         assert_eq!(error.kind(), ErrorKind::Corruption, "{at:?}");
         let text = error.to_string();
-        assert!(text.contains("segment") && text.contains("offset") && text.contains("s"), "{text}");
+        assert!(
+            text.contains("segment") && text.contains("offset") && text.contains("s"),
+            "{text}"
+        );
     }
-    let text = read(ValueAt { key: b"same len", ..right }).to_string();
-    assert!(text.contains("\"same len\"") && text.contains(&segment.to_string()), "{text}");
+    let text = read(ValueAt {
+        key: b"same len",
+        ..right
+    })
+    .to_string();
+    assert!(
+        text.contains("\"same len\"") && text.contains(&segment.to_string()),
+        "{text}"
+    );
 }
 
 #[test]
 fn the_key_of_a_deletion_and_of_a_long_record_can_be_read() {
-    let bench = Setup { options: with_buffers(2), ..Setup::default() }.open();
+    let bench = Setup {
+        options: with_buffers(2),
+        ..Setup::default()
+    }
+    .open();
     let long_key = noise(64 << 10, 9);
-    let deletion = NewRecord { kind: RecordKind::Delete, ..put(&long_key, b"") };
+    let deletion = NewRecord {
+        kind: RecordKind::Delete,
+        ..put(&long_key, b"")
+    };
     let (deleted, _) = bench.log.append_one(&deletion).unwrap();
     // The key itself is cut by the end of the segment.
     let rest = (2 << 20) - bench.log.tail().0 as usize % ((2 << 20) - 4096) - 4096;
     bench.put(b"", &noise(rest - 16 - 4096, 3));
     let value = noise(3 << 20, 4);
     let (cut, _) = bench.put(&long_key, &value);
-    assert!(bench.log.charges(cut.offset, 64 << 10, 3 << 20).next().unwrap().1 < 64 << 10);
+    assert!(
+        bench
+            .log
+            .charges(cut.offset, 64 << 10, 3 << 20)
+            .next()
+            .unwrap()
+            .1
+            < 64 << 10
+    );
     for round in 0..2 {
         let mut key = vec![1];
-        bench.log.read_key(&bench.pages, deleted.offset, 64 << 10, &mut key).unwrap();
+        bench
+            .log
+            .read_key(&bench.pages, deleted.offset, 64 << 10, &mut key)
+            .unwrap();
         assert_eq!(key, long_key, "round {round}");
-        bench.log.read_key(&bench.pages, cut.offset, 64 << 10, &mut key).unwrap();
+        bench
+            .log
+            .read_key(&bench.pages, cut.offset, 64 << 10, &mut key)
+            .unwrap();
         assert_eq!(key, long_key, "round {round}");
         assert_eq!(bench.read(cut, &long_key, value.len()).unwrap(), value);
         let shorter = bench.log.read_key(&bench.pages, cut.offset, 1000, &mut key);
@@ -77,16 +140,24 @@ fn the_key_of_a_deletion_and_of_a_long_record_can_be_read() {
         bench.push_out(2);
     }
     let error = bench.read(deleted, &long_key, 0).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Corruption, "a deletion has no value");
+    assert_eq!(
+        error.kind(),
+        ErrorKind::Corruption,
+        "a deletion has no value"
+    );
 }
 
 #[test]
 fn damaged_lengths_never_read_beyond_the_segment() {
     let (bench, place) = written_out(b"key", b"value");
     for byte in 4..8 {
-        bench.device.change(place.offset.0 + byte, |byte| *byte = 0xff);
+        bench
+            .device
+            .change(place.offset.0 + byte, |byte| *byte = 0xff);
         bench.pages.kept.lock().clear();
-        let error = bench.log.read_key(&bench.pages, place.offset, 3, &mut Vec::new());
+        let error = bench
+            .log
+            .read_key(&bench.pages, place.offset, 3, &mut Vec::new());
         assert_eq!(error.unwrap_err().kind(), ErrorKind::Corruption);
     }
 }

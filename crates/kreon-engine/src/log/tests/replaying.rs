@@ -13,16 +13,28 @@ fn replay_gives_every_record_with_its_place_and_only_short_values() {
     let (short, _) = bench.put(b"short", &noise(100, 1));
     let (long, _) = bench.put(b"long", &noise(101, 2));
     batch(&bench, &["a", "b"], b"in a batch");
-    let deletion = NewRecord { kind: RecordKind::Delete, ..put(b"gone", b"") };
+    let deletion = NewRecord {
+        kind: RecordKind::Delete,
+        ..put(b"gone", b"")
+    };
     bench.log.append_one(&deletion).unwrap();
     let (spanning, end) = bench.put(b"spanning", &noise(5 << 20, 3));
     bench.log.write_out(end).unwrap();
     let (seen, end) = checkpoint.replay(&bench.device).unwrap();
     assert_eq!(keys(&seen), ["short", "long", "a", "b", "gone", "spanning"]);
-    assert_eq!((seen[0].lsn, seen[0].value.clone()), (short.lsn, Some(noise(100, 1))));
-    assert_eq!((seen[1].lsn, seen[1].value.clone(), seen[1].value_bytes), (long.lsn, None, 101));
+    assert_eq!(
+        (seen[0].lsn, seen[0].value.clone()),
+        (short.lsn, Some(noise(100, 1)))
+    );
+    assert_eq!(
+        (seen[1].lsn, seen[1].value.clone(), seen[1].value_bytes),
+        (long.lsn, None, 101)
+    );
     assert_eq!(seen[3].value.as_deref(), Some(&b"in a batch"[..]));
-    assert_eq!((seen[4].value_bytes, seen[4].value.as_deref()), (0, Some(&b""[..])));
+    assert_eq!(
+        (seen[4].value_bytes, seen[4].value.as_deref()),
+        (0, Some(&b""[..]))
+    );
     assert_eq!((seen[5].lsn, seen[5].value_bytes), (spanning.lsn, 5 << 20));
     assert_eq!(end.record_count, 6);
     assert_eq!(end.history.end, bench.log.tail());
@@ -32,8 +44,14 @@ fn replay_gives_every_record_with_its_place_and_only_short_values() {
 fn replay_may_start_at_any_record() {
     let bench = Setup::default().open();
     let mut starts = vec![bench.put(b"0", b"value").0.lsn];
-    let unit: Vec<_> = [b"1", b"2", b"3"].iter().map(|key| put(*key, b"value")).collect();
-    bench.log.append(&unit, |place| starts.push(place.lsn)).unwrap();
+    let unit: Vec<_> = [b"1", b"2", b"3"]
+        .iter()
+        .map(|key| put(*key, b"value"))
+        .collect();
+    bench
+        .log
+        .append(&unit, |place| starts.push(place.lsn))
+        .unwrap();
     starts.push(bench.put(b"4", &noise(3 << 20, 1)).0.lsn);
     starts.push(bench.put(b"5", b"value").0.lsn);
     starts.push(bench.log.tail());
@@ -72,9 +90,9 @@ fn a_log_cut_at_any_byte_gives_the_whole_units_before() {
     let bench = Setup::default().open();
     let checkpoint = bench.checkpoint(LOG_START);
     let mut ends = vec![(bench.log.tail(), 0)];
-    for seed in 0..6 {
+    for seed in 0..4 {
         let value = noise(seed * 17, seed);
-        let unit: Vec<_> = (0..seed % 3 + 1).map(|_| put(b"key", &value)).collect();
+        let unit: Vec<_> = (0..seed % 2 + 1).map(|_| put(b"key", &value)).collect();
         let payload_end = Mutex::new(Lsn(0));
         let end = bench
             .log
@@ -82,7 +100,9 @@ fn a_log_cut_at_any_byte_gives_the_whole_units_before() {
                 *payload_end.lock() = Lsn(place.lsn.0 + 16 + 3 + value.len() as u64);
             })
             .unwrap();
-        bench.log.write_out(end).unwrap();
+        if seed % 2 == 1 {
+            bench.log.write_out(end).unwrap();
+        }
         let records = ends.last().unwrap().1 + unit.len();
         ends.push((*payload_end.lock(), records));
     }
@@ -91,7 +111,11 @@ fn a_log_cut_at_any_byte_gives_the_whole_units_before() {
     for cut in (0..bench.log.tail().0 - LOG_START.0).rev() {
         bench.device.change(start + cut, |byte| *byte = 0);
         let (found, end) = checkpoint.replay(&bench.device).unwrap();
-        let whole = ends.iter().rev().find(|(end, _)| end.0 - LOG_START.0 <= cut).unwrap();
+        let whole = ends
+            .iter()
+            .rev()
+            .find(|(end, _)| end.0 - LOG_START.0 <= cut)
+            .unwrap();
         assert_eq!(found, seen[..whole.1], "cut at byte {cut}");
         assert!(end.history.end.0 - LOG_START.0 <= cut.next_multiple_of(512));
     }
@@ -140,14 +164,26 @@ fn damage_before_the_durable_position_of_the_checkpoint_is_corruption() {
     let checkpoint = bench.checkpoint(LOG_START);
     bench.log.write_out(bench.log.tail()).unwrap();
     let segment = checkpoint.segments[0].0.offset_bytes();
-    for at in [0, 8, 4095, 4096, 4100, 4096 + 17, 4096 + 60, 4096 + 150, 4096 + 300] {
+    for at in [
+        0,
+        8,
+        4095,
+        4096,
+        4100,
+        4096 + 17,
+        4096 + 60,
+        4096 + 150,
+        4096 + 300,
+    ] {
         bench.device.change(segment + at, |byte| *byte ^= 0x10);
         let error = checkpoint.replay(&bench.device).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corruption);
         assert!(error.to_string().contains("lsn"), "{error}");
         bench.device.change(segment + at, |byte| *byte ^= 0x10);
     }
-    bench.device.change(place.offset.0 + 20, |byte| *byte ^= 0x10);
+    bench
+        .device
+        .change(place.offset.0 + 20, |byte| *byte ^= 0x10);
     let (seen, _) = checkpoint.replay(&bench.device).unwrap();
     assert_eq!(keys(&seen), ["a", "b", "c"], "behind it, damage is the end");
 }
@@ -169,7 +205,11 @@ fn damage_that_a_later_sync_proves_to_be_durable_is_corruption() {
         bench.device.change(first.offset.0 + 30, |byte| *byte ^= 1);
         bench.device.change(second.offset.0 + 30, |byte| *byte ^= 1);
         let (seen, _) = checkpoint.replay(&bench.device).unwrap();
-        assert_eq!(keys(&seen), ["first", "gap"], "nothing tells that the last sync ended");
+        assert_eq!(
+            keys(&seen),
+            ["first", "gap"],
+            "nothing tells that the last sync ended"
+        );
     }
 }
 
@@ -183,7 +223,9 @@ fn a_damaged_segment_header_that_was_durable_is_corruption() {
     let (_, end) = bench.put(b"b", b"value");
     bench.log.sync(end).unwrap();
     let second = bench.log.segments()[1].0;
-    bench.device.change(second.offset_bytes() + 30, |byte| *byte ^= 1);
+    bench
+        .device
+        .change(second.offset_bytes() + 30, |byte| *byte ^= 1);
     let error = checkpoint.replay(&bench.device).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption);
 }
@@ -232,7 +274,10 @@ fn a_failed_read_is_no_end_of_the_log() {
         segments: &[],
         value_bytes_max: 0,
     };
-    assert_eq!(replay(&start, |_| Ok(())).unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(
+        replay(&start, |_| Ok(())).unwrap_err().kind(),
+        ErrorKind::Io
+    );
 }
 
 #[test]
@@ -259,7 +304,11 @@ fn a_volume_that_ends_before_a_reserved_segment_is_no_error() {
     let (_, end) = bench.put(b"key", b"value");
     bench.log.write_out(end).unwrap();
     let last = checkpoint.segments[0].0;
-    bench.device.bytes.lock().truncate(last.offset_bytes() as usize + (1 << 20));
+    bench
+        .device
+        .bytes
+        .lock()
+        .truncate(last.offset_bytes() as usize + (1 << 20));
     assert_eq!(checkpoint.replay(&bench.device).unwrap().0.len(), 1);
 }
 

@@ -8,7 +8,10 @@ fn a_new_run_goes_on_in_the_same_segment_at_the_next_page() {
     bench.log.sync(end).unwrap();
     let (again, seen) = bench.reopen(&checkpoint);
     assert_eq!(keys(&seen), ["first"]);
-    assert_eq!(again.log.tail(), Lsn(bench.log.tail().0.next_multiple_of(4096)));
+    assert_eq!(
+        again.log.tail(),
+        Lsn(bench.log.tail().0.next_multiple_of(4096))
+    );
     assert_eq!(again.log.durable(), again.log.tail());
     let checkpoint = again.checkpoint(LOG_START);
     let (second, end) = again.put(b"second", &noise(100, 2));
@@ -50,10 +53,16 @@ fn resumes_that_the_marker_has_passed_are_dropped() {
     let (bench, _) = bench.reopen(&checkpoint);
     let start = bench.log.tail();
     let record = bench.log.checkpoint_record(LOG_START);
-    assert_eq!((record.incarnation, record.resumes.len()), (Incarnation(1), 1));
+    assert_eq!(
+        (record.incarnation, record.resumes.len()),
+        (Incarnation(1), 1)
+    );
     assert_eq!(record.resumes[0].resume, start);
     let record = bench.log.checkpoint_record(start);
-    assert_eq!((record.incarnation, record.resumes.len()), (Incarnation(2), 0));
+    assert_eq!(
+        (record.incarnation, record.resumes.len()),
+        (Incarnation(2), 0)
+    );
 }
 
 /// The first run leaves whole records behind a torn one; the second writes one of the same length in
@@ -62,9 +71,15 @@ fn resumes_that_the_marker_has_passed_are_dropped() {
 fn records_behind_a_torn_one_never_come_back_after_two_crashes() {
     let bench = Setup::default().open();
     let checkpoint = bench.checkpoint(LOG_START);
-    bench.log.sync(bench.put(b"", &noise(4096 - 16, 1)).1).unwrap();
+    bench
+        .log
+        .sync(bench.put(b"", &noise(4096 - 16, 1)).1)
+        .unwrap();
     let (torn, _) = bench.put(b"torn ", &noise(600, 2));
-    bench.log.write_out(bench.put(b"stale", &noise(600, 3)).1).unwrap();
+    bench
+        .log
+        .write_out(bench.put(b"stale", &noise(600, 3)).1)
+        .unwrap();
     bench.device.change(torn.offset.0 + 40, |byte| *byte = 0);
     let (bench, seen) = bench.reopen(&checkpoint);
     assert_eq!(keys(&seen), [""]);
@@ -85,12 +100,22 @@ fn records_behind_a_torn_one_never_come_back_after_two_crashes() {
 fn a_stale_segment_behind_a_torn_one_never_comes_back() {
     let bench = Setup::default().open();
     let checkpoint = bench.checkpoint(LOG_START);
-    bench.log.sync(bench.put(b"a", &noise(4096 - 24, 1)).1).unwrap();
+    bench
+        .log
+        .sync(bench.put(b"a", &noise(4096 - 24, 1)).1)
+        .unwrap();
     let (torn, _) = bench.put(b"torn", &noise((2 << 20) - 8192 - 20 - 4096, 2));
     bench.put(b"fills", &noise(4096 - 24, 2));
-    bench.log.write_out(bench.put(b"stale", &noise(600, 3)).1).unwrap();
+    bench
+        .log
+        .write_out(bench.put(b"stale", &noise(600, 3)).1)
+        .unwrap();
     let segments = bench.log.segments();
-    assert_eq!(segments.len(), 2, "the stale record stands at the start of the second");
+    assert_eq!(
+        segments.len(),
+        2,
+        "the stale record stands at the start of the second"
+    );
     bench.device.change(torn.offset.0 + 40, |byte| *byte ^= 1);
     let (bench, seen) = bench.reopen(&checkpoint);
     assert_eq!(keys(&seen), ["a"]);
@@ -125,9 +150,16 @@ fn a_torn_unit_over_several_segments_is_resumed_where_it_began() {
         assert_eq!(again.log.tail(), Lsn(LOG_START.0 + 4096));
         let checkpoint = again.checkpoint(LOG_START);
         let (place, end) = again.put(b"new", &noise(3 << 20, 2));
-        assert_eq!(again.log.segments(), segments[..2], "the segments are used again");
+        assert_eq!(
+            again.log.segments(),
+            segments[..2],
+            "the segments are used again"
+        );
         again.log.sync(end).unwrap();
-        assert_eq!(again.read(place, b"new", 3 << 20).unwrap(), noise(3 << 20, 2));
+        assert_eq!(
+            again.read(place, b"new", 3 << 20).unwrap(),
+            noise(3 << 20, 2)
+        );
         assert!(again.read(long, b"long", 7 << 20).is_err());
         assert_eq!(keys(&again.reopen(&checkpoint).1), ["a", "new"]);
     }
@@ -157,10 +189,58 @@ fn segments_that_were_reserved_ahead_are_used_again_or_told() {
     let mut checkpoint = bench.checkpoint(LOG_START);
     let next = checkpoint.record.next.unwrap();
     // As if the checkpoint had come in the middle of a long unit: reserved, but never reached.
-    checkpoint.segments.extend([(next, 2), (SegmentId(30), 3), (SegmentId(31), 9)]);
+    checkpoint
+        .segments
+        .extend([(next, 2), (SegmentId(30), 3), (SegmentId(31), 9)]);
     let (_, end) = checkpoint.replay(&bench.device).unwrap();
     let first = checkpoint.segments[0].0;
     assert_eq!(end.history.reserved, [first, next, SegmentId(30)]);
     assert_eq!(end.unused, [SegmentId(31)]);
     assert!(end.found.is_empty());
+}
+
+#[test]
+fn a_reserved_segment_behind_the_end_of_the_volume_is_not_used() {
+    let bench = Setup::default().open();
+    let checkpoint = bench.checkpoint(LOG_START);
+    bench.log.sync(bench.put(b"key", b"value").1).unwrap();
+    let next = checkpoint.record.next.unwrap();
+    // The volume had grown for the reserved segment, and the growth was lost.
+    bench
+        .device
+        .bytes
+        .lock()
+        .truncate(next.offset_bytes() as usize);
+    let (seen, end) = checkpoint.replay(&bench.device).unwrap();
+    assert_eq!(keys(&seen), ["key"]);
+    assert!(end.history.reserved.is_empty() && end.found.is_empty());
+}
+
+#[test]
+fn a_damaged_record_before_the_resume_does_not_make_later_pages_be_read_too_early() {
+    let bench = Setup {
+        options: with_buffers(2),
+        ..Setup::default()
+    }
+    .open();
+    let checkpoint = bench.checkpoint(LOG_START);
+    let (old, end) = bench.put(b"old", &noise(100, 1));
+    bench.log.sync(end).unwrap();
+    let (bench, _) = bench.reopen(&checkpoint);
+    // Its length now reaches far into what this run writes.
+    bench.device.change(old.offset.0 + 5, |byte| *byte = 0xf0);
+    let error = bench
+        .log
+        .read_key(&bench.pages, old.offset, 3, &mut Vec::new())
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    let wrong = bench.read(old, b"old", 60_000).unwrap_err();
+    assert_eq!(wrong.kind(), ErrorKind::Corruption);
+    let placed: Vec<_> = (0..20)
+        .map(|seed| bench.put(b"new", &noise(3000, seed)).0)
+        .collect();
+    bench.push_out(2);
+    for (seed, place) in placed.into_iter().enumerate() {
+        assert_eq!(bench.read(place, b"new", 3000).unwrap(), noise(3000, seed));
+    }
 }

@@ -15,11 +15,18 @@ fn with_writer<T: Send>(bench: &Bench, work: impl Fn(usize) -> T + Sync) -> Vec<
                 }
             }
         });
-        let threads: Vec<_> = (0..THREADS).map(|t| scope.spawn({
-            let work = &work;
-            move || work(t)
-        })).collect();
-        let results = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        let threads: Vec<_> = (0..THREADS)
+            .map(|t| {
+                scope.spawn({
+                    let work = &work;
+                    move || work(t)
+                })
+            })
+            .collect();
+        let results = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect();
         ended.store(1, Ordering::SeqCst);
         bench.log.wake_writer();
         writer.join().unwrap();
@@ -29,13 +36,21 @@ fn with_writer<T: Send>(bench: &Bench, work: impl Fn(usize) -> T + Sync) -> Vec<
 
 #[test]
 fn appends_of_many_threads_leave_no_hole_and_are_readable_at_once() {
-    let bench = Setup { options: with_buffers(2), ..Setup::default() }.open();
+    let bench = Setup {
+        options: with_buffers(2),
+        ..Setup::default()
+    }
+    .open();
     let checkpoint = bench.checkpoint(LOG_START);
     let placed = with_writer(&bench, |thread| {
         let mut placed = Vec::new();
         for round in 0..400 {
             let key = format!("{thread} {round}").into_bytes();
-            let len = if round % 100 == 99 { 700_000 } else { (round * 37) % 5000 };
+            let len = if round % 100 == 99 {
+                700_000
+            } else {
+                (round * 37) % 5000
+            };
             let value = noise(len, thread + round);
             let (place, end) = bench.put(&key, &value);
             assert_eq!(bench.read(place, &key, len).unwrap(), value);
@@ -46,11 +61,16 @@ fn appends_of_many_threads_leave_no_hole_and_are_readable_at_once() {
         placed
     });
     bench.log.sync(bench.log.tail()).unwrap();
-    let expected: BTreeMap<_, _> =
-        placed.into_iter().flatten().map(|(lsn, key, len)| (lsn, (key, len))).collect();
+    let expected: BTreeMap<_, _> = placed
+        .into_iter()
+        .flatten()
+        .map(|(lsn, key, len)| (lsn, (key, len)))
+        .collect();
     let (seen, _) = checkpoint.replay(&bench.device).unwrap();
-    let found: BTreeMap<_, _> =
-        seen.into_iter().map(|seen| (seen.lsn, (seen.key, seen.value_bytes as usize))).collect();
+    let found: BTreeMap<_, _> = seen
+        .into_iter()
+        .map(|seen| (seen.lsn, (seen.key, seen.value_bytes as usize)))
+        .collect();
     assert_eq!(found.len(), THREADS * 400);
     assert!(found == expected);
 }
@@ -68,12 +88,19 @@ fn writers_that_sync_share_flushes_and_each_is_durable_when_it_returns() {
     assert!(bench.device.flushes() <= THREADS * 200);
     let mut writes = bench.device.writes();
     writes.sort_unstable();
-    assert!(writes.windows(2).all(|pair| pair[0].1 <= pair[1].0), "no block is written twice");
+    assert!(
+        writes.windows(2).all(|pair| pair[0].1 <= pair[1].0),
+        "no block is written twice"
+    );
 }
 
 #[test]
 fn long_units_of_several_threads_do_not_mix() {
-    let bench = Setup { options: with_buffers(2), ..Setup::default() }.open();
+    let bench = Setup {
+        options: with_buffers(2),
+        ..Setup::default()
+    }
+    .open();
     let checkpoint = bench.checkpoint(LOG_START);
     with_writer(&bench, |thread| {
         for round in 0..2 {
@@ -86,7 +113,12 @@ fn long_units_of_several_threads_do_not_mix() {
         }
     });
     let (seen, _) = checkpoint.replay(&bench.device).unwrap();
-    assert_eq!(seen.iter().filter(|seen| seen.value_bytes == 2 << 20).count(), 2 * THREADS);
+    assert_eq!(
+        seen.iter()
+            .filter(|seen| seen.value_bytes == 2 << 20)
+            .count(),
+        2 * THREADS
+    );
 }
 
 #[test]
@@ -98,7 +130,9 @@ fn all_who_wait_for_a_failed_flush_are_told() {
             let bench = &bench;
             scope.spawn(move || {
                 let failed = (0..100).find_map(|round| {
-                    let append = bench.log.append_one(&put(&[thread as u8], &noise(9, round)));
+                    let append = bench
+                        .log
+                        .append_one(&put(&[thread as u8], &noise(9, round)));
                     append.and_then(|(_, end)| bench.log.sync(end)).err()
                 });
                 assert_eq!(failed.unwrap().kind(), ErrorKind::Poisoned);

@@ -125,7 +125,11 @@ fn the_leaves_ahead_are_those_that_the_walk_reads() {
         cursor.seek(b"001000").unwrap();
         model.memory.forget_reads();
         while model.memory.reads_of_level(0) < 20 {
-            let moved = if forward { cursor.next() } else { cursor.prev() };
+            let moved = if forward {
+                cursor.next()
+            } else {
+                cursor.prev()
+            };
             assert!(moved.unwrap());
         }
         let reads = model.memory.reads.borrow();
@@ -134,7 +138,10 @@ fn the_leaves_ahead_are_those_that_the_walk_reads() {
     }
     cursor.seek(b"001999").unwrap();
     assert!(cursor.leaves_after(5).unwrap().is_empty());
-    assert_eq!(cursor.leaves_before(100_000).unwrap().len() as u64, model.tree.leaf_pages - 1);
+    assert_eq!(
+        cursor.leaves_before(100_000).unwrap().len() as u64,
+        model.tree.leaf_pages - 1
+    );
 }
 
 #[test]

@@ -3,9 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use kreon_base::{
-    Epoch, Error, ErrorKind, LogOffset, PageBytes, PageNo, RegionId, Result,
-};
+use kreon_base::{Epoch, Error, ErrorKind, LogOffset, PageBytes, PageNo, RegionId, Result};
 use kreon_format::{PagePointer, StoreId, check_node};
 
 use crate::tree::{NodeSink, NodeSource};
@@ -50,6 +48,11 @@ impl Memory {
     pub fn discard(&self, page: PageNo) {
         let page = self.pages.borrow_mut().remove(&page);
         assert!(page.is_some(), "a page that was not there is freed");
+    }
+
+    /// Forgets a page of a merge that failed.
+    pub fn remove_if_there(&self, page: PageNo) {
+        self.pages.borrow_mut().remove(&page);
     }
 
     pub fn page_count(&self) -> usize {
@@ -144,7 +147,11 @@ impl NodeSink for Sink<'_> {
     fn write(&mut self, page: PageNo, level: u8, bytes: &PageBytes) -> Result<()> {
         self.memory.step()?;
         assert!(self.allocated.contains(&page) && bytes[7] == level);
-        let old = self.memory.pages.borrow_mut().insert(page, Box::new(*bytes));
+        let old = self
+            .memory
+            .pages
+            .borrow_mut()
+            .insert(page, Box::new(*bytes));
         assert!(old.is_none(), "{page} is written twice");
         Ok(())
     }

@@ -49,12 +49,18 @@ impl History {
     /// Keys that a batch of writes goes to: a share of the pool, all over it or side by side.
     fn draw_keys(&mut self) -> Vec<Vec<u8>> {
         let count = self.pool.len();
-        let share = *self.random.pick(&[1, 2, 5, count / 20 + 1, count / 4 + 1, count]);
+        let share = *self
+            .random
+            .pick(&[1, 2, 5, count / 20 + 1, count / 4 + 1, count]);
         let start = self.random.below(count);
         let clustered = self.random.one_in(2);
         let mut keys: Vec<_> = (0..share)
             .map(|i| {
-                let at = if clustered { start + i } else { self.random.below(count) };
+                let at = if clustered {
+                    start + i
+                } else {
+                    self.random.below(count)
+                };
                 self.pool[at % count].clone()
             })
             .collect();
@@ -138,7 +144,9 @@ fn check_views(before: &Entries, input: &Entries, after: &Entries, at: Lsn, last
 }
 
 fn newest_only(input: &Entries) -> Entries {
-    let newest = input.iter().map(|(key, versions)| (key.clone(), versions[..1].to_vec()));
+    let newest = input
+        .iter()
+        .map(|(key, versions)| (key.clone(), versions[..1].to_vec()));
     newest.collect()
 }
 

@@ -6,9 +6,7 @@ use kreon_base::{LogOffset, Lsn, PageNo, Payload, Result};
 use kreon_format::{PagePointer, TreeRecord};
 
 use super::memory::{Memory, REGION};
-use crate::tree::{
-    Changes, Entry, EntryStream, MergeRules, Reference, Visitor, merge, verify,
-};
+use crate::tree::{Changes, Entry, EntryStream, MergeRules, Reference, Visitor, merge, verify};
 
 /// What a version holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,9 +197,9 @@ impl Model {
                 key.len()
             );
         }
-        let extra = found.keys().find(|key| {
-            !self.entries.contains_key(*key) && !input.contains_key(*key)
-        });
+        let extra = found
+            .keys()
+            .find(|key| !self.entries.contains_key(*key) && !input.contains_key(*key));
         assert_eq!(extra, None);
     }
 }

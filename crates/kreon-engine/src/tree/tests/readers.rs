@@ -20,7 +20,9 @@ pub fn check_gets(model: &Model, pool: &[Vec<u8>], snapshots: &[Lsn], random: &m
         }
         for at in &ats {
             let versions = model.entries.get(&key);
-            let expected = versions.and_then(|versions| visible(versions, *at)).cloned();
+            let expected = versions
+                .and_then(|versions| visible(versions, *at))
+                .cloned();
             let show = |version: crate::tree::Version<'_>| Content::of(version.payload);
             let found = get(&model.memory, &model.tree, &key, *at, show).unwrap();
             assert_eq!(found, expected, "{} bytes of key at {at}", key.len());
@@ -77,7 +79,9 @@ fn a_get_of_a_short_key_reads_one_node_of_each_level_and_no_log() {
     model.merge(&input, &PLAIN);
     assert_eq!(model.tree.height, 3);
     model.memory.forget_reads();
-    get(&model.memory, &model.tree, &user(17_311), Lsn::MAX, |_| ()).unwrap().unwrap();
+    get(&model.memory, &model.tree, &user(17_311), Lsn::MAX, |_| ())
+        .unwrap()
+        .unwrap();
     for level in 0..3 {
         assert_eq!(model.memory.reads_of_level(level), 1);
     }

@@ -2,7 +2,7 @@
 
 /// Bytes of a size. A letter alone and `KiB`, `MiB`, ... count in powers of 1024 (as in `1g`), `kB`,
 /// `MB`, ... in powers of 1000; upper and lower case are the same; a fraction is rounded down.
-pub fn parse_memory_size(text: &str) -> Result<usize, String> {
+pub fn parse_size(text: &str) -> Result<usize, String> {
     let text = text.trim();
     let unit_at = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -45,7 +45,7 @@ fn unit_bytes(unit: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_memory_size;
+    use super::parse_size;
 
     #[test]
     fn every_way_to_write_a_size_is_understood() {
@@ -64,14 +64,14 @@ mod tests {
             ("2TB", 2_000_000_000_000),
             (" 7m ", 7 << 20),
         ] {
-            assert_eq!(parse_memory_size(text), Ok(bytes), "{text}");
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }
     }
 
     #[test]
     fn what_is_no_size_is_refused() {
         for text in ["", "m", "-1", "1x", "1 m b", "1.2.3k", "1ib", "0x10", "١k"] {
-            assert!(parse_memory_size(text).is_err(), "{text}");
+            assert!(parse_size(text).is_err(), "{text}");
         }
     }
 
@@ -82,7 +82,7 @@ mod tests {
             "18446744073709551615k",
             "99999999.5t",
         ] {
-            assert!(parse_memory_size(text).is_err(), "{text}");
+            assert!(parse_size(text).is_err(), "{text}");
         }
     }
 }
