@@ -36,7 +36,11 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
     });
     std::fs::create_dir_all(&dir).with_context(|| format!("make {}", dir.display()))?;
     let path = dir.join("figures.kreon");
-    ensure!(!path.exists(), "{} exists; name another folder", path.display());
+    ensure!(
+        !path.exists(),
+        "{} exists; name another folder",
+        path.display()
+    );
     let outcome = measure(settings, &path);
     let removed = std::fs::remove_file(&path);
     if settings.dir.is_none() {
@@ -53,7 +57,9 @@ fn measure(settings: &Settings, path: &std::path::Path) -> anyhow::Result<()> {
     );
     println!("| phase | k ops/s | CPU us/op | device bytes written per byte | read |");
     println!("|---|---|---|---|---|");
-    let store = Store::options().memory_bytes(settings.memory_mib << 20).open(path)?;
+    let store = Store::options()
+        .memory_bytes(settings.memory_mib << 20)
+        .open(path)?;
     let region = store.region("bench")?;
     let phases: [(&str, Body); 4] = [
         ("insert, hashed order", insert),
@@ -69,7 +75,14 @@ fn measure(settings: &Settings, path: &std::path::Path) -> anyhow::Result<()> {
             // The work that inserts leave behind is part of their cost.
             store.checkpoint()?;
         }
-        print(name, operations, meter.stop(), settings, &before, &store.stats());
+        print(
+            name,
+            operations,
+            meter.stop(),
+            settings,
+            &before,
+            &store.stats(),
+        );
     }
     store.close()?;
     Ok(())
@@ -138,7 +151,10 @@ fn get(settings: &Settings, region: &Region) -> anyhow::Result<u64> {
         for n in numbers {
             let wanted = hash(n ^ 0x5555) % settings.records;
             key(wanted, &mut name);
-            ensure!(region.get_with(&name, number)? == Some(Some(wanted)), "a wrong value");
+            ensure!(
+                region.get_with(&name, number)? == Some(Some(wanted)),
+                "a wrong value"
+            );
         }
         Ok(())
     })?;
@@ -156,7 +172,10 @@ fn multi_get(settings: &Settings, region: &Region) -> anyhow::Result<u64> {
                 key(wanted(at), name);
             }
             for (at, value) in (0..).zip(region.multi_get(&keys)?) {
-                ensure!(value.and_then(|v| number(&v)) == Some(wanted(at)), "a wrong value");
+                ensure!(
+                    value.and_then(|v| number(&v)) == Some(wanted(at)),
+                    "a wrong value"
+                );
             }
         }
         Ok(())
@@ -166,7 +185,10 @@ fn multi_get(settings: &Settings, region: &Region) -> anyhow::Result<u64> {
 
 fn scan(settings: &Settings, region: &Region) -> anyhow::Result<u64> {
     let (mut scan, seen) = (region.iter(), AtomicU64::new(0));
-    while scan.next_with(|_, _| seen.fetch_add(1, Ordering::Relaxed))?.is_some() {}
+    while scan
+        .next_with(|_, _| seen.fetch_add(1, Ordering::Relaxed))?
+        .is_some()
+    {}
     let seen = seen.into_inner();
     ensure!(seen == settings.records, "the scan saw {seen} records");
     Ok(seen)

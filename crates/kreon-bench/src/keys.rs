@@ -19,7 +19,11 @@ pub fn key(n: u64, key: &mut Vec<u8>) {
 /// A value of `value`'s length that starts with the number of its record.
 pub fn fill(n: u64, value: &mut [u8]) {
     for (word, bytes) in value.chunks_mut(8).enumerate() {
-        let word = if word == 0 { n } else { hash(n ^ (word as u64) << 40) };
+        let word = if word == 0 {
+            n
+        } else {
+            hash(n ^ (word as u64) << 40)
+        };
         bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
     }
 }

@@ -28,7 +28,10 @@ pub struct Taken {
 impl Meter {
     /// Starts.
     pub fn start() -> Self {
-        Self { start: Instant::now(), cpu_start: cpu_seconds() }
+        Self {
+            start: Instant::now(),
+            cpu_start: cpu_seconds(),
+        }
     }
 
     /// Ends.

@@ -106,7 +106,11 @@ impl Options {
                 self.memory_bytes
             )));
         }
-        Ok(MemorySplit { l0_bytes, log_bytes, mapping_bytes })
+        Ok(MemorySplit {
+            l0_bytes,
+            log_bytes,
+            mapping_bytes,
+        })
     }
 }
 
@@ -117,7 +121,12 @@ mod tests {
     #[test]
     fn the_parts_of_the_memory_sum_to_no_more_than_the_whole() {
         for memory_bytes in [8 * MIB, 64 * MIB, 1 << 30] {
-            let split = Options { memory_bytes, ..Options::default() }.split().unwrap();
+            let split = Options {
+                memory_bytes,
+                ..Options::default()
+            }
+            .split()
+            .unwrap();
             assert!(2 * split.l0_bytes + split.log_bytes + split.mapping_bytes <= memory_bytes);
             assert!(split.mapping_bytes >= memory_bytes / 4);
         }
@@ -125,9 +134,15 @@ mod tests {
 
     #[test]
     fn settings_out_of_range_are_refused() {
-        let little = Options { memory_bytes: 1 << 20, ..Options::default() };
+        let little = Options {
+            memory_bytes: 1 << 20,
+            ..Options::default()
+        };
         assert!(little.split().is_err());
-        let greedy = Options { l0_bytes: Some(1 << 30), ..Options::default() };
+        let greedy = Options {
+            l0_bytes: Some(1 << 30),
+            ..Options::default()
+        };
         assert!(greedy.split().is_err());
     }
 }

@@ -22,7 +22,10 @@ pub fn place<'a>(
         {
             Payload::Inline { value }
         }
-        (Some(value_bytes), _) => Payload::Logged { offset, value_bytes },
+        (Some(value_bytes), _) => Payload::Logged {
+            offset,
+            value_bytes,
+        },
     }
 }
 
@@ -36,7 +39,10 @@ mod tests {
             place(key, Some(value.len() as u32), Some(value), LogOffset(8), 4)
         };
         assert_eq!(place(b"k", b"1234"), Payload::Inline { value: b"1234" });
-        let logged = |value_bytes| Payload::Logged { offset: LogOffset(8), value_bytes };
+        let logged = |value_bytes| Payload::Logged {
+            offset: LogOffset(8),
+            value_bytes,
+        };
         assert_eq!(place(b"k", b"12345"), logged(5));
         assert_eq!(place(&[0; 1025], b"1"), logged(1));
     }

@@ -10,11 +10,16 @@ const SLOT_PAGES: [u64; 4] = [0, 8, 16, 24];
 const KEYS: u32 = 3000;
 
 fn open(path: &Path) -> kreon::Result<Store> {
-    Store::options().memory_bytes(16 << 20).l0_bytes(256 << 10).background_inline().open(path)
+    Store::options()
+        .memory_bytes(16 << 20)
+        .l0_bytes(256 << 10)
+        .background_inline()
+        .open(path)
 }
 
 fn value(key: u32) -> Vec<u8> {
-    key.to_le_bytes().repeat(if key.is_multiple_of(3) { 5 } else { 100 })
+    key.to_le_bytes()
+        .repeat(if key.is_multiple_of(3) { 5 } else { 100 })
 }
 
 fn make(path: &Path) {
@@ -32,7 +37,11 @@ fn make(path: &Path) {
 }
 
 fn flip(path: &Path, offset: u64) {
-    let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, offset).unwrap();
     file.write_all_at(&[byte[0] ^ 0x40], offset).unwrap();
@@ -101,7 +110,9 @@ fn a_flipped_byte_anywhere_is_harmless_or_told() {
     let mut state = 0x1234_5678_9abc_def1u64;
     let (mut harmful, mut tries) = (0, 0);
     while tries < 60 {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         let offset = (state >> 20) % len;
         // Bytes of pages that were never written tell nothing.
         let page = (offset / 4096 * 4096) as usize;
@@ -113,5 +124,8 @@ fn a_flipped_byte_anywhere_is_harmless_or_told() {
         flip(&copy, offset);
         harmful += usize::from(unreadable(&copy) > 0);
     }
-    assert!(harmful > 10, "only {harmful} of {tries} flips hit something in use");
+    assert!(
+        harmful > 10,
+        "only {harmful} of {tries} flips hit something in use"
+    );
 }

@@ -5,7 +5,11 @@ use std::path::Path;
 use kreon::{Durability, ErrorKind, Store, WriteBatch};
 
 fn small(path: &Path) -> Store {
-    Store::options().memory_bytes(16 << 20).l0_bytes(256 << 10).open(path).unwrap()
+    Store::options()
+        .memory_bytes(16 << 20)
+        .l0_bytes(256 << 10)
+        .open(path)
+        .unwrap()
 }
 
 fn reopened(store: Store, path: &Path) -> Store {
@@ -19,7 +23,9 @@ fn pattern(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut bytes = Vec::with_capacity(len + 8);
     while bytes.len() < len {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         bytes.extend_from_slice(&state.to_le_bytes());
     }
     bytes.truncate(len);
@@ -32,7 +38,13 @@ fn keys_of_every_shape_come_back_in_order() {
     let path = folder.path().join("store");
     let mut store = small(&path);
     let mut keys: Vec<Vec<u8>> = vec![vec![], vec![0], vec![0, 0], vec![0xff], vec![0xff; 3]];
-    keys.extend([b"a".to_vec(), b"aa".to_vec(), b"a\0".to_vec(), b"a\xff".to_vec(), b"ab".to_vec()]);
+    keys.extend([
+        b"a".to_vec(),
+        b"aa".to_vec(),
+        b"a\0".to_vec(),
+        b"a\xff".to_vec(),
+        b"ab".to_vec(),
+    ]);
     for last in [0, 1, 0xff] {
         for len in [1023, 1024, 1025, 4095, 4096, 65535] {
             keys.push([vec![b'x'; len], vec![last]].concat());
@@ -49,10 +61,18 @@ fn keys_of_every_shape_come_back_in_order() {
             let value = region.get(key).unwrap().unwrap();
             assert_eq!(value, pattern(index * 37 % 300, round).as_slice());
         }
-        let scanned: Vec<_> = region.iter().keys().map(|key| Vec::from(key.unwrap())).collect();
+        let scanned: Vec<_> = region
+            .iter()
+            .keys()
+            .map(|key| Vec::from(key.unwrap()))
+            .collect();
         assert_eq!(scanned, keys);
-        let mut backward: Vec<_> =
-            region.iter().keys().rev().map(|key| Vec::from(key.unwrap())).collect();
+        let mut backward: Vec<_> = region
+            .iter()
+            .keys()
+            .rev()
+            .map(|key| Vec::from(key.unwrap()))
+            .collect();
         backward.reverse();
         assert_eq!(backward, keys);
         match round {
@@ -73,18 +93,40 @@ fn values_around_page_and_segment_borders_survive_spill_and_reopening() {
     let path = folder.path().join("store");
     let mut store = small(&path);
     let mib = 1 << 20;
-    let lens = [0, 1, 63, 64, 65, 511, 512, 513, 4095, 4096, 4097, 65_535, 65_537, 2 * mib - 4096,
-        2 * mib, 2 * mib + 1, 5 * mib + 3];
+    let lens = [
+        0,
+        1,
+        63,
+        64,
+        65,
+        511,
+        512,
+        513,
+        4095,
+        4096,
+        4097,
+        65_535,
+        65_537,
+        2 * mib - 4096,
+        2 * mib,
+        2 * mib + 1,
+        5 * mib + 3,
+    ];
     let region = store.region("lens").unwrap();
     for len in lens {
-        region.put(format!("{len:010}"), pattern(len, len as u64)).unwrap();
+        region
+            .put(format!("{len:010}"), pattern(len, len as u64))
+            .unwrap();
     }
     drop(region);
     for _ in 0..3 {
         let region = store.region("lens").unwrap();
         for len in lens {
             let value = region.get(format!("{len:010}")).unwrap().unwrap();
-            assert!(value == pattern(len, len as u64).as_slice(), "value of {len} bytes differs");
+            assert!(
+                value == pattern(len, len as u64).as_slice(),
+                "value of {len} bytes differs"
+            );
         }
         assert_eq!(region.iter().count(), lens.len());
         drop(region);
@@ -119,8 +161,14 @@ fn over_long_keys_values_and_names_are_refused_and_change_nothing() {
     let region = store.region("r").unwrap();
     region.put("k", "v").unwrap();
     let long = vec![0u8; kreon::KEY_BYTES_MAX + 1];
-    assert_eq!(region.put(&long, "v").unwrap_err().kind(), ErrorKind::InvalidArgument);
-    assert_eq!(region.delete(&long).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(
+        region.put(&long, "v").unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
+    assert_eq!(
+        region.delete(&long).unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
     let mut batch = WriteBatch::new();
     batch.put(&region, "other", "v");
     batch.put(&region, &long, "v");
@@ -128,8 +176,14 @@ fn over_long_keys_values_and_names_are_refused_and_change_nothing() {
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     assert!(!region.contains("other").unwrap());
     assert!(!region.contains(&long).unwrap());
-    assert_eq!(store.region("").unwrap_err().kind(), ErrorKind::InvalidArgument);
-    assert_eq!(store.region(&"n".repeat(256)).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(
+        store.region("").unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
+    assert_eq!(
+        store.region(&"n".repeat(256)).unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
     assert_eq!(store.region_names(), ["r"]);
 }
 
@@ -150,8 +204,14 @@ fn a_second_open_is_busy_until_the_first_is_closed() {
 fn paths_that_cannot_be_a_store_say_why_and_stay_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("no/such/store");
-    assert_eq!(Store::open(&missing).unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(Store::open(folder.path()).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(
+        Store::open(&missing).unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
+    assert_eq!(
+        Store::open(folder.path()).unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
     let absent = folder.path().join("absent");
     let refused = Store::options().create(false).open(&absent).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotFound);
@@ -161,10 +221,16 @@ fn paths_that_cannot_be_a_store_say_why_and_stay_as_they_are() {
     std::fs::write(&text, &content).unwrap();
     let foreign = Store::open(&text).unwrap_err();
     assert_eq!(foreign.kind(), ErrorKind::InvalidArgument);
-    assert!(foreign.to_string().contains(&text.display().to_string()), "{foreign}");
+    assert!(
+        foreign.to_string().contains(&text.display().to_string()),
+        "{foreign}"
+    );
     assert_eq!(std::fs::read_to_string(&text).unwrap(), content);
     std::fs::write(&text, "short").unwrap();
-    assert_eq!(Store::open(&text).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(
+        Store::open(&text).unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
     assert_eq!(std::fs::read_to_string(&text).unwrap(), "short");
 }
 
@@ -177,7 +243,9 @@ fn a_region_dropped_and_made_again_is_empty() {
         let region = store.region("again").unwrap();
         assert_eq!(region.iter().count(), 0, "round {round}");
         for n in 0..3000u32 {
-            region.put(n.to_be_bytes(), pattern(200, u64::from(n))).unwrap();
+            region
+                .put(n.to_be_bytes(), pattern(200, u64::from(n)))
+                .unwrap();
         }
         if round % 2 == 0 {
             store.checkpoint().unwrap();
@@ -186,7 +254,10 @@ fn a_region_dropped_and_made_again_is_empty() {
         store.drop_region("again").unwrap();
         assert_eq!(region.put("k", "v").unwrap_err().kind(), ErrorKind::Closed);
         assert_eq!(region.get("k").unwrap_err().kind(), ErrorKind::Closed);
-        assert_eq!(store.drop_region("again").unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(
+            store.drop_region("again").unwrap_err().kind(),
+            ErrorKind::NotFound
+        );
         if round == 1 {
             drop(region);
             store = reopened(store, &path);
@@ -200,7 +271,9 @@ fn a_region_dropped_and_made_again_is_empty() {
 fn regions_do_not_see_each_others_keys() {
     let folder = tempfile::tempdir().unwrap();
     let store = small(&folder.path().join("store"));
-    let regions: Vec<_> = (0..20).map(|n| store.region(&format!("r{n}")).unwrap()).collect();
+    let regions: Vec<_> = (0..20)
+        .map(|n| store.region(&format!("r{n}")).unwrap())
+        .collect();
     for (n, region) in regions.iter().enumerate() {
         for key in 0..=n {
             region.put(format!("{key:03}"), format!("{n}")).unwrap();
@@ -210,7 +283,11 @@ fn regions_do_not_see_each_others_keys() {
         for (n, region) in regions.iter().enumerate() {
             assert_eq!(region.iter().count(), n + 1);
             assert_eq!(region.iter().rev().count(), n + 1);
-            assert!(region.iter().all(|pair| pair.unwrap().1 == n.to_string().as_bytes()));
+            assert!(
+                region
+                    .iter()
+                    .all(|pair| pair.unwrap().1 == n.to_string().as_bytes())
+            );
         }
         store.checkpoint().unwrap();
     }

@@ -76,13 +76,20 @@ fn fill_empty_and_fill_again(path: &Path, open: impl Fn(&Path) -> Store) {
         assert!(report.is_clean(), "{:?}", report.problems);
     }
     let least = counts.iter().min().unwrap();
-    assert!(*least * 10 >= counts[0] * 8, "room is lost from round to round: {counts:?}");
+    assert!(
+        *least * 10 >= counts[0] * 8,
+        "room is lost from round to round: {counts:?}"
+    );
 }
 
 #[test]
 fn a_full_file_system_loses_nothing_and_recovers() {
-    let Some(tmpfs) = Tmpfs::mount("64m") else { return };
-    fill_empty_and_fill_again(&tmpfs.0.path().join("store"), |path| options().open(path).unwrap());
+    let Some(tmpfs) = Tmpfs::mount("64m") else {
+        return;
+    };
+    fill_empty_and_fill_again(&tmpfs.0.path().join("store"), |path| {
+        options().open(path).unwrap()
+    });
 }
 
 #[test]
@@ -95,7 +102,9 @@ fn a_full_volume_loses_nothing_and_recovers() {
 
 #[test]
 fn a_store_that_does_not_fit_is_refused_and_leaves_no_trace_of_success() {
-    let Some(tmpfs) = Tmpfs::mount("1m") else { return };
+    let Some(tmpfs) = Tmpfs::mount("1m") else {
+        return;
+    };
     let error = options().open(tmpfs.0.path().join("store")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfSpace);
 }

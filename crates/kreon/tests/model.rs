@@ -52,7 +52,9 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
         1 => prop::sample::select(vec![4095usize, 4096, 4097, 70_000]),
     ];
     (len, any::<u8>()).prop_map(|(len, seed)| {
-        (0..len).map(|at| (at as u8).wrapping_mul(31).wrapping_add(seed)).collect()
+        (0..len)
+            .map(|at| (at as u8).wrapping_mul(31).wrapping_add(seed))
+            .collect()
     })
 }
 
@@ -102,8 +104,11 @@ struct Run {
     snapshots: Vec<(Snapshot, Map)>,
 }
 
-fn collect(scan: impl Iterator<Item = kreon::Result<(kreon::Value, kreon::Value)>>) -> Vec<(Vec<u8>, Vec<u8>)> {
-    scan.map(|pair| pair.map(|(k, v)| (k.into(), v.into())).unwrap()).collect()
+fn collect(
+    scan: impl Iterator<Item = kreon::Result<(kreon::Value, kreon::Value)>>,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    scan.map(|pair| pair.map(|(k, v)| (k.into(), v.into())).unwrap())
+        .collect()
 }
 
 fn in_range(map: &Map, low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -117,7 +122,10 @@ fn in_range(map: &Map, low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>) -> Vec<(Vec<
         Bound::Included(high) => k <= high,
         Bound::Excluded(high) => k < high,
     };
-    map.iter().filter(|(k, _)| above(k) && below(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
+    map.iter()
+        .filter(|(k, _)| above(k) && below(k))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect()
 }
 
 impl Run {
@@ -135,7 +143,10 @@ impl Run {
             Step::Get(key) => {
                 let got = self.region.get(&key).unwrap().map(Vec::from);
                 assert_eq!(got.as_ref(), self.map.get(&key));
-                assert_eq!(self.region.contains(&key).unwrap(), self.map.contains_key(&key));
+                assert_eq!(
+                    self.region.contains(&key).unwrap(),
+                    self.map.contains_key(&key)
+                );
             }
             Step::MultiGet(keys) => {
                 let got = self.region.multi_get(&keys).unwrap();
@@ -147,7 +158,8 @@ impl Run {
             Step::BothEnds(turns) => self.both_ends(&turns),
             Step::Snapshot => {
                 if self.snapshots.len() < 4 {
-                    self.snapshots.push((self.store.snapshot(), self.map.clone()));
+                    self.snapshots
+                        .push((self.store.snapshot(), self.map.clone()));
                 }
             }
             Step::DropSnapshot(n) => {
@@ -209,7 +221,10 @@ impl Run {
                 true => (keys.next(), want.next()),
                 false => (keys.next_back(), want.next_back()),
             };
-            assert_eq!(got.map(|key| Vec::from(key.unwrap())), want.map(|(key, _)| key));
+            assert_eq!(
+                got.map(|key| Vec::from(key.unwrap())),
+                want.map(|(key, _)| key)
+            );
         }
         let rest: Vec<_> = keys.map(|key| Vec::from(key.unwrap())).collect();
         assert_eq!(rest, want.map(|(key, _)| key).collect::<Vec<_>>());

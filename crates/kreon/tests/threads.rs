@@ -55,8 +55,11 @@ fn a_million_puts_of_four_threads_all_arrive() {
             scope.spawn(move || {
                 for n in 0..EACH {
                     // Half of the keys are written twice.
-                    let key = (thread << 32 | (n % (EACH / 2 + EACH / 4))).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                    region.put(key.to_be_bytes(), n.to_le_bytes().repeat(12)).unwrap();
+                    let key = (thread << 32 | (n % (EACH / 2 + EACH / 4)))
+                        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    region
+                        .put(key.to_be_bytes(), n.to_le_bytes().repeat(12))
+                        .unwrap();
                 }
             });
         }
@@ -65,7 +68,11 @@ fn a_million_puts_of_four_threads_all_arrive() {
     assert_eq!(region.iter().keys().count() as u64, distinct);
     for thread in 0..4u64 {
         for n in (0..EACH / 2 + EACH / 4).step_by(997) {
-            let newest = if n < EACH / 4 { n + EACH / 2 + EACH / 4 } else { n };
+            let newest = if n < EACH / 4 {
+                n + EACH / 2 + EACH / 4
+            } else {
+                n
+            };
             let key = (thread << 32 | n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let value = region.get(key.to_be_bytes()).unwrap().unwrap();
             assert_eq!(value, newest.to_le_bytes().repeat(12).as_slice());
@@ -85,7 +92,11 @@ fn readers_never_see_half_of_a_batch() {
     let write = |value: u64| {
         let mut batch = WriteBatch::new();
         for key in 0..KEYS {
-            batch.put(&region, key.to_be_bytes(), [value.to_be_bytes().as_slice(), &[7; 90]].concat());
+            batch.put(
+                &region,
+                key.to_be_bytes(),
+                [value.to_be_bytes().as_slice(), &[7; 90]].concat(),
+            );
         }
         store.write(batch, Durability::Buffered).unwrap();
     };
@@ -110,12 +121,19 @@ fn readers_never_see_half_of_a_batch() {
                         least = seen;
                     }
                     // A scan and a snapshot: one batch, whole.
-                    let values: Vec<_> = region.iter().map(|pair| number(&pair.unwrap().1)).collect();
+                    let values: Vec<_> =
+                        region.iter().map(|pair| number(&pair.unwrap().1)).collect();
                     assert_eq!(values.len() as u64, KEYS);
                     assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
                     let snapshot = store.snapshot();
-                    let first = number(&snapshot.get(&region, 0u64.to_be_bytes()).unwrap().unwrap());
-                    let last = number(&snapshot.get(&region, (KEYS - 1).to_be_bytes()).unwrap().unwrap());
+                    let first =
+                        number(&snapshot.get(&region, 0u64.to_be_bytes()).unwrap().unwrap());
+                    let last = number(
+                        &snapshot
+                            .get(&region, (KEYS - 1).to_be_bytes())
+                            .unwrap()
+                            .unwrap(),
+                    );
                     assert_eq!(first, last);
                 }
             });
@@ -136,13 +154,18 @@ fn sync_writers_share_flushes() {
             let region = &region;
             scope.spawn(move || {
                 for n in 0..50u64 {
-                    region.put_with((thread << 32 | n).to_be_bytes(), "v", Durability::Sync).unwrap();
+                    region
+                        .put_with((thread << 32 | n).to_be_bytes(), "v", Durability::Sync)
+                        .unwrap();
                 }
             });
         }
     });
     let flushes = store.stats().device_flushes - before;
-    assert!(flushes < 400, "{flushes} flushes for 800 writes of 16 threads");
+    assert!(
+        flushes < 400,
+        "{flushes} flushes for 800 writes of 16 threads"
+    );
 }
 
 #[test]
@@ -158,20 +181,34 @@ fn scans_beside_writers_are_sorted_and_complete() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for n in 0..30_000u32 {
-                region.put(((n % 2000) * 2 + 1).to_be_bytes(), n.to_le_bytes()).unwrap();
+                region
+                    .put(((n % 2000) * 2 + 1).to_be_bytes(), n.to_le_bytes())
+                    .unwrap();
                 if n % 3 == 0 {
-                    region.delete((((n * 7) % 2000) * 2 + 1).to_be_bytes()).unwrap();
+                    region
+                        .delete((((n * 7) % 2000) * 2 + 1).to_be_bytes())
+                        .unwrap();
                 }
                 written.fetch_add(1, Ordering::Relaxed);
             }
             done.store(true, Ordering::Relaxed);
         });
         while !done.load(Ordering::Relaxed) {
-            let keys: Vec<_> = region.iter().keys().map(|key| Vec::from(key.unwrap())).collect();
+            let keys: Vec<_> = region
+                .iter()
+                .keys()
+                .map(|key| Vec::from(key.unwrap()))
+                .collect();
             assert!(keys.windows(2).all(|pair| pair[0] < pair[1]));
             let even = keys.iter().filter(|key| key[3] % 2 == 0).count();
             assert_eq!(even, 2000);
-            let back: Vec<_> = region.iter().keys().rev().take(100).map(Result::unwrap).collect();
+            let back: Vec<_> = region
+                .iter()
+                .keys()
+                .rev()
+                .take(100)
+                .map(Result::unwrap)
+                .collect();
             assert!(back.windows(2).all(|pair| pair[0] > pair[1]));
         }
     });

@@ -23,24 +23,37 @@ impl Core {
         };
         let view = self.parts.views.load_full();
         let mut gone = Reached::new(&self.parts.log);
-        for (nodes, record) in self.nodes(&view, region.id).iter().zip(view.levels.of(region.id)) {
+        for (nodes, record) in self
+            .nodes(&view, region.id)
+            .iter()
+            .zip(view.levels.of(region.id))
+        {
             let findings = tree::verify(nodes, record, region.id, &mut gone);
             if let Some(problem) = findings.problems.into_iter().next() {
-                return Err(Error::corruption(problem)
-                    .within(format!("region {name:?} cannot be dropped, its index is damaged")));
+                return Err(Error::corruption(problem).within(format!(
+                    "region {name:?} cannot be dropped, its index is damaged"
+                )));
             }
         }
         let mut levels = Levels::clone(&view.levels);
         levels.remove(region.id);
         let (dropped, charges) = (gone.pages, gone.charges.finish());
-        let change = Spilled { levels, kept: Vec::new(), dropped, charges };
+        let change = Spilled {
+            levels,
+            kept: Vec::new(),
+            dropped,
+            charges,
+        };
         // From here on no write enters the region; those that are inside are let out first.
         {
             let _closed = self.gate.close();
             region.drop_for_all();
         }
-        let committed =
-            self.commit_spill(change, |ledger| drop(ledger.regions.remove(&region.id)), true);
+        let committed = self.commit_spill(
+            change,
+            |ledger| drop(ledger.regions.remove(&region.id)),
+            true,
+        );
         committed.inspect_err(|_| region.keep_after_all())?;
         self.regions.remove(name);
         drop(view);
@@ -56,7 +69,10 @@ struct Reached<'a> {
 
 impl<'a> Reached<'a> {
     fn new(log: &'a Arc<Log>) -> Self {
-        Self { pages: Vec::new(), charges: Charges::new(log) }
+        Self {
+            pages: Vec::new(),
+            charges: Charges::new(log),
+        }
     }
 }
 

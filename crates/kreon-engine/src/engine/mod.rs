@@ -3,9 +3,9 @@
 //! - [`open`]: opening and closing, background threads
 //! - [`write`], [`gate`], [`units`], [`pressure`]: the write path
 //! - [`read`], [`multi_get`]: gets
-//! - [`scan`], [`merge_scan`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
+//! - [`scan`], [`merge_scan`], [`scan_source`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
 //! - [`upkeep`], [`drop_region`]: spills and what they free
-//! - [`region`]: regions
+//! - `region`: regions
 //! - [`stats`], [`verify`]: inspection
 
 mod batch;
@@ -19,6 +19,7 @@ mod pressure;
 mod read;
 mod region;
 mod scan;
+mod scan_source;
 mod signal;
 mod snapshot;
 mod snapshots;
@@ -27,7 +28,6 @@ mod units;
 mod upkeep;
 mod verify;
 mod write;
-
 
 pub use open::Engine;
 pub use region::RegionState;

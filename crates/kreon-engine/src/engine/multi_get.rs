@@ -5,8 +5,9 @@ use std::sync::Arc;
 use kreon_base::{Lsn, Result};
 
 use super::core::Core;
-use super::merge_scan::Located;
 use super::region::RegionState;
+use super::scan::Entry;
+use super::scan_source::Located;
 use crate::tree;
 
 impl Core {
@@ -25,7 +26,7 @@ impl Core {
         let view = self.parts.views.load_full();
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by_key(|index| keys[*index]);
-        let mut found: Vec<(usize, (Vec<u8>, Located))> = Vec::new();
+        let mut found: Vec<(usize, Entry)> = Vec::new();
         let mut missing = Vec::new();
         for index in order {
             match self.locate_in_l0s(&view, region, keys[index], at) {

@@ -42,7 +42,12 @@ impl Engine {
         let inline_max = options.inline_value_bytes_max;
         let mut insert = |l0: &kreon_l0::L0, record: recovery::Replayed<'_>| {
             let key = L0Key::new(record.region, record.key);
-            let recovery::Replayed { value_bytes, value, offset, .. } = record;
+            let recovery::Replayed {
+                value_bytes,
+                value,
+                offset,
+                ..
+            } = record;
             let payload = placement::place(record.key, value_bytes, value, offset, inline_max);
             l0.insert(key.as_slice(), record.lsn, payload, Keep::default());
             Ok(())

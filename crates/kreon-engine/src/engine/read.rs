@@ -4,8 +4,8 @@ use kreon_base::{Lsn, Payload, Result};
 use kreon_l0::{L0, Version};
 
 use super::core::Core;
-use super::merge_scan::Located;
 use super::region::RegionState;
+use super::scan_source::Located;
 use crate::keys::L0Key;
 use crate::level::View;
 use crate::log::ValueAt;

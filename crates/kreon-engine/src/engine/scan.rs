@@ -11,14 +11,18 @@ use kreon_base::{KEY_BYTES_MAX, Result};
 
 use super::batch::Batch;
 use super::core::Core;
-use super::merge_scan::{Direction, Located, StepLimits, step};
+use super::merge_scan::{self, Step};
 use super::region::RegionState;
+use super::scan_source::{Direction, Located};
 use super::snapshot::OpenSnapshot;
 use crate::level::source::prefetch_log;
 
 const FIRST_STEP_ENTRIES: usize = 16;
 const STEP_ENTRIES_MAX: usize = 512;
 const STEP_BYTES_MAX: usize = 1 << 20;
+
+/// A key and where its value is.
+pub type Entry = (Vec<u8>, Located);
 
 /// A range of keys.
 pub type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -112,41 +116,33 @@ impl Scan {
 
     /// Fetches one step into the batch of `direction`. The view is held only in here, so that the
     /// records that the entries point at stay.
-    fn locate(
-        &mut self,
-        bounds: &KeyBounds,
-        direction: Direction,
-    ) -> Result<(Vec<(Vec<u8>, Located)>, bool)> {
+    fn locate(&mut self, bounds: &KeyBounds, direction: Direction) -> Result<(Vec<Entry>, bool)> {
         let view = self.core.parts.views.load_full();
         let nodes = self.core.nodes(&view, self.region.id);
-        let ends = match direction {
+        let (start, end) = match direction {
             Direction::Forward => (&bounds.0, &bounds.1),
             Direction::Backward => (&bounds.1, &bounds.0),
         };
-        let limits = StepLimits {
+        let step = Step {
+            region: self.region.id,
+            at: self.snapshot.lsn(),
+            direction,
+            start,
+            end,
             entries_max: self.step_entries,
             bytes_max: STEP_BYTES_MAX,
         };
-        let (mut located, at) = (Vec::new(), self.snapshot.lsn());
-        let is_exhausted = step(
-            &view,
-            self.region.id,
-            &nodes,
-            at,
-            ends,
-            direction,
-            &limits,
-            |key, found| {
-                located.push((key.to_vec(), found));
-            },
-        )?;
+        let mut located = Vec::new();
+        let is_exhausted = merge_scan::run(&step, &view, &nodes, |key, found| {
+            located.push((key.to_vec(), found));
+        })?;
         self.step_entries = (self.step_entries * 2).min(STEP_ENTRIES_MAX);
         self.fill(direction, &located)?;
         Ok((located, is_exhausted))
     }
 
     /// Reads the values of `located` at queue depth.
-    fn fill(&mut self, direction: Direction, located: &[(Vec<u8>, Located)]) -> Result<()> {
+    fn fill(&mut self, direction: Direction, located: &[Entry]) -> Result<()> {
         let batch = match direction {
             Direction::Forward => &mut self.front,
             Direction::Backward => &mut self.back,
@@ -172,7 +168,7 @@ impl Scan {
 
 impl Core {
     /// Loads the log pages of small values, all at once; large ones are read by themselves.
-    pub fn prefetch_values(&self, located: &[(Vec<u8>, Located)]) -> Result<()> {
+    pub fn prefetch_values(&self, located: &[Entry]) -> Result<()> {
         const PREFETCH_BYTES_MAX: usize = 64 << 10;
         let log = &self.parts.log;
         let ranges = located.iter().filter_map(|(key, found)| match found {
@@ -181,8 +177,7 @@ impl Core {
                 value_bytes,
             } => {
                 let len = kreon_format::fragment_bytes(key.len() + *value_bytes as usize);
-                (len <= PREFETCH_BYTES_MAX && log.is_on_device(*offset))
-                    .then_some((offset.0, len))
+                (len <= PREFETCH_BYTES_MAX && log.is_on_device(*offset)).then_some((offset.0, len))
             }
             Located::Inline(_) | Located::Deleted => None,
         });

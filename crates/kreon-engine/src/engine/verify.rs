@@ -7,8 +7,8 @@ use kreon_format::PagePointer;
 use kreon_l0::L0;
 
 use super::core::Core;
-use super::merge_scan::Located;
 use super::region::RegionState;
+use super::scan_source::Located;
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::keys::split;
 use crate::level::View;
@@ -100,13 +100,17 @@ impl Core {
         payload: Payload<'_>,
         report: &mut VerifyReport,
     ) {
-        let Payload::Logged { value_bytes, .. } = payload else { return };
+        let Payload::Logged { value_bytes, .. } = payload else {
+            return;
+        };
         match self.show_logged(region, key, &Located::from(payload), |_| ()) {
             Ok(_) => {
                 report.records += 1;
                 report.value_bytes += u64::from(value_bytes);
             }
-            Err(error) => report.problems.push(format!("region {:?}: {error}", region.name)),
+            Err(error) => report
+                .problems
+                .push(format!("region {:?}: {error}", region.name)),
         }
     }
 
@@ -123,12 +127,16 @@ impl Core {
         if report.problems.is_empty() {
             for page in allocator.live_pages() {
                 if !reached.contains(&page) {
-                    report.problems.push(format!("{page} is marked as in use, but nothing reaches it"));
+                    report.problems.push(format!(
+                        "{page} is marked as in use, but nothing reaches it"
+                    ));
                 }
             }
             for (segment, _) in allocator.log_segments(MAIN_LOG) {
-                let (counted, found) =
-                    (i64::from(allocator.live_bytes(segment)), charges.get(&segment).copied());
+                let (counted, found) = (
+                    i64::from(allocator.live_bytes(segment)),
+                    charges.get(&segment).copied(),
+                );
                 if counted != found.unwrap_or(0) {
                     report.problems.push(format!(
                         "{segment} is said to hold {counted} live bytes, the trees point at {}",
@@ -139,11 +147,16 @@ impl Core {
         }
         for page in reached {
             if !allocator.is_live(*page) {
-                report.problems.push(format!("{page} is in use, but marked as free"));
+                report
+                    .problems
+                    .push(format!("{page} is in use, but marked as free"));
             }
         }
         if ledger.marker > Lsn(self.parts.log.tail().0) {
-            report.problems.push(format!("the replay marker {} lies behind the log", ledger.marker));
+            report.problems.push(format!(
+                "the replay marker {} lies behind the log",
+                ledger.marker
+            ));
         }
     }
 }
@@ -160,14 +173,21 @@ impl Reached<'_> {
     fn trees_of(&mut self, region: &RegionState, view: &View) {
         self.report.regions += 1;
         let core = self.core;
-        for (nodes, record) in core.nodes(view, region.id).iter().zip(view.levels.of(region.id)) {
-            let mut records = Records { reached: self, region };
+        for (nodes, record) in core
+            .nodes(view, region.id)
+            .iter()
+            .zip(view.levels.of(region.id))
+        {
+            let mut records = Records {
+                reached: self,
+                region,
+            };
             let findings = tree::verify(nodes, record, region.id, &mut records);
             self.report.pages += findings.leaf_pages + findings.index_pages;
             let lines = findings.problems.into_iter();
-            self.report
-                .problems
-                .extend(lines.map(|line| format!("region {:?} L{}: {line}", region.name, nodes.level)));
+            self.report.problems.extend(
+                lines.map(|line| format!("region {:?} L{}: {line}", region.name, nodes.level)),
+            );
         }
     }
 }

@@ -10,7 +10,7 @@ use kreon_format::{FRAGMENT_HEADER_BYTES, LOG_HEADER_BYTES, RECORD_ALIGN_BYTES, 
 pub(super) const SEGMENT: u32 = SEGMENT_BYTES as u32;
 
 /// Where records start in a segment.
-pub(super) const PAYLOAD_START: u32 = LOG_HEADER_BYTES as u32;
+pub(super) const PAYLOAD_START: u32 = LOG_HEADER_BYTES;
 
 /// Shortest rest of a segment that takes a fragment which does not end its record.
 const SPLIT_REST_BYTES_MIN: usize = FRAGMENT_HEADER_BYTES + RECORD_ALIGN_BYTES;

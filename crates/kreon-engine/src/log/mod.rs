@@ -14,7 +14,7 @@
 //! - [`group_commit`]: one flush for all who wait
 //! - [`fragments`], [`read`]: records from buffers and from the device
 //! - [`residence`]: where the bytes of a record are
-//! - [`replay`]: the log after a crash
+//! - [`mod@replay`]: the log after a crash
 //! - [`pause`], [`poison`]: waiting for a copying thread; the end of all writing
 
 mod append;
@@ -39,7 +39,7 @@ mod write_out;
 #[cfg(test)]
 mod tests;
 
-pub use history::{LOG_START, LogHistory};
+pub use history::LogHistory;
 pub use open::{Log, LogHome, LogOptions, LogSpace};
 pub use read::{LogPages, ValueAt};
 pub use record::{NewRecord, Place};

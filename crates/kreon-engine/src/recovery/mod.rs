@@ -58,9 +58,10 @@ pub fn open_or_create(
             open::open(device, options, split, &superblock, insert)
         }
         Found::Nothing if options.create => create::create(device, options, split),
-        Found::Nothing => {
-            Err(Error::new(ErrorKind::NotFound, "there is no store here, and none is to be made"))
-        }
+        Found::Nothing => Err(Error::new(
+            ErrorKind::NotFound,
+            "there is no store here, and none is to be made",
+        )),
     }
 }
 

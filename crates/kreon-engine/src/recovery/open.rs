@@ -47,15 +47,28 @@ pub fn open(
         segments: &allocator.log_segments(MAIN_LOG),
         value_bytes_max: options.inline_value_bytes_max,
     };
-    let end = replay(&start, |record| match ledger.regions.contains_key(&record.region) {
-        true => insert(&l0, replayed(&record)),
-        // Written before the region was dropped.
-        false => Ok(()),
+    let end = replay(&start, |record| {
+        match ledger.regions.contains_key(&record.region) {
+            true => insert(&l0, replayed(&record)),
+            // Written before the region was dropped.
+            false => Ok(()),
+        }
     })?;
     tracing::info!(records = end.record_count, "replayed the log");
     let history = settle_segments(&device, &mut allocator, end)?;
-    let parts =
-        assemble(Ground { device, store, allocator, levels, ledger, history, l0 }, options, split)?;
+    let parts = assemble(
+        Ground {
+            device,
+            store,
+            allocator,
+            levels,
+            ledger,
+            history,
+            l0,
+        },
+        options,
+        split,
+    )?;
     first_checkpoint(&parts)?;
     Ok(parts)
 }
@@ -79,7 +92,12 @@ fn durable_state(
 ) -> (Ledger, Levels) {
     let (mut regions, mut levels) = (BTreeMap::<RegionId, RegionEntry>::new(), Levels::default());
     for region in &catalogue.regions {
-        regions.insert(region.id, RegionEntry { name: region.name.clone() });
+        regions.insert(
+            region.id,
+            RegionEntry {
+                name: region.name.clone(),
+            },
+        );
         levels.set(region.id, region.levels.clone());
     }
     let ledger = Ledger {
@@ -111,7 +129,12 @@ fn settle_segments(
     allocator: &mut Allocator,
     end: ReplayEnd,
 ) -> Result<LogHistory> {
-    let highest = end.found.iter().map(|(segment, _)| segment.0 + 1).max().unwrap_or(0);
+    let highest = end
+        .found
+        .iter()
+        .map(|(segment, _)| segment.0 + 1)
+        .max()
+        .unwrap_or(0);
     let present = (device.len_bytes() / kreon_base::SEGMENT_BYTES) as u32;
     if highest > present {
         return Err(Error::corruption(format!(

@@ -33,7 +33,11 @@ impl<'a> Charges<'a> {
     }
 
     fn change(&mut self, record: &Reference, sign: i64) {
-        let Reference { offset, key_bytes, value_bytes } = *record;
+        let Reference {
+            offset,
+            key_bytes,
+            value_bytes,
+        } = *record;
         for (segment, bytes) in self.log.charges(offset, key_bytes, value_bytes) {
             *self.sums.entry(segment).or_insert(0) += sign * i64::from(bytes);
         }

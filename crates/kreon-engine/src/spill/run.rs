@@ -43,9 +43,16 @@ pub fn spill(
 ) -> Result<Spilled> {
     let epoch = parts.ledger.lock().epoch.next();
     let mut pages = PageRuns::new(&parts.allocator, &parts.mapping);
-    let mut changed = Changed { charges: Charges::new(&parts.log), dropped: Vec::new() };
+    let mut changed = Changed {
+        charges: Charges::new(&parts.log),
+        dropped: Vec::new(),
+    };
     let mut levels = levels.clone();
-    let rules = MergeRules { snapshots, last_level: true, fill: LEAF_FILL };
+    let rules = MergeRules {
+        snapshots,
+        last_level: true,
+        fill: LEAF_FILL,
+    };
     for region in regions_of(frozen.l0.cursor()) {
         if !exists(region) {
             continue;
@@ -76,7 +83,12 @@ pub fn spill(
         levels.set(region, trees);
     }
     let (dropped, charges) = (changed.dropped, changed.charges.finish());
-    Ok(Spilled { levels, kept: pages.finish()?, dropped, charges })
+    Ok(Spilled {
+        levels,
+        kept: pages.finish()?,
+        dropped,
+        charges,
+    })
 }
 
 /// Collects what the merges report.

@@ -18,14 +18,14 @@ impl<'a> RegionStream<'a> {
     /// Starts before the first entry of `region`.
     pub fn new(mut cursor: Cursor<'a>, region: RegionId) -> Self {
         cursor.seek(L0Key::new(region, b"").as_slice());
-        let mut stream = Self { cursor, region, key: b"", versions: None };
+        let mut stream = Self {
+            cursor,
+            region,
+            key: b"",
+            versions: None,
+        };
         stream.stand();
         stream
-    }
-
-    /// Whether there is no entry left.
-    pub fn is_at_end(&self) -> bool {
-        self.versions.is_none()
     }
 
     fn stand(&mut self) {
@@ -52,7 +52,11 @@ impl EntryStream for RegionStream<'_> {
     fn next(&mut self) -> Result<Option<Entry<'_>>> {
         let version = self.next_version();
         let key = self.key;
-        Ok(version.map(|version| Entry { key, lsn: version.lsn, payload: version.payload }))
+        Ok(version.map(|version| Entry {
+            key,
+            lsn: version.lsn,
+            payload: version.payload,
+        }))
     }
 }
 
@@ -61,9 +65,13 @@ pub fn regions_of(mut cursor: Cursor<'_>) -> Vec<RegionId> {
     let mut regions = Vec::new();
     let mut is_valid = cursor.first();
     while is_valid {
-        let Some((region, _)) = split(cursor.key()) else { break };
+        let Some((region, _)) = split(cursor.key()) else {
+            break;
+        };
         regions.push(region);
-        let Some(next) = region.0.checked_add(1) else { break };
+        let Some(next) = region.0.checked_add(1) else {
+            break;
+        };
         is_valid = cursor.seek(L0Key::new(RegionId(next), b"").as_slice());
     }
     regions

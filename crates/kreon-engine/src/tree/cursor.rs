@@ -10,11 +10,13 @@ use super::path::{Path, Side, Target};
 /// Stands on an entry of a tree. It shows every version of a key, newest first; the caller picks.
 ///
 /// Holds a copy of one leaf and nothing of its source between calls. A long key is read whole from
-/// the log when the cursor gets to its entry, so that [`key`](Self::key) is always whole.
+/// the log when the cursor gets to its entry, so that [`key`](Self::key) is always whole. A walk that
+/// goes on in one direction loads the leaves ahead of it together, more each time.
 pub struct Cursor<'a, S> {
     source: &'a S,
     tree: TreeRecord,
     path: Path,
+    readahead: Readahead,
     leaf: Box<PageBytes>,
     /// Entries in the leaf.
     entries: usize,
@@ -24,6 +26,42 @@ pub struct Cursor<'a, S> {
     lsn: Lsn,
 }
 
+/// Most leaves that a walk loads ahead: as many as keep a device busy.
+const READAHEAD_LEAVES_MAX: usize = 32;
+
+/// How many leaves to load at once. A scan that ends soon should load none that it does not use, so
+/// the number doubles from one round to the next.
+#[derive(Default)]
+struct Readahead {
+    side: Option<Side>,
+    /// Leaves of the last round.
+    leaves: usize,
+    /// Those of them that the walk has not come to.
+    left: usize,
+}
+
+impl Readahead {
+    /// The walk goes to the next leaf on `side`. Returns whether a round of `leaves` is due, from that
+    /// leaf on.
+    fn step(&mut self, side: Side) -> bool {
+        if self.side != Some(side) {
+            *self = Self {
+                side: Some(side),
+                leaves: 1,
+                left: 0,
+            };
+            return false;
+        }
+        if self.left > 0 {
+            self.left -= 1;
+            return false;
+        }
+        self.leaves = (self.leaves * 2).min(READAHEAD_LEAVES_MAX);
+        self.left = self.leaves - 1;
+        true
+    }
+}
+
 impl<'a, S: NodeSource> Cursor<'a, S> {
     /// A cursor that does not stand on an entry yet. Allocates a page.
     pub fn new(source: &'a S, tree: &TreeRecord) -> Self {
@@ -31,6 +69,7 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
             source,
             tree: *tree,
             path: Path::default(),
+            readahead: Readahead::default(),
             leaf: Box::new([0; PAGE_BYTES]),
             entries: 0,
             at: 0,
@@ -106,37 +145,29 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         Ok(Leaf::open(&self.leaf)?.entry(self.at)?.payload)
     }
 
-    /// The next `leaves_max` leaves behind the one that the cursor is in; fewer at the end of the
-    /// tree.
-    pub fn leaves_after(&self, leaves_max: usize) -> Result<Vec<PagePointer>> {
-        self.leaves_beside(leaves_max, Side::Right)
-    }
-
-    /// The `leaves_max` leaves before the one that the cursor is in, nearest first.
-    pub fn leaves_before(&self, leaves_max: usize) -> Result<Vec<PagePointer>> {
-        self.leaves_beside(leaves_max, Side::Left)
-    }
-
-    /// Loads the next `leaves_max` leaves at once.
-    pub fn prefetch_after(&self, leaves_max: usize) -> Result<()> {
-        self.source.prefetch(&self.leaves_after(leaves_max)?, 0)
-    }
-
-    /// Loads the `leaves_max` leaves before this one at once.
-    pub fn prefetch_before(&self, leaves_max: usize) -> Result<()> {
-        self.source.prefetch(&self.leaves_before(leaves_max)?, 0)
-    }
-
-    fn leaves_beside(&self, leaves_max: usize, side: Side) -> Result<Vec<PagePointer>> {
-        let mut path = self.path.clone();
-        let mut leaves = Vec::new();
-        while self.is_valid && leaves.len() < leaves_max {
-            match path.go_beside(self.source, side)? {
-                Some(leaf) => leaves.push(leaf),
-                None => break,
-            }
+    /// Goes to the neighbour of the leaf; false at the end of the tree.
+    fn go_beside(&mut self, side: Side) -> Result<bool> {
+        let Some(leaf) = self.path.go_beside(self.source, side)? else {
+            return Ok(false);
+        };
+        if self.readahead.step(side) {
+            self.prefetch(leaf, side)?;
         }
-        Ok(leaves)
+        self.load(&leaf)?;
+        Ok(true)
+    }
+
+    /// Loads `leaf`, which the cursor goes to, and those behind it.
+    #[cold]
+    fn prefetch(&mut self, leaf: PagePointer, side: Side) -> Result<()> {
+        let mut path = self.path.clone();
+        let mut leaves = vec![leaf];
+        while leaves.len() < self.readahead.leaves
+            && let Some(leaf) = path.go_beside(self.source, side)?
+        {
+            leaves.push(leaf);
+        }
+        self.source.prefetch(&leaves, 0)
     }
 
     /// Makes the cursor stand on nothing until a move succeeds; whether it stood on an entry.
@@ -146,6 +177,7 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
 
     fn go_down(&mut self, target: Target<'_>) -> Result<()> {
         self.take_standing();
+        self.readahead = Readahead::default();
         self.entries = 0;
         match self.path.go_down(self.source, &self.tree, target)? {
             Some(leaf) => self.load(&leaf),
@@ -174,9 +206,8 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
     /// Stands on entry `at`, or the first one of the next leaf.
     fn settle_right(&mut self, mut at: usize) -> Result<bool> {
         while at >= self.entries {
-            match self.path.go_beside(self.source, Side::Right)? {
-                Some(leaf) => self.load(&leaf)?,
-                None => return Ok(false),
+            if !self.go_beside(Side::Right)? {
+                return Ok(false);
             }
             at = 0;
         }
@@ -186,9 +217,8 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
     /// Stands on the entry before `end`, or the last one of the leaf before.
     fn settle_left(&mut self, mut end: usize) -> Result<bool> {
         while end == 0 {
-            match self.path.go_beside(self.source, Side::Left)? {
-                Some(leaf) => self.load(&leaf)?,
-                None => return Ok(false),
+            if !self.go_beside(Side::Left)? {
+                return Ok(false);
             }
             end = self.entries;
         }

@@ -7,11 +7,10 @@
 //! - [`node_source`]: where nodes come from and where fresh ones go
 //! - [`entry`]: versions, the input of a merge, and what a merge reports
 //! - [`search`], [`cursor`], [`prefetch`], [`verify`]: readers
-//! - [`merge`], [`builder`]: writers; beneath them `window` (input), `version_rules` and
-//!   `version_filter` (which versions stay), `output`, `leaf_packer`, `leaf_balance` and
-//!   `index_packer` (fresh nodes)
+//! - [`merge`]: the one writer; a merge into an empty tree builds one at once. Beneath it `window`
+//!   (input), `version_rules` and `version_filter` (which versions stay), `output`, `leaf_packer`,
+//!   `leaf_balance` and `index_packer` (fresh nodes)
 
-mod builder;
 mod child;
 mod cursor;
 mod entry;
@@ -36,11 +35,10 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub use builder::build;
 pub use cursor::Cursor;
 pub use entry::{Changes, Entry, EntryStream, Reference, Version};
 pub use merge::{MergeRules, merge};
 pub use node_source::{NodeSink, NodeSource};
 pub use prefetch::prefetch_paths;
 pub use search::get;
-pub use verify::{Findings, Visitor, verify};
+pub use verify::{Visitor, verify};

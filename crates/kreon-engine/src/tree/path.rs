@@ -36,7 +36,7 @@ pub(super) enum Target<'k> {
 }
 
 /// Which neighbour.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Left,
     Right,

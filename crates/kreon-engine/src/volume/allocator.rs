@@ -172,7 +172,9 @@ impl Allocator {
     pub fn give_up_log_segment(&mut self, id: SegmentId) -> Result<()> {
         let segment = self.segment_mut(id)?;
         if segment.live_bytes != 0 {
-            return Err(Error::corruption(format!("{id} is not part of the log, but has live bytes")));
+            return Err(Error::corruption(format!(
+                "{id} is not part of the log, but has live bytes"
+            )));
         }
         segment.usage = Usage::Free;
         self.mark_dirty(id);

@@ -92,14 +92,24 @@ fn foreign() -> Error {
 /// `Io`.
 pub fn inspect(device: &dyn Device) -> Result<(Option<Superblock>, Vec<String>)> {
     let bytes = read_pages(device, &SUPERBLOCK_PAGES)?;
-    let decoded: Vec<_> =
-        bytes.pages().enumerate().map(|(slot, b)| Superblock::decode(b, slot)).collect();
-    let newest = decoded.iter().flatten().copied().max_by_key(|found| found.epoch);
+    let decoded: Vec<_> = bytes
+        .pages()
+        .enumerate()
+        .map(|(slot, b)| Superblock::decode(b, slot))
+        .collect();
+    let newest = decoded
+        .iter()
+        .flatten()
+        .copied()
+        .max_by_key(|found| found.epoch);
     let mut wrong = Vec::new();
     for (number, slot) in decoded.iter().enumerate() {
         match slot {
             Ok(found) if newest.is_some_and(|newest| newest.epoch != found.epoch) => {
-                wrong.push(format!("superblock slot {number} is of the older {}", found.epoch));
+                wrong.push(format!(
+                    "superblock slot {number} is of the older {}",
+                    found.epoch
+                ));
             }
             Ok(_) => {}
             Err(error) => wrong.push(format!("superblock slot {number}: {error}")),

@@ -18,7 +18,7 @@ pub(super) enum Done {
     Flush,
 }
 
-/// A device in memory. Counts down to a failure of the n-th write or flush; can lose what was not
+/// A device in memory. Counts down to a failure of the n-th write, flush or read; can lose what was not
 /// flushed.
 pub(super) struct MemoryDevice {
     pub block_bytes: u32,
@@ -28,6 +28,7 @@ pub(super) struct MemoryDevice {
     pub done: Mutex<Vec<Done>>,
     pub writes_left: Mutex<Option<usize>>,
     pub flushes_left: Mutex<Option<usize>>,
+    pub reads_left: Mutex<Option<usize>>,
 }
 
 impl MemoryDevice {
@@ -39,6 +40,7 @@ impl MemoryDevice {
             done: Mutex::default(),
             writes_left: Mutex::default(),
             flushes_left: Mutex::default(),
+            reads_left: Mutex::default(),
         }
     }
 
@@ -106,6 +108,7 @@ impl Device for MemoryDevice {
         Ok(())
     }
     fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
+        count_down(&self.reads_left, "read")?;
         let bytes = self.bytes.lock();
         for read in reads {
             let mut at = read.offset as usize;

@@ -10,18 +10,18 @@ mod resuming;
 mod syncing;
 mod threads;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kreon_base::{
-    Error, ErrorKind, Incarnation, LogId, Lsn, PAGE_BYTES, RegionId, Result, SEGMENT_BYTES,
-    SegmentId,
+    Error, ErrorKind, Incarnation, LogId, Lsn, RegionId, Result, SEGMENT_BYTES, SegmentId,
 };
-use kreon_device::{Device, DeviceStats, Read, Write};
+use kreon_device::Device;
 use kreon_format::{LogRecord, RecordKind, StoreId};
 use parking_lot::Mutex;
 
+use self::memory::{Done, MemoryDevice, Pages, Space};
+use super::history::LOG_START;
 use super::*;
 use crate::volume::Purpose;
 

@@ -232,52 +232,17 @@ fn a_damaged_segment_header_that_was_durable_is_corruption() {
 
 #[test]
 fn a_failed_read_is_no_end_of_the_log() {
-    struct Broken(MemoryDevice);
-    impl Device for Broken {
-        fn block_bytes(&self) -> u32 {
-            self.0.block_bytes()
-        }
-        fn len_bytes(&self) -> u64 {
-            self.0.len_bytes()
-        }
-        fn len_bytes_max(&self) -> u64 {
-            self.0.len_bytes_max()
-        }
-        fn grow(&self, _: u64) -> Result<()> {
-            Ok(())
-        }
-        fn allocate(&self, _: u64, _: u64) -> Result<()> {
-            Ok(())
-        }
-        fn discard(&self, _: u64, _: u64) -> Result<()> {
-            Ok(())
-        }
-        fn read(&self, _: &mut [Read<'_>]) -> Result<()> {
-            Err(Error::io("read", std::io::Error::from_raw_os_error(5)))
-        }
-        fn write(&self, _: &[Write<'_>]) -> Result<()> {
-            Ok(())
-        }
-        fn flush(&self) -> Result<()> {
-            Ok(())
-        }
-        fn stats(&self) -> DeviceStats {
-            DeviceStats::default()
-        }
+    let bench = Setup::default().open();
+    let checkpoint = bench.checkpoint(LOG_START);
+    bench.put(b"long", &noise(5 << 20, 1));
+    bench.log.write_out(bench.log.tail()).unwrap();
+    for reads in 0..4 {
+        *bench.device.reads_left.lock() = Some(reads);
+        let error = checkpoint.replay(&bench.device).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "read {reads}: {error}");
     }
-    let record = Setup::default().open().log.checkpoint_record(LOG_START);
-    let device = Broken(MemoryDevice::new(512, SEGMENTS));
-    let start = ReplayStart {
-        device: &device,
-        store: STORE,
-        record: &record,
-        segments: &[],
-        value_bytes_max: 0,
-    };
-    assert_eq!(
-        replay(&start, |_| Ok(())).unwrap_err().kind(),
-        ErrorKind::Io
-    );
+    *bench.device.reads_left.lock() = Some(4);
+    assert_eq!(checkpoint.replay(&bench.device).unwrap().0.len(), 1);
 }
 
 #[test]

@@ -68,9 +68,8 @@ fn check_walk(
     random: &mut Random,
 ) {
     for _ in 0..6 {
-        assert_eq!(cursor.is_valid(), at < expected.len());
-        if !cursor.is_valid() {
-            assert!(cursor.payload().is_err());
+        assert_eq!(cursor.payload().is_ok(), at < expected.len());
+        if at >= expected.len() {
             assert!(!cursor.next().unwrap() && !cursor.prev().unwrap());
             return;
         }
@@ -109,39 +108,52 @@ fn a_cursor_on_an_empty_tree_stands_nowhere() {
     assert!(!cursor.first().unwrap() && !cursor.last().unwrap());
     assert!(!cursor.seek(b"").unwrap() && !cursor.seek_before(b"z").unwrap());
     assert!(!cursor.next().unwrap() && !cursor.prev().unwrap());
-    assert!(cursor.leaves_after(3).unwrap().is_empty());
+    assert!(cursor.payload().is_err());
 }
 
 #[test]
-fn the_leaves_ahead_are_those_that_the_walk_reads() {
-    let model = numbered(2000);
-    let mut cursor = Cursor::new(&model.memory, &model.tree);
-    cursor.seek(b"001000").unwrap();
-    let after = cursor.leaves_after(20).unwrap();
-    let before = cursor.leaves_before(20).unwrap();
-    cursor.prefetch_after(20).unwrap();
-    assert_eq!(*model.memory.prefetches.borrow().last().unwrap(), (0, 20));
-    for (leaves, forward) in [(after, true), (before, false)] {
-        cursor.seek(b"001000").unwrap();
+fn a_long_walk_loads_leaves_together_and_none_twice() {
+    let model = numbered(4000);
+    assert!(model.tree.leaf_pages > 100);
+    for forward in [true, false] {
+        let mut cursor = Cursor::new(&model.memory, &model.tree);
         model.memory.forget_reads();
-        while model.memory.reads_of_level(0) < 20 {
-            let moved = if forward {
+        let mut more = if forward {
+            cursor.first()
+        } else {
+            cursor.last()
+        };
+        while more.unwrap() {
+            more = if forward {
                 cursor.next()
             } else {
                 cursor.prev()
             };
-            assert!(moved.unwrap());
         }
-        let reads = model.memory.reads.borrow();
-        let read: Vec<_> = reads.iter().filter(|(level, _)| *level == 0).collect();
-        assert!(leaves.iter().all(|leaf| read.contains(&&(0, leaf.page))));
+        let prefetches = model.memory.prefetches.borrow();
+        let counts: Vec<_> = prefetches.iter().map(|(_, count)| *count).collect();
+        assert_eq!(counts[..6], [2, 4, 8, 16, 32, 32]);
+        // The first two leaves are read as the walk comes to them.
+        assert_eq!(
+            counts.iter().sum::<usize>() as u64,
+            model.tree.leaf_pages - 2
+        );
     }
-    cursor.seek(b"001999").unwrap();
-    assert!(cursor.leaves_after(5).unwrap().is_empty());
-    assert_eq!(
-        cursor.leaves_before(100_000).unwrap().len() as u64,
-        model.tree.leaf_pages - 1
-    );
+}
+
+#[test]
+fn a_short_walk_loads_nothing_ahead() {
+    let model = numbered(4000);
+    let mut cursor = Cursor::new(&model.memory, &model.tree);
+    cursor.seek(b"001000").unwrap();
+    model.memory.forget_reads();
+    while model.memory.reads_of_level(0) < 1 {
+        assert!(cursor.next().unwrap());
+    }
+    while model.memory.reads_of_level(0) < 2 {
+        assert!(cursor.prev().unwrap());
+    }
+    assert!(model.memory.prefetches.borrow().is_empty());
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn a_cursor_that_failed_stands_nowhere_and_can_seek_again() {
     };
     assert!(seen < pool.len());
     assert_eq!(error.kind(), ErrorKind::Io);
-    assert!(!cursor.is_valid());
+    assert!(cursor.payload().is_err());
     model.memory.fail_in.set(None);
     assert!(cursor.seek(&pool[seen]).unwrap());
     assert_eq!(cursor.key(), pool[seen]);

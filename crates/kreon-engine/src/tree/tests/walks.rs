@@ -5,7 +5,7 @@ use kreon_format::{IndexBuilder, LeafBuilder, NodeIdentity, PagePointer, Pivot, 
 
 use super::memory::{Memory, REGION, STORE};
 use super::model::Reached;
-use crate::tree::{Findings, verify};
+use crate::tree::verify::{Findings, verify};
 
 fn identity(page: u64, region: RegionId, level: u8) -> NodeIdentity {
     NodeIdentity {
