@@ -50,9 +50,10 @@ pub struct Shared {
     /// Make each write durable before going on
     #[arg(long, global = true)]
     pub sync: bool,
-    /// Memory budget of the store: 256MiB, 1g, 65536
-    #[arg(long, global = true, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
-    pub memory: usize,
+    /// Memory budget of the store: 256MiB, 1g, 65536 [default: 256MiB, or 32MiB for commands that
+    /// touch little]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
+    pub memory: Option<usize>,
     /// Never let the volume grow beyond this
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     pub volume_max: Option<usize>,
@@ -114,6 +115,17 @@ impl Command {
         }
     }
 
+    /// Memory budget if none is given, in bytes. It is all taken when the store is opened (about 1 ms for
+    /// each MiB where pages are small), so a command that touches little takes little.
+    pub fn memory_bytes_default(&self) -> usize {
+        match self {
+            Self::Put(_) | Self::Get(_) | Self::Delete(_) | Self::Stats(_) | Self::Regions(_) => {
+                32 << 20
+            }
+            _ => 256 << 20,
+        }
+    }
+
     /// Runs the command. Returns the exit code: not 0 only for failures that were already told.
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<u8> {
         match self {
@@ -146,12 +158,12 @@ mod tests {
     #[test]
     fn options_of_the_store_stand_before_or_after_the_command() {
         for line in [
-            ["kreon", "-s", "x", "get", "k"],
-            ["kreon", "get", "k", "-s", "x"],
+            ["kreon", "-s", "x", "--memory", "1m", "get", "k"],
+            ["kreon", "get", "k", "--memory", "1m", "-s", "x"],
         ] {
             let cli = Cli::try_parse_from(line).unwrap();
             assert_eq!(cli.shared.store, Some(PathBuf::from("x")));
-            assert_eq!(cli.shared.memory, 256 << 20);
+            assert_eq!(cli.shared.memory, Some(1 << 20));
         }
     }
 }

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<u8> {
-    let session = Session::open(&cli.shared, cli.command.creates_store())?;
+    let session = Session::open(&cli.shared, &cli.command)?;
     let mut out = Sink::stdout();
     let done = cli
         .command

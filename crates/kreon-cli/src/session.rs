@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use kreon::{Durability, Error, Region, Result, Store};
 
-use crate::args::Shared;
+use crate::args::{Command, Shared};
 use crate::encoding::Encoding;
 
 /// What every command works on.
@@ -20,8 +20,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens the store; makes it only if `create`.
-    pub fn open(shared: &Shared, create: bool) -> Result<Self> {
+    /// Opens the store for `command`; makes it only if the command does.
+    pub fn open(shared: &Shared, command: &Command) -> Result<Self> {
         let path = shared.store.as_ref().ok_or_else(|| {
             Error::invalid("no store named: give --store PATH or set KREON_STORE")
         })?;
@@ -30,9 +30,9 @@ impl Session {
             false => Durability::Buffered,
         };
         let mut options = Store::options()
-            .memory_bytes(shared.memory)
+            .memory_bytes(shared.memory.unwrap_or(command.memory_bytes_default()))
             .durability(durability)
-            .create(create);
+            .create(command.creates_store());
         if let Some(volume_bytes_max) = shared.volume_max {
             options = options.volume_bytes_max(volume_bytes_max as u64);
         }

@@ -49,6 +49,9 @@ pub struct Options {
 /// The least memory that a store runs with.
 pub const MEMORY_BYTES_MIN: usize = 8 << 20;
 
+/// The largest L0: its arena refers to 32 GiB, and batches and deletions may overfill it.
+pub const L0_BYTES_MAX: usize = 16 << 30;
+
 const MIB: usize = 1 << 20;
 
 impl Default for Options {
@@ -96,7 +99,14 @@ impl Options {
                 kreon_format::INLINE_VALUE_BYTES_MAX
             )));
         }
-        let l0_bytes = self.l0_bytes.unwrap_or(self.memory_bytes / 8);
+        let l0_bytes = self
+            .l0_bytes
+            .unwrap_or((self.memory_bytes / 8).min(L0_BYTES_MAX));
+        if l0_bytes > L0_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "l0_bytes is {l0_bytes}, the most is {L0_BYTES_MAX}"
+            )));
+        }
         let log_bytes = (self.memory_bytes / 16).clamp(4 * MIB, 32 * MIB);
         let mapping_bytes = self.memory_bytes.saturating_sub(2 * l0_bytes + log_bytes);
         if l0_bytes == 0 || mapping_bytes < MIB / 2 {

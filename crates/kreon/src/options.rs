@@ -55,7 +55,7 @@ impl Options {
         self
     }
 
-    /// Size at which the in-memory level is spilled, in bytes. Default an eighth of the memory. More
+    /// Size at which the in-memory level is spilled, in bytes. 1 byte to 16 GiB, default an eighth of the memory. More
     /// means fewer bytes written to the device and a longer replay after a crash.
     pub fn l0_bytes(mut self, bytes: usize) -> Self {
         self.engine.l0_bytes = Some(bytes);

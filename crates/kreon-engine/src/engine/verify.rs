@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kreon_base::{Lsn, PageNo, Payload, Result, SegmentId};
+use kreon_base::{LogOffset, Lsn, PageNo, Payload, Result, SegmentId};
 use kreon_format::PagePointer;
 use kreon_l0::L0;
 
@@ -181,8 +181,10 @@ impl Reached<'_> {
             let mut records = Records {
                 reached: self,
                 region,
+                round: Vec::new(),
             };
             let findings = tree::verify(nodes, record, region.id, &mut records);
+            records.read_round();
             self.report.pages += findings.leaf_pages + findings.index_pages;
             let lines = findings.problems.into_iter();
             self.report.problems.extend(
@@ -196,6 +198,39 @@ impl Reached<'_> {
 struct Records<'a, 'b> {
     reached: &'a mut Reached<'b>,
     region: &'a RegionState,
+    /// Entries whose records are read together, in the order of the log: one after the other they
+    /// would be one random read each.
+    round: Vec<(Vec<u8>, Payload<'static>)>,
+}
+
+/// Records of a round.
+const ROUND_RECORDS_MAX: usize = 4096;
+
+impl Records<'_, '_> {
+    fn read_round(&mut self) {
+        self.round
+            .sort_unstable_by_key(|(_, payload)| offset_of(payload));
+        let core = self.reached.core;
+        for some in self.round.chunks(ROUND_RECORDS_MAX / 16) {
+            let located: Vec<_> = some
+                .iter()
+                .map(|(key, payload)| (key.clone(), (*payload).into()))
+                .collect();
+            // What cannot be loaded now is told by the read that needs it.
+            let _ = core.prefetch_values(&located);
+            for (key, payload) in some {
+                core.verify_record(self.region, key, *payload, self.reached.report);
+            }
+        }
+        self.round.clear();
+    }
+}
+
+fn offset_of(payload: &Payload<'_>) -> Option<LogOffset> {
+    match payload {
+        Payload::Logged { offset, .. } => Some(*offset),
+        Payload::Inline { .. } | Payload::Tombstone { .. } => None,
+    }
 }
 
 impl Visitor for Records<'_, '_> {
@@ -213,7 +248,19 @@ impl Visitor for Records<'_, '_> {
         if let Some(record) = Reference::of(entry.key.len() as u32, entry.payload) {
             self.reached.charges.add(&record);
         }
-        let core = self.reached.core;
-        core.verify_record(self.region, entry.key, entry.payload, self.reached.report);
+        if let Payload::Logged {
+            offset,
+            value_bytes,
+        } = entry.payload
+        {
+            let payload = Payload::Logged {
+                offset,
+                value_bytes,
+            };
+            self.round.push((entry.key.to_vec(), payload));
+        }
+        if self.round.len() == ROUND_RECORDS_MAX {
+            self.read_round();
+        }
     }
 }

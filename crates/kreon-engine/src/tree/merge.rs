@@ -310,7 +310,7 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
 
     /// Loads the nodes that the next entries lead to, if that was not done for the next one.
     fn load_ahead(&mut self) -> Result<()> {
-        if let Some(entries) = self.window.pages_to_load()? {
+        if let Some(entries) = self.window.unloaded()? {
             let window = &self.window;
             let key = |index| window.key(index);
             let loaded = prefetch_round(self.source, self.tree, entries, key)?;

@@ -76,8 +76,8 @@ impl<'i, I: EntryStream> Window<'i, I> {
         self.at += 1;
     }
 
-    /// The entries of the window from the next one on, if the nodes for that one are not loaded yet.
-    pub(super) fn pages_to_load(&mut self) -> Result<Option<Range<usize>>> {
+    /// The entries of the window from the next one on, if its nodes are not loaded yet.
+    pub(super) fn unloaded(&mut self) -> Result<Option<Range<usize>>> {
         let more = self.peek()?.is_some() && self.at >= self.loaded;
         Ok(more.then_some(self.at..self.entries.len()))
     }

@@ -14,7 +14,7 @@ const GROW_SEGMENTS: u32 = 32;
 
 /// Backed free segments beyond the reserve that are kept when segments become free; the rest gives
 /// its blocks back to the file system.
-const SPARE_SEGMENTS: u32 = 16;
+const SPARE_SEGMENTS: u32 = 4;
 
 impl Allocator {
     /// Sets the reserve, in segments. It is filled as far as the device has room.

@@ -160,9 +160,7 @@ fn damage_before_the_durable_position_of_the_checkpoint_is_corruption() {
         batch(&bench, &[key], &noise(30, 1));
     }
     bench.log.sync(bench.log.tail()).unwrap();
-    let (place, _) = bench.put(b"unsynced", b"value");
     let checkpoint = bench.checkpoint(LOG_START);
-    bench.log.write_out(bench.log.tail()).unwrap();
     let segment = checkpoint.segments[0].0.offset_bytes();
     for at in [
         0,

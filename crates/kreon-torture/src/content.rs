@@ -1,0 +1,150 @@
+//! What a store holds, read through its public calls, in a form that is cheap to compare.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use kreon_base::Result;
+use kreon_engine::{Engine, OpenSnapshot, RegionState};
+use std::sync::Arc;
+
+/// Length and hash of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// Length in bytes.
+    pub len_bytes: u32,
+    /// Hash of the bytes.
+    pub hash: u64,
+}
+
+impl Digest {
+    /// The digest of `value`.
+    pub fn of(value: &[u8]) -> Self {
+        Self { len_bytes: value.len() as u32, hash: hash(0, value) }
+    }
+}
+
+/// The pairs of one region.
+pub type Pairs = BTreeMap<Vec<u8>, Digest>;
+
+/// All regions by name.
+pub type Content = BTreeMap<String, Pairs>;
+
+/// What a pair adds to the sum over its region: sums of equal sets are equal, whatever the order.
+pub fn weight(key: &[u8], value: Digest) -> u64 {
+    mix(hash(1, key) ^ mix(value.hash ^ u64::from(value.len_bytes)))
+}
+
+/// The sum over a region.
+pub fn sum(pairs: &Pairs) -> u64 {
+    pairs.iter().fold(0, |sum, (key, value)| sum.wrapping_add(weight(key, *value)))
+}
+
+fn mix(word: u64) -> u64 {
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+fn hash(seed: u64, bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut state = seed ^ (bytes.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for word in words {
+        state = (state ^ u64::from_le_bytes(*word)).wrapping_mul(0x9fb2_1c65_1e98_df25);
+        state ^= state >> 32;
+    }
+    let mut last = [0; 8];
+    for (to, from) in last.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    mix(state ^ u64::from_le_bytes(last))
+}
+
+/// Reads everything with scans.
+pub fn read(engine: &Engine) -> Result<Content> {
+    read_at(engine, &engine.snapshot())
+}
+
+/// Reads everything that `snapshot` sees in the regions that exist.
+pub fn read_at(engine: &Engine, snapshot: &Arc<OpenSnapshot>) -> Result<Content> {
+    let mut content = Content::new();
+    for name in engine.region_names() {
+        let region = engine.existing_region(&name)?;
+        content.insert(name, read_region(engine, &region, snapshot)?);
+    }
+    Ok(content)
+}
+
+fn read_region(
+    engine: &Engine,
+    region: &Arc<RegionState>,
+    snapshot: &Arc<OpenSnapshot>,
+) -> Result<Pairs> {
+    let bounds = (Bound::Unbounded, Bound::Unbounded);
+    let mut scan = engine.scan(region, Arc::clone(snapshot), bounds);
+    let mut pairs = Pairs::new();
+    while let Some((key, value)) = scan.next_with(|key, value| (key.to_vec(), Digest::of(value)))? {
+        pairs.insert(key, value);
+    }
+    Ok(pairs)
+}
+
+/// Compares what gets and a backward scan say with `content`.
+///
+/// # Errors
+/// The outer one: of reading. The inner one: what differs.
+pub fn cross_check(engine: &Engine, content: &Content) -> Result<Result<(), String>> {
+    for (name, pairs) in content {
+        let region = engine.existing_region(name)?;
+        for (key, value) in pairs {
+            let got = engine.get(&region, key, None, Digest::of)?;
+            if got != Some(*value) {
+                return Ok(Err(format!("get of {:?} in {name} says {got:?}, a scan {value:?}", brief(key))));
+            }
+        }
+        let bounds = (Bound::Unbounded, Bound::Unbounded);
+        let mut scan = engine.scan(&region, engine.snapshot(), bounds);
+        let mut backward = pairs.iter().rev();
+        loop {
+            let found = scan.next_back_with(|key, value| (key.to_vec(), Digest::of(value)))?;
+            let expected = backward.next().map(|(key, value)| (key.clone(), *value));
+            if found != expected {
+                return Ok(Err(format!("a backward scan of {name} shows {found:?}, a forward one {expected:?}")));
+            }
+            if found.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// How `found` differs from `expected`, in a few lines.
+pub fn difference(expected: &Content, found: &Content) -> String {
+    let mut lines = Vec::new();
+    for name in expected.keys().filter(|name| !found.contains_key(*name)) {
+        lines.push(format!("region {name} is missing"));
+    }
+    for (name, pairs) in found {
+        let Some(wanted) = expected.get(name) else {
+            lines.push(format!("region {name} should not be there"));
+            continue;
+        };
+        for (key, value) in wanted {
+            if pairs.get(key) != Some(value) {
+                let got = pairs.get(key);
+                lines.push(format!("{name}/{}: expected {value:?}, found {got:?}", brief(key)));
+            }
+        }
+        for (key, value) in pairs.iter().filter(|(key, _)| !wanted.contains_key(*key)) {
+            lines.push(format!("{name}/{}: expected nothing, found {value:?}", brief(key)));
+        }
+    }
+    let count = lines.len();
+    lines.truncate(6);
+    format!("{count} differences: {}", lines.join("; "))
+}
+
+fn brief(key: &[u8]) -> String {
+    let shown = key.get(..24).unwrap_or(key);
+    format!("{}({} bytes)", shown.escape_ascii(), key.len())
+}

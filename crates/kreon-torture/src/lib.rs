@@ -1,0 +1,27 @@
+//! Crash and fault torture of the store on a simulated device.
+//!
+//! - [`script`]: what is done, from a seed
+//! - [`model`]: what must be there after every prefix of it
+//! - [`content`]: what is there
+//! - [`store`]: both together
+//! - [`plan`]: which crash states are tried at a power cut
+//! - [`check`]: whether a crash state is what it must be
+//! - [`crashes`]: all power cuts of many scripts
+//! - [`faults`]: every single failure of the device
+//! - [`watchdog`]: ends a run that hangs
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod content;
+pub mod counts;
+pub mod crashes;
+pub mod faults;
+pub mod model;
+pub mod plan;
+pub mod script;
+pub mod store;
+pub mod watchdog;
+
+pub use counts::Counts;
+pub use crashes::{State, replay, sim};
+pub use faults::faults;

@@ -1,0 +1,186 @@
+//! What a store must hold after every prefix of what was acknowledged.
+//!
+//! Writes and changes of regions count separately: making or dropping a region is durable when it is
+//! acknowledged, also if buffered writes from before are not. A region that is dropped and made again
+//! is another *instance*.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use crate::content::{Content, Digest, Pairs, sum, weight};
+use crate::script::Change;
+
+/// A change of a key of an instance.
+type KeyChange = (usize, Vec<u8>, Option<Digest>);
+
+#[derive(Clone)]
+enum RegionChange {
+    Made(usize),
+    Dropped(usize),
+}
+
+/// See the module's text.
+#[derive(Clone, Default)]
+pub struct Model {
+    /// Name and pairs at the start of each instance.
+    instances: Vec<(String, Pairs)>,
+    /// Instances that exist at the start.
+    present: Vec<usize>,
+    units: Vec<Vec<KeyChange>>,
+    region_changes: Vec<RegionChange>,
+    /// Instance by name, after everything.
+    current: BTreeMap<String, usize>,
+    /// Pairs of the instances after everything.
+    latest: Vec<Pairs>,
+    /// Sums of the instances after each prefix of the units.
+    sums: Vec<Vec<u64>>,
+}
+
+/// A state of a model: prefixes of the units and of the changes of regions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// Units.
+    pub units: usize,
+    /// Changes of regions.
+    pub region_changes: usize,
+}
+
+impl Model {
+    /// A model of a store that holds `content`.
+    pub fn of(content: &Content) -> Self {
+        let instances: Vec<_> = content.iter().map(|(n, p)| (n.clone(), p.clone())).collect();
+        Self {
+            present: (0..instances.len()).collect(),
+            current: content.keys().cloned().zip(0..).collect(),
+            latest: content.values().cloned().collect(),
+            sums: vec![content.values().map(sum).collect()],
+            instances,
+            ..Self::default()
+        }
+    }
+
+    /// Everything that happened.
+    pub fn end(&self) -> Prefix {
+        Prefix { units: self.units.len(), region_changes: self.region_changes.len() }
+    }
+
+    /// A region is made.
+    pub fn make_region(&mut self, name: &str) {
+        let instance = self.instances.len();
+        self.instances.push((name.to_owned(), Pairs::new()));
+        self.latest.push(Pairs::new());
+        self.current.insert(name.to_owned(), instance);
+        self.region_changes.push(RegionChange::Made(instance));
+    }
+
+    /// A region is dropped.
+    pub fn drop_region(&mut self, name: &str) {
+        if let Some(instance) = self.current.remove(name) {
+            self.region_changes.push(RegionChange::Dropped(instance));
+        }
+    }
+
+    /// Takes back the last change of regions: it was refused.
+    pub fn undo_region_change(&mut self) {
+        match self.region_changes.pop() {
+            Some(RegionChange::Made(instance)) => self.current.retain(|_, i| *i != instance),
+            Some(RegionChange::Dropped(instance)) => {
+                if let Some((name, _)) = self.instances.get(instance) {
+                    self.current.insert(name.clone(), instance);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Whether a region exists after everything.
+    pub fn has_region(&self, name: &str) -> bool {
+        self.current.contains_key(name)
+    }
+
+    /// A unit is written.
+    pub fn write(&mut self, changes: &[Change], digests: &[Option<Digest>]) {
+        let mut unit = Vec::new();
+        let mut sums = self.sums.last().cloned().unwrap_or_default();
+        sums.resize(self.instances.len(), 0);
+        for (change, digest) in changes.iter().zip(digests) {
+            let Some(&instance) = self.current.get(&change.region) else { continue };
+            unit.push((instance, change.key.clone(), *digest));
+            apply(&mut self.latest[instance], &change.key, *digest, Some(&mut sums[instance]));
+        }
+        self.units.push(unit);
+        self.sums.push(sums);
+    }
+
+    /// Takes back the last unit: it was refused.
+    pub fn undo_write(&mut self) {
+        self.units.pop();
+        self.sums.pop();
+        self.latest = self.pairs_after(self.units.len());
+    }
+
+    /// The prefix, within the bounds, that `found` is the content of; the longest.
+    pub fn find(
+        &self,
+        found: &Content,
+        units: RangeInclusive<usize>,
+        region_changes: RangeInclusive<usize>,
+    ) -> Option<Prefix> {
+        let found: Vec<_> = found.iter().map(|(name, pairs)| (name, sum(pairs))).collect();
+        for region_changes in region_changes.rev() {
+            let present = self.present_after(region_changes);
+            let names: Vec<_> = present.keys().collect();
+            if names != found.iter().map(|(name, _)| *name).collect::<Vec<_>>() {
+                continue;
+            }
+            for units in units.clone().rev() {
+                let Some(sums) = self.sums.get(units) else { continue };
+                let mut both = present.values().zip(&found);
+                if both.all(|(instance, (_, sum))| sums.get(*instance).unwrap_or(&0) == sum) {
+                    return Some(Prefix { units, region_changes });
+                }
+            }
+        }
+        None
+    }
+
+    /// The content after a prefix.
+    pub fn content(&self, prefix: Prefix) -> Content {
+        let pairs = self.pairs_after(prefix.units);
+        let present = self.present_after(prefix.region_changes);
+        present.into_iter().map(|(name, i)| (name, pairs.get(i).cloned().unwrap_or_default())).collect()
+    }
+
+    fn present_after(&self, region_changes: usize) -> BTreeMap<String, usize> {
+        let name = |i: usize| self.instances.get(i).map(|(name, _)| name.clone()).unwrap_or_default();
+        let mut present: BTreeMap<_, _> = self.present.iter().map(|&i| (name(i), i)).collect();
+        for change in self.region_changes.iter().take(region_changes) {
+            match change {
+                RegionChange::Made(i) => drop(present.insert(name(*i), *i)),
+                RegionChange::Dropped(i) => drop(present.remove(&name(*i))),
+            }
+        }
+        present
+    }
+
+    fn pairs_after(&self, units: usize) -> Vec<Pairs> {
+        let mut pairs: Vec<_> = self.instances.iter().map(|(_, pairs)| pairs.clone()).collect();
+        for (instance, key, digest) in self.units.iter().take(units).flatten() {
+            if let Some(pairs) = pairs.get_mut(*instance) {
+                apply(pairs, key, *digest, None);
+            }
+        }
+        pairs
+    }
+}
+
+fn apply(pairs: &mut Pairs, key: &[u8], digest: Option<Digest>, sum: Option<&mut u64>) {
+    let old = match digest {
+        Some(digest) => pairs.insert(key.to_vec(), digest),
+        None => pairs.remove(key),
+    };
+    if let Some(sum) = sum {
+        let of = |value: Option<Digest>| value.map_or(0, |value| weight(key, value));
+        *sum = sum.wrapping_sub(of(old)).wrapping_add(of(digest));
+    }
+}

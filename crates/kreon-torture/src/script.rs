@@ -1,0 +1,170 @@
+//! Scripts: what is done to a store, from a seed.
+
+use kreon_engine::Durability;
+use kreon_sim::Dice;
+
+/// One change of one key.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Name of the region.
+    pub region: String,
+    /// The key.
+    pub key: Vec<u8>,
+    /// The value; `None` deletes.
+    pub value: Option<Value>,
+}
+
+/// A value, from few words.
+#[derive(Clone, Copy, Debug)]
+pub struct Value {
+    /// Length in bytes.
+    pub len_bytes: usize,
+    /// What its bytes follow from.
+    pub seed: u64,
+}
+
+impl Value {
+    /// Its bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut dice = Dice::new(self.seed);
+        let mut bytes = Vec::with_capacity(self.len_bytes + 8);
+        while bytes.len() < self.len_bytes {
+            bytes.extend_from_slice(&dice.roll().to_le_bytes());
+        }
+        bytes.truncate(self.len_bytes);
+        bytes
+    }
+}
+
+/// One call, or a few.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A put, a deletion or a batch.
+    Write(Vec<Change>, Durability),
+    /// Makes a region.
+    Create(String),
+    /// Drops a region.
+    Drop(String),
+    /// Spills everything.
+    Checkpoint,
+    /// Makes everything durable.
+    Sync,
+    /// Closes and opens again.
+    Reopen,
+    /// Opens a snapshot, in place of the one before.
+    Snapshot,
+    /// Reads what the snapshot sees, and closes it.
+    Release,
+}
+
+/// How long a script is and what it holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Steps.
+    pub steps: usize,
+    /// Values longer than a segment, at the most.
+    pub giants_max: usize,
+    /// Keys in each region.
+    pub keys: u64,
+}
+
+/// The script that belongs to `seed`, for a store that has the `regions` already.
+pub fn script(seed: u64, shape: Shape, regions: &[String]) -> Vec<Step> {
+    let mut author = Author {
+        dice: Dice::new(seed ^ 0x5ca1_ab1e),
+        shape,
+        regions: regions.to_vec(),
+        giants: 0,
+    };
+    (0..shape.steps).map(|_| author.step()).collect()
+}
+
+struct Author {
+    dice: Dice,
+    shape: Shape,
+    regions: Vec<String>,
+    giants: usize,
+}
+
+impl Author {
+    fn step(&mut self) -> Step {
+        if self.regions.is_empty() {
+            return self.create();
+        }
+        match self.dice.below(100) {
+            0..=2 if self.regions.len() < 4 => self.create(),
+            3 if self.regions.len() > 1 => {
+                let index = self.dice.below(self.regions.len() as u64) as usize;
+                Step::Drop(self.regions.remove(index))
+            }
+            4..=5 => Step::Checkpoint,
+            6..=9 => Step::Sync,
+            10..=11 => Step::Reopen,
+            12..=13 => Step::Snapshot,
+            14 => Step::Release,
+            15..=26 => {
+                let count = 2 + self.dice.below(7);
+                let changes = (0..count).map(|_| self.change()).collect();
+                Step::Write(changes, self.durability())
+            }
+            _ => Step::Write(vec![self.change()], self.durability()),
+        }
+    }
+
+    fn create(&mut self) -> Step {
+        let names = ["alpha", "beta", "gamma", "delta", "epsilon"];
+        let free: Vec<_> = names.iter().filter(|name| !self.regions.iter().any(|r| r == *name)).collect();
+        let index = self.dice.below(free.len() as u64) as usize;
+        let name = free.get(index).map_or("zeta", |name| name).to_owned();
+        self.regions.push(name.clone().to_owned());
+        Step::Create(name.to_owned())
+    }
+
+    fn durability(&mut self) -> Durability {
+        match self.dice.below(5) {
+            0 | 1 => Durability::Sync,
+            _ => Durability::Buffered,
+        }
+    }
+
+    fn change(&mut self) -> Change {
+        let index = self.dice.below(self.regions.len() as u64) as usize;
+        let region = self.regions.get(index).cloned().unwrap_or_default();
+        let key = self.key();
+        let value = (self.dice.below(6) != 0).then(|| self.value());
+        Change { region, key, value }
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        let number = self.dice.below(self.shape.keys);
+        let mut key = format!("key-{number:05}").into_bytes();
+        match number % 23 {
+            // Longer than what a node keeps of a key; two of them differ only behind that.
+            7 => {
+                key = vec![b'k'; 1500];
+                key.extend_from_slice(&(number / 23 % 3).to_be_bytes());
+            }
+            11 => key.resize(300, b'x'),
+            13 if number == 13 => key.clear(),
+            _ => {}
+        }
+        key
+    }
+
+    fn value(&mut self) -> Value {
+        let dice = &mut self.dice;
+        let len_bytes = match dice.below(40) {
+            0..=15 => dice.below(65),
+            16..=27 => 900 + dice.below(300),
+            28..=33 => 4000 + dice.below(200),
+            34..=37 => 5000 + dice.below(30_000),
+            38 => 100_000 + dice.below(300_000),
+            _ if self.giants < self.shape.giants_max => {
+                self.giants += 1;
+                (2 << 20) + dice.below(300_000)
+            }
+            _ => 1 + dice.below(2000),
+        };
+        Value { len_bytes: len_bytes as usize, seed: self.dice.roll() }
+    }
+}
