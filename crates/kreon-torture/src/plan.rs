@@ -66,7 +66,7 @@ pub fn choices(crash: &Crash<'_>, seed: u64) -> Vec<Choice> {
 }
 
 /// Up to [`EACH_MAX`] of `items`, evenly, the last always among them.
-fn some<'a, T>(dice: &mut Dice, items: &'a [T]) -> impl Iterator<Item = &'a T> {
+fn some<'a, T>(dice: &mut Dice, items: &'a [T]) -> impl Iterator<Item = &'a T> + use<'a, T> {
     let stride = items.len().div_ceil(EACH_MAX).max(1);
     let shift = dice.below(stride as u64) as usize;
     let last = items.len().saturating_sub(1);

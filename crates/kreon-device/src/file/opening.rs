@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use kreon_base::{Error, ErrorKind, Result};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -75,23 +76,33 @@ fn access(options: &FileOptions) -> OFlags {
     access | OFlags::CLOEXEC | OFlags::NOCTTY
 }
 
+/// How long an open waits for a lock. The kernel takes down the rings of a killed process in the
+/// background, and until then they hold its file, and so its lock: a few milliseconds, a second under
+/// load.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+
 /// `flock` belongs to the open file, so two opens in one process conflict, too.
 fn lock(file: &OwnedFd, path: &Path, options: &FileOptions) -> Result<()> {
+    const PAUSE: Duration = Duration::from_millis(5);
     let operation = if options.read_only {
         FlockOperation::NonBlockingLockShared
     } else {
         FlockOperation::NonBlockingLockExclusive
     };
-    match rustix::fs::flock(file, operation) {
-        Ok(()) => Ok(()),
-        Err(Errno::WOULDBLOCK) => Err(Error::new(
-            ErrorKind::Busy,
-            format!(
-                "{} is open already, here or in another process",
-                path.display()
-            ),
-        )),
-        Err(error) => Err(failure(path, "lock", error)),
+    let start = Instant::now();
+    loop {
+        match rustix::fs::flock(file, operation) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) if start.elapsed() < LOCK_PATIENCE => std::thread::sleep(PAUSE),
+            Err(Errno::WOULDBLOCK) => {
+                let message = format!(
+                    "{} is open already, here or in another process",
+                    path.display()
+                );
+                return Err(Error::new(ErrorKind::Busy, message));
+            }
+            Err(error) => return Err(failure(path, "lock", error)),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use clap::Args;
 use indicatif::HumanBytes;
-use kreon::{Error, KEY_BYTES_MAX, Result, VALUE_BYTES_MAX};
+use kreon::{Error, ErrorKind, KEY_BYTES_MAX, Result, VALUE_BYTES_MAX};
 
 use crate::encoding::Encoding;
 use crate::rows::{
@@ -83,10 +83,16 @@ impl Import {
         let mut load = Load::new(session, self.batch.get())?;
         let loaded = self.load_rows(reader.as_mut(), &mut load);
         // Also after a bad row: the rows before it go in.
-        let rows = load.finish();
+        let written = load.finish();
         input.progress.finish_and_clear();
-        let skipped = loaded?;
-        let rows = rows?;
+        let (skipped, rows) = match (loaded, written) {
+            (Ok(skipped), Ok(rows)) => (skipped, rows),
+            // A bad row says that the rows before it are in the store: here they are not.
+            (Err(bad), Err(failed)) if bad.kind() == ErrorKind::InvalidArgument => {
+                return Err(failed);
+            }
+            (Err(error), _) | (Ok(_), Err(error)) => return Err(error),
+        };
         if self.quiet {
             return Ok(());
         }
