@@ -24,4 +24,4 @@ pub mod watchdog;
 
 pub use counts::Counts;
 pub use crashes::{State, replay, sim};
-pub use faults::faults;
+pub use faults::{faults, replay as replay_fault};

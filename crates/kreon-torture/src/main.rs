@@ -32,6 +32,18 @@ enum Command {
         /// Seed of the script.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Most runs of each class of faults, spread over all calls.
+        #[arg(long, default_value_t = u64::MAX)]
+        runs: u64,
+        /// Only this class.
+        #[arg(long, requires = "n")]
+        class: Option<String>,
+        /// Only this call.
+        #[arg(long, requires = "class")]
+        n: Option<u64>,
+        /// With `class`: on a new store.
+        #[arg(long)]
+        new: bool,
     },
     /// Tries one crash state of `sim` again.
     Replay {
@@ -53,14 +65,12 @@ enum Command {
 fn main() -> ExitCode {
     let counts = match Arguments::parse().command {
         Command::Sim { states, seed } => kreon_torture::sim(states, seed),
-        Command::Faults { steps, seed } => kreon_torture::faults(steps, seed),
+        Command::Faults { steps, seed, class: Some(class), n: Some(n), new, .. } => {
+            one(kreon_torture::replay_fault(&class, n, new, steps, seed))
+        }
+        Command::Faults { steps, seed, runs, .. } => kreon_torture::faults(steps, seed, runs),
         Command::Replay { seed, event, choice, nested } => {
-            let mut counts = Counts::default();
-            counts.count("replayed");
-            if let Err(what) = kreon_torture::replay(State { seed, event, choice }, nested) {
-                counts.fail(what);
-            }
-            counts
+            one(kreon_torture::replay(State { seed, event, choice }, nested))
         }
     };
     println!("{counts}");
@@ -68,4 +78,13 @@ fn main() -> ExitCode {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
+}
+
+fn one(outcome: Result<(), String>) -> Counts {
+    let mut counts = Counts::default();
+    counts.count("replayed");
+    if let Err(what) = outcome {
+        counts.fail(what);
+    }
+    counts
 }

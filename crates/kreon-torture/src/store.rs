@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
 use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Operation, Options};
-use kreon_sim::{Image, SimDevice, SimOptions};
+use kreon_sim::{Image, Keep, SimDevice, SimOptions};
 
 use crate::content::{self, Content, Digest};
 use crate::model::{Model, Prefix};
@@ -56,12 +56,8 @@ pub struct Store {
 impl Store {
     /// A store to be on what `image` holds, which is `content`. Not open yet.
     pub fn on(image: Image, content: &Content, record: bool) -> Self {
-        let device = Arc::new(SimDevice::from_image(
-            image,
-            SimOptions { record, len_bytes_max: 256 << 20, ..SimOptions::default() },
-        ));
         Self {
-            device,
+            device: device(image, record),
             model: Model::of(content),
             timeline: vec![(0, Progress::default())],
             progress: Progress::default(),
@@ -92,6 +88,15 @@ impl Store {
     pub fn abandon(&mut self) {
         self.snapshot = None;
         self.engine = None;
+    }
+
+    /// Puts a device in place of this one that holds all that was ever written to it, durable, and
+    /// has no faults.
+    pub fn power_cycle(&mut self) {
+        let image = self.device.history().crash().image(&mut Keep::All);
+        self.device = device(image, true);
+        self.timeline.clear();
+        self.note();
     }
 
     /// Starts anew with a model of `content`, which the device holds for good.
@@ -227,6 +232,11 @@ impl Store {
             self.timeline.push(at);
         }
     }
+}
+
+fn device(image: Image, record: bool) -> Arc<SimDevice> {
+    let options = SimOptions { record, len_bytes_max: 256 << 20, ..SimOptions::default() };
+    Arc::new(SimDevice::from_image(image, options))
 }
 
 /// What a power cut after `events` events must have left, and what it may have: the bounds of both

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Result, Value};
+use crate::{Error, Result, Value};
 
 /// Pairs of a region in key order, from both ends: ascending from the front, descending from the back
 /// (`rev()`, `next_back()`). It sees the store as it was when the scan was made. Values are read ahead
@@ -25,22 +25,30 @@ use crate::{Result, Value};
 /// # }
 /// ```
 #[must_use = "a scan does nothing until it is iterated"]
-pub struct Scan {
-    scan: kreon_engine::Scan,
-    failed: bool,
+pub struct Scan(State);
+
+enum State {
+    Going(Box<kreon_engine::Scan>),
+    /// An error that is still to be told.
+    Failing(Error),
+    Ended,
 }
 
 impl Scan {
     pub(crate) fn new(scan: kreon_engine::Scan) -> Self {
-        Self {
-            scan,
-            failed: false,
-        }
+        Self(State::Going(Box::new(scan)))
+    }
+
+    /// A scan that tells `error` and ends.
+    pub(crate) fn failing(error: Error) -> Self {
+        Self(State::Failing(error))
     }
 
     /// Only the keys; no value is read. Before the first pair is taken.
     pub fn keys(mut self) -> Keys {
-        self.scan.without_values();
+        if let State::Going(scan) = &mut self.0 {
+            scan.without_values();
+        }
         Keys(self)
     }
 
@@ -49,12 +57,7 @@ impl Scan {
     /// # Errors
     /// As [`Region::get`](crate::Region::get).
     pub fn next_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
-        if self.failed {
-            return Ok(None);
-        }
-        self.scan
-            .next_with(show)
-            .inspect_err(|_| self.failed = true)
+        self.step(|scan| scan.next_with(show))
     }
 
     /// Shows the next pair from the back to `show` without copying it; `None` at the end.
@@ -62,12 +65,24 @@ impl Scan {
     /// # Errors
     /// As [`Region::get`](crate::Region::get).
     pub fn next_back_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
-        if self.failed {
-            return Ok(None);
+        self.step(|scan| scan.next_back_with(show))
+    }
+
+    fn step<R>(
+        &mut self,
+        step: impl FnOnce(&mut kreon_engine::Scan) -> Result<Option<R>>,
+    ) -> Result<Option<R>> {
+        if let State::Going(scan) = &mut self.0 {
+            let outcome = step(scan);
+            if outcome.is_err() {
+                self.0 = State::Ended;
+            }
+            return outcome;
         }
-        self.scan
-            .next_back_with(show)
-            .inspect_err(|_| self.failed = true)
+        match std::mem::replace(&mut self.0, State::Ended) {
+            State::Failing(error) => Err(error),
+            State::Going(_) | State::Ended => Ok(None),
+        }
     }
 }
 
@@ -93,9 +108,7 @@ impl std::iter::FusedIterator for Scan {}
 
 impl fmt::Debug for Scan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scan")
-            .field("failed", &self.failed)
-            .finish_non_exhaustive()
+        f.debug_struct("Scan").finish_non_exhaustive()
     }
 }
 

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kreon_engine::{Engine, OpenSnapshot, prefix_bounds};
+use kreon_engine::{Engine, KeyBounds, OpenSnapshot, prefix_bounds};
 
-use crate::{KeyRange, Region, Result, Scan, Value};
+use crate::{Error, KeyRange, Region, Result, Scan, Value};
 
 /// An immutable view of a whole store at one moment, over all its regions. Cheap to clone; open until
 /// the last clone and the last scan of it is gone. Made by [`Store::snapshot`](crate::Store::snapshot).
@@ -32,7 +32,7 @@ impl Snapshot {
     /// The value that `key` of `region` had.
     ///
     /// # Errors
-    /// As [`Region::get`].
+    /// As [`Region::get`]; `InvalidArgument` for a region of another store.
     pub fn get(&self, region: &Region, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.get_with(region, key, |value| Value::from(value))
     }
@@ -47,6 +47,7 @@ impl Snapshot {
         key: impl AsRef<[u8]>,
         show: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
+        self.check(region)?;
         self.engine
             .get(&region.state, key.as_ref(), Some(&self.open), show)
     }
@@ -56,28 +57,43 @@ impl Snapshot {
     /// # Errors
     /// As [`Region::get`].
     pub fn contains(&self, region: &Region, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.check(region)?;
         self.engine
             .contains(&region.state, key.as_ref(), Some(&self.open))
     }
 
     /// The pairs that a range of `region` had. See [`Region::range`].
     pub fn range(&self, region: &Region, range: impl KeyRange) -> Scan {
-        let open = Arc::clone(&self.open);
-        Scan::new(self.engine.scan(&region.state, open, range.into_bounds()))
+        self.scan(region, range.into_bounds())
     }
 
     /// The pairs whose keys start with `prefix`.
     pub fn prefix(&self, region: &Region, prefix: impl AsRef<[u8]>) -> Scan {
-        let open = Arc::clone(&self.open);
-        Scan::new(
-            self.engine
-                .scan(&region.state, open, prefix_bounds(prefix.as_ref())),
-        )
+        self.scan(region, prefix_bounds(prefix.as_ref()))
     }
 
     /// All pairs that `region` had.
     pub fn iter(&self, region: &Region) -> Scan {
         self.range(region, ..)
+    }
+
+    fn scan(&self, region: &Region, bounds: KeyBounds) -> Scan {
+        match self.check(region) {
+            Ok(()) => Scan::new(
+                self.engine
+                    .scan(&region.state, Arc::clone(&self.open), bounds),
+            ),
+            Err(error) => Scan::failing(error),
+        }
+    }
+
+    fn check(&self, region: &Region) -> Result<()> {
+        match Arc::ptr_eq(&self.engine, &region.engine) {
+            true => Ok(()),
+            false => Err(Error::invalid(
+                "the region is of another store than the snapshot",
+            )),
+        }
     }
 }
 

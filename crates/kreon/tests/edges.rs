@@ -317,3 +317,32 @@ fn in_a_batch_the_last_change_of_a_key_wins() {
         store = reopened(store, &path);
     }
 }
+
+#[test]
+fn regions_of_another_store_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (
+        small(&folder.path().join("one")),
+        small(&folder.path().join("other")),
+    );
+    let (region, foreign) = (one.region("r").unwrap(), other.region("r").unwrap());
+    region.put("k", "one").unwrap();
+    foreign.put("k", "other").unwrap();
+    let snapshot = one.snapshot();
+    assert_eq!(
+        snapshot.get(&foreign, "k").unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
+    let mut scan = snapshot.iter(&foreign);
+    assert_eq!(
+        scan.next().unwrap().unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
+    assert!(scan.next().is_none());
+    let mut batch = WriteBatch::new();
+    batch.put(&region, "k", "new");
+    batch.put(&foreign, "k", "new");
+    let refused = one.write(batch, Durability::Buffered).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    assert_eq!(region.get("k").unwrap().unwrap(), b"one".as_slice());
+}

@@ -50,8 +50,8 @@ impl CrashArguments {
 /// A store of some 20 MB that takes longer than this to open and read hangs.
 const WITNESS_SECONDS_MAX: u64 = 120;
 
-/// Memory budgets to choose from: the smallest that are sensible, so that levels spill.
-const MEMORY_BYTES: [usize; 3] = [32 << 20, 48 << 20, 96 << 20];
+/// Memory budgets to choose from, beginning with the least there can be: the less, the more spills.
+const MEMORY_BYTES: [usize; 3] = [8 << 20, 24 << 20, 96 << 20];
 
 /// Runs the loop and prints what it found; fails at the first thing that is lost or wrong.
 pub fn run(arguments: &CrashArguments) -> Result<()> {

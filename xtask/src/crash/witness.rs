@@ -33,7 +33,12 @@ pub fn witness(arguments: &WitnessArguments) -> Result<()> {
         .memory_bytes(arguments.memory_bytes)
         .open(&arguments.store)
         .context("open")?;
-    store.verify().context("verify")?;
+    let report = store.verify().context("verify")?;
+    ensure!(
+        report.is_clean(),
+        "verify found {}",
+        report.problems.join("; ")
+    );
     let mut state = State::default();
     for (index, name) in (0_u8..).zip(REGIONS) {
         let region = store.region(name)?;

@@ -38,16 +38,22 @@ pub fn run() -> Result<()> {
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make {}", folder.display()))?;
     let store = folder.join(STORE);
-    if store.exists() {
-        std::fs::remove_file(&store)
-            .with_context(|| format!("cannot remove {}", store.display()))?;
-    }
+    remove(&store)?;
     let count = cities::write(&folder.join("cities.csv"))?;
     println!("{count} cities of the GeoNames list (geonames.org, CC BY 4.0)");
     println!("$ cd {}", folder.display());
     let program = target.join("release/kreon");
     for command in COMMANDS {
         kreon(&program, &folder, command)?;
+    }
+    remove(&store)
+}
+
+/// Removes the store if there is one: of this run, or of one that was cut short.
+fn remove(store: &Path) -> Result<()> {
+    if store.exists() {
+        std::fs::remove_file(store)
+            .with_context(|| format!("cannot remove {}", store.display()))?;
     }
     Ok(())
 }

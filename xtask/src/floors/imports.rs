@@ -42,9 +42,9 @@ impl Finder {
                     self.path.extend(name);
                 }
                 What::Mark('}') => {
-                    if self.inline.pop() == Some(true) {
-                        self.path.pop();
-                    }
+                    let was_module = self.inline.pop() == Some(true);
+                    self.path
+                        .truncate(self.path.len() - usize::from(was_module));
                 }
                 What::Word(word) if word == "crate" || word == "super" => {
                     let base = match word.as_str() {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kreon_base::{Error, ErrorKind, RegionId, Result};
+use kreon_base::{RegionId, Result};
 use parking_lot::Mutex;
 
 use super::gate::Gate;
@@ -14,6 +14,7 @@ use super::units::Units;
 use crate::level::{MappedLog, MappedNodes, View};
 use crate::options::{MemorySplit, Options};
 use crate::state::Parts;
+use crate::state::poison::closed;
 
 /// See the module's text. Order of locks: `upkeep`, `rotation`, the gate, then those of the parts.
 pub struct Core {
@@ -48,10 +49,7 @@ impl Core {
     /// `Closed` after the store was closed.
     pub fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
-            return Err(Error::new(
-                ErrorKind::Closed,
-                "the store was closed; open it again",
-            ));
+            return Err(closed());
         }
         Ok(())
     }

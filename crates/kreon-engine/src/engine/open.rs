@@ -222,6 +222,10 @@ impl Engine {
                 tracing::error!("a background thread had panicked");
             }
         }
+        // Nothing is written from here on: the lock is given up.
+        let _upkeep = self.core.upkeep.lock();
+        let _ledger = self.core.parts.ledger.lock();
+        self.core.parts.poison.close();
         outcome.and(self.core.parts.device.unlock())
     }
 }

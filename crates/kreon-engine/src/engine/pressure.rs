@@ -34,18 +34,19 @@ pub fn delay(fill: f64) -> Duration {
 }
 
 impl Pressure {
-    /// Waits until a spill ends, if `is_full` still holds.
+    /// Waits for spills to end while `is_full` holds.
     ///
     /// # Errors
-    /// Why spills fail, if they do: there will be no room.
-    pub fn wait_for_room(&self, is_full: impl Fn() -> bool) -> Result<()> {
+    /// Why spills fail, if they do: there will be no room. That of `is_full`.
+    pub fn wait_for_room(&self, is_full: impl Fn() -> Result<bool>) -> Result<()> {
         let mut state = self.state.lock();
-        while is_full() {
+        while is_full()? {
             if let Some(failure) = &state.failure {
                 return Err(failure.within("no room for new data, because a spill failed"));
             }
-            // The time-out guards against nothing but a background thread that died.
-            self.changed.wait_for(&mut state, Duration::from_secs(1));
+            // The time-out is for what nobody tells: that the store was closed or poisoned meanwhile.
+            self.changed
+                .wait_for(&mut state, Duration::from_millis(200));
         }
         Ok(())
     }
@@ -87,9 +88,9 @@ mod tests {
     fn a_failed_spill_fails_those_who_wait_for_room() {
         let pressure = Pressure::default();
         pressure.spill_ended(&Err(Error::new(ErrorKind::OutOfSpace, "full")));
-        let error = pressure.wait_for_room(|| true).unwrap_err();
+        let error = pressure.wait_for_room(|| Ok(true)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfSpace);
-        assert!(pressure.wait_for_room(|| false).is_ok());
+        assert!(pressure.wait_for_room(|| Ok(false)).is_ok());
         pressure.spill_ended(&Ok(()));
         assert!(pressure.failure().is_none());
     }

@@ -71,6 +71,7 @@ impl Core {
     /// Spills the frozen L0, if there is one, and makes the result durable.
     pub fn spill_frozen(&self) -> Result<()> {
         let upkeep = self.upkeep.lock();
+        self.parts.poison.check()?;
         let view = self.parts.views.load_full();
         let Some(frozen) = view.frozen.clone() else {
             return Ok(());

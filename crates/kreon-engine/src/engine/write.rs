@@ -95,6 +95,8 @@ impl Core {
     /// behind the unit.
     fn append_and_insert(&self, operations: &[Operation<'_>]) -> Result<Lsn> {
         let _inside = self.gate.enter();
+        // Closing waits for those inside; who comes later must not write.
+        self.check_open()?;
         operations
             .iter()
             .try_for_each(|operation| operation.region.check())?;
@@ -181,8 +183,9 @@ impl Core {
         };
         self.want_spill();
         self.pressure.wait_for_room(|| {
+            self.check_writable()?;
             let view = self.parts.views.load();
-            view.frozen.is_some() && view.active.bytes() >= limit
+            Ok(view.frozen.is_some() && view.active.bytes() >= limit)
         })
     }
 }

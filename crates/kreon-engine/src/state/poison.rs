@@ -1,25 +1,39 @@
-//! What stops writing after a failure (invariant 4).
+//! What stops writing: a failure (invariant 4), or that the store was closed.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kreon_base::{Error, ErrorKind, Result};
 
-/// Set once, by the first failure after which nobody knows what is durable. Reads go on.
+/// Everything that writes to the device asks here first.
 #[derive(Default)]
-pub struct Poison(OnceLock<Error>);
+pub struct Poison {
+    /// The first failure after which nobody knows what is durable. Reads go on.
+    cause: OnceLock<Error>,
+    is_closed: AtomicBool,
+}
 
 impl Poison {
     /// Stops all further writing because of `cause`.
     pub fn set(&self, cause: &Error) {
-        if self.0.set(cause.clone()).is_ok() {
+        let is_news = !matches!(cause.kind(), ErrorKind::Closed | ErrorKind::Poisoned);
+        if self.cause.set(cause.clone()).is_ok() && is_news {
             tracing::error!(%cause, "the store takes no more writes until it is reopened");
         }
     }
 
+    /// Stops all further writing because the volume's lock is about to be given up.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
     /// # Errors
-    /// `Poisoned`, telling the cause.
+    /// `Closed`; or `Poisoned`, telling the cause.
     pub fn check(&self) -> Result<()> {
-        match self.0.get() {
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(closed());
+        }
+        match self.cause.get() {
             None => Ok(()),
             Some(cause) => Err(Error::new(
                 ErrorKind::Poisoned,
@@ -27,4 +41,9 @@ impl Poison {
             )),
         }
     }
+}
+
+/// What every call on a closed store returns.
+pub fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the store was closed; open it again")
 }

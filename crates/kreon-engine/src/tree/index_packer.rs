@@ -116,7 +116,8 @@ impl IndexPacker {
         self.children.splice(0..0, children);
     }
 
-    /// How many of the children make the first of two nodes of equal size.
+    /// How many of the children, four at least, make the first of two nodes of about equal size. Both
+    /// get two at least.
     fn half(&self) -> usize {
         // What a pivot and its pointer take besides the key's bytes, about.
         let bytes_of = |child: &Child| child.pivot.bytes.len() + 28;
@@ -127,7 +128,7 @@ impl IndexPacker {
             sum * 2 <= total
         };
         let left = self.children.iter().take_while(is_left).count();
-        left.clamp(1, (self.children.len() - 1).max(1))
+        left.clamp(2, self.children.len().saturating_sub(2).max(2))
     }
 
     /// Loads the builder with the first `count_max` children, as far as they stay below `bytes_max`;

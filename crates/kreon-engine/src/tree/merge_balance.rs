@@ -1,7 +1,7 @@
 //! How a merge closes what it has open: balancing small remainders with neighbours, and the new root.
 
 use kreon_base::Result;
-use kreon_format::{IndexNode, Leaf, PagePointer, TreeRecord};
+use kreon_format::{IndexNode, Leaf, TreeRecord};
 
 use super::child::Child;
 use super::merge::{Merge, child_of};
@@ -37,35 +37,14 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
                     None => break None,
                     Some(nodes) => {
                         if let Some(root) = nodes.only_child() {
-                            break Some((root.clone(), level));
+                            break Some((root.pointer, level));
                         }
                     }
                 }
             }
             level += 1;
         };
-        let root = match root {
-            Some((root, level)) => Some(self.collapse(root, level)?),
-            None => None,
-        };
         self.record(root)
-    }
-
-    /// Goes down from a root of the old tree that has one child only.
-    fn collapse(&mut self, root: Child, mut level: u8) -> Result<(PagePointer, u8)> {
-        let mut pointer = root.pointer;
-        while level > 0 && !root.is_fresh {
-            let child = self.source.read_node(&pointer, level, |page| {
-                let index = IndexNode::open(page)?;
-                let has_one = index.len() == 1;
-                has_one.then(|| index.child(0)).transpose()
-            })?;
-            let Some(child) = child else { break };
-            self.free(&pointer, level);
-            pointer = child;
-            level -= 1;
-        }
-        Ok((pointer, level))
     }
 
     /// Balances the small remainder of `level` with the old node left of it. False if there is none.

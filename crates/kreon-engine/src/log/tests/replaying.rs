@@ -179,9 +179,10 @@ fn damage_before_the_durable_position_of_the_checkpoint_is_corruption() {
         assert!(error.to_string().contains("lsn"), "{error}");
         bench.device.change(segment + at, |byte| *byte ^= 0x10);
     }
-    bench
-        .device
-        .change(place.offset.0 + 20, |byte| *byte ^= 0x10);
+    let (place, end) = bench.put(b"unsynced", b"value");
+    bench.log.write_out(end).unwrap();
+    let at = place.offset.0 + 20;
+    bench.device.change(at, |byte| *byte ^= 0x10);
     let (seen, _) = checkpoint.replay(&bench.device).unwrap();
     assert_eq!(keys(&seen), ["a", "b", "c"], "behind it, damage is the end");
 }

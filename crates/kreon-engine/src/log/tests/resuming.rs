@@ -123,6 +123,13 @@ fn a_stale_segment_behind_a_torn_one_never_comes_back() {
     let checkpoint = bench.checkpoint(LOG_START);
     bench.put(b"newer", &noise((2 << 20) - 8192 - 24, 4));
     bench.log.write_out(bench.log.tail()).unwrap();
+    let (_, end) = checkpoint.replay(&bench.device).unwrap();
+    let second = segments[1].0;
+    assert_eq!(
+        end.history.reserved,
+        [second],
+        "what the old header names is not of the log"
+    );
     let (bench, seen) = bench.reopen(&checkpoint);
     assert_eq!(keys(&seen), ["a", "newer"], "the old header ends the log");
     // The segment is begun anew, and what is written there counts.
