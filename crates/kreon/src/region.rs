@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kreon_engine::{Engine, Operation, RegionState, prefix_bounds};
+use kreon_engine::{Engine, KeyBounds, Operation, RegionState, prefix_bounds};
 
 use crate::{Durability, KeyRange, Result, Scan, Value};
 
@@ -190,18 +190,19 @@ impl Region {
     /// # }
     /// ```
     pub fn range(&self, range: impl KeyRange) -> Scan {
-        Scan::new(
-            self.engine
-                .scan(&self.state, self.engine.snapshot(), range.into_bounds()),
-        )
+        self.scan(range.into_bounds())
     }
 
     /// The pairs whose keys start with `prefix`.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
-        let bounds = prefix_bounds(prefix.as_ref());
+        self.scan(prefix_bounds(prefix.as_ref()))
+    }
+
+    fn scan(&self, bounds: KeyBounds) -> Scan {
+        let snapshot = self.engine.snapshot();
         Scan::new(
-            self.engine
-                .scan(&self.state, self.engine.snapshot(), bounds),
+            &self.engine,
+            self.engine.scan(&self.state, snapshot, bounds),
         )
     }
 

@@ -1,6 +1,9 @@
 //! Scans.
 
 use std::fmt;
+use std::sync::Arc;
+
+use kreon_engine::Engine;
 
 use crate::{Error, Result, Value};
 
@@ -25,7 +28,11 @@ use crate::{Error, Result, Value};
 /// # }
 /// ```
 #[must_use = "a scan does nothing until it is iterated"]
-pub struct Scan(State);
+pub struct Scan {
+    state: State,
+    /// Keeps the store open.
+    _engine: Arc<Engine>,
+}
 
 enum State {
     Going(Box<kreon_engine::Scan>),
@@ -35,18 +42,25 @@ enum State {
 }
 
 impl Scan {
-    pub(crate) fn new(scan: kreon_engine::Scan) -> Self {
-        Self(State::Going(Box::new(scan)))
+    pub(crate) fn new(engine: &Arc<Engine>, scan: kreon_engine::Scan) -> Self {
+        let state = State::Going(Box::new(scan));
+        Self {
+            state,
+            _engine: Arc::clone(engine),
+        }
     }
 
     /// A scan that tells `error` and ends.
-    pub(crate) fn failing(error: Error) -> Self {
-        Self(State::Failing(error))
+    pub(crate) fn failing(engine: &Arc<Engine>, error: Error) -> Self {
+        Self {
+            state: State::Failing(error),
+            _engine: Arc::clone(engine),
+        }
     }
 
     /// Only the keys; no value is read. Before the first pair is taken.
     pub fn keys(mut self) -> Keys {
-        if let State::Going(scan) = &mut self.0 {
+        if let State::Going(scan) = &mut self.state {
             scan.without_values();
         }
         Keys(self)
@@ -72,14 +86,14 @@ impl Scan {
         &mut self,
         step: impl FnOnce(&mut kreon_engine::Scan) -> Result<Option<R>>,
     ) -> Result<Option<R>> {
-        if let State::Going(scan) = &mut self.0 {
+        if let State::Going(scan) = &mut self.state {
             let outcome = step(scan);
             if outcome.is_err() {
-                self.0 = State::Ended;
+                self.state = State::Ended;
             }
             return outcome;
         }
-        match std::mem::replace(&mut self.0, State::Ended) {
+        match std::mem::replace(&mut self.state, State::Ended) {
             State::Failing(error) => Err(error),
             State::Going(_) | State::Ended => Ok(None),
         }

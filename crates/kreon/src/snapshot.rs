@@ -79,11 +79,11 @@ impl Snapshot {
 
     fn scan(&self, region: &Region, bounds: KeyBounds) -> Scan {
         match self.check(region) {
-            Ok(()) => Scan::new(
-                self.engine
-                    .scan(&region.state, Arc::clone(&self.open), bounds),
-            ),
-            Err(error) => Scan::failing(error),
+            Ok(()) => {
+                let open = Arc::clone(&self.open);
+                Scan::new(&self.engine, self.engine.scan(&region.state, open, bounds))
+            }
+            Err(error) => Scan::failing(&self.engine, error),
         }
     }
 

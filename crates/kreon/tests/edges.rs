@@ -346,3 +346,14 @@ fn regions_of_another_store_are_refused() {
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     assert_eq!(region.get("k").unwrap().unwrap(), b"one".as_slice());
 }
+
+#[test]
+fn a_scan_keeps_the_store_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    small(&path).region("r").unwrap().put("k", "v").unwrap();
+    let mut scan = small(&path).region("r").unwrap().iter();
+    assert_eq!(scan.next().unwrap().unwrap().0, b"k");
+    drop(scan);
+    assert!(small(&path).region("r").unwrap().contains("k").unwrap());
+}

@@ -15,7 +15,7 @@ pub fn imports(source: &str, path: &[String]) -> Vec<Import> {
     let mut finder = Finder {
         tokens: tokens(source),
         path: path.to_vec(),
-        inline: Vec::new(),
+        outside: Vec::new(),
         found: Vec::new(),
     };
     finder.run();
@@ -26,8 +26,8 @@ struct Finder {
     tokens: Vec<Token>,
     /// The module that the present token stands in.
     path: Vec<String>,
-    /// For each open brace: whether it opened an inline module.
-    inline: Vec<bool>,
+    /// For each open brace: how many parts the path had before it.
+    outside: Vec<usize>,
     found: Vec<Import>,
 }
 
@@ -38,13 +38,12 @@ impl Finder {
             match &token.what {
                 What::Mark('{') => {
                     let name = self.inline_module_before(at).map(str::to_owned);
-                    self.inline.push(name.is_some());
+                    self.outside.push(self.path.len());
                     self.path.extend(name);
                 }
                 What::Mark('}') => {
-                    let was_module = self.inline.pop() == Some(true);
-                    self.path
-                        .truncate(self.path.len() - usize::from(was_module));
+                    let outside = self.outside.pop().unwrap_or(self.path.len());
+                    self.path.truncate(outside);
                 }
                 What::Word(word) if word == "crate" || word == "super" => {
                     let base = match word.as_str() {

@@ -54,7 +54,9 @@ fn faults(floors: &Floors, path: &[String], text: &str) -> Vec<String> {
             Some(to) if to == from => format!("imports {top}, its sibling on floor {from}"),
             Some(to) => format!("on floor {from} imports {top} on floor {to}: that is up"),
             None => {
-                format!("imports {top} through the crate root: name the module that defines it")
+                format!(
+                    "imports {top}, which is no module with a floor: name the one that defines it"
+                )
             }
         };
         faults.push(format!("{}: module {module} {fault}", import.line));

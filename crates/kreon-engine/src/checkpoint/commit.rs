@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kreon_base::{PageBytes, PageNo, Result, SegmentId};
+use kreon_base::{Error, ErrorKind, PageBytes, PageNo, Result, SegmentId};
 use kreon_format::{Superblock, place_of};
 use parking_lot::MutexGuard;
 
@@ -62,7 +62,7 @@ pub fn commit(
     parts.poison.check()?;
     let outcome = write(parts, ledger, change);
     if let Err(error) = &outcome
-        && error.kind() != kreon_base::ErrorKind::OutOfSpace
+        && error.kind() != ErrorKind::OutOfSpace
     {
         parts.poison.set(error);
     }
@@ -103,24 +103,31 @@ fn write(
     let (encoded, head, catalogue_bytes) =
         catalogue::encode(parts.store, epoch, &catalogue, &catalogue_pages)?;
     pages.extend(encoded);
-    seal(
-        parts,
-        &pages,
-        &Superblock {
-            store: parts.store,
-            epoch,
-            incarnation: change.ledger.incarnation,
-            segments,
-            catalogue: head,
-            catalogue_bytes,
-        },
-    )?;
+    let superblock = Superblock {
+        store: parts.store,
+        epoch,
+        incarnation: change.ledger.incarnation,
+        segments,
+        catalogue: head,
+        catalogue_bytes,
+    };
+    // The allocator has changed by now, and takes the copies of the bitmap that this checkpoint wrote
+    // for the durable ones: nothing may follow a failure, that of a full disk neither.
+    seal(parts, &pages, &superblock).map_err(unfinished)?;
     **ledger = Ledger {
         epoch,
         catalogue_pages,
         ..change.ledger
     };
     Ok(unreachable)
+}
+
+/// `OutOfSpace` would say that nothing changed.
+fn unfinished(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::OutOfSpace => Error::new(ErrorKind::Io, format!("a checkpoint was cut short: {error}")),
+        _ => error,
+    }
 }
 
 /// Steps 2 to 5 of the module's order.

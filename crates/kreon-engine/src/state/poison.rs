@@ -35,6 +35,8 @@ impl Poison {
         }
         match self.cause.get() {
             None => Ok(()),
+            // The log was first to notice, and tells the cause itself.
+            Some(cause) if cause.kind() == ErrorKind::Poisoned => Err(cause.clone()),
             Some(cause) => Err(Error::new(
                 ErrorKind::Poisoned,
                 format!("reopen the store to write again; writing stopped because of: {cause}"),
