@@ -61,7 +61,9 @@ fn cycle(len: usize) -> Vec<u64> {
     let mut order: Vec<u64> = (0..len as u64).collect();
     let mut state = 1_u64;
     for i in (1..len).rev() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         order.swap(i, (state >> 33) as usize % (i + 1));
     }
     let mut next = vec![0; len];
@@ -118,21 +120,31 @@ fn independent(mapping: &Mapping, page_of: impl Fn(usize) -> u64) {
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let mib: usize = arguments.next().map_or(1024, |text| text.parse().expect("MiB"));
-    let threads: u64 = arguments.next().map_or(2, |text| text.parse().expect("threads"));
+    let mib: usize = arguments
+        .next()
+        .map_or(1024, |text| text.parse().expect("MiB"));
+    let threads: u64 = arguments
+        .next()
+        .map_or(2, |text| text.parse().expect("threads"));
     let pages = mib << 20 >> 12;
     let next = cycle(pages);
     let volume_bytes = (pages * PAGE_BYTES) as u64;
     let options = MappingOptions::new((mib + mib / 16 + 16) << 20, volume_bytes);
     let start = thread_ns();
     let mapping = Arc::new(Mapping::new(Arc::new(Cycle(next.clone())), options)?);
-    println!("{:44} {:7.1} ms", "making the mapping", (thread_ns() - start) as f64 / 1e6);
+    println!(
+        "{:44} {:7.1} ms",
+        "making the mapping",
+        (thread_ns() - start) as f64 / 1e6
+    );
     let requests: Vec<_> = (0..pages as u64).map(request).collect();
     mapping.prefetch(&requests)?;
     let before = mapping.stats();
 
     measure("dependent hits over all pages", || dependent(&mapping, 0));
-    measure("independent hits over all pages", || independent(&mapping, |i| next[i % pages]));
+    measure("independent hits over all pages", || {
+        independent(&mapping, |i| next[i % pages])
+    });
     measure("hits on 64 pages (in the processor's cache)", || {
         independent(&mapping, |i| i as u64 % 64);
     });
@@ -147,7 +159,10 @@ fn main() -> Result<()> {
     });
 
     let after = mapping.stats();
-    assert_eq!((after.misses, after.pages_read), (before.misses, before.pages_read));
+    assert_eq!(
+        (after.misses, after.pages_read),
+        (before.misses, before.pages_read)
+    );
     drop(mapping);
     bare(&next);
     Ok(())

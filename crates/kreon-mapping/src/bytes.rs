@@ -196,7 +196,13 @@ mod tests {
     #[test]
     fn parts_of_a_range_cover_it_once() {
         let pattern = |offset: u64| (offset % 251) as u8;
-        for (offset, len) in [(0, 1), (4095, 2), (4000, 9000), (4096, 4096), (12_288, 8192)] {
+        for (offset, len) in [
+            (0, 1),
+            (4095, 2),
+            (4000, 9000),
+            (4096, 4096),
+            (12_288, 8192),
+        ] {
             let mut into = vec![0; len];
             for page in pages_of(offset, len) {
                 let (part, within) = part_of(&mut into, offset, page);

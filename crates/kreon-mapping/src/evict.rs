@@ -218,5 +218,4 @@ impl Mapping {
         }
         count
     }
-
 }

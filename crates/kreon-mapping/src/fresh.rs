@@ -32,7 +32,10 @@ impl Mapping {
         self.counters.pages_fresh.add(1);
         let mut frame = self.take_frame();
         while let Some(mut filled) = frame {
-            self.pages.space.bytes_mut(&mut filled).copy_from_slice(bytes);
+            self.pages
+                .space
+                .bytes_mut(&mut filled)
+                .copy_from_slice(bytes);
             match self.publish_fresh(page, priority, filled) {
                 Published::Yes => return self.write_back_excess(),
                 Published::NoRoom(unused) => {
@@ -64,7 +67,12 @@ impl Mapping {
             let stripe_end = ((stripe + 1) * STRIPE_PAGES).min(end);
             let mut retired = Vec::new();
             let mut locked = self.pages.lock_stripe(stripe);
-            if locked.book().stripes.get(&stripe).is_some_and(|&frames| frames > 0) {
+            if locked
+                .book()
+                .stripes
+                .get(&stripe)
+                .is_some_and(|&frames| frames > 0)
+            {
                 for number in page..stripe_end {
                     clear(&mut locked, PageNo(number), &mut retired);
                 }

@@ -127,7 +127,10 @@ mod tests {
                 let bytes = plan.bytes(plan.stripes_max);
                 assert!(bytes <= memory_bytes, "{plan:?}");
                 assert!(bytes + FRAME_BYTES > memory_bytes, "{plan:?}");
-                assert!(plan.frames * PAGE_BYTES >= memory_bytes / 10 * 5, "{plan:?}");
+                assert!(
+                    plan.frames * PAGE_BYTES >= memory_bytes / 10 * 5,
+                    "{plan:?}"
+                );
                 assert!(memory_bytes < MIB || plan.frames * PAGE_BYTES >= memory_bytes / 10 * 8);
             }
         }

@@ -20,11 +20,7 @@ pub(crate) const POOL_BYTES_PER_FRAME: usize = size_of::<FreeFrame>();
 
 impl Pool {
     /// A pool of all the frames.
-    pub(crate) fn new(
-        frames: impl Iterator<Item = FreeFrame>,
-        count: usize,
-        lists: usize,
-    ) -> Self {
+    pub(crate) fn new(frames: impl Iterator<Item = FreeFrame>, count: usize, lists: usize) -> Self {
         let list_max = count.div_ceil(lists);
         let pool = Self {
             lists: (0..lists)

@@ -35,7 +35,10 @@ impl Mapping {
         let mut missing = Vec::new();
         for request in requests {
             self.check_page(request.page)?;
-            if !matches!(self.pages.space.state(request.page), PageState::Resident { .. }) {
+            if !matches!(
+                self.pages.space.state(request.page),
+                PageState::Resident { .. }
+            ) {
                 missing.push(*request);
             }
         }

@@ -1,9 +1,6 @@
 //! What is known of a frame besides its bytes, and the queues that frames wait in for eviction.
 
-use std::sync::atomic::{
-    AtomicU32, AtomicU64,
-    Ordering::Relaxed,
-};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use kreon_base::{PageNo, Priority};
 

@@ -113,7 +113,12 @@ impl Mapping {
     pub fn stats(&self) -> MappingStats {
         let counters = &self.counters;
         MappingStats {
-            hits: counters.hits.0.iter().map(|line| line.0.load(Relaxed)).sum(),
+            hits: counters
+                .hits
+                .0
+                .iter()
+                .map(|line| line.0.load(Relaxed))
+                .sum(),
             misses: counters.misses.get(),
             pages_read: counters.pages_read.get(),
             pages_read_past: counters.pages_read_past.get(),

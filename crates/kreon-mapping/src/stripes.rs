@@ -154,4 +154,3 @@ enum Search {
     Poorest(u64),
     Nothing,
 }
-

@@ -66,7 +66,10 @@ fn a_mapping_stays_within_its_memory_whatever_is_read_and_written() {
     let mapping = Mapping::new(Arc::new(Nowhere(VOLUME_BYTES)), options).unwrap();
     assert!(mapping.memory_bytes() <= MEMORY_BYTES);
     let at_once = resident_bytes() - before;
-    assert!(at_once > MEMORY_BYTES / 10 * 9, "{at_once}: not reserved at the start");
+    assert!(
+        at_once > MEMORY_BYTES / 10 * 9,
+        "{at_once}: not reserved at the start"
+    );
     let mut random = Random(1);
     let bytes: Box<PageBytes> = Box::new([2; 4096]);
     for round in 0..100_000 {
@@ -77,13 +80,23 @@ fn a_mapping_stays_within_its_memory_whatever_is_read_and_written() {
         }
         if round % 5000 == 0 {
             let used = resident_bytes() - before;
-            assert!(used <= MEMORY_BYTES + SLACK_BYTES, "{used} of {MEMORY_BYTES}");
+            assert!(
+                used <= MEMORY_BYTES + SLACK_BYTES,
+                "{used} of {MEMORY_BYTES}"
+            );
             assert!(mapping.stats().memory_bytes <= MEMORY_BYTES as u64);
         }
     }
     let stats = mapping.stats();
     assert!(stats.stripes_emptied > 0, "{stats:?}");
-    println!("{} bytes at the start, {} at the end, {stats:?}", at_once, resident_bytes() - before);
+    println!(
+        "{} bytes at the start, {} at the end, {stats:?}",
+        at_once,
+        resident_bytes() - before
+    );
     drop(mapping);
-    assert!(resident_bytes() < before + (4 << 20), "memory was not given back");
+    assert!(
+        resident_bytes() < before + (4 << 20),
+        "memory was not given back"
+    );
 }

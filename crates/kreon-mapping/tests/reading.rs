@@ -152,14 +152,21 @@ fn higher_priority_numbers_are_evicted_first() {
     let device = device();
     let mapping = mapping_with_frames(&device, 64);
     let with = |page, priority| {
-        let request = PageRequest { priority: Priority(priority), ..any(page) };
+        let request = PageRequest {
+            priority: Priority(priority),
+            ..any(page)
+        };
         mapping.read(request, |_| ()).unwrap();
     };
     (0..32).for_each(|page| with(page, 1));
     (100..400).for_each(|page| with(page, 255));
     let before = device.reads();
     (0..32).for_each(|page| with(page, 1));
-    assert_eq!(device.reads(), before, "index pages were evicted by log pages");
+    assert_eq!(
+        device.reads(),
+        before,
+        "index pages were evicted by log pages"
+    );
 }
 
 #[test]
@@ -171,7 +178,10 @@ fn pages_that_are_read_again_get_a_second_chance() {
         version(&mapping, page % 8).unwrap();
     }
     let misses = mapping.stats().misses;
-    assert!(misses < 10_000 + 2500, "{misses} misses: the 8 hot pages were evicted like the others");
+    assert!(
+        misses < 10_000 + 2500,
+        "{misses} misses: the 8 hot pages were evicted like the others"
+    );
 }
 
 #[test]
@@ -231,7 +241,9 @@ fn ranges_of_bytes_equal_what_the_device_holds() {
         mapping.read_bytes(offset, Priority(255), &mut got).unwrap();
         assert!(got == want, "read_bytes {len} at {offset}");
         let same = mapping
-            .with_bytes(offset, len, Priority(255), &mut scratch, |bytes| bytes == want)
+            .with_bytes(offset, len, Priority(255), &mut scratch, |bytes| {
+                bytes == want
+            })
             .unwrap();
         assert!(same, "with_bytes {len} at {offset}");
     }
@@ -257,15 +269,21 @@ fn a_long_range_sees_dirty_pages_even_without_a_pin_left() {
     fn nest(mapping: &Mapping, depth: u64, then: &dyn Fn()) {
         match depth {
             0 => then(),
-            _ => mapping.read(any(depth), |_| nest(mapping, depth - 1, then)).unwrap(),
+            _ => mapping
+                .read(any(depth), |_| nest(mapping, depth - 1, then))
+                .unwrap(),
         }
     }
     let mapping = mapping_with_frames(&device(), 64);
     common::fresh(&mapping, 101, 5).unwrap();
-    let expected: Vec<u8> = (100..130).flat_map(|page| *fill(page, if page == 101 { 5 } else { 0 })).collect();
+    let expected: Vec<u8> = (100..130)
+        .flat_map(|page| *fill(page, if page == 101 { 5 } else { 0 }))
+        .collect();
     nest(&mapping, 12, &|| {
         let mut got = vec![0; 30 * 4096];
-        mapping.read_bytes(100 * 4096, Priority(255), &mut got).unwrap();
+        mapping
+            .read_bytes(100 * 4096, Priority(255), &mut got)
+            .unwrap();
         assert!(got == expected);
     });
 }
@@ -278,13 +296,24 @@ fn pages_outside_the_volume_are_refused() {
         let error = mapping.read(any(page), |_| ()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         let request = [any(page)];
-        assert_eq!(mapping.prefetch(&request).unwrap_err().kind(), ErrorKind::InvalidArgument);
+        assert_eq!(
+            mapping.prefetch(&request).unwrap_err().kind(),
+            ErrorKind::InvalidArgument
+        );
         assert!(common::fresh(&mapping, page, 1).is_err());
         mapping.discard(PageNo(page), 3);
     }
     let mut byte = [0];
-    assert!(mapping.read_bytes(VOLUME_BYTES, Priority(0), &mut byte).is_err());
-    assert!(mapping.read_bytes(u64::MAX, Priority(0), &mut byte).is_err());
+    assert!(
+        mapping
+            .read_bytes(VOLUME_BYTES, Priority(0), &mut byte)
+            .is_err()
+    );
+    assert!(
+        mapping
+            .read_bytes(u64::MAX, Priority(0), &mut byte)
+            .is_err()
+    );
     mapping.discard(PageNo(0), u64::MAX);
 }
 
@@ -293,22 +322,38 @@ fn a_failed_check_or_read_leaves_nothing_behind() {
     let device = device();
     let mapping = mapping_with_frames(&device, 64);
     let healthy = Cell::new(false);
-    let bad = PageRequest { check: &|_| Err(Error::corruption("bad")), ..any(9) };
+    let bad = PageRequest {
+        check: &|_| Err(Error::corruption("bad")),
+        ..any(9)
+    };
     for _ in 0..200 {
-        assert_eq!(mapping.read(bad, |_| ()).unwrap_err().kind(), ErrorKind::Corruption);
+        assert_eq!(
+            mapping.read(bad, |_| ()).unwrap_err().kind(),
+            ErrorKind::Corruption
+        );
     }
     device.bad_reads.lock().insert(9);
     for _ in 0..200 {
-        assert_eq!(mapping.read(any(9), |_| ()).unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(
+            mapping.read(any(9), |_| ()).unwrap_err().kind(),
+            ErrorKind::Io
+        );
     }
     device.bad_reads.lock().clear();
     device.short_reads.store(true, SeqCst);
     for page in 0..200 {
-        assert_eq!(mapping.read(any(page), |_| ()).unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(
+            mapping.read(any(page), |_| ()).unwrap_err().kind(),
+            ErrorKind::Io
+        );
     }
     device.short_reads.store(false, SeqCst);
     assert_eq!(mapping.stats().frames_free, 64);
-    mapping.read(any(9), |bytes| healthy.set(common::verify(9, bytes) == Ok(0))).unwrap();
+    mapping
+        .read(any(9), |bytes| {
+            healthy.set(common::verify(9, bytes) == Ok(0))
+        })
+        .unwrap();
     assert!(healthy.get());
 }
 
@@ -319,7 +364,10 @@ fn a_prefetch_with_one_bad_page_brings_the_others() {
     device.bad_reads.lock().insert(20);
     let bad_check = |_: &_| Err(Error::corruption("bad"));
     let mut requests: Vec<_> = [5, 6, 20, 30].into_iter().map(any).collect();
-    requests.push(PageRequest { check: &bad_check, ..any(31) });
+    requests.push(PageRequest {
+        check: &bad_check,
+        ..any(31)
+    });
     assert!(mapping.prefetch(&requests).is_err());
     assert_eq!(mapping.stats().pages_resident, 3);
     let reads = device.reads();
@@ -335,7 +383,10 @@ fn a_prefetch_with_one_bad_page_brings_the_others() {
 fn a_check_that_panics_does_not_block_the_page() {
     let mapping = mapping_with_frames(&device(), 64);
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let request = PageRequest { check: &|_| panic!("check"), ..any(4) };
+        let request = PageRequest {
+            check: &|_| panic!("check"),
+            ..any(4)
+        };
         mapping.read(request, |_| ())
     }));
     assert!(caught.is_err());

@@ -2,8 +2,8 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -59,9 +59,15 @@ impl Stress {
     /// Checks a version of page `i` that was seen by a read which began when `before` was stable.
     fn judge(&self, i: usize, before: u64, seen: u64) {
         let next = self.expected[i].next.load(SeqCst);
-        assert!(seen <= next, "page {i}: version {seen} from the future of {next}");
+        assert!(
+            seen <= next,
+            "page {i}: version {seen} from the future of {next}"
+        );
         // While the page was being remade, the old one may still have come from the device.
-        assert!(next != before || seen == before, "page {i}: {seen} instead of {before}");
+        assert!(
+            next != before || seen == before,
+            "page {i}: {seen} instead of {before}"
+        );
     }
 
     fn read(&self, random: &mut Random, depth: u64) {
@@ -70,7 +76,11 @@ impl Stress {
         let before = self.expected[i].stable.load(SeqCst);
         let request = PageRequest {
             priority: Priority([1, 2, 2, 255][random.below(4) as usize]),
-            check: &|bytes| verify(page, bytes).map(|_| ()).map_err(kreon_base::Error::corruption),
+            check: &|bytes| {
+                verify(page, bytes)
+                    .map(|_| ())
+                    .map_err(kreon_base::Error::corruption)
+            },
             ..any(page)
         };
         let outcome = self.mapping.read(request, |bytes| {
@@ -81,7 +91,11 @@ impl Stress {
             if random.below(500) == 0 {
                 thread::sleep(Duration::from_micros(random.below(2000)));
             }
-            assert_eq!(verify(page, bytes), Ok(seen), "the page changed under its reader");
+            assert_eq!(
+                verify(page, bytes),
+                Ok(seen),
+                "the page changed under its reader"
+            );
             seen
         });
         self.reads.fetch_add(1, SeqCst);
@@ -97,9 +111,13 @@ impl Stress {
         if self.stride > 1 {
             return;
         }
-        let before: Vec<u64> = (i..i + count).map(|i| self.expected[i].stable.load(SeqCst)).collect();
+        let before: Vec<u64> = (i..i + count)
+            .map(|i| self.expected[i].stable.load(SeqCst))
+            .collect();
         let mut bytes = vec![0; count * 4096];
-        let outcome = self.mapping.read_bytes(i as u64 * 4096, Priority(255), &mut bytes);
+        let outcome = self
+            .mapping
+            .read_bytes(i as u64 * 4096, Priority(255), &mut bytes);
         match outcome {
             Ok(()) => {
                 for (k, page) in bytes.chunks_exact(4096).enumerate() {
@@ -140,14 +158,21 @@ impl Stress {
     }
 
     fn sync(&self) {
-        let before: Vec<u64> = self.expected.iter().map(|e| e.stable.load(SeqCst)).collect();
+        let before: Vec<u64> = self
+            .expected
+            .iter()
+            .map(|e| e.stable.load(SeqCst))
+            .collect();
         match self.mapping.sync() {
             Ok(()) => {
                 for (i, before) in before.into_iter().enumerate() {
                     let page = i as u64 * self.stride;
                     let there = verify(page, &self.device.page(page)).unwrap();
                     let undisturbed = self.expected[i].next.load(SeqCst) == before;
-                    assert!(!undisturbed || there == before, "page {i}: {there} for {before}");
+                    assert!(
+                        !undisturbed || there == before,
+                        "page {i}: {there} for {before}"
+                    );
                 }
             }
             Err(error) => assert!(self.faults, "{error}"),
@@ -187,13 +212,25 @@ impl Stress {
         for (i, expected) in self.expected.iter().enumerate() {
             let page = i as u64 * self.stride;
             let version = expected.stable.load(SeqCst);
-            assert_eq!(verify(page, &self.device.page(page)), Ok(version), "on the device");
-            assert_eq!(common::version(&self.mapping, page).unwrap(), version, "in a frame");
+            assert_eq!(
+                verify(page, &self.device.page(page)),
+                Ok(version),
+                "on the device"
+            );
+            assert_eq!(
+                common::version(&self.mapping, page).unwrap(),
+                version,
+                "in a frame"
+            );
         }
         self.mapping.discard(PageNo(0), u64::MAX);
         let stats = self.mapping.stats();
         assert_eq!(stats.frames_free, stats.frames, "{stats:?}");
-        assert_eq!((stats.pages_resident, stats.pages_dirty), (0, 0), "{stats:?}");
+        assert_eq!(
+            (stats.pages_resident, stats.pages_dirty),
+            (0, 0),
+            "{stats:?}"
+        );
         println!("{} reads, {stats:?}", self.reads.load(SeqCst));
     }
 }

@@ -7,7 +7,10 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{Content, MemoryDevice, VOLUME_BYTES, any, fresh, mapping_with, mapping_with_frames, verify, version};
+use common::{
+    Content, MemoryDevice, VOLUME_BYTES, any, fresh, mapping_with, mapping_with_frames, verify,
+    version,
+};
 use kreon_base::{ErrorKind, PageNo};
 
 fn device() -> Arc<MemoryDevice> {
@@ -41,7 +44,10 @@ fn sync_writes_sorted_runs_of_up_to_a_mebibyte_in_one_call() {
     }
     assert_eq!(device.writes(), []);
     mapping.sync().unwrap();
-    assert_eq!(device.writes(), [(5, 3), (900, 256), (1156, 256), (1412, 88), (3000, 1)]);
+    assert_eq!(
+        device.writes(),
+        [(5, 3), (900, 256), (1156, 256), (1412, 88), (3000, 1)]
+    );
     assert_eq!(device.write_calls.load(SeqCst), 1);
     let stats = mapping.stats();
     assert_eq!((stats.pages_written, stats.writes), (604, 5));
@@ -105,7 +111,9 @@ fn reads_go_on_and_nothing_is_lost_when_no_write_succeeds() {
     let device = device();
     let mapping = mapping_with_frames(&device, 64);
     device.write_failure_rate.store(1, SeqCst);
-    let kept: Vec<u64> = (0..500).filter(|&page| fresh(&mapping, page, 1).is_ok()).collect();
+    let kept: Vec<u64> = (0..500)
+        .filter(|&page| fresh(&mapping, page, 1).is_ok())
+        .collect();
     assert!(kept.len() >= 32);
     for page in 1000..1200 {
         assert_eq!(version(&mapping, page).unwrap(), 0);
@@ -134,7 +142,10 @@ fn discarded_pages_are_never_written() {
     assert_eq!(version(&mapping, 105).unwrap(), 0);
     mapping.discard(PageNo(0), 1 << 16);
     let stats = mapping.stats();
-    assert_eq!((stats.pages_resident, stats.frames_free, stats.pages_dirty), (0, 64, 0));
+    assert_eq!(
+        (stats.pages_resident, stats.frames_free, stats.pages_dirty),
+        (0, 64, 0)
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Instant;
 
-use kreon_sim::{Dice, History, Image, Keep};
+use kreon_sim::{Dice, Fault, History, Image, Keep};
 
 use crate::check::{After, Recovered, check, check_same};
 use crate::content::Content;
@@ -24,6 +24,9 @@ const NESTED_MAX: usize = 24;
 
 /// Of the states of one script at most so many are tried before the next script comes.
 const STATES_PER_SCRIPT_MIN: u64 = 60;
+
+/// Steps of a script.
+const STEPS: usize = 130;
 
 /// A crash state, so that it can be tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,11 @@ impl fmt::Display for State {
 
 /// Tries `states` crash states, those nested in recoveries included, of scripts from `seed` on.
 pub fn sim(states: u64, seed: u64) -> Counts {
+    sim_with(states, seed, None)
+}
+
+/// As [`sim`], on a device that has a fault from the start: what it does must be found out.
+pub fn sim_with(states: u64, seed: u64, fault: Option<&Fault>) -> Counts {
     let started = Instant::now();
     let watchdog = Watchdog::start();
     let mut counts = Counts::default();
@@ -51,7 +59,7 @@ pub fn sim(states: u64, seed: u64) -> Counts {
     while counts.total() < states {
         watchdog.begin(format!("script {script_seed}"));
         let quota = (states / 8).max(STATES_PER_SCRIPT_MIN).min(states - counts.total());
-        match without_panic(|| Course::run(script_seed)) {
+        match without_panic(|| Course::run(script_seed, fault)) {
             Ok(course) => course.try_states(quota, &watchdog, &mut counts),
             Err(what) => {
                 counts.count("script");
@@ -69,7 +77,7 @@ pub fn sim(states: u64, seed: u64) -> Counts {
 /// # Errors
 /// What is wrong with it.
 pub fn replay(state: State, nested: bool) -> Result<(), String> {
-    let course = Course::run(state.seed)?;
+    let course = Course::run(state.seed, None)?;
     let crash = course.history.crash_after(state.event);
     let choice = choices(&crash, course.seed_at(state.event)).into_iter().nth(state.choice);
     let choice = choice.ok_or("there is no such choice at this event")?;
@@ -94,12 +102,12 @@ struct Course {
 
 impl Course {
     /// Carries out the script of `seed`, on a new store or on what power cuts left of earlier ones.
-    fn run(seed: u64) -> Result<Self, String> {
+    fn run(seed: u64, fault: Option<&Fault>) -> Result<Self, String> {
         let lives = seed % 3;
         let (mut image, mut content) = (Image::default(), Content::new());
         for life in 0..lives {
             let life_seed = seed ^ (life + 1) << 32;
-            let course = Self::on(life_seed, image, &content)?;
+            let course = Self::on(life_seed, image, &content, None)?;
             let mut dice = Dice::new(life_seed);
             let event = dice.below(course.history.events.len() as u64 + 1) as usize;
             let crash = course.history.crash_after(event);
@@ -109,12 +117,20 @@ impl Course {
             let found = check(image.clone(), &course.model, progress, After::Nothing, false);
             content = found.map_err(context)?.content;
         }
-        Self::on(seed, image, &content)
+        Self::on(seed, image, &content, fault)
     }
 
-    fn on(seed: u64, image: Image, content: &Content) -> Result<Self, String> {
+    fn on(
+        seed: u64,
+        image: Image,
+        content: &Content,
+        fault: Option<&Fault>,
+    ) -> Result<Self, String> {
         let mut store = Store::on(image, content, true);
-        let shape = Shape { steps: 130, giants_max: 1 + (seed % 3) as usize, keys: 60 };
+        if let Some(fault) = fault {
+            store.device.inject(fault.clone());
+        }
+        let shape = Shape::of(seed >> 32 ^ seed / 3, STEPS);
         let regions: Vec<_> = content.keys().cloned().collect();
         store.open().map_err(|error| format!("the first open: {error}"))?;
         for (number, step) in script(seed, shape, &regions).iter().enumerate() {

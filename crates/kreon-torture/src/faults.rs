@@ -3,14 +3,14 @@
 
 use std::time::Instant;
 
-use kreon_base::{Error, ErrorKind};
+use kreon_base::{Error, ErrorKind, SEGMENT_BYTES};
 use kreon_engine::Engine;
 use kreon_sim::{Call, Dice, Effect, Fault, Image, Keep};
 
 use crate::check::{After, check, is_sound, said};
 use crate::content::{self, Content};
 use crate::counts::Counts;
-use crate::script::{Change, Shape, Step, Value, script};
+use crate::script::{Change, Shape, Step, Taste, Value, script};
 use crate::store::{Store, progress_at};
 use crate::watchdog::{Watchdog, without_panic};
 
@@ -62,8 +62,61 @@ pub fn faults(steps: usize, seed: u64, runs_max: u64) -> Counts {
             sweep(class, &start, (steps, seed, runs_max), &watchdog, &mut counts);
         }
     }
+    sweep_disks(seed, runs_max, &watchdog, &mut counts);
     counts.elapsed = started.elapsed();
     counts
+}
+
+/// Disks from very small ones to one that a script does not fill.
+fn sweep_disks(seed: u64, runs_max: u64, watchdog: &Watchdog, counts: &mut Counts) {
+    let stride = (60 / runs_max.max(1)).max(1);
+    for segments in (LEAST_SEGMENTS..).step_by(stride as usize) {
+        let label = format!("{SMALL_DISK:?} n {segments} new true steps 90 seed {seed}");
+        watchdog.begin(&label);
+        let start = (Image::default(), Content::new());
+        match without_panic(|| run_small_disk(segments, &start, 90, seed)) {
+            Ok(outcome) if !outcome.met => return,
+            Ok(_) => counts.count(SMALL_DISK),
+            Err(what) => {
+                counts.count(SMALL_DISK);
+                counts.fail(format!("{label}: {what}"));
+            }
+        }
+        if segments > 128 {
+            return;
+        }
+    }
+}
+
+/// Name of the class of disks that are full.
+const SMALL_DISK: &str = "small disk";
+
+/// Too little to begin with: the head of the volume, two log segments, and the least reserve.
+const LEAST_SEGMENTS: u64 = 10;
+
+fn run_small_disk(segments: u64, start: &(Image, Content), steps: usize, seed: u64) -> Result<Outcome, String> {
+    let class = Class {
+        name: SMALL_DISK,
+        call: Call::Allocate,
+        effect: Effect::OutOfSpace,
+        for_ever: true,
+    };
+    let mut trial = Trial {
+        store: Store::on(start.0.clone(), &start.1, true),
+        class,
+        met_before: false,
+        is_disk_small: true,
+    };
+    trial.store.device.set_space_bytes_max(segments * SEGMENT_BYTES);
+    trial.open()?;
+    let shape = Shape { giants_max: 40, keys: 14, taste: Taste::Giants, ..Shape::mixed(steps) };
+    for (number, step) in script(seed ^ 0xd15c, shape, &[]).iter().enumerate() {
+        trial.step(step).map_err(|what| format!("step {number}: {what}"))?;
+    }
+    let met = trial.met_before;
+    trial.empty()?;
+    trial.put_again()?;
+    trial.finish().map(|outcome| Outcome { met, ..outcome })
 }
 
 /// Tries one fault again. `class` is its name, `is_new` whether the store is new.
@@ -71,6 +124,9 @@ pub fn faults(steps: usize, seed: u64, runs_max: u64) -> Counts {
 /// # Errors
 /// What is wrong.
 pub fn replay(class: &str, n: u64, is_new: bool, steps: usize, seed: u64) -> Result<(), String> {
+    if class == SMALL_DISK {
+        return run_small_disk(n, &(Image::default(), Content::new()), steps, seed).map(drop);
+    }
     let class = CLASSES.into_iter().find(|known| known.name == class).ok_or("no such class")?;
     let start = if is_new { (Image::default(), Content::new()) } else { base(seed)? };
     run(class, n, &start, steps, seed).map(drop)
@@ -80,7 +136,7 @@ pub fn replay(class: &str, n: u64, is_new: bool, steps: usize, seed: u64) -> Res
 fn base(seed: u64) -> Result<(Image, Content), String> {
     let mut store = Store::on(Image::default(), &Content::new(), true);
     store.open().map_err(said("open"))?;
-    let shape = Shape { steps: 80, giants_max: 1, keys: 60 };
+    let shape = Shape::mixed(80);
     for step in script(seed ^ 0xba5e, shape, &[]) {
         store.step(&step)?.map_err(said("a step"))?;
     }
@@ -133,12 +189,13 @@ fn run(class: Class, n: u64, start: &(Image, Content), steps: usize, seed: u64) 
         store: Store::on(image.clone(), content, true),
         class,
         met_before: false,
+        is_disk_small: false,
     };
     let fault = Fault::nth(n, class.call, class.effect);
     trial.store.device.inject(if class.for_ever { fault.for_ever() } else { fault });
     trial.open()?;
     let regions: Vec<_> = content.keys().cloned().collect();
-    let shape = Shape { steps, giants_max: 1, keys: 60 };
+    let shape = Shape::of(seed, steps);
     for (number, step) in script(seed ^ 0xfa17, shape, &regions).iter().enumerate() {
         trial.step(step).map_err(|what| format!("step {number}: {what}"))?;
     }
@@ -151,6 +208,8 @@ struct Trial {
     class: Class,
     /// A fault was met on a device that is no longer in use.
     met_before: bool,
+    /// No call is made to fail: there is just little space.
+    is_disk_small: bool,
 }
 
 impl Trial {
@@ -181,7 +240,8 @@ impl Trial {
             ErrorKind::OutOfSpace => self.class.effect == Effect::OutOfSpace,
             _ => false,
         };
-        match is_expected && self.has_met() {
+        let is_expected = is_expected && (!self.is_disk_small || error.kind() == ErrorKind::OutOfSpace);
+        match is_expected && (self.has_met() || self.is_disk_small) {
             true => Ok(()),
             false => Err(format!("unexpected error {error}")),
         }
@@ -200,6 +260,7 @@ impl Trial {
             _ => {}
         }
         if error.kind() == ErrorKind::OutOfSpace {
+            self.met_before |= self.is_disk_small;
             return self.check_deletions();
         }
         Ok(())
@@ -289,6 +350,20 @@ impl Trial {
             }
         }
         Ok(())
+    }
+
+    /// Deletes everything and makes that durable.
+    fn empty(&mut self) -> Result<(), String> {
+        let content = self.store.model.content(self.store.model.end());
+        for (region, pairs) in content {
+            for key in pairs.into_keys() {
+                let change = Change { region: region.clone(), key, value: None };
+                let step = Step::Write(vec![change], kreon_engine::Durability::Buffered);
+                self.store.step(&step)?.map_err(|error| format!("emptying a full store: {error}"))?;
+            }
+        }
+        let outcome = self.store.step(&Step::Checkpoint)?;
+        outcome.map_err(|error| format!("a checkpoint of an emptied store: {error}"))
     }
 
     /// Without faults: what is there now, what a reopen finds, what power cuts leave; and that the

@@ -66,6 +66,42 @@ pub struct Shape {
     pub giants_max: usize,
     /// Keys in each region.
     pub keys: u64,
+    /// What comes often.
+    pub taste: Taste,
+}
+
+/// What comes more often than in the usual mixture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taste {
+    /// The usual mixture.
+    Mixed,
+    /// Values longer than a segment: the volume grows by groups, and log segments become free.
+    Giants,
+    /// Short values, most of them durable at once.
+    Tiny,
+    /// Closing, opening, checkpoints, regions.
+    Restless,
+    /// Batches, most of them over the ends of segments.
+    Batches,
+}
+
+impl Shape {
+    /// The usual one.
+    pub fn mixed(steps: usize) -> Self {
+        Self { steps, giants_max: 1, keys: 60, taste: Taste::Mixed }
+    }
+
+    /// The shape that goes with `seed`.
+    pub fn of(seed: u64, steps: usize) -> Self {
+        let mixed = Self::mixed(steps);
+        match seed % 7 {
+            0 => Self { giants_max: 30, keys: 12, taste: Taste::Giants, ..mixed },
+            1 => Self { giants_max: 0, keys: 400, taste: Taste::Tiny, ..mixed },
+            2 => Self { taste: Taste::Restless, ..mixed },
+            3 => Self { giants_max: 6, keys: 90, taste: Taste::Batches, ..mixed },
+            _ => Self { giants_max: 1 + (seed % 3) as usize, ..mixed },
+        }
+    }
 }
 
 /// The script that belongs to `seed`, for a store that has the `regions` already.
@@ -91,7 +127,13 @@ impl Author {
         if self.regions.is_empty() {
             return self.create();
         }
-        match self.dice.below(100) {
+        let taste = self.shape.taste;
+        let roll = match self.dice.below(100) {
+            15.. if taste == Taste::Restless && self.dice.below(3) == 0 => self.dice.below(15),
+            27.. if taste == Taste::Batches => 15,
+            roll => roll,
+        };
+        match roll {
             0..=2 if self.regions.len() < 4 => self.create(),
             3 if self.regions.len() > 1 => {
                 let index = self.dice.below(self.regions.len() as u64) as usize;
@@ -121,8 +163,9 @@ impl Author {
     }
 
     fn durability(&mut self) -> Durability {
+        let fifths = if self.shape.taste == Taste::Tiny { 4 } else { 2 };
         match self.dice.below(5) {
-            0 | 1 => Durability::Sync,
+            fifth if fifth < fifths => Durability::Sync,
             _ => Durability::Buffered,
         }
     }
@@ -153,7 +196,13 @@ impl Author {
 
     fn value(&mut self) -> Value {
         let dice = &mut self.dice;
-        let len_bytes = match dice.below(40) {
+        let roll = match self.shape.taste {
+            Taste::Giants if dice.below(4) == 0 => 39,
+            Taste::Tiny => dice.below(16),
+            Taste::Batches => 10 + dice.below(30),
+            _ => dice.below(40),
+        };
+        let len_bytes = match roll {
             0..=15 => dice.below(65),
             16..=27 => 900 + dice.below(300),
             28..=33 => 4000 + dice.below(200),

@@ -125,7 +125,8 @@ impl Allocator {
         Ok(())
     }
 
-    /// Gives the blocks of free segments back to the file system, but for a stock of spare ones.
+    /// Gives the blocks of free segments back to the file system, but for a stock of spare ones. As
+    /// well as that goes: what is free stays free if the device refuses.
     pub fn trim(&mut self) -> Result<()> {
         let keep = self.reserve_segments + SPARE_SEGMENTS;
         while self.free_backed > keep {
@@ -137,7 +138,11 @@ impl Allocator {
             let Some(id) = last.copied().map(SegmentId) else {
                 break;
             };
-            self.device.discard(id.offset_bytes(), SEGMENT_BYTES)?;
+            // A segment that was not given back, or half, is free all the same: it is backed anew before
+            // it is used.
+            if let Err(error) = self.device.discard(id.offset_bytes(), SEGMENT_BYTES) {
+                tracing::warn!(%error, %id, "giving space back to the file system failed");
+            }
             self.unindex(id);
             self.segment_mut(id)?.backed = false;
             self.index(id);

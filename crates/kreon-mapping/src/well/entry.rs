@@ -128,8 +128,14 @@ mod tests {
                     writing: true
                 }
             );
-            assert_eq!(Entry(busy.0 & Entry::WRITTEN & Entry::NOT_REFERENCED), Entry::clean(frame));
-            assert_eq!(Entry(busy.0 & Entry::NOT_WRITTEN & Entry::NOT_REFERENCED), Entry::dirty(frame));
+            assert_eq!(
+                Entry(busy.0 & Entry::WRITTEN & Entry::NOT_REFERENCED),
+                Entry::clean(frame)
+            );
+            assert_eq!(
+                Entry(busy.0 & Entry::NOT_WRITTEN & Entry::NOT_REFERENCED),
+                Entry::dirty(frame)
+            );
         }
         assert_eq!(Entry::ABSENT.state(), PageState::Absent);
     }

@@ -145,7 +145,11 @@ mod kernel {
 
         fn advise(&self, range: Range<usize>, advice: Advice) -> Result<(), Errno> {
             assert!(range.start <= range.end && range.end <= self.len_bytes);
-            let address = self.start.as_ptr().wrapping_add(range.start).cast::<c_void>();
+            let address = self
+                .start
+                .as_ptr()
+                .wrapping_add(range.start)
+                .cast::<c_void>();
             // SAFETY: the range lies in our own mapping (asserted). The advice given in this file
             // either leaves content alone or is DONTNEED on behalf of `forget_range`, whose caller
             // owns the bytes.

@@ -70,7 +70,8 @@ fn churn(space: &Space, page: PageNo, free: &Mutex<Vec<FreeFrame>>, round: usize
     while !limbo.is_empty() {
         let (settled, used) = space.settle(limbo);
         limbo = used;
-        free.lock().extend(settled.into_iter().map(|(frame, _)| frame));
+        free.lock()
+            .extend(settled.into_iter().map(|(frame, _)| frame));
         thread::yield_now();
     }
 }
@@ -126,10 +127,15 @@ fn a_retired_frame_is_free_only_after_its_readers() {
     }
     let pinned = space.pin(PageNo(0)).unwrap();
     assert!(space.is_pinned(&space.pins(), 0) || space.is_pinned(&space.pins(), 1));
-    let retired = (0..2).filter_map(|page| space.retire(PageNo(page))).collect();
+    let retired = (0..2)
+        .filter_map(|page| space.retire(PageNo(page)))
+        .collect();
     let (free, used) = space.settle(retired);
     assert_eq!(free.iter().map(|(_, page)| page.0).collect::<Vec<_>>(), [1]);
-    assert_eq!(used.iter().map(|frame| frame.page().0).collect::<Vec<_>>(), [0]);
+    assert_eq!(
+        used.iter().map(|frame| frame.page().0).collect::<Vec<_>>(),
+        [0]
+    );
     let (free, used) = space.settle(used);
     assert!(free.is_empty());
     drop(pinned);

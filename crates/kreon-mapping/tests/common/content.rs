@@ -43,7 +43,9 @@ pub fn verify(page: u64, bytes: &PageBytes) -> Result<u64, String> {
     let version = words[1];
     for (i, &found) in words.iter().enumerate() {
         if found != word(page, version, i) {
-            return Err(format!("page {page} version {version}: word {i} is {found:#x}"));
+            return Err(format!(
+                "page {page} version {version}: word {i} is {found:#x}"
+            ));
         }
     }
     Ok(version)

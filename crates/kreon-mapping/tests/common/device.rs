@@ -107,9 +107,15 @@ impl MemoryDevice {
         self.reads.fetch_add(1, SeqCst);
         self.lucky(&self.read_failure_rate)?;
         let mut page = aligned(read.offset);
-        assert!(read.offset + read.len_bytes() <= self.len_bytes, "read past the end");
+        assert!(
+            read.offset + read.len_bytes() <= self.len_bytes,
+            "read past the end"
+        );
         for buffer in &mut read.buffers {
-            assert!(buffer.as_ptr().addr().is_multiple_of(512), "unaligned buffer");
+            assert!(
+                buffer.as_ptr().addr().is_multiple_of(512),
+                "unaligned buffer"
+            );
             for part in buffer.chunks_mut(PAGE_BYTES) {
                 if self.bad_reads.lock().contains(&page) {
                     return Err(io_error("bad page"));
@@ -128,8 +134,16 @@ impl MemoryDevice {
 
     fn write_one(&self, write: &Write<'_>) -> Result<()> {
         let first = aligned(write.offset);
-        assert!(write.offset + write.len_bytes() <= self.len_bytes, "write past the end");
-        assert!(write.buffers.iter().all(|buffer| buffer.len() == PAGE_BYTES));
+        assert!(
+            write.offset + write.len_bytes() <= self.len_bytes,
+            "write past the end"
+        );
+        assert!(
+            write
+                .buffers
+                .iter()
+                .all(|buffer| buffer.len() == PAGE_BYTES)
+        );
         self.writes.lock().push((first, write.buffers.len()));
         for (page, buffer) in (first..).zip(&write.buffers) {
             if self.bad_writes.lock().contains(&page) {
@@ -233,7 +247,10 @@ impl Device for MemoryDevice {
 }
 
 fn aligned(offset: u64) -> u64 {
-    assert!(offset.is_multiple_of(PAGE), "the mapping transfers whole pages");
+    assert!(
+        offset.is_multiple_of(PAGE),
+        "the mapping transfers whole pages"
+    );
     offset / PAGE
 }
 

@@ -267,3 +267,33 @@ fn a_released_segment_is_forgotten_even_while_its_buffer_lives() {
     let open = bench.log.segments().last().unwrap().0;
     assert!(bench.log.release(open).is_err());
 }
+
+#[test]
+fn a_segment_that_comes_back_while_its_old_buffer_lives_is_read_anew() {
+    let bench = Setup {
+        options: with_buffers(8),
+        ..Setup::default()
+    }
+    .open();
+    let (old, _) = bench.put(b"key", b"old value");
+    let segment = old.offset.segment();
+    bench.put(b"long", &noise(3 << 20, 1));
+    bench.log.sync(bench.log.tail()).unwrap();
+    bench.log.release(segment).unwrap();
+    bench.space.returned.lock().push(segment);
+    while bench.log.segments().last().unwrap().0 != segment {
+        bench.put(b"fill", &noise(60_000, 2));
+    }
+    let (new, _) = bench.put(b"key", b"new value");
+    assert_eq!(new.offset.segment(), segment);
+    assert_eq!(bench.read(new, b"key", 9).unwrap(), b"new value");
+    let first = kreon_base::LogOffset(segment.offset_bytes() + 4096);
+    let at = ValueAt {
+        offset: first,
+        ..value_at(new, b"fill", 60_000)
+    };
+    let read = bench
+        .log
+        .with_value(&bench.pages, &at, &mut Vec::new(), <[u8]>::to_vec);
+    assert_eq!(read.unwrap(), noise(60_000, 2));
+}

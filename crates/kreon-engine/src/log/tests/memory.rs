@@ -164,6 +164,8 @@ pub(super) struct Space {
     pub given: AtomicU32,
     pub limit: AtomicU32,
     pub asked: Mutex<Vec<(u64, Purpose)>>,
+    /// Given out before new ones.
+    pub returned: Mutex<Vec<SegmentId>>,
 }
 
 impl Space {
@@ -172,6 +174,7 @@ impl Space {
             given: AtomicU32::new(0),
             limit: AtomicU32::new(limit),
             asked: Mutex::default(),
+            returned: Mutex::default(),
         }
     }
 }
@@ -189,6 +192,11 @@ impl LogSpace for Space {
         let given = self.given.load(Ordering::SeqCst);
         if given + count as u32 > self.limit.load(Ordering::SeqCst) + reserve {
             return Err(Error::new(ErrorKind::OutOfSpace, "no segment"));
+        }
+        if count == 1
+            && let Some(returned) = self.returned.lock().pop()
+        {
+            return Ok(vec![returned]);
         }
         self.given.store(given + count as u32, Ordering::SeqCst);
         // 17 and the number of usable segments have no common divisor: a permutation.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{ErrorKind, Lsn, PageNo};
+use kreon_base::{ErrorKind, Lsn, PageNo, Payload};
 use kreon_format::{IndexNode, Leaf, TreeRecord};
 
 use super::model::{Content, Entries, Listed, Model, Reported};
@@ -347,6 +347,33 @@ fn input_out_of_order_is_refused() {
         let (mut stream, mut changes) = (Listed(list.into_iter()), Reported::default());
         let tree = merge(
             &model.memory,
+            &mut sink,
+            &model.tree,
+            &mut stream,
+            &PLAIN,
+            &mut changes,
+        );
+        assert_eq!(tree.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    }
+}
+
+#[test]
+fn input_out_of_order_is_refused_far_into_it() {
+    let model = even_numbers(10, &PLAIN);
+    let keys: Vec<_> = (0..5000).map(user).collect();
+    for wrong in [4095, 4096, 4097] {
+        let entry = |key| Entry {
+            key,
+            lsn: Lsn(1),
+            payload: Payload::Inline { value: b"v" },
+        };
+        let mut list: Vec<_> = keys.iter().map(|key| entry(key)).collect();
+        list.swap(wrong - 1, wrong);
+        let mut sink = model.memory.sink();
+        let (mut stream, mut changes) = (Listed(list.into_iter()), Reported::default());
+        let memory = &model.memory;
+        let tree = merge(
+            memory,
             &mut sink,
             &model.tree,
             &mut stream,

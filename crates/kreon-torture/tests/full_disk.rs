@@ -1,0 +1,36 @@
+//! A disk that turns out to be full where the store thought it had space.
+
+use std::sync::Arc;
+
+use kreon_base::{ErrorKind, PAGE_BYTES};
+use kreon_device::Device;
+use kreon_engine::{Durability, Engine, Operation};
+use kreon_sim::{Call, Effect, Fault, SimDevice, SimOptions};
+use kreon_torture::store::options;
+
+/// Pages 32 and 33 hold the two copies of the first bitmap block.
+const BITMAP_BYTES: std::ops::Range<u64> = 32 * PAGE_BYTES as u64..34 * PAGE_BYTES as u64;
+
+#[test]
+fn a_checkpoint_that_is_cut_short_by_a_full_disk_stops_the_store() {
+    let device = Arc::new(SimDevice::new(SimOptions::default()));
+    let open = || Engine::open(Arc::clone(&device) as Arc<dyn Device>, options()).unwrap();
+    let engine = open();
+    let region = engine.region("kept").unwrap();
+    let put = Operation { region: &region, key: b"key", value: Some(b"value") };
+    engine.write(&[put], Durability::Sync).unwrap();
+
+    device.inject(Fault::nth(1, Call::Write, Effect::OutOfSpace).within(BITMAP_BYTES));
+    let error = engine.region("refused").unwrap_err();
+    // Not `OutOfSpace`: that would say that nothing was changed, and the next checkpoint would write
+    // over the copy of the bitmap that the durable state needs.
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    let error = engine.write(&[put], Durability::Sync).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
+    assert!(engine.close().is_err());
+
+    let engine = open();
+    assert_eq!(engine.region_names(), ["kept"]);
+    let report = engine.verify().unwrap();
+    assert!(report.is_clean(), "{report:?}");
+}
