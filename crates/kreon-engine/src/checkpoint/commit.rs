@@ -125,7 +125,10 @@ fn write(
 /// `OutOfSpace` would say that nothing changed.
 fn unfinished(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::OutOfSpace => Error::new(ErrorKind::Io, format!("a checkpoint was cut short: {error}")),
+        ErrorKind::OutOfSpace => Error::new(
+            ErrorKind::Io,
+            format!("a checkpoint was cut short: {error}"),
+        ),
         _ => error,
     }
 }

@@ -58,6 +58,8 @@ impl Log {
         if tail.0 - written.0 >= u64::from(STREAM_BYTES) {
             let mut out = self.writer.lock();
             if self.write_ready(&mut out, STREAM_BYTES)? {
+                // There may be more than one step writes.
+                self.background.wake();
                 return Ok(true);
             }
         }

@@ -1,6 +1,6 @@
 //! Group commit: one flush makes durable what all waiting writers have appended.
 //!
-//! The first who comes leads: it pads the tail to the border of a block, writes, flushes and wakes the
+//! The first who comes leads: it waits a moment for others (see [`Crowd`]), pads the tail to the border of a block, writes, flushes and wakes the
 //! others. Who comes while a flush is under way waits for it and, if its own bytes were written too
 //! late for it, for the next, which one of those waiting leads. A position counts as durable only when
 //! a flush has ended that was begun after all writes before the position had ended (invariant 4).
@@ -12,6 +12,7 @@ use kreon_device::Reserve;
 use kreon_format::{lsn_at, place_of};
 use parking_lot::{Condvar, Mutex};
 
+use super::crowd::Crowd;
 use super::open::Log;
 
 pub(super) struct GroupCommit {
@@ -19,6 +20,7 @@ pub(super) struct GroupCommit {
     /// Somebody writes and flushes for all.
     is_led: Mutex<bool>,
     ended: Condvar,
+    crowd: Crowd,
 }
 
 impl GroupCommit {
@@ -28,6 +30,7 @@ impl GroupCommit {
             durable: AtomicU64::new(durable.0),
             is_led,
             ended,
+            crowd: Crowd::default(),
         }
     }
 
@@ -57,6 +60,7 @@ impl Log {
         if self.durable() >= upto {
             return Ok(());
         }
+        self.commit.crowd.arrive();
         let mut is_led = self.commit.is_led.lock();
         loop {
             if self.durable() >= upto {
@@ -76,6 +80,7 @@ impl Log {
 
     /// Makes durable what is appended now.
     fn commit_group(&self) -> Result<()> {
+        let group = self.commit.crowd.gather();
         let target = self.pad_to_block(self.tail());
         self.write_until(target)?;
         // What others wrote further than that is covered, too: it was written before the flush begins.
@@ -83,6 +88,7 @@ impl Log {
         let flushed = self.home.device.flush();
         flushed.map_err(|error| self.stop(&error.within("a flush of the log")))?;
         self.commit.durable.fetch_max(written.0, Ordering::AcqRel);
+        self.commit.crowd.release(&group);
         Ok(())
     }
 

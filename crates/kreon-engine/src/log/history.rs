@@ -4,7 +4,9 @@
 //! A new run goes on in the tail segment at the next page border behind the end, so that no page that
 //! holds records is ever written again. What stands between the end and the border, and what an
 //! earlier run left behind the border, is never replayed: records carry the low bits of their run's
-//! incarnation, and the border is recorded before the first record behind it.
+//! incarnation, and the border is recorded before the first record behind it. (The low bits are 16: to
+//! be believed again, a stale record would have to outlive 65,535 further runs that together wrote less
+//! than was stale, and then a crash right before it.)
 
 use kreon_base::{Incarnation, Lsn, PAGE_BYTES, SegmentId};
 use kreon_format::{LogRecord, LogResume, lsn_at, place_of};

@@ -11,7 +11,7 @@
 //! - [`open`]: the open log
 //! - [`append`], [`spanning`], [`roll`]: units into buffers; long ones; the next segment
 //! - [`write_out`], [`background`]: buffers to the device
-//! - [`group_commit`]: one flush for all who wait
+//! - [`group_commit`], [`crowd`]: one flush for all who wait
 //! - [`fragments`], [`read`]: records from buffers and from the device
 //! - [`residence`]: where the bytes of a record are
 //! - [`mod@replay`]: the log after a crash
@@ -20,6 +20,7 @@
 mod append;
 mod background;
 mod buffers;
+mod crowd;
 mod cut;
 mod fragments;
 mod group_commit;
