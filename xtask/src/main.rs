@@ -5,6 +5,7 @@ mod ci;
 mod crash;
 mod demo;
 mod floors;
+mod torture;
 mod workspace;
 
 use std::process::ExitCode;
@@ -26,6 +27,10 @@ enum Command {
     Floors,
     /// Kills a writing process again and again and checks what its store still holds.
     Crash(crash::CrashArguments),
+    /// Cuts the power of a simulated device at every event and checks what is left (`--states`, `--seed`).
+    Sim(torture::Arguments),
+    /// Fails every single call of a simulated device (`--steps`, `--seed`, `--runs`).
+    Faults(torture::Arguments),
     /// Loads a real list of cities into a store and asks it questions with the `kreon` command.
     Demo,
     /// The process that `crash` kills.
@@ -51,6 +56,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Ci => ci::run(),
         Command::Floors => floors::run(),
         Command::Crash(arguments) => crash::run(&arguments),
+        Command::Sim(arguments) => torture::run("sim", &arguments),
+        Command::Faults(arguments) => torture::run("faults", &arguments),
         Command::Demo => demo::run(),
         Command::CrashWriter(arguments) => crash::write(&arguments),
         Command::CrashWitness(arguments) => crash::witness(&arguments),

@@ -70,7 +70,10 @@ pub fn check_same(image: Image, content: &Content) -> Result<(), String> {
     let engine = store.open().map_err(said("open"))?;
     let found = content::read(engine).map_err(said("read"))?;
     if found != *content {
-        return Err(format!("not what was there: {}", difference(content, &found)));
+        return Err(format!(
+            "not what was there: {}",
+            difference(content, &found)
+        ));
     }
     is_sound(engine, content)
 }
@@ -81,7 +84,10 @@ pub fn is_sound(engine: &Engine, content: &Content) -> Result<(), String> {
     let report = engine.verify().map_err(said("verify"))?;
     match report.problems.first() {
         None => Ok(()),
-        Some(first) => Err(format!("verify: {} problems: {first}", report.problems.len())),
+        Some(first) => Err(format!(
+            "verify: {} problems: {first}",
+            report.problems.len()
+        )),
     }
 }
 
@@ -98,7 +104,11 @@ fn lost(model: &Model, progress: Progress, content: &Content) -> String {
         "no prefix within {progress:?}; from the least: {}; from the most: {}; any prefix at all: {:?}",
         difference(&model.content(least), content),
         difference(&model.content(most), content),
-        model.find(content, 0..=model.end().units, 0..=model.end().region_changes),
+        model.find(
+            content,
+            0..=model.end().units,
+            0..=model.end().region_changes
+        ),
     )
 }
 
@@ -108,19 +118,26 @@ fn go_on(store: &mut Store, after: After) -> Result<(), String> {
         return Ok(());
     }
     for step in further_steps(store) {
-        store.step(&step)?.map_err(|error| format!("after the recovery, {step:?}: {error}"))?;
+        store
+            .step(&step)?
+            .map_err(|error| format!("after the recovery, {step:?}: {error}"))?;
     }
     let expected = store.model.content(store.model.end());
     match after {
         After::Nothing => Ok(()),
         After::Checkpoint => {
             for step in [Step::Checkpoint, Step::Reopen] {
-                store.step(&step)?.map_err(|error| format!("after the recovery, {step:?}: {error}"))?;
+                store
+                    .step(&step)?
+                    .map_err(|error| format!("after the recovery, {step:?}: {error}"))?;
             }
             let engine = store.engine().map_err(said("open"))?;
             let found = content::read(engine).map_err(said("read"))?;
             if found != expected {
-                return Err(format!("after a checkpoint: {}", difference(&expected, &found)));
+                return Err(format!(
+                    "after a checkpoint: {}",
+                    difference(&expected, &found)
+                ));
             }
             is_sound(engine, &expected)
         }
@@ -142,16 +159,29 @@ fn further_steps(store: &Store) -> Vec<Step> {
     let put = |region: &str, key: &str, len_bytes| Change {
         region: region.to_owned(),
         key: key.as_bytes().to_vec(),
-        value: Some(Value { len_bytes, seed: 99 }),
+        value: Some(Value {
+            len_bytes,
+            seed: 99,
+        }),
     };
     let mut steps = vec![Step::Create("after".to_owned())];
-    steps.push(Step::Write(vec![put("after", "short", 5)], Durability::Buffered));
+    steps.push(Step::Write(
+        vec![put("after", "short", 5)],
+        Durability::Buffered,
+    ));
     let mut batch = vec![put("after", "long", 9000), put("after", "key", 1000)];
     for (region, key) in held {
-        batch.push(Change { region, key, value: None });
+        batch.push(Change {
+            region,
+            key,
+            value: None,
+        });
     }
     steps.push(Step::Write(batch, Durability::Buffered));
-    steps.push(Step::Write(vec![put("after", "last", 700)], Durability::Sync));
+    steps.push(Step::Write(
+        vec![put("after", "last", 700)],
+        Durability::Sync,
+    ));
     steps
 }
 

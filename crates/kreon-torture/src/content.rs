@@ -19,7 +19,10 @@ pub struct Digest {
 impl Digest {
     /// The digest of `value`.
     pub fn of(value: &[u8]) -> Self {
-        Self { len_bytes: value.len() as u32, hash: hash(0, value) }
+        Self {
+            len_bytes: value.len() as u32,
+            hash: hash(0, value),
+        }
     }
 }
 
@@ -36,7 +39,9 @@ pub fn weight(key: &[u8], value: Digest) -> u64 {
 
 /// The sum over a region.
 pub fn sum(pairs: &Pairs) -> u64 {
-    pairs.iter().fold(0, |sum, (key, value)| sum.wrapping_add(weight(key, *value)))
+    pairs
+        .iter()
+        .fold(0, |sum, (key, value)| sum.wrapping_add(weight(key, *value)))
 }
 
 fn mix(word: u64) -> u64 {
@@ -98,7 +103,10 @@ pub fn cross_check(engine: &Engine, content: &Content) -> Result<Result<(), Stri
         for (key, value) in pairs {
             let got = engine.get(&region, key, None, Digest::of)?;
             if got != Some(*value) {
-                return Ok(Err(format!("get of {:?} in {name} says {got:?}, a scan {value:?}", brief(key))));
+                return Ok(Err(format!(
+                    "get of {:?} in {name} says {got:?}, a scan {value:?}",
+                    brief(key)
+                )));
             }
         }
         let bounds = (Bound::Unbounded, Bound::Unbounded);
@@ -108,7 +116,9 @@ pub fn cross_check(engine: &Engine, content: &Content) -> Result<Result<(), Stri
             let found = scan.next_back_with(|key, value| (key.to_vec(), Digest::of(value)))?;
             let expected = backward.next().map(|(key, value)| (key.clone(), *value));
             if found != expected {
-                return Ok(Err(format!("a backward scan of {name} shows {found:?}, a forward one {expected:?}")));
+                return Ok(Err(format!(
+                    "a backward scan of {name} shows {found:?}, a forward one {expected:?}"
+                )));
             }
             if found.is_none() {
                 break;
@@ -132,11 +142,17 @@ pub fn difference(expected: &Content, found: &Content) -> String {
         for (key, value) in wanted {
             if pairs.get(key) != Some(value) {
                 let got = pairs.get(key);
-                lines.push(format!("{name}/{}: expected {value:?}, found {got:?}", brief(key)));
+                lines.push(format!(
+                    "{name}/{}: expected {value:?}, found {got:?}",
+                    brief(key)
+                ));
             }
         }
         for (key, value) in pairs.iter().filter(|(key, _)| !wanted.contains_key(*key)) {
-            lines.push(format!("{name}/{}: expected nothing, found {value:?}", brief(key)));
+            lines.push(format!(
+                "{name}/{}: expected nothing, found {value:?}",
+                brief(key)
+            ));
         }
     }
     let count = lines.len();

@@ -61,6 +61,10 @@ impl fmt::Display for Counts {
         let (total, seconds) = (self.total(), self.elapsed.as_secs_f64());
         let rate = total as f64 / seconds.max(1e-9);
         writeln!(f, "{:<40} {total:>10}", "total")?;
-        write!(f, "{} failed; {seconds:.1} s, {rate:.0} a second", self.failed)
+        write!(
+            f,
+            "{} failed; {seconds:.1} s, {rate:.0} a second",
+            self.failed
+        )
     }
 }

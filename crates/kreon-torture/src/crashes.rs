@@ -41,7 +41,11 @@ pub struct State {
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "--seed {} --event {} --choice {}", self.seed, self.event, self.choice)
+        write!(
+            f,
+            "--seed {} --event {} --choice {}",
+            self.seed, self.event, self.choice
+        )
     }
 }
 
@@ -58,7 +62,9 @@ pub fn sim_with(states: u64, seed: u64, fault: Option<&Fault>) -> Counts {
     let mut script_seed = seed;
     while counts.total() < states {
         watchdog.begin(format!("script {script_seed}"));
-        let quota = (states / 8).max(STATES_PER_SCRIPT_MIN).min(states - counts.total());
+        let quota = (states / 8)
+            .max(STATES_PER_SCRIPT_MIN)
+            .min(states - counts.total());
         match without_panic(|| Course::run(script_seed, fault)) {
             Ok(course) => course.try_states(quota, &watchdog, &mut counts),
             Err(what) => {
@@ -79,15 +85,18 @@ pub fn sim_with(states: u64, seed: u64, fault: Option<&Fault>) -> Counts {
 pub fn replay(state: State, nested: bool) -> Result<(), String> {
     let course = Course::run(state.seed, None)?;
     let crash = course.history.crash_after(state.event);
-    let choice = choices(&crash, course.seed_at(state.event)).into_iter().nth(state.choice);
+    let choice = choices(&crash, course.seed_at(state.event))
+        .into_iter()
+        .nth(state.choice);
     let choice = choice.ok_or("there is no such choice at this event")?;
     let progress = progress_at(&course.timeline, state.event);
     println!("{choice:?}\n{progress:?}\npending {:?}", crash.pending());
     let image = crash.image(&mut choice.keep.clone());
     let found = course.check(&state, image, progress, nested)?;
     match nested {
-        true => nested_states(&found, course.seed, usize::MAX)
-            .try_for_each(|(label, image)| check_same(image, &found.content).map_err(|e| format!("{label}: {e}"))),
+        true => nested_states(&found, course.seed, usize::MAX).try_for_each(|(label, image)| {
+            check_same(image, &found.content).map_err(|e| format!("{label}: {e}"))
+        }),
         false => Ok(()),
     }
 }
@@ -114,7 +123,13 @@ impl Course {
             image = crash.image(&mut Keep::SomeSectors { seed: dice.roll() });
             let progress = progress_at(&course.timeline, event);
             let context = |what| format!("life {life}, power cut at {event}: {what}");
-            let found = check(image.clone(), &course.model, progress, After::Nothing, false);
+            let found = check(
+                image.clone(),
+                &course.model,
+                progress,
+                After::Nothing,
+                false,
+            );
             content = found.map_err(context)?.content;
         }
         Self::on(seed, image, &content, fault)
@@ -130,16 +145,25 @@ impl Course {
         if let Some(fault) = fault {
             store.device.inject(fault.clone());
         }
-        let shape = Shape::of(seed >> 32 ^ seed / 3, STEPS);
+        let shape = Shape::of((seed >> 32) ^ (seed / 3), STEPS);
         let regions: Vec<_> = content.keys().cloned().collect();
-        store.open().map_err(|error| format!("the first open: {error}"))?;
+        store
+            .open()
+            .map_err(|error| format!("the first open: {error}"))?;
         for (number, step) in script(seed, shape, &regions).iter().enumerate() {
-            let outcome = store.step(step).and_then(|said| said.map_err(|error| error.to_string()));
+            let outcome = store
+                .step(step)
+                .and_then(|said| said.map_err(|error| error.to_string()));
             outcome.map_err(|what| format!("step {number}: {what}"))?;
         }
         let history = store.device.history();
         store.abandon();
-        Ok(Self { seed, history, model: store.model, timeline: store.timeline })
+        Ok(Self {
+            seed,
+            history,
+            model: store.model,
+            timeline: store.timeline,
+        })
     }
 
     fn seed_at(&self, event: usize) -> u64 {
@@ -157,7 +181,11 @@ impl Course {
             let now = (crash.pending(), progress_at(&self.timeline, event));
             if last.as_ref() != Some(&now) {
                 let count = choices(&crash, self.seed_at(event)).len();
-                all.extend((0..count).map(|choice| State { seed: self.seed, event, choice }));
+                all.extend((0..count).map(|choice| State {
+                    seed: self.seed,
+                    event,
+                    choice,
+                }));
                 last = Some(now);
             }
             if !crash.advance() {
@@ -181,8 +209,12 @@ impl Course {
             if counts.total() >= enough {
                 return;
             }
-            let planned = choices(&crash, self.seed_at(state.event)).into_iter().nth(state.choice);
-            let Some(Choice { class, mut keep }) = planned else { continue };
+            let planned = choices(&crash, self.seed_at(state.event))
+                .into_iter()
+                .nth(state.choice);
+            let Some(Choice { class, mut keep }) = planned else {
+                continue;
+            };
             watchdog.begin(state.to_string());
             counts.count(class);
             let nested = dice.below(NESTED_EVERY) == 0;
@@ -196,7 +228,13 @@ impl Course {
         }
     }
 
-    fn check(&self, state: &State, image: Image, progress: Progress, nested: bool) -> Result<Recovered, String> {
+    fn check(
+        &self,
+        state: &State,
+        image: Image,
+        progress: Progress,
+        nested: bool,
+    ) -> Result<Recovered, String> {
         let after = match (state.event + state.choice) % 3 {
             0 => After::Nothing,
             1 => After::Checkpoint,
@@ -205,7 +243,13 @@ impl Course {
         check(image, &self.model, progress, after, nested)
     }
 
-    fn try_nested(&self, state: &State, found: &Recovered, watchdog: &Watchdog, counts: &mut Counts) {
+    fn try_nested(
+        &self,
+        state: &State,
+        found: &Recovered,
+        watchdog: &Watchdog,
+        counts: &mut Counts,
+    ) {
         for (label, image) in nested_states(found, self.seed_at(state.event), NESTED_MAX) {
             watchdog.begin(format!("{state}, {label}"));
             counts.count("nested");
@@ -217,7 +261,11 @@ impl Course {
 }
 
 /// Power cuts during a recovery: at every event of it three states, or `states_max` of them.
-fn nested_states(found: &Recovered, seed: u64, states_max: usize) -> impl Iterator<Item = (String, Image)> {
+fn nested_states(
+    found: &Recovered,
+    seed: u64,
+    states_max: usize,
+) -> impl Iterator<Item = (String, Image)> {
     let mut dice = Dice::new(seed);
     let events = found.history.events.len();
     let count = ((events + 1) * 3).min(states_max);

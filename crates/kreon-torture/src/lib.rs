@@ -7,7 +7,8 @@
 //! - [`plan`]: which crash states are tried at a power cut
 //! - [`check`]: whether a crash state is what it must be
 //! - [`crashes`]: all power cuts of many scripts
-//! - [`faults`]: every single failure of the device
+//! - [`mod@faults`]: every single failure of the device
+//! - [`trial`]: one store under one of them
 //! - [`watchdog`]: ends a run that hangs
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ pub mod model;
 pub mod plan;
 pub mod script;
 pub mod store;
+pub mod trial;
 pub mod watchdog;
 
 pub use counts::Counts;

@@ -7,7 +7,10 @@ use clap::{Parser, Subcommand};
 use kreon_torture::{Counts, State};
 
 #[derive(Parser)]
-#[command(name = "kreon-torture", about = "Crash and fault torture of Kreon on a simulated device")]
+#[command(
+    name = "kreon-torture",
+    about = "Crash and fault torture of Kreon on a simulated device"
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -65,13 +68,30 @@ enum Command {
 fn main() -> ExitCode {
     let counts = match Arguments::parse().command {
         Command::Sim { states, seed } => kreon_torture::sim(states, seed),
-        Command::Faults { steps, seed, class: Some(class), n: Some(n), new, .. } => {
-            one(kreon_torture::replay_fault(&class, n, new, steps, seed))
-        }
-        Command::Faults { steps, seed, runs, .. } => kreon_torture::faults(steps, seed, runs),
-        Command::Replay { seed, event, choice, nested } => {
-            one(kreon_torture::replay(State { seed, event, choice }, nested))
-        }
+        Command::Faults {
+            steps,
+            seed,
+            class: Some(class),
+            n: Some(n),
+            new,
+            ..
+        } => one(kreon_torture::replay_fault(&class, n, new, steps, seed)),
+        Command::Faults {
+            steps, seed, runs, ..
+        } => kreon_torture::faults(steps, seed, runs),
+        Command::Replay {
+            seed,
+            event,
+            choice,
+            nested,
+        } => one(kreon_torture::replay(
+            State {
+                seed,
+                event,
+                choice,
+            },
+            nested,
+        )),
     };
     println!("{counts}");
     match counts.failed {

@@ -48,7 +48,10 @@ pub struct Prefix {
 impl Model {
     /// A model of a store that holds `content`.
     pub fn of(content: &Content) -> Self {
-        let instances: Vec<_> = content.iter().map(|(n, p)| (n.clone(), p.clone())).collect();
+        let instances: Vec<_> = content
+            .iter()
+            .map(|(n, p)| (n.clone(), p.clone()))
+            .collect();
         Self {
             present: (0..instances.len()).collect(),
             current: content.keys().cloned().zip(0..).collect(),
@@ -61,7 +64,10 @@ impl Model {
 
     /// Everything that happened.
     pub fn end(&self) -> Prefix {
-        Prefix { units: self.units.len(), region_changes: self.region_changes.len() }
+        Prefix {
+            units: self.units.len(),
+            region_changes: self.region_changes.len(),
+        }
     }
 
     /// A region is made.
@@ -104,9 +110,16 @@ impl Model {
         let mut sums = self.sums.last().cloned().unwrap_or_default();
         sums.resize(self.instances.len(), 0);
         for (change, digest) in changes.iter().zip(digests) {
-            let Some(&instance) = self.current.get(&change.region) else { continue };
+            let Some(&instance) = self.current.get(&change.region) else {
+                continue;
+            };
             unit.push((instance, change.key.clone(), *digest));
-            apply(&mut self.latest[instance], &change.key, *digest, Some(&mut sums[instance]));
+            apply(
+                &mut self.latest[instance],
+                &change.key,
+                *digest,
+                Some(&mut sums[instance]),
+            );
         }
         self.units.push(unit);
         self.sums.push(sums);
@@ -126,7 +139,10 @@ impl Model {
         units: RangeInclusive<usize>,
         region_changes: RangeInclusive<usize>,
     ) -> Option<Prefix> {
-        let found: Vec<_> = found.iter().map(|(name, pairs)| (name, sum(pairs))).collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|(name, pairs)| (name, sum(pairs)))
+            .collect();
         for region_changes in region_changes.rev() {
             let present = self.present_after(region_changes);
             let names: Vec<_> = present.keys().collect();
@@ -134,10 +150,15 @@ impl Model {
                 continue;
             }
             for units in units.clone().rev() {
-                let Some(sums) = self.sums.get(units) else { continue };
+                let Some(sums) = self.sums.get(units) else {
+                    continue;
+                };
                 let mut both = present.values().zip(&found);
                 if both.all(|(instance, (_, sum))| sums.get(*instance).unwrap_or(&0) == sum) {
-                    return Some(Prefix { units, region_changes });
+                    return Some(Prefix {
+                        units,
+                        region_changes,
+                    });
                 }
             }
         }
@@ -148,11 +169,19 @@ impl Model {
     pub fn content(&self, prefix: Prefix) -> Content {
         let pairs = self.pairs_after(prefix.units);
         let present = self.present_after(prefix.region_changes);
-        present.into_iter().map(|(name, i)| (name, pairs.get(i).cloned().unwrap_or_default())).collect()
+        present
+            .into_iter()
+            .map(|(name, i)| (name, pairs.get(i).cloned().unwrap_or_default()))
+            .collect()
     }
 
     fn present_after(&self, region_changes: usize) -> BTreeMap<String, usize> {
-        let name = |i: usize| self.instances.get(i).map(|(name, _)| name.clone()).unwrap_or_default();
+        let name = |i: usize| {
+            self.instances
+                .get(i)
+                .map(|(name, _)| name.clone())
+                .unwrap_or_default()
+        };
         let mut present: BTreeMap<_, _> = self.present.iter().map(|&i| (name(i), i)).collect();
         for change in self.region_changes.iter().take(region_changes) {
             match change {
@@ -164,7 +193,11 @@ impl Model {
     }
 
     fn pairs_after(&self, units: usize) -> Vec<Pairs> {
-        let mut pairs: Vec<_> = self.instances.iter().map(|(_, pairs)| pairs.clone()).collect();
+        let mut pairs: Vec<_> = self
+            .instances
+            .iter()
+            .map(|(_, pairs)| pairs.clone())
+            .collect();
         for (instance, key, digest) in self.units.iter().take(units).flatten() {
             if let Some(pairs) = pairs.get_mut(*instance) {
                 apply(pairs, key, *digest, None);

@@ -29,7 +29,15 @@ pub fn choices(crash: &Crash<'_>, seed: u64) -> Vec<Choice> {
     }
     add("all", Keep::All);
     let mut dice = Dice::new(seed);
-    let without = |gone: &[u64]| Keep::Writes(writes.iter().copied().filter(|w| !gone.contains(w)).collect());
+    let without = |gone: &[u64]| {
+        Keep::Writes(
+            writes
+                .iter()
+                .copied()
+                .filter(|w| !gone.contains(w))
+                .collect(),
+        )
+    };
     if writes.len() > 1 {
         for &write in some(&mut dice, &writes) {
             if Some(&write) != writes.first() {
@@ -50,7 +58,13 @@ pub fn choices(crash: &Crash<'_>, seed: u64) -> Vec<Choice> {
         if write.sectors > 1 {
             let middle = 1 + dice.below(write.sectors - 1);
             for sectors in [1, middle, write.sectors - 1] {
-                add("torn", Keep::Torn { write: write.write, sectors });
+                add(
+                    "torn",
+                    Keep::Torn {
+                        write: write.write,
+                        sectors,
+                    },
+                );
             }
         }
     }

@@ -88,18 +88,44 @@ pub enum Taste {
 impl Shape {
     /// The usual one.
     pub fn mixed(steps: usize) -> Self {
-        Self { steps, giants_max: 1, keys: 60, taste: Taste::Mixed }
+        Self {
+            steps,
+            giants_max: 1,
+            keys: 60,
+            taste: Taste::Mixed,
+        }
     }
 
     /// The shape that goes with `seed`.
     pub fn of(seed: u64, steps: usize) -> Self {
         let mixed = Self::mixed(steps);
         match seed % 7 {
-            0 => Self { giants_max: 30, keys: 12, taste: Taste::Giants, ..mixed },
-            1 => Self { giants_max: 0, keys: 400, taste: Taste::Tiny, ..mixed },
-            2 => Self { taste: Taste::Restless, ..mixed },
-            3 => Self { giants_max: 6, keys: 90, taste: Taste::Batches, ..mixed },
-            _ => Self { giants_max: 1 + (seed % 3) as usize, ..mixed },
+            0 => Self {
+                giants_max: 30,
+                keys: 12,
+                taste: Taste::Giants,
+                ..mixed
+            },
+            1 => Self {
+                giants_max: 0,
+                keys: 400,
+                taste: Taste::Tiny,
+                ..mixed
+            },
+            2 => Self {
+                taste: Taste::Restless,
+                ..mixed
+            },
+            3 => Self {
+                giants_max: 6,
+                keys: 90,
+                taste: Taste::Batches,
+                ..mixed
+            },
+            _ => Self {
+                giants_max: 1 + (seed % 3) as usize,
+                ..mixed
+            },
         }
     }
 }
@@ -155,7 +181,10 @@ impl Author {
 
     fn create(&mut self) -> Step {
         let names = ["alpha", "beta", "gamma", "delta", "epsilon"];
-        let free: Vec<_> = names.iter().filter(|name| !self.regions.iter().any(|r| r == *name)).collect();
+        let free: Vec<_> = names
+            .iter()
+            .filter(|name| !self.regions.iter().any(|r| r == *name))
+            .collect();
         let index = self.dice.below(free.len() as u64) as usize;
         let name = free.get(index).map_or("zeta", |name| name).to_owned();
         self.regions.push(name.clone().to_owned());
@@ -163,7 +192,11 @@ impl Author {
     }
 
     fn durability(&mut self) -> Durability {
-        let fifths = if self.shape.taste == Taste::Tiny { 4 } else { 2 };
+        let fifths = if self.shape.taste == Taste::Tiny {
+            4
+        } else {
+            2
+        };
         match self.dice.below(5) {
             fifth if fifth < fifths => Durability::Sync,
             _ => Durability::Buffered,
@@ -214,6 +247,9 @@ impl Author {
             }
             _ => 1 + dice.below(2000),
         };
-        Value { len_bytes: len_bytes as usize, seed: self.dice.roll() }
+        Value {
+            len_bytes: len_bytes as usize,
+            seed: self.dice.roll(),
+        }
     }
 }

@@ -113,8 +113,14 @@ impl Store {
             Step::Write(changes, durability) => self.write(changes, *durability),
             Step::Create(name) => self.create(name),
             Step::Drop(name) => self.drop_region(name),
-            Step::Checkpoint => self.engine().and_then(Engine::checkpoint).map(|()| self.all_durable()),
-            Step::Sync => self.engine().and_then(Engine::sync).map(|()| self.all_durable()),
+            Step::Checkpoint => self
+                .engine()
+                .and_then(Engine::checkpoint)
+                .map(|()| self.all_durable()),
+            Step::Sync => self
+                .engine()
+                .and_then(Engine::sync)
+                .map(|()| self.all_durable()),
             Step::Reopen => self.reopen(),
             Step::Snapshot => self.open_snapshot(),
             Step::Release => return self.release_snapshot(),
@@ -124,8 +130,14 @@ impl Store {
     }
 
     fn write(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
-        let engine = self.engine.as_ref().ok_or_else(|| Error::new(ErrorKind::Closed, "not open"))?;
-        let values: Vec<_> = changes.iter().map(|c| c.value.map(|value| value.bytes())).collect();
+        let engine = self
+            .engine
+            .as_ref()
+            .ok_or_else(|| Error::new(ErrorKind::Closed, "not open"))?;
+        let values: Vec<_> = changes
+            .iter()
+            .map(|c| c.value.map(|value| value.bytes()))
+            .collect();
         let mut regions = BTreeMap::new();
         for change in changes {
             regions.insert(&change.region, engine.existing_region(&change.region)?);
@@ -135,10 +147,17 @@ impl Store {
             .zip(&values)
             .filter_map(|(change, value)| {
                 let region = regions.get(&change.region)?;
-                Some(Operation { region, key: &change.key, value: value.as_deref() })
+                Some(Operation {
+                    region,
+                    key: &change.key,
+                    value: value.as_deref(),
+                })
             })
             .collect();
-        let digests: Vec<_> = values.iter().map(|v| v.as_deref().map(Digest::of)).collect();
+        let digests: Vec<_> = values
+            .iter()
+            .map(|v| v.as_deref().map(Digest::of))
+            .collect();
         self.model.write(changes, &digests);
         self.progress.begun_units += 1;
         let at = (self.device.events(), self.progress);
@@ -193,8 +212,12 @@ impl Store {
     }
 
     fn release_snapshot(&mut self) -> Result<Result<()>, String> {
-        let Some((snapshot, prefix)) = self.snapshot.take() else { return Ok(Ok(())) };
-        let Ok(engine) = self.engine() else { return Ok(Ok(())) };
+        let Some((snapshot, prefix)) = self.snapshot.take() else {
+            return Ok(Ok(()));
+        };
+        let Ok(engine) = self.engine() else {
+            return Ok(Ok(()));
+        };
         let mut found = match content::read_at(engine, &snapshot) {
             Ok(found) => found,
             Err(error) => return Ok(Err(error)),
@@ -203,7 +226,10 @@ impl Store {
         let expected = self.model.content(prefix);
         found.retain(|name, pairs| expected.contains_key(name) || !pairs.is_empty());
         if found != expected {
-            return Err(format!("a snapshot changed: {}", content::difference(&expected, &found)));
+            return Err(format!(
+                "a snapshot changed: {}",
+                content::difference(&expected, &found)
+            ));
         }
         Ok(Ok(()))
     }
@@ -235,7 +261,11 @@ impl Store {
 }
 
 fn device(image: Image, record: bool) -> Arc<SimDevice> {
-    let options = SimOptions { record, len_bytes_max: 256 << 20, ..SimOptions::default() };
+    let options = SimOptions {
+        record,
+        len_bytes_max: 256 << 20,
+        ..SimOptions::default()
+    };
     Arc::new(SimDevice::from_image(image, options))
 }
 
@@ -250,6 +280,8 @@ pub fn progress_at(timeline: &[(usize, Progress)], events: usize) -> Progress {
         durable_units: acknowledged.durable_units,
         begun_units: begun.begun_units.max(acknowledged.durable_units),
         durable_region_changes: acknowledged.durable_region_changes,
-        begun_region_changes: begun.begun_region_changes.max(acknowledged.durable_region_changes),
+        begun_region_changes: begun
+            .begun_region_changes
+            .max(acknowledged.durable_region_changes),
     }
 }

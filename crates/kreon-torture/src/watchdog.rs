@@ -27,7 +27,10 @@ impl Watchdog {
                     Ok(()) => {}
                     Err(RecvTimeoutError::Disconnected) => return,
                     Err(RecvTimeoutError::Timeout) => {
-                        let label = watched.lock().map(|label| label.clone()).unwrap_or_default();
+                        let label = watched
+                            .lock()
+                            .map(|label| label.clone())
+                            .unwrap_or_default();
                         eprintln!("HANGS for {PATIENCE:?}: {label}");
                         std::process::abort();
                     }

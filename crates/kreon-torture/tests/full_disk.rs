@@ -17,7 +17,11 @@ fn a_checkpoint_that_is_cut_short_by_a_full_disk_stops_the_store() {
     let open = || Engine::open(Arc::clone(&device) as Arc<dyn Device>, options()).unwrap();
     let engine = open();
     let region = engine.region("kept").unwrap();
-    let put = Operation { region: &region, key: b"key", value: Some(b"value") };
+    let put = Operation {
+        region: &region,
+        key: b"key",
+        value: Some(b"value"),
+    };
     engine.write(&[put], Durability::Sync).unwrap();
 
     device.inject(Fault::nth(1, Call::Write, Effect::OutOfSpace).within(BITMAP_BYTES));

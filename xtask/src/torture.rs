@@ -1,0 +1,32 @@
+//! `cargo xtask sim` and `cargo xtask faults`: `kreon-torture`, built for speed.
+
+use anyhow::{Context, Result, ensure};
+
+use crate::workspace::cargo;
+
+/// Handed on to `kreon-torture` as they are.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// See `kreon-torture sim --help`, `kreon-torture faults --help`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<String>,
+}
+
+/// Runs a subcommand of `kreon-torture`.
+pub fn run(subcommand: &str, arguments: &Arguments) -> Result<()> {
+    let status = cargo()
+        .args([
+            "run",
+            "--quiet",
+            "--release",
+            "--package",
+            "kreon-torture",
+            "--",
+            subcommand,
+        ])
+        .args(&arguments.rest)
+        .status()
+        .context("starting cargo")?;
+    ensure!(status.success(), "kreon-torture {subcommand}: {status}");
+    Ok(())
+}
