@@ -1,8 +1,8 @@
 //! The engine of Kreon: volume, log, level trees, spill, checkpoint, recovery, and the paths of reads
 //! and writes over them. Floor 3.
 //!
-//! From the ground: [`volume`] -> [`log`], [`tree`] -> [`level`] -> [`state`] -> [`spill`],
-//! [`checkpoint`] -> [`recovery`] -> [`engine`].
+//! From the ground: `volume` -> `log`, `tree` -> `level` -> `state` -> `spill`, `checkpoint` ->
+//! `recovery` -> `engine`.
 #![forbid(unsafe_code)]
 
 mod checkpoint;

@@ -4,17 +4,17 @@
 //! page number to a frame, so that a read of a resident page takes no lock and makes no system call.
 //! What is not resident is read at queue depth; what is dirty is written sorted and merged.
 //!
-//! - [`mapping`]: the mapping, and reading a page
-//! - [`options`]: what it is opened with
-//! - [`plan`]: how its memory is divided
-//! - [`load`], [`prefetch`], [`bytes`]: from the device into frames, one page, many, or a range
-//! - [`fresh`]: pages that come into being and cease
-//! - [`writeback`]: from frames to the device
-//! - [`evict`], [`pool`]: finding frames
-//! - [`stripes`]: room in the page table
-//! - [`shard`], [`records`]: what is kept about pages and frames
-//! - [`stats`]: what it did
-//! - [`well`]: the unsafe code: frames' memory, the page table, pins
+//! - `mapping`: the mapping, and reading a page
+//! - `options`: what it is opened with
+//! - `plan`: how its memory is divided
+//! - `load`, `prefetch`, `bytes`: from the device into frames, one page, many, or a range
+//! - `fresh`: pages that come into being and cease
+//! - `writeback`: from frames to the device
+//! - `evict`, `pool`: finding frames
+//! - `stripes`: room in the page table
+//! - `shard`, `records`: what is kept about pages and frames
+//! - `stats`: what it did
+//! - `well`: the unsafe code: frames' memory, the page table, pins
 
 mod bytes;
 mod evict;

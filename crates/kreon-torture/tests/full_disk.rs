@@ -38,3 +38,38 @@ fn a_checkpoint_that_is_cut_short_by_a_full_disk_stops_the_store() {
     let report = engine.verify().unwrap();
     assert!(report.is_clean(), "{report:?}");
 }
+
+#[test]
+fn a_device_that_refuses_to_take_space_back_fails_nothing() {
+    let device = Arc::new(SimDevice::new(SimOptions::default()));
+    let engine = Engine::open(Arc::clone(&device) as Arc<dyn Device>, options()).unwrap();
+    let region = engine.region("kept").unwrap();
+    let value = vec![7; 2 << 20];
+    device.inject(Fault::nth(1, Call::Discard, Effect::Io).for_ever());
+    for number in 0..40_u8 {
+        let put = Operation {
+            region: &region,
+            key: &[number],
+            value: Some(&value),
+        };
+        engine.write(&[put], Durability::Buffered).unwrap();
+    }
+    for number in 0..40_u8 {
+        let gone = Operation {
+            region: &region,
+            key: &[number],
+            value: None,
+        };
+        engine.write(&[gone], Durability::Buffered).unwrap();
+    }
+    engine.checkpoint().unwrap();
+    engine.checkpoint().unwrap();
+    assert!(device.calls(Call::Discard) > 0);
+    let put = Operation {
+        region: &region,
+        key: b"key",
+        value: Some(&value),
+    };
+    engine.write(&[put], Durability::Sync).unwrap();
+    assert!(engine.verify().unwrap().is_clean());
+}
