@@ -65,7 +65,7 @@ pub fn run(arguments: &CrashArguments) -> Result<()> {
     );
     let seed = arguments.seed.unwrap_or_else(|| {
         let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-        u64::from(now.subsec_nanos()) ^ now.as_secs() << 30
+        u64::from(now.subsec_nanos()) ^ (now.as_secs() << 30)
     });
     let place = Place::new(arguments.dir.as_deref())?;
     println!("crash: seed {seed}, store {}", place.store().display());
