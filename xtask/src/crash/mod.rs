@@ -2,7 +2,7 @@
 //! compared with what it was told to be safe.
 //!
 //! A kill takes away what the process had in its memory, not what it had given to the kernel: a
-//! missing flush does not show here. The simulated device shows those.
+//! missing flush does not show here. `kreon-torture` shows those on a simulated device.
 
 mod ack;
 mod dice;
