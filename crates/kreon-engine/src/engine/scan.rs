@@ -7,7 +7,8 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use kreon_base::{KEY_BYTES_MAX, Result};
+use kreon_base::{KEY_BYTES_MAX, Result, SEGMENT_BYTES};
+use kreon_format::fragment_bytes;
 
 use super::batch::Batch;
 use super::core::Core;
@@ -176,7 +177,10 @@ impl Core {
                 offset,
                 value_bytes,
             } => {
-                let len = kreon_format::fragment_bytes(key.len() + *value_bytes as usize);
+                // A record may go on in another segment. What lies behind this one on the volume must not
+                // come into a frame: it would be there, stale, when the log writes that segment.
+                let rest = SEGMENT_BYTES as usize - offset.within_segment() as usize;
+                let len = fragment_bytes(key.len() + *value_bytes as usize).min(rest);
                 (len <= PREFETCH_BYTES_MAX && log.is_on_device(*offset)).then_some((offset.0, len))
             }
             Located::Inline(_) | Located::Deleted => None,

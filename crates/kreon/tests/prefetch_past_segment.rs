@@ -1,0 +1,33 @@
+//! Long batches, scans between them, and segments that are used again.
+#![forbid(unsafe_code)]
+
+use kreon::{Durability, Result, Store, WriteBatch};
+
+/// A batch longer than a segment has records that go on in another segment. What lies behind the end of
+/// a segment on the volume is none of the scan's business: fetched ahead, it was there, stale, when
+/// that segment was written later.
+#[test]
+fn scans_between_batches_longer_than_a_segment_read_what_was_written() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::options()
+        .memory_bytes(96 << 20)
+        .l0_bytes(1 << 14)
+        .open(folder.path().join("store"))?;
+    let region = store.region("r")?;
+    for round in 0..80_u32 {
+        let mut batch = WriteBatch::new();
+        for n in 0..45_u32 {
+            let len_bytes = 50_000 + (n * 37 + round * 101) as usize % 9000;
+            let key = (n + 45 * (round % 3)).to_be_bytes();
+            batch.put(&region, key, vec![(round + n) as u8; len_bytes]);
+        }
+        store.write(batch, Durability::Buffered)?;
+        for pair in region.iter() {
+            pair?;
+        }
+        if round % 2 == 0 {
+            store.checkpoint()?;
+        }
+    }
+    Ok(())
+}
