@@ -42,6 +42,9 @@ pub struct Options {
     pub create: bool,
     /// See [`Background`].
     pub background: Background,
+    /// Take tree pages one by one, the lowest first, instead of in long runs. Tests set it: freed pages come back
+    /// soon, so that a page that is reused too early is noticed in a small store.
+    pub scatter_pages: bool,
     /// Identity of a new store. `None`: a random one. Tests set it, to get the same bytes every time.
     pub store_id: Option<u64>,
 }
@@ -63,6 +66,7 @@ impl Default for Options {
             inline_value_bytes_max: 64,
             create: true,
             background: Background::Threads,
+            scatter_pages: false,
             store_id: None,
         }
     }

@@ -19,6 +19,7 @@ pub fn options() -> Options {
         l0_bytes: Some(L0_BYTES),
         volume_bytes_max: 256 << 20,
         background: Background::Inline,
+        scatter_pages: true,
         store_id: Some(0x6b72_656f_6e5f_7369),
         ..Options::default()
     }

@@ -40,12 +40,15 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
     let Ground {
         device,
         store,
-        allocator,
+        mut allocator,
         levels,
         ledger,
         history,
         l0,
     } = ground;
+    if options.scatter_pages {
+        allocator.scatter_pages();
+    }
     let volume_bytes_max = mapped_bytes(device.as_ref(), options);
     let mapping = Mapping::new(
         Arc::clone(&device),

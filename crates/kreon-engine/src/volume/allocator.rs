@@ -86,6 +86,7 @@ pub struct Allocator {
     roomy: BTreeSet<(u64, u32)>,
     pub(super) segments_max: u32,
     pub(super) reserve_segments: u32,
+    scatters_pages: bool,
 }
 
 impl Allocator {
@@ -101,7 +102,13 @@ impl Allocator {
             roomy: BTreeSet::new(),
             segments_max,
             reserve_segments: RESERVE_SEGMENTS_MIN,
+            scatters_pages: false,
         }
+    }
+
+    /// From now on pages are taken one by one, the lowest first.
+    pub fn scatter_pages(&mut self) {
+        self.scatters_pages = true;
     }
 
     /// Length of the volume in segments.
@@ -187,6 +194,15 @@ impl Allocator {
     /// # Errors
     /// `OutOfSpace`.
     pub fn allocate_pages(&mut self, pages_max: u64, purpose: Purpose) -> Result<(PageNo, u64)> {
+        if self.scatters_pages
+            && let Some(page) = self.lowest_free_page()
+        {
+            let id = page.segment();
+            self.unindex(id);
+            self.segment_mut(id)?.used.insert(page.0 % SEGMENT_PAGES);
+            self.index(id);
+            return Ok((page, 1));
+        }
         let wanted = pages_max.clamp(1, SEGMENT_PAGES);
         let id = self.segment_with_room(wanted, purpose)?;
         self.unindex(id);
@@ -198,6 +214,13 @@ impl Allocator {
         }
         self.index(id);
         Ok((PageNo(id.first_page().0 + first), count))
+    }
+
+    /// The first page of a tree segment that is not in use.
+    fn lowest_free_page(&self) -> Option<PageNo> {
+        let id = self.roomy.iter().map(|(_, id)| *id).min()?;
+        let first = self.segments.get(id as usize)?.used.first_gap();
+        Some(PageNo(SegmentId(id).first_page().0 + first))
     }
 
     fn segment_with_room(&mut self, wanted: u64, purpose: Purpose) -> Result<SegmentId> {

@@ -28,6 +28,11 @@ impl PageBits {
         self.0.iter().all(|word| *word == 0)
     }
 
+    /// The first page that is not in the set; [`SEGMENT_PAGES`] if all are.
+    pub fn first_gap(&self) -> u64 {
+        self.next(0, false)
+    }
+
     /// The longest run of pages that are not in the set, as (first, length), the first of equals.
     pub fn longest_gap(&self) -> (u64, u64) {
         let mut best = (0, 0);
