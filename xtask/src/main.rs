@@ -31,6 +31,8 @@ enum Command {
     Sim(torture::Arguments),
     /// Fails every single call of a simulated device (`--steps`, `--seed`, `--runs`).
     Faults(torture::Arguments),
+    /// Plants bugs in the store, one after the other: the torture must catch each (`--by-all`, names of bugs).
+    Planted(torture::Arguments),
     /// Loads a real list of cities into a store and asks it questions with the `kreon` command.
     Demo,
     /// The process that `crash` kills.
@@ -58,6 +60,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Sim(arguments) => torture::run("sim", &arguments),
         Command::Faults(arguments) => torture::run("faults", &arguments),
+        Command::Planted(arguments) => torture::run("planted", &arguments),
         Command::Demo => demo::run(),
         Command::CrashWriter(arguments) => crash::write(&arguments),
         Command::CrashWitness(arguments) => crash::witness(&arguments),

@@ -14,6 +14,11 @@ pub struct Arguments {
 
 /// Runs a subcommand of `kreon-torture`.
 pub fn run(subcommand: &str, arguments: &Arguments) -> Result<()> {
+    // Bugs on command are compiled in only where they are wanted.
+    let features = match subcommand {
+        "planted" => "planted",
+        _ => "",
+    };
     let status = cargo()
         .args([
             "run",
@@ -21,6 +26,8 @@ pub fn run(subcommand: &str, arguments: &Arguments) -> Result<()> {
             "--release",
             "--package",
             "kreon-torture",
+            "--features",
+            features,
             "--",
             subcommand,
         ])

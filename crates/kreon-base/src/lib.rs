@@ -7,12 +7,14 @@ mod checksum;
 mod error;
 mod ids;
 mod payload;
+mod planted;
 mod units;
 
 pub use checksum::Checksum;
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{Epoch, Incarnation, LogId, LogOffset, Lsn, PageNo, Priority, RegionId, SegmentId};
 pub use payload::Payload;
+pub use planted::Bug;
 pub use units::{
     KEY_BYTES_MAX, PAGE_BYTES, PageBytes, REGION_NAME_BYTES_MAX, SEGMENT_BYTES, SEGMENT_PAGES,
     VALUE_BYTES_MAX,

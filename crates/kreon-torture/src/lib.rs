@@ -9,6 +9,7 @@
 //! - [`crashes`]: all power cuts of many scripts
 //! - [`mod@faults`]: every single failure of the device
 //! - [`trial`]: one store under one of them
+//! - `planted` (feature): bugs on command, that all of this must find
 //! - [`watchdog`]: ends a run that hangs
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,8 @@ pub mod crashes;
 pub mod faults;
 pub mod model;
 pub mod plan;
+#[cfg(feature = "planted")]
+pub mod planted;
 pub mod script;
 pub mod store;
 pub mod trial;

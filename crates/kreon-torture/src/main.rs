@@ -4,6 +4,8 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+#[cfg(feature = "planted")]
+use kreon_torture::planted;
 use kreon_torture::{Counts, State};
 
 #[derive(Parser)]
@@ -63,6 +65,23 @@ enum Command {
         #[arg(long)]
         nested: bool,
     },
+    /// Plants bugs in the store, one after the other, and demands that each is caught.
+    #[cfg(feature = "planted")]
+    Planted {
+        /// Only these.
+        bugs: Vec<String>,
+        /// By every hunt, not just the one that is meant for it.
+        #[arg(long)]
+        by_all: bool,
+    },
+    /// One bug under one hunt.
+    #[cfg(feature = "planted")]
+    #[command(hide = true)]
+    Hunt {
+        bug: String,
+        #[arg(long)]
+        by: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -92,6 +111,25 @@ fn main() -> ExitCode {
             },
             nested,
         )),
+        #[cfg(feature = "planted")]
+        Command::Planted { bugs, by_all } => {
+            let bugs: Option<Vec<_>> = bugs.iter().map(|name| planted::bug(name)).collect();
+            let Some(bugs) = bugs else {
+                eprintln!("no such bug; there are {:?}", kreon_base::Bug::ALL);
+                return ExitCode::FAILURE;
+            };
+            planted::planted(&bugs, by_all)
+        }
+        #[cfg(feature = "planted")]
+        Command::Hunt { bug, by } => {
+            let by = planted::Hunt::ALL
+                .into_iter()
+                .find(|hunt| format!("{hunt:?}") == by);
+            return match planted::bug(&bug).zip(by) {
+                Some((bug, by)) if !planted::hunt(bug, by) => ExitCode::SUCCESS,
+                _ => ExitCode::FAILURE,
+            };
+        }
     };
     println!("{counts}");
     match counts.failed {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kreon_base::{Error, ErrorKind, PageBytes, PageNo, Result, SegmentId};
-use kreon_format::{Superblock, place_of};
+use kreon_base::{Bug, Error, ErrorKind, PageBytes, PageNo, Result, SegmentId};
+use kreon_format::{Catalogue, Superblock, place_of};
 use parking_lot::MutexGuard;
 
 use super::catalogue::{self, MAIN_LOG};
@@ -75,31 +75,23 @@ fn write(
     mut change: Change,
 ) -> Result<Unreachable> {
     let marker = change.ledger.marker;
-    parts.log.sync(marker)?;
-    parts.mapping.sync()?;
+    if !Bug::MarkerBeforeLog.is_planted() {
+        parts.log.sync(marker)?;
+    }
+    match parts.mapping.sync() {
+        Err(_) if Bug::WriteErrorSwallowed.is_planted() => {}
+        outcome => outcome?,
+    }
     let epoch = ledger.epoch.next();
     let log = parts.log.checkpoint_record(marker);
     let mut catalogue = catalogue::compose(&change.ledger, &change.levels, log);
 
-    let (catalogue_pages, mut pages, segments, unreachable) = {
-        let mut allocator = parts.allocator.lock();
-        let taken = catalogue::take_pages(&mut allocator, &mut catalogue)?;
-        allocator.keep_pages(&change.kept)?;
-        allocator.keep_pages(&taken)?;
-        change.dropped.extend_from_slice(&ledger.catalogue_pages);
-        allocator.drop_pages(&change.dropped)?;
-        for (segment, bytes) in &change.charges {
-            allocator.charge(*segment, *bytes)?;
-        }
-        let dead = allocator.retire_dead_log_segments(MAIN_LOG, place_of(marker).0);
-        let unreachable = Unreachable {
-            pages: std::mem::take(&mut change.dropped),
-            segments: dead,
-        };
-        let pages = allocator.encode_changed(parts.store, epoch);
-        catalogue.groups = allocator.pointers();
-        (taken, pages, allocator.segment_count(), unreachable)
-    };
+    let Accounted {
+        catalogue_pages,
+        bitmap: mut pages,
+        segments,
+        unreachable,
+    } = account(parts, ledger, &mut change, &mut catalogue)?;
     let (encoded, head, catalogue_bytes) =
         catalogue::encode(parts.store, epoch, &catalogue, &catalogue_pages)?;
     pages.extend(encoded);
@@ -122,10 +114,57 @@ fn write(
     Ok(unreachable)
 }
 
+/// What the allocator says to a checkpoint.
+struct Accounted {
+    catalogue_pages: Vec<PageNo>,
+    bitmap: Vec<(PageNo, Box<PageBytes>)>,
+    /// Length of the volume.
+    segments: u32,
+    unreachable: Unreachable,
+}
+
+/// Step 2 of the module's order in memory: takes pages for `catalogue`, tells the allocator what is kept and what
+/// is dropped, and encodes its bitmap.
+fn account(
+    parts: &Parts,
+    ledger: &mut Ledger,
+    change: &mut Change,
+    catalogue: &mut Catalogue,
+) -> Result<Accounted> {
+    let mut allocator = parts.allocator.lock();
+    if Bug::CatalogueInPlace.is_planted() {
+        allocator.release_pages(&std::mem::take(&mut ledger.catalogue_pages))?;
+    }
+    let catalogue_pages = catalogue::take_pages(&mut allocator, catalogue)?;
+    allocator.keep_pages(&change.kept)?;
+    allocator.keep_pages(&catalogue_pages)?;
+    change.dropped.extend_from_slice(&ledger.catalogue_pages);
+    allocator.drop_pages(&change.dropped)?;
+    for (segment, bytes) in &change.charges {
+        allocator.charge(*segment, *bytes)?;
+    }
+    let needed_from = match Bug::SegmentFreedTooEarly.is_planted() {
+        true => parts.log.tail(),
+        false => change.ledger.marker,
+    };
+    let dead = allocator.retire_dead_log_segments(MAIN_LOG, place_of(needed_from).0);
+    let bitmap = allocator.encode_changed(parts.store, ledger.epoch.next());
+    catalogue.groups = allocator.pointers();
+    Ok(Accounted {
+        catalogue_pages,
+        bitmap,
+        segments: allocator.segment_count(),
+        unreachable: Unreachable {
+            pages: std::mem::take(&mut change.dropped),
+            segments: dead,
+        },
+    })
+}
+
 /// `OutOfSpace` would say that nothing changed.
 fn unfinished(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::OutOfSpace => Error::new(
+        ErrorKind::OutOfSpace if !Bug::UnfinishedCheckpointForgotten.is_planted() => Error::new(
             ErrorKind::Io,
             format!("a checkpoint was cut short: {error}"),
         ),
@@ -137,7 +176,9 @@ fn unfinished(error: Error) -> Error {
 fn seal(parts: &Parts, pages: &[(PageNo, Box<PageBytes>)], superblock: &Superblock) -> Result<()> {
     let device = parts.device.as_ref();
     write_pages(device, pages)?;
-    device.flush()?;
+    if !Bug::FlushSkippedBeforeSuperblock.is_planted() {
+        device.flush()?;
+    }
     superblock::commit(device, superblock)?;
     superblock::mirror(device, superblock)
 }

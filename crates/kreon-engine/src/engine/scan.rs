@@ -7,7 +7,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use kreon_base::{KEY_BYTES_MAX, Result, SEGMENT_BYTES};
+use kreon_base::{Bug, KEY_BYTES_MAX, Result, SEGMENT_BYTES};
 use kreon_format::fragment_bytes;
 
 use super::batch::Batch;
@@ -107,6 +107,9 @@ impl Scan {
         let (located, is_exhausted) = self.locate(&bounds, direction)?;
         if !is_exhausted && let Some((last, _)) = located.last() {
             let rest = match direction {
+                Direction::Forward if Bug::ScanStepRepeatsKey.is_planted() => {
+                    (Bound::Included(last.clone()), bounds.1)
+                }
                 Direction::Forward => (Bound::Excluded(last.clone()), bounds.1),
                 Direction::Backward => (bounds.0, Bound::Excluded(last.clone())),
             };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::Lsn;
+use kreon_base::{Bug, Lsn};
 
 use super::core::Core;
 
@@ -25,6 +25,9 @@ impl OpenSnapshot {
 
     /// Its position.
     pub fn lsn(&self) -> Lsn {
+        if Bug::SnapshotSeesNextWrite.is_planted() {
+            return Lsn(self.lsn.0 + 1);
+        }
         self.lsn
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kreon_base::{ErrorKind, PAGE_BYTES, PageNo, Result, SEGMENT_PAGES};
+use kreon_base::{Bug, ErrorKind, PAGE_BYTES, PageNo, Result, SEGMENT_PAGES};
 use kreon_l0::L0;
 
 use super::core::Core;
@@ -95,7 +95,11 @@ impl Core {
         let regions = self.parts.ledger.lock().regions.clone();
         let exists = |region| regions.contains_key(&region);
         let spilled = spill::spill(&self.parts, frozen, &view.levels, &exists, &snapshots)?;
-        self.commit_spill(spilled, |ledger| ledger.marker = frozen.end, false)
+        let marker = match Bug::MarkerTooFar.is_planted() {
+            true => self.parts.log.tail(),
+            false => frozen.end,
+        };
+        self.commit_spill(spilled, |ledger| ledger.marker = marker, false)
     }
 
     /// Makes a change of levels durable and shows it to readers. `keep_frozen` leaves L0 in the view.
@@ -157,9 +161,10 @@ impl Core {
                 self.parts.mapping.discard(*page, 1);
             }
             for segment in &retired.segments {
-                self.parts
-                    .mapping
-                    .discard(segment.first_page(), SEGMENT_PAGES);
+                if !Bug::StaleFrames.is_planted() {
+                    let first = segment.first_page();
+                    self.parts.mapping.discard(first, SEGMENT_PAGES);
+                }
                 self.parts.log.release(*segment)?;
             }
             let mut allocator = self.parts.allocator.lock();

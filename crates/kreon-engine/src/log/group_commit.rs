@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kreon_base::{Lsn, Result};
+use kreon_base::{Bug, Lsn, Result};
 use kreon_device::Reserve;
 use kreon_format::{lsn_at, place_of};
 use parking_lot::{Condvar, Mutex};
@@ -82,14 +82,27 @@ impl Log {
     fn commit_group(&self) -> Result<()> {
         let group = self.commit.crowd.gather();
         let target = self.pad_to_block(self.tail());
+        if Bug::FlushedBeforeWritten.is_planted() {
+            self.home.device.flush()?;
+        }
         self.write_until(target)?;
         // What others wrote further than that is covered, too: it was written before the flush begins.
         let written = self.written();
-        let flushed = self.home.device.flush();
-        flushed.map_err(|error| self.stop(&error.within("a flush of the log")))?;
+        self.flush()
+            .map_err(|error| self.stop(&error.within("a flush of the log")))?;
         self.commit.durable.fetch_max(written.0, Ordering::AcqRel);
         self.commit.crowd.release(&group);
         Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        if Bug::FlushSkippedBySync.is_planted() || Bug::FlushedBeforeWritten.is_planted() {
+            return Ok(());
+        }
+        match self.home.device.flush() {
+            Err(_) if Bug::FlushRetried.is_planted() => self.home.device.flush(),
+            outcome => outcome,
+        }
     }
 
     /// Writes everything before `upto` to the device: it survives the end of the process, but not yet

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kreon_base::{Error, Incarnation, LogId, RegionId, Result, SegmentId};
+use kreon_base::{Bug, Error, Incarnation, LogId, RegionId, Result, SegmentId};
 use kreon_device::Device;
 use kreon_format::{Catalogue, LogRecord, RecordKind, Superblock};
 use kreon_l0::L0;
@@ -102,7 +102,9 @@ fn durable_state(
     }
     let ledger = Ledger {
         epoch: superblock.epoch,
-        incarnation: Incarnation(superblock.incarnation.0 + 1),
+        incarnation: Incarnation(
+            superblock.incarnation.0 + u64::from(!Bug::IncarnationKept.is_planted()),
+        ),
         next_region: catalogue.next_region,
         regions,
         marker: log.marker,

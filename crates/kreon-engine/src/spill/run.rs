@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{Lsn, PageNo, RegionId, Result, SegmentId};
+use kreon_base::{Bug, Lsn, PageNo, RegionId, Result, SegmentId};
 use kreon_format::TreeRecord;
 
 use super::charges::Charges;
@@ -44,6 +44,7 @@ pub fn spill(
     let epoch = parts.ledger.lock().epoch.next();
     let mut pages = PageRuns::new(&parts.allocator, &parts.mapping);
     let mut changed = Changed {
+        parts,
         charges: Charges::new(&parts.log),
         dropped: Vec::new(),
     };
@@ -93,12 +94,16 @@ pub fn spill(
 
 /// Collects what the merges report.
 struct Changed<'a> {
+    parts: &'a Parts,
     charges: Charges<'a>,
     dropped: Vec<PageNo>,
 }
 
 impl Changes for Changed<'_> {
     fn freed(&mut self, page: PageNo) {
+        if Bug::PagesReusedTooEarly.is_planted() {
+            let _ = self.parts.allocator.lock().release_pages(&[page]);
+        }
         self.dropped.push(page);
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Epoch, Error, LogId, PageBytes, PageNo, Result, SegmentId};
+use kreon_base::{Bug, Epoch, Error, LogId, PageBytes, PageNo, Result, SegmentId};
 use kreon_device::Device;
 use kreon_format::{
     BitmapBlock, GROUP_SEGMENTS, GroupPointer, SegmentKind, SegmentRecord, StoreId, bitmap_page,
@@ -30,6 +30,7 @@ impl Allocator {
             }
             let block = self.block(number as u32, epoch);
             let copy = match self.groups[number].pointer {
+                Some(pointer) if Bug::BitmapInPlace.is_planted() => pointer.copy,
                 Some(pointer) => 1 - (pointer.copy & 1),
                 None => 0,
             };

@@ -1,0 +1,146 @@
+//! Bugs on command: a test of the tests.
+//!
+//! A test suite that finds nothing may be blind. So each place where a store of this kind has gone wrong before
+//! has a bug that a build with the feature `planted` can switch on, and the torture must find every one of them.
+//! Without the feature [`Bug::is_planted`] is the constant `false`, and nothing of this is left in the code.
+
+macro_rules! bugs {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// A bug that can be planted, named after what goes wrong.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Bug { $($(#[doc = $doc])+ $name,)+ }
+
+        impl Bug {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// What it does.
+            pub const fn told(self) -> &'static str {
+                match self { $(Self::$name => concat!($($doc,)+).trim_ascii(),)+ }
+            }
+        }
+    };
+}
+
+bugs! {
+    /// A checkpoint writes its superblock without flushing what that reaches.
+    FlushSkippedBeforeSuperblock,
+    /// A checkpoint takes its superblock for durable without a flush.
+    FlushSkippedAfterSuperblock,
+    /// A write is acknowledged as durable without a flush.
+    FlushSkippedBySync,
+    /// The log is flushed before its bytes are written.
+    FlushedBeforeWritten,
+    /// A failed flush of the log is tried again, and believed.
+    FlushRetried,
+    /// A checkpoint moves the replay marker behind records that are not durable.
+    MarkerBeforeLog,
+    /// A spill moves the replay marker to the tail of the log, over records that it did not spill.
+    MarkerTooFar,
+    /// A checkpoint writes bitmap blocks over the copy that counts.
+    BitmapInPlace,
+    /// A checkpoint writes the catalogue over pages of the catalogue that counts.
+    CatalogueInPlace,
+    /// A spill takes the pages that it replaces for its own fresh ones.
+    PagesReusedTooEarly,
+    /// A log segment behind the replay marker is freed because no tree points at it yet.
+    SegmentFreedTooEarly,
+    /// Pages and segments are reused although readers still reach them.
+    ReusedUnderReaders,
+    /// Of a record over two segments only the first is counted as live.
+    SecondSegmentNotCounted,
+    /// A freed log segment's pages stay in the mapping.
+    StaleFrames,
+    /// Pages that were not written yet are evicted.
+    DirtyPagesEvicted,
+    /// A region is handed out before the catalogue knows it.
+    RegionNotDurable,
+    /// Every record of a batch ends the batch, on the device.
+    BatchCutInTwo,
+    /// Replay takes the records of a batch whose end is missing.
+    TornBatchReplayed,
+    /// Readers see a batch before all of it is there.
+    BatchSeenInPart,
+    /// A run of the store takes the records of the run before it for its own.
+    IncarnationKept,
+    /// A snapshot does not wait for the writes that are under way.
+    SnapshotWithoutGate,
+    /// A snapshot sees the write behind it.
+    SnapshotSeesNextWrite,
+    /// A spill forgets how new an entry is, so that older snapshots see it.
+    SnapshotSeesSpilledWrite,
+    /// A spill drops a deletion although an older version stays for a snapshot.
+    DeletionForgotten,
+    /// Each step of a scan begins with the last key of the step before.
+    ScanStepRepeatsKey,
+    /// Superblock slots are believed whatever their checksum says, and sealed anew.
+    SlotResealed,
+    /// The checksums of tree nodes are not looked at.
+    NodeChecksumIgnored,
+    /// A whole node is believed although the pointer to it names another epoch or content.
+    StaleNodeBelieved,
+    /// The checksums of log records are not looked at.
+    RecordChecksumIgnored,
+    /// The checksums of log records do not cover where they stand.
+    RecordAddressIgnored,
+    /// Damage in the log is taken for its end.
+    DamageTakenForEnd,
+    /// A verification does not read the records that trees point at.
+    VerifySkipsRecords,
+    /// A checkpoint goes on although pages could not be written.
+    WriteErrorSwallowed,
+    /// The store goes on writing after a failed write or flush.
+    NotPoisoned,
+    /// A checkpoint that ran out of space in the middle says that nothing changed.
+    UnfinishedCheckpointForgotten,
+}
+
+#[cfg(feature = "planted")]
+mod switch {
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    use super::Bug;
+
+    const NONE: u8 = u8::MAX;
+    static PLANTED: AtomicU8 = AtomicU8::new(NONE);
+
+    impl Bug {
+        /// Switches this bug on for the whole process, instead of any other.
+        pub fn plant(self) {
+            PLANTED.store(self as u8, Ordering::SeqCst);
+        }
+
+        /// Switches all bugs off.
+        pub fn pull_out() {
+            PLANTED.store(NONE, Ordering::SeqCst);
+        }
+
+        /// Whether this bug is switched on.
+        pub fn is_planted(self) -> bool {
+            PLANTED.load(Ordering::Relaxed) == self as u8
+        }
+    }
+}
+
+#[cfg(not(feature = "planted"))]
+impl Bug {
+    /// Whether this bug is switched on: never, without the feature `planted`.
+    #[inline(always)]
+    pub const fn is_planted(self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bug_says_what_it_does() {
+        assert!(Bug::ALL.len() >= 20);
+        for bug in Bug::ALL {
+            assert!(bug.told().ends_with('.'), "{bug:?}");
+        }
+    }
+}
