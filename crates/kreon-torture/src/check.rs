@@ -113,7 +113,10 @@ fn lost(model: &Model, progress: Progress, content: &Content) -> String {
 }
 
 /// Further work on a store that was recovered.
-fn go_on(store: &mut Store, after: After) -> Result<(), String> {
+///
+/// # Errors
+/// What is wrong.
+pub fn go_on(store: &mut Store, after: After) -> Result<(), String> {
     if matches!(after, After::Nothing) {
         return Ok(());
     }

@@ -10,6 +10,7 @@
 //! - [`mod@faults`]: every single failure of the device
 //! - [`trial`]: one store under one of them
 //! - `planted` (feature): bugs on command, that all of this must find
+//! - [`trace`]: power cuts of a real device
 //! - [`watchdog`]: ends a run that hangs
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ pub mod plan;
 pub mod planted;
 pub mod script;
 pub mod store;
+pub mod trace;
 pub mod trial;
 pub mod watchdog;
 

@@ -50,6 +50,8 @@ enum Command {
         #[arg(long)]
         new: bool,
     },
+    /// Records the block trace of a running store and tries crash states of it.
+    Trace(kreon_torture::trace::run::Arguments),
     /// Tries one crash state of `sim` again.
     Replay {
         /// As the failure says.
@@ -98,6 +100,11 @@ fn main() -> ExitCode {
         Command::Faults {
             steps, seed, runs, ..
         } => kreon_torture::faults(steps, seed, runs),
+        Command::Trace(arguments) => match kreon_torture::trace::run::run(&arguments) {
+            Ok(Some(counts)) => counts,
+            Ok(None) => return ExitCode::SUCCESS,
+            Err(what) => one(Err(what)),
+        },
         Command::Replay {
             seed,
             event,

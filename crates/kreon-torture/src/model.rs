@@ -165,6 +165,36 @@ impl Model {
         None
     }
 
+    /// All prefixes, within the bounds, that `found` is the content of.
+    pub fn find_all(
+        &self,
+        found: &Content,
+        units: RangeInclusive<usize>,
+        region_changes: RangeInclusive<usize>,
+    ) -> Vec<Prefix> {
+        let found: BTreeMap<_, _> = found.iter().map(|(n, p)| (n.clone(), sum(p))).collect();
+        let mut all = Vec::new();
+        for region_changes in region_changes {
+            let present = self.present_after(region_changes);
+            if !present.keys().eq(found.keys()) {
+                continue;
+            }
+            for units in units.clone() {
+                let Some(sums) = self.sums.get(units) else {
+                    break;
+                };
+                let mut both = present.values().zip(found.values());
+                if both.all(|(instance, sum)| sums.get(*instance).unwrap_or(&0) == sum) {
+                    all.push(Prefix {
+                        units,
+                        region_changes,
+                    });
+                }
+            }
+        }
+        all
+    }
+
     /// The content after a prefix.
     pub fn content(&self, prefix: Prefix) -> Content {
         let pairs = self.pairs_after(prefix.units);
