@@ -5,6 +5,7 @@ mod ci;
 mod crash;
 mod demo;
 mod floors;
+mod soak;
 mod torture;
 mod workspace;
 
@@ -33,6 +34,11 @@ enum Command {
     Faults(torture::Arguments),
     /// Plants bugs in the store, one after the other: the torture must catch each (`--by-all`, names of bugs).
     Planted(torture::Arguments),
+    /// Records the block trace of a running store and checks what power cuts would leave (`--seconds`, `--states`,
+    /// `--seed`).
+    Trace(torture::Arguments),
+    /// Kills, power cuts and faults in turn with ever new seeds, for some minutes.
+    Soak(soak::Arguments),
     /// Loads a real list of cities into a store and asks it questions with the `kreon` command.
     Demo,
     /// The process that `crash` kills.
@@ -61,6 +67,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Sim(arguments) => torture::run("sim", &arguments),
         Command::Faults(arguments) => torture::run("faults", &arguments),
         Command::Planted(arguments) => torture::run("planted", &arguments),
+        Command::Trace(arguments) => torture::run("trace", &arguments),
+        Command::Soak(arguments) => soak::run(&arguments),
         Command::Demo => demo::run(),
         Command::CrashWriter(arguments) => crash::write(&arguments),
         Command::CrashWitness(arguments) => crash::witness(&arguments),

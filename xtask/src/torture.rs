@@ -1,4 +1,4 @@
-//! `cargo xtask sim` and `cargo xtask faults`: `kreon-torture`, built for speed.
+//! `cargo xtask sim`, `cargo xtask faults` and `cargo xtask trace`: `kreon-torture`, built for speed.
 
 use anyhow::{Context, Result, ensure};
 
