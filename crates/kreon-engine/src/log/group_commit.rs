@@ -17,6 +17,8 @@ use super::open::Log;
 
 pub(super) struct GroupCommit {
     durable: AtomicU64,
+    /// See [`Log::claim`].
+    claim: AtomicU64,
     /// Somebody writes and flushes for all.
     is_led: Mutex<bool>,
     ended: Condvar,
@@ -28,6 +30,7 @@ impl GroupCommit {
         let (is_led, ended) = (Mutex::new(false), Condvar::new());
         Self {
             durable: AtomicU64::new(durable.0),
+            claim: AtomicU64::new(durable.0),
             is_led,
             ended,
             crowd: Crowd::default(),
@@ -36,6 +39,10 @@ impl GroupCommit {
 
     pub fn durable(&self) -> Lsn {
         Lsn(self.durable.load(Ordering::Acquire))
+    }
+
+    pub fn claim(&self) -> Lsn {
+        Lsn(self.claim.load(Ordering::Acquire))
     }
 }
 
@@ -81,7 +88,10 @@ impl Log {
     /// Makes durable what is appended now.
     fn commit_group(&self) -> Result<()> {
         let group = self.commit.crowd.gather();
-        let target = self.pad_to_block(self.tail());
+        let tail = self.tail();
+        let target = self.pad_to_block(tail);
+        // Tails are borders of records; the border of a block is one only if nobody appended over it.
+        let claim = if self.tail() == target { target } else { tail };
         if Bug::FlushedBeforeWritten.is_planted() {
             self.home.device.flush()?;
         }
@@ -91,6 +101,7 @@ impl Log {
         self.flush()
             .map_err(|error| self.stop(&error.within("a flush of the log")))?;
         self.commit.durable.fetch_max(written.0, Ordering::AcqRel);
+        self.commit.claim.fetch_max(claim.0, Ordering::AcqRel);
         self.commit.crowd.release(&group);
         Ok(())
     }

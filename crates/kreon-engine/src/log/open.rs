@@ -163,6 +163,13 @@ impl Log {
         self.commit.durable()
     }
 
+    /// How far the log is durable as checkpoints, headers and pads tell it: a replay that finds
+    /// something else before it calls that damage. The border of a record. [`durable`](Self::durable) may
+    /// lie within a record whose rest was written later, and that rest a crash may take.
+    pub(super) fn claim(&self) -> Lsn {
+        self.commit.claim()
+    }
+
     /// The run of the store that this log belongs to.
     pub fn incarnation(&self) -> Incarnation {
         self.home.incarnation
@@ -171,7 +178,7 @@ impl Log {
     /// What a checkpoint records, with replay to start at `marker`: the border of a record, not behind
     /// the tail. Segments that it names were taken from the [`LogSpace`] before the call.
     pub fn checkpoint_record(&self, marker: Lsn) -> LogRecord {
-        let durable = self.durable();
+        let durable = self.claim();
         let (incarnation, resumes) = self.history.runs_from(marker);
         let current = self.current.load();
         LogRecord {

@@ -165,7 +165,7 @@ impl Log {
     pub(super) fn open_segment(&self, roller: &mut Roller, purpose: Purpose) -> Result<Buffered> {
         let upcoming = roller.upcoming(&self.home, purpose)?;
         let buffer = self.take_buffer()?;
-        Ok(roller.open_next(&self.home, &self.table, upcoming, buffer, self.durable()))
+        Ok(roller.open_next(&self.home, &self.table, upcoming, buffer, self.claim()))
     }
 
     /// Makes `next` the current segment. The one before must have no room left.
@@ -178,7 +178,7 @@ impl Log {
     /// Fills `room` with a pad. It tells how far the log is durable.
     pub(super) fn pad(&self, buffered: &Buffered, mut room: Reservation<'_>) {
         let (seal, offset) = (self.seal(buffered.sequence), buffered.offset(room.at()));
-        let durable = self.durable();
+        let durable = self.claim();
         if let Err(error) = encode_pad(&mut room, &seal, offset, self.mark(), durable) {
             // Cannot be: every reservation is a multiple of 8 bytes. The hole would stop the log.
             self.poison.set(&error);

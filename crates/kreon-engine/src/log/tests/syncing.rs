@@ -49,6 +49,31 @@ fn a_sync_covers_all_that_was_appended_before() {
 }
 
 #[test]
+fn a_flush_that_takes_along_part_of_a_record_claims_nothing_of_it() {
+    let bench = Setup::default().open();
+    // More than one call writes, so that a second one takes along what comes during the first.
+    let mut tail = LOG_START;
+    for seed in 0..3 {
+        tail = bench.put(b"before", &noise((2 << 20) - 8192, seed)).1;
+    }
+    std::thread::scope(|scope| {
+        let no_write_ends = bench.device.unflushed.lock();
+        let syncing = scope.spawn(|| bench.log.sync(tail));
+        while bench.device.writes().is_empty() {
+            std::thread::yield_now();
+        }
+        bench.put(b"during", &noise(3000, 9));
+        drop(no_write_ends);
+        syncing.join().unwrap().unwrap();
+    });
+    let rest = bench.log.tail().0 - bench.log.durable().0;
+    assert!((1..512).contains(&rest), "{rest}: not in its last block");
+    let record = bench.log.checkpoint_record(LOG_START);
+    let (seen, _) = replay_with(&bench.device, &record, &bench.log.segments()).unwrap();
+    assert_eq!(keys(&seen), ["before"; 3]);
+}
+
+#[test]
 fn a_position_beyond_the_tail_is_no_reason_to_wait() {
     let bench = Setup::default().open();
     bench.put(b"key", b"value");
