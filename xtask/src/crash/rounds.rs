@@ -14,6 +14,7 @@ use super::dice::Dice;
 use super::judge::{Round, State, Verdict, judge};
 use super::place::Place;
 use super::witness::state_of;
+use super::workload::THREADS;
 
 #[derive(clap::Args)]
 pub struct CrashArguments {
@@ -52,6 +53,9 @@ const WITNESS_SECONDS_MAX: u64 = 120;
 
 /// Memory budgets to choose from, beginning with the least there can be: the less, the more spills.
 const MEMORY_BYTES: [usize; 3] = [8 << 20, 24 << 20, 96 << 20];
+
+/// Sizes of L0 to choose from: so small that spills never end, and what the store chooses by itself.
+const L0_BYTES: [Option<usize>; 4] = [None, None, Some(16 << 10), Some(256 << 10)];
 
 /// Runs the loop and prints what it found; fails at the first thing that is lost or wrong.
 pub fn run(arguments: &CrashArguments) -> Result<()> {
@@ -160,7 +164,14 @@ impl Series {
         let mut command = self.child("crash-writer", dice);
         command
             .args(["--round", &round.to_string()])
+            .args([
+                "--threads",
+                &dice.between(1, u64::from(THREADS) + 1).to_string(),
+            ])
             .args(["--counter", &last.to_string()]);
+        if let Some(l0_bytes) = L0_BYTES[dice.between(0, L0_BYTES.len() as u64) as usize] {
+            command.args(["--l0-bytes", &l0_bytes.to_string()]);
+        }
         let mut child = Running::start(command)?;
         std::thread::sleep(life);
         let (status, output) = child.kill()?;

@@ -77,9 +77,41 @@ pub struct Version {
 
 const VERSION_BYTES: usize = 9;
 
+/// How long the values of a seed are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Values {
+    /// Mostly short, now and then more than a segment of the log holds.
+    Mixed,
+    /// So short that they stand in the index.
+    Tiny,
+    /// About a page.
+    Pages,
+}
+
+impl Values {
+    fn of(seed: u64) -> Self {
+        match Dice::of(&[seed]).between(0, 4) {
+            0 => Self::Tiny,
+            1 => Self::Pages,
+            _ => Self::Mixed,
+        }
+    }
+
+    fn len_bytes(self, dice: &mut Dice) -> u64 {
+        match (self, dice.between(0, 1000)) {
+            (Self::Tiny, _) => dice.between(VERSION_BYTES as u64, 100),
+            (Self::Pages, _) => dice.between(3 << 10, 5 << 10),
+            (Self::Mixed, 0..700) => dice.between(VERSION_BYTES as u64, 200),
+            (Self::Mixed, 700..950) => dice.between(200, 4 << 10),
+            (Self::Mixed, 950..998) => dice.between(4 << 10, 64 << 10),
+            (Self::Mixed, _) => dice.between(64 << 10, 3 << 20),
+        }
+    }
+}
+
 impl Version {
     /// The value that this write puts into `slot`: the version, and behind it bytes that follow from
-    /// it, mostly few, now and then more than a segment of the log holds.
+    /// it, as many as the values of this seed have.
     pub fn value(self, seed: u64, slot: Slot) -> Vec<u8> {
         let mut value = self.round.to_le_bytes().to_vec();
         value.extend_from_slice(&self.sequence.to_le_bytes());
@@ -95,12 +127,7 @@ impl Version {
             u64::from(self.part),
         ];
         let mut dice = Dice::of(&[&[seed], &place[..], &write[..]].concat());
-        let len_bytes = match dice.between(0, 1000) {
-            0..700 => dice.between(VERSION_BYTES as u64, 200),
-            700..950 => dice.between(200, 4 << 10),
-            950..998 => dice.between(4 << 10, 64 << 10),
-            _ => dice.between(64 << 10, 3 << 20),
-        };
+        let len_bytes = Values::of(seed).len_bytes(&mut dice);
         dice.fill(&mut value, len_bytes as usize);
         value
     }
@@ -232,6 +259,13 @@ mod tests {
         assert_eq!(Version::of_value(&value), Some(version));
         assert_ne!(value, version.value(1, slots[1]));
         assert_ne!(value, version.value(2, slots[0]));
+    }
+
+    #[test]
+    fn seeds_have_values_of_every_kind() {
+        for kind in [Values::Mixed, Values::Tiny, Values::Pages] {
+            assert!((0..20).any(|seed| Values::of(seed) == kind), "{kind:?}");
+        }
     }
 
     #[test]

@@ -30,13 +30,21 @@ pub struct WriterArguments {
     /// Memory budget of the store.
     #[arg(long)]
     memory_bytes: usize,
+    /// Size of its L0; without, what the store chooses.
+    #[arg(long)]
+    l0_bytes: Option<usize>,
+    /// How many of the threads write.
+    #[arg(long, default_value_t = THREADS)]
+    threads: u8,
 }
 
 /// Writes until it is killed, or until something fails.
 pub fn write(arguments: &WriterArguments) -> Result<()> {
-    let store = Store::options()
-        .memory_bytes(arguments.memory_bytes)
-        .open(&arguments.store)?;
+    let mut options = Store::options().memory_bytes(arguments.memory_bytes);
+    if let Some(l0_bytes) = arguments.l0_bytes {
+        options = options.l0_bytes(l0_bytes);
+    }
+    let store = options.open(&arguments.store)?;
     let writer = Writer {
         seed: arguments.seed,
         round: arguments.round,
@@ -47,7 +55,7 @@ pub fn write(arguments: &WriterArguments) -> Result<()> {
         acks: File::from(std::io::stdout().as_fd().try_clone_to_owned()?),
     };
     std::thread::scope(|scope| {
-        for thread in 0..THREADS {
+        for thread in 0..arguments.threads.min(THREADS) {
             let writer = &writer;
             scope.spawn(move || stop_at_failure(writer.write_as(thread)));
         }
