@@ -2,8 +2,9 @@
 
 /// A command, how to make it longer, and how to read what it says.
 pub struct Part {
-    /// Subcommand of `cargo xtask`, the same of the program.
     pub name: &'static str,
+    /// Subcommand of `cargo xtask`, the same of the program.
+    pub subcommand: &'static str,
     pub program: Program,
     /// The option that makes it longer.
     pub amount: &'static str,
@@ -30,6 +31,7 @@ pub enum Program {
 pub const PARTS: &[Part] = &[
     Part {
         name: "crash",
+        subcommand: "crash",
         program: Program::Xtask,
         amount: "--rounds",
         first_amount: 5,
@@ -40,6 +42,7 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "sim",
+        subcommand: "sim",
         program: Program::Torture,
         amount: "--states",
         first_amount: 300,
@@ -50,6 +53,7 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "faults",
+        subcommand: "faults",
         program: Program::Torture,
         amount: "--runs",
         first_amount: 2,
@@ -60,12 +64,24 @@ pub const PARTS: &[Part] = &[
     },
     Part {
         name: "trace",
+        subcommand: "trace",
         program: Program::Torture,
         amount: "--states",
         first_amount: 60,
         turn_seconds: 15.0,
         arguments: &["--seconds", "2"],
         unit: "crash states of a traced store",
+        count: total,
+    },
+    Part {
+        name: "errors",
+        subcommand: "trace",
+        program: Program::Torture,
+        amount: "--runs",
+        first_amount: 4,
+        turn_seconds: 8.0,
+        arguments: &["--inject", "eio"],
+        unit: "failures of real requests",
         count: total,
     },
 ];

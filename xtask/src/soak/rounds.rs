@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::parts::{PARTS, Part, Program};
+use super::parts::{PARTS, Part};
 use super::turn::{Ended, Runner};
 
 /// How long to run, and what.
@@ -169,8 +169,8 @@ impl Soak {
         let mut arguments = vec![part.amount.to_owned(), amount.to_string()];
         arguments.extend(part.arguments.iter().map(|argument| (*argument).to_owned()));
         arguments.extend(["--seed".to_owned(), seed.to_string()]);
-        let command = format!("{} {}", part.name, arguments.join(" "));
-        if part.program == Program::Xtask || part.name == "trace" {
+        let command = format!("{} {}", part.subcommand, arguments.join(" "));
+        if matches!(part.subcommand, "crash" | "trace") {
             let folder = self.folder.join(part.name);
             arguments.extend(["--dir".to_owned(), folder.display().to_string()]);
         }

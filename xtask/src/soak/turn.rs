@@ -52,7 +52,7 @@ impl Runner {
             Program::Torture => Command::new(&self.torture),
         };
         let mut child = command
-            .arg(part.name)
+            .arg(part.subcommand)
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -32,7 +32,7 @@ impl Course {
         let shape = Shape {
             steps: BLOCK_STEPS,
             giants_max: 1,
-            keys: 30 + dice.below(200),
+            keys: 20 + dice.below(60),
             taste,
         };
         Self {

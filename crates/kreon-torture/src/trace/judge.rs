@@ -76,6 +76,20 @@ impl Judge {
         Ok(all)
     }
 
+    /// Judges what is `found` without a power cut, if of each thread at least so much must be there.
+    ///
+    /// # Errors
+    /// What is lost or wrong.
+    pub fn judge_least(&self, found: &Content, least: &[Prefix]) -> Result<Vec<Survived>, String> {
+        let known = least.iter().enumerate().map(|(thread, least)| Known {
+            event: 0,
+            thread,
+            units: least.units,
+            region_changes: least.region_changes,
+        });
+        self.judge(found, &known.collect::<Vec<_>>(), 0)
+    }
+
     /// Rule 3.
     fn check_order(&self, all: &[Survived]) -> Result<(), String> {
         for (thread, (survived, (_, stamps))) in all.iter().zip(&self.threads).enumerate() {

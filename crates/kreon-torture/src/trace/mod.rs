@@ -14,10 +14,12 @@
 //! - [`judge`]: whether a crash state is what it must be
 //! - [`record`]: a recording, from start to end
 //! - [`replay`]: the crash states of a recording
+//! - [`errors`]: failures of the block layer under a running store
 //! - [`run`]: the command
 
 pub mod course;
 pub mod daemon;
+pub mod errors;
 pub mod events;
 pub mod judge;
 pub mod log;

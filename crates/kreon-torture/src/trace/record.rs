@@ -23,7 +23,7 @@ use crate::content::{self, difference};
 use crate::store::options;
 
 /// Threads that write.
-const THREADS: u64 = 3;
+pub const THREADS: u64 = 3;
 
 /// How often the store is opened.
 const LIVES: u32 = 2;
@@ -86,12 +86,8 @@ pub fn load(folder: &Path, flushes: Flushes) -> Result<(Trace, Judge), String> {
 
 /// Works on a store on the exported file.
 fn drive(export: &Path, seed: u64, seconds: f64) -> Result<Work, String> {
-    let file = FileOptions {
-        // See `Marking`.
-        ring_depth: 1,
-        ..FileOptions::default()
-    };
-    let (file, _) = FileDevice::open(export, &file).map_err(said("device"))?;
+    let device = device(export)?;
+    let file = device.file();
     if !file.is_direct() || !file.has_rings() {
         println!(
             "trace: note: O_DIRECT {}, io_uring {}",
@@ -99,7 +95,6 @@ fn drive(export: &Path, seed: u64, seconds: f64) -> Result<Work, String> {
             file.has_rings()
         );
     }
-    let device = Arc::new(Marking::new(file));
     let clock = AtomicU64::new(0);
     let mut dice = Dice::new(seed);
     let mut workers: Vec<_> = (0..THREADS)
@@ -113,11 +108,13 @@ fn drive(export: &Path, seed: u64, seconds: f64) -> Result<Work, String> {
         );
         let engine = engine.map_err(said("open"))?;
         let over = Over::after(life, &device);
-        all_work(&mut workers, &engine, &device, &clock, &over)?;
+        for outcome in all_work(&mut workers, &engine, &device, &clock, &over) {
+            outcome.map_err(|error| error.to_string())?;
+        }
         check_content(&engine, &work_of(seed, &workers))?;
         engine.close().map_err(said("close"))?;
         for worker in &mut workers {
-            worker.mark_all_durable(&device)?;
+            worker.mark_all_durable(&device).map_err(said("a mark"))?;
         }
     }
     // The log counts entries up to its last flush only.
@@ -125,8 +122,22 @@ fn drive(export: &Path, seed: u64, seconds: f64) -> Result<Work, String> {
     Ok(work_of(seed, &workers))
 }
 
+/// The device under the store.
+///
+/// # Errors
+/// If the exported file cannot be opened.
+pub fn device(export: &Path) -> Result<Arc<Marking>, String> {
+    let file = FileOptions {
+        // See `Marking`.
+        ring_depth: 1,
+        ..FileOptions::default()
+    };
+    let (file, _) = FileDevice::open(export, &file).map_err(said("device"))?;
+    Ok(Arc::new(Marking::new(file)))
+}
+
 /// Another mixture each time.
-fn some_options(dice: &mut Dice) -> Options {
+pub fn some_options(dice: &mut Dice) -> Options {
     Options {
         memory_bytes: MEMORY_BYTES_MIN << dice.below(2),
         l0_bytes: Some(16 << 10 << dice.below(5)),
@@ -136,14 +147,15 @@ fn some_options(dice: &mut Dice) -> Options {
 }
 
 /// When to stop.
-struct Over<'a> {
+pub struct Over<'a> {
     end: Instant,
     device: &'a Marking,
     has_failed: AtomicBool,
 }
 
 impl<'a> Over<'a> {
-    fn after(life: Duration, device: &'a Marking) -> Self {
+    /// At the end of `life`, or when enough was written, or when a thread failed.
+    pub fn after(life: Duration, device: &'a Marking) -> Self {
         Self {
             end: Instant::now() + life,
             device,
@@ -158,13 +170,14 @@ impl<'a> Over<'a> {
     }
 }
 
-fn all_work(
+/// Lets all work at once; how each thread ended. The first failure ends the others, too.
+pub fn all_work(
     workers: &mut [Worker],
     engine: &Engine,
     device: &Marking,
     clock: &AtomicU64,
     over: &Over<'_>,
-) -> Result<(), String> {
+) -> Vec<Result<(), Error>> {
     std::thread::scope(|scope| {
         let run = |worker: &mut Worker| {
             let outcome = worker.work(engine, device, clock, &|| over.is_over());
@@ -175,15 +188,16 @@ fn all_work(
             .iter_mut()
             .map(|worker| scope.spawn(move || run(worker)))
             .collect();
-        let panicked = |_| Err("PANIC in a thread that writes".to_owned());
+        let panicked = |_| Err(Error::invalid("PANIC in a thread that writes"));
         threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(panicked))
-            .fold(Ok(()), Result::and)
+            .collect()
     })
 }
 
-fn work_of(seed: u64, workers: &[Worker]) -> Work {
+/// The record of what they did.
+pub fn work_of(seed: u64, workers: &[Worker]) -> Work {
     Work {
         seed,
         threads: workers.iter().map(|worker| worker.done.clone()).collect(),

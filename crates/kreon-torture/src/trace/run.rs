@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::daemon;
+use super::errors::{Kind, errors};
 use super::record::record;
 use super::replay::{State, ignore_flushes, replay, replay_one};
 use crate::counts::Counts;
@@ -39,6 +40,12 @@ pub struct Arguments {
     /// Tries states as if no flush had done anything. These must show losses.
     #[arg(long)]
     ignore_flushes: bool,
+    /// Records nothing, but lets requests fail under the store.
+    #[arg(long, conflicts_with_all = ["replay", "ignore_flushes"])]
+    inject: Option<Kind>,
+    /// With `inject`: how many failures.
+    #[arg(long, default_value_t = 8)]
+    runs: u64,
 }
 
 /// Records and tries. `None`: this machine cannot, and it was said why.
@@ -46,7 +53,7 @@ pub struct Arguments {
 /// # Errors
 /// What failed around the states.
 pub fn run(arguments: &Arguments) -> Result<Option<Counts>, String> {
-    let Arguments { states, seed, .. } = *arguments;
+    let seed = arguments.seed;
     if let Some(folder) = &arguments.replay {
         return tried(arguments, folder).map(Some);
     }
@@ -55,17 +62,22 @@ pub fn run(arguments: &Arguments) -> Result<Option<Counts>, String> {
         return Ok(None);
     }
     let (folder, is_ours) = folder(arguments.dir.as_deref())?;
-    println!(
-        "trace: seed {seed}, {states} states, recording in {}",
-        folder.display()
-    );
-    let outcome = record(&folder, seed, arguments.seconds).and_then(|()| tried(arguments, &folder));
+    println!("trace: seed {seed}, working in {}", folder.display());
+    let outcome = match arguments.inject {
+        Some(kind) => Ok(errors(&folder, kind, arguments.runs, seed)),
+        None => recorded(arguments, &folder),
+    };
     let is_right = outcome.as_ref().is_ok_and(|counts| counts.failed == 0);
     match is_right && is_ours {
         true => std::fs::remove_dir_all(&folder).map_err(|error| error.to_string())?,
-        false => println!("trace: the recording stays in {}", folder.display()),
+        false => println!("trace: everything stays in {}", folder.display()),
     }
     outcome.map(Some)
+}
+
+fn recorded(arguments: &Arguments, folder: &Path) -> Result<Counts, String> {
+    record(folder, arguments.seed, arguments.seconds)?;
+    tried(arguments, folder)
 }
 
 fn tried(arguments: &Arguments, folder: &Path) -> Result<Counts, String> {

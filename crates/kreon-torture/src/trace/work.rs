@@ -11,8 +11,11 @@ use super::course::Course;
 use super::mark::Mark;
 use super::marking::Marking;
 use crate::content::{Content, Digest};
-use crate::model::Model;
+use crate::model::{Model, Prefix};
 use crate::script::{Change, Step};
+
+/// When a unit was acknowledged that never was.
+pub const NEVER: u64 = u64::MAX;
 
 /// When a unit was begun and acknowledged, by a clock that all threads share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,14 +139,14 @@ impl Worker {
     /// Works until `is_over` says so, or until the volume is full.
     ///
     /// # Errors
-    /// What failed.
+    /// The first failure; what it befell may have happened or not, and the record says that it was begun.
     pub fn work(
         &mut self,
         engine: &Engine,
         device: &Marking,
         clock: &AtomicU64,
         is_over: &dyn Fn() -> bool,
-    ) -> Result<(), String> {
+    ) -> Result<()> {
         let mut snapshot = None;
         while !self.refused && !is_over() {
             let step = self.course.next_step();
@@ -162,23 +165,46 @@ impl Worker {
                     Ok(())
                 }
             };
-            match outcome {
-                Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::OutOfSpace => {
-                    self.refused = true;
-                    break;
-                }
-                Err(error) => return Err(format!("thread {}, {step:?}: {error}", self.thread)),
+            if let Err(error) = &outcome
+                && error.kind() == ErrorKind::OutOfSpace
+            {
+                // Nothing of it happened.
+                self.refused = true;
+                break;
             }
             self.done.steps += 1;
-            self.mark_what_is_durable(device, &step)?;
+            outcome.map_err(|error| error.within(brief(&step)))?;
+            self.mark_what_is_durable(device, &step)
+                .map_err(|error| error.within("a mark"))?;
         }
         drop(snapshot);
         Ok(())
     }
 
+    /// Whether a write was refused because there was no space.
+    pub fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// What must survive whatever comes.
+    pub fn durable(&self) -> Prefix {
+        Prefix {
+            units: self.durable_units,
+            region_changes: self.region_changes as usize,
+        }
+    }
+
+    /// What was acknowledged.
+    pub fn acknowledged(&self) -> Prefix {
+        let units = self.done.units.iter();
+        Prefix {
+            units: units.filter(|unit| unit.acknowledged != NEVER).count(),
+            region_changes: self.region_changes as usize,
+        }
+    }
+
     /// `step` was acknowledged: marks what is durable now and was not before.
-    fn mark_what_is_durable(&mut self, device: &Marking, step: &Step) -> Result<(), String> {
+    fn mark_what_is_durable(&mut self, device: &Marking, step: &Step) -> Result<()> {
         match step {
             Step::Write(_, Durability::Sync) | Step::Checkpoint | Step::Sync | Step::Reopen => {
                 return self.mark_all_durable(device);
@@ -194,19 +220,17 @@ impl Worker {
     ///
     /// # Errors
     /// Those of the device.
-    pub fn mark_all_durable(&mut self, device: &Marking) -> Result<(), String> {
+    pub fn mark_all_durable(&mut self, device: &Marking) -> Result<()> {
         self.durable_units = self.done.units.len();
         self.mark(device)
     }
 
-    fn mark(&self, device: &Marking) -> Result<(), String> {
-        let mark = Mark::Durable {
+    fn mark(&self, device: &Marking) -> Result<()> {
+        device.mark(Mark::Durable {
             thread: self.thread,
             units: self.durable_units as u64,
             region_changes: self.region_changes,
-        };
-        let outcome = device.mark(mark);
-        outcome.map_err(|error| format!("leaving a mark: {error}"))
+        })
     }
 
     fn write(
@@ -232,13 +256,27 @@ impl Worker {
         };
         let operations: Vec<_> = changes.iter().zip(&values).filter_map(operation).collect();
         let begun = clock.fetch_add(1, SeqCst);
-        engine.write(&operations, durability)?;
-        let acknowledged = clock.fetch_add(1, SeqCst);
+        let outcome = engine.write(&operations, durability);
+        let acknowledged = match &outcome {
+            Ok(()) => clock.fetch_add(1, SeqCst),
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => return outcome,
+            Err(_) => NEVER,
+        };
         self.done.units.push(Stamps {
             begun,
             acknowledged,
         });
-        Ok(())
+        outcome
+    }
+}
+
+/// A step in few words.
+fn brief(step: &Step) -> String {
+    match step {
+        Step::Write(changes, durability) => {
+            format!("a write of {} changes, {durability:?}", changes.len())
+        }
+        step => format!("{step:?}"),
     }
 }
 
