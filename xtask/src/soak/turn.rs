@@ -93,3 +93,32 @@ fn wait_until(child: &mut Child, deadline: Instant) -> Result<Option<ExitStatus>
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::soak::parts::PARTS;
+
+    /// How `program subcommand arguments` ends, with the counts of `sim`.
+    fn ended(program: &str, subcommand: &'static str, arguments: &[&str]) -> Ended {
+        let runner = Runner {
+            torture: program.into(),
+        };
+        let sim = PARTS.iter().find(|part| part.name == "sim").unwrap();
+        let part = Part { subcommand, ..*sim };
+        let arguments: Vec<_> = arguments.iter().map(|a| (*a).to_owned()).collect();
+        let deadline = Instant::now() + Duration::from_secs(3);
+        runner.turn(&part, &arguments, deadline).unwrap()
+    }
+
+    #[test]
+    fn turns_are_counted_and_failures_and_hangs_are_told() {
+        assert!(matches!(ended("echo", "total", &["7"]), Ended::Well(7)));
+        assert!(matches!(ended("echo", "nothing", &[]), Ended::Well(0)));
+        let Ended::Badly(status, output) = ended("sh", "-c", &["echo lost; exit 4"]) else {
+            panic!("not noticed");
+        };
+        assert_eq!((status.code(), output.as_str()), (Some(4), "lost\n"));
+        assert!(matches!(ended("sleep", "60", &[]), Ended::CutShort));
+    }
+}
