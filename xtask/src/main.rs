@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod ci;
+mod coverage;
 mod crash;
 mod demo;
 mod floors;
@@ -26,6 +27,8 @@ enum Command {
     Ci,
     /// Checks the arrows between crates and modules, and the limits, against FLOORS.toml.
     Floors,
+    /// Runs the tests with counters and tells which lines of each crate they reach (`--uncovered`, `--min`).
+    Coverage(coverage::CoverageArguments),
     /// Kills a writing process again and again and checks what its store still holds.
     Crash(crash::CrashArguments),
     /// Cuts the power of a simulated device at every event and checks what is left (`--states`, `--seed`).
@@ -63,6 +66,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Ci => ci::run(),
         Command::Floors => floors::run(),
+        Command::Coverage(arguments) => coverage::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Sim(arguments) => torture::run("sim", &arguments),
         Command::Faults(arguments) => torture::run("faults", &arguments),

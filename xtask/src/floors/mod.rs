@@ -5,7 +5,7 @@ mod imports;
 mod modules;
 mod plan;
 mod sources;
-mod tokens;
+pub mod tokens;
 
 use anyhow::{Context, Result, ensure};
 
