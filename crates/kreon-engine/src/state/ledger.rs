@@ -28,13 +28,3 @@ pub struct Ledger {
     /// Pages of the durable catalogue.
     pub catalogue_pages: Vec<PageNo>,
 }
-
-impl Ledger {
-    /// The region called `name`.
-    pub fn find(&self, name: &str) -> Option<RegionId> {
-        self.regions
-            .iter()
-            .find(|(_, region)| region.name == name)
-            .map(|(id, _)| *id)
-    }
-}
