@@ -30,6 +30,28 @@ fn a_page_is_read_from_the_device_once() {
 }
 
 #[test]
+fn hits_of_more_threads_than_there_are_counters_are_all_counted() {
+    const THREADS: u64 = 100;
+    let mapping = mapping_with_frames(&device(), 64);
+    version(&mapping, 7).unwrap();
+    let barrier = Barrier::new(THREADS as usize);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                // All are alive at once, so each has a number of its own.
+                version(&mapping, 7).unwrap();
+                barrier.wait();
+                for _ in 0..99 {
+                    version(&mapping, 7).unwrap();
+                }
+            });
+        }
+    });
+    let stats = mapping.stats();
+    assert_eq!((stats.hits, stats.misses), (THREADS * 100, 1));
+}
+
+#[test]
 fn the_check_runs_once_for_each_load() {
     let mapping = mapping_with_frames(&device(), 64);
     let runs = std::sync::atomic::AtomicU64::new(0);

@@ -194,7 +194,7 @@ mod tests {
 
     use super::*;
     use crate::device::{Read, Write};
-    use crate::transfer::positioned;
+    use crate::transfer::{RingPool, positioned};
 
     /// A ring, and an empty file.
     fn ring_and_file(name: &str) -> Option<(Ring, File)> {
@@ -250,6 +250,11 @@ mod tests {
         assert!(ring.is_broken());
         positioned::run(file.as_fd(), &mut batch, &counters);
         assert!(batch.into_failures().is_empty());
+        // What broke it would break the next.
+        let pool = RingPool::new(4);
+        drop(pool.take());
+        pool.put(ring);
+        assert!(pool.take().is_none());
 
         let mut found = vec![0; 9 * 4096];
         let mut reads = [Read::new(0, &mut found)];

@@ -61,6 +61,29 @@ impl Drop for Tmpfs {
     }
 }
 
+/// A file system in memory that has neither `fallocate` nor holes, unmounted at the end.
+pub struct Ramfs {
+    pub folder: Scratch,
+}
+
+impl Ramfs {
+    /// `None`, with a message, where mounting is not permitted.
+    pub fn mount() -> Option<Self> {
+        let folder = Scratch::new();
+        if !run("mount", &["-t", "ramfs", "ramfs"], &folder.0) {
+            eprintln!("skipped: mounting a ramfs is not permitted here");
+            return None;
+        }
+        Some(Self { folder })
+    }
+}
+
+impl Drop for Ramfs {
+    fn drop(&mut self) {
+        run("umount", &[], &self.folder.0);
+    }
+}
+
 /// A file as a block device, detached at the end.
 pub struct Loop {
     pub device: PathBuf,
