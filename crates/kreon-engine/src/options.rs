@@ -158,5 +158,21 @@ mod tests {
             ..Options::default()
         };
         assert!(greedy.split().is_err());
+        let beyond_the_arena = Options {
+            memory_bytes: usize::MAX,
+            l0_bytes: Some(L0_BYTES_MAX + 1),
+            ..Options::default()
+        };
+        assert!(beyond_the_arena.split().is_err());
+        let long_values = Options {
+            inline_value_bytes_max: kreon_format::INLINE_VALUE_BYTES_MAX + 1,
+            ..Options::default()
+        };
+        assert!(long_values.split().is_err());
+        let empty = Options {
+            l0_bytes: Some(0),
+            ..Options::default()
+        };
+        assert!(empty.split().is_err());
     }
 }

@@ -36,3 +36,6 @@ pub use snapshot::OpenSnapshot;
 pub use stats::{LevelStats, Stats};
 pub use verify::VerifyReport;
 pub use write::Operation;
+
+#[cfg(test)]
+mod tests;

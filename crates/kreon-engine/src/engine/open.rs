@@ -235,6 +235,14 @@ impl Engine {
     }
 }
 
+#[cfg(test)]
+impl Engine {
+    /// What its handles share.
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+}
+
 impl Drop for Engine {
     fn drop(&mut self) {
         if let Err(error) = self.close() {

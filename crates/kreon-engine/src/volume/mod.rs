@@ -16,3 +16,6 @@ pub mod superblock;
 
 pub use allocator::{Allocator, Purpose, Usage};
 pub use page_runs::PageRuns;
+
+#[cfg(test)]
+mod tests;

@@ -204,3 +204,97 @@ impl Gathered {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The whole of a record of one fragment that is not alone in its unit.
+    const WHOLE: FragmentHeader = FragmentHeader {
+        length_bytes: 0,
+        region: RegionId(1),
+        key_bytes: 3,
+        kind: RecordKind::Put,
+        starts_record: true,
+        ends_record: true,
+        ends_unit: false,
+        incarnation: 1,
+    };
+    const BEGIN: FragmentHeader = FragmentHeader {
+        ends_record: false,
+        ..WHOLE
+    };
+    const END: FragmentHeader = FragmentHeader {
+        starts_record: false,
+        ..WHOLE
+    };
+
+    /// Adds fragments, all but the last at the end of their segments; why the last one is refused.
+    /// Nothing may be handed on.
+    fn refusal(fragments: &[(FragmentHeader, &[u8])]) -> &'static str {
+        let mut units = Units::new(100);
+        let (last, first) = fragments.split_last().unwrap();
+        let mut add = |(header, payload): &(FragmentHeader, &[u8]), fills_segment| {
+            let found = Found {
+                lsn: Lsn(8),
+                offset: LogOffset(8),
+                header: *header,
+                payload,
+                fills_segment,
+            };
+            let added = units.add(&found, &mut |record| panic!("{record:?}"));
+            added.unwrap()
+        };
+        for fragment in first {
+            add(fragment, true).unwrap();
+        }
+        add(last, false).unwrap_err()
+    }
+
+    #[test]
+    fn a_record_begins_with_its_first_piece_and_ends_with_its_last() {
+        let other = "a piece of another record";
+        assert_eq!(refusal(&[(END, b"key")]), other);
+        assert_eq!(refusal(&[(BEGIN, b"key"), (WHOLE, b"key")]), other);
+        let cut = "a record cut before the end of its segment";
+        assert_eq!(refusal(&[(BEGIN, b"key")]), cut);
+    }
+
+    #[test]
+    fn the_pieces_of_a_record_agree() {
+        let of_another_region = FragmentHeader {
+            region: RegionId(2),
+            ..END
+        };
+        let of_another_kind = FragmentHeader {
+            kind: RecordKind::Delete,
+            ..END
+        };
+        let of_another_key = FragmentHeader {
+            key_bytes: 4,
+            ..END
+        };
+        for header in [of_another_region, of_another_kind, of_another_key] {
+            let why = refusal(&[(BEGIN, b"key"), (header, b"value")]);
+            assert_eq!(why, "a piece of another record");
+        }
+    }
+
+    #[test]
+    fn a_record_is_as_long_as_its_key_at_least_and_as_the_limits_at_most() {
+        let short = "a record shorter than its key";
+        assert_eq!(refusal(&[(WHOLE, b"ke")]), short);
+        let alone = FragmentHeader {
+            ends_unit: true,
+            ..WHOLE
+        };
+        assert_eq!(refusal(&[(alone, b"ke")]), short);
+        assert_eq!(refusal(&[(BEGIN, b"k"), (END, b"e")]), short);
+        // Never touched: the memory of it is not taken.
+        let long = vec![0; KEY_BYTES_MAX + VALUE_BYTES_MAX + 1];
+        assert_eq!(
+            refusal(&[(WHOLE, &long)]),
+            "a record longer than any can be"
+        );
+    }
+}

@@ -161,3 +161,59 @@ fn damaged_lengths_never_read_beyond_the_segment() {
         assert_eq!(error.unwrap_err().kind(), ErrorKind::Corruption);
     }
 }
+
+#[test]
+fn a_pointer_to_filler_is_corruption() {
+    let bench = Setup {
+        options: with_buffers(2),
+        ..Setup::default()
+    }
+    .open();
+    let (place, end) = bench.put(b"key", b"value");
+    // The flush fills the block up.
+    bench.log.sync(end).unwrap();
+    let filler = Place {
+        lsn: end,
+        offset: kreon_base::LogOffset(place.offset.0 + end.0 - place.lsn.0),
+    };
+    // As long as a record in its place would be: a shorter one is cut off.
+    let value_bytes = 512 - filler.offset.0 as usize % 512 - 16 - 3;
+    for round in 0..2 {
+        let read = bench.read(filler, b"key", value_bytes).unwrap_err();
+        let mut key = Vec::new();
+        let pages = &bench.pages;
+        let keyed = bench.log.read_key(pages, filler.offset, 3, &mut key);
+        for error in [read, keyed.unwrap_err()] {
+            assert_eq!(error.kind(), ErrorKind::Corruption, "round {round}");
+            assert!(error.to_string().contains("filler"), "{error}");
+        }
+        bench.push_out(2);
+    }
+    assert_eq!(bench.read(place, b"key", 5).unwrap(), b"value");
+}
+
+#[test]
+fn a_pointer_into_a_long_record_is_corruption() {
+    let bench = Setup {
+        options: with_buffers(2),
+        ..Setup::default()
+    }
+    .open();
+    let value = noise(7 << 20, 5);
+    let (place, _) = bench.put(b"key", &value);
+    let second = bench.log.segments()[1].0;
+    let inside = Place {
+        lsn: place.lsn,
+        offset: kreon_base::LogOffset(
+            second.offset_bytes() + u64::from(super::super::cut::PAYLOAD_START),
+        ),
+    };
+    let read = bench.read(inside, b"key", value.len() / 2).unwrap_err();
+    let pages = &bench.pages;
+    let keyed = bench.log.read_key(pages, inside.offset, 3, &mut Vec::new());
+    for error in [read, keyed.unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+        assert!(error.to_string().contains("stands here"), "{error}");
+    }
+    assert_eq!(bench.read(place, b"key", value.len()).unwrap(), value);
+}

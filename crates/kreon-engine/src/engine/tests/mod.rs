@@ -1,0 +1,108 @@
+//! Whole stores over a simulated device.
+
+mod damage;
+mod formats;
+mod refusals;
+mod verifying;
+
+use std::sync::Arc;
+
+use kreon_base::{Error, PageNo, Result};
+use kreon_device::Device;
+use kreon_sim::{Image, SimDevice, SimOptions};
+
+use super::*;
+use crate::options::{Background, Durability, Options};
+
+/// Keys of the region that [`filled`] makes.
+const KEYS: u32 = 3000;
+
+fn options() -> Options {
+    Options {
+        memory_bytes: 16 << 20,
+        l0_bytes: Some(256 << 10),
+        background: Background::Inline,
+        store_id: Some(7),
+        ..Options::default()
+    }
+}
+
+/// A store over a device in memory.
+struct Bench {
+    device: Arc<SimDevice>,
+    engine: Engine,
+}
+
+impl Bench {
+    fn open(image: Image, options: Options) -> Result<Self> {
+        let settings = SimOptions {
+            record: false,
+            ..SimOptions::default()
+        };
+        let device = Arc::new(SimDevice::from_image(image, settings));
+        let engine = Engine::open(Arc::clone(&device) as Arc<dyn Device>, options)?;
+        Ok(Self { device, engine })
+    }
+
+    /// A store whose region "r" has keys in L1, and none in L0.
+    fn filled() -> Self {
+        let bench = Self::open(Image::default(), options()).unwrap();
+        let region = bench.engine.region("r").unwrap();
+        for key in 0..KEYS {
+            bench.put(&region, &name(key), &value(key)).unwrap();
+        }
+        bench.engine.checkpoint().unwrap();
+        bench
+    }
+
+    fn put(&self, region: &RegionState, key: &[u8], value: &[u8]) -> Result<()> {
+        let operation = Operation {
+            region,
+            key,
+            value: Some(value),
+        };
+        self.engine.write(&[operation], Durability::Buffered)
+    }
+
+    fn get(&self, region: &RegionState, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.engine.get(region, key, None, <[u8]>::to_vec)
+    }
+
+    /// A page of the trees.
+    fn tree_page(&self) -> PageNo {
+        let parts = &self.engine.core().parts;
+        let catalogue = parts.ledger.lock().catalogue_pages.clone();
+        let allocator = parts.allocator.lock();
+        let mut pages = allocator.live_pages();
+        pages.find(|page| !catalogue.contains(page)).unwrap()
+    }
+
+    /// The problems that a verification tells.
+    fn problems(&self) -> Vec<String> {
+        self.engine.verify().unwrap().problems
+    }
+
+    /// Closes the store; returns what the device holds then.
+    fn closed(self) -> Image {
+        self.engine.close().unwrap();
+        self.device.image()
+    }
+}
+
+fn name(key: u32) -> Vec<u8> {
+    format!("key{key:06}").into_bytes()
+}
+
+/// Every third is placed in the leaf.
+fn value(key: u32) -> Vec<u8> {
+    let repeats = if key.is_multiple_of(3) { 5 } else { 50 };
+    key.to_le_bytes().repeat(repeats)
+}
+
+/// Why the store on `image` does not open.
+fn refused(image: Image, options: Options) -> Error {
+    match Bench::open(image, options) {
+        Ok(_) => panic!("it opened"),
+        Err(error) => error,
+    }
+}
