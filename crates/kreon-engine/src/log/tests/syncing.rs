@@ -1,3 +1,5 @@
+use std::time::Instant;
+
 use super::*;
 
 /// No byte is ever written twice, and blocks are written in the order of the log.
@@ -176,9 +178,11 @@ fn a_failed_write_ends_a_long_unit_that_waits_for_buffers() {
 #[test]
 fn streaming_writes_are_large_and_every_byte_is_written_once() {
     let bench = Setup::default().open();
+    // The clock stands still: records that have waited long are written however few they are.
+    let now = Instant::now();
     for seed in 0..6000 {
         bench.put(b"key", &noise(1000, seed));
-        while bench.log.write_out_step().unwrap() {}
+        while bench.log.write_out_step_at(now).unwrap() {}
     }
     bench.log.sync(bench.log.tail()).unwrap();
     assert_written_once(&bench.device);
@@ -193,4 +197,48 @@ fn streaming_writes_are_large_and_every_byte_is_written_once() {
         assert!(end - start <= 512 << 10);
     }
     assert!(last.1 - last.0 <= 512 << 10);
+}
+
+/// A log whose last unit was left half written by a thread that died, and a checkpoint before it.
+fn with_a_hole() -> (Bench, Checkpoint, Place) {
+    let bench = Setup {
+        options: with_buffers(2),
+        ..Setup::default()
+    }
+    .open();
+    let checkpoint = bench.checkpoint(LOG_START);
+    let (before, end) = bench.put(b"before", b"value");
+    bench.log.sync(end).unwrap();
+    let unit = [put(b"a", b"of the batch"), put(b"b", b"of the batch")];
+    let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        bench.log.append(&unit, |_| panic!("a planned death"))
+    }));
+    assert!(died.is_err());
+    (bench, checkpoint, before)
+}
+
+#[test]
+fn a_thread_that_dies_in_the_middle_of_a_unit_stops_the_log_and_hangs_nobody() {
+    let (bench, checkpoint, before) = with_a_hole();
+    let (_, end) = bench.put(b"behind", b"value");
+    let error = bench.log.sync(end).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Poisoned);
+    assert!(error.to_string().contains("a thread died"), "{error}");
+    let refused = bench.log.append_one(&put(b"later", b"value"));
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Poisoned);
+
+    // Reads go on, and what was durable is what a replay finds.
+    assert_eq!(bench.read(before, b"before", 5).unwrap(), b"value");
+    let (seen, _) = checkpoint.replay(&bench.device).unwrap();
+    assert_eq!(keys(&seen), ["before"]);
+}
+
+#[test]
+fn writers_that_wait_for_room_behind_a_dead_thread_are_told() {
+    let (bench, checkpoint, _) = with_a_hole();
+    let value = noise(60_000, 1);
+    let refused = (0..200).find_map(|_| bench.log.append_one(&put(b"k", &value)).err());
+    assert_eq!(refused.unwrap().kind(), ErrorKind::Poisoned);
+    let (seen, _) = checkpoint.replay(&bench.device).unwrap();
+    assert_eq!(keys(&seen), ["before"]);
 }
