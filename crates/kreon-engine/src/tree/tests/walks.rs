@@ -1,11 +1,12 @@
 //! What `verify` finds in trees that are wrong though every page is whole.
 
-use kreon_base::{Epoch, Lsn, PAGE_BYTES, PageNo, Payload, RegionId};
+use kreon_base::{Epoch, LogOffset, Lsn, PAGE_BYTES, PageNo, Payload, RegionId};
 use kreon_format::{IndexBuilder, LeafBuilder, NodeIdentity, PagePointer, Pivot, TreeRecord};
 
 use super::memory::{Memory, REGION, STORE};
 use super::model::Reached;
-use crate::tree::verify::{Findings, verify};
+use crate::tree::Entry;
+use crate::tree::verify::{Findings, Visitor, verify};
 
 fn identity(page: u64, region: RegionId, level: u8) -> NodeIdentity {
     NodeIdentity {
@@ -164,4 +165,81 @@ fn the_walk_goes_on_behind_a_damaged_leaf() {
     let found = findings(&memory, &tree);
     assert_eq!(found.problems.len(), 1);
     assert_eq!(found.entries, 2);
+}
+
+#[test]
+fn a_long_key_whose_record_is_gone_is_found_and_the_others_are_seen() {
+    let memory = Memory::default();
+    let (gone, there) = ([b'a'; 2000], [b'b'; 2000]);
+    let mut builder = LeafBuilder::new();
+    for (key, offset) in [
+        (&gone, LogOffset(1 << 40)),
+        (&there, memory.log_record(&there)),
+    ] {
+        let value_bytes = 1;
+        let payload = Payload::Logged {
+            offset,
+            value_bytes,
+        };
+        builder.push(key, Lsn(0), payload).unwrap();
+    }
+    let mut bytes = [0; PAGE_BYTES];
+    let root = builder.finish(&identity(1, REGION, 0), &mut bytes).unwrap();
+    memory.overwrite(PageNo(1), &bytes);
+    let tree = TreeRecord {
+        root: Some(root),
+        height: 1,
+        entries: 1,
+        leaf_pages: 1,
+        index_pages: 0,
+    };
+    let found = findings(&memory, &tree);
+    assert_eq!((found.entries, found.problems.len()), (1, 1));
+    assert!(found.problems[0].contains("no record at"), "{found:?}");
+}
+
+/// Looks into every page, however often it is reached.
+struct Everything;
+
+impl Visitor for Everything {
+    fn page(&mut self, _pointer: &PagePointer, _level: u8) -> bool {
+        true
+    }
+
+    fn entry(&mut self, _entry: Entry<'_>) {}
+}
+
+#[test]
+fn the_first_thousand_problems_are_told_and_the_others_counted() {
+    const CHILDREN: u8 = 60;
+    let memory = Memory::default();
+    let mut child = leaf_of(&memory, 1, &[b"a"], REGION);
+    // Two levels of index nodes, whose children are all the same: one leaf, 3600 times.
+    for level in [1, 2] {
+        let mut builder = IndexBuilder::new();
+        for at in 0..CHILDREN {
+            let pivot = if at == 0 {
+                Pivot::default()
+            } else {
+                exact(&[at])
+            };
+            builder.push(&pivot, child).unwrap();
+        }
+        let page = u64::from(level) + 1;
+        let mut bytes = [0; PAGE_BYTES];
+        let identity = identity(page, REGION, level);
+        child = builder.finish(&identity, &mut bytes).unwrap();
+        memory.overwrite(PageNo(page), &bytes);
+    }
+    let tree = TreeRecord {
+        root: Some(child),
+        height: 3,
+        entries: 3600,
+        leaf_pages: 3600,
+        index_pages: 61,
+    };
+    let found = verify(&memory, &tree, REGION, &mut Everything);
+    assert_eq!(found.problems.len(), 1000);
+    // Each leaf but the first is out of order.
+    assert!(found.problems.len() as u64 + found.more_problems >= 3599);
 }
