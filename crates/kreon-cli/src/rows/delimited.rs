@@ -11,6 +11,7 @@ use super::records::{Read, Records};
 /// What is known of the columns before the file is opened.
 #[derive(Clone, Debug)]
 pub struct DelimitedColumns {
+    /// What stands between two fields.
     pub delimiter: u8,
     /// Whether the first row names the columns.
     pub header: bool,
@@ -18,7 +19,9 @@ pub struct DelimitedColumns {
     pub key: Option<String>,
     /// Name or 1-based number; if not said, the other column of two, and of more all but the key.
     pub value: Option<String>,
+    /// How keys and values are written.
     pub encodings: Encodings,
+    /// A longer row is refused.
     pub row_bytes_max: usize,
 }
 

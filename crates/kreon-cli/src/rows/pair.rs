@@ -9,27 +9,34 @@ use crate::encoding::Encoding;
 pub struct Pair {
     /// Line of the input on which the row starts; the first is 1.
     pub line: u64,
+    /// Its key, decoded.
     pub key: Vec<u8>,
+    /// Its value, decoded.
     pub value: Vec<u8>,
 }
 
 /// What came next in the input. `Pair::line` is set for a pair and for a bad row.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
+    /// A pair was read.
     Pair,
     /// A row that is no pair, and why. The reader can go on with the next row.
     Bad(String),
+    /// There are no more rows.
     End,
 }
 
 /// Reads pairs row by row.
 pub trait PairReader {
+    /// Reads the next row into `pair`.
     fn next(&mut self, pair: &mut Pair) -> io::Result<Step>;
 }
 
 /// How the fields of a file are written.
 #[derive(Clone, Copy, Debug)]
 pub struct Encodings {
+    /// Of keys.
     pub keys: Encoding,
+    /// Of values.
     pub values: Encoding,
 }

@@ -5,3 +5,4 @@ mod run;
 mod words;
 
 pub use run::run_shell;
+pub use words::split_words;
