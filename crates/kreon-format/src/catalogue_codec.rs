@@ -12,8 +12,8 @@ use kreon_base::{
 
 use crate::bytes::{array_at, u48, u48_bytes};
 use crate::{
-    Catalogue, GroupPointer, LogRecord, LogResume, OpenSegment, PagePointer, RegionRecord,
-    TREE_LEVELS_MAX, TreeRecord,
+    Catalogue, GroupPointer, LOG_SEQUENCE_MAX, LogRecord, LogResume, OpenSegment, PagePointer,
+    RegionRecord, TREE_LEVELS_MAX, TreeRecord, place_of,
 };
 
 /// Bytes of an encoded record at least; a count that claims more of them than there are bytes is
@@ -168,6 +168,14 @@ fn read_log(reader: &mut Reader<'_>) -> Option<LogRecord> {
         })?,
         next: reader.optional(|reader| reader.u32().map(SegmentId))?,
     };
+    let sequences = [log.marker, log.durable].map(|lsn| place_of(lsn).0);
+    let sequences = sequences
+        .into_iter()
+        .chain(log.resumes.iter().map(|run| place_of(run.resume).0))
+        .chain(log.open.map(|open| open.sequence));
+    if sequences.max() > Some(LOG_SEQUENCE_MAX) {
+        return None;
+    }
     let borders = log.resumes.iter().flat_map(|run| [run.end, run.resume]);
     std::iter::once(log.marker)
         .chain(borders)

@@ -45,7 +45,9 @@ pub use index::{IndexNode, Route};
 pub use index_builder::IndexBuilder;
 pub use leaf::{Leaf, LeafEntry, LeafSearch};
 pub use leaf_builder::LeafBuilder;
-pub use log_segment::{LOG_HEADER_BYTES, LOG_PAYLOAD_BYTES, LogSegmentHeader, lsn_at, place_of};
+pub use log_segment::{
+    LOG_HEADER_BYTES, LOG_PAYLOAD_BYTES, LOG_SEQUENCE_MAX, LogSegmentHeader, lsn_at, place_of,
+};
 pub use node::{INLINE_VALUE_BYTES_MAX, LONG_KEY_STORED_BYTES, NODE_HEADER_BYTES, NodeIdentity};
 pub use node_check::check_node;
 pub use pad::{PAD_BYTES_MIN, encode_pad};
@@ -55,4 +57,4 @@ pub use pointer::{
     VOLUME_SEGMENTS_MAX,
 };
 pub use sealed::FORMAT_VERSION;
-pub use superblock::{SUPERBLOCK_PAGES, Superblock, SuperblockSlot};
+pub use superblock::{INCARNATION_MAX, SUPERBLOCK_PAGES, Superblock, SuperblockSlot};

@@ -12,6 +12,10 @@ pub const LOG_HEADER_BYTES: u32 = 4096;
 /// Bytes of a log segment that hold records.
 pub const LOG_PAYLOAD_BYTES: u32 = SEGMENT_BYTES as u32 - LOG_HEADER_BYTES;
 
+/// Largest place of a segment in its log: a segment a millisecond for 69 years. Every LSN up to its end
+/// can be counted on from without overflow.
+pub const LOG_SEQUENCE_MAX: u64 = 1 << 41;
+
 const STORE_AT: usize = PREAMBLE_BYTES;
 const SEQUENCE_AT: usize = 16;
 const INCARNATION_AT: usize = 24;

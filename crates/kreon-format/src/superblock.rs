@@ -4,7 +4,7 @@ use kreon_base::{Bug, Epoch, Error, ErrorKind, Incarnation, PageBytes, PageNo, R
 
 use crate::bytes::{array_at, put, u32_at, u64_at};
 use crate::sealed::{self, PREAMBLE_BYTES, PageKind};
-use crate::{PAGE_POINTER_BYTES, PagePointer, StoreId, VOLUME_SEGMENTS_MAX};
+use crate::{EPOCH_MAX, PAGE_POINTER_BYTES, PagePointer, StoreId, VOLUME_SEGMENTS_MAX};
 
 /// Stands behind the preamble, so that a person who looks at the volume sees whose it is.
 const LABEL: [u8; 8] = *b"KreonVol";
@@ -21,14 +21,17 @@ const CATALOGUE_BYTES_AT: usize = CATALOGUE_AT + PAGE_POINTER_BYTES;
 /// Where the four slots stand. The checkpoint of epoch E writes slot E % 4.
 pub const SUPERBLOCK_PAGES: [PageNo; 4] = [PageNo(0), PageNo(8), PageNo(16), PageNo(24)];
 
+/// Largest incarnation: an opening a millisecond for 8,900 years.
+pub const INCARNATION_MAX: u64 = (1 << 48) - 1;
+
 /// The root record: what is durable, and where its catalogue is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superblock {
     /// The store.
     pub store: StoreId,
-    /// The durable epoch.
+    /// The durable epoch, up to [`EPOCH_MAX`].
     pub epoch: Epoch,
-    /// The run of the store that wrote it.
+    /// The run of the store that wrote it, up to [`INCARNATION_MAX`].
     pub incarnation: Incarnation,
     /// Length of the volume in segments, 1 to [`VOLUME_SEGMENTS_MAX`].
     pub segments: u32,
@@ -129,7 +132,10 @@ impl Superblock {
             sealed::verify(bytes, PageKind::Superblock, superblock.store, page)?;
         }
         let here = u32_at(bytes, SLOT_AT) as usize == slot && bytes[LABEL_AT..STORE_AT] == LABEL;
-        if !here || !(1..=VOLUME_SEGMENTS_MAX).contains(&superblock.segments) {
+        let in_range = (1..=VOLUME_SEGMENTS_MAX).contains(&superblock.segments)
+            && superblock.epoch.0 <= EPOCH_MAX
+            && superblock.incarnation.0 <= INCARNATION_MAX;
+        if !here || !in_range {
             return Err(PageKind::Superblock.damaged(page, "its fields make no sense"));
         }
         Ok(superblock)
@@ -138,7 +144,7 @@ impl Superblock {
 
 /// The page of `slot`; of a slot that does not exist, the one it would have.
 fn slot_page(slot: usize) -> PageNo {
-    PageNo(slot as u64 * 8)
+    PageNo((slot as u64).saturating_mul(8))
 }
 
 #[cfg(test)]
@@ -172,6 +178,17 @@ mod tests {
             }
             assert_eq!(Superblock::decode(&bytes, slot).unwrap(), superblock());
         }
+    }
+
+    #[test]
+    fn numbers_that_would_overflow_are_refused() {
+        let mut late = superblock();
+        late.epoch = Epoch(EPOCH_MAX + 1);
+        assert!(Superblock::decode(&late.encode(0), 0).is_err());
+        let mut old = superblock();
+        old.incarnation = Incarnation(u64::MAX);
+        assert!(Superblock::decode(&old.encode(0), 0).is_err());
+        assert!(Superblock::decode(&superblock().encode(0), usize::MAX).is_err());
     }
 
     #[test]
