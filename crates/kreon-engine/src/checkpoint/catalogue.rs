@@ -86,6 +86,13 @@ pub fn read(
 ) -> Result<(Catalogue, Vec<PageNo>)> {
     let (mut bytes, mut pages, mut next) = (Vec::new(), Vec::new(), Some(head));
     while let Some(pointer) = next {
+        // Pages without payload may end the chain, so its length alone does not show a ring.
+        if pages.contains(&pointer.page) {
+            return Err(Error::corruption(format!(
+                "the catalogue comes back to its {}",
+                pointer.page
+            )));
+        }
         if bytes.len() as u64 > len_bytes {
             return Err(Error::corruption(
                 "the catalogue is longer than the superblock says",

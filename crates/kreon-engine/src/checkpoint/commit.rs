@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kreon_base::{Bug, Error, ErrorKind, PageBytes, PageNo, Result, SegmentId};
-use kreon_format::{Catalogue, Superblock, place_of};
+use kreon_format::{Catalogue, EPOCH_MAX, Superblock, place_of};
 use parking_lot::MutexGuard;
 
 use super::catalogue::{self, MAIN_LOG};
@@ -74,6 +74,9 @@ fn write(
     ledger: &mut MutexGuard<'_, Ledger>,
     mut change: Change,
 ) -> Result<Unreachable> {
+    if ledger.epoch.0 >= EPOCH_MAX {
+        return Err(Error::new(ErrorKind::OutOfSpace, "all epochs were used"));
+    }
     let marker = change.ledger.marker;
     if !Bug::MarkerBeforeLog.is_planted() {
         parts.log.sync(marker)?;

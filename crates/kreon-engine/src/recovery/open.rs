@@ -26,6 +26,7 @@ pub fn open(
     insert: Insert<'_>,
 ) -> Result<Parts> {
     let store = superblock.store;
+    check_length(device.as_ref(), superblock.segments)?;
     let (catalogue, catalogue_pages) = catalogue::read(
         device.as_ref(),
         store,
@@ -71,6 +72,17 @@ pub fn open(
     )?;
     first_checkpoint(&parts)?;
     Ok(parts)
+}
+
+/// A volume that lost its end is not opened: what it says is free may no longer be there to be written.
+fn check_length(device: &dyn Device, segments: u32) -> Result<()> {
+    let (expected, present) = (SegmentId(segments).offset_bytes(), device.len_bytes());
+    if present < expected {
+        return Err(Error::corruption(format!(
+            "the volume was cut off after {present} bytes of {expected}"
+        )));
+    }
+    Ok(())
 }
 
 fn main_log(catalogue: &Catalogue) -> Result<&LogRecord> {
@@ -134,7 +146,7 @@ fn settle_segments(
     let highest = end
         .found
         .iter()
-        .map(|(segment, _)| segment.0 + 1)
+        .map(|(segment, _)| segment.0.saturating_add(1))
         .max()
         .unwrap_or(0);
     let present = (device.len_bytes() / kreon_base::SEGMENT_BYTES) as u32;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use kreon_base::{Bug, Epoch, Error, LogId, PageBytes, PageNo, Result, SegmentId};
 use kreon_device::Device;
 use kreon_format::{
-    BitmapBlock, GROUP_SEGMENTS, GroupPointer, SegmentKind, SegmentRecord, StoreId, bitmap_page,
-    group_first_segment,
+    BitmapBlock, GROUP_HEAD_PAGES, GROUP_SEGMENTS, GroupPointer, LOG_SEQUENCE_MAX, SegmentKind,
+    SegmentRecord, StoreId, bitmap_page, group_first_segment,
 };
 
 use super::allocator::{Allocator, Group, Segment, Usage};
@@ -99,6 +99,7 @@ impl Allocator {
         for ((number, pointer), bytes) in numbered.into_iter().zip(bytes.pages()) {
             let block = BitmapBlock::decode_pointed(bytes, store, number, pointer)?;
             let first = group_first_segment(number).0;
+            check_block(&block)?;
             let known = (segments - first).min(GROUP_SEGMENTS as u32) as usize;
             allocator
                 .segments
@@ -126,6 +127,24 @@ impl Allocator {
         found.sort_by_key(|(_, sequence)| *sequence);
         found
     }
+}
+
+/// What an allocator relies on: it never hands out the head of a group, and counts on from every
+/// sequence.
+fn check_block(block: &BitmapBlock) -> Result<()> {
+    let group = block.group;
+    let damaged = |what| Error::corruption(format!("bitmap block of group {group}: {what}"));
+    let head = loaded_segment(&block.segments[0]);
+    if head.usage != Usage::Tree || !(0..GROUP_HEAD_PAGES).all(|page| head.live.contains(page)) {
+        return Err(damaged("the head of the group is not in use"));
+    }
+    let out_of_range = |record: &SegmentRecord| {
+        record.kind == SegmentKind::Log && record.sequence > LOG_SEQUENCE_MAX
+    };
+    if block.segments.iter().any(out_of_range) {
+        return Err(damaged("a log segment has a number above the largest"));
+    }
+    Ok(())
 }
 
 fn segment_record(segment: &Segment) -> SegmentRecord {

@@ -4,7 +4,7 @@
 //! Then it mirrors the same content into the other three, without waiting: any one good slot opens the
 //! store. The slot that was written last and flushed is never the next to be written.
 
-use kreon_base::{Bug, Error, ErrorKind, Result};
+use kreon_base::{Bug, Error, ErrorKind, PAGE_BYTES, PageNo, Result};
 use kreon_device::Device;
 use kreon_format::{SUPERBLOCK_PAGES, Superblock, SuperblockSlot};
 
@@ -25,10 +25,9 @@ pub enum Found {
 /// format.
 pub fn read(device: &dyn Device) -> Result<Found> {
     if device.len_bytes() <= SUPERBLOCK_PAGES[3].offset_bytes() {
-        return if device.len_bytes() == 0 {
-            Ok(Found::Nothing)
-        } else {
-            Err(foreign())
+        return match device.len_bytes() {
+            0 => Ok(Found::Nothing),
+            len_bytes => Err(cut_off(device, len_bytes)?),
         };
     }
     let bytes = read_pages(device, &SUPERBLOCK_PAGES)?;
@@ -76,6 +75,26 @@ fn judge(slots: Vec<SuperblockSlot>) -> Result<Found> {
             wrong.join("; ")
         ))),
     }
+}
+
+/// What to say of a device that ends within the slots: it may be the start of a store.
+fn cut_off(device: &dyn Device, len_bytes: u64) -> Result<Error> {
+    let whole = |page: &&PageNo| page.offset_bytes() + PAGE_BYTES as u64 <= len_bytes;
+    let pages: Vec<PageNo> = SUPERBLOCK_PAGES.iter().filter(whole).copied().collect();
+    let bytes = read_pages(device, &pages)?;
+    let is_ours = |(slot, bytes)| {
+        let examined = Superblock::examine(bytes, slot);
+        matches!(
+            examined,
+            SuperblockSlot::Valid(_) | SuperblockSlot::Newer { .. }
+        )
+    };
+    if bytes.pages().enumerate().any(is_ours) {
+        return Ok(Error::corruption(format!(
+            "the volume was cut off after {len_bytes} bytes, between its superblock slots"
+        )));
+    }
+    Ok(foreign())
 }
 
 fn foreign() -> Error {

@@ -13,7 +13,7 @@ mod walk;
 
 use std::collections::BTreeMap;
 
-use kreon_base::{Result, SEGMENT_BYTES, SegmentId};
+use kreon_base::{Error, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::Device;
 use kreon_format::{LogRecord, StoreId, place_of};
 
@@ -21,7 +21,7 @@ use self::source::Source;
 pub use self::units::ReplayRecord;
 use self::walk::Walk;
 use super::cut::PAYLOAD_START;
-use super::history::LogHistory;
+use super::history::{LOG_START, LogHistory};
 
 /// What replay starts from.
 #[derive(Clone, Copy)]
@@ -68,6 +68,12 @@ pub fn replay(
         .iter()
         .map(|(segment, sequence)| (*sequence, *segment))
         .collect();
+    if start.record.marker < LOG_START {
+        let marker = start.record.marker;
+        return Err(Error::corruption(format!(
+            "the log is to be replayed from {marker}, before its start"
+        )));
+    }
     let Some(open) = start.record.open else {
         return Ok(settle(start, chain, LogHistory::of_record(start.record), 0));
     };
