@@ -6,6 +6,7 @@ mod coverage;
 mod crash;
 mod demo;
 mod floors;
+mod fuzz;
 mod soak;
 mod torture;
 mod workspace;
@@ -42,6 +43,8 @@ enum Command {
     Trace(torture::Arguments),
     /// Kills, power cuts and faults in turn with ever new seeds, for some minutes.
     Soak(soak::Arguments),
+    /// Feeds bytes that coverage suggests to everything that reads bytes (needs cargo-fuzz).
+    Fuzz(fuzz::Arguments),
     /// Loads a real list of cities into a store and asks it questions with the `kreon` command.
     Demo,
     /// The process that `crash` kills.
@@ -73,6 +76,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Planted(arguments) => torture::run("planted", &arguments),
         Command::Trace(arguments) => torture::run("trace", &arguments),
         Command::Soak(arguments) => soak::run(&arguments),
+        Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Demo => demo::run(),
         Command::CrashWriter(arguments) => crash::write(&arguments),
         Command::CrashWitness(arguments) => crash::witness(&arguments),

@@ -75,6 +75,36 @@ tests!(
     input
 );
 
+/// The bytes by which `store_file` reads one forged number.
+fn forged(page: u8, at: u8, value: u64) -> Vec<u8> {
+    let mut input = vec![0, 0xff, 0xff, 0xff, 0xff, page, at];
+    input.extend(value.to_le_bytes());
+    input
+}
+
+/// Of the numbers in the front of every structure so many are left out: `KREON_FUZZ_CASES` includes them.
+const STRIDE: u64 = 40;
+
+#[test]
+fn forged_numbers_bring_no_store_down() {
+    let target = named("store_file").unwrap();
+    let stride = (STRIDE / setting("KREON_FUZZ_CASES", 1)).max(1) as usize;
+    let values = [
+        0,
+        1,
+        u64::MAX,
+        1 << 40,
+        0xffff_ffff,
+        1 << 63,
+        0x0101_0101_0101_0101,
+    ];
+    let places = (0..26).flat_map(|page| (0..90).map(move |at| (page, at)));
+    let numbers = places.flat_map(|(page, at)| values.map(|value| (page, at, value)));
+    for (page, at, value) in numbers.step_by(stride) {
+        try_input(&target, &forged(page, at, value));
+    }
+}
+
 #[test]
 fn random_bytes_find_the_canary() {
     let known = corpus("leaf");

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kreon_base::{Bug, Error, Incarnation, LogId, RegionId, Result, SegmentId};
+use kreon_base::{
+    Bug, Error, Incarnation, LogId, PAGE_BYTES, RegionId, Result, SEGMENT_PAGES, SegmentId,
+};
 use kreon_device::Device;
 use kreon_format::{Catalogue, LogRecord, RecordKind, Superblock};
 use kreon_l0::L0;
@@ -33,6 +35,7 @@ pub fn open(
         superblock.catalogue,
         superblock.catalogue_bytes,
     )?;
+    check_trees(&catalogue, superblock.segments)?;
     let record = main_log(&catalogue)?;
     let max = segments_max(options);
     let segments = superblock.segments;
@@ -81,6 +84,25 @@ fn check_length(device: &dyn Device, segments: u32) -> Result<()> {
         return Err(Error::corruption(format!(
             "the volume was cut off after {present} bytes of {expected}"
         )));
+    }
+    Ok(())
+}
+
+/// The counts of a tree are added up from here on: none may be more than the volume holds.
+fn check_trees(catalogue: &Catalogue, segments: u32) -> Result<()> {
+    let volume_pages = u64::from(segments) * SEGMENT_PAGES;
+    for region in &catalogue.regions {
+        for tree in &region.levels {
+            let pages = tree.leaf_pages.checked_add(tree.index_pages);
+            let fits = pages.is_some_and(|pages| pages <= volume_pages)
+                && tree.entries <= tree.leaf_pages * PAGE_BYTES as u64;
+            if !fits {
+                let name = &region.name;
+                return Err(Error::corruption(format!(
+                    "catalogue: the tree of region {name:?} has more pages or entries than the volume"
+                )));
+            }
+        }
     }
     Ok(())
 }
