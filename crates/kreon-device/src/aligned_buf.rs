@@ -28,8 +28,12 @@ impl AlignedBuf {
     /// If `len_bytes` is over `isize::MAX` less a page.
     pub fn new(len_bytes: usize) -> Self {
         // A layout of size 0 must not be allocated.
-        let rounded_bytes = len_bytes.max(1).next_multiple_of(PAGE_BYTES);
-        let Ok(layout) = Layout::from_size_align(rounded_bytes, PAGE_BYTES) else {
+        // Checked: rounded up without a look, a length near the end of the numbers becomes 0.
+        let layout = len_bytes
+            .max(1)
+            .checked_next_multiple_of(PAGE_BYTES)
+            .and_then(|rounded| Layout::from_size_align(rounded, PAGE_BYTES).ok());
+        let Some(layout) = layout else {
             panic!("a buffer of {len_bytes} bytes exceeds the address space");
         };
         // SAFETY: the layout's size is at least a page, so not zero.
@@ -100,6 +104,16 @@ mod tests {
             assert_eq!(buf.len(), len_bytes);
             assert!(buf.as_ptr().addr().is_multiple_of(PAGE_BYTES));
             assert!(buf.iter().all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
+    fn a_length_beyond_the_address_space_is_refused() {
+        for len_bytes in [usize::MAX, usize::MAX - 4095, isize::MAX as usize] {
+            let made = std::panic::catch_unwind(|| AlignedBuf::new(len_bytes).len());
+            let refusal = made.expect_err("no machine has so much memory");
+            let text = refusal.downcast_ref::<String>().expect("a message");
+            assert!(text.contains("exceeds the address space"), "{text}");
         }
     }
 

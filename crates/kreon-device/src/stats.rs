@@ -103,6 +103,12 @@ impl Counters {
         }
     }
 
+    /// Transfers in flight just now.
+    #[cfg(test)]
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.depth.load(Relaxed)
+    }
+
     pub(crate) fn read(&self) -> DeviceStats {
         let (reads, writes) = (self.reads.read(), self.writes.read());
         let transfers = reads.count + writes.count;

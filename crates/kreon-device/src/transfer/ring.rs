@@ -166,7 +166,6 @@ impl Ring {
         error: &io::Error,
     ) {
         self.broken = true;
-        tracing::warn!(%error, "io_uring failed; going on with preadv and pwritev");
         // Entries that the kernel has not taken stay so: it takes some in a system call only.
         let not_taken = self.ring.submission().len();
         while run.in_flight > not_taken {
@@ -174,6 +173,9 @@ impl Ring {
             self.reap(batch, counters, run);
         }
         counters.arrive(not_taken as u32);
+        run.in_flight = 0;
+        // Not before: this calls code of the user's, which may panic, and then the buffers go.
+        tracing::warn!(%error, "io_uring failed; going on with preadv and pwritev");
     }
 }
 
@@ -191,6 +193,9 @@ mod tests {
     use std::fs::File;
     use std::mem::ManuallyDrop;
     use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
     use crate::device::{Read, Write};
@@ -232,15 +237,59 @@ mod tests {
         assert!(counters.read().writes.count < 21);
     }
 
+    /// Takes the kernel's side away from a ring.
+    fn cut_off(ring: &Ring) {
+        // SAFETY: the descriptor is open; `ManuallyDrop` leaves closing it to the ring.
+        let owned = unsafe { OwnedFd::from_raw_fd(ring.ring.as_raw_fd()) };
+        let null = File::open("/dev/null").unwrap();
+        rustix::io::dup2(&null, &mut ManuallyDrop::new(owned)).unwrap();
+    }
+
+    /// A subscriber that panics, as any of a user's may, and notes what was in flight then.
+    struct Panicky(Arc<Counters>, Arc<AtomicU32>);
+
+    impl tracing::Subscriber for Panicky {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.1.store(self.0.in_flight(), Ordering::Relaxed);
+            panic!("a subscriber's own fault");
+        }
+        fn enter(&self, _: &tracing::span::Id) {}
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[test]
+    fn a_subscriber_that_panics_at_a_broken_ring_finds_nothing_in_flight() {
+        let Some((mut ring, file)) = ring_and_file("panicky") else {
+            return;
+        };
+        cut_off(&ring);
+        let page = [7; 4096];
+        let writes: Vec<_> = (0..9).map(|n| Write::new(n * 4096, &page)).collect();
+        let mut batch = Batch::of_writes(&writes, 512);
+        let counters = Arc::new(Counters::default());
+        let seen = Arc::new(AtomicU32::new(u32::MAX));
+        let subscriber = Panicky(Arc::clone(&counters), Arc::clone(&seen));
+        let run = || ring.run(file.as_fd(), &mut batch, &counters);
+        let outcome =
+            tracing::subscriber::with_default(subscriber, || catch_unwind(AssertUnwindSafe(run)));
+        assert!(outcome.is_err(), "the subscriber was called");
+        assert_eq!(seen.load(Ordering::Relaxed), 0);
+    }
+
     #[test]
     fn what_a_broken_ring_left_is_done_without_it() {
         let Some((mut ring, file)) = ring_and_file("broken-ring") else {
             return;
         };
-        // SAFETY: the descriptor is open; `ManuallyDrop` leaves closing it to the ring.
-        let owned = unsafe { OwnedFd::from_raw_fd(ring.ring.as_raw_fd()) };
-        let null = File::open("/dev/null").unwrap();
-        rustix::io::dup2(&null, &mut ManuallyDrop::new(owned)).unwrap();
+        cut_off(&ring);
 
         let page = [7; 4096];
         let writes: Vec<_> = (0..9).map(|n| Write::new(n * 4096, &page)).collect();
