@@ -8,6 +8,7 @@ mod error;
 mod ids;
 mod payload;
 mod planted;
+pub mod sync;
 mod units;
 
 pub use checksum::Checksum;

@@ -1,7 +1,6 @@
 //! Optimistic latches: readers write nothing, they look whether anything changed meanwhile.
 
-use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::{hint, thread};
+use kreon_base::sync::{AtomicU32, Ordering, fence, spin_loop, yield_now};
 
 /// Set while a writer holds the latch.
 const HELD: u32 = 1;
@@ -85,9 +84,9 @@ impl Pause {
         const SPINS_MAX: u32 = 32;
         if self.rounds < SPINS_MAX {
             self.rounds += 1;
-            hint::spin_loop();
+            spin_loop();
         } else {
-            thread::yield_now();
+            yield_now();
         }
     }
 }

@@ -8,6 +8,8 @@ mod chain;
 mod cursor;
 mod l0;
 mod latch;
+#[cfg(all(test, loom))]
+mod models;
 mod node;
 mod record;
 mod tree;

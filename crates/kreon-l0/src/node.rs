@@ -12,16 +12,16 @@
 //!   the fences, and with them every key that is routed to it;
 //! - child i of an index node has pivot i - 1 as its low fence and pivot i as its high fence.
 
+use kreon_base::sync::{AtomicU32, Ordering::Relaxed};
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::arena::{Arena, AtomicRef, AtomicTagged, Ref, Tagged};
 use crate::latch::Latch;
 use crate::record::Record;
 
 /// Entries of a node. Capacities of 32 to 128 made no clear difference.
-pub(crate) const ENTRIES_MAX: usize = if cfg!(miri) { 4 } else { 64 };
+pub(crate) const ENTRIES_MAX: usize = if cfg!(any(miri, loom)) { 4 } else { 64 };
 
 /// A leaf (level 0) or an index node. Changed only by who holds its latch, or before it is reachable.
 pub(crate) struct Node {

@@ -5,7 +5,7 @@
 //! takes no new memory. A value's bytes are never replaced, as readers borrow them: an inline value
 //! either stands behind the key (the first version of a key) or in a [`Retained`] version.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use kreon_base::sync::{AtomicU64, Ordering, fence};
 
 use kreon_base::{LogOffset, Lsn, Payload};
 

@@ -7,7 +7,7 @@
 //! node is passed, the parent has room. Nodes are never merged or freed, so whatever a descent that
 //! lost a race steps on is still a node.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use kreon_base::sync::{AtomicUsize, Ordering::Relaxed};
 
 use crate::arena::{Arena, AtomicRef, Ref};
 use crate::latch::{Pause, Stamp};

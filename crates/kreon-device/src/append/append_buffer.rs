@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{
-    AtomicBool, AtomicU32,
-    Ordering::{Acquire, Relaxed, Release},
-};
 
 use kreon_base::PAGE_BYTES;
+use kreon_base::sync::{
+    AtomicBool, AtomicU32,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    SetAlone, Watch,
+};
 
 use super::commit_bits::{CommitBits, UNIT_BYTES};
 use super::reservation::Reservation;
@@ -35,6 +36,8 @@ pub struct AppendBuffer {
     /// with Acquire; so whoever loads it with Acquire may read everything below it.
     prefix: AtomicU32,
     abandoned: AtomicBool,
+    /// Pieces are units.
+    watch: Watch,
 }
 
 /// What [`AppendBuffer::reserve`] found.
@@ -69,6 +72,7 @@ impl AppendBuffer {
             commits: CommitBits::new(capacity_bytes),
             prefix: AtomicU32::new(0),
             abandoned: AtomicBool::new(false),
+            watch: Watch::new(),
         }
     }
 
@@ -94,7 +98,7 @@ impl AppendBuffer {
     }
 
     /// Reserves `len_bytes`, rounded up to a multiple of 8 and at least 8, behind what is reserved
-    /// already. Never waits.
+    /// already. Never waits. What other threads did before the reservations ahead of this one is seen.
     pub fn reserve(&self, len_bytes: u32) -> Reserve<'_> {
         self.reserve_between(len_bytes, len_bytes)
     }
@@ -122,7 +126,7 @@ impl AppendBuffer {
 
     /// No reservation succeeds from now on. Returns the bytes reserved, which is final.
     pub fn seal(&self) -> u32 {
-        self.state.fetch_or(SEALED, Relaxed) & !SEALED
+        self.state.fetch_or(SEALED, AcqRel) & !SEALED
     }
 
     /// Takes `choose(used, left)` whole units' bytes, and sets `flags`; taking nothing is `Full`.
@@ -138,11 +142,12 @@ impl AppendBuffer {
             if next == state {
                 return Reserve::Full { used };
             }
-            // Relaxed: the word orders nothing but itself. What the reserved memory holds was made
-            // by `new` or `reset`, which whoever shared the buffer has published.
+            // The memory needs no order: what it holds was made by `new` or `reset`, which whoever
+            // shared the buffer has published. Release and acquire are for those above, who take the
+            // order of reservations for the order of what was done before them.
             match self
                 .state
-                .compare_exchange_weak(state, next, Relaxed, Relaxed)
+                .compare_exchange_weak(state, next, AcqRel, Relaxed)
             {
                 Ok(_) if taken == 0 => return Reserve::Full { used },
                 Ok(_) => {
@@ -195,14 +200,14 @@ impl AppendBuffer {
 
     /// Makes the buffer empty and zeroed again.
     pub fn reset(&mut self) {
-        let used = *self.state.get_mut() & !SEALED;
+        let used = self.reserved_bytes();
         if let Some(bytes) = self.bytes.get_mut(..used as usize) {
             bytes.fill(0);
         }
         self.commits.clear(used);
-        *self.state.get_mut() = 0;
-        *self.prefix.get_mut() = 0;
-        *self.abandoned.get_mut() = false;
+        self.state.set_alone(0);
+        self.prefix.set_alone(0);
+        self.abandoned.set_alone(false);
     }
 
     /// Makes a filled part visible to all.
@@ -213,6 +218,19 @@ impl AppendBuffer {
     /// Notes that a part will never be published.
     pub(super) fn abandon(&self) {
         self.abandoned.store(true, Release);
+    }
+
+    /// The bytes of `range` are about to be read, or written.
+    #[inline]
+    pub(super) fn touch(&self, range: Range<u32>, to_write: bool) {
+        if cfg!(loom) {
+            for unit in range.start / UNIT_BYTES..range.end.div_ceil(UNIT_BYTES) {
+                match to_write {
+                    true => self.watch.write(u64::from(unit)),
+                    false => self.watch.read(u64::from(unit)),
+                }
+            }
+        }
     }
 
     /// The byte at `at`, which must be within the capacity.
@@ -226,6 +244,7 @@ impl AppendBuffer {
     /// Every byte of `range` belongs to a committed reservation, and the calling thread has
     /// synchronised with the commit.
     unsafe fn slice(&self, range: Range<u32>) -> &[u8] {
+        self.touch(range.clone(), false);
         let start = self.pointer_to(range.start);
         let len_bytes = (range.end - range.start) as usize;
         // SAFETY: committed bytes are in bounds, initialised, and not written again while `&self`

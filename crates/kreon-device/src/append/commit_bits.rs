@@ -1,9 +1,11 @@
 //! Which reservations of an append buffer are committed.
 
 use std::ops::Range;
-use std::sync::atomic::{
+
+use kreon_base::sync::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
+    SetAlone,
 };
 
 /// Unit of reservations, in bytes: one bit stands for so many.
@@ -80,10 +82,10 @@ impl CommitBits {
     pub(super) fn clear(&mut self, used_bytes: u32) {
         let words = used_bytes.div_ceil(UNIT_BYTES * u64::BITS) as usize;
         for word in self.starts.iter_mut().take(words) {
-            *word.get_mut() = 0;
+            word.set_alone(0);
         }
         for word in self.ends.iter_mut().take(words) {
-            *word.get_mut() = 0;
+            word.set_alone(0);
         }
     }
 }

@@ -2,6 +2,8 @@
 
 mod append_buffer;
 mod commit_bits;
+#[cfg(all(test, loom))]
+mod models;
 mod reservation;
 
 pub use append_buffer::{AppendBuffer, Reserve};

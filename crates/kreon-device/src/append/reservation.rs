@@ -85,6 +85,7 @@ impl Deref for Reservation<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
+        self.buffer.touch(self.range(), false);
         let start = self.buffer.pointer_to(self.at);
         // SAFETY: the range is in bounds, initialised, alive for `'a`, and ours alone (`new`); the
         // only writer is `deref_mut`, which needs `&mut self`.
@@ -94,6 +95,7 @@ impl Deref for Reservation<'_> {
 
 impl DerefMut for Reservation<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
+        self.buffer.touch(self.range(), true);
         let start = self.buffer.pointer_to(self.at);
         // SAFETY: as in `deref`; `&mut self` excludes our own readers, and others read the range
         // only after `commit` has consumed `self`.

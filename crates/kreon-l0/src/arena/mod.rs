@@ -14,6 +14,8 @@
 //!    arena, `Ref`s are kept in objects of that arena or beside a borrow of it, and no function sees
 //!    two arenas.
 
+#[cfg(all(test, loom))]
+mod models;
 mod reference;
 mod space;
 mod store;

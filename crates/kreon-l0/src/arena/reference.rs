@@ -1,9 +1,9 @@
 //! References between objects of an arena: 32 bits, in units of 8 bytes.
 
+use kreon_base::sync::{AtomicU32, AtomicU64, Ordering};
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Names an object of type `T` in the arena that made it.
 pub(crate) struct Ref<T> {

@@ -2,8 +2,11 @@
 
 use std::alloc::{self, Layout};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
+#[cfg(loom)]
+use kreon_base::sync::Mutex;
+use kreon_base::sync::{AtomicPtr, AtomicU64, Ordering};
+#[cfg(not(loom))]
 use parking_lot::Mutex;
 
 /// Alignment and granularity of objects; a 32-bit reference counts these.
@@ -16,10 +19,14 @@ const CHUNK_BYTES: usize = 1 << 20;
 const CHUNK_UNITS: u32 = (CHUNK_BYTES / UNIT_BYTES) as u32;
 
 /// Chunks that 32-bit references can reach: 32 GiB.
-const CHUNKS_MAX: usize = (1 << 32) / CHUNK_UNITS as usize;
+const CHUNKS_MAX: usize = if cfg!(loom) {
+    4
+} else {
+    (1 << 32) / CHUNK_UNITS as usize
+};
 
 /// What 32-bit references in units of 8 bytes can reach.
-pub(crate) const SPACE_BYTES_MAX: usize = CHUNKS_MAX * CHUNK_BYTES;
+pub(crate) const SPACE_BYTES_MAX: usize = (1 << 32) * UNIT_BYTES;
 
 /// Largest piece that [`Space::take`] gives.
 pub(super) const PIECE_BYTES_MAX: usize = CHUNK_BYTES / 4;
@@ -48,11 +55,8 @@ pub(super) struct Space {
 impl Space {
     /// A space with one chunk.
     pub(super) fn new() -> Self {
-        // SAFETY: all-zero bytes are a valid array of null `AtomicPtr`s, which has the layout of an
-        // array of pointers.
-        let chunks = unsafe { Box::<[AtomicPtr<u8>; CHUNKS_MAX]>::new_zeroed().assume_init() };
         let space = Self {
-            chunks,
+            chunks: no_chunks(),
             // Unit 0 stays free: the reference 0 means none.
             next: Next(AtomicU64::new(1)),
             growth: Mutex::new(()),
@@ -97,7 +101,8 @@ impl Space {
         assert!((chunk as usize) < CHUNKS_MAX, "an L0 ends at 32 GiB");
         self.install(chunk);
         // Nothing is lost by overwriting: additions since the chunk filled up all failed.
-        self.next.0.store(u64::from(chunk) << 32, Ordering::Release);
+        // A swap and not a store: whoever checks this knows that it comes after all of them.
+        self.next.0.swap(u64::from(chunk) << 32, Ordering::Release);
     }
 
     fn install(&self, chunk: u32) {
@@ -123,8 +128,9 @@ impl Space {
 
 impl Drop for Space {
     fn drop(&mut self) {
-        for chunk in self.chunks.iter_mut() {
-            let memory = std::mem::replace(chunk.get_mut(), ptr::null_mut());
+        for chunk in self.chunks.iter() {
+            // Relaxed: `&mut self`, so whatever others did came before.
+            let memory = chunk.swap(ptr::null_mut(), Ordering::Relaxed);
             if memory.is_null() {
                 break;
             }
@@ -133,6 +139,19 @@ impl Drop for Space {
             unsafe { alloc::dealloc(memory, LAYOUT) };
         }
     }
+}
+
+/// A table of null pointers.
+#[cfg(not(loom))]
+fn no_chunks() -> Box<[AtomicPtr<u8>; CHUNKS_MAX]> {
+    // SAFETY: all-zero bytes are a valid array of null `AtomicPtr`s, which has the layout of an
+    // array of pointers.
+    unsafe { Box::<[AtomicPtr<u8>; CHUNKS_MAX]>::new_zeroed().assume_init() }
+}
+
+#[cfg(loom)]
+fn no_chunks() -> Box<[AtomicPtr<u8>; CHUNKS_MAX]> {
+    Box::new(std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())))
 }
 
 fn split(next: u64) -> (u32, u32) {

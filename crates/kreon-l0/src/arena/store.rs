@@ -3,6 +3,8 @@
 use std::num::NonZeroU32;
 use std::{mem, ptr, slice};
 
+use kreon_base::sync::Watch;
+
 use super::reference::Ref;
 use super::space::{PIECE_BYTES_MAX, Space, UNIT_BYTES};
 
@@ -26,6 +28,8 @@ const CACHE_LINE_BYTES: usize = 64;
 /// second run, up to the next multiple of 8 bytes.
 pub(crate) struct Arena {
     space: Space,
+    /// Pieces are objects, by their first units.
+    watch: Watch,
 }
 
 impl Arena {
@@ -33,6 +37,7 @@ impl Arena {
     pub(crate) fn new() -> Self {
         Self {
             space: Space::new(),
+            watch: Watch::new(),
         }
     }
 
@@ -66,6 +71,7 @@ impl Arena {
         let unit = self
             .space
             .take(size_of::<T>() + LENGTHS_BYTES + first.len() + second.len());
+        self.watch.write(u64::from(unit));
         let at = self.space.address(unit);
         // SAFETY: `take` gave these bytes to this call alone, enough of them, aligned to 8; nobody
         // else knows of them yet.
@@ -88,6 +94,7 @@ impl Arena {
     /// The object.
     #[inline]
     pub(crate) fn get<T: Send + Sync + 'static>(&self, object: Ref<T>) -> &T {
+        self.watch.read(u64::from(object.unit()));
         let at = self.space.address(object.unit()).cast::<T>();
         // SAFETY: by rules 1, 2 and 4 `put` wrote a `T` there and the write is visible here; by rule
         // 3 there is no exclusive reference to it; the memory lives as long as the arena.
@@ -117,6 +124,7 @@ impl Arena {
     /// Start of the runs of bytes, and the length word.
     #[inline]
     fn lengths<T>(&self, object: Ref<T>) -> (*const u8, u32) {
+        self.watch.read(u64::from(object.unit()));
         let at = lengths_of::<T>(self.space.address(object.unit()));
         // SAFETY: `put` wrote it there, seen as in `get`; nobody writes to it again.
         let lengths = unsafe { at.read() };

@@ -2,6 +2,7 @@
 
 use std::ptr::NonNull;
 
+use kreon_base::sync::Watch;
 use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
 
 use super::memory::Memory;
@@ -10,6 +11,8 @@ use super::memory::Memory;
 pub(super) struct Frames {
     memory: Memory,
     count: u32,
+    /// Pieces are frames.
+    watch: Watch,
 }
 
 /// The exclusive right to a frame that nobody can see.
@@ -29,7 +32,11 @@ impl Frames {
     /// Room for `count` frames, all of it resident in memory.
     pub fn new(count: u32, huge_pages: bool) -> Result<Self> {
         let memory = Memory::populated(count as usize * PAGE_BYTES, huge_pages)?;
-        Ok(Self { memory, count })
+        Ok(Self {
+            memory,
+            count,
+            watch: Watch::new(),
+        })
     }
 
     /// Where frame `number` is.
@@ -44,6 +51,7 @@ impl Frames {
 
     /// The bytes of a free frame.
     pub fn bytes<'a>(&'a self, frame: &'a FreeFrame) -> &'a PageBytes {
+        self.watch.read(frame.number.into());
         let address = self.address(frame.number);
         // SAFETY: the address is a whole page of our mapping, zeroed or written since. The token makes
         // us the only one to touch it, and it is borrowed for as long as the reference lives.
@@ -52,6 +60,7 @@ impl Frames {
 
     /// The bytes of a free frame, to be filled.
     pub fn bytes_mut<'a>(&'a self, frame: &'a mut FreeFrame) -> &'a mut PageBytes {
+        self.watch.write(frame.number.into());
         let mut address = self.address(frame.number);
         // SAFETY: as in `bytes`, and the token is borrowed exclusively.
         unsafe { address.as_mut() }
@@ -64,6 +73,7 @@ impl Frames {
     /// the reference lives: because it is pinned, or because its page is being written.
     #[inline]
     pub unsafe fn published(&self, number: u32) -> &PageBytes {
+        self.watch.read(number.into());
         let address = self.address(number);
         // SAFETY: a whole page of our mapping. Nobody writes to it: only the holder of its free token
         // may, and the caller promises that there is none.

@@ -38,3 +38,6 @@ pub(crate) use transfer::Writing;
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(all(test, loom))]
+mod models;

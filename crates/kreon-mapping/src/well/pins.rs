@@ -11,15 +11,18 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::atomic::{
+
+use kreon_base::sync::{
     AtomicUsize,
     Ordering::{Relaxed, Release, SeqCst},
 };
-
+#[cfg(loom)]
+use kreon_base::sync::{Mutex, MutexGuard, RwLock};
+#[cfg(not(loom))]
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 /// Pins that one thread can hold at once: how deep reads can nest before they copy.
-const CELLS: usize = 8;
+const CELLS: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// No pin.
 const EMPTY: usize = 0;
@@ -33,20 +36,43 @@ struct Slot {
     number: usize,
 }
 
-/// All slots there ever were, the spare one first.
-static SLOTS: RwLock<Vec<&'static Slot>> = RwLock::new(Vec::new());
+#[cfg(not(loom))]
+macro_rules! shared {
+    ($($(#[$about:meta])* static $name:ident: $type:ty = $value:expr;)*) => {
+        $($(#[$about])* static $name: $type = $value;)*
+    };
+}
 
-/// Slots whose threads have ended.
-static IDLE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+/// In a model every run begins with statics of its own.
+#[cfg(loom)]
+macro_rules! shared {
+    ($($(#[$about:meta])* static $name:ident: $type:ty = $value:expr;)*) => {
+        loom::lazy_static! { $($(#[$about])* static ref $name: $type = $value;)* }
+    };
+}
 
-/// Held by whoever uses the spare slot.
-static SPARE: Mutex<Option<&'static Slot>> = Mutex::new(None);
+shared! {
+    /// All slots there ever were, the spare one first.
+    static SLOTS: RwLock<Vec<&'static Slot>> = RwLock::new(Vec::new());
+
+    /// Slots whose threads have ended.
+    static IDLE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+
+    /// Held by whoever uses the spare slot.
+    static SPARE: Mutex<Option<&'static Slot>> = Mutex::new(None);
+}
 
 /// A thread's hold on its slot.
 struct Hold(Cell<Option<&'static Slot>>);
 
+#[cfg(not(loom))]
 thread_local! {
     static HOLD: Hold = const { Hold(Cell::new(None)) };
+}
+
+#[cfg(loom)]
+loom::thread_local! {
+    static HOLD: Hold = Hold(Cell::new(None));
 }
 
 impl Hold {
@@ -67,12 +93,24 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
-    fn drop(&mut self) {
-        if let Some(slot) = self.0.get() {
+impl Hold {
+    fn give_back(&self) {
+        if let Some(slot) = self.0.take() {
             IDLE.lock().push(slot);
         }
     }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+/// What the end of a thread does. Loom runs it after the thread was joined, too late for a model.
+#[cfg(all(test, loom))]
+pub(super) fn end_thread() {
+    HOLD.with(Hold::give_back);
 }
 
 impl Slot {
@@ -81,7 +119,7 @@ impl Slot {
         // have missed a pin whose reader did not see the retirement that the look was for.
         let mut slots = SLOTS.write();
         let slot: &'static Self = Box::leak(Box::new(Self {
-            cells: [const { AtomicUsize::new(EMPTY) }; CELLS],
+            cells: std::array::from_fn(|_| AtomicUsize::new(EMPTY)),
             number: slots.len(),
         }));
         slots.push(slot);

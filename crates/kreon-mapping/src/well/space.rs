@@ -1,10 +1,9 @@
 //! Table and frames together: every transition that a page can make.
 
-use std::sync::atomic::{
+use kreon_base::sync::{
     AtomicU32,
     Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
 };
-
 use kreon_base::{PageBytes, PageNo, Result};
 
 use super::entry::{Entry, PageState};

@@ -1,19 +1,21 @@
 //! The array of entries: one word for every page that the volume may ever have.
 
-use std::sync::atomic::AtomicU32;
-
+use kreon_base::sync::AtomicU32;
 use kreon_base::{PAGE_BYTES, PageNo, Result};
 
 use super::memory::Memory;
 
 /// Pages whose entries share one page of the array: a *stripe*. It is the unit in which the array
 /// takes memory and gives it back.
-pub(crate) const STRIPE_PAGES: u64 = (PAGE_BYTES / size_of::<AtomicU32>()) as u64;
+pub(crate) const STRIPE_PAGES: u64 = (PAGE_BYTES / size_of::<u32>()) as u64;
 
 /// The entries of all pages. Where none was ever set the array costs address space only.
 pub(super) struct Table {
     memory: Memory,
     pages: u64,
+    /// Models keep the entries here: theirs are not plain words.
+    #[cfg(loom)]
+    modelled: Box<[AtomicU32]>,
 }
 
 impl Table {
@@ -22,7 +24,24 @@ impl Table {
     pub fn new(pages: u64) -> Result<Self> {
         let stripes = pages.div_ceil(STRIPE_PAGES);
         let memory = Memory::sparse(stripes as usize * PAGE_BYTES)?;
-        Ok(Self { memory, pages })
+        Ok(Self {
+            memory,
+            pages,
+            #[cfg(loom)]
+            modelled: (0..pages).map(|_| AtomicU32::new(0)).collect(),
+        })
+    }
+
+    /// The first entry.
+    #[cfg(not(loom))]
+    #[inline]
+    fn entries(&self) -> *const AtomicU32 {
+        self.memory.start().cast::<AtomicU32>().as_ptr()
+    }
+
+    #[cfg(loom)]
+    fn entries(&self) -> *const AtomicU32 {
+        self.modelled.as_ptr()
     }
 
     /// The entry of a page; `None` if the volume can never have the page.
@@ -31,8 +50,7 @@ impl Table {
         if page.0 >= self.pages {
             return None;
         }
-        let entries = self.memory.start().cast::<AtomicU32>().as_ptr();
-        let entry = entries.wrapping_add(page.0 as usize);
+        let entry = self.entries().wrapping_add(page.0 as usize);
         // SAFETY: `page` is below `pages`, so the address is an aligned word of our mapping, which is
         // zero until set, a valid atomic, and accessed as an atomic only. It lives as long as `self`.
         Some(unsafe { &*entry })
@@ -42,8 +60,7 @@ impl Table {
     pub fn stripe(&self, stripe: u64) -> (PageNo, &[AtomicU32]) {
         let first = (stripe * STRIPE_PAGES).min(self.pages);
         let len = STRIPE_PAGES.min(self.pages - first) as usize;
-        let entries = self.memory.start().cast::<AtomicU32>().as_ptr();
-        let start = entries.wrapping_add(first as usize);
+        let start = self.entries().wrapping_add(first as usize);
         // SAFETY: the range ends at or before `pages`; the rest as in `entry`.
         let entries = unsafe { std::slice::from_raw_parts(start, len) };
         (PageNo(first), entries)

@@ -1,7 +1,6 @@
 //! The token of a page that is being written back.
 
-use std::sync::atomic::{AtomicU32, Ordering::Release};
-
+use kreon_base::sync::{AtomicU32, Ordering::Release};
 use kreon_base::{PageBytes, PageNo};
 
 use super::entry::Entry;

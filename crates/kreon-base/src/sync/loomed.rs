@@ -1,0 +1,191 @@
+//! Loom's primitives in the shape of the ordinary ones.
+//!
+//! Loom orders sequentially consistent accesses no more than acquire and release ones, but its
+//! sequentially consistent fences are right; so such an access brings a fence along here, as compilers
+//! do it on machines without such accesses.
+
+use std::ops::{Deref, DerefMut};
+
+pub use loom::sync::atomic::{AtomicPtr, fence};
+pub use loom::thread::yield_now;
+
+use super::{Ordering, SetAlone};
+
+/// In a model, time passes only as others run.
+pub fn spin_loop() {
+    loom::thread::yield_now();
+}
+
+fn strong(order: Ordering) {
+    if order == Ordering::SeqCst {
+        fence(Ordering::SeqCst);
+    }
+}
+
+macro_rules! atomic {
+    ($name:ident, $value:ty, [$($operation:ident),*]) => {
+        #[doc = "As in the standard library."]
+        #[derive(Debug)]
+        pub struct $name(loom::sync::atomic::$name);
+
+        #[expect(missing_docs, reason = "as in the standard library")]
+        impl $name {
+            #[track_caller]
+            pub fn new(value: $value) -> Self {
+                Self(loom::sync::atomic::$name::new(value))
+            }
+
+            #[track_caller]
+            pub fn load(&self, order: Ordering) -> $value {
+                strong(order);
+                self.0.load(order)
+            }
+
+            #[track_caller]
+            pub fn store(&self, value: $value, order: Ordering) {
+                self.0.store(value, order);
+                strong(order);
+            }
+
+            #[track_caller]
+            pub fn compare_exchange(
+                &self,
+                from: $value,
+                to: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                strong(success);
+                let found = self.0.compare_exchange(from, to, success, failure);
+                strong(success);
+                found
+            }
+
+            #[track_caller]
+            pub fn compare_exchange_weak(
+                &self,
+                from: $value,
+                to: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.compare_exchange(from, to, success, failure)
+            }
+
+            $(
+                #[track_caller]
+                pub fn $operation(&self, value: $value, order: Ordering) -> $value {
+                    strong(order);
+                    let before = self.0.$operation(value, order);
+                    strong(order);
+                    before
+                }
+            )*
+        }
+
+        impl SetAlone<$value> for $name {
+            fn set_alone(&mut self, value: $value) {
+                self.0.store(value, Ordering::Relaxed);
+            }
+        }
+    };
+}
+
+atomic!(AtomicBool, bool, [swap]);
+atomic!(
+    AtomicU32,
+    u32,
+    [swap, fetch_add, fetch_sub, fetch_and, fetch_or, fetch_max]
+);
+atomic!(
+    AtomicU64,
+    u64,
+    [swap, fetch_add, fetch_sub, fetch_and, fetch_or, fetch_max]
+);
+atomic!(
+    AtomicUsize,
+    usize,
+    [swap, fetch_add, fetch_sub, fetch_and, fetch_or, fetch_max]
+);
+
+/// `parking_lot`'s mutex.
+#[derive(Debug, Default)]
+pub struct Mutex<T>(loom::sync::Mutex<T>);
+
+/// A held [`Mutex`].
+pub struct MutexGuard<'a, T>(loom::sync::MutexGuard<'a, T>);
+
+impl<T> Mutex<T> {
+    /// A free mutex.
+    pub fn new(value: T) -> Self {
+        Self(loom::sync::Mutex::new(value))
+    }
+
+    /// Takes it.
+    #[track_caller]
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard(self.0.lock().unwrap_or_else(|e| e.into_inner()))
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+/// `parking_lot`'s reader-writer lock.
+#[derive(Debug, Default)]
+pub struct RwLock<T>(loom::sync::RwLock<T>);
+
+impl<T> RwLock<T> {
+    /// A free lock.
+    pub fn new(value: T) -> Self {
+        Self(loom::sync::RwLock::new(value))
+    }
+
+    /// Takes it for reading.
+    #[track_caller]
+    pub fn read(&self) -> loom::sync::RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Takes it for writing.
+    #[track_caller]
+    pub fn write(&self) -> loom::sync::RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// Runs `model` in every interleaving that it has with at most `preemptions` switches away from a
+/// thread that could have gone on (`None`: in every one at all), and says how many those were.
+///
+/// # Panics
+/// Where the model does in one of them, or loom finds accesses that nothing orders.
+pub fn explore(name: &str, preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
+    let runs = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let counted = std::sync::Arc::clone(&runs);
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = preemptions.or(builder.preemption_bound);
+    builder.max_branches = 20_000;
+    let start = std::time::Instant::now();
+    builder.check(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        model();
+    });
+    let runs = runs.load(Ordering::Relaxed);
+    let bound = match preemptions {
+        Some(most) => format!("with up to {most} preemptions"),
+        None => "all of them".to_owned(),
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    println!("model {name}: {runs} interleavings, {bound}, {seconds:.1} s");
+}
