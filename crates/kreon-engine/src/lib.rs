@@ -15,6 +15,7 @@ mod placement;
 mod recovery;
 mod spill;
 mod state;
+mod sync;
 mod tree;
 mod volume;
 

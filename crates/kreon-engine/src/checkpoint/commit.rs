@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::sync::MutexGuard;
 use kreon_base::{Bug, Error, ErrorKind, PageBytes, PageNo, Result, SegmentId};
 use kreon_format::{Catalogue, EPOCH_MAX, Superblock, place_of};
-use parking_lot::MutexGuard;
 
 use super::catalogue::{self, MAIN_LOG};
 use crate::level::Levels;

@@ -1,9 +1,9 @@
 //! The state of an open store that all its handles and threads share.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, Ordering};
 
+use crate::sync::Mutex;
 use kreon_base::{RegionId, Result};
-use parking_lot::Mutex;
 
 use super::gate::Gate;
 use super::pressure::Pressure;

@@ -13,6 +13,8 @@ mod core;
 mod drop_region;
 mod gate;
 mod merge_scan;
+#[cfg(all(test, shuttle))]
+mod models;
 mod multi_get;
 mod open;
 mod pressure;

@@ -1,13 +1,13 @@
 //! Opening and closing a store, and its background threads.
 
+use crate::sync::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use crate::sync::Mutex;
 use kreon_base::{Bug, Error, ErrorKind, Lsn, Result};
 use kreon_device::Device;
 use kreon_l0::Keep;
-use parking_lot::Mutex;
 
 use super::core::Core;
 use super::region::{RegionState, check_name};

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
+use crate::sync::{Condvar, Mutex};
 use kreon_base::{Error, Result};
-use parking_lot::{Condvar, Mutex};
 
 /// The longest delay of one write before L0' is full.
 const DELAY_MAX: Duration = Duration::from_millis(2);

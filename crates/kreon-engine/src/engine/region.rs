@@ -1,11 +1,11 @@
 //! Regions: named ordered key spaces.
 
+use crate::sync::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::sync::RwLock;
 use kreon_base::{Error, ErrorKind, REGION_NAME_BYTES_MAX, RegionId, Result};
-use parking_lot::RwLock;
 
 /// A region that exists, or existed.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! The snapshots that are open: the positions whose versions must be kept.
 
+use crate::sync::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::sync::Mutex;
 use kreon_base::{Bug, Lsn};
-use parking_lot::Mutex;
 
 use super::gate::Gate;
 

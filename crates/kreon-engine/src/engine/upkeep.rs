@@ -1,7 +1,7 @@
 //! Background work: L0 becomes full, is frozen and spilled, and what nobody reaches is given back.
 
+use crate::sync::Ordering;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kreon_base::{Bug, ErrorKind, PAGE_BYTES, PageNo, Result, SEGMENT_PAGES};

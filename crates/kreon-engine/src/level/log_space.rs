@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::sync::Mutex;
 use kreon_base::{LogId, Result, SegmentId};
-use parking_lot::Mutex;
 
 use crate::log::LogSpace;
 use crate::volume::{Allocator, Purpose, Usage};

@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::sync::Mutex;
 use arc_swap::ArcSwap;
 use kreon_base::{Bug, Lsn, PageNo, SegmentId};
 use kreon_l0::L0;
-use parking_lot::Mutex;
 
 use super::Levels;
 

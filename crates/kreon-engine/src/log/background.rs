@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::sync::{Condvar, Mutex};
 use kreon_base::{Lsn, Result};
-use parking_lot::{Condvar, Mutex};
 
 use super::open::Log;
 

@@ -8,15 +8,15 @@
 //! - there are at most `max` buffers, but for those that a reader still holds when all the others are
 //!   in use: a reader's closure may itself append, so nobody waits for readers.
 
+use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crate::sync::Mutex;
 use arc_swap::{ArcSwapOption, Guard};
 use kreon_base::{LogOffset, Lsn, SegmentId};
 use kreon_device::AppendBuffer;
 use kreon_format::lsn_at;
-use parking_lot::Mutex;
 
 use super::cut::SEGMENT;
 

@@ -6,10 +6,10 @@
 //! released and as wait already, but no longer than a fraction of what a flush takes. A writer that is
 //! alone never waits.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 /// A leader waits for at most this part of the time that the last flush took...
 const FLUSH_PART: u32 = 8;
@@ -54,7 +54,7 @@ impl Crowd {
         } = *self.last.lock();
         let start = Instant::now();
         while self.calls.load(Ordering::Relaxed) < expected && start.elapsed() < patience {
-            std::thread::yield_now();
+            crate::sync::yield_now();
         }
         Closed {
             at: self.calls.load(Ordering::Relaxed),

@@ -5,12 +5,12 @@
 //! late for it, for the next, which one of those waiting leads. A position counts as durable only when
 //! a flush has ended that was begun after all writes before the position had ended (invariant 4).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 
+use crate::sync::{Condvar, Mutex};
 use kreon_base::{Bug, Lsn, Result};
 use kreon_device::Reserve;
 use kreon_format::{lsn_at, place_of};
-use parking_lot::{Condvar, Mutex};
 
 use super::crowd::Crowd;
 use super::open::Log;

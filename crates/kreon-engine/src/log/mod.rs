@@ -25,6 +25,8 @@ mod cut;
 mod fragments;
 mod group_commit;
 mod history;
+#[cfg(all(test, shuttle))]
+mod models;
 mod open;
 mod pause;
 mod poison;

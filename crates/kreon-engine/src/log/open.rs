@@ -1,14 +1,14 @@
 //! The open log.
 
+use crate::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::sync::Mutex;
 use arc_swap::ArcSwap;
 use kreon_base::{Error, Incarnation, LogId, Lsn, Result, SegmentId};
 use kreon_device::{AppendBuffer, Device};
 use kreon_format::{LogRecord, OpenSegment, StoreId, place_of};
-use parking_lot::Mutex;
 
 use super::background::Background;
 use super::buffers::{Buffered, Buffers};

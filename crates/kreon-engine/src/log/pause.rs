@@ -18,8 +18,8 @@ impl Pause {
     pub fn wait(&mut self) {
         match self.rounds {
             0..SPIN_ROUNDS => (0..1 << self.rounds).for_each(|_| std::hint::spin_loop()),
-            SPIN_ROUNDS..YIELD_ROUNDS => std::thread::yield_now(),
-            _ => std::thread::sleep(SLEEP),
+            SPIN_ROUNDS..YIELD_ROUNDS => crate::sync::yield_now(),
+            _ => crate::sync::sleep(SLEEP),
         }
         self.rounds += 1;
     }

@@ -4,9 +4,9 @@
 //! header: so recovery can follow the log past the last checkpoint, and a roll that finds no space
 //! fails before it changed anything.
 
+use crate::sync::AtomicBool;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use kreon_base::{Error, Lsn, Result, SegmentId};
 use kreon_device::{AppendBuffer, Reservation, Reserve};

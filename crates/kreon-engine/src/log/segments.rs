@@ -1,11 +1,11 @@
 //! The segments of the log: which sequence each one has, and which follows which.
 
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::sync::Mutex;
 use kreon_base::SegmentId;
-use parking_lot::Mutex;
 
 /// Slots of the first chunk; each further chunk has twice as many as the one before.
 const FIRST_CHUNK_SLOTS: u64 = 1 << FIRST_CHUNK_BITS;

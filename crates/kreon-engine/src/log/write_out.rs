@@ -8,8 +8,8 @@
 //! - blocks are written in the order of the log, one call of [`Device::write`](kreon_device::Device::write) after the other, so
 //!   `written` is a prefix.
 
+use crate::sync::Ordering;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use kreon_base::{Error, Lsn, Result};
 use kreon_device::Write;

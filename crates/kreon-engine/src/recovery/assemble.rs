@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::sync::Mutex;
 use kreon_base::{PAGE_BYTES, Result, SEGMENT_BYTES};
 use kreon_device::Device;
 use kreon_format::StoreId;
 use kreon_l0::L0;
 use kreon_mapping::{Mapping, MappingOptions};
-use parking_lot::Mutex;
 
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::checkpoint::{self, Change};

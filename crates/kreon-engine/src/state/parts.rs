@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::sync::Mutex;
 use kreon_device::Device;
 use kreon_format::StoreId;
 use kreon_mapping::Mapping;
-use parking_lot::Mutex;
 
 use super::{Ledger, Poison};
 use crate::level::Views;

@@ -1,7 +1,7 @@
 //! What stops writing: a failure (invariant 4), or that the store was closed.
 
+use crate::sync::{AtomicBool, Ordering};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use kreon_base::{Bug, Error, ErrorKind, Result};
 

@@ -1,8 +1,8 @@
 //! Consecutive pages for one writer of nodes.
 
+use crate::sync::Mutex;
 use kreon_base::{PageNo, Result};
 use kreon_mapping::Mapping;
-use parking_lot::Mutex;
 
 use super::allocator::{Allocator, Purpose};
 

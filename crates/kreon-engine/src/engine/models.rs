@@ -1,0 +1,226 @@
+//! The gate by itself and whole stores in memory, under many schedules. `cargo xtask interleavings
+//! shuttle`.
+
+use std::sync::Arc;
+
+use kreon_sim::{SimDevice, SimOptions};
+use shuttle::thread;
+
+use super::gate::Gate;
+use super::{Engine, Operation, RegionState};
+use crate::options::{Background, Durability, MEMORY_BYTES_MIN, Options};
+use crate::sync::{AtomicU32, Ordering, explore, yield_now};
+
+#[test]
+fn model_nobody_is_inside_while_the_gate_is_closed() {
+    explore("gate: three writers, two who close it", 10_000, || {
+        let gate = Arc::new(Gate::default());
+        let inside = Arc::new(AtomicU32::new(0));
+        let actor = |number| {
+            let (gate, inside) = (Arc::clone(&gate), Arc::clone(&inside));
+            thread::spawn(move || {
+                if number < 3 {
+                    let _inside = gate.enter();
+                    inside.fetch_add(1, Ordering::SeqCst);
+                    yield_now();
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                } else {
+                    let _closed = gate.close();
+                    assert_eq!(inside.load(Ordering::SeqCst), 0);
+                    yield_now();
+                    assert_eq!(inside.load(Ordering::SeqCst), 0);
+                }
+            })
+        };
+        let actors: Vec<_> = (0..5).map(actor).collect();
+        actors.into_iter().for_each(|actor| actor.join().unwrap());
+    });
+}
+
+/// A store in memory and a region of it.
+#[derive(Clone)]
+struct Bench {
+    engine: Arc<Engine>,
+    region: Arc<RegionState>,
+}
+
+impl Bench {
+    fn open() -> Self {
+        let options = Options {
+            memory_bytes: MEMORY_BYTES_MIN,
+            background: Background::Inline,
+            store_id: Some(7),
+            ..Options::default()
+        };
+        let device = SimDevice::new(SimOptions {
+            record: false,
+            ..SimOptions::default()
+        });
+        let engine = Engine::open(Arc::new(device), options).expect("a new store");
+        let region = engine.region("r").expect("a new region");
+        Self {
+            engine: Arc::new(engine),
+            region,
+        }
+    }
+
+    /// Writes the same value under all the keys, as one unit.
+    fn write(&self, keys: &[&[u8]], value: u8) {
+        let value = [value];
+        let operations: Vec<_> = keys
+            .iter()
+            .map(|key| Operation {
+                region: &self.region,
+                key,
+                value: Some(&value),
+            })
+            .collect();
+        self.engine
+            .write(&operations, Durability::Buffered)
+            .expect("there is room");
+    }
+
+    fn get(&self, key: &[u8]) -> Option<u8> {
+        let found = self.engine.get(&self.region, key, None, |value| value[0]);
+        found.expect("a read of memory")
+    }
+
+    /// The values of all keys at one moment.
+    fn scan(&self) -> Vec<u8> {
+        let snapshot = self.engine.snapshot();
+        yield_now();
+        let mut scan = self
+            .engine
+            .scan(&self.region, snapshot, super::prefix_bounds(b""));
+        let mut values = Vec::new();
+        while let Some(value) = scan
+            .next_with(|_, value| value[0])
+            .expect("a read of memory")
+        {
+            values.push(value);
+        }
+        values
+    }
+
+    fn beside<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> R + Send + 'static,
+    ) -> thread::JoinHandle<R> {
+        let bench = self.clone();
+        thread::spawn(move || work(&bench))
+    }
+}
+
+#[test]
+fn model_a_batch_is_seen_whole_or_not_at_all() {
+    explore("units: a batch, gets in both orders, a scan", 400, || {
+        let bench = Bench::open();
+        bench.write(&[b"a", b"b", b"c"], 1);
+        let writer = bench.beside(|bench| bench.write(&[b"a", b"b", b"c"], 2));
+        let readers = [[b"a", b"c"], [b"c", b"a"]].map(|keys| {
+            bench.beside(move |bench| {
+                let seen = keys.map(|key| bench.get(key));
+                assert!(seen[0] <= seen[1], "{seen:?}: what was seen is gone");
+            })
+        });
+        let scan = bench.beside(|bench| {
+            let seen = bench.scan();
+            assert!(seen == [1; 3] || seen == [2; 3], "{seen:?}");
+        });
+        writer.join().unwrap();
+        for reader in readers {
+            reader.join().unwrap();
+        }
+        scan.join().unwrap();
+    });
+}
+
+#[test]
+fn model_a_write_over_a_part_of_a_batch_shows_only_with_the_whole_batch() {
+    explore(
+        "units: a batch, a write over its last key, gets",
+        400,
+        || {
+            let bench = Bench::open();
+            let batch = bench.beside(|bench| bench.write(&[b"a", b"b"], 1));
+            let single = bench.beside(|bench| bench.write(&[b"b"], 2));
+            let reader = bench.beside(|bench| [b"b", b"a"].map(|key| bench.get(key)));
+            batch.join().unwrap();
+            single.join().unwrap();
+            let seen = reader.join().unwrap();
+            // The log decided which came first; if the batch, then the write is proof of it.
+            if bench.get(b"b") == Some(2) && seen[0] == Some(2) {
+                assert_eq!(
+                    seen[1],
+                    Some(1),
+                    "a write after the batch, but not the batch"
+                );
+            }
+            if seen[0] == Some(1) {
+                assert_eq!(seen[1], Some(1), "a part of the batch");
+            }
+        },
+    );
+}
+
+#[test]
+fn model_what_was_written_is_found_while_l0_rotates_and_spills() {
+    explore("views: puts, gets, a checkpoint", 300, || {
+        let bench = Bench::open();
+        bench.write(&[b"a"], 1);
+        let spiller = bench.beside(|bench| bench.engine.checkpoint().expect("there is room"));
+        let writer = bench.beside(|bench| {
+            for value in 2..5 {
+                bench.write(&[b"a"], value);
+                assert_eq!(bench.get(b"a"), Some(value));
+            }
+        });
+        let reader = bench.beside(|bench| {
+            let mut last = 0;
+            for _ in 0..4 {
+                let value = bench.get(b"a").expect("it was there from the start");
+                assert!(value >= last, "{value} after {last}");
+                last = value;
+                yield_now();
+            }
+        });
+        spiller.join().unwrap();
+        writer.join().unwrap();
+        reader.join().unwrap();
+        assert_eq!(bench.get(b"a"), Some(4));
+    });
+}
+
+#[test]
+fn model_a_snapshot_does_not_change_under_writes() {
+    explore(
+        "snapshots: a scan beside batches and a checkpoint",
+        300,
+        || {
+            let bench = Bench::open();
+            bench.write(&[b"a", b"b"], 1);
+            let writer = bench.beside(|bench| {
+                for value in 2..4 {
+                    bench.write(&[b"a", b"b"], value);
+                }
+            });
+            let spiller = bench.beside(|bench| bench.engine.checkpoint().expect("there is room"));
+            let reader = bench.beside(|bench| {
+                let snapshot = bench.engine.snapshot();
+                let get = |key: &[u8]| {
+                    let found = bench
+                        .engine
+                        .get(&bench.region, key, Some(&snapshot), |value| value[0]);
+                    found.expect("a read of memory")
+                };
+                let first = [get(b"a"), get(b"b")];
+                assert_eq!(first[0], first[1]);
+                yield_now();
+                assert_eq!([get(b"a"), get(b"b")], first);
+            });
+            writer.join().unwrap();
+            spiller.join().unwrap();
+            reader.join().unwrap();
+        },
+    );
+}
