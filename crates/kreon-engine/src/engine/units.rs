@@ -1,12 +1,16 @@
 //! Units under way: batches that are in the log, but not wholly in L0 yet.
 //!
 //! Their versions are marked pending in L0; a get passes over them until the whole unit is there, so
-//! nobody sees half of a batch. Snapshots need none of this: they are taken with the gate closed.
+//! nobody sees half of a batch. And a later write of one of their keys goes into L0 only after the
+//! whole unit: seen sooner, it would be proof of a unit that is not there. Snapshots need none of this:
+//! they are taken with the gate closed.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
-use kreon_base::Lsn;
-use parking_lot::Mutex;
+use kreon_base::{Lsn, RegionId};
+
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, yield_now};
 
 /// The units under way.
 #[derive(Default)]
@@ -23,7 +27,12 @@ struct Unit {
     start: Lsn,
     /// Position behind its last record; [`Lsn::MAX`] until it is known.
     end: Lsn,
+    keys: Marks,
 }
+
+/// Keys of a unit, as sorted hashes: enough to tell two units apart that share no key.
+#[derive(Clone)]
+pub struct Marks(Arc<[u64]>);
 
 /// A unit under way; ends when dropped.
 pub struct UnderWay<'a> {
@@ -32,9 +41,32 @@ pub struct UnderWay<'a> {
     end: Lsn,
 }
 
+impl Marks {
+    /// Of these keys.
+    pub fn of<'k>(keys: impl Iterator<Item = (RegionId, &'k [u8])>) -> Self {
+        let mut marks: Vec<u64> = keys.map(mark).collect();
+        marks.sort_unstable();
+        Self(marks.into())
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        let (few, many) = match self.0.len() < other.0.len() {
+            true => (self, other),
+            false => (other, self),
+        };
+        few.0.iter().any(|mark| many.0.binary_search(mark).is_ok())
+    }
+}
+
+fn mark(key: (RegionId, &[u8])) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
 impl Units {
-    /// Announces a unit before it is appended; `tail` is the log's tail.
-    pub fn begin(&self, tail: impl FnOnce() -> Lsn) -> UnderWay<'_> {
+    /// Announces a unit of these keys before it is appended; `tail` is the log's tail.
+    pub fn begin(&self, keys: Marks, tail: impl FnOnce() -> Lsn) -> UnderWay<'_> {
         let mut under_way = self.under_way.lock();
         let ticket = under_way
             .iter()
@@ -46,6 +78,7 @@ impl Units {
             ticket,
             start,
             end: Lsn::MAX,
+            keys,
         });
         self.count.store(under_way.len(), Ordering::SeqCst);
         UnderWay {
@@ -65,9 +98,20 @@ impl Units {
                 .any(|unit| unit.start <= lsn && lsn < unit.end)
     }
 
-    /// Whether any unit is under way.
+    /// Whether any unit is under way. Who has a position in the log learns of every unit before it: a
+    /// reservation there sees what came before the reservations ahead of it.
     pub fn any(&self) -> bool {
         self.count.load(Ordering::SeqCst) > 0
+    }
+
+    /// Waits until no unit with one of these keys and a position before `lsn` is under way. For one who
+    /// has appended what stands at `lsn` and inserted nothing of it yet: all that it waits for has lower
+    /// positions (or gets a higher one in a moment, and then it waits no more) and waits for none of it.
+    pub fn wait_for_earlier(&self, lsn: Lsn, keys: &Marks) {
+        let is_earlier = |unit: &Unit| unit.start < lsn && unit.keys.meets(keys);
+        while self.under_way.lock().iter().any(is_earlier) {
+            yield_now();
+        }
     }
 }
 
@@ -101,11 +145,35 @@ impl Drop for UnderWay<'_> {
 mod tests {
     use super::*;
 
+    /// Marks of keys of one letter each.
+    fn keys(letters: &str) -> Marks {
+        Marks::of(letters.as_bytes().chunks(1).map(|key| (RegionId(1), key)))
+    }
+
+    #[test]
+    fn a_write_waits_for_earlier_units_with_its_keys_and_for_no_other() {
+        let units = Units::default();
+        let mut unit = units.begin(keys("abc"), || Lsn(10));
+        unit.appended(Lsn(20), Lsn(40));
+        units.wait_for_earlier(Lsn(50), &keys("dxyz"));
+        units.wait_for_earlier(Lsn(20), &keys("b"));
+        let is_there = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                units.wait_for_earlier(Lsn(50), &keys("zb"));
+                assert!(is_there.load(Ordering::SeqCst), "it did not wait");
+            });
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            is_there.store(true, Ordering::SeqCst);
+            drop(unit);
+        });
+    }
+
     #[test]
     fn a_unit_is_settled_when_it_and_no_other_covers_the_position() {
         let units = Units::default();
-        let mut first = units.begin(|| Lsn(10));
-        let mut second = units.begin(|| Lsn(10));
+        let mut first = units.begin(keys("a"), || Lsn(10));
+        let mut second = units.begin(keys("b"), || Lsn(10));
         second.appended(Lsn(50), Lsn(60));
         first.appended(Lsn(20), Lsn(40));
         assert!(!units.is_settled(Lsn(20)) && !units.is_settled(Lsn(59)));
@@ -119,8 +187,8 @@ mod tests {
     #[test]
     fn a_unit_that_is_not_appended_yet_holds_back_what_lies_behind_its_start() {
         let units = Units::default();
-        let waiting = units.begin(|| Lsn(100));
-        let mut quick = units.begin(|| Lsn(100));
+        let waiting = units.begin(keys("a"), || Lsn(100));
+        let mut quick = units.begin(keys("b"), || Lsn(100));
         quick.appended(Lsn(100), Lsn(110));
         drop(quick);
         assert_eq!(units.settled.load(Ordering::SeqCst), 100);

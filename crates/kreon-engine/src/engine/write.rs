@@ -9,6 +9,7 @@ use kreon_l0::Keep;
 use super::core::Core;
 use super::pressure;
 use super::region::RegionState;
+use super::units::Marks;
 use crate::keys::L0Key;
 use crate::log::{NewRecord, Place};
 use crate::options::Durability;
@@ -57,6 +58,14 @@ impl Operation<'_> {
     }
 }
 
+fn marks(operations: &[Operation<'_>]) -> Marks {
+    Marks::of(
+        operations
+            .iter()
+            .map(|operation| (operation.region.id, operation.key)),
+    )
+}
+
 impl Core {
     /// Applies `operations` as one unit: all or nothing, for readers and for crashes.
     ///
@@ -103,54 +112,39 @@ impl Core {
         let log = &self.parts.log;
         if let [operation] = operations {
             let (place, end) = log.append_one(&operation.record())?;
-            self.insert(operation, place, None);
+            if self.units.any() {
+                self.units.wait_for_earlier(place.lsn, &marks(operations));
+            }
+            self.insert(operation, place, false);
             return Ok(end);
         }
-        let mut unit = self.units.begin(|| log.tail());
+        let keys = marks(operations);
+        let mut unit = self.units.begin(keys.clone(), || log.tail());
         let records: Vec<_> = operations.iter().map(Operation::record).collect();
         let mut places = Vec::with_capacity(records.len());
         let end = log.append(&records, |place| places.push(place))?;
-        let start = places.first().map(|first| first.lsn);
-        if let Some(start) = start {
-            unit.appended(start, end);
+        if let Some(first) = places.first() {
+            unit.appended(first.lsn, end);
+            self.units.wait_for_earlier(first.lsn, &keys);
         }
         for (operation, place) in operations.iter().zip(places) {
-            self.insert(operation, place, start);
+            self.insert(operation, place, true);
         }
         Ok(end)
     }
 
-    /// `unit` is the start of the batch that the operation is part of.
-    fn insert(&self, operation: &Operation<'_>, place: Place, unit: Option<Lsn>) {
+    fn insert(&self, operation: &Operation<'_>, place: Place, unit_pending: bool) {
         let value_bytes = operation.value.map(|value| value.len() as u32);
         let inline_max = self.options.inline_value_bytes_max;
         let (key, value) = (operation.key, operation.value);
         let payload = placement::place(key, value_bytes, value, place.offset, inline_max);
         let key = L0Key::new(operation.region.id, operation.key);
         let view = self.parts.views.load();
-        if self.units.any() {
-            self.wait_for_earlier_unit(&view.active, key.as_slice(), unit.unwrap_or(place.lsn));
-        }
         let keep = Keep {
             snapshot_max: self.snapshots.newest(),
-            unit_pending: unit.is_some() && !Bug::BatchSeenInPart.is_planted(),
+            unit_pending: unit_pending && !Bug::BatchSeenInPart.is_planted(),
         };
         view.active.insert(key.as_slice(), place.lsn, payload, keep);
-    }
-
-    /// Waits while the newest version of the key belongs to an earlier unit that is not wholly in L0.
-    /// Otherwise a get could see this later write and then miss the rest of the unit that it replaced.
-    /// Waits only for lower positions, and only for inserts into L0: it cannot block itself.
-    fn wait_for_earlier_unit(&self, l0: &kreon_l0::L0, key: &[u8], lsn: Lsn) {
-        loop {
-            let newest = l0.get(key, lsn, |_| true, |version| (version.pending, version.lsn));
-            match newest {
-                Some((true, earlier)) if !self.units.is_settled(earlier) => {
-                    std::thread::yield_now()
-                }
-                _ => return,
-            }
-        }
     }
 
     fn is_l0_full(&self) -> bool {
@@ -172,7 +166,7 @@ impl Core {
         if used < 1.0 {
             // Deletions free space: what slows down new data must not slow them down.
             if purpose == Purpose::Put {
-                std::thread::sleep(pressure::delay(used));
+                crate::sync::sleep(pressure::delay(used));
             }
             return Ok(());
         }
