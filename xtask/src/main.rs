@@ -11,6 +11,9 @@ mod interleavings;
 mod miri;
 mod sanitize;
 mod soak;
+mod interleavings;
+mod miri;
+mod sanitize;
 mod torture;
 mod workspace;
 
@@ -48,6 +51,13 @@ enum Command {
     Soak(soak::Arguments),
     /// Feeds bytes that coverage suggests to everything that reads bytes (needs cargo-fuzz).
     Fuzz(fuzz::Arguments),
+    /// Runs small models of the concurrent parts in every interleaving (loom), larger ones in many
+    /// (shuttle).
+    Interleavings(interleavings::Arguments),
+    /// Runs the tests of the unsafe code under Miri, if there is a Miri.
+    Miri,
+    /// Runs tests under a sanitizer: address, leak or thread.
+    Sanitize(sanitize::Arguments),
     /// Loads a real list of cities into a store and asks it questions with the `kreon` command.
     Demo,
     /// The process that `crash` kills.
@@ -80,6 +90,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Trace(arguments) => torture::run("trace", &arguments),
         Command::Soak(arguments) => soak::run(&arguments),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
+        Command::Interleavings(arguments) => interleavings::run(&arguments),
+        Command::Miri => miri::run(),
+        Command::Sanitize(arguments) => sanitize::run(&arguments),
         Command::Demo => demo::run(),
         Command::CrashWriter(arguments) => crash::write(&arguments),
         Command::CrashWitness(arguments) => crash::witness(&arguments),

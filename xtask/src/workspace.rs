@@ -19,6 +19,11 @@ pub fn cargo() -> Command {
     command
 }
 
+/// Where cargo builds.
+pub fn target_directory() -> Result<std::path::PathBuf> {
+    Ok(metadata(&["--no-deps"])?.target_directory)
+}
+
 /// What `cargo metadata` tells, as far as it is of use here.
 #[derive(Deserialize)]
 pub struct Metadata {
@@ -43,6 +48,9 @@ pub struct Dependency {
     pub kind: Option<String>,
     /// The folder of a crate of this workspace; `None` for one from outside.
     pub path: Option<std::path::PathBuf>,
+    /// The platform or `cfg` under which alone it is one.
+    #[serde(default)]
+    pub target: Option<String>,
 }
 
 /// A library, binary, test, bench or example of a crate.
