@@ -2,9 +2,13 @@
 //!
 //! Loom orders sequentially consistent accesses no more than acquire and release ones, but its
 //! sequentially consistent fences are right; so such an access brings a fence along here, as compilers
-//! do it on machines without such accesses.
+//! do it on machines without such accesses. They put it behind the stores or in front of the loads. A
+//! model that has such accesses is run both ways: each finds other accesses that should be such and are
+//! not.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool as AtomicFlag, AtomicU64 as AtomicCount};
+use std::sync::{Arc, Mutex as PlainMutex};
 
 pub use loom::sync::atomic::{AtomicPtr, fence};
 pub use loom::thread::yield_now;
@@ -16,9 +20,27 @@ pub fn spin_loop() {
     loom::thread::yield_now();
 }
 
-fn strong(order: Ordering) {
+/// Whether sequentially consistent loads bring the fence, and not stores.
+static AT_LOADS: AtomicFlag = AtomicFlag::new(false);
+
+/// Whether there was a sequentially consistent access.
+static ANY_STRONG: AtomicFlag = AtomicFlag::new(false);
+
+fn before_load(order: Ordering) {
     if order == Ordering::SeqCst {
-        fence(Ordering::SeqCst);
+        ANY_STRONG.store(true, Ordering::Relaxed);
+        if AT_LOADS.load(Ordering::Relaxed) {
+            fence(order);
+        }
+    }
+}
+
+fn behind_store(order: Ordering) {
+    if order == Ordering::SeqCst {
+        ANY_STRONG.store(true, Ordering::Relaxed);
+        if !AT_LOADS.load(Ordering::Relaxed) {
+            fence(order);
+        }
     }
 }
 
@@ -37,14 +59,14 @@ macro_rules! atomic {
 
             #[track_caller]
             pub fn load(&self, order: Ordering) -> $value {
-                strong(order);
+                before_load(order);
                 self.0.load(order)
             }
 
             #[track_caller]
             pub fn store(&self, value: $value, order: Ordering) {
                 self.0.store(value, order);
-                strong(order);
+                behind_store(order);
             }
 
             #[track_caller]
@@ -55,9 +77,9 @@ macro_rules! atomic {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
-                strong(success);
+                before_load(success);
                 let found = self.0.compare_exchange(from, to, success, failure);
-                strong(success);
+                behind_store(success);
                 found
             }
 
@@ -75,9 +97,9 @@ macro_rules! atomic {
             $(
                 #[track_caller]
                 pub fn $operation(&self, value: $value, order: Ordering) -> $value {
-                    strong(order);
+                    before_load(order);
                     let before = self.0.$operation(value, order);
-                    strong(order);
+                    behind_store(order);
                     before
                 }
             )*
@@ -171,16 +193,26 @@ impl<T> RwLock<T> {
 /// # Panics
 /// Where the model does in one of them, or loom finds accesses that nothing orders.
 pub fn explore(name: &str, preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
-    let runs = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
-    let counted = std::sync::Arc::clone(&runs);
+    static ONE_AT_A_TIME: PlainMutex<()> = PlainMutex::new(());
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+    let runs = Arc::new(AtomicCount::new(0));
+    let model = Arc::new(model);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions.or(builder.preemption_bound);
     builder.max_branches = 20_000;
     let start = std::time::Instant::now();
-    builder.check(move || {
-        counted.fetch_add(1, Ordering::Relaxed);
-        model();
-    });
+    ANY_STRONG.store(false, Ordering::Relaxed);
+    for at_loads in [false, true] {
+        AT_LOADS.store(at_loads, Ordering::Relaxed);
+        let (runs, model) = (Arc::clone(&runs), Arc::clone(&model));
+        builder.check(move || {
+            runs.fetch_add(1, Ordering::Relaxed);
+            model();
+        });
+        if !ANY_STRONG.load(Ordering::Relaxed) {
+            break;
+        }
+    }
     let runs = runs.load(Ordering::Relaxed);
     let bound = match preemptions {
         Some(most) => format!("with up to {most} preemptions"),

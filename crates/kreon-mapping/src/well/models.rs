@@ -151,7 +151,7 @@ fn model_a_load_is_published_once_or_cancelled() {
 fn model_a_slot_passes_from_an_ended_thread_to_a_new_one() {
     explore(
         "pins: two threads, one perhaps in the slot of the other",
-        Some(3),
+        Some(2),
         || {
             let (space, _) = space(1);
             let first = beside(&space, |space| read(space, A));
