@@ -121,7 +121,7 @@ fn model_a_page_is_not_retired_while_it_is_written() {
 
 #[test]
 fn model_a_load_is_published_once_or_cancelled() {
-    explore("entry: a load, a discard, a reader", Some(3), || {
+    explore("entry: a load, a discard, a reader", Some(2), || {
         let (space, mut free) = space(2);
         let mut frame = free.remove(0);
         let reader = beside(&space, |space| read(space, B));
@@ -134,16 +134,22 @@ fn model_a_load_is_published_once_or_cancelled() {
                 Err(mut frame) => space.bytes_mut(&mut frame).fill(9),
             }
         });
-        if !space.cancel_load(B)
-            && let Some(retired) = space.retire(B)
-        {
-            let (free, _) = space.settle(vec![retired]);
+        let discarder = beside(&space, |space| {
+            let retired = match space.cancel_load(B) {
+                true => return true,
+                false => space.retire(B),
+            };
+            let was_there = retired.is_some();
+            let (free, _) = space.settle(retired.into_iter().collect());
             for (mut frame, _) in free {
                 space.bytes_mut(&mut frame).fill(9);
             }
-        }
+            was_there
+        });
         reader.join().unwrap();
         loader.join().unwrap();
+        let is_gone = discarder.join().unwrap();
+        assert_eq!(is_gone, space.state(B) == PageState::Absent);
     });
 }
 
