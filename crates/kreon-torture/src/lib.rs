@@ -11,6 +11,7 @@
 //! - [`trial`]: one store under one of them
 //! - `planted` (feature): bugs on command, that all of this must find
 //! - [`trace`]: power cuts of a real device
+//! - [`mod@history`]: concurrent clients, and whether what they saw can be explained
 //! - [`watchdog`]: ends a run that hangs
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ pub mod content;
 pub mod counts;
 pub mod crashes;
 pub mod faults;
+pub mod history;
 pub mod model;
 pub mod plan;
 #[cfg(feature = "planted")]
