@@ -34,3 +34,4 @@ pub mod watchdog;
 pub use counts::Counts;
 pub use crashes::{State, replay, sim};
 pub use faults::{faults, replay as replay_fault};
+pub use history::history;

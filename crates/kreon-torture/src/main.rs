@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 #[cfg(feature = "planted")]
@@ -84,11 +85,23 @@ enum Command {
         #[arg(long)]
         by: String,
     },
+    /// Runs concurrent clients on stores and judges what they saw.
+    History {
+        /// For how long.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// Seed of the first store.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
 }
 
 fn main() -> ExitCode {
     let counts = match Arguments::parse().command {
         Command::Sim { states, seed } => kreon_torture::sim(states, seed),
+        Command::History { seconds, seed } => {
+            kreon_torture::history(Duration::from_secs(seconds), seed)
+        }
         Command::Faults {
             steps,
             seed,

@@ -14,6 +14,7 @@ pub const PRESENT: u32 = 1;
 const FIRST_VERSION: u32 = 2;
 
 /// A call in small numbers.
+#[derive(Default)]
 pub struct DenseCall {
     /// Ascending by register: what they must hold.
     pub reads: Vec<(u32, u32)>,
@@ -78,10 +79,9 @@ impl Dense {
             calls.push(dense);
         }
         if let Some(state) = &history.recovered {
-            let recovery = numbering.recovery(state).map_err(|text| Violation {
-                call: None,
-                text,
-            })?;
+            let recovery = numbering
+                .recovery(state)
+                .map_err(|text| Violation { call: None, text })?;
             calls.push(recovery);
         }
         Ok(Self {
@@ -186,21 +186,13 @@ impl Numbering {
     }
 
     fn call(&mut self, call: &Call) -> Result<DenseCall, String> {
-        let mut reads = Vec::with_capacity(call.reads.len());
         let returns = call.returned.is_some();
-        // What never returned and wrote nothing tells nothing.
-        let told = match returns || !call.writes.is_empty() {
-            true => call.reads.as_slice(),
-            false => &[],
+        let mut reads = match self.reads(call) {
+            Err(text) if returns => return Err(text),
+            Ok(reads) if returns || !call.writes.is_empty() => reads,
+            // It tells nothing, or it cannot have happened and never returned.
+            Ok(_) | Err(_) => return Ok(DenseCall::default()),
         };
-        for (register, seen) in told {
-            let held = match seen {
-                Seen::Absent => ABSENT,
-                Seen::Present => PRESENT,
-                Seen::Version(version) => self.version(*register, *version)?,
-            };
-            reads.push((self.register(*register), held));
-        }
         let mut writes = Vec::with_capacity(call.writes.len());
         for (register, version) in last_writes(call) {
             let held = version.map_or(Ok(ABSENT), |version| self.version(register, version))?;
@@ -215,6 +207,19 @@ impl Numbering {
             is_recovery: false,
             returns,
         })
+    }
+
+    fn reads(&mut self, call: &Call) -> Result<Vec<(u32, u32)>, String> {
+        let mut reads = Vec::with_capacity(call.reads.len());
+        for (register, seen) in &call.reads {
+            let held = match seen {
+                Seen::Absent => ABSENT,
+                Seen::Present => PRESENT,
+                Seen::Version(version) => self.version(*register, *version)?,
+            };
+            reads.push((self.register(*register), held));
+        }
+        Ok(reads)
     }
 
     /// A read of every register.

@@ -36,12 +36,7 @@ pub fn judge_measured(history: &History) -> (Verdict, usize) {
     (Verdict::Linearizable, frontier.widest)
 }
 
-fn explain(
-    history: &History,
-    dense: &Dense,
-    frontier: &Frontier<'_>,
-    event: &Event,
-) -> Violation {
+fn explain(history: &History, dense: &Dense, frontier: &Frontier<'_>, event: &Event) -> Violation {
     let number = event.call as usize;
     let mut lines = Vec::new();
     let mut around = Vec::new();
@@ -93,8 +88,12 @@ fn story(history: &History, around: &[u64], until: u64) -> String {
     let first = calls.len().saturating_sub(STORY_CALLS_MAX);
     let lines = calls.iter().skip(first).map(|call| {
         let mut short = Call::clone(call);
-        short.reads.retain(|(register, _)| around.contains(register));
-        short.writes.retain(|(register, _)| around.contains(register));
+        short
+            .reads
+            .retain(|(register, _)| around.contains(register));
+        short
+            .writes
+            .retain(|(register, _)| around.contains(register));
         format!("    {}", said(&short))
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -106,7 +105,8 @@ fn said(call: &Call) -> String {
         call.what,
         call.client,
         call.invoked,
-        call.returned.map_or("never".to_owned(), |at| at.to_string())
+        call.returned
+            .map_or("never".to_owned(), |at| at.to_string())
     )];
     let reads = call.reads.iter().take(8);
     parts.extend(reads.map(|(register, seen)| format!("{register:#x} -> {seen:?}")));
