@@ -8,12 +8,12 @@ mod demo;
 mod floors;
 mod fuzz;
 mod interleavings;
-mod miri;
-mod sanitize;
-mod soak;
 mod interleavings;
 mod miri;
+mod miri;
 mod sanitize;
+mod sanitize;
+mod soak;
 mod torture;
 mod workspace;
 

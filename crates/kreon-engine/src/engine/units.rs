@@ -25,7 +25,8 @@ struct Unit {
     ticket: u64,
     /// The log's tail before the unit was appended, then the position of its first record.
     start: Lsn,
-    /// Position behind its last record; [`Lsn::MAX`] until it is known.
+    /// Position behind its last record. The same as `start` until it is known: none of its entries is
+    /// in L0 before.
     end: Lsn,
     keys: Marks,
 }
@@ -77,7 +78,7 @@ impl Units {
         under_way.push(Unit {
             ticket,
             start,
-            end: Lsn::MAX,
+            end: start,
             keys,
         });
         self.count.store(under_way.len(), Ordering::SeqCst);
@@ -185,13 +186,15 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_is_not_appended_yet_holds_back_what_lies_behind_its_start() {
+    fn a_unit_that_is_not_appended_yet_hides_no_other() {
         let units = Units::default();
         let waiting = units.begin(keys("a"), || Lsn(100));
         let mut quick = units.begin(keys("b"), || Lsn(100));
         quick.appended(Lsn(100), Lsn(110));
         drop(quick);
         assert_eq!(units.settled.load(Ordering::SeqCst), 100);
+        // But not what is wholly in L0: that was acknowledged.
+        assert!(units.is_settled(Lsn(100)) && units.is_settled(Lsn(109)));
         drop(waiting);
     }
 }
