@@ -22,8 +22,9 @@ impl Core {
         mut show: impl FnMut(usize, &[u8]),
     ) -> Result<()> {
         self.check_open()?;
-        region.check()?;
+        // Before the check: a view from after a drop would show the region empty.
         let view = self.parts.views.load_full();
+        region.check()?;
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by_key(|index| keys[*index]);
         let mut found: Vec<(usize, Entry)> = Vec::new();

@@ -24,8 +24,9 @@ impl Core {
         show: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         self.check_open()?;
-        region.check()?;
+        // Before the check: a view from after a drop would show the region empty.
         let view = self.parts.views.load();
+        region.check()?;
         let mut show = Once(Some(show));
         let found = match self.find_in_l0s(&view, region, key, at, &mut show) {
             Some(found) => Some(found),
@@ -44,8 +45,9 @@ impl Core {
     /// Whether `key` has a value at `at`. Reads no value.
     pub fn contains(&self, region: &RegionState, key: &[u8], at: Lsn) -> Result<bool> {
         self.check_open()?;
-        region.check()?;
+        // Before the check: a view from after a drop would show the region empty.
         let view = self.parts.views.load();
+        region.check()?;
         let mut show = Once(Some(|_: &[u8]| ()));
         let found = match self.find_in_l0s(&view, region, key, at, &mut show) {
             Some(found) => Some(found),

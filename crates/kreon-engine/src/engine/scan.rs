@@ -103,7 +103,6 @@ impl Scan {
             return Ok(());
         };
         self.core.check_open()?;
-        self.region.check()?;
         let (located, is_exhausted) = self.locate(&bounds, direction)?;
         if !is_exhausted && let Some((last, _)) = located.last() {
             let rest = match direction {
@@ -122,6 +121,8 @@ impl Scan {
     /// records that the entries point at stay.
     fn locate(&mut self, bounds: &KeyBounds, direction: Direction) -> Result<(Vec<Entry>, bool)> {
         let view = self.core.parts.views.load_full();
+        // After the view was taken: one from after a drop would show the region empty.
+        self.region.check()?;
         let nodes = self.core.nodes(&view, self.region.id);
         let (start, end) = match direction {
             Direction::Forward => (&bounds.0, &bounds.1),
