@@ -12,6 +12,7 @@
 //! - `planted` (feature): bugs on command, that all of this must find
 //! - [`trace`]: power cuts of a real device
 //! - [`mod@history`]: concurrent clients, and whether what they saw can be explained
+//! - [`mod@metamorphic`]: the same operations under many settings
 //! - [`watchdog`]: ends a run that hangs
 #![forbid(unsafe_code)]
 
@@ -21,6 +22,7 @@ pub mod counts;
 pub mod crashes;
 pub mod faults;
 pub mod history;
+pub mod metamorphic;
 pub mod model;
 pub mod plan;
 #[cfg(feature = "planted")]
@@ -35,3 +37,4 @@ pub use counts::Counts;
 pub use crashes::{State, replay, sim};
 pub use faults::{faults, replay as replay_fault};
 pub use history::history;
+pub use metamorphic::metamorphic;

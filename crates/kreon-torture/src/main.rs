@@ -85,6 +85,18 @@ enum Command {
         #[arg(long)]
         by: String,
     },
+    /// Does the same operations under many settings and compares the answers.
+    Metamorphic {
+        /// How many courses of settings are tried.
+        #[arg(long, default_value_t = 400)]
+        runs: u64,
+        /// Seed of the first operations.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Only this course of that seed.
+        #[arg(long)]
+        course: Option<u64>,
+    },
     /// Runs concurrent clients on stores and judges what they saw.
     History {
         /// For how long.
@@ -99,6 +111,12 @@ enum Command {
 fn main() -> ExitCode {
     let counts = match Arguments::parse().command {
         Command::Sim { states, seed } => kreon_torture::sim(states, seed),
+        Command::Metamorphic {
+            seed,
+            course: Some(course),
+            ..
+        } => kreon_torture::metamorphic::replay(seed, course),
+        Command::Metamorphic { runs, seed, .. } => kreon_torture::metamorphic(runs, seed),
         Command::History { seconds, seed } => {
             kreon_torture::history(Duration::from_secs(seconds), seed)
         }

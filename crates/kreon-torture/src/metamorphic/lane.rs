@@ -1,0 +1,192 @@
+//! What one lane does to the store, beside a map.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use kreon_base::Error;
+use kreon_engine::{Durability, Engine, KeyBounds, Operation as Write, RegionState};
+
+use super::operations::{Change, Operation, REGIONS, lane_bounds};
+use super::settings::Settings;
+use crate::content::{Digest, Pairs};
+
+/// What a lane must find, by region.
+#[derive(Clone, Debug, Default)]
+pub struct Lane {
+    /// Which one.
+    pub number: usize,
+    /// Its pairs.
+    pub pairs: [Pairs; REGIONS],
+}
+
+/// The store as a lane sees it.
+#[derive(Clone, Copy)]
+pub struct Seen<'a> {
+    /// The store.
+    pub engine: &'a Engine,
+    /// Its regions.
+    pub regions: &'a [Arc<RegionState>],
+    /// How it is used.
+    pub settings: &'a Settings,
+}
+
+fn said(error: Error) -> String {
+    error.to_string()
+}
+
+fn agree<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T) -> Result<(), String> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!("said {found:?}, must be {expected:?}")),
+    }
+}
+
+impl Lane {
+    /// Does all `operations`.
+    ///
+    /// # Errors
+    /// The first wrong answer.
+    pub fn run(&mut self, operations: &[Operation], seen: Seen<'_>) -> Result<(), String> {
+        for (number, operation) in operations.iter().enumerate() {
+            let durability = match seen.settings.sync_every {
+                Some(every) if number.is_multiple_of(every) => Durability::Sync,
+                _ => Durability::Buffered,
+            };
+            let outcome = self.step(operation, durability, seen);
+            outcome.map_err(|what| {
+                let mut shown = format!("{operation:?}");
+                shown.truncate(400);
+                format!("lane {} operation {number}: {shown}: {what}", self.number)
+            })?;
+            if let Some(every) = seen.settings.checkpoint_every
+                && (number + 1).is_multiple_of(every)
+            {
+                seen.engine.checkpoint().map_err(said)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        operation: &Operation,
+        durability: Durability,
+        seen: Seen<'_>,
+    ) -> Result<(), String> {
+        let engine = seen.engine;
+        match operation {
+            Operation::Write(changes) => self.write(changes, durability, seen),
+            Operation::Get(region, key) => {
+                let expected = self.pairs[*region].get(key).copied();
+                let region = &seen.regions[*region];
+                let found = engine.get(region, key, None, Digest::of).map_err(said)?;
+                agree(&found, &expected)?;
+                let is_there = engine.contains(region, key, None).map_err(said)?;
+                agree(&is_there, &expected.is_some())
+            }
+            Operation::MultiGet(region, keys) => {
+                let expected: Vec<_> = keys
+                    .iter()
+                    .map(|key| self.pairs[*region].get(key).copied())
+                    .collect();
+                let mut found = vec![None; keys.len()];
+                let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
+                let show = |index: usize, value: &[u8]| found[index] = Some(Digest::of(value));
+                let region = &seen.regions[*region];
+                engine.multi_get(region, &keys, show).map_err(said)?;
+                agree(&found, &expected)
+            }
+            Operation::Scan(region, bounds, turns) => self.scan(*region, bounds, turns, seen),
+            Operation::Count(region) => {
+                let bounds = lane_bounds(self.number);
+                let region_state = &seen.regions[*region];
+                let mut scan = engine.scan(region_state, engine.snapshot(), bounds);
+                scan.without_values();
+                let mut count = 0;
+                while scan.next_with(|_, _| ()).map_err(said)?.is_some() {
+                    count += 1;
+                }
+                agree(&count, &self.pairs[*region].len())
+            }
+            Operation::Checkpoint => engine.checkpoint().map_err(said),
+            Operation::Sync => engine.sync().map_err(said),
+        }
+    }
+
+    fn write(
+        &mut self,
+        changes: &[Change],
+        durability: Durability,
+        seen: Seen<'_>,
+    ) -> Result<(), String> {
+        let values: Vec<_> = changes
+            .iter()
+            .map(|change| change.value.map(|value| value.bytes()))
+            .collect();
+        let writes: Vec<_> = changes
+            .iter()
+            .zip(&values)
+            .map(|(change, value)| Write {
+                region: &seen.regions[change.region],
+                key: &change.key,
+                value: value.as_deref(),
+            })
+            .collect();
+        let outcome = seen.engine.write(&writes, durability);
+        outcome.map_err(said)?;
+        for (change, value) in changes.iter().zip(&values) {
+            let pairs = &mut self.pairs[change.region];
+            match value {
+                Some(value) => pairs.insert(change.key.clone(), Digest::of(value)),
+                None => pairs.remove(&change.key),
+            };
+        }
+        Ok(())
+    }
+
+    fn scan(
+        &self,
+        region: usize,
+        bounds: &KeyBounds,
+        turns: &[bool],
+        seen: Seen<'_>,
+    ) -> Result<(), String> {
+        let snapshot = seen.engine.snapshot();
+        let mut scan = seen
+            .engine
+            .scan(&seen.regions[region], snapshot, bounds.clone());
+        let expected = within(&self.pairs[region], bounds);
+        let mut expected = expected.iter();
+        for from_front in turns {
+            let own = |key: &[u8], value: &[u8]| (key.to_vec(), Digest::of(value));
+            let (found, wanted) = match from_front {
+                true => (scan.next_with(own), expected.next()),
+                false => (scan.next_back_with(own), expected.next_back()),
+            };
+            let found = found.map_err(said)?;
+            agree(&found.as_ref(), &wanted)?;
+            if found.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn within(pairs: &BTreeMap<Vec<u8>, Digest>, bounds: &KeyBounds) -> Vec<(Vec<u8>, Digest)> {
+    let is_above = |key: &Vec<u8>| match &bounds.0 {
+        Bound::Unbounded => true,
+        Bound::Included(low) => key >= low,
+        Bound::Excluded(low) => key > low,
+    };
+    let is_below = |key: &Vec<u8>| match &bounds.1 {
+        Bound::Unbounded => true,
+        Bound::Included(high) => key <= high,
+        Bound::Excluded(high) => key < high,
+    };
+    let pairs = pairs.iter().map(|(key, value)| (key.clone(), *value));
+    pairs
+        .filter(|(key, _)| is_above(key) && is_below(key))
+        .collect()
+}

@@ -1,0 +1,16 @@
+//! The same operations under many settings: the answers must be those of a map, whatever the settings.
+//!
+//! - [`operations`]: what is done, from a seed
+//! - [`settings`]: the table of settings
+//! - `store`: a store that is opened again with other settings
+//! - `lane`: what one thread does, and what its answers must be
+//! - `run`: operations under settings
+//! - `shrink`: fewer operations that still fail
+mod lane;
+pub mod operations;
+mod run;
+pub mod settings;
+mod shrink;
+mod store;
+
+pub use run::{metamorphic, replay};
