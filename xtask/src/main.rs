@@ -58,6 +58,10 @@ enum Command {
     Miri,
     /// Runs tests under a sanitizer: address, leak or thread.
     Sanitize(sanitize::Arguments),
+    /// Runs concurrent clients on stores and judges what they saw (`--seconds`, `--seed`).
+    History(torture::Arguments),
+    /// Does the same operations under many settings (`--runs`, `--seed`).
+    Metamorphic(torture::Arguments),
     /// Loads a real list of cities into a store and asks it questions with the `kreon` command.
     Demo,
     /// The process that `crash` kills.
@@ -93,6 +97,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Interleavings(arguments) => interleavings::run(&arguments),
         Command::Miri => miri::run(),
         Command::Sanitize(arguments) => sanitize::run(&arguments),
+        Command::History(arguments) => torture::run("history", &arguments),
+        Command::Metamorphic(arguments) => torture::run("metamorphic", &arguments),
         Command::Demo => demo::run(),
         Command::CrashWriter(arguments) => crash::write(&arguments),
         Command::CrashWitness(arguments) => crash::witness(&arguments),

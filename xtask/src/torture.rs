@@ -1,4 +1,4 @@
-//! `cargo xtask sim`, `cargo xtask faults` and `cargo xtask trace`: `kreon-torture`, built for speed.
+//! `cargo xtask sim`, `faults`, `trace`, `history`, `metamorphic`: `kreon-torture`, built for speed.
 
 use anyhow::{Context, Result, ensure};
 
@@ -7,7 +7,7 @@ use crate::workspace::cargo;
 /// Handed on to `kreon-torture` as they are.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// See `kreon-torture sim --help`, `kreon-torture faults --help`.
+    /// See `kreon-torture sim --help`, and so on.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<String>,
 }
