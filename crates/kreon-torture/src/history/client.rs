@@ -80,7 +80,7 @@ impl<'w> Client<'w> {
             Action::Put => self.put(),
             Action::Delete => self.delete(),
             Action::Batch => self.batch(),
-            Action::Get => self.get(),
+            Action::Get => (0..1 + self.dice.below(6)).try_for_each(|_| self.get()),
             Action::Contains => self.contains(),
             Action::MultiGet => self.multi_get(),
             Action::OpenSnapshot => self.open_snapshot(),
@@ -134,8 +134,9 @@ impl<'w> Client<'w> {
 
     fn batch(&mut self) -> Result<(), End> {
         let passing = self.any_region();
+        // A long one takes long enough for others to look on.
         let count = 2 + match self.dice.below(12) {
-            0 => self.dice.below(60),
+            0 | 1 => 60 + self.dice.below(400),
             _ => self.dice.below(7),
         };
         let mut changes = Vec::new();
@@ -157,7 +158,10 @@ impl<'w> Client<'w> {
         let mut values = Vec::with_capacity(changes.len());
         for (handle, key, is_put) in changes {
             let version = is_put.then(|| self.world.next_version());
-            let len_bytes = self.world.taste.len_bytes(&mut self.dice);
+            let len_bytes = match changes.len() {
+                0..20 => self.world.taste.len_bytes(&mut self.dice),
+                _ => self.dice.below(100) as usize,
+            };
             values.push(version.map(|version| values::encode(version, len_bytes)));
             call.writes.push((handle.register(*key), version));
             if handle.may_go {
