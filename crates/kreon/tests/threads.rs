@@ -214,3 +214,30 @@ fn scans_beside_writers_are_sorted_and_complete() {
     });
     assert!(store.verify().unwrap().is_clean());
 }
+
+#[test]
+fn a_batch_that_returned_is_seen_by_its_writer() {
+    let _watchdog = Watchdog::new(Duration::from_secs(120));
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder, 256 << 10);
+    let region = store.region("r").unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let (store, region) = (&store, &region);
+            scope.spawn(move || {
+                let key = |n: u64| (thread << 32 | n).to_be_bytes();
+                for round in 0..1500u64 {
+                    let mut batch = WriteBatch::new();
+                    for n in 0..8 {
+                        batch.put(region, key(n), round.to_le_bytes().repeat(30));
+                    }
+                    store.write(batch, Durability::Buffered).unwrap();
+                    for n in 0..8 {
+                        let value = region.get(key(n)).unwrap().unwrap();
+                        assert_eq!(value, round.to_le_bytes().repeat(30).as_slice());
+                    }
+                }
+            });
+        }
+    });
+}
