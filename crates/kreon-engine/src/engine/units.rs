@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use kreon_base::{Lsn, RegionId};
 
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, yield_now};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
+
+use crate::log::Pause;
 
 /// The units under way.
 #[derive(Default)]
@@ -110,8 +112,9 @@ impl Units {
     /// positions (or gets a higher one in a moment, and then it waits no more) and waits for none of it.
     pub fn wait_for_earlier(&self, lsn: Lsn, keys: &Marks) {
         let is_earlier = |unit: &Unit| unit.start < lsn && unit.keys.meets(keys);
+        let mut pause = Pause::default();
         while self.under_way.lock().iter().any(is_earlier) {
-            yield_now();
+            pause.wait();
         }
     }
 }

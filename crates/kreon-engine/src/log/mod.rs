@@ -44,6 +44,7 @@ mod tests;
 
 pub use history::LogHistory;
 pub use open::{Log, LogHome, LogOptions, LogSpace};
+pub use pause::Pause;
 pub use read::{LogPages, ValueAt};
 pub use record::{NewRecord, Place};
 pub use replay::{ReplayEnd, ReplayRecord, ReplayStart, replay};

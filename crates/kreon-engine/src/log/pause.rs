@@ -1,11 +1,11 @@
-//! Waiting for another thread that copies bytes.
+//! Waiting for another thread that copies bytes, or puts them into an index.
 
 use std::time::Duration;
 
 /// Waits ever longer: what is waited for takes well under a microsecond, unless the other thread lost
 /// its core.
 #[derive(Default)]
-pub(super) struct Pause {
+pub struct Pause {
     rounds: u32,
 }
 
