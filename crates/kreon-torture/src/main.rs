@@ -1,4 +1,4 @@
-//! Crash and fault torture of the store: `kreon-torture sim`, `kreon-torture faults`.
+//! Torture of the store: power cuts, faults, concurrent clients, settings. See `kreon-torture help`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use kreon_torture::{Counts, State};
 #[derive(Parser)]
 #[command(
     name = "kreon-torture",
-    about = "Crash and fault torture of Kreon on a simulated device"
+    about = "Torture of Kreon: power cuts, faults, concurrent clients, settings"
 )]
 struct Arguments {
     #[command(subcommand)]
