@@ -70,6 +70,22 @@ impl Catalogue {
         Ok(catalogue)
     }
 
+    /// Numbers and names of the regions that the first bytes of a catalogue tell, as far as they go:
+    /// for when the rest is lost.
+    pub fn decode_names(start: &[u8]) -> Vec<(RegionId, String)> {
+        let mut reader = Reader {
+            bytes: start,
+            at: 0,
+        };
+        let Some((_, count)) = reader.u32().zip(reader.u32()) else {
+            return Vec::new();
+        };
+        (0..count)
+            .map_while(|_| read_region(&mut reader))
+            .map(|region| (region.id, region.name))
+            .collect()
+    }
+
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         Some(Self {
             next_region: RegionId(reader.u32()?),

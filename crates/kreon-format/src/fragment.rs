@@ -183,7 +183,8 @@ impl FragmentHeader {
             | u32::from(self.incarnation >> LENGTH_MARK_MASK.count_ones()) << META_MARK_SHIFT
     }
 
-    fn decode(bytes: &[u8; FRAGMENT_HEADER_BYTES]) -> Option<Self> {
+    /// The header that `bytes` stand for, unverified; none if they make no sense.
+    pub(crate) fn decode(bytes: &[u8; FRAGMENT_HEADER_BYTES]) -> Option<Self> {
         let meta = u32_at(bytes, META_AT);
         let length = LengthWord(u32_at(bytes, LENGTH_AT));
         let high_mark = (meta >> META_MARK_SHIFT) as u16;

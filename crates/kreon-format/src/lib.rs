@@ -11,6 +11,7 @@ mod bytes;
 mod catalogue;
 mod catalogue_codec;
 mod catalogue_page;
+mod claim;
 mod fragment;
 mod heads;
 mod index;
@@ -37,6 +38,9 @@ pub use catalogue::{
     TreeRecord,
 };
 pub use catalogue_page::{CATALOGUE_PAGE_PAYLOAD_BYTES, decode_page, encode_chain, pages_needed};
+pub use claim::{
+    FragmentClaim, NodeClaim, claimed_catalogue_page, claimed_fragment, claimed_node, claimed_store,
+};
 pub use fragment::{
     FRAGMENT_HEADER_BYTES, Fragment, FragmentHeader, FragmentSeal, RECORD_ALIGN_BYTES, RecordKind,
     fragment_bytes, fragment_extent, incarnation_mark,
