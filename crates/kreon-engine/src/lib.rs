@@ -2,7 +2,7 @@
 //! and writes over them. Floor 3.
 //!
 //! From the ground: `volume` -> `log`, `tree` -> `level` -> `state` -> `spill`, `checkpoint` ->
-//! `recovery` -> `engine`.
+//! `recovery` -> `engine` -> `salvage`.
 #![forbid(unsafe_code)]
 
 mod checkpoint;
@@ -13,6 +13,7 @@ mod log;
 mod options;
 mod placement;
 mod recovery;
+mod salvage;
 mod spill;
 mod state;
 mod sync;
@@ -24,3 +25,7 @@ pub use engine::{
     prefix_bounds,
 };
 pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options};
+pub use salvage::{
+    DamagedPage, LogHole, LostRange, PageRole, SalvageOptions, SalvageProgress, SalvageReport,
+    SalvagedRegion, Survey,
+};

@@ -41,6 +41,7 @@ mod batch;
 mod options;
 mod range;
 mod region;
+mod repair;
 mod scan;
 mod snapshot;
 mod store;
@@ -50,10 +51,15 @@ pub use batch::WriteBatch;
 pub use kreon_base::{
     Error, ErrorKind, KEY_BYTES_MAX, REGION_NAME_BYTES_MAX, Result, VALUE_BYTES_MAX,
 };
-pub use kreon_engine::{Durability, LevelStats, Stats, VerifyReport};
+pub use kreon_engine::{
+    DamagedPage, Durability, LevelStats, LogHole, LostRange, PageRole,
+    SalvageProgress as RepairProgress, SalvageReport as RepairReport, SalvagedRegion, Stats,
+    VerifyReport,
+};
 pub use options::Options;
 pub use range::KeyRange;
 pub use region::Region;
+pub use repair::Repair;
 pub use scan::{Keys, Scan};
 pub use snapshot::Snapshot;
 pub use store::Store;

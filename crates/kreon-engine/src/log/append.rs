@@ -15,7 +15,7 @@ use super::record::{NewRecord, Place, purpose_of, unit_bytes};
 
 /// Units up to this length stand whole in one segment, so that most reads find a record in one piece.
 /// Longer ones go on in the next segment: padding for them would waste space.
-pub(super) const WHOLE_UNIT_BYTES_MAX: usize = 64 << 10;
+pub(crate) const WHOLE_UNIT_BYTES_MAX: usize = 64 << 10;
 
 impl Log {
     /// Appends `unit`: after a crash either all of its records are replayed or none. Tells the place of

@@ -7,7 +7,7 @@ use kreon_base::SEGMENT_BYTES;
 use kreon_format::{FRAGMENT_HEADER_BYTES, LOG_HEADER_BYTES, RECORD_ALIGN_BYTES, fragment_bytes};
 
 /// Bytes of a segment.
-pub(super) const SEGMENT: u32 = SEGMENT_BYTES as u32;
+pub(crate) const SEGMENT: u32 = SEGMENT_BYTES as u32;
 
 /// Where records start in a segment.
 pub(super) const PAYLOAD_START: u32 = LOG_HEADER_BYTES;
@@ -30,7 +30,7 @@ pub(super) fn cut(left_bytes: usize, rest_bytes: usize) -> Option<usize> {
 
 /// A fragment of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// Start of the fragment, from the start of its segment.
     pub within: u32,
     /// Bytes of key and value in it.
@@ -40,7 +40,7 @@ pub(super) struct Piece {
 }
 
 /// The fragments of a record in order, each in the segment behind that of the one before.
-pub(super) struct Pieces {
+pub(crate) struct Pieces {
     next: Option<u32>,
     left_bytes: usize,
 }

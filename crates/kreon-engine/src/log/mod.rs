@@ -42,9 +42,13 @@ mod write_out;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use append::WHOLE_UNIT_BYTES_MAX;
+pub(crate) use cut::{Pieces, SEGMENT};
+pub(crate) use history::LOG_START;
 pub use history::LogHistory;
 pub use open::{Log, LogHome, LogOptions, LogSpace};
 pub use pause::Pause;
 pub use read::{LogPages, ValueAt};
 pub use record::{NewRecord, Place};
+pub(crate) use replay::{Found, Units};
 pub use replay::{ReplayEnd, ReplayRecord, ReplayStart, replay};

@@ -50,18 +50,28 @@ pub fn open_or_create(
     split: &MemorySplit,
     insert: Insert<'_>,
 ) -> Result<Parts> {
-    match superblock::read(device.as_ref())? {
+    match superblock::read(device.as_ref()).map_err(needs_repair)? {
         Found::Store(superblock, damaged_slots) => {
             for slot in damaged_slots {
                 tracing::warn!(%slot, "a superblock slot is damaged; another one is whole");
             }
-            open::open(device, options, split, &superblock, insert)
+            open::open(device, options, split, &superblock, insert).map_err(needs_repair)
         }
         Found::Nothing if options.create => create::create(device, options, split),
         Found::Nothing => Err(Error::new(
             ErrorKind::NotFound,
             "there is no store here, and none is to be made",
         )),
+    }
+}
+
+/// Tells the way out of damage that keeps a store from being opened.
+fn needs_repair(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Corruption => {
+            error.within("needs repair (`kreon repair` salvages what is readable into a new store)")
+        }
+        _ => error,
     }
 }
 

@@ -19,6 +19,7 @@ use kreon_format::{LogRecord, StoreId, place_of};
 
 use self::source::Source;
 pub use self::units::ReplayRecord;
+pub(crate) use self::units::{Found, Units};
 use self::walk::Walk;
 use super::cut::PAYLOAD_START;
 use super::history::{LOG_START, LogHistory};

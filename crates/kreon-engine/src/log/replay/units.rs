@@ -23,7 +23,7 @@ pub struct ReplayRecord<'a> {
 }
 
 /// A fragment of a record, in its place.
-pub(super) struct Found<'a> {
+pub(crate) struct Found<'a> {
     pub lsn: Lsn,
     pub offset: LogOffset,
     pub header: FragmentHeader,
@@ -34,7 +34,7 @@ pub(super) struct Found<'a> {
 
 /// The unit that is being put together. Long values are not kept: memory is bounded by the keys of one
 /// unit and by values up to `value_bytes_max`.
-pub(super) struct Units {
+pub(crate) struct Units {
     value_bytes_max: usize,
     /// Where the unit starts; none: the next fragment starts one.
     start: Option<Lsn>,

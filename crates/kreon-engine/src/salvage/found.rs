@@ -1,0 +1,194 @@
+//! What stands on the volume, page by page, without any pointer to it.
+
+use std::collections::BTreeMap;
+
+use kreon_base::{Epoch, PAGE_BYTES, PageBytes, PageNo, RegionId, SEGMENT_BYTES, SegmentId};
+use kreon_device::AlignedBuf;
+use kreon_format::{
+    BitmapBlock, Catalogue, NodeClaim, PagePointer, SegmentKind, StoreId, bitmap_page, check_node,
+    claimed_catalogue_page, claimed_node, decode_page, group_of, groups_of, slot_in_group,
+};
+
+use super::source::Source;
+
+/// Epochs whose catalogue pages are kept.
+const CATALOGUE_EPOCHS_MAX: usize = 64;
+
+/// A page that verifies by itself.
+pub enum FoundPage<'a> {
+    Node(NodeClaim),
+    /// A catalogue page: the pointer to it, its part of the catalogue, and the pointer in it.
+    Catalogue(PagePointer, &'a [u8], Option<PagePointer>),
+}
+
+/// Shows every tree node and catalogue page of `store` in the segments that are not left out.
+pub fn scan(
+    source: &Source,
+    store: StoreId,
+    leaves_out: impl Fn(SegmentId) -> bool,
+    mut show: impl FnMut(FoundPage<'_>),
+) {
+    let mut buffer = AlignedBuf::new(SEGMENT_BYTES as usize);
+    for segment in (0..source.segments()).map(SegmentId) {
+        if leaves_out(segment) {
+            continue;
+        }
+        source.segment(segment, &mut buffer);
+        let pages = buffer.as_chunks::<PAGE_BYTES>().0.iter();
+        for (page, bytes) in (segment.first_page().0..).map(PageNo).zip(pages) {
+            if let Some(found) = examine(store, page, bytes) {
+                show(found);
+            }
+        }
+    }
+}
+
+fn examine(store: StoreId, page: PageNo, bytes: &PageBytes) -> Option<FoundPage<'_>> {
+    if let Some(claim) = claimed_node(bytes) {
+        let is_whole = claim.pointer.page == page
+            && check_node(bytes, store, &claim.pointer, claim.level).is_ok();
+        return is_whole.then_some(FoundPage::Node(claim));
+    }
+    let pointer = claimed_catalogue_page(bytes).filter(|pointer| pointer.page == page)?;
+    let (payload, next) = decode_page(bytes, store, &pointer).ok()?;
+    Some(FoundPage::Catalogue(pointer, payload, next))
+}
+
+/// A leaf that was found without a pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FoundLeaf {
+    /// First, so that leaves sort by age.
+    pub epoch: Epoch,
+    pub page: PageNo,
+    pub region: RegionId,
+}
+
+/// Catalogue pages that were found, the newest of them.
+#[derive(Default)]
+pub struct FoundCatalogues(BTreeMap<Epoch, Vec<CataloguePage>>);
+
+struct CataloguePage {
+    pointer: PagePointer,
+    payload: Vec<u8>,
+    next: Option<PagePointer>,
+}
+
+impl FoundCatalogues {
+    pub fn add(&mut self, pointer: PagePointer, payload: &[u8], next: Option<PagePointer>) {
+        self.0
+            .entry(pointer.epoch)
+            .or_default()
+            .push(CataloguePage {
+                pointer,
+                payload: payload.to_vec(),
+                next,
+            });
+        if self.0.len() > CATALOGUE_EPOCHS_MAX {
+            self.0.pop_first();
+        }
+    }
+
+    /// Numbers and names of regions that any page tells; newer ones count.
+    pub fn names(&self) -> BTreeMap<RegionId, String> {
+        let starts = self.0.values().flat_map(|pages| starts(pages));
+        starts
+            .flat_map(|page| Catalogue::decode_names(&page.payload))
+            .collect()
+    }
+
+    /// The newest catalogue that is whole.
+    pub fn newest(&self) -> Option<(Epoch, Catalogue)> {
+        self.0.iter().rev().find_map(|(epoch, pages)| {
+            let whole = starts(pages).find_map(|start| {
+                let mut bytes = start.payload.clone();
+                let mut next = start.next;
+                for _ in 0..pages.len() {
+                    let Some(pointer) = next else { break };
+                    let page = pages.iter().find(|page| page.pointer == pointer)?;
+                    bytes.extend_from_slice(&page.payload);
+                    next = page.next;
+                }
+                Catalogue::decode(&bytes).ok()
+            });
+            whole.map(|catalogue| (*epoch, catalogue))
+        })
+    }
+}
+
+/// The pages that no other page of the same epoch points to.
+fn starts(pages: &[CataloguePage]) -> impl Iterator<Item = &CataloguePage> {
+    pages.iter().filter(|page| {
+        let mut others = pages.iter().filter_map(|other| other.next);
+        !others.any(|next| next.page == page.pointer.page)
+    })
+}
+
+/// Which pages are in use, of the groups whose bitmap block can be read.
+#[derive(Default)]
+pub struct Live(BTreeMap<u32, BitmapBlock>);
+
+impl Live {
+    pub fn insert(&mut self, block: BitmapBlock) {
+        self.0.insert(block.group, block);
+    }
+
+    /// Without a pointer that tells which copy counts: the newer one, where nothing newer can have been
+    /// there.
+    pub fn of_newest_copies(source: &Source, store: StoreId, epoch: Option<Epoch>) -> Self {
+        let mut live = Self::default();
+        for group in 0..groups_of(source.segments()) {
+            let pages = [bitmap_page(group, 0), bitmap_page(group, 1)];
+            let mut copies = Vec::new();
+            let mut is_sure = true;
+            for (copy, page) in (0..).zip(source.pages(&pages)) {
+                let decoded = page
+                    .as_ref()
+                    .and_then(|page| BitmapBlock::decode(page, store, group, copy).ok());
+                // A copy that was never written hides nothing; a damaged one may.
+                is_sure &= decoded.is_some() || page.is_some_and(|page| *page == [0; PAGE_BYTES]);
+                copies.extend(decoded);
+            }
+            copies.retain(|block| epoch.is_none_or(|epoch| block.epoch <= epoch));
+            let newest = copies.into_iter().max_by_key(|block| block.epoch);
+            if let Some(block) = newest.filter(|_| is_sure) {
+                live.insert(block);
+            }
+        }
+        live
+    }
+
+    /// The newest epoch that a block tells.
+    pub fn newest_epoch(&self) -> Option<Epoch> {
+        self.0.values().map(|block| block.epoch).max()
+    }
+
+    /// Whether a page of a tree is in use; none: not known.
+    pub fn is_live(&self, page: PageNo) -> Option<bool> {
+        let segment = page.segment();
+        let block = self.0.get(&group_of(segment))?;
+        let record = block.segments.get(slot_in_group(segment))?;
+        let within = page.0 - segment.first_page().0;
+        let word = record.pages.get(within as usize / 64).copied();
+        let bit = word.unwrap_or(0) >> (within % 64) & 1;
+        Some(record.kind == SegmentKind::Tree && bit == 1)
+    }
+
+    /// What a segment is used for.
+    pub fn kind(&self, segment: SegmentId) -> Option<SegmentKind> {
+        let block = self.0.get(&group_of(segment))?;
+        let record = block.segments.get(slot_in_group(segment))?;
+        Some(record.kind)
+    }
+
+    /// The segments of the log with their sequences.
+    pub fn log_segments(&self) -> Vec<(SegmentId, u64)> {
+        let records = self.0.values().flat_map(|block| {
+            let first = kreon_format::group_first_segment(block.group).0;
+            (first..).map(SegmentId).zip(&block.segments)
+        });
+        records
+            .filter(|(_, record)| record.kind == SegmentKind::Log)
+            .map(|(segment, record)| (segment, record.sequence))
+            .collect()
+    }
+}

@@ -1,0 +1,175 @@
+//! Which segment holds which part of the log, from everything that tells it.
+
+use std::collections::BTreeMap;
+
+use kreon_base::{Lsn, PageNo, SegmentId};
+use kreon_format::{LogSegmentHeader, StoreId, lsn_at};
+
+use super::source::{ROUND_PAGES_MAX, Source};
+use crate::log::LOG_START;
+
+/// A segment of the log.
+#[derive(Clone, Copy)]
+pub struct Placed {
+    pub segment: SegmentId,
+    /// Its header, if it verifies and says the same.
+    pub header: Option<LogSegmentHeader>,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub struct LogMap {
+    by_sequence: BTreeMap<u64, Placed>,
+    sequences: BTreeMap<SegmentId, u64>,
+}
+
+impl LogMap {
+    /// From the headers of segments, and from `known`, what a checkpoint says of segments and their
+    /// sequences: it counts for more than headers, which may be older.
+    pub fn new(headers: &[LogSegmentHeader], known: &[(SegmentId, u64)]) -> Self {
+        let mut map = Self::default();
+        let is_known: BTreeMap<SegmentId, u64> = known.iter().copied().collect();
+        for header in headers {
+            if is_known
+                .get(&header.segment)
+                .is_none_or(|sequence| *sequence == header.sequence)
+            {
+                map.add_header(header);
+            }
+        }
+        for (segment, sequence) in known {
+            let header = map
+                .by_sequence
+                .get(sequence)
+                .and_then(|placed| placed.header);
+            let header = header.filter(|header| header.segment == *segment);
+            map.put(*sequence, *segment, header);
+        }
+        // A neighbour tells where a segment stands whose own header is damaged.
+        for header in headers {
+            let sequences = [
+                header.sequence.checked_add(1),
+                header.sequence.checked_sub(1),
+            ];
+            for (segment, sequence) in [header.next, header.previous].into_iter().zip(sequences) {
+                let Some((segment, sequence)) = segment.zip(sequence) else {
+                    continue;
+                };
+                let is_current = map.sequences.get(&header.segment) == Some(&header.sequence);
+                let is_new = !map.sequences.contains_key(&segment)
+                    && !map.by_sequence.contains_key(&sequence);
+                if is_current && is_new && sequence > 0 {
+                    map.put(sequence, segment, None);
+                }
+            }
+        }
+        map
+    }
+
+    /// Of two headers with one sequence the later run's counts.
+    fn add_header(&mut self, header: &LogSegmentHeader) {
+        let other = self.by_sequence.get(&header.sequence);
+        let is_newer = other.is_none_or(|other| {
+            other
+                .header
+                .is_none_or(|other| other.incarnation < header.incarnation)
+        });
+        if is_newer && header.sequence > 0 {
+            self.put(header.sequence, header.segment, Some(*header));
+        }
+    }
+
+    fn put(&mut self, sequence: u64, segment: SegmentId, header: Option<LogSegmentHeader>) {
+        if let Some(old) = self
+            .by_sequence
+            .insert(sequence, Placed { segment, header })
+        {
+            self.sequences.remove(&old.segment);
+        }
+        if let Some(old) = self.sequences.insert(segment, sequence)
+            && old != sequence
+        {
+            self.by_sequence.remove(&old);
+        }
+    }
+
+    /// The segment with this sequence.
+    pub fn get(&self, sequence: u64) -> Option<Placed> {
+        self.by_sequence.get(&sequence).copied()
+    }
+
+    /// Sequence of a segment.
+    pub fn sequence(&self, segment: SegmentId) -> Option<u64> {
+        self.sequences.get(&segment).copied()
+    }
+
+    /// Segments from `sequence` on, in the order of the log.
+    pub fn from(&self, sequence: u64) -> impl Iterator<Item = (u64, Placed)> + '_ {
+        self.by_sequence
+            .range(sequence..)
+            .map(|(sequence, placed)| (*sequence, *placed))
+    }
+
+    /// Where the log that is still there starts.
+    pub fn start(&self) -> Lsn {
+        let first = self.by_sequence.keys().next();
+        first.map_or(LOG_START, |first| lsn_at(*first, 0))
+    }
+}
+
+/// The headers of all log segments of `store` on the volume: one page of every segment is read.
+pub fn read_headers(source: &Source, store: StoreId) -> Vec<LogSegmentHeader> {
+    let mut headers = Vec::new();
+    let segments: Vec<_> = (0..source.segments()).map(SegmentId).collect();
+    for round in segments.chunks(ROUND_PAGES_MAX) {
+        let pages: Vec<PageNo> = round.iter().map(|segment| segment.first_page()).collect();
+        for (segment, page) in round.iter().zip(source.pages(&pages)) {
+            let header =
+                page.and_then(|page| LogSegmentHeader::decode(&page, store, *segment).ok());
+            headers.extend(header);
+        }
+    }
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kreon_base::{Incarnation, LogId};
+
+    fn header(
+        segment: u32,
+        sequence: u64,
+        incarnation: u64,
+        next: Option<u32>,
+    ) -> LogSegmentHeader {
+        LogSegmentHeader {
+            store: StoreId(1),
+            log: LogId(0),
+            segment: SegmentId(segment),
+            sequence,
+            incarnation: Incarnation(incarnation),
+            previous: None,
+            next: next.map(SegmentId),
+            durable: Lsn(0),
+        }
+    }
+
+    #[test]
+    fn a_neighbour_tells_where_a_segment_without_header_stands() {
+        let map = LogMap::new(&[header(3, 5, 1, Some(9)), header(4, 7, 1, None)], &[]);
+        assert_eq!(map.get(6).map(|placed| placed.segment), Some(SegmentId(9)));
+        assert_eq!(map.sequence(SegmentId(9)), Some(6));
+    }
+
+    #[test]
+    fn the_later_run_counts_and_a_checkpoint_more_than_any_header() {
+        let headers = [header(3, 5, 1, None), header(4, 5, 2, None)];
+        let map = LogMap::new(&headers, &[]);
+        assert_eq!(map.get(5).map(|placed| placed.segment), Some(SegmentId(4)));
+        assert_eq!(map.sequence(SegmentId(3)), None);
+        let map = LogMap::new(&headers, &[(SegmentId(3), 5)]);
+        assert_eq!(map.get(5).map(|placed| placed.segment), Some(SegmentId(3)));
+        assert_eq!(map.sequence(SegmentId(4)), None);
+    }
+}

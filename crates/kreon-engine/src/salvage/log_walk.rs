@@ -1,0 +1,390 @@
+//! A walk through the log that goes on behind what does not verify.
+
+use kreon_base::{LogOffset, Lsn, PAGE_BYTES, Result, SEGMENT_BYTES};
+use kreon_device::{AlignedBuf, BLOCK_BYTES_MIN};
+use kreon_format::{
+    Fragment, FragmentClaim, FragmentSeal, LOG_HEADER_BYTES, RECORD_ALIGN_BYTES, StoreId,
+    claimed_fragment, fragment_extent, lsn_at, place_of,
+};
+
+use super::log_map::{LogMap, Placed};
+use super::log_runs::{Expected, Recorded, Runs};
+use super::source::Source;
+use crate::log::{Found, ReplayRecord, SEGMENT, Units, WHOLE_UNIT_BYTES_MAX};
+
+/// A stretch of the log without whole records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// Where it starts: at the beginning of the unit that is not whole.
+    pub from: Lsn,
+    /// Where the next whole fragment stands.
+    pub to: Lsn,
+    /// It lies where one run took over from another, so it may be a torn tail that never counted.
+    pub is_seam: bool,
+}
+
+/// What a walk found besides records.
+#[derive(Default)]
+pub struct Walked {
+    pub holes: Vec<Hole>,
+    /// Everything before this was durable, as pads and headers tell.
+    pub durable: Lsn,
+    /// Behind the last whole unit.
+    pub end: Lsn,
+    /// Whole records of units whose beginning may be in a hole.
+    pub cut_records: u64,
+}
+
+/// Where to walk.
+#[derive(Clone, Copy)]
+pub struct Stretch {
+    pub from: Lsn,
+    pub until: Lsn,
+    /// What does not verify from here on is the end of the log and no hole.
+    pub durable: Lsn,
+}
+
+/// The log to walk through.
+#[derive(Clone, Copy)]
+pub struct LogAt<'a> {
+    pub source: &'a Source,
+    pub store: StoreId,
+    pub map: &'a LogMap,
+    pub runs: Runs<'a>,
+}
+
+/// Hands every record of a whole unit in `stretch` to `visit`, in order.
+///
+/// # Errors
+/// Those of `visit`.
+pub fn walk(
+    log: LogAt<'_>,
+    stretch: Stretch,
+    mut visit: impl FnMut(ReplayRecord<'_>) -> Result<()>,
+) -> Result<Walked> {
+    let mut walk = Walk {
+        log,
+        stretch,
+        position: stretch.from,
+        expected: Expected::FIRST,
+        hole: None,
+        is_skipping: false,
+        units: Units::new(usize::MAX),
+        walked: Walked::default(),
+    };
+    walk.run(&mut visit)?;
+    Ok(walk.finish())
+}
+
+/// Everything in `stretch` that is no whole record, and how far the log was durable.
+pub fn examine(log: LogAt<'_>, from: Lsn, until: Lsn) -> Result<Walked> {
+    let stretch = Stretch {
+        from,
+        until,
+        durable: Lsn::MAX,
+    };
+    walk(log, stretch, |_| Ok(()))
+}
+
+struct Walk<'a> {
+    log: LogAt<'a>,
+    stretch: Stretch,
+    position: Lsn,
+    expected: Expected,
+    /// Where the hole starts that the walk is in.
+    hole: Option<Lsn>,
+    /// What comes up to the end of the next unit may be the rest of a unit that began in a hole.
+    is_skipping: bool,
+    units: Units,
+    walked: Walked,
+}
+
+/// The segment that the walk is in.
+struct Image<'b> {
+    bytes: &'b [u8],
+    placed: Placed,
+    seal: FragmentSeal,
+}
+
+impl Image<'_> {
+    fn offset(&self, within: u32) -> LogOffset {
+        LogOffset(self.placed.segment.offset_bytes() + u64::from(within))
+    }
+
+    fn rest(&self, within: u32) -> &[u8] {
+        self.bytes.get(within as usize..).unwrap_or_default()
+    }
+
+    fn decode(&self, within: u32) -> Option<Fragment<'_>> {
+        Fragment::decode(self.rest(within), &self.seal, self.offset(within)).ok()
+    }
+}
+
+type Visit<'v> = &'v mut dyn FnMut(ReplayRecord<'_>) -> Result<()>;
+
+impl Walk<'_> {
+    fn run(&mut self, visit: Visit<'_>) -> Result<()> {
+        let segments: Vec<_> = self.log.map.from(place_of(self.position).0).collect();
+        let mut buffer = AlignedBuf::new(SEGMENT_BYTES as usize);
+        for (sequence, placed) in segments {
+            let start = lsn_at(sequence, LOG_HEADER_BYTES);
+            if start >= self.stretch.until {
+                break;
+            }
+            if lsn_at(sequence, SEGMENT) <= self.position || !self.takes(sequence, &placed) {
+                continue;
+            }
+            if self.position < start {
+                if !self.enter_hole() {
+                    return Ok(());
+                }
+                self.is_skipping = true;
+                self.position = start;
+            }
+            self.log.source.segment(placed.segment, &mut buffer);
+            let seal = FragmentSeal {
+                store: self.log.store,
+                sequence,
+            };
+            let image = Image {
+                bytes: &buffer,
+                placed,
+                seal,
+            };
+            if !self.segment(&image, visit)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the segment is part of the log as it went on: what an earlier run left behind its end
+    /// is not.
+    fn takes(&mut self, sequence: u64, placed: &Placed) -> bool {
+        let start = lsn_at(sequence, LOG_HEADER_BYTES);
+        let at = self.position.max(start);
+        let expected = match self.log.runs.recorded(at) {
+            Some(Recorded::By(expected, _)) => expected,
+            Some(Recorded::Nobody(_)) => return true,
+            None => {
+                let Runs::Guessed(map) = self.log.runs else {
+                    return true;
+                };
+                Runs::guessed(map, sequence, self.expected)
+            }
+        };
+        let Some(header) = placed.header else {
+            self.expected = expected;
+            return true;
+        };
+        let is_older = at == start && header.incarnation.0 < self.lowest_at(expected);
+        if is_older || !expected.allows_header(header.incarnation) {
+            return false;
+        }
+        self.expected = expected;
+        self.walked.durable = self.walked.durable.max(header.durable);
+        true
+    }
+
+    fn lowest_at(&self, expected: Expected) -> u64 {
+        match self.log.runs {
+            Runs::Recorded(_) => expected.lowest(),
+            Runs::Guessed(_) => self.expected.lowest(),
+        }
+    }
+
+    /// Walks through one segment; whether to go on behind it.
+    fn segment(&mut self, image: &Image<'_>, visit: Visit<'_>) -> Result<bool> {
+        let end = lsn_at(image.seal.sequence, SEGMENT);
+        while self.position < end.min(self.stretch.until) {
+            let mut run_end = Lsn::MAX;
+            match self.log.runs.recorded(self.position) {
+                Some(Recorded::Nobody(resume)) => {
+                    self.next_run(resume);
+                    continue;
+                }
+                Some(Recorded::By(expected, end)) => (self.expected, run_end) = (expected, end),
+                None => {}
+            }
+            let within = place_of(self.position).1;
+            let before = self.expected.lowest();
+            let fragment = image.decode(within).filter(|fragment| {
+                self.position.0 + fragment.extent_bytes() as u64 <= run_end.0
+                    && self.expected.accept(fragment)
+            });
+            match fragment {
+                Some(fragment) => {
+                    self.leave_hole(image, before);
+                    self.take(image, within, &fragment, visit)?;
+                }
+                None if !self.skip_damage(image, within, run_end) => return Ok(false),
+                None => {}
+            }
+        }
+        Ok(true)
+    }
+
+    /// Jumps to where the next run took over.
+    fn next_run(&mut self, resume: Lsn) {
+        if let Some(from) = self.hole.take().or(self.units.incomplete()) {
+            self.push_hole(from, self.position, false);
+        }
+        self.units = Units::new(usize::MAX);
+        self.is_skipping = false;
+        self.position = resume;
+    }
+
+    fn take(
+        &mut self,
+        image: &Image<'_>,
+        within: u32,
+        fragment: &Fragment<'_>,
+        visit: Visit<'_>,
+    ) -> Result<()> {
+        let extent = fragment.extent_bytes();
+        let behind = Lsn(self.position.0 + extent as u64);
+        let fits = match fragment {
+            Fragment::Pad { durable, .. } => {
+                self.walked.durable = self.walked.durable.max(durable.unwrap_or(Lsn(0)));
+                !self.units.is_in_record()
+            }
+            Fragment::Record { header, .. } if self.is_skipping => {
+                self.walked.cut_records += u64::from(header.starts_record);
+                self.is_skipping = !header.ends_unit;
+                true
+            }
+            Fragment::Record { header, payload } => {
+                let found = Found {
+                    lsn: self.position,
+                    offset: image.offset(within),
+                    header: *header,
+                    payload,
+                    fills_segment: extent == image.rest(within).len(),
+                };
+                let fits = self.units.add(&found, &mut |record| visit(record))?.is_ok();
+                self.is_skipping = !fits && !header.ends_unit;
+                fits
+            }
+        };
+        if !fits {
+            let from = self.units.incomplete().unwrap_or(self.position);
+            self.units = Units::new(usize::MAX);
+            self.push_hole(from, behind, false);
+        }
+        self.position = behind;
+        Ok(())
+    }
+
+    /// Goes on at the next fragment in the segment, or at its end. Returns false at the end of the log.
+    fn skip_damage(&mut self, image: &Image<'_>, within: u32, run_end: Lsn) -> bool {
+        let is_first = self.hole.is_none();
+        let was_whole = self.units.incomplete().is_none() && !self.is_skipping;
+        if !self.enter_hole() {
+            return false;
+        }
+        let last = (u64::from(within) + run_end.0.saturating_sub(self.position.0))
+            .min(u64::from(SEGMENT)) as u32;
+        let next = self.next_fragment(image, within, last);
+        // A header that leads right to the next fragment is hardly the part that is damaged: it tells
+        // whether a unit ended here.
+        let claim = claimed_fragment(image.rest(within)).filter(|claim| {
+            let extent = fragment_extent(image.rest(within).first_chunk().unwrap_or(&[0; 8]));
+            is_first
+                && next < last
+                && self.expected.allows(claim)
+                && within as usize + extent == next as usize
+        });
+        self.is_skipping = match claim {
+            Some(FragmentClaim::Record(header)) => !header.ends_unit,
+            Some(FragmentClaim::Pad(_)) if was_whole => {
+                // Filler holds no record.
+                self.hole = None;
+                false
+            }
+            _ => true,
+        };
+        self.position = Lsn(self.position.0 + u64::from(next - within));
+        true
+    }
+
+    /// Where behind `within` the next fragment of the run stands; `end` if there is none before it.
+    fn next_fragment(&self, image: &Image<'_>, within: u32, end: u32) -> u32 {
+        let starts = (within..end).step_by(RECORD_ALIGN_BYTES).skip(1);
+        let is_fragment = |at: &u32| {
+            let rest = image.rest(*at);
+            let Some(start) = rest.first_chunk().filter(|start| **start != [0; 8]) else {
+                return false;
+            };
+            let extent = fragment_extent(start);
+            // Checksums over what is no fragment cost much: few places get that far.
+            let makes_sense = claimed_fragment(rest).is_some_and(|claim| {
+                let is_likely = match claim {
+                    FragmentClaim::Record(_) => true,
+                    FragmentClaim::Pad(_) => {
+                        let ends_block =
+                            (*at as usize + extent).is_multiple_of(BLOCK_BYTES_MIN as usize);
+                        ends_block && extent <= WHOLE_UNIT_BYTES_MAX
+                    }
+                };
+                is_likely && self.expected.allows(&claim)
+            });
+            extent <= rest.len() && makes_sense && image.decode(*at).is_some()
+        };
+        starts.into_iter().find(is_fragment).unwrap_or(end)
+    }
+
+    /// Notes that nothing verifies here. Returns false if this is the end of the log.
+    fn enter_hole(&mut self) -> bool {
+        if self.hole.is_some() {
+            return true;
+        }
+        let from = self.units.incomplete().unwrap_or(self.position);
+        if from >= self.stretch.durable {
+            return false;
+        }
+        self.units = Units::new(usize::MAX);
+        self.hole = Some(from);
+        true
+    }
+
+    /// A fragment verifies at the position. `before` is the lowest run that was possible up to here.
+    fn leave_hole(&mut self, image: &Image<'_>, before: u64) {
+        let Some(from) = self.hole.take() else {
+            return;
+        };
+        let bytes = self.position.0 - from.0;
+        if self.expected.lowest() > before {
+            // What a run found when it took over was durable before it wrote anything.
+            self.walked.durable = self.walked.durable.max(self.position);
+        }
+        let is_border = place_of(self.position).1.is_multiple_of(PAGE_BYTES as u32);
+        let is_seam = is_border && bytes < PAGE_BYTES as u64 && self.expected.lowest() > before;
+        if is_seam {
+            // A run starts with a new unit.
+            self.is_skipping = false;
+            let (start, end) = (place_of(from).1, place_of(self.position).1);
+            let bytes = image.bytes.get(start as usize..end as usize);
+            if bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)) {
+                return;
+            }
+        }
+        self.push_hole(from, self.position, is_seam);
+    }
+
+    fn push_hole(&mut self, from: Lsn, to: Lsn, is_seam: bool) {
+        self.walked.holes.push(Hole { from, to, is_seam });
+    }
+
+    fn finish(mut self) -> Walked {
+        let end = self
+            .hole
+            .or(self.units.incomplete())
+            .unwrap_or(self.position);
+        let durable = self.stretch.durable.min(self.stretch.until);
+        if end < durable && self.stretch.durable != Lsn::MAX {
+            self.push_hole(end, durable, false);
+        }
+        self.walked.end = end;
+        self.walked
+    }
+}

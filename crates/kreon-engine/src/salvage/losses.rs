@@ -1,0 +1,142 @@
+//! What is lost of one region: ranges of keys, and single keys. Bounded in memory.
+
+use std::collections::BTreeSet;
+
+use super::report::{LostRange, SalvagedRegion};
+
+/// Bytes of single keys that are remembered; more are only counted.
+const KEYS_BYTES_MAX: usize = 8 << 20;
+
+/// A key costs more than its bytes.
+const KEY_COST_BYTES: usize = 64;
+
+/// Ranges that are told apart; beyond, neighbours are taken together with what lies between.
+const RANGES_MAX: usize = 100_000;
+
+/// See the module's text.
+#[derive(Default)]
+pub struct Losses {
+    /// In the order of keys.
+    ranges: Vec<LostRange>,
+    keys: BTreeSet<Vec<u8>>,
+    keys_bytes: usize,
+    more_keys: u64,
+}
+
+impl Losses {
+    /// Nothing between the two keys can be read. Ranges come in order.
+    pub fn range(&mut self, start: &[u8], end: Option<&[u8]>) {
+        let is_full = self.ranges.len() >= RANGES_MAX;
+        if let Some(last) = self.ranges.last_mut() {
+            let touches = last.end.as_deref().is_none_or(|last| last >= start);
+            if touches || is_full {
+                if last
+                    .end
+                    .as_deref()
+                    .is_some_and(|old| end.is_none_or(|end| end > old))
+                {
+                    last.end = end.map(<[u8]>::to_vec);
+                }
+                return;
+            }
+        }
+        self.ranges.push(LostRange {
+            start: start.to_vec(),
+            end: end.map(<[u8]>::to_vec),
+        });
+    }
+
+    /// The current value of `key` cannot be read.
+    pub fn key(&mut self, key: &[u8]) {
+        let cost = key.len() + KEY_COST_BYTES;
+        if self.keys_bytes + cost > KEYS_BYTES_MAX {
+            self.more_keys += u64::from(!self.keys.contains(key));
+        } else if self.keys.insert(key.to_vec()) {
+            self.keys_bytes += cost;
+        }
+    }
+
+    /// A later write of `key` was found: its earlier value no longer matters.
+    pub fn overwritten(&mut self, key: &[u8]) {
+        if self.keys.remove(key) {
+            self.keys_bytes -= key.len() + KEY_COST_BYTES;
+        }
+    }
+
+    /// All that was in the lost ranges was found elsewhere.
+    pub fn ranges_found(&mut self) {
+        self.ranges.clear();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty() && self.keys.is_empty() && self.more_keys == 0
+    }
+
+    /// Whether `key` lies in a lost range.
+    pub fn in_range(&self, key: &[u8]) -> bool {
+        let before = self
+            .ranges
+            .partition_point(|range| range.start.as_slice() <= key);
+        let range = before.checked_sub(1).and_then(|at| self.ranges.get(at));
+        range.is_some_and(|range| range.end.as_deref().is_none_or(|end| key < end))
+    }
+
+    /// Whether `key` is one of the single lost keys that are remembered.
+    pub fn has_key(&self, key: &[u8]) -> bool {
+        self.keys.contains(key)
+    }
+
+    /// Tells it all.
+    pub fn tell(self, region: &mut SalvagedRegion) {
+        region.lost_ranges = self.ranges;
+        region.lost_keys = self.keys.into_iter().collect();
+        region.more_lost_keys = self.more_keys;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_touch_become_one() {
+        let mut losses = Losses::default();
+        losses.range(b"b", Some(b"d"));
+        losses.range(b"d", Some(b"f"));
+        losses.range(b"m", None);
+        assert_eq!(losses.ranges.len(), 2);
+        for (key, is_lost) in [
+            ("a", false),
+            ("b", true),
+            ("e", true),
+            ("f", false),
+            ("z", true),
+        ] {
+            assert_eq!(losses.in_range(key.as_bytes()), is_lost, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_written_again_is_not_lost() {
+        let mut losses = Losses::default();
+        losses.key(b"k");
+        assert!(losses.has_key(b"k"));
+        losses.overwritten(b"k");
+        assert!(losses.is_empty());
+    }
+
+    #[test]
+    fn keys_beyond_the_bound_are_counted() {
+        let mut losses = Losses::default();
+        for number in 0..200_000u32 {
+            losses.key(&number.to_be_bytes());
+        }
+        let mut region = SalvagedRegion::default();
+        losses.tell(&mut region);
+        assert_eq!(
+            region.lost_keys.len() as u64 + region.more_lost_keys,
+            200_000
+        );
+        assert!(region.more_lost_keys > 0 && !region.is_complete());
+    }
+}

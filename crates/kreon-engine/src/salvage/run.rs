@@ -1,0 +1,390 @@
+//! The whole of a salvage, in order: trees, what was in their lost parts, the log behind them.
+
+use kreon_base::{Lsn, RegionId, Result};
+use kreon_format::{Catalogue, LogRecord, RecordKind, SegmentKind, place_of};
+
+use super::found::{FoundLeaf, FoundPage, scan};
+use super::log_runs::Runs;
+use super::log_walk::{Hole, LogAt, Stretch, Walked, examine, walk};
+use super::orphans;
+use super::records::Records;
+use super::report::{LogHole, PageRole, SalvageOptions, SalvageProgress, SalvageReport};
+use super::survey::{Basis, Pieces, Survey};
+use super::target::Target;
+use super::trees::{LeafTaker, Reached, TreeWalk};
+use crate::checkpoint::catalogue::MAIN_LOG;
+use crate::engine::Engine;
+use crate::log::{LOG_START, ReplayRecord};
+
+impl Survey {
+    /// Writes what can be salvaged into `target`, an empty store, and makes it durable.
+    ///
+    /// # Errors
+    /// Those of writing the target. What is damaged in the source is no error but told in the report.
+    pub fn salvage(
+        self,
+        target: &Engine,
+        options: SalvageOptions,
+        progress: &mut dyn FnMut(SalvageProgress),
+    ) -> Result<SalvageReport> {
+        let Self {
+            source,
+            store,
+            basis,
+            names,
+            live,
+            map,
+            report,
+        } = self;
+        let at = LogAt {
+            source: &source,
+            store,
+            map: &map,
+            runs: Runs::Guessed(&map),
+        };
+        let mut work = Work {
+            at,
+            options,
+            target: Target::new(target, names, progress),
+            report,
+        };
+        match &basis {
+            Basis::Checkpoint(catalogue) => {
+                let is_live = |page| live.is_live(page);
+                let is_tree = |segment| live.kind(segment).is_none_or(|k| k == SegmentKind::Tree);
+                work.of_checkpoint(catalogue, &is_live, &is_tree)?;
+            }
+            Basis::Pieces(pieces) => work.of_pieces(pieces)?,
+        }
+        let Work {
+            target, mut report, ..
+        } = work;
+        report.regions = target.finish()?;
+        Ok(report)
+    }
+}
+
+/// A salvage under way.
+struct Work<'a, 't> {
+    at: LogAt<'a>,
+    options: SalvageOptions,
+    target: Target<'t>,
+    report: SalvageReport,
+}
+
+/// Whether a page is in use; none: not known.
+type IsLive<'l> = &'l dyn Fn(kreon_base::PageNo) -> Option<bool>;
+
+/// Whether a segment may hold pages of trees.
+type IsTree<'l> = &'l dyn Fn(kreon_base::SegmentId) -> bool;
+
+impl<'a> Work<'a, '_> {
+    fn records(&self) -> Records<'a> {
+        Records {
+            source: self.at.source,
+            store: self.at.store,
+            map: self.at.map,
+        }
+    }
+
+    /// From the catalogue of the last checkpoint: exact but for what is damaged.
+    fn of_checkpoint(
+        &mut self,
+        catalogue: &Catalogue,
+        is_live: IsLive<'_>,
+        is_tree: IsTree<'_>,
+    ) -> Result<()> {
+        self.target.step("trees");
+        let mut reached = Reached::default();
+        let mut without_index = Vec::new();
+        for region in &catalogue.regions {
+            self.target.region(region.id)?;
+            let records = self.records();
+            let mut taker = LeafTaker::new(records, &mut self.target);
+            let mut lost_index = false;
+            // This build writes one level.
+            for tree in region.levels.iter().rev() {
+                let mut walk = TreeWalk::new(region.id, &mut taker, &mut reached, &mut self.report);
+                walk.run(tree)?;
+                lost_index |= walk.lost_index;
+            }
+            let entries: u64 = region.levels.iter().map(|tree| tree.entries).sum();
+            let missing = entries.saturating_sub(taker.entries);
+            self.target.region(region.id)?.told.missing_entries = Some(missing);
+            if lost_index {
+                without_index.push(region.id);
+            }
+        }
+        if !without_index.is_empty() {
+            self.take_orphans(&without_index, &reached, is_live, is_tree)?;
+        }
+        let Some(log) = catalogue.logs.iter().find(|log| log.id == MAIN_LOG) else {
+            return Ok(());
+        };
+        self.tell_damaged_headers(log);
+        self.fill_losses(log.marker)?;
+        self.replay_behind(log)
+    }
+
+    /// Leaves of trees of which an index node is lost.
+    fn take_orphans(
+        &mut self,
+        regions: &[RegionId],
+        reached: &Reached,
+        is_live: IsLive<'_>,
+        is_tree: IsTree<'_>,
+    ) -> Result<()> {
+        self.target.step("leaves without index");
+        let (mut sure, mut unsure) = (Vec::new(), Vec::new());
+        let newest = self.report.epoch;
+        let out = |segment| !is_tree(segment);
+        scan(self.at.source, self.at.store, out, |found| {
+            let FoundPage::Node(node) = found else {
+                return;
+            };
+            let is_wanted = node.level == 0
+                && regions.contains(&node.region)
+                && !reached.contains(node.pointer.page)
+                && newest.is_none_or(|newest| node.pointer.epoch <= newest);
+            let leaf = FoundLeaf {
+                epoch: node.pointer.epoch,
+                page: node.pointer.page,
+                region: node.region,
+            };
+            match is_live(leaf.page) {
+                Some(true) if is_wanted => sure.push(leaf),
+                None if is_wanted => unsure.push(leaf),
+                _ => {}
+            }
+        });
+        for region in regions {
+            self.take_orphans_of(*region, &sure, &unsure)?;
+        }
+        Ok(())
+    }
+
+    fn take_orphans_of(
+        &mut self,
+        region: RegionId,
+        sure: &[FoundLeaf],
+        unsure: &[FoundLeaf],
+    ) -> Result<()> {
+        let of_region = |leaves: &[FoundLeaf]| -> Vec<FoundLeaf> {
+            let mut own: Vec<_> = leaves
+                .iter()
+                .filter(|leaf| leaf.region == region)
+                .copied()
+                .collect();
+            own.sort_unstable();
+            own
+        };
+        let (sure, unsure) = (of_region(sure), of_region(unsure));
+        if !unsure.is_empty() {
+            self.report.notes.push(format!(
+                "{region}: {} leaves were left out, because with their bitmap block damaged nothing \
+                 tells whether they are current",
+                unsure.len()
+            ));
+        }
+        let taken = orphans::take(self.records(), &mut self.target, &sure, false)?;
+        let region = self.target.region(region)?;
+        let missing = region.told.missing_entries.unwrap_or(u64::MAX);
+        let missing = missing.saturating_sub(taken.entries);
+        region.told.missing_entries = Some(missing);
+        if missing == 0 {
+            region.losses.ranges_found();
+        }
+        Ok(())
+    }
+
+    /// What the log before the marker tells of keys that the trees have lost.
+    fn fill_losses(&mut self, marker: Lsn) -> Result<()> {
+        let mut regions = self.target.regions().values();
+        if regions.all(|region| region.losses.is_empty()) {
+            return Ok(());
+        }
+        self.target.step("log before the checkpoint");
+        let from = self.at.map.start();
+        let examined = examine(self.at, from, marker)?;
+        let sure_from = examined.sure_from(from, Lsn::MAX);
+        let stretch = |from, until| Stretch {
+            from,
+            until,
+            durable: Lsn::MAX,
+        };
+        // What a hole may have overwritten is old, at best.
+        let takes_stale = self.options.stale_values;
+        let (at, target) = (self.at, &mut self.target);
+        let mut took_stale = false;
+        walk(at, stretch(from, sure_from), |record| {
+            let Some(region) = target.regions().get(&record.region) else {
+                return Ok(());
+            };
+            if !region.losses.in_range(record.key) && !region.losses.has_key(record.key) {
+                return Ok(());
+            }
+            target.region(record.region)?.told.stale_values += 1;
+            if takes_stale {
+                took_stale = true;
+                apply(target, &record)?;
+            }
+            Ok(())
+        })?;
+        walk(at, stretch(sure_from, marker), |record| {
+            let Some(region) = target.regions().get(&record.region) else {
+                return Ok(());
+            };
+            if region.losses.in_range(record.key) || region.losses.has_key(record.key) {
+                let region = target.region(record.region)?;
+                region.losses.overwritten(record.key);
+                region.told.log_changes += 1;
+                apply(target, &record)?;
+            }
+            Ok(())
+        })?;
+        self.report.took_stale_values |= took_stale;
+        if sure_from == LOG_START {
+            // The log tells every write that there ever was.
+            let ids: Vec<_> = self.target.regions().keys().copied().collect();
+            for id in ids {
+                self.target.region(id)?.losses.ranges_found();
+            }
+        }
+        Ok(())
+    }
+
+    /// The log behind the marker, over all holes.
+    fn replay_behind(&mut self, log: &LogRecord) -> Result<()> {
+        self.target.step("log");
+        let at = LogAt {
+            runs: Runs::Recorded(log),
+            ..self.at
+        };
+        let found = examine(at, log.marker, Lsn::MAX)?;
+        // What a run found when it took over was durable before it wrote anything.
+        let taken_over = log.resumes.last().map_or(Lsn(0), |last| last.resume);
+        let stretch = Stretch {
+            from: log.marker,
+            until: Lsn::MAX,
+            durable: found.durable.max(log.durable).max(taken_over),
+        };
+        let target = &mut self.target;
+        let walked = walk(at, stretch, |record| {
+            // Others were dropped after the record was written.
+            if !target.regions().contains_key(&record.region) {
+                return Ok(());
+            }
+            let region = target.region(record.region)?;
+            region.losses.overwritten(record.key);
+            region.told.log_changes += 1;
+            apply(target, &record)
+        })?;
+        self.tell_holes(&walked, found.end);
+        Ok(())
+    }
+
+    /// Without the catalogue of the last checkpoint: leaves in the order of their epochs, then the log.
+    fn of_pieces(&mut self, pieces: &Pieces) -> Result<()> {
+        self.target.step("leaves");
+        let known: Vec<RegionId> = self.target.known_regions();
+        for region in known
+            .into_iter()
+            .filter(|region| !pieces.is_dropped(*region))
+        {
+            self.target.region(region)?;
+        }
+        let leaves: Vec<_> = pieces
+            .leaves
+            .iter()
+            .filter(|leaf| !pieces.is_dropped(leaf.region))
+            .copied()
+            .collect();
+        let records = self.records();
+        let taken = orphans::take(records, &mut self.target, &leaves, !pieces.are_live)?;
+        self.target.step("log");
+        let from = self.at.map.start();
+        let found = examine(self.at, from, Lsn::MAX)?;
+        let spilled = taken.spilled.max(pieces.marker());
+        let sure_from = found.sure_from(from, spilled);
+        let stretch = Stretch {
+            from: sure_from,
+            until: Lsn::MAX,
+            durable: found.durable,
+        };
+        let target = &mut self.target;
+        let walked = walk(self.at, stretch, |record| {
+            if pieces.is_dropped(record.region) {
+                return Ok(());
+            }
+            let region = target.region(record.region)?;
+            region.losses.overwritten(record.key);
+            region.told.log_changes += 1;
+            apply(target, &record)
+        })?;
+        self.tell_holes(&walked, found.end);
+        if sure_from > LOG_START {
+            self.report.may_be_stale = true;
+            self.report.notes.push(format!(
+                "no catalogue of the last checkpoint can be read: the pairs come from {} leaves and \
+                 from the log; pairs of lost leaves are missing, and deleted pairs, dropped regions \
+                 and old values may be back",
+                leaves.len()
+            ));
+        } else {
+            self.report.notes.push(
+                "no catalogue of the last checkpoint can be read, but the log holds every write; \
+                 dropped regions may be back"
+                    .to_owned(),
+            );
+            let ids: Vec<_> = self.target.regions().keys().copied().collect();
+            for id in ids {
+                self.target.region(id)?.losses.ranges_found();
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_holes(&mut self, walked: &Walked, last: Lsn) {
+        self.report.unproven_tail_bytes = last.0.saturating_sub(walked.end.0);
+        self.report.cut_records += walked.cut_records;
+        for hole in walked.holes.iter().filter(|hole| !hole.is_seam) {
+            let (sequence, within_segment) = place_of(hole.from);
+            let placed = self.at.map.get(sequence);
+            self.report.log_holes.push(LogHole {
+                segment: placed.map(|placed| placed.segment),
+                sequence,
+                within_segment,
+                bytes: hole.to.0.saturating_sub(hole.from.0),
+            });
+        }
+    }
+
+    /// Of segments up to the one that was open at the checkpoint.
+    fn tell_damaged_headers(&mut self, log: &LogRecord) {
+        let open = log.open.map_or(0, |open| open.sequence);
+        for (sequence, placed) in self.at.map.from(0) {
+            if sequence < open && placed.header.is_none() {
+                let page = placed.segment.first_page();
+                self.report.damaged(page, PageRole::LogHeader);
+            }
+        }
+    }
+}
+
+impl Walked {
+    /// Where the log starts that tells the newest write of each of its keys: behind the last gap. Holes
+    /// from `limit` on do not count: what is before them was not yet in any tree.
+    fn sure_from(&self, from: Lsn, limit: Lsn) -> Lsn {
+        let counts = |hole: &&Hole| hole.from < limit;
+        let holes = self.holes.iter().filter(counts).map(|hole| hole.to);
+        holes.max().unwrap_or(from).max(from)
+    }
+}
+
+fn apply(target: &mut Target<'_>, record: &ReplayRecord<'_>) -> Result<()> {
+    let value = match record.kind {
+        RecordKind::Delete => None,
+        RecordKind::Put | RecordKind::Relocation => record.value,
+    };
+    target.change(record.region, record.key, value)
+}

@@ -1,0 +1,305 @@
+//! Where a salvage starts from: the identity of the store, its newest catalogue, its log.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kreon_base::{Epoch, Error, Lsn, PageNo, RegionId, Result, SegmentId};
+use kreon_device::Device;
+use kreon_format::{
+    BitmapBlock, Catalogue, FORMAT_VERSION, LogSegmentHeader, PagePointer, SUPERBLOCK_PAGES,
+    StoreId, Superblock, SuperblockSlot, bitmap_page, claimed_store, decode_page,
+};
+
+use super::found::{FoundCatalogues, FoundLeaf, FoundPage, Live, scan};
+use super::log_map::{LogMap, read_headers};
+use super::report::{PageRole, SalvageReport};
+use super::source::{ROUND_PAGES_MAX, Source};
+use crate::checkpoint::catalogue::MAIN_LOG;
+use crate::log::LOG_START;
+
+/// Identities that are tried where no page that tells one verifies.
+const CLAIMS_MAX: usize = 16;
+
+/// A damaged store that was looked at, ready to be salvaged.
+pub struct Survey {
+    pub(super) source: Source,
+    pub(super) store: StoreId,
+    pub(super) basis: Basis,
+    /// Regions by number, as far as they are known.
+    pub(super) names: BTreeMap<RegionId, String>,
+    pub(super) live: Live,
+    pub(super) map: LogMap,
+    pub(super) report: SalvageReport,
+}
+
+/// What a salvage builds on.
+pub(super) enum Basis {
+    /// The catalogue of the last checkpoint.
+    Checkpoint(Catalogue),
+    /// That is lost: what was found on the volume.
+    Pieces(Pieces),
+}
+
+/// What was found on a volume without the catalogue of its last checkpoint.
+pub(super) struct Pieces {
+    /// Leaves, older ones first.
+    pub leaves: Vec<FoundLeaf>,
+    /// All of them are known to be in use.
+    pub are_live: bool,
+    /// An older catalogue, for the regions that were dropped before it and for its replay marker.
+    pub older: Option<Catalogue>,
+}
+
+impl Survey {
+    /// Looks at what is on `device`. Reads superblock, catalogue, bitmap and a page of every segment; all of
+    /// the volume if the catalogue is lost.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if nothing there verifies as part of a store, or if it is of a newer format.
+    pub fn take(device: Arc<dyn Device>) -> Result<Self> {
+        let source = Source::new(device);
+        let mut report = SalvageReport::default();
+        let superblock = read_slots(&source, &mut report)?;
+        let store = match superblock {
+            Some(superblock) => superblock.store,
+            None => identify(&source).ok_or_else(nothing_here)?,
+        };
+        let headers = read_headers(&source, store);
+        if let Some(superblock) = superblock {
+            let (head, len) = (superblock.catalogue, superblock.catalogue_bytes);
+            match read_catalogue(&source, store, head, len) {
+                Ok(catalogue) => {
+                    report.epoch = Some(superblock.epoch);
+                    return Ok(Self::of_catalogue(
+                        source, store, catalogue, &headers, report,
+                    ));
+                }
+                Err(page) => report.damaged(page, PageRole::Catalogue),
+            }
+        }
+        let epoch = superblock.map(|superblock| superblock.epoch);
+        Self::of_pieces(source, store, epoch, &headers, report)
+    }
+
+    fn of_catalogue(
+        source: Source,
+        store: StoreId,
+        catalogue: Catalogue,
+        headers: &[LogSegmentHeader],
+        mut report: SalvageReport,
+    ) -> Self {
+        let mut live = Live::default();
+        for (group, pointer) in (0..).zip(&catalogue.groups) {
+            let page = bitmap_page(group, pointer.copy);
+            let block = source
+                .page(page)
+                .and_then(|bytes| BitmapBlock::decode_pointed(&bytes, store, group, pointer).ok());
+            match block {
+                Some(block) => live.insert(block),
+                None => report.damaged(page, PageRole::Bitmap),
+            }
+        }
+        let mut known = live.log_segments();
+        for log in catalogue.logs.iter().filter(|log| log.id == MAIN_LOG) {
+            let open = log.open.map(|open| (open.segment, open.sequence));
+            let next = log.open.zip(log.next);
+            let next = next.map(|(open, next)| (next, open.sequence.saturating_add(1)));
+            known.extend(open.into_iter().chain(next));
+        }
+        let map = LogMap::new(headers, &known);
+        let names = catalogue.regions.iter();
+        Self {
+            source,
+            store,
+            names: names
+                .map(|region| (region.id, region.name.clone()))
+                .collect(),
+            basis: Basis::Checkpoint(catalogue),
+            live,
+            map,
+            report,
+        }
+    }
+
+    /// Without the catalogue that the superblock names, or without superblock.
+    fn of_pieces(
+        source: Source,
+        store: StoreId,
+        epoch: Option<Epoch>,
+        headers: &[LogSegmentHeader],
+        mut report: SalvageReport,
+    ) -> Result<Self> {
+        let live = Live::of_newest_copies(&source, store, epoch);
+        let mut leaves = Vec::new();
+        let mut catalogues = FoundCatalogues::default();
+        let mut newest = live.newest_epoch().unwrap_or(Epoch(0));
+        let counts = |of: Epoch| epoch.is_none_or(|epoch| of <= epoch);
+        scan(
+            &source,
+            store,
+            |_| false,
+            |found| match found {
+                FoundPage::Node(node) if counts(node.pointer.epoch) => {
+                    newest = newest.max(node.pointer.epoch);
+                    leaves.extend((node.level == 0).then_some(FoundLeaf {
+                        epoch: node.pointer.epoch,
+                        page: node.pointer.page,
+                        region: node.region,
+                    }));
+                }
+                FoundPage::Catalogue(pointer, payload, next) if counts(pointer.epoch) => {
+                    newest = newest.max(pointer.epoch);
+                    catalogues.add(pointer, payload, next);
+                }
+                FoundPage::Node(_) | FoundPage::Catalogue(..) => {}
+            },
+        );
+        if newest == Epoch(0) && headers.is_empty() && epoch.is_none() {
+            return Err(nothing_here());
+        }
+        let whole = catalogues.newest();
+        if let Some((found, catalogue)) = &whole
+            && *found == epoch.unwrap_or(newest)
+        {
+            report.notes.push(format!(
+                "the catalogue of {found} was found by looking at every page"
+            ));
+            report.epoch = Some(*found);
+            let catalogue = catalogue.clone();
+            return Ok(Self::of_catalogue(
+                source, store, catalogue, headers, report,
+            ));
+        }
+        let older = whole.map(|(_, catalogue)| catalogue);
+        let are_live = leaves.iter().all(|leaf| live.is_live(leaf.page).is_some());
+        leaves.retain(|leaf| live.is_live(leaf.page) != Some(false));
+        leaves.sort_unstable();
+        let map = map_of_pieces(headers, &live);
+        Ok(Self {
+            names: catalogues.names(),
+            basis: Basis::Pieces(Pieces {
+                leaves,
+                are_live,
+                older,
+            }),
+            source,
+            store,
+            live,
+            map,
+            report,
+        })
+    }
+}
+
+impl Pieces {
+    /// Whether the region had been dropped, as far as the older catalogue tells.
+    pub fn is_dropped(&self, region: RegionId) -> bool {
+        self.older.as_ref().is_some_and(|older| {
+            region < older.next_region && older.regions.iter().all(|known| known.id != region)
+        })
+    }
+
+    /// No replay had to start before this.
+    pub fn marker(&self) -> Lsn {
+        let logs = self.older.iter().flat_map(|older| &older.logs);
+        logs.map(|log| log.marker).max().unwrap_or(LOG_START)
+    }
+}
+
+/// The log by its headers. What a bitmap block says of it may be older: it counts only where headers are
+/// silent.
+fn map_of_pieces(headers: &[LogSegmentHeader], live: &Live) -> LogMap {
+    let map = LogMap::new(headers, &[]);
+    let mut missing = live.log_segments();
+    missing.retain(|(segment, sequence)| {
+        map.get(*sequence).is_none() && map.sequence(*segment).is_none()
+    });
+    match missing.is_empty() {
+        true => map,
+        false => LogMap::new(headers, &missing),
+    }
+}
+
+fn nothing_here() -> Error {
+    Error::invalid(
+        "nothing here verifies as part of a Kreon store: no superblock, log segment or tree page",
+    )
+}
+
+/// The newest superblock.
+fn read_slots(source: &Source, report: &mut SalvageReport) -> Result<Option<Superblock>> {
+    let mut newest: Option<Superblock> = None;
+    let pages = source.pages(&SUPERBLOCK_PAGES);
+    for (slot, (page, bytes)) in SUPERBLOCK_PAGES.iter().zip(pages).enumerate() {
+        let examined = bytes.map(|bytes| Superblock::examine(&bytes, slot));
+        match examined {
+            Some(SuperblockSlot::Valid(found)) => {
+                if newest.is_none_or(|newest| newest.epoch < found.epoch) {
+                    newest = Some(found);
+                }
+            }
+            Some(SuperblockSlot::Newer { version }) => {
+                return Err(Error::invalid(format!(
+                    "the store was written by a newer format, {version}; this build reads up to \
+                     {FORMAT_VERSION}"
+                )));
+            }
+            _ => report.damaged(*page, PageRole::Superblock),
+        }
+    }
+    Ok(newest)
+}
+
+/// The identity of the store, from what log segments or damaged pages say it is.
+fn identify(source: &Source) -> Option<StoreId> {
+    let (mut verified, mut claimed) = (BTreeMap::<u64, u32>::new(), BTreeSet::new());
+    let firsts: Vec<_> = (0..source.segments()).map(SegmentId).collect();
+    for round in firsts.chunks(ROUND_PAGES_MAX) {
+        let pages: Vec<PageNo> = round.iter().map(|segment| segment.first_page()).collect();
+        for (segment, page) in round.iter().zip(source.pages(&pages)) {
+            let Some((page, store)) = page.and_then(|page| claimed_store(&page).map(|s| (page, s)))
+            else {
+                continue;
+            };
+            if LogSegmentHeader::decode(&page, store, *segment).is_ok() {
+                *verified.entry(store.0).or_default() += 1;
+            } else if claimed.len() < CLAIMS_MAX {
+                claimed.insert(store.0);
+            }
+        }
+    }
+    // A device may hold what is left of other stores.
+    if let Some((store, _)) = verified.iter().max_by_key(|(_, count)| **count) {
+        return Some(StoreId(*store));
+    }
+    for page in source.pages(&SUPERBLOCK_PAGES).into_iter().flatten() {
+        claimed.extend(claimed_store(&page).map(|store| store.0));
+    }
+    claimed.into_iter().map(StoreId).find(|store| {
+        let is_found = Cell::new(false);
+        scan(source, *store, |_| is_found.get(), |_| is_found.set(true));
+        is_found.get()
+    })
+}
+
+/// The catalogue behind a pointer, or the page that is damaged.
+fn read_catalogue(
+    source: &Source,
+    store: StoreId,
+    head: PagePointer,
+    len_bytes: u64,
+) -> Result<Catalogue, PageNo> {
+    let (mut bytes, mut next) = (Vec::new(), Some(head));
+    while let Some(pointer) = next {
+        let page = source.page(pointer.page).ok_or(pointer.page)?;
+        let decoded = decode_page(&page, store, &pointer);
+        let (payload, following) = decoded.map_err(|_| pointer.page)?;
+        bytes.extend_from_slice(payload);
+        if bytes.len() as u64 > len_bytes {
+            return Err(pointer.page);
+        }
+        next = following;
+    }
+    Catalogue::decode(&bytes).map_err(|_| head.page)
+}

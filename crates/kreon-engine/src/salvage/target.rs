@@ -1,0 +1,195 @@
+//! The new store, written as the old one is read.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use kreon_base::{RegionId, Result};
+
+use super::losses::Losses;
+use super::report::{SalvageProgress, SalvagedRegion};
+use crate::engine::{Engine, Operation, RegionState};
+use crate::options::Durability;
+
+/// Changes that are written together.
+const BATCH_MAX: usize = 256;
+
+/// Bytes of them.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// Changes between two calls of the progress.
+const PROGRESS_CHANGES: u64 = 4096;
+
+/// A region of the target, and what became of it.
+pub struct TargetRegion {
+    state: Arc<RegionState>,
+    pub losses: Losses,
+    pub told: SalvagedRegion,
+}
+
+struct Change {
+    region: RegionId,
+    key: Vec<u8>,
+    value: Option<Vec<u8>>,
+}
+
+/// See the module's text.
+pub struct Target<'a> {
+    engine: &'a Engine,
+    /// Names by number, as far as they are known.
+    names: BTreeMap<RegionId, String>,
+    regions: BTreeMap<RegionId, TargetRegion>,
+    changes: Vec<Change>,
+    bytes: usize,
+    written: u64,
+    told: u64,
+    step: &'static str,
+    progress: &'a mut dyn FnMut(SalvageProgress),
+}
+
+impl<'a> Target<'a> {
+    pub fn new(
+        engine: &'a Engine,
+        names: BTreeMap<RegionId, String>,
+        progress: &'a mut dyn FnMut(SalvageProgress),
+    ) -> Self {
+        Self {
+            engine,
+            names,
+            regions: BTreeMap::new(),
+            changes: Vec::new(),
+            bytes: 0,
+            written: 0,
+            told: 0,
+            step: "",
+            progress,
+        }
+    }
+
+    /// Begins another part of the work.
+    pub fn step(&mut self, step: &'static str) {
+        self.step = step;
+        self.tell();
+    }
+
+    fn tell(&mut self) {
+        self.told = self.written;
+        (self.progress)(SalvageProgress {
+            step: self.step,
+            written: self.written,
+        });
+    }
+
+    /// The region with this number in the old store; made if need be, after its number if no name is
+    /// known.
+    pub fn region(&mut self, id: RegionId) -> Result<&mut TargetRegion> {
+        if !self.regions.contains_key(&id) {
+            let mut name = match self.names.get(&id) {
+                Some(name) => name.clone(),
+                None => format!("region-{}", id.0),
+            };
+            while self.regions.values().any(|other| other.told.name == name) {
+                name = format!("region-{}-{name}", id.0);
+            }
+            let state = self.engine.region(&name)?;
+            let told = SalvagedRegion {
+                name,
+                ..SalvagedRegion::default()
+            };
+            let losses = Losses::default();
+            let region = TargetRegion {
+                state,
+                losses,
+                told,
+            };
+            self.regions.insert(id, region);
+        }
+        self.regions
+            .get_mut(&id)
+            .ok_or_else(|| kreon_base::Error::invalid("a region that was just made"))
+    }
+
+    /// Numbers of the regions whose names are known.
+    pub fn known_regions(&self) -> Vec<RegionId> {
+        self.names.keys().copied().collect()
+    }
+
+    /// Regions that were made so far.
+    pub fn regions(&self) -> &BTreeMap<RegionId, TargetRegion> {
+        &self.regions
+    }
+
+    /// Gives `key` a value, or deletes it.
+    pub fn change(&mut self, region: RegionId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.region(region)?;
+        self.bytes += key.len() + value.map_or(0, <[u8]>::len);
+        self.changes.push(Change {
+            region,
+            key: key.to_vec(),
+            value: value.map(<[u8]>::to_vec),
+        });
+        if self.changes.len() >= BATCH_MAX || self.bytes >= BATCH_BYTES_MAX {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what was gathered.
+    pub fn flush(&mut self) -> Result<()> {
+        let operations: Vec<_> = self
+            .changes
+            .iter()
+            .filter_map(|change| {
+                Some(Operation {
+                    region: &self.regions.get(&change.region)?.state,
+                    key: &change.key,
+                    value: change.value.as_deref(),
+                })
+            })
+            .collect();
+        self.engine.write(&operations, Durability::Buffered)?;
+        self.written += self.changes.len() as u64;
+        self.changes.clear();
+        self.bytes = 0;
+        if self.written - self.told >= PROGRESS_CHANGES {
+            self.tell();
+        }
+        Ok(())
+    }
+
+    /// Deletes the keys from `first` to `last`, both inclusive.
+    pub fn clear(&mut self, id: RegionId, first: &[u8], last: &[u8]) -> Result<()> {
+        self.flush()?;
+        let state = Arc::clone(&self.region(id)?.state);
+        let bounds = (
+            Bound::Included(first.to_vec()),
+            Bound::Included(last.to_vec()),
+        );
+        let mut scan = self.engine.scan(&state, self.engine.snapshot(), bounds);
+        scan.without_values();
+        while let Some(key) = scan.next_with(|key, _| key.to_vec())? {
+            self.change(id, &key, None)?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything durable, counts the pairs and tells what became of each region.
+    pub fn finish(mut self) -> Result<Vec<SalvagedRegion>> {
+        self.flush()?;
+        self.engine.checkpoint()?;
+        self.step("counting");
+        let mut told = Vec::new();
+        for mut region in self.regions.into_values() {
+            let all = (Bound::Unbounded, Bound::Unbounded);
+            let mut scan = self.engine.scan(&region.state, self.engine.snapshot(), all);
+            scan.without_values();
+            while scan.next_with(|_, _| ())?.is_some() {
+                region.told.pairs += 1;
+            }
+            region.losses.tell(&mut region.told);
+            told.push(region.told);
+        }
+        told.sort_by(|left, right| left.name.cmp(&right.name));
+        Ok(told)
+    }
+}

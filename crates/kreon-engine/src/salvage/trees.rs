@@ -1,0 +1,307 @@
+//! Leaves along the pointers of a tree, as far as they lead.
+
+use std::collections::BTreeMap;
+
+use kreon_base::{Error, Lsn, PageBytes, PageNo, Payload, RegionId, Result, SegmentId};
+use kreon_format::{
+    IndexNode, LONG_KEY_STORED_BYTES, Leaf, LeafEntry, PagePointer, Pivot, StoreId, TreeRecord,
+    check_node, lsn_at,
+};
+
+use super::records::{Records, Wanted};
+use super::report::{PageRole, SalvageReport};
+use super::source::{ROUND_PAGES_MAX, Source};
+use super::target::Target;
+
+/// Bytes of keys and values that are read from the log together.
+const ROUND_BYTES_MAX: usize = 4 << 20;
+
+/// Pages that were reached: a bit each, for segments that have any.
+#[derive(Default)]
+pub struct Reached(BTreeMap<SegmentId, [u64; 8]>);
+
+impl Reached {
+    fn place(page: PageNo) -> (SegmentId, usize, u64) {
+        let segment = page.segment();
+        let within = page.0 - segment.first_page().0;
+        (segment, within as usize / 64, 1 << (within % 64))
+    }
+
+    /// Returns whether the page is new.
+    pub fn insert(&mut self, page: PageNo) -> bool {
+        let (segment, word, bit) = Self::place(page);
+        let words = self.0.entry(segment).or_default();
+        let Some(word) = words.get_mut(word) else {
+            return false;
+        };
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    pub fn contains(&self, page: PageNo) -> bool {
+        let (segment, word, bit) = Self::place(page);
+        let words = self.0.get(&segment);
+        words.is_some_and(|words| words.get(word).is_some_and(|word| word & bit != 0))
+    }
+}
+
+/// Takes the entries of leaves into the target.
+pub struct LeafTaker<'a, 't> {
+    pub records: Records<'a>,
+    pub target: &'a mut Target<'t>,
+    /// Entries of the leaves that were taken, older versions too.
+    pub entries: u64,
+    /// Behind the last record that an entry points at, of those that could be read.
+    pub spilled: Lsn,
+    wanted: Vec<(Wanted, Lsn)>,
+    wanted_bytes: usize,
+    /// The key of the entry before.
+    last: Option<Vec<u8>>,
+    /// The first part of long keys of which a newer version could not be read.
+    unreadable: Option<Vec<u8>>,
+}
+
+impl<'a, 't> LeafTaker<'a, 't> {
+    pub fn new(records: Records<'a>, target: &'a mut Target<'t>) -> Self {
+        Self {
+            records,
+            target,
+            entries: 0,
+            spilled: Lsn(0),
+            wanted: Vec::new(),
+            wanted_bytes: 0,
+            last: None,
+            unreadable: None,
+        }
+    }
+
+    /// Takes the newest version of every key. `is_cut`: the leaf before is lost, and may have held newer
+    /// versions of the first key.
+    pub fn take(&mut self, leaf: &Leaf<'_>, is_cut: bool) -> Result<()> {
+        let region = leaf.region();
+        let mut key = Vec::new();
+        let mut first = Vec::new();
+        for index in 0..leaf.len() {
+            let entry = leaf.entry(index)?;
+            self.entries += 1;
+            leaf.key_into(index, &mut key)?;
+            if index == 0 {
+                first.clone_from(&key);
+            }
+            let is_long = entry.key_bytes as usize > LONG_KEY_STORED_BYTES;
+            if is_cut && key == first {
+                self.last = Some(key.clone());
+                self.target.region(region)?.losses.key(&key);
+            } else if is_long {
+                self.want(region, &key, &entry)?;
+            } else if self.last.as_ref() != Some(&key) {
+                self.last = Some(key.clone());
+                match entry.payload {
+                    Payload::Inline { value } => self.target.change(region, &key, Some(value))?,
+                    Payload::Logged { .. } => self.want(region, &key, &entry)?,
+                    Payload::Tombstone { .. } => {}
+                }
+            }
+        }
+        self.read()
+    }
+
+    fn want(&mut self, region: RegionId, key: &[u8], entry: &LeafEntry<'_>) -> Result<()> {
+        let (offset, value_bytes, is_deletion) = match entry.payload {
+            Payload::Logged {
+                offset,
+                value_bytes,
+            } => (offset, value_bytes, false),
+            Payload::Tombstone { offset } => (offset, 0, true),
+            Payload::Inline { .. } => {
+                return Err(Error::corruption("a long key with an inline value"));
+            }
+        };
+        let bytes = entry.key_bytes as usize + value_bytes as usize;
+        if self.wanted_bytes + bytes > ROUND_BYTES_MAX {
+            self.read()?;
+        }
+        self.wanted_bytes += bytes;
+        let wanted = Wanted {
+            offset,
+            region,
+            stored: key.to_vec(),
+            key_bytes: entry.key_bytes,
+            value_bytes,
+            is_deletion,
+        };
+        self.wanted.push((wanted, entry.lsn));
+        Ok(())
+    }
+
+    /// Reads the records that are wanted.
+    fn read(&mut self) -> Result<()> {
+        let (wanted, lsns): (Vec<_>, Vec<_>) = std::mem::take(&mut self.wanted).into_iter().unzip();
+        self.wanted_bytes = 0;
+        for ((wanted, lsn), read) in wanted.iter().zip(lsns).zip(self.records.read(&wanted)) {
+            let is_long = wanted.key_bytes as usize > LONG_KEY_STORED_BYTES;
+            if is_long && self.unreadable.as_ref() == Some(&wanted.stored) {
+                // It may be an older version of the key whose newer one could not be read.
+                continue;
+            }
+            match read {
+                Ok(pair) => {
+                    let sequence = self.records.map.sequence(wanted.offset.segment());
+                    let at = lsn_at(sequence.unwrap_or(0), wanted.offset.within_segment());
+                    self.spilled = self.spilled.max(Lsn(at.0 + 1));
+                    if is_long && self.last.as_ref() == Some(&pair.key) {
+                        continue;
+                    }
+                    if is_long {
+                        self.last = Some(pair.key.clone());
+                    }
+                    if !wanted.is_deletion {
+                        self.target
+                            .change(wanted.region, &pair.key, Some(&pair.value))?;
+                    }
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a value cannot be read");
+                    let region = self.target.region(wanted.region)?;
+                    region.losses.key(&wanted.stored);
+                    // Older versions are kept only behind a version that has an LSN.
+                    if is_long && lsn != Lsn(0) {
+                        self.unreadable = Some(wanted.stored.clone());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A walk through one tree.
+pub struct TreeWalk<'w, 'a, 't> {
+    pub source: &'a Source,
+    pub store: StoreId,
+    pub region: RegionId,
+    pub taker: &'w mut LeafTaker<'a, 't>,
+    pub reached: &'w mut Reached,
+    pub report: &'w mut SalvageReport,
+    /// An index node cannot be read: leaves may be there that nothing leads to.
+    pub lost_index: bool,
+    /// The leaf before cannot be read, and no pivot since then has told keys apart.
+    is_cut: bool,
+}
+
+/// The keys under a node: from the first on, before the second.
+type Bounds<'k> = (&'k [u8], Option<&'k [u8]>);
+
+impl<'w, 'a, 't> TreeWalk<'w, 'a, 't> {
+    pub fn new(
+        region: RegionId,
+        taker: &'w mut LeafTaker<'a, 't>,
+        reached: &'w mut Reached,
+        report: &'w mut SalvageReport,
+    ) -> Self {
+        Self {
+            source: taker.records.source,
+            store: taker.records.store,
+            region,
+            taker,
+            reached,
+            report,
+            lost_index: false,
+            is_cut: false,
+        }
+    }
+
+    /// Takes all leaves that can be reached.
+    pub fn run(&mut self, tree: &TreeRecord) -> Result<()> {
+        let Some((root, level)) = tree.root.zip(tree.height.checked_sub(1)) else {
+            return Ok(());
+        };
+        let page = self.source.page(root.page);
+        self.node(page, &root, level, (b"", None))
+    }
+
+    fn node(
+        &mut self,
+        page: Option<Box<PageBytes>>,
+        pointer: &PagePointer,
+        level: u8,
+        bounds: Bounds<'_>,
+    ) -> Result<()> {
+        let page = page.filter(|page| check_node(page, self.store, pointer, level).is_ok());
+        let is_new = self.reached.insert(pointer.page);
+        let Some(page) = page.filter(|_| is_new) else {
+            return self.lose(pointer, level, bounds);
+        };
+        if level > 0 {
+            let index = IndexNode::open(&page)?;
+            match index.region() == self.region {
+                true => self.index(&index, level, bounds),
+                false => self.lose(pointer, level, bounds),
+            }
+        } else {
+            let leaf = Leaf::open(&page)?;
+            if leaf.region() != self.region {
+                return self.lose(pointer, level, bounds);
+            }
+            let is_cut = std::mem::take(&mut self.is_cut);
+            self.taker.take(&leaf, is_cut)
+        }
+    }
+
+    fn lose(&mut self, pointer: &PagePointer, level: u8, (start, end): Bounds<'_>) -> Result<()> {
+        let role = match level {
+            0 => PageRole::Leaf,
+            _ => PageRole::Index,
+        };
+        self.report.damaged(pointer.page, role);
+        self.lost_index |= level > 0;
+        self.is_cut = true;
+        let region = self.taker.target.region(self.region)?;
+        region.losses.range(start, end);
+        Ok(())
+    }
+
+    fn index(&mut self, index: &IndexNode<'_>, level: u8, (start, end): Bounds<'_>) -> Result<()> {
+        let children = (0..index.len())
+            .map(|child| index.child(child))
+            .collect::<Result<Vec<_>>>()?;
+        let pivots = (1..index.len())
+            .map(|child| index.pivot(child))
+            .collect::<Result<Vec<_>>>()?;
+        let mut at = 0_usize;
+        for round in children.chunks(ROUND_PAGES_MAX) {
+            let numbers: Vec<_> = round.iter().map(|child| child.page).collect();
+            for (child, page) in round.iter().zip(self.source.pages(&numbers)) {
+                let left = at.checked_sub(1).and_then(|left| pivots.get(left));
+                let from = left.map_or(start, |pivot| pivot.bytes.as_slice());
+                let upto = pivots.get(at).map(behind);
+                if left.is_some_and(|pivot| !pivot.ambiguous) {
+                    self.is_cut = false;
+                }
+                let upto = match &upto {
+                    Some(behind) => behind.as_deref(),
+                    None => end,
+                };
+                self.node(page, child, level - 1, (from, upto))?;
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first key that cannot be left of a pivot; none: there is no such key.
+fn behind(pivot: &Pivot) -> Option<Vec<u8>> {
+    if !pivot.ambiguous {
+        return Some(pivot.bytes.clone());
+    }
+    let mut bytes = pivot.bytes.clone();
+    while let Some(last) = bytes.pop() {
+        if last < u8::MAX {
+            bytes.push(last + 1);
+            return Some(bytes);
+        }
+    }
+    None
+}
