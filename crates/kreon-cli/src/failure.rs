@@ -34,7 +34,8 @@ fn advice(kind: ErrorKind) -> &'static str {
         ErrorKind::NotFound => "check --store, --region and the name",
         ErrorKind::InvalidArgument => "see `kreon help`",
         ErrorKind::Corruption => {
-            "other data stays readable: see `kreon verify`, and restore the damaged part from a backup"
+            "other data stays readable: see `kreon verify`, restore the damaged part from a backup, or \
+             salvage the rest with `kreon repair`"
         }
         ErrorKind::Busy => "close the store there, or try again later",
         ErrorKind::OutOfSpace => "delete something or add space, then try again",

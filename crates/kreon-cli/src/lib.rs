@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use kreon::Result;
 
-use args::Cli;
+use args::{Cli, Command};
 use session::Session;
 use sink::Sink;
 
@@ -41,6 +41,12 @@ pub fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<u8> {
+    if let Command::Repair(repair) = &cli.command {
+        let mut out = Sink::stdout();
+        let done = repair.run(&cli.shared, &mut out);
+        // What is lost is told also where the command then fails for it.
+        return out.flush().and(done).map(|()| 0);
+    }
     let session = Session::open(&cli.shared, &cli.command)?;
     let mut out = Sink::stdout();
     let done = cli
