@@ -59,6 +59,8 @@ enum Command {
     History(torture::Arguments),
     /// Does the same operations under many settings (`--runs`, `--seed`).
     Metamorphic(torture::Arguments),
+    /// Changes every byte of every structure on a simulated device (`--stride`).
+    Damage(torture::Arguments),
     /// Loads a real list of cities into a store and asks it questions with the `kreon` command.
     Demo,
     /// The process that `crash` kills.
@@ -96,6 +98,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Sanitize(arguments) => sanitize::run(&arguments),
         Command::History(arguments) => torture::run("history", &arguments),
         Command::Metamorphic(arguments) => torture::run("metamorphic", &arguments),
+        Command::Damage(arguments) => torture::run("damage", &arguments),
         Command::Demo => demo::run(),
         Command::CrashWriter(arguments) => crash::write(&arguments),
         Command::CrashWitness(arguments) => crash::witness(&arguments),

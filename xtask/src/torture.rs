@@ -32,6 +32,10 @@ pub fn run(subcommand: &str, arguments: &Arguments) -> Result<()> {
             subcommand,
         ])
         .args(&arguments.rest)
+        // Every state takes and gives back buffers of megabytes: from the kernel, each time, they would
+        // cost more than all the rest.
+        .env("MALLOC_MMAP_THRESHOLD_", "268435456")
+        .env("MALLOC_TRIM_THRESHOLD_", "1073741824")
         .status()
         .context("starting cargo")?;
     ensure!(status.success(), "kreon-torture {subcommand}: {status}");

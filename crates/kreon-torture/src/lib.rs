@@ -13,6 +13,7 @@
 //! - [`trace`]: power cuts of a real device
 //! - [`mod@history`]: concurrent clients, and whether what they saw can be explained
 //! - [`mod@metamorphic`]: the same operations under many settings
+//! - [`mod@damage`]: every byte of every structure on disk
 //! - [`watchdog`]: ends a run that hangs
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ pub mod check;
 pub mod content;
 pub mod counts;
 pub mod crashes;
+pub mod damage;
 pub mod faults;
 pub mod history;
 pub mod metamorphic;
@@ -35,6 +37,7 @@ pub mod watchdog;
 
 pub use counts::Counts;
 pub use crashes::{State, replay, sim};
+pub use damage::{Extent, damage, replay as replay_damage};
 pub use faults::{faults, replay as replay_fault};
 pub use history::history;
 pub use metamorphic::metamorphic;

@@ -53,6 +53,21 @@ enum Command {
     },
     /// Records the block trace of a running store and tries crash states of it.
     Trace(kreon_torture::trace::run::Arguments),
+    /// Changes every byte of every structure on disk and checks what the store says.
+    Damage {
+        /// Of all damage one in so many is done.
+        #[arg(long, default_value_t = 1)]
+        stride: usize,
+        /// Ends with the first failure.
+        #[arg(long)]
+        first: bool,
+        /// Only this store, with the damage of `hurt`.
+        #[arg(long, requires = "hurt")]
+        fixture: Option<String>,
+        /// Only this damage, as a failure says.
+        #[arg(long, requires = "fixture")]
+        hurt: Option<String>,
+    },
     /// Tries one crash state of `sim` again.
     Replay {
         /// As the failure says.
@@ -136,6 +151,16 @@ fn main() -> ExitCode {
             Ok(None) => return ExitCode::SUCCESS,
             Err(what) => one(Err(what)),
         },
+        Command::Damage {
+            fixture: Some(fixture),
+            hurt: Some(hurt),
+            ..
+        } => one(kreon_torture::replay_damage(&fixture, &hurt)),
+        Command::Damage { stride, first, .. } => kreon_torture::damage(kreon_torture::Extent {
+            stride,
+            stops_at_first: first,
+            ..kreon_torture::Extent::default()
+        }),
         Command::Replay {
             seed,
             event,
