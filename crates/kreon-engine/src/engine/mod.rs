@@ -6,7 +6,7 @@
 //! - [`scan`], [`merge_scan`], [`scan_source`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
 //! - [`upkeep`], [`drop_region`]: spills and what they free
 //! - `region`: regions
-//! - [`stats`], [`verify`]: inspection
+//! - [`stats`], [`verify`], [`verify_durable`]: inspection
 
 mod batch;
 mod core;
@@ -29,6 +29,7 @@ mod stats;
 mod units;
 mod upkeep;
 mod verify;
+mod verify_durable;
 mod write;
 
 pub use open::Engine;

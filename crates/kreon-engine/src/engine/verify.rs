@@ -56,6 +56,8 @@ impl Core {
             let newest = superblock.map(|found| found.epoch);
             let line = format!("the superblock says {newest:?}, the store {}", ledger.epoch);
             report.problems.push(line);
+        } else if let Some(superblock) = superblock {
+            self.verify_durable(&superblock, &mut report);
         }
         let mut reached = Reached {
             core: self,

@@ -5,7 +5,9 @@
 //! - [`units`]: fragments to records to whole units
 //! - [`damage`]: proof behind the end that something before it was acknowledged
 //! - [`source`]: large reads, one segment ahead
+//! - [`mod@check`]: whether a replay would succeed
 
+mod check;
 mod damage;
 mod source;
 mod units;
@@ -17,6 +19,7 @@ use kreon_base::{Error, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::Device;
 use kreon_format::{LogRecord, StoreId, place_of};
 
+pub use self::check::check;
 use self::source::Source;
 pub use self::units::ReplayRecord;
 pub(crate) use self::units::{Found, Units};

@@ -26,6 +26,8 @@ pub(super) struct Walk<'a> {
     incarnation: Incarnation,
     /// Everything before this was acknowledged: as the checkpoint says, and then the log itself.
     durable: Lsn,
+    /// Nothing from here on is looked at.
+    until: Lsn,
     units: Units,
     position: Lsn,
 }
@@ -60,8 +62,18 @@ impl<'a> Walk<'a> {
             resumes: record.resumes.iter(),
             incarnation: record.incarnation,
             durable: record.durable.max(taken_over),
+            until: Lsn::MAX,
             units: Units::new(start.value_bytes_max),
             position: record.marker,
+        }
+    }
+
+    /// Stops at `until`; everything before was acknowledged.
+    pub fn up_to(self, until: Lsn) -> Self {
+        Self {
+            durable: self.durable.max(until),
+            until,
+            ..self
         }
     }
 
@@ -77,6 +89,9 @@ impl<'a> Walk<'a> {
     pub fn run(&mut self, visit: &mut impl FnMut(ReplayRecord<'_>) -> Result<()>) -> Result<Lsn> {
         loop {
             self.take_over();
+            if self.position >= self.until {
+                return Ok(self.position);
+            }
             let (sequence, _) = place_of(self.position);
             let Some(segment) = self.chain.get(&sequence).copied() else {
                 let why = Error::corruption(format!("no segment has number {sequence}"));
@@ -151,7 +166,7 @@ impl<'a> Walk<'a> {
             store: self.start.store,
             sequence: image.sequence,
         };
-        let end = lsn_at(image.sequence, SEGMENT);
+        let end = lsn_at(image.sequence, SEGMENT).min(self.until);
         while self.position < end {
             let within = place_of(self.position).1;
             let offset = LogOffset(image.segment.offset_bytes() + u64::from(within));

@@ -1,0 +1,78 @@
+//! Verification of what only the next open will read: catalogue, bitmap blocks, the log behind the
+//! replay marker. The open store has it all in memory, so that damage would show when it is too late.
+
+use std::sync::Arc;
+
+use kreon_base::{Error, LogId, Result, SegmentId};
+use kreon_format::{Catalogue, LogRecord, LogSegmentHeader, Superblock, place_of};
+
+use super::core::Core;
+use super::verify::VerifyReport;
+use crate::checkpoint::catalogue::{self, MAIN_LOG};
+use crate::log::{ReplayStart, check_replay};
+use crate::volume::Allocator;
+use crate::volume::page_io::read_pages;
+
+impl Core {
+    /// Checks what `superblock`, the durable one, leads to. The caller holds the ledger's lock, so
+    /// that no checkpoint changes it meanwhile.
+    pub(super) fn verify_durable(&self, superblock: &Superblock, report: &mut VerifyReport) {
+        if let Err(error) = self.try_durable(superblock, report) {
+            report.problems.push(error.to_string());
+        }
+    }
+
+    fn try_durable(&self, superblock: &Superblock, report: &mut VerifyReport) -> Result<()> {
+        let device = self.parts.device.as_ref();
+        let (store, bytes) = (superblock.store, superblock.catalogue_bytes);
+        let (catalogue, _) = catalogue::read(device, store, superblock.catalogue, bytes)?;
+        let record = main_log(&catalogue)?;
+        let segments = self.durable_segments(superblock, &catalogue)?;
+        let behind = place_of(record.marker).0;
+        for (segment, sequence) in segments.iter().filter(|(_, sequence)| *sequence < behind) {
+            if let Err(error) = self.check_header(*segment, *sequence, record.id) {
+                report.problems.push(error.to_string());
+            }
+        }
+        let start = ReplayStart {
+            device,
+            store,
+            record,
+            segments: &segments,
+            value_bytes_max: 0,
+        };
+        check_replay(&start, self.parts.log.durable())
+    }
+
+    /// The segments of the log as the bitmap blocks on the device say.
+    fn durable_segments(
+        &self,
+        superblock: &Superblock,
+        catalogue: &Catalogue,
+    ) -> Result<Vec<(SegmentId, u64)>> {
+        let device = Arc::clone(&self.parts.device);
+        let (store, segments) = (superblock.store, superblock.segments);
+        let durable = Allocator::load(device, segments, store, segments, &catalogue.groups)?;
+        Ok(durable.log_segments(MAIN_LOG))
+    }
+
+    /// Nothing needs the header of a segment that lies before the marker but who puts a damaged store
+    /// together again.
+    fn check_header(&self, segment: SegmentId, sequence: u64, log: LogId) -> Result<()> {
+        let page = read_pages(self.parts.device.as_ref(), &[segment.first_page()])?;
+        let header = LogSegmentHeader::decode(page.first()?, self.parts.store, segment)?;
+        if (header.log, header.sequence) != (log, sequence) {
+            let (found, of) = (header.sequence, header.log);
+            return Err(Error::corruption(format!(
+                "log segment header at {}: of number {found} of {of}, not {sequence} of {log}",
+                segment.first_page()
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn main_log(catalogue: &Catalogue) -> Result<&LogRecord> {
+    let found = catalogue.logs.iter().find(|log| log.id == MAIN_LOG);
+    found.ok_or_else(|| Error::corruption("the catalogue has no log"))
+}
