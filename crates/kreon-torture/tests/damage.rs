@@ -76,3 +76,17 @@ fn a_judge_that_expects_too_little_is_found_out() {
     seeing.atlas.parts.push(nothing);
     assert!(seeing.judge(&hurt).is_err());
 }
+
+#[test]
+fn a_damaged_header_of_a_segment_unknown_to_the_catalogue_refuses_the_open() {
+    let case = case("chain").unwrap();
+    let headers = parts(&case, Kind::TailHeader);
+    assert!(headers.len() >= 4, "{headers:?}");
+    // The last unit stands behind the last header, so every header is needed.
+    for header in headers {
+        let hurt = Hurt::one(Edit::Flip(header.range.start + 20, 1));
+        assert_eq!(case.judge(&hurt), Ok(Outcome::Refused), "{header:?}");
+        let hurt = Hurt::one(Edit::Zero(header.range.start, 4096));
+        assert_eq!(case.judge(&hurt), Ok(Outcome::Refused), "{header:?}");
+    }
+}

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{LogOffset, Lsn, Result, SegmentId};
+use kreon_base::{LogOffset, Lsn, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::BLOCK_BYTES_MIN;
 use kreon_format::{
-    Fragment, FragmentSeal, RECORD_ALIGN_BYTES, fragment_extent, incarnation_mark, place_of,
+    Fragment, FragmentSeal, LOG_HEADER_BYTES, LogSegmentHeader, RECORD_ALIGN_BYTES,
+    fragment_extent, incarnation_mark, place_of,
 };
 
 use super::ReplayStart;
@@ -17,6 +18,10 @@ use super::source::Source;
 use super::walk::{Image, decode_header};
 use crate::log::append::WHOLE_UNIT_BYTES_MAX;
 use crate::log::cut::PAYLOAD_START;
+use crate::volume::page_io::read_pages;
+
+/// Headers that are read in one call.
+const HEADERS_AT_ONCE: usize = 256;
 
 /// A search for claims of the run with `mark`.
 pub(super) struct Search<'a> {
@@ -41,9 +46,16 @@ impl Search<'_> {
             if told.is_some_and(|durable| durable > end) {
                 return Ok(told);
             }
+            if !is_first && told.is_none() {
+                return Ok(None);
+            }
             let known = self.chain.get(&(image.sequence + 1)).copied();
-            let next = known.or(header.and_then(|header| header.next));
-            let Some(next) = next.filter(|_| is_first || told.is_some()) else {
+            let next = match known.or(header.and_then(|header| header.next)) {
+                Some(next) => Some(next),
+                None if is_blank(&image) => None,
+                None => self.find(image.sequence + 1)?,
+            };
+            let Some(next) = next else {
                 return Ok(None);
             };
             let bytes = self.source.segment(next)?;
@@ -56,6 +68,30 @@ impl Search<'_> {
                 .recycle(std::mem::replace(&mut image, behind).bytes);
             (within, is_first) = (PAYLOAD_START, false);
         }
+    }
+
+    /// The segment with the number `sequence` of this run, by its own header: where the header that
+    /// names it does not verify. Reads a page of every segment; only a log that ends at the start of a
+    /// segment that was written to before comes here.
+    fn find(&self, sequence: u64) -> Result<Option<SegmentId>> {
+        let device = self.start.device;
+        let present = (device.len_bytes() / SEGMENT_BYTES) as u32;
+        let all: Vec<_> = (0..present).map(SegmentId).collect();
+        for some in all.chunks(HEADERS_AT_ONCE) {
+            let pages: Vec<_> = some.iter().map(|segment| segment.first_page()).collect();
+            let bytes = read_pages(device, &pages)?;
+            for (segment, page) in some.iter().zip(bytes.pages()) {
+                let header = LogSegmentHeader::decode(page, self.start.store, *segment);
+                let is_it = |header: &LogSegmentHeader| {
+                    (header.log, header.sequence) == (self.start.record.id, sequence)
+                        && incarnation_mark(header.incarnation) == self.mark
+                };
+                if header.as_ref().is_ok_and(is_it) {
+                    return Ok(Some(*segment));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// The last durable position that pads from `within` on tell.
@@ -99,4 +135,11 @@ impl Search<'_> {
             _ => None,
         }
     }
+}
+
+/// Whether nothing was ever written to the segment: its header and the start of its records are zero.
+fn is_blank(image: &Image) -> bool {
+    let start = LOG_HEADER_BYTES as usize + RECORD_ALIGN_BYTES;
+    let start = image.bytes.get(..start).unwrap_or_default();
+    start.iter().all(|byte| *byte == 0)
 }
