@@ -168,6 +168,14 @@ impl BitmapBlock {
         Ok(block)
     }
 
+    /// The epoch that a page claims if it looks like a bitmap block. Not verified: for places where the
+    /// store is not known.
+    pub fn claimed_epoch(bytes: &PageBytes) -> Option<Epoch> {
+        PageKind::Bitmap
+            .marks(bytes)
+            .then(|| Epoch(u64_at(bytes, EPOCH_AT)))
+    }
+
     /// As [`decode`](Self::decode), and demands the epoch and the checksum of `pointer`: an older
     /// block that stands there because a write was lost is an error.
     pub fn decode_pointed(

@@ -90,3 +90,15 @@ fn a_damaged_header_of_a_segment_unknown_to_the_catalogue_refuses_the_open() {
         assert_eq!(case.judge(&hurt), Ok(Outcome::Refused), "{header:?}");
     }
 }
+
+#[test]
+fn a_store_whose_superblock_slots_were_wiped_is_not_made_anew() {
+    let case = case("trees").unwrap();
+    let slots = parts(&case, Kind::Superblock);
+    let wiped = slots.iter().map(|slot| Edit::Zero(slot.range.start, 4096));
+    let mut hurt = Hurt(wiped.collect());
+    assert_eq!(case.judge(&hurt), Ok(Outcome::Refused));
+    // Three blank slots and a torn one are what a making cut short leaves.
+    hurt.0[2] = Edit::Flip(slots[2].range.start + 30, 1);
+    assert_eq!(case.judge(&hurt), Ok(Outcome::Refused));
+}

@@ -4,11 +4,14 @@
 //! Then it mirrors the same content into the other three, without waiting: any one good slot opens the
 //! store. The slot that was written last and flushed is never the next to be written.
 
-use kreon_base::{Bug, Error, ErrorKind, PAGE_BYTES, PageNo, Result};
+use kreon_base::{Bug, Epoch, Error, ErrorKind, PAGE_BYTES, PageNo, Result};
 use kreon_device::Device;
-use kreon_format::{SUPERBLOCK_PAGES, Superblock, SuperblockSlot};
+use kreon_format::{BitmapBlock, SUPERBLOCK_PAGES, Superblock, SuperblockSlot, bitmap_page};
 
 use super::page_io::{read_pages, write_pages};
+
+/// The epoch of the checkpoint that ends the making of a store.
+const FIRST_EPOCH: Epoch = Epoch(1);
 
 /// What the slots say.
 pub enum Found {
@@ -36,7 +39,37 @@ pub fn read(device: &dyn Device) -> Result<Found> {
         .enumerate()
         .map(|(slot, b)| Superblock::examine(b, slot))
         .collect();
-    judge(slots)
+    let found = judge(slots)?;
+    if matches!(found, Found::Nothing) {
+        check_remains(device)?;
+    }
+    Ok(found)
+}
+
+/// Blank slots are no proof that nothing was ever here: they may have been wiped. A store whose first
+/// superblock did not become durable has left no bitmap block but one of the first epoch, in the first
+/// copy.
+///
+/// # Errors
+/// `Corruption` if there was a store.
+fn check_remains(device: &dyn Device) -> Result<()> {
+    let copies = [bitmap_page(0, 0), bitmap_page(0, 1)];
+    if device.len_bytes() < copies[1].offset_bytes() + PAGE_BYTES as u64 {
+        return Ok(());
+    }
+    let bytes = read_pages(device, &copies)?;
+    let epochs = bytes.pages().map(BitmapBlock::claimed_epoch);
+    for ((copy, page), epoch) in copies.into_iter().enumerate().zip(epochs) {
+        if let Some(epoch) = epoch
+            && (copy, epoch) != (0, FIRST_EPOCH)
+        {
+            return Err(Error::corruption(format!(
+                "no superblock slot is whole, but {page} holds a bitmap block of {epoch}: a store was \
+                 here, and is left untouched"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn judge(slots: Vec<SuperblockSlot>) -> Result<Found> {
