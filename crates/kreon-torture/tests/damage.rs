@@ -5,10 +5,22 @@ use kreon_torture::damage::atlas::{Kind, Part};
 use kreon_torture::damage::hurt::{Edit, Hurt};
 use kreon_torture::damage::judge::{Case, Outcome};
 use kreon_torture::damage::run::case;
+use kreon_torture::{Extent, damage};
 
 fn parts(case: &Case, kind: Kind) -> Vec<&Part> {
     let parts = case.atlas.parts.iter();
     parts.filter(|part| part.kind == kind).collect()
+}
+
+#[test]
+fn damage_anywhere_is_told_or_does_no_harm() {
+    let extent = Extent {
+        stride: 400,
+        ..Extent::default()
+    };
+    let counts = damage(extent);
+    assert_eq!(counts.failed, 0, "{counts}");
+    assert!(counts.tried.len() >= 25, "{counts}");
 }
 
 #[test]
