@@ -29,6 +29,9 @@ impl Core {
             .zip(view.levels.of(region.id))
         {
             let findings = tree::verify(nodes, record, region.id, &mut gone);
+            if let Some(error) = findings.unread {
+                return Err(error.within(format!("drop region {name:?}")));
+            }
             if let Some(problem) = findings.problems.into_iter().next() {
                 return Err(Error::corruption(problem).within(format!(
                     "region {name:?} cannot be dropped, its index is damaged"

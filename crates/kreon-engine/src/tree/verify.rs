@@ -1,6 +1,6 @@
 //! Walks a whole tree and checks that it is what its record and its pivots say.
 
-use kreon_base::{Error, Lsn, PAGE_BYTES, PageBytes, RegionId, Result};
+use kreon_base::{Error, ErrorKind, Lsn, PAGE_BYTES, PageBytes, RegionId, Result};
 use kreon_format::{IndexNode, Leaf, PagePointer, Pivot, TreeRecord};
 
 use super::leaf_keys::{key_of, stored_part};
@@ -28,6 +28,8 @@ pub struct Findings {
     pub problems: Vec<String>,
     /// Problems beyond those.
     pub more_problems: u64,
+    /// The first of them that is no damage: the device could not read.
+    pub unread: Option<Error>,
     /// Entries seen.
     pub entries: u64,
     /// Leaves seen.
@@ -94,7 +96,14 @@ impl<S: NodeSource, V: Visitor> Walk<'_, S, V> {
         }
         if let Err(error) = self.try_node(pointer, level) {
             self.is_whole = false;
-            self.problem(error.within(format!("node of level {level}")).to_string());
+            self.failed(error.within(format!("node of level {level}")));
+        }
+    }
+
+    fn failed(&mut self, error: Error) {
+        self.problem(error.to_string());
+        if error.kind() != ErrorKind::Corruption {
+            self.findings.unread.get_or_insert(error);
         }
     }
 
@@ -163,7 +172,7 @@ impl<S: NodeSource, V: Visitor> Walk<'_, S, V> {
         for index in 0..leaf.len() {
             let entry = leaf.entry(index)?;
             if let Err(error) = key_of(self.source, leaf, index, &mut key) {
-                self.problem(error.within(format!("{page}, entry {index}")).to_string());
+                self.failed(error.within(format!("{page}, entry {index}")));
                 continue;
             }
             self.findings.entries += 1;
