@@ -2,8 +2,20 @@
 
 use kreon_base::ErrorKind;
 use kreon_engine::{Durability, Engine, Operation};
-use kreon_sim::{Call, Effect, Fault};
+use kreon_sim::{Call, Effect, Fault, SimDevice};
+use kreon_torture::content;
+use kreon_torture::damage::atlas::Kind;
 use kreon_torture::damage::build::{device, open};
+use kreon_torture::damage::run::case;
+
+const REPLAY_READ_BYTES: u64 = 256 << 10;
+
+/// A read that covers the byte at `place` comes back with a bit of it flipped, once.
+fn flip_once(device: &SimDevice, place: u64, transfer_bytes: u64) {
+    let bit = place % transfer_bytes * 8 + 3;
+    let fault = Fault::nth(1, Call::Read, Effect::FlippedBit { bit });
+    device.inject(fault.within(place..place + 1));
+}
 
 #[test]
 fn a_region_that_cannot_be_read_is_not_called_damaged() {
@@ -23,4 +35,48 @@ fn a_region_that_cannot_be_read_is_not_called_damaged() {
     let error = engine.drop_region("gone").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
     engine.drop_region("gone").unwrap();
+}
+
+#[test]
+fn a_log_that_was_read_wrong_once_does_not_end_there() {
+    let case = case("tail").unwrap();
+    for part in case.atlas.parts.iter() {
+        if !matches!(
+            part.kind,
+            Kind::TailHeader | Kind::TailRecord | Kind::TailPad
+        ) {
+            continue;
+        }
+        let device = device(case.fixture.image.clone(), false);
+        flip_once(&device, part.range.start + 5, REPLAY_READ_BYTES);
+        let engine = open(&device).unwrap();
+        assert_eq!(device.faults_met(), 1, "{part:?}");
+        let found = content::read(&engine).unwrap();
+        assert!(found == *case.fixture.content(), "{part:?}");
+    }
+}
+
+#[test]
+fn a_superblock_slot_that_was_read_wrong_once_still_counts() {
+    // Only the slot of the last checkpoint tells of it: the power went before the others were written.
+    let device = device(Default::default(), true);
+    let engine = open(&device).unwrap();
+    engine.region("first").unwrap();
+    let image = device
+        .history()
+        .crash()
+        .image(&mut kreon_sim::Keep::Nothing);
+    drop(engine);
+    let slots = kreon_format::SUPERBLOCK_PAGES;
+    let epoch = |image: &kreon_sim::Image, slot: usize| {
+        let page = kreon_torture::damage::atlas::page_at(image, slots[slot]);
+        kreon_format::Superblock::decode(&page, slot).unwrap().epoch
+    };
+    let newest = (0..4).max_by_key(|slot| epoch(&image, *slot)).unwrap();
+    assert!(epoch(&image, (newest + 1) % 4) < epoch(&image, newest));
+    let device = kreon_torture::damage::build::device(image, false);
+    flip_once(&device, slots[newest].offset_bytes() + 9, 4096);
+    let engine = open(&device).unwrap();
+    assert_eq!(device.faults_met(), 1);
+    assert_eq!(engine.region_names(), ["first"]);
 }

@@ -33,17 +33,27 @@ pub fn read(device: &dyn Device) -> Result<Found> {
             len_bytes => Err(cut_off(device, len_bytes)?),
         };
     }
-    let bytes = read_pages(device, &SUPERBLOCK_PAGES)?;
-    let slots = bytes
-        .pages()
-        .enumerate()
-        .map(|(slot, b)| Superblock::examine(b, slot))
-        .collect();
+    let mut slots = examine(device)?;
+    if slots
+        .iter()
+        .any(|slot| !matches!(slot, SuperblockSlot::Valid(_)))
+    {
+        // Perhaps it was read wrong, once: an older slot must not count because of that.
+        slots = examine(device)?;
+    }
     let found = judge(slots)?;
     if matches!(found, Found::Nothing) {
         check_remains(device)?;
     }
     Ok(found)
+}
+
+fn examine(device: &dyn Device) -> Result<Vec<SuperblockSlot>> {
+    let bytes = read_pages(device, &SUPERBLOCK_PAGES)?;
+    let pages = bytes.pages().enumerate();
+    Ok(pages
+        .map(|(slot, page)| Superblock::examine(page, slot))
+        .collect())
 }
 
 /// Blank slots are no proof that nothing was ever here: they may have been wiped. A store whose first

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use kreon_base::{Bug, Error, Incarnation, LogOffset, Lsn, PageBytes, Result, SegmentId};
 use kreon_device::AlignedBuf;
 use kreon_format::{
-    Fragment, FragmentSeal, LogResume, LogSegmentHeader, incarnation_mark, lsn_at, place_of,
+    Fragment, FragmentSeal, LogResume, LogSegmentHeader, RECORD_ALIGN_BYTES, incarnation_mark,
+    lsn_at, place_of,
 };
 
 use super::ReplayStart;
@@ -104,22 +105,37 @@ impl<'a> Walk<'a> {
                 );
             };
             let bytes = self.source.segment(segment)?;
-            let image = Image {
+            let mut image = Image {
                 segment,
                 sequence,
                 bytes,
             };
-            let stop = match self.header(&image) {
-                Ok(()) => self.segment(&image, visit)?,
-                Err(why) => Some(Stop {
-                    at: lsn_at(sequence, PAYLOAD_START),
-                    why,
-                }),
-            };
+            let mut stop = self.through(&image, visit)?;
+            if stop.as_ref().is_some_and(|stop| !is_blank_at(&image, stop)) {
+                // Perhaps it was read wrong, once: the log must not end for ever because of that.
+                self.source.recycle(image.bytes);
+                image.bytes = self.source.segment(segment)?;
+                stop = self.through(&image, visit)?;
+            }
             if let Some(stop) = stop {
                 return self.end(stop, Some(image));
             }
             self.source.recycle(image.bytes);
+        }
+    }
+
+    /// Walks through a segment, its header first.
+    fn through(
+        &mut self,
+        image: &Image,
+        visit: &mut impl FnMut(ReplayRecord<'_>) -> Result<()>,
+    ) -> Result<Option<Stop>> {
+        match self.header(image) {
+            Ok(()) => self.segment(image, visit),
+            Err(why) => Ok(Some(Stop {
+                at: lsn_at(image.sequence, PAYLOAD_START),
+                why,
+            })),
         }
     }
 
@@ -278,4 +294,14 @@ pub(super) fn decode_header(image: &Image, start: &ReplayStart<'_>) -> Result<Lo
         )));
     }
     Ok(header)
+}
+
+/// Whether nothing stands where the walk stops.
+fn is_blank_at(image: &Image, stop: &Stop) -> bool {
+    let within = match place_of(stop.at).1 {
+        PAYLOAD_START => 0,
+        within => within as usize,
+    };
+    let rest = image.bytes.get(within..).unwrap_or_default();
+    rest.iter().take(RECORD_ALIGN_BYTES).all(|byte| *byte == 0)
 }
