@@ -8,7 +8,7 @@ use kreon_engine::{Engine, OpenSnapshot, RegionState};
 use std::sync::Arc;
 
 /// Length and hash of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Digest {
     /// Length in bytes.
     pub len_bytes: u32,

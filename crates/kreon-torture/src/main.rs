@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 #[cfg(feature = "planted")]
 use kreon_torture::planted;
 use kreon_torture::{Counts, State};
+use kreon_torture::{Counts, Extent, State};
 
 #[derive(Parser)]
 #[command(
@@ -32,24 +33,24 @@ enum Command {
     },
     /// Fails every single call of the device and checks how the store takes it.
     Faults {
-        /// Steps of the script.
-        #[arg(long, default_value_t = 60)]
-        steps: usize,
-        /// Seed of the script.
+        /// Seed of the scripts.
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// Most runs of each class of faults, spread over all calls.
-        #[arg(long, default_value_t = u64::MAX)]
-        runs: u64,
+        /// Of all calls one in so many fails.
+        #[arg(long, default_value_t = 1)]
+        stride: usize,
+        /// Ends with the first failure.
+        #[arg(long)]
+        first: bool,
         /// Only this class.
         #[arg(long, requires = "n")]
         class: Option<String>,
-        /// Only this call.
+        /// With `class`: while this is done.
+        #[arg(long, default_value = "little")]
+        workload: String,
+        /// With `class`: only this call.
         #[arg(long, requires = "class")]
         n: Option<u64>,
-        /// With `class`: on a new store.
-        #[arg(long)]
-        new: bool,
     },
     /// Records the block trace of a running store and tries crash states of it.
     Trace(kreon_torture::trace::run::Arguments),
@@ -136,13 +137,12 @@ fn main() -> ExitCode {
             kreon_torture::history(Duration::from_secs(seconds), seed)
         }
         Command::Faults {
-            steps,
             seed,
             class: Some(class),
             n: Some(n),
-            new,
+            workload,
             ..
-        } => one(kreon_torture::replay_fault(&class, n, new, steps, seed)),
+        } => one(kreon_torture::replay_fault(&class, &workload, n, seed)),
         Command::Faults {
             steps, seed, runs, ..
         } => kreon_torture::faults(steps, seed, runs),
@@ -151,16 +151,17 @@ fn main() -> ExitCode {
             Ok(None) => return ExitCode::SUCCESS,
             Err(what) => one(Err(what)),
         },
+            seed,
+            stride,
+            first,
+            ..
+        } => kreon_torture::faults(seed, extent(stride, first)),
         Command::Damage {
             fixture: Some(fixture),
             hurt: Some(hurt),
             ..
         } => one(kreon_torture::replay_damage(&fixture, &hurt)),
-        Command::Damage { stride, first, .. } => kreon_torture::damage(kreon_torture::Extent {
-            stride,
-            stops_at_first: first,
-            ..kreon_torture::Extent::default()
-        }),
+        Command::Damage { stride, first, .. } => kreon_torture::damage(extent(stride, first)),
         Command::Replay {
             seed,
             event,
@@ -198,6 +199,14 @@ fn main() -> ExitCode {
     match counts.failed {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
+    }
+}
+
+fn extent(stride: usize, stops_at_first: bool) -> Extent {
+    Extent {
+        stride,
+        stops_at_first,
+        ..Extent::default()
     }
 }
 

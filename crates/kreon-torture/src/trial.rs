@@ -2,55 +2,14 @@
 
 use kreon_base::{Error, ErrorKind};
 use kreon_engine::Engine;
-use kreon_sim::{Call, Effect, Keep};
+use kreon_sim::{Call, Effect, Fault, Image, Keep};
 
 use crate::check::{After, check, is_sound, said};
-use crate::content;
+use crate::class::{Class, Manner};
+use crate::content::{self, Content};
 use crate::script::{Change, Step, Value};
-use crate::store::Store;
-
-/// What a sweep fails.
-#[derive(Clone, Copy)]
-pub struct Class {
-    /// Its name.
-    pub name: &'static str,
-    /// What fails.
-    pub call: Call,
-    /// How.
-    pub effect: Effect,
-    /// All calls from the n-th on, not this one alone.
-    pub for_ever: bool,
-}
-
-impl Class {
-    /// One call fails.
-    pub const fn once(name: &'static str, call: Call, effect: Effect) -> Self {
-        Self {
-            name,
-            call,
-            effect,
-            for_ever: false,
-        }
-    }
-
-    /// All calls fail from some on.
-    pub const fn from_then_on(name: &'static str, call: Call, effect: Effect) -> Self {
-        Self {
-            name,
-            call,
-            effect,
-            for_ever: true,
-        }
-    }
-}
-
-/// What a run met.
-pub struct Outcome {
-    /// Whether a fault was met.
-    pub met: bool,
-    /// Calls of the kind that fails.
-    pub calls: u64,
-}
+use crate::silent::{self, Lie};
+use crate::store::{Progress, Store};
 
 /// A store under a fault.
 pub struct Trial {
@@ -58,14 +17,40 @@ pub struct Trial {
     pub store: Store,
     /// What befalls it.
     pub class: Class,
+    /// Which call it befalls first.
+    pub n: u64,
     /// A fault was met on a device that is no longer in use.
     pub met_before: bool,
     /// No call is made to fail: there is just little space.
     pub is_disk_small: bool,
+    /// Everything is read now and then.
+    pub reads_meanwhile: bool,
+    /// Before the step in which the fault was met.
+    before: Progress,
+    /// Behind it.
+    behind: Option<Progress>,
+    /// Nothing can be done with the store any more.
+    is_over: bool,
 }
 
 impl Trial {
-    fn has_met(&self) -> bool {
+    /// A store to be on what `image` holds, which is `content`.
+    pub fn new(image: Image, content: &Content, class: Class, n: u64) -> Self {
+        Self {
+            store: Store::on(image, content, true),
+            class,
+            n,
+            met_before: false,
+            is_disk_small: false,
+            reads_meanwhile: false,
+            before: Progress::default(),
+            behind: None,
+            is_over: false,
+        }
+    }
+
+    /// Whether a fault was met.
+    pub fn has_met(&self) -> bool {
         self.met_before || self.store.device.faults_met() > 0
     }
 
@@ -81,10 +66,16 @@ impl Trial {
         if self.store.device.faults_met() == before {
             return Err(format!("open failed without a fault: {error}"));
         }
+        self.never_flushes_again()?;
         self.store.device.clear_faults();
-        if self.class.call == Call::Flush {
+        if self.class.call == Some(Call::Flush) || self.class.is_dead() {
             self.met_before = true;
             self.store.power_cycle();
+        }
+        if self.class.is_silent() {
+            // It stays so. What is left is for the end to say.
+            self.is_over = true;
+            return Ok(());
         }
         self.store
             .open()
@@ -93,16 +84,69 @@ impl Trial {
     }
 
     fn is_sensible(&self, error: &Error) -> Result<(), String> {
-        let is_expected = match error.kind() {
-            ErrorKind::Io | ErrorKind::Poisoned => true,
-            ErrorKind::OutOfSpace => self.class.effect == Effect::OutOfSpace,
-            _ => false,
+        let kind = error.kind();
+        let is_refusal = matches!(kind, ErrorKind::Io | ErrorKind::Poisoned);
+        let is_expected = match self.class.manner() {
+            Manner::Unheard => false,
+            Manner::Full => kind == ErrorKind::OutOfSpace,
+            Manner::CutShort => is_refusal || kind == ErrorKind::OutOfSpace,
+            Manner::Refused => is_refusal,
+            Manner::Damaged => matches!(kind, ErrorKind::Corruption | ErrorKind::Poisoned),
         };
-        let is_expected =
-            is_expected && (!self.is_disk_small || error.kind() == ErrorKind::OutOfSpace);
         match is_expected && (self.has_met() || self.is_disk_small) {
             true => Ok(()),
             false => Err(format!("unexpected error {error}")),
+        }
+    }
+
+    /// A flush that failed is the last one of its store.
+    fn never_flushes_again(&self) -> Result<(), String> {
+        let device = &self.store.device;
+        let is_failed = self.class.call == Some(Call::Flush) && device.faults_met() > 0;
+        match device.calls(Call::Flush) {
+            flushes if is_failed && flushes != self.n => {
+                Err(format!("flush {} failed, and there were {flushes}", self.n))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Does the steps.
+    pub fn run(&mut self, steps: &[Step]) -> Result<(), String> {
+        for (number, step) in steps.iter().enumerate() {
+            if self.is_over {
+                return Ok(());
+            }
+            // What a lie leaves is read at the end, once.
+            if self.class.is_silent() && matches!(step, Step::Reopen) {
+                continue;
+            }
+            let (progress, had_met) = (self.store.progress, self.has_met());
+            self.step(step)
+                .map_err(|what| format!("step {number}: {what}"))?;
+            if !had_met && self.has_met() {
+                self.before = progress;
+                self.behind = Some(self.store.progress);
+            }
+            if self.reads_meanwhile && number % 4 == 3 && !self.is_over {
+                self.read()
+                    .map_err(|what| format!("reading after step {number}: {what}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads go on, whatever failed.
+    fn read(&self) -> Result<(), String> {
+        match content::read(self.engine()?) {
+            Ok(found) => {
+                let expected = self.store.model.content(self.store.model.end());
+                match found == expected {
+                    true => Ok(()),
+                    false => Err(content::difference(&expected, &found)),
+                }
+            }
+            Err(error) => self.is_sensible(&error),
         }
     }
 
@@ -116,6 +160,10 @@ impl Trial {
         };
         self.is_sensible(&error)
             .map_err(|what| format!("{step:?}: {what}"))?;
+        if self.class.is_dead() || self.class.is_silent() {
+            self.is_over |= self.class.is_dead() || matches!(step, Step::Create(_) | Step::Drop(_));
+            return self.settle_silently(step);
+        }
         match step {
             Step::Write(..) => self.settle_write(&error)?,
             Step::Create(_) | Step::Drop(_) => self.settle_region_change(&error)?,
@@ -144,9 +192,17 @@ impl Trial {
         self.store.engine().map_err(said("engine"))
     }
 
+    /// Whether a write that failed is seen is not asked; it may have happened.
+    fn settle_silently(&mut self, step: &Step) -> Result<(), String> {
+        self.is_over |= matches!(step, Step::Write(..));
+        Ok(())
+    }
+
     /// A write failed: whether readers see it is for the store to say, but it is one or the other.
     fn settle_write(&mut self, error: &Error) -> Result<(), String> {
-        let found = content::read(self.engine()?).map_err(said("read after a failed write"))?;
+        let Some(found) = self.read_past()? else {
+            return Ok(());
+        };
         let end = self.store.model.end();
         if error.kind() != ErrorKind::OutOfSpace && found == self.store.model.content(end) {
             return Ok(());
@@ -158,6 +214,19 @@ impl Trial {
         }
         let text = content::difference(&expected, &found);
         Err(format!("after a write that failed with {error}: {text}"))
+    }
+
+    /// Reads everything; if the fault befalls that too, it is taken back.
+    fn read_past(&mut self) -> Result<Option<Content>, String> {
+        let error = match content::read(self.engine()?) {
+            Ok(found) => return Ok(Some(found)),
+            Err(error) => error,
+        };
+        self.is_sensible(&error)?;
+        self.met_before = true;
+        self.store.device.clear_faults();
+        let found = content::read(self.engine()?).map_err(said("read after a failed write"))?;
+        Ok(Some(found))
     }
 
     fn settle_region_change(&mut self, error: &Error) -> Result<(), String> {
@@ -229,7 +298,8 @@ impl Trial {
             };
             let step = Step::Write(vec![change], kreon_engine::Durability::Sync);
             if let Err(error) = self.store.step(&step)? {
-                if error.kind() == ErrorKind::Poisoned && self.class.call == Call::Write {
+                let may_end = self.class.manner() == Manner::CutShort;
+                if may_end && matches!(error.kind(), ErrorKind::Poisoned | ErrorKind::Io) {
                     return self.settle_write(&error);
                 }
                 return Err(format!("a deletion on a full device: {error}"));
@@ -258,13 +328,20 @@ impl Trial {
         outcome.map_err(|error| format!("a checkpoint of an emptied store: {error}"))
     }
 
-    /// Without faults: what is there now, what a reopen finds, what power cuts leave; and that the
-    /// store works again.
-    pub fn finish(mut self) -> Result<Outcome, String> {
-        let outcome = Outcome {
-            met: self.has_met(),
-            calls: self.store.device.calls(self.class.call),
-        };
+    /// Without faults: what is there now, what a reopen finds, what power cuts leave, and a fault in
+    /// the recovery from them; and that the store works again. Returns whether a fault was met.
+    pub fn finish(mut self) -> Result<bool, String> {
+        let met = self.has_met();
+        self.never_flushes_again()?;
+        if self.class.is_silent() && met {
+            return self.finish_silently().map(|()| met);
+        }
+        if self.class.is_dead() && met {
+            // To close it ends: it does not hang, and does not panic.
+            self.store.abandon();
+            self.store.device.clear_faults();
+            return self.power_cuts().map(|()| met);
+        }
         self.store.device.clear_faults();
         let found = content::read(self.engine()?).map_err(said("the last read"))?;
         let expected = self.store.model.content(self.store.model.end());
@@ -275,24 +352,82 @@ impl Trial {
             ));
         }
         self.check_is_poisoned_or_works()?;
-        let progress = self.store.progress;
-        let history = self.store.device.history();
-        let crash = history.crash();
-        for mut keep in [Keep::Nothing, Keep::All, Keep::SomeSectors { seed: 5 }] {
-            check(
-                crash.image(&mut keep),
-                &self.store.model,
-                progress,
-                After::Checkpoint,
-                false,
-            )
-            .map_err(|what| format!("power cut at the end, {keep:?}: {what}"))?;
-        }
+        self.power_cuts()?;
         self.reopen()?;
         let content = self.store.model.content(self.store.model.end());
         is_sound(self.engine()?, &content)?;
         self.put_again()?;
-        Ok(outcome)
+        Ok(met)
+    }
+
+    /// What the device holds if nothing that was not flushed arrived, and if all or any did.
+    fn power_cuts(&self) -> Result<(), String> {
+        let (model, progress) = (&self.store.model, self.store.progress);
+        let history = self.store.device.history();
+        let crash = history.crash();
+        let other = match self.n % 2 {
+            0 => Keep::All,
+            _ => Keep::SomeSectors { seed: self.n },
+        };
+        for (mut keep, after) in [(Keep::Nothing, After::Nothing), (other, After::Checkpoint)] {
+            let image = crash.image(&mut keep);
+            let image = self.fail_recovery(image).map_err(|what| {
+                format!("a fault in the recovery from a power cut, {keep:?}: {what}")
+            })?;
+            check(image, model, progress, after, false)
+                .map_err(|what| format!("power cut at the end, {keep:?}: {what}"))?;
+        }
+        Ok(())
+    }
+
+    /// Opens `image` with a fault in that, and cuts the power again; returns what is left then.
+    fn fail_recovery(&self, image: Image) -> Result<Image, String> {
+        let mut store = Store::on(image, &Content::new(), true);
+        let call =
+            [Call::Write, Call::Flush, Call::Read, Call::Allocate][(self.n / 2 % 4) as usize];
+        let effect = match call {
+            Call::Write if self.n % 3 == 0 => Effect::Partial { sectors: 3 },
+            _ => Effect::Io,
+        };
+        store
+            .device
+            .inject(Fault::nth(1 + self.n / 8 % 9, call, effect));
+        match store.open().map(drop) {
+            Ok(()) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned) => {}
+            Err(error) => return Err(format!("unexpected error {error}")),
+        }
+        store.abandon();
+        let seed = self.n;
+        Ok(store
+            .device
+            .history()
+            .crash()
+            .image(&mut Keep::SomeWrites { seed }))
+    }
+
+    /// Every answer is right or `Corruption`: of the open store, after a power cut, after closing.
+    fn finish_silently(mut self) -> Result<(), String> {
+        self.store.device.clear_faults();
+        let now = self.store.progress;
+        let lie = Lie {
+            before: self.before,
+            now,
+            is_proven: self
+                .behind
+                .is_some_and(|behind| behind.durable_units < now.durable_units),
+        };
+        let image = self
+            .store
+            .device
+            .history()
+            .crash()
+            .image(&mut Keep::Nothing);
+        silent::judge(image, &self.store.model, &lie)
+            .map_err(|what| format!("power cut: {what}"))?;
+        self.store.abandon();
+        let image = self.store.device.image();
+        silent::judge(image, &self.store.model, &lie).map_err(|what| format!("closed: {what}"))
     }
 
     /// A store that had no room and is not poisoned takes new data when there is room again.
@@ -307,11 +442,7 @@ impl Trial {
 
     /// Faults of these classes never stop a store.
     fn must_go_on(&self) -> bool {
-        match self.class.call {
-            Call::Allocate | Call::Grow => self.class.effect == Effect::OutOfSpace,
-            Call::Discard => true,
-            _ => false,
-        }
+        matches!(self.class.manner(), Manner::Full | Manner::Unheard)
     }
 
     /// Makes a region, puts, spills, and verifies.

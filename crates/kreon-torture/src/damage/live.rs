@@ -13,6 +13,9 @@ use crate::counts::Counts;
 /// Of the bytes of what an open store has in memory one in so many is hit.
 const STRIDE: usize = 5;
 
+/// So many bytes of a part, so that long records do not take all the time.
+const BYTES_MAX: usize = 820;
+
 /// Hits, one byte at a time, what only the next open reads.
 pub fn live(case: &Case, extent: Extent, counts: &mut Counts) -> Result<(), String> {
     let device = build::device(case.fixture.image.clone(), false);
@@ -23,7 +26,13 @@ pub fn live(case: &Case, extent: Extent, counts: &mut Counts) -> Result<(), Stri
     for part in atlas.parts.iter().filter(|part| is_read(part.kind)) {
         let stride = STRIDE * extent.stride.max(1);
         let first = Dice::new(part.range.start).below(stride as u64) as usize;
-        for place in part.range.clone().skip(first).step_by(stride).take(4096) {
+        for place in part
+            .range
+            .clone()
+            .skip(first)
+            .step_by(stride)
+            .take(BYTES_MAX)
+        {
             let class = format!("under an open store: {}", part.kind.name());
             let bit = (Dice::new(place).roll() % 8) as u8;
             device.flip_bit(place, bit);
