@@ -99,6 +99,12 @@ impl LogPages for MappedLog<'_> {
     fn read_bytes(&self, offset_bytes: u64, into: &mut [u8]) -> Result<()> {
         self.mapping.read_bytes(offset_bytes, LOG_PRIORITY, into)
     }
+
+    fn forget(&self, offset_bytes: u64, len: usize) {
+        let first = PageNo::containing(offset_bytes);
+        let last = PageNo::containing(offset_bytes + len.max(1) as u64 - 1);
+        self.mapping.discard(first, last.0 - first.0 + 1);
+    }
 }
 
 /// Loads the log pages that hold these (offset, length) ranges, all at once. Those that cannot be

@@ -54,9 +54,22 @@ impl Log {
             )?),
             Site::Device { end } => {
                 check_bounds(offset, extent, end)?;
-                pages.with_bytes(offset.0, extent, scratch, |bytes| {
-                    f(Fragment::decode(bytes, &seal, offset)?)
-                })?
+                let mut f = Some(f);
+                let mut look = || {
+                    pages.with_bytes(offset.0, extent, scratch, |bytes| {
+                        let fragment = Fragment::decode(bytes, &seal, offset)?;
+                        Ok::<_, Error>(f.take().map(|f| f(fragment)))
+                    })
+                };
+                let found = match look()? {
+                    Err(_) => {
+                        // Perhaps the device read it wrong, once.
+                        pages.forget(offset.0, extent);
+                        look()?
+                    }
+                    found => found,
+                };
+                found?.ok_or_else(nothing)?
             }
         }
     }
@@ -86,8 +99,22 @@ impl Log {
         let base = out.len();
         out.resize(base + extent, 0);
         let bytes = out.get_mut(base..).unwrap_or_default();
-        pages.read_bytes(offset.0, bytes)?;
-        let chosen = choose(&Fragment::decode(bytes, &seal, offset)?)?;
+        let mut choose = Some(choose);
+        let mut look = |bytes: &mut [u8]| {
+            pages.read_bytes(offset.0, bytes)?;
+            let fragment = Fragment::decode(bytes, &seal, offset);
+            let chosen = fragment.map(|found| choose.take().map(|choose| choose(&found)));
+            Ok::<_, Error>(chosen)
+        };
+        let chosen = match look(bytes)? {
+            Err(_) => {
+                // As above.
+                pages.forget(offset.0, extent);
+                look(bytes)?
+            }
+            found => found,
+        };
+        let chosen = chosen?.ok_or_else(nothing)??;
         let from = FRAGMENT_HEADER_BYTES + chosen.start;
         bytes.copy_within(from..from + chosen.len(), 0);
         out.truncate(base + chosen.len());

@@ -27,6 +27,9 @@ pub trait LogPages {
 
     /// Fills `into` with the bytes of the volume from `offset_bytes` on.
     fn read_bytes(&self, offset_bytes: u64, into: &mut [u8]) -> Result<()>;
+
+    /// Keeps nothing of these bytes in memory: they did not verify, and are read from the device again.
+    fn forget(&self, offset_bytes: u64, len: usize);
 }
 
 /// A record with a value, as an index knows it.

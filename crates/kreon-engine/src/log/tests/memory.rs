@@ -225,6 +225,14 @@ impl LogPages for Pages {
         Ok(f(scratch))
     }
 
+    fn forget(&self, offset_bytes: u64, len: usize) {
+        let first = offset_bytes / PAGE_BYTES as u64;
+        let last = (offset_bytes + len.max(1) as u64 - 1) / PAGE_BYTES as u64;
+        self.kept
+            .lock()
+            .retain(|page, _| !(first..=last).contains(page));
+    }
+
     fn read_bytes(&self, offset_bytes: u64, into: &mut [u8]) -> Result<()> {
         let mut kept = self.kept.lock();
         let mut at = offset_bytes as usize;
