@@ -150,7 +150,7 @@ mod tests {
         let changed = |edit| Hurt::one(edit).changed(&image, &older);
         assert_eq!(changed(Edit::Zero(0, 512)), [100..102, 103..104]);
         assert_eq!(changed(Edit::Older(4096, 512)), []);
-        assert_eq!(changed(Edit::Flip(7, 1)), [7..8]);
+        assert_eq!(changed(Edit::Flip(7, 1)), vec![7..8]);
         let hurt = Hurt::one(Edit::Flip(100, 3)).apply(&image, &older);
         assert_eq!(hurt.bytes(100, 2), [2, 2]);
     }
