@@ -263,6 +263,7 @@ impl Trial {
     fn reopen(&mut self) -> Result<(), String> {
         self.met_before = self.has_met();
         self.store.abandon();
+        self.never_flushes_again()?;
         self.store.power_cycle();
         self.open()?;
         let progress = self.store.progress;

@@ -2,11 +2,16 @@
 
 use kreon_base::ErrorKind;
 use kreon_engine::{Durability, Engine, Operation};
-use kreon_sim::{Call, Effect, Fault, SimDevice};
-use kreon_torture::content;
+use kreon_sim::{Call, Effect, Fault, Image, SimDevice};
+use kreon_torture::class::Class;
+use kreon_torture::content::{self, Content};
 use kreon_torture::damage::atlas::Kind;
 use kreon_torture::damage::build::{device, open};
 use kreon_torture::damage::run::case;
+use kreon_torture::silent::{self, Lie};
+use kreon_torture::store::Store;
+use kreon_torture::trial::Trial;
+use kreon_torture::workload::Workload;
 
 const REPLAY_READ_BYTES: u64 = 256 << 10;
 
@@ -93,5 +98,48 @@ fn a_record_that_was_read_wrong_once_is_read_again() {
         let found = content::read(&engine).unwrap();
         assert!(found == *case.fixture.content(), "{part:?}");
         assert!(engine.verify().unwrap().is_clean());
+    }
+}
+
+#[test]
+fn a_judge_of_lies_and_a_count_of_flushes_can_fail() {
+    let work = Workload::Little.steps(1, &[]);
+    let mut store = Store::on(Image::default(), &Content::new(), true);
+    store.open().unwrap();
+    let mut images = Vec::new();
+    for step in &work[..6] {
+        store.step(step).unwrap().unwrap();
+        images.push((store.device.image(), store.progress));
+    }
+    let now = store.progress;
+    let lie = |before| Lie {
+        before,
+        now,
+        is_proven: false,
+    };
+    let (newest, _) = &images[5];
+    let (older, then) = &images[2];
+    assert_eq!(
+        silent::judge(newest.clone(), &store.model, &lie(now)),
+        Ok(())
+    );
+    assert_eq!(
+        silent::judge(older.clone(), &store.model, &lie(*then)),
+        Ok(())
+    );
+    assert!(silent::judge(older.clone(), &store.model, &lie(now)).is_err());
+    let proven = Lie {
+        is_proven: true,
+        ..lie(*then)
+    };
+    assert!(silent::judge(older.clone(), &store.model, &proven).is_err());
+
+    let class = Class::once("flush EIO", Call::Flush, Effect::Io);
+    for (failing, is_right) in [(9, true), (8, false)] {
+        let mut trial = Trial::new(Image::default(), &Content::new(), class, 9);
+        trial.store.device.inject(class.fault(failing));
+        let outcome = trial.open().and_then(|()| trial.run(&work));
+        let outcome = outcome.and_then(|()| trial.finish());
+        assert_eq!(outcome.is_ok(), is_right, "{outcome:?}");
     }
 }
