@@ -7,7 +7,6 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 #[cfg(feature = "planted")]
 use kreon_torture::planted;
-use kreon_torture::{Counts, State};
 use kreon_torture::{Counts, Extent, State};
 
 #[derive(Parser)]
@@ -143,14 +142,12 @@ fn main() -> ExitCode {
             workload,
             ..
         } => one(kreon_torture::replay_fault(&class, &workload, n, seed)),
-        Command::Faults {
-            steps, seed, runs, ..
-        } => kreon_torture::faults(steps, seed, runs),
         Command::Trace(arguments) => match kreon_torture::trace::run::run(&arguments) {
             Ok(Some(counts)) => counts,
             Ok(None) => return ExitCode::SUCCESS,
             Err(what) => one(Err(what)),
         },
+        Command::Faults {
             seed,
             stride,
             first,

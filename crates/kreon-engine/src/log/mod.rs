@@ -52,4 +52,3 @@ pub use read::{LogPages, ValueAt};
 pub use record::{NewRecord, Place};
 pub(crate) use replay::{Found, Units};
 pub use replay::{ReplayEnd, ReplayRecord, ReplayStart, check as check_replay, replay};
-pub use replay::{ReplayEnd, ReplayRecord, ReplayStart, replay};
