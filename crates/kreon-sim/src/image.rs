@@ -1,19 +1,95 @@
 //! What a device holds at one moment.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kreon_base::{PAGE_BYTES, PageBytes};
 
+use crate::digest;
+
+/// Pages of a chunk: as many as a word has bits.
+pub(crate) const CHUNK_PAGES: u64 = 64;
+
+const PAGE: u64 = PAGE_BYTES as u64;
+
 /// The content of a device: its length and its bytes. Pages that were never written read as zeroes
-/// and take no memory; a clone shares its pages with the original.
+/// and take no memory. A clone shares all pages with the original, and costs a word for each 256 KiB
+/// that hold something; a change of the clone copies what it touches.
 #[derive(Clone, Default)]
 pub struct Image {
     len_bytes: u64,
-    pages: HashMap<u64, Arc<PageBytes>>,
+    chunks: BTreeMap<u64, Arc<Chunk>>,
+}
+
+/// 64 neighbouring pages.
+#[derive(Clone)]
+struct Chunk {
+    pages: [Option<Arc<Page>>; CHUNK_PAGES as usize],
+    digest: OnceLock<u64>,
+}
+
+#[derive(Clone)]
+struct Page {
+    bytes: PageBytes,
+    digest: OnceLock<u64>,
+}
+
+impl Chunk {
+    const EMPTY: Self = Self {
+        pages: [const { None }; CHUNK_PAGES as usize],
+        digest: OnceLock::new(),
+    };
+
+    /// The place of a page, for a change.
+    fn page_mut(&mut self, page: u64) -> &mut Option<Arc<Page>> {
+        self.digest.take();
+        &mut self.pages[(page % CHUNK_PAGES) as usize]
+    }
+
+    /// Pages that are all zeroes count as absent ones.
+    fn digest(&self) -> u64 {
+        *self.digest.get_or_init(|| {
+            let pages = self.pages.iter().zip(0u64..);
+            pages.fold(0, |sum: u64, (page, index)| {
+                let page = page.as_ref().map_or(0, |page| page.digest());
+                sum.wrapping_add(digest::placed(index, page))
+            })
+        })
+    }
+
+    fn holds_any(&self) -> bool {
+        self.pages.iter().any(Option::is_some)
+    }
+}
+
+impl Page {
+    /// 0 if it is all zeroes.
+    fn digest(&self) -> u64 {
+        *self.digest.get_or_init(|| digest::of(&self.bytes))
+    }
+
+    /// Puts `part` at `within`; copies what it does not replace only if somebody else shares it.
+    fn put(place: &mut Option<Arc<Self>>, within: usize, part: &[u8]) {
+        if let Ok(bytes) = <&PageBytes>::try_from(part) {
+            let page = Self {
+                bytes: *bytes,
+                digest: OnceLock::new(),
+            };
+            *place = Some(Arc::new(page));
+            return;
+        }
+        let page = place.get_or_insert_with(|| {
+            Arc::new(Self {
+                bytes: [0; PAGE_BYTES],
+                digest: OnceLock::new(),
+            })
+        });
+        let page = Arc::make_mut(page);
+        page.digest.take();
+        page.bytes[within..within + part.len()].copy_from_slice(part);
+    }
 }
 
 impl Image {
@@ -21,7 +97,7 @@ impl Image {
     pub fn new(len_bytes: u64) -> Self {
         Self {
             len_bytes,
-            pages: HashMap::new(),
+            chunks: BTreeMap::new(),
         }
     }
 
@@ -38,14 +114,31 @@ impl Image {
         self.len_bytes = len_bytes;
     }
 
+    /// A number that two images share if they hold the same, and otherwise, but for one chance in
+    /// 2^64, do not. What was computed for a page is kept with it.
+    pub fn digest(&self) -> u64 {
+        let chunks = self.chunks.iter();
+        chunks.fold(digest::placed(u64::MAX, self.len_bytes), |sum, (at, chunk)| {
+            sum.wrapping_add(digest::placed(*at, chunk.digest()))
+        })
+    }
+
     /// Copies the bytes at `offset` into `into`; zeroes where nothing was written or beyond the end.
     pub fn read(&self, offset: u64, into: &mut [u8]) {
+        let mut last: Option<(u64, Option<&Arc<Chunk>>)> = None;
         for_each_page(offset, into.len(), |page, within, range| {
             let Some(part) = into.get_mut(range) else {
                 return;
             };
-            match self.pages.get(&page) {
-                Some(bytes) => part.copy_from_slice(&bytes[within..within + part.len()]),
+            let number = page / CHUNK_PAGES;
+            let chunk = match last {
+                Some((same, chunk)) if same == number => chunk,
+                _ => self.chunks.get(&number),
+            };
+            last = Some((number, chunk));
+            let found = chunk.and_then(|chunk| chunk.pages[(page % CHUNK_PAGES) as usize].as_ref());
+            match found {
+                Some(page) => part.copy_from_slice(&page.bytes[within..within + part.len()]),
                 None => part.fill(0),
             }
         });
@@ -62,34 +155,39 @@ impl Image {
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         let room = usize::try_from(self.len_bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         for_each_page(offset, bytes.len().min(room), |page, within, range| {
-            let page = self.pages.entry(page).or_insert_with(zero_page);
-            let part = &bytes[range];
-            Arc::make_mut(page)[within..within + part.len()].copy_from_slice(part);
+            let chunk = self.chunks.entry(page / CHUNK_PAGES);
+            let chunk = chunk.or_insert_with(|| Arc::new(Chunk::EMPTY));
+            let place = Arc::make_mut(chunk).page_mut(page);
+            Page::put(place, within, &bytes[range]);
         });
     }
 
     /// Makes `len_bytes` at `offset` zeroes.
     pub fn zero(&mut self, offset: u64, len_bytes: u64) {
         let range = offset..offset.saturating_add(len_bytes);
-        let pages = range.start / PAGE_BYTES as u64..range.end.div_ceil(PAGE_BYTES as u64);
-        if pages.end - pages.start > self.pages.len() as u64 {
-            // A device may be far longer than what it holds.
-            self.pages
-                .retain(|&page, bytes| !zero_part(page, bytes, &range));
-            return;
+        let chunks = range.start / PAGE / CHUNK_PAGES..range.end.div_ceil(PAGE).div_ceil(CHUNK_PAGES);
+        // A device may be far longer than what it holds: only chunks that are there are visited.
+        for (number, chunk) in self.chunks.range_mut(chunks) {
+            zero_in_chunk(*number, chunk, &range);
         }
-        for page in pages {
-            if let Entry::Occupied(mut entry) = self.pages.entry(page)
-                && zero_part(page, entry.get_mut(), &range)
-            {
-                entry.remove();
-            }
-        }
+        self.chunks.retain(|_, chunk| chunk.holds_any());
     }
 
-    /// Numbers of the pages that hold something.
-    pub(crate) fn written_pages(&self) -> impl Iterator<Item = u64> {
-        self.pages.keys().copied()
+    /// Takes over what `other` holds in `range`, in bytes: a device that gives back older contents.
+    pub fn put_back(&mut self, other: &Self, range: Range<u64>) {
+        let len_bytes = usize::try_from(range.end - range.start).unwrap_or(0);
+        self.write(range.start, &other.bytes(range.start, len_bytes));
+    }
+
+    /// The pages that hold something: numbers of 64, each with a bit for each.
+    pub(crate) fn written_pages(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.chunks.iter().map(|(number, chunk)| {
+            let pages = chunk.pages.iter().zip(0..);
+            let bits = pages.fold(0, |bits, (page, at)| {
+                bits | u64::from(page.is_some()) << at
+            });
+            (*number, bits)
+        })
     }
 
     /// Flips one bit (0 to 7) of the byte at `offset`.
@@ -105,41 +203,35 @@ fn for_each_page(offset: u64, len_bytes: usize, mut each: impl FnMut(u64, usize,
     let mut done = 0;
     while done < len_bytes {
         let at = offset + done as u64;
-        let within = (at % PAGE_BYTES as u64) as usize;
+        let within = (at % PAGE) as usize;
         let part_bytes = (PAGE_BYTES - within).min(len_bytes - done);
-        each(at / PAGE_BYTES as u64, within, done..done + part_bytes);
+        each(at / PAGE, within, done..done + part_bytes);
         done += part_bytes;
     }
 }
 
-/// Makes zeroes of the part of `page` that lies in `range`; whether that is all of it.
-fn zero_part(page: u64, bytes: &mut Arc<PageBytes>, range: &Range<u64>) -> bool {
-    let start = page * PAGE_BYTES as u64;
-    let end = start + PAGE_BYTES as u64;
-    let from = (range.start.clamp(start, end) - start) as usize;
-    let to = (range.end.clamp(start, end) - start) as usize;
-    let whole = to - from == PAGE_BYTES;
-    if from < to && !whole {
-        Arc::make_mut(bytes)[from..to].fill(0);
+/// Makes zeroes of the part of a chunk that lies in `range`.
+fn zero_in_chunk(number: u64, chunk: &mut Arc<Chunk>, range: &Range<u64>) {
+    let first = number * CHUNK_PAGES;
+    let pages = (range.start / PAGE).max(first)..range.end.div_ceil(PAGE).min(first + CHUNK_PAGES);
+    for page in pages {
+        if chunk.pages[(page % CHUNK_PAGES) as usize].is_none() {
+            continue;
+        }
+        let place = Arc::make_mut(chunk).page_mut(page);
+        let start = page * PAGE;
+        let from = (range.start.clamp(start, start + PAGE) - start) as usize;
+        let to = (range.end.clamp(start, start + PAGE) - start) as usize;
+        match to - from {
+            PAGE_BYTES => *place = None,
+            len_bytes => Page::put(place, from, &vec![0; len_bytes]),
+        }
     }
-    whole
-}
-
-fn zero_page() -> Arc<PageBytes> {
-    Arc::new([0; PAGE_BYTES])
 }
 
 impl PartialEq for Image {
     fn eq(&self, other: &Self) -> bool {
-        let covers = |a: &Self, b: &Self| {
-            a.pages
-                .iter()
-                .all(|(number, page)| match b.pages.get(number) {
-                    Some(same) => Arc::ptr_eq(page, same) || page == same,
-                    None => page.iter().all(|&byte| byte == 0),
-                })
-        };
-        self.len_bytes == other.len_bytes && covers(self, other) && covers(other, self)
+        self.digest() == other.digest()
     }
 }
 
@@ -147,12 +239,8 @@ impl Eq for Image {}
 
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Image({} bytes, {} pages)",
-            self.len_bytes,
-            self.pages.len()
-        )
+        let pages: u32 = self.written_pages().map(|(_, bits)| bits.count_ones()).sum();
+        write!(f, "Image({} bytes, {pages} pages)", self.len_bytes)
     }
 }
 

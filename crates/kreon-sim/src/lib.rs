@@ -28,8 +28,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod backed;
 mod crash;
 mod dice;
+mod digest;
 mod fault;
 mod history;
 mod image;

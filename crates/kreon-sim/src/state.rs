@@ -1,12 +1,13 @@
 //! What a simulated device holds and remembers; all under one lock.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use kreon_base::{Error, ErrorKind, PAGE_BYTES, Result};
 use kreon_device::{DeviceStats, SIZE_CLASSES, TransferStats};
 
 use crate::SECTOR_BYTES;
+use crate::backed::Backed;
 use crate::fault::{Call, Effect, Faults};
 use crate::history::{Content, Event, History};
 use crate::image::Image;
@@ -18,7 +19,7 @@ pub(crate) struct State {
     pub(crate) faults: Faults,
     pub(crate) space_bytes_max: u64,
     /// Pages with real space behind them.
-    backed: HashSet<u64>,
+    backed: Backed,
     record: bool,
     /// Numbers of the next write and flush.
     next_write: u64,
@@ -38,7 +39,7 @@ impl State {
                 start: image.clone(),
                 events: Vec::new(),
             },
-            backed: image.written_pages().collect(),
+            backed: Backed::of(&image),
             image,
             faults: Faults::default(),
             space_bytes_max,
@@ -163,9 +164,8 @@ impl State {
             let len_bytes = range.end - range.start;
             self.image.zero(range.start, len_bytes);
             let page_bytes = PAGE_BYTES as u64;
-            for page in range.start.div_ceil(page_bytes)..range.end / page_bytes {
-                self.backed.remove(&page);
-            }
+            let pages = range.start.div_ceil(page_bytes)..range.end / page_bytes;
+            self.backed.remove(pages);
             let write = self.record_write(range.start, Content::Zeroes(len_bytes));
             self.end_write(write);
         }
@@ -214,23 +214,20 @@ impl State {
     }
 
     pub(crate) fn space_bytes(&self) -> u64 {
-        self.backed.len() as u64 * PAGE_BYTES as u64
+        self.backed.pages * PAGE_BYTES as u64
     }
 
     /// Puts real space behind a range: all of it or none.
     fn back(&mut self, range: Range<u64>) -> Result<()> {
         let page_bytes = PAGE_BYTES as u64;
         let pages = range.start / page_bytes..range.end.div_ceil(page_bytes);
-        let new = pages
-            .filter(|page| !self.backed.contains(page))
-            .collect::<Vec<_>>();
-        let needed_bytes = new.len() as u64 * page_bytes;
-        if needed_bytes > self.space_bytes_max.saturating_sub(self.space_bytes()) && !new.is_empty()
-        {
+        let new_pages = self.backed.missing(pages.clone());
+        let free_bytes = self.space_bytes_max.saturating_sub(self.space_bytes());
+        if new_pages != 0 && new_pages * page_bytes > free_bytes {
             let text = format!("no space behind {range:?}");
             return Err(Error::new(ErrorKind::OutOfSpace, text));
         }
-        self.backed.extend(new);
+        self.backed.insert(pages);
         Ok(())
     }
 
