@@ -6,15 +6,10 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use kreon_base::PAGE_BYTES;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-
-/// Buffers from this size on come from the kernel, which gives zeroed pages when they are first
-/// touched. The allocator would touch all of them at once, to zero them: 0.2 ms for each MiB.
-const MAPPED_BYTES_MIN: usize = 256 << 10;
 
 /// Zeroed memory that starts on a page boundary: good for I/O with every block size.
 pub struct AlignedBuf {
-    /// From `alloc_zeroed(layout)`, or a mapping of `layout.size()` bytes.
+    /// From `alloc_zeroed(layout)`.
     start: NonNull<u8>,
     len_bytes: usize,
     layout: Layout,
@@ -25,18 +20,6 @@ unsafe impl Send for AlignedBuf {}
 // SAFETY: through `&AlignedBuf` safe code only reads (`Deref`). `AppendBuffer` writes through
 // `start()` under its own rules and proves them there.
 unsafe impl Sync for AlignedBuf {}
-
-/// Whether memory of this layout is a mapping of its own.
-fn is_mapped(layout: Layout) -> bool {
-    layout.size() >= MAPPED_BYTES_MIN && !cfg!(miri)
-}
-
-fn map(layout: Layout) -> Option<NonNull<u8>> {
-    let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-    // SAFETY: with a null hint and no MAP_FIXED the kernel picks a range that nothing uses.
-    let start = unsafe { mmap_anonymous(std::ptr::null_mut(), layout.size(), access, flags) };
-    start.ok().and_then(|start| NonNull::new(start.cast()))
-}
 
 impl AlignedBuf {
     /// `len_bytes` zeroes. The memory behind is rounded up to whole pages.
@@ -53,12 +36,9 @@ impl AlignedBuf {
         let Some(layout) = layout else {
             panic!("a buffer of {len_bytes} bytes exceeds the address space");
         };
-        let start = match is_mapped(layout) {
-            true => map(layout),
-            // SAFETY: the layout's size is at least a page, so not zero.
-            false => NonNull::new(unsafe { alloc_zeroed(layout) }),
-        };
-        let Some(start) = start else {
+        // SAFETY: the layout's size is at least a page, so not zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else {
             handle_alloc_error(layout)
         };
         Self {
@@ -77,16 +57,8 @@ impl AlignedBuf {
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
-        let start = self.start.as_ptr();
-        if !is_mapped(self.layout) {
-            // SAFETY: `start` came from `alloc_zeroed(self.layout)` and is freed once, here.
-            unsafe { dealloc(start, self.layout) };
-            return;
-        }
-        // SAFETY: the range is exactly what `map` gave, is unmapped once, here, and nothing borrows
-        // from a value that is being dropped.
-        let unmapped = unsafe { munmap(start.cast(), self.layout.size()) };
-        debug_assert!(unmapped.is_ok(), "munmap of an own range");
+        // SAFETY: `start` came from `alloc_zeroed(self.layout)` and is freed once, here.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
 
