@@ -1,6 +1,7 @@
 //! Failures on command.
 
 use std::ops::Range;
+use std::time::Duration;
 
 /// A call on a device. Reads and writes are counted one by one, not by batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,6 +39,17 @@ pub enum Effect {
     Misdirected {
         /// Where to, in bytes; a multiple of the sector.
         offset: u64,
+    },
+    /// A read gets what the device held that many flushes ago (1: right after the last one); what is
+    /// older than the device remembers is what it held at first. Other calls: as `Lost`.
+    Stale {
+        /// How many; at most [`PAST_FLUSHES`](crate::PAST_FLUSHES).
+        flushes: usize,
+    },
+    /// The call takes so long and is carried out then. Calls of other threads go on meanwhile.
+    Slow {
+        /// How long.
+        time: Duration,
     },
     /// One bit of what is read or written is flipped. Other calls: none.
     FlippedBit {
@@ -134,6 +146,15 @@ impl Faults {
 
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
+    }
+
+    /// How long the next call of a kind takes. Does not count it.
+    pub(crate) fn delay(&self, call: Call, range: &Range<u64>) -> Duration {
+        let delays = self.waiting.iter().filter_map(|fault| match fault.effect {
+            Effect::Slow { time } if fault.clone().meets(call, range) => Some(time),
+            _ => None,
+        });
+        delays.sum()
     }
 
     /// Counts a call on `range`; what befalls it, by the first fault that does.

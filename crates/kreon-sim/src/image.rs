@@ -118,9 +118,10 @@ impl Image {
     /// 2^64, do not. What was computed for a page is kept with it.
     pub fn digest(&self) -> u64 {
         let chunks = self.chunks.iter();
-        chunks.fold(digest::placed(u64::MAX, self.len_bytes), |sum, (at, chunk)| {
-            sum.wrapping_add(digest::placed(*at, chunk.digest()))
-        })
+        chunks.fold(
+            digest::placed(u64::MAX, self.len_bytes),
+            |sum, (at, chunk)| sum.wrapping_add(digest::placed(*at, chunk.digest())),
+        )
     }
 
     /// Copies the bytes at `offset` into `into`; zeroes where nothing was written or beyond the end.
@@ -165,7 +166,8 @@ impl Image {
     /// Makes `len_bytes` at `offset` zeroes.
     pub fn zero(&mut self, offset: u64, len_bytes: u64) {
         let range = offset..offset.saturating_add(len_bytes);
-        let chunks = range.start / PAGE / CHUNK_PAGES..range.end.div_ceil(PAGE).div_ceil(CHUNK_PAGES);
+        let chunks =
+            range.start / PAGE / CHUNK_PAGES..range.end.div_ceil(PAGE).div_ceil(CHUNK_PAGES);
         // A device may be far longer than what it holds: only chunks that are there are visited.
         for (number, chunk) in self.chunks.range_mut(chunks) {
             zero_in_chunk(*number, chunk, &range);
@@ -183,9 +185,7 @@ impl Image {
     pub(crate) fn written_pages(&self) -> impl Iterator<Item = (u64, u64)> {
         self.chunks.iter().map(|(number, chunk)| {
             let pages = chunk.pages.iter().zip(0..);
-            let bits = pages.fold(0, |bits, (page, at)| {
-                bits | u64::from(page.is_some()) << at
-            });
+            let bits = pages.fold(0, |bits, (page, at)| bits | u64::from(page.is_some()) << at);
             (*number, bits)
         })
     }
@@ -239,7 +239,10 @@ impl Eq for Image {}
 
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pages: u32 = self.written_pages().map(|(_, bits)| bits.count_ones()).sum();
+        let pages: u32 = self
+            .written_pages()
+            .map(|(_, bits)| bits.count_ones())
+            .sum();
         write!(f, "Image({} bytes, {pages} pages)", self.len_bytes)
     }
 }

@@ -39,6 +39,7 @@ mod pending;
 mod sim_device;
 mod state;
 mod survival;
+mod turns;
 
 pub use crash::Crash;
 pub use dice::Dice;
@@ -48,6 +49,10 @@ pub use image::Image;
 pub use pending::PendingWrite;
 pub use sim_device::{SimDevice, SimOptions};
 pub use survival::{Keep, Survival, Version};
+pub use turns::{Moment, Turns};
 
 /// The unit that a power cut never splits, in bytes.
 pub const SECTOR_BYTES: usize = 512;
+
+/// How many flushes back a device remembers what it held.
+pub const PAST_FLUSHES: usize = 32;

@@ -1,15 +1,18 @@
 //! The simulated device.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_base::Result;
 use kreon_device::{BLOCK_BYTES_MIN, Bounds, Device, DeviceStats, Read, Write};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::fault::{Call, Effect, Fault};
 use crate::history::History;
 use crate::image::Image;
 use crate::state::State;
+use crate::turns::{Moment, Turns};
 
 /// What a [`SimDevice`] is like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +48,7 @@ impl Default for SimOptions {
 pub struct SimDevice {
     options: SimOptions,
     state: Mutex<State>,
+    turns: RwLock<Option<Arc<dyn Turns>>>,
 }
 
 impl SimDevice {
@@ -59,7 +63,19 @@ impl SimDevice {
         Self {
             options,
             state: Mutex::new(state),
+            turns: RwLock::new(None),
         }
+    }
+
+    /// Has `turns` decide from now on whose call is next.
+    pub fn set_turns(&self, turns: Option<Arc<dyn Turns>>) {
+        *self.turns.write() = turns;
+    }
+
+    /// What a reader saw so many flushes ago, 1 being right after the last; what the device held at
+    /// first if it does not remember.
+    pub fn past(&self, flushes: usize) -> Image {
+        self.state.lock().past(flushes).clone()
     }
 
     /// What a reader sees now.
@@ -128,6 +144,43 @@ impl SimDevice {
         }
     }
 
+    fn turn(&self, moment: Moment) {
+        let turns = self.turns.read().clone();
+        if let Some(turns) = turns {
+            turns.wait(moment);
+        }
+    }
+
+    /// The caller's turn to make a call has come, and time has passed.
+    fn begin(&self, call: Call, range: Range<u64>) -> MutexGuard<'_, State> {
+        self.turn(Moment::Before(call));
+        let mut state = self.state.lock();
+        let delay = state.faults.delay(call, &range);
+        if !delay.is_zero() {
+            drop(state);
+            std::thread::sleep(delay);
+            state = self.state.lock();
+        }
+        state
+    }
+
+    /// Lets others make calls while one of this thread is in flight.
+    fn within<'a>(&'a self, call: Call, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let time = match call {
+            Call::Write => self.options.write_time,
+            _ => Duration::ZERO,
+        };
+        if time.is_zero() && self.turns.read().is_none() {
+            return state;
+        }
+        drop(state);
+        self.turn(Moment::Within(call));
+        if !time.is_zero() {
+            std::thread::sleep(time);
+        }
+        self.state.lock()
+    }
+
     fn read_one(&self, state: &mut State, read: &mut Read<'_>) -> Result<()> {
         let bounds = self.bounds(state);
         bounds.check_buffers(read.offset, read.buffers.iter().map(|b| &**b))?;
@@ -153,7 +206,7 @@ impl Device for SimDevice {
     }
 
     fn grow(&self, len_bytes: u64) -> Result<()> {
-        let mut state = self.state.lock();
+        let mut state = self.begin(Call::Grow, 0..0);
         if len_bytes <= state.image.len_bytes() {
             return Ok(());
         }
@@ -161,19 +214,20 @@ impl Device for SimDevice {
     }
 
     fn allocate(&self, offset: u64, len_bytes: u64) -> Result<()> {
-        let mut state = self.state.lock();
+        let mut state = self.begin(Call::Allocate, offset..offset.saturating_add(len_bytes));
         let range = self.bounds(&state).check_range(offset, len_bytes)?;
         state.allocate(range)
     }
 
     fn discard(&self, offset: u64, len_bytes: u64) -> Result<()> {
-        let mut state = self.state.lock();
+        let mut state = self.begin(Call::Discard, offset..offset.saturating_add(len_bytes));
         let range = self.bounds(&state).check_range(offset, len_bytes)?;
         state.discard(range)
     }
 
     fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
-        let mut state = self.state.lock();
+        let range = hull(reads.iter().map(|read| (read.offset, read.len_bytes())));
+        let mut state = self.begin(Call::Read, range);
         state.saw_depth(reads.len());
         let mut first = Ok(());
         for read in reads {
@@ -186,7 +240,8 @@ impl Device for SimDevice {
     }
 
     fn write(&self, writes: &[Write<'_>]) -> Result<()> {
-        let mut state = self.state.lock();
+        let range = hull(writes.iter().map(|write| (write.offset, write.len_bytes())));
+        let mut state = self.begin(Call::Write, range);
         let bounds = self.bounds(&state);
         for write in writes {
             bounds.check_buffers(write.offset, write.buffers.iter().copied())?;
@@ -203,11 +258,7 @@ impl Device for SimDevice {
                 }
             }
         }
-        if !self.options.write_time.is_zero() {
-            drop(state);
-            std::thread::sleep(self.options.write_time);
-            state = self.state.lock();
-        }
+        let mut state = self.within(Call::Write, state);
         for number in begun.into_iter().flatten() {
             state.end_write(number);
         }
@@ -215,10 +266,24 @@ impl Device for SimDevice {
     }
 
     fn flush(&self) -> Result<()> {
-        self.state.lock().flush()
+        let mut state = self.begin(Call::Flush, 0..0);
+        let begun = state.begin_flush()?;
+        let mut state = self.within(Call::Flush, state);
+        if let Some(flush) = begun {
+            state.end_flush(flush);
+        }
+        Ok(())
     }
 
     fn stats(&self) -> DeviceStats {
         self.state.lock().stats()
     }
+}
+
+/// The range that covers all parts, which are given by offset and length.
+fn hull(parts: impl Iterator<Item = (u64, u64)>) -> Range<u64> {
+    parts
+        .map(|(offset, len_bytes)| offset..offset.saturating_add(len_bytes))
+        .reduce(|all, part| all.start.min(part.start)..all.end.max(part.end))
+        .unwrap_or_default()
 }

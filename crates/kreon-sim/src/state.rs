@@ -1,16 +1,16 @@
 //! What a simulated device holds and remembers; all under one lock.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
 use kreon_base::{Error, ErrorKind, PAGE_BYTES, Result};
 use kreon_device::{DeviceStats, SIZE_CLASSES, TransferStats};
 
-use crate::SECTOR_BYTES;
 use crate::backed::Backed;
 use crate::fault::{Call, Effect, Faults};
 use crate::history::{Content, Event, History};
 use crate::image::Image;
+use crate::{PAST_FLUSHES, SECTOR_BYTES};
 
 pub(crate) struct State {
     /// What a reader sees.
@@ -18,6 +18,8 @@ pub(crate) struct State {
     pub(crate) history: History,
     pub(crate) faults: Faults,
     pub(crate) space_bytes_max: u64,
+    /// What it held at the last flushes, newest first.
+    past: VecDeque<Image>,
     /// Pages with real space behind them.
     backed: Backed,
     record: bool,
@@ -29,7 +31,7 @@ pub(crate) struct State {
     depth_sum: u64,
 }
 
-/// Number of a write that is recorded; `None` for one that was lost.
+/// Number of a write or flush that is under way; `None` for one that was lost.
 pub(crate) type Begun = Option<u64>;
 
 impl State {
@@ -41,6 +43,7 @@ impl State {
             },
             backed: Backed::of(&image),
             image,
+            past: VecDeque::new(),
             faults: Faults::default(),
             space_bytes_max,
             record,
@@ -62,7 +65,8 @@ impl State {
         add(&mut self.stats.reads, len_bytes);
         let effect = self.meet(Call::Read, &(offset..offset + len_bytes));
         match effect {
-            None | Some(Effect::FlippedBit { .. }) => {}
+            None | Some(Effect::FlippedBit { .. } | Effect::Stale { .. } | Effect::Slow { .. }) => {
+            }
             Some(Effect::Lost | Effect::Misdirected { .. }) => return Ok(()),
             Some(Effect::Io | Effect::Partial { .. } | Effect::OutOfSpace) => {
                 return Err(injected(
@@ -71,9 +75,13 @@ impl State {
                 ));
             }
         }
+        let image = match effect {
+            Some(Effect::Stale { flushes }) => self.past(flushes),
+            _ => &self.image,
+        };
         let mut at = offset;
         for buffer in buffers.iter_mut() {
-            self.image.read(at, buffer);
+            image.read(at, buffer);
             at += buffer.len() as u64;
         }
         if let Some(Effect::FlippedBit { bit }) = effect {
@@ -93,9 +101,9 @@ impl State {
         let action = || format!("write {len_bytes} bytes at {offset}");
         let effect = self.meet(Call::Write, &(offset..offset + len_bytes));
         match effect {
-            None => {}
+            None | Some(Effect::Slow { .. }) => {}
             Some(Effect::FlippedBit { bit }) => flip(bytes.iter_mut(), bit, len_bytes),
-            Some(Effect::Lost) => return Ok(None),
+            Some(Effect::Lost | Effect::Stale { .. }) => return Ok(None),
             Some(Effect::Misdirected { offset }) => return self.put(offset, bytes).map(Some),
             Some(Effect::Partial { sectors }) => {
                 bytes.truncate(
@@ -115,8 +123,10 @@ impl State {
     fn put(&mut self, offset: u64, bytes: Vec<u8>) -> Result<u64> {
         self.back(offset..offset + bytes.len() as u64)?;
         self.image.write(offset, &bytes);
-        let content = Content::Bytes(bytes.into());
-        Ok(self.record_write(offset, content))
+        match self.record {
+            true => Ok(self.record_write(offset, Content::Bytes(bytes.into()))),
+            false => Ok(self.next_write()),
+        }
     }
 
     fn record_write(&mut self, offset: u64, content: Content) -> u64 {
@@ -172,23 +182,38 @@ impl State {
         Ok(())
     }
 
-    pub(crate) fn flush(&mut self) -> Result<()> {
+    /// Begins a flush, which speaks for the writes that have ended; `None`: it will flush nothing.
+    pub(crate) fn begin_flush(&mut self) -> Result<Begun> {
         self.stats.flushes += 1;
         let flush = self.next_flush;
         self.next_flush += 1;
         match self.is_due(Call::Flush, &(0..0), "flush".to_owned()) {
             Ok(true) => {
                 self.log(Event::FlushBegan { flush });
-                self.log(Event::FlushEnded { flush });
-                Ok(())
+                Ok(Some(flush))
             }
-            Ok(false) => Ok(()),
+            Ok(false) => Ok(None),
             Err(error) => {
                 self.log(Event::FlushBegan { flush });
                 self.log(Event::FlushFailed { flush });
                 Err(error)
             }
         }
+    }
+
+    /// A flush is reported as done.
+    pub(crate) fn end_flush(&mut self, flush: u64) {
+        self.log(Event::FlushEnded { flush });
+        if self.record {
+            self.past.push_front(self.image.clone());
+            self.past.truncate(PAST_FLUSHES);
+        }
+    }
+
+    /// What the device held so many flushes ago.
+    pub(crate) fn past(&self, flushes: usize) -> &Image {
+        let past = self.past.get(flushes.saturating_sub(1));
+        past.unwrap_or(&self.history.start)
     }
 
     /// Counts `count` transfers that are in flight together.
@@ -234,8 +259,8 @@ impl State {
     /// Counts a call that moves no bytes: an error, or whether it is to be carried out.
     fn is_due(&mut self, call: Call, range: &Range<u64>, action: String) -> Result<bool> {
         match self.meet(call, range) {
-            None | Some(Effect::FlippedBit { .. }) => Ok(true),
-            Some(Effect::Lost | Effect::Misdirected { .. }) => Ok(false),
+            None | Some(Effect::FlippedBit { .. } | Effect::Slow { .. }) => Ok(true),
+            Some(Effect::Lost | Effect::Misdirected { .. } | Effect::Stale { .. }) => Ok(false),
             effect => Err(injected(action, effect)),
         }
     }

@@ -51,17 +51,21 @@ fn mix(word: u64) -> u64 {
 }
 
 fn hash(seed: u64, bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mut state = seed ^ (bytes.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    for word in words {
-        state = (state ^ u64::from_le_bytes(*word)).wrapping_mul(0x9fb2_1c65_1e98_df25);
-        state ^= state >> 32;
+    // Four independent chains, so that the multiplications overlap.
+    let mut lanes = [seed, 1, 2, bytes.len() as u64];
+    let (blocks, rest) = bytes.as_chunks::<32>();
+    for block in blocks {
+        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
+            *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(0x9fb2_1c65_1e98_df25);
+            *lane ^= *lane >> 32;
+        }
     }
-    let mut last = [0; 8];
-    for (to, from) in last.iter_mut().zip(rest) {
-        *to = *from;
+    for part in rest.chunks(8) {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        lanes[0] = mix(lanes[0] ^ u64::from_le_bytes(word));
     }
-    mix(state ^ u64::from_le_bytes(last))
+    lanes.iter().fold(0, |sum, lane| mix(sum ^ *lane))
 }
 
 /// Reads everything with scans.

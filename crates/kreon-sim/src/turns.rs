@@ -1,0 +1,21 @@
+//! Whose call is next, when several threads use a device.
+
+use crate::fault::Call;
+
+/// A moment at which a device asks whose turn it is. It holds no lock of its own then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The thread is about to make a call.
+    Before(Call),
+    /// A write or a flush of the thread has begun and not ended: calls of others are in flight together
+    /// with it. A flush that they make does not speak for that write; that flush does not speak for
+    /// what they write.
+    Within(Call),
+}
+
+/// Decides the order of the calls of several threads: a device calls [`wait`](Self::wait) in the
+/// thread that makes a call, and goes on when it returns.
+pub trait Turns: Send + Sync {
+    /// Returns when it is the calling thread's turn.
+    fn wait(&self, moment: Moment);
+}
