@@ -25,6 +25,7 @@ pub use engine::{
     prefix_bounds,
 };
 pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options};
+pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options, Work};
 pub use salvage::{
     DamagedPage, LogHole, LostRange, PageRole, SalvageOptions, SalvageProgress, SalvageReport,
     SalvagedRegion, Survey,

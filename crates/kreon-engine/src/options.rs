@@ -23,6 +23,17 @@ pub enum Background {
     Threads,
     /// The calling thread, when its call fills L0: every run takes the same course.
     Inline,
+    /// Whoever calls [`Engine::background`](crate::Engine::background): a test that decides when.
+    Driven,
+}
+
+/// A piece of background work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Spills the frozen L0, if there is one, and gives back what nobody reaches.
+    Spill,
+    /// Writes the log out, without a flush.
+    WriteOut,
 }
 
 /// Settings of an open store.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kreon_base::Result;
+use kreon_base::{Error, Result};
 use kreon_device::{BLOCK_BYTES_MIN, Bounds, Device, DeviceStats, Read, Write};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
@@ -144,41 +144,47 @@ impl SimDevice {
         }
     }
 
-    fn turn(&self, moment: Moment) {
+    fn turn(&self, moment: Moment) -> Result<()> {
         let turns = self.turns.read().clone();
-        if let Some(turns) = turns {
-            turns.wait(moment);
+        match turns.is_none_or(|turns| turns.wait(moment)) {
+            true => Ok(()),
+            false => {
+                let killed = std::io::Error::other("its process was killed");
+                Err(Error::io(format!("{moment:?}"), killed))
+            }
         }
     }
 
     /// The caller's turn to make a call has come, and time has passed.
-    fn begin(&self, call: Call, range: Range<u64>) -> MutexGuard<'_, State> {
-        self.turn(Moment::Before(call));
-        let mut state = self.state.lock();
+    fn begin(&self, call: Call, range: Range<u64>) -> Result<MutexGuard<'_, State>> {
+        self.turn(Moment::Before(call))?;
+        let state = self.state.lock();
         let delay = state.faults.delay(call, &range);
-        if !delay.is_zero() {
-            drop(state);
-            std::thread::sleep(delay);
-            state = self.state.lock();
+        if delay.is_zero() {
+            return Ok(state);
         }
-        state
+        drop(state);
+        std::thread::sleep(delay);
+        Ok(self.state.lock())
     }
 
     /// Lets others make calls while one of this thread is in flight.
-    fn within<'a>(&'a self, call: Call, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn within<'a>(
+        &'a self,
+        call: Call,
+        state: MutexGuard<'a, State>,
+    ) -> Result<MutexGuard<'a, State>> {
         let time = match call {
             Call::Write => self.options.write_time,
             _ => Duration::ZERO,
         };
         if time.is_zero() && self.turns.read().is_none() {
-            return state;
+            return Ok(state);
         }
         drop(state);
-        self.turn(Moment::Within(call));
-        if !time.is_zero() {
-            std::thread::sleep(time);
-        }
-        self.state.lock()
+        self.turn(Moment::Within(call))?;
+        std::thread::sleep(time);
+        Ok(self.state.lock())
     }
 
     fn read_one(&self, state: &mut State, read: &mut Read<'_>) -> Result<()> {
@@ -206,7 +212,7 @@ impl Device for SimDevice {
     }
 
     fn grow(&self, len_bytes: u64) -> Result<()> {
-        let mut state = self.begin(Call::Grow, 0..0);
+        let mut state = self.begin(Call::Grow, 0..0)?;
         if len_bytes <= state.image.len_bytes() {
             return Ok(());
         }
@@ -214,20 +220,20 @@ impl Device for SimDevice {
     }
 
     fn allocate(&self, offset: u64, len_bytes: u64) -> Result<()> {
-        let mut state = self.begin(Call::Allocate, offset..offset.saturating_add(len_bytes));
+        let mut state = self.begin(Call::Allocate, offset..offset.saturating_add(len_bytes))?;
         let range = self.bounds(&state).check_range(offset, len_bytes)?;
         state.allocate(range)
     }
 
     fn discard(&self, offset: u64, len_bytes: u64) -> Result<()> {
-        let mut state = self.begin(Call::Discard, offset..offset.saturating_add(len_bytes));
+        let mut state = self.begin(Call::Discard, offset..offset.saturating_add(len_bytes))?;
         let range = self.bounds(&state).check_range(offset, len_bytes)?;
         state.discard(range)
     }
 
     fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
         let range = hull(reads.iter().map(|read| (read.offset, read.len_bytes())));
-        let mut state = self.begin(Call::Read, range);
+        let mut state = self.begin(Call::Read, range)?;
         state.saw_depth(reads.len());
         let mut first = Ok(());
         for read in reads {
@@ -241,7 +247,7 @@ impl Device for SimDevice {
 
     fn write(&self, writes: &[Write<'_>]) -> Result<()> {
         let range = hull(writes.iter().map(|write| (write.offset, write.len_bytes())));
-        let mut state = self.begin(Call::Write, range);
+        let mut state = self.begin(Call::Write, range)?;
         let bounds = self.bounds(&state);
         for write in writes {
             bounds.check_buffers(write.offset, write.buffers.iter().copied())?;
@@ -258,7 +264,7 @@ impl Device for SimDevice {
                 }
             }
         }
-        let mut state = self.within(Call::Write, state);
+        let mut state = self.within(Call::Write, state)?;
         for number in begun.into_iter().flatten() {
             state.end_write(number);
         }
@@ -266,9 +272,9 @@ impl Device for SimDevice {
     }
 
     fn flush(&self) -> Result<()> {
-        let mut state = self.begin(Call::Flush, 0..0);
+        let mut state = self.begin(Call::Flush, 0..0)?;
         let begun = state.begin_flush()?;
-        let mut state = self.within(Call::Flush, state);
+        let mut state = self.within(Call::Flush, state)?;
         if let Some(flush) = begun {
             state.end_flush(flush);
         }

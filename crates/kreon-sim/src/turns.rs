@@ -16,6 +16,7 @@ pub enum Moment {
 /// Decides the order of the calls of several threads: a device calls [`wait`](Self::wait) in the
 /// thread that makes a call, and goes on when it returns.
 pub trait Turns: Send + Sync {
-    /// Returns when it is the calling thread's turn.
-    fn wait(&self, moment: Moment);
+    /// Returns when it is the calling thread's turn: whether its process is still alive. If not, the
+    /// call fails with `Io`; what it was about to do is not done, and what is in flight never ends.
+    fn wait(&self, moment: Moment) -> bool;
 }

@@ -3,20 +3,21 @@
 use std::collections::BTreeMap;
 
 use kreon_base::Error;
-use kreon_engine::{Durability, Engine};
-use kreon_sim::{History, Image, Keep};
+use kreon_engine::{Durability, Engine, Options};
+use kreon_sim::{Image, Keep};
 
 use crate::content::{self, Content, difference};
+use crate::course::Course;
 use crate::model::{Model, Prefix};
 use crate::script::{Change, Step, Value};
-use crate::store::{Progress, Store};
+use crate::store::{Progress, Store, options, options_of_check};
 
 /// What a recovery found and did.
 pub struct Recovered {
     /// What the store held.
     pub content: Content,
-    /// What the open did to the device.
-    pub history: History,
+    /// What the open did to the device and then the further work, if it was recorded.
+    pub course: Option<Course>,
 }
 
 /// How to go on after the recovery.
@@ -42,8 +43,23 @@ pub fn check(
     after: After,
     record: bool,
 ) -> Result<Recovered, String> {
+    check_with(options(), image, model, progress, after, record)
+}
+
+/// As [`check`], opened with `options`.
+///
+/// # Errors
+/// What is wrong.
+pub fn check_with(
+    options: Options,
+    image: Image,
+    model: &Model,
+    progress: Progress,
+    after: After,
+    record: bool,
+) -> Result<Recovered, String> {
     let keeps_record = record || matches!(after, After::PowerCut);
-    let mut store = Store::on(image, &Content::new(), keeps_record);
+    let mut store = Store::on(image, &Content::new(), keeps_record).with(options);
     let engine = store.open().map_err(said("open"))?;
     let content = content::read(engine).map_err(said("read"))?;
     let units = progress.durable_units..=progress.begun_units;
@@ -52,13 +68,16 @@ pub fn check(
         return Err(lost(model, progress, &content));
     }
     is_sound(engine, &content)?;
-    let history = match record {
-        true => store.device.history(),
-        false => History::default(),
-    };
     store.rebase(&content);
+    let opened = store.device.events();
     go_on(&mut store, after)?;
-    Ok(Recovered { content, history })
+    let course = record.then(|| {
+        // A power cut before this left exactly the content; nothing was begun.
+        store.timeline.retain(|(at, _)| *at >= opened);
+        store.timeline.insert(0, (0, Progress::default()));
+        Course::of(&mut store, opened)
+    });
+    Ok(Recovered { content, course })
 }
 
 /// Checks that `image` holds `content` exactly.
@@ -66,7 +85,7 @@ pub fn check(
 /// # Errors
 /// What is wrong.
 pub fn check_same(image: Image, content: &Content) -> Result<(), String> {
-    let mut store = Store::on(image, content, false);
+    let mut store = Store::on(image, content, false).with(options_of_check());
     let engine = store.open().map_err(said("open"))?;
     let found = content::read(engine).map_err(said("read"))?;
     if found != *content {

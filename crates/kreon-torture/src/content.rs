@@ -44,6 +44,14 @@ pub fn sum(pairs: &Pairs) -> u64 {
         .fold(0, |sum, (key, value)| sum.wrapping_add(weight(key, *value)))
 }
 
+/// Names and sums of all regions: what two contents share only if they are equal.
+pub fn sums(content: &Content) -> Vec<(String, u64)> {
+    let regions = content.iter();
+    regions
+        .map(|(name, pairs)| (name.clone(), sum(pairs)))
+        .collect()
+}
+
 fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -12,6 +12,8 @@ const FAILURES_MAX: usize = 40;
 pub struct Counts {
     /// States or runs, by class.
     pub tried: BTreeMap<String, u64>,
+    /// What is not a state or run itself: scripts, or states that needed no run.
+    pub beside: BTreeMap<String, u64>,
     /// How many failed.
     pub failed: u64,
     /// What failed, each with what replays it; the first few.
@@ -24,6 +26,11 @@ impl Counts {
     /// Counts one of `class`.
     pub fn count(&mut self, class: &str) {
         *self.tried.entry(class.to_owned()).or_default() += 1;
+    }
+
+    /// Counts one of what is not tried itself.
+    pub fn note(&mut self, what: &str) {
+        *self.beside.entry(what.to_owned()).or_default() += 1;
     }
 
     /// Counts a failure.
@@ -44,6 +51,9 @@ impl Counts {
         for (class, count) in other.tried {
             *self.tried.entry(class).or_default() += count;
         }
+        for (what, count) in other.beside {
+            *self.beside.entry(what).or_default() += count;
+        }
         self.failed += other.failed;
         self.failures.extend(other.failures);
         self.failures.truncate(FAILURES_MAX);
@@ -61,6 +71,9 @@ impl fmt::Display for Counts {
         let (total, seconds) = (self.total(), self.elapsed.as_secs_f64());
         let rate = total as f64 / seconds.max(1e-9);
         writeln!(f, "{:<40} {total:>10}", "total")?;
+        for (what, count) in &self.beside {
+            writeln!(f, "  beside: {what:<30} {count:>10}")?;
+        }
         write!(
             f,
             "{} failed; {seconds:.1} s, {rate:.0} a second",

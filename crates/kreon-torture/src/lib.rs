@@ -1,11 +1,15 @@
 //! Crash and fault torture of the store on a simulated device.
 //!
 //! - [`script`]: what is done, from a seed
+//! - [`sequences`]: every short script
 //! - [`model`]: what must be there after every prefix of it
 //! - [`content`]: what is there
 //! - [`store`]: both together
+//! - [`duet`]: background work at moments that a seed decides
 //! - [`plan`]: which crash states are tried at a power cut
+//! - [`stale`]: superblock slots that a device puts back
 //! - [`check`]: whether a crash state is what it must be
+//! - [`course`]: a script carried out, and the power cuts in it
 //! - [`crashes`]: all power cuts of many scripts
 //! - [`mod@faults`]: every single failure of the device
 //! - [`class`], [`workload`]: what fails, and while what is done
@@ -23,8 +27,10 @@ pub mod check;
 pub mod class;
 pub mod content;
 pub mod counts;
+pub mod course;
 pub mod crashes;
 pub mod damage;
+pub mod duet;
 pub mod faults;
 pub mod history;
 pub mod metamorphic;
@@ -33,7 +39,9 @@ pub mod plan;
 #[cfg(feature = "planted")]
 pub mod planted;
 pub mod script;
+pub mod sequences;
 pub mod silent;
+pub mod stale;
 pub mod store;
 pub mod trace;
 pub mod trial;
@@ -41,6 +49,8 @@ pub mod watchdog;
 pub mod workload;
 
 pub use counts::Counts;
+pub use course::{Origin, State};
+pub use crashes::{Sim, replay, sim};
 pub use crashes::{State, replay, sim};
 pub use damage::{Extent, damage, replay as replay_damage};
 pub use faults::{faults, replay as replay_fault};

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 #[cfg(feature = "planted")]
 use kreon_torture::planted;
 use kreon_torture::{Counts, Extent, State};
+use kreon_torture::{Counts, Origin, Sim, State};
 
 #[derive(Parser)]
 #[command(
@@ -29,6 +30,12 @@ enum Command {
         /// Seed of the first script.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Threads.
+        #[arg(long, default_value_t = 2)]
+        threads: usize,
+        /// End with the first failure.
+        #[arg(long)]
+        stop: bool,
     },
     /// Fails every single call of the device and checks how the store takes it.
     Faults {
@@ -75,13 +82,10 @@ enum Command {
         seed: u64,
         /// As the failure says.
         #[arg(long)]
-        event: usize,
+        sequence: Option<u64>,
         /// As the failure says.
-        #[arg(long)]
-        choice: usize,
-        /// Power cuts in the recovery, too.
-        #[arg(long)]
-        nested: bool,
+        #[arg(long = "cut", value_parser = cut)]
+        cuts: Vec<(usize, usize)>,
     },
     /// Plants bugs in the store, one after the other, and demands that each is caught.
     #[cfg(feature = "planted")]
@@ -134,6 +138,18 @@ fn main() -> ExitCode {
         Command::Metamorphic { runs, seed, .. } => kreon_torture::metamorphic(runs, seed),
         Command::History { seconds, seed } => {
             kreon_torture::history(Duration::from_secs(seconds), seed)
+        Command::Sim {
+            states,
+            seed,
+            threads,
+            stop,
+        } => {
+            let sim = Sim {
+                threads,
+                stops_at_failure: stop,
+                ..Sim::new(states, seed)
+            };
+            sim.run()
         }
         Command::Faults {
             seed,
@@ -190,6 +206,14 @@ fn main() -> ExitCode {
                 Some((bug, by)) if !planted::hunt(bug, by) => ExitCode::SUCCESS,
                 _ => ExitCode::FAILURE,
             };
+            sequence,
+            cuts,
+        } => {
+            let origin = match sequence {
+                Some(number) => Origin::Sequence { number, seed },
+                None => Origin::Script(seed),
+            };
+            one(kreon_torture::replay(&State { origin, cuts }))
         }
     };
     println!("{counts}");
@@ -214,4 +238,11 @@ fn one(outcome: Result<(), String>) -> Counts {
         counts.fail(what);
     }
     counts
+}
+
+/// `event:choice`.
+fn cut(text: &str) -> Result<(usize, usize), String> {
+    let (event, choice) = text.split_once(':').ok_or("not of the form EVENT:CHOICE")?;
+    let number = |part: &str| part.parse().map_err(|error| format!("{part:?}: {error}"));
+    Ok((number(event)?, number(choice)?))
 }

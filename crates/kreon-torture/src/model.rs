@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use crate::content::{Content, Digest, Pairs, sum, weight};
+use crate::content::{Content, Digest, Pairs, sum, sums, weight};
 use crate::script::Change;
 
 /// A change of a key of an instance.
@@ -139,21 +139,26 @@ impl Model {
         units: RangeInclusive<usize>,
         region_changes: RangeInclusive<usize>,
     ) -> Option<Prefix> {
-        let found: Vec<_> = found
-            .iter()
-            .map(|(name, pairs)| (name, sum(pairs)))
-            .collect();
+        self.find_sums(&sums(found), units, region_changes)
+    }
+
+    /// As [`find`](Self::find), with the [`sums`] of the content.
+    pub fn find_sums(
+        &self,
+        found: &[(String, u64)],
+        units: RangeInclusive<usize>,
+        region_changes: RangeInclusive<usize>,
+    ) -> Option<Prefix> {
         for region_changes in region_changes.rev() {
             let present = self.present_after(region_changes);
-            let names: Vec<_> = present.keys().collect();
-            if names != found.iter().map(|(name, _)| *name).collect::<Vec<_>>() {
+            if !present.keys().eq(found.iter().map(|(name, _)| name)) {
                 continue;
             }
             for units in units.clone().rev() {
                 let Some(sums) = self.sums.get(units) else {
                     continue;
                 };
-                let mut both = present.values().zip(&found);
+                let mut both = present.values().zip(found);
                 if both.all(|(instance, (_, sum))| sums.get(*instance).unwrap_or(&0) == sum) {
                     return Some(Prefix {
                         units,
@@ -193,6 +198,15 @@ impl Model {
             }
         }
         all
+    }
+
+    /// Forgets what came behind `prefix`: it was lost, and will not come back.
+    pub fn truncate(&mut self, prefix: Prefix) {
+        self.units.truncate(prefix.units);
+        self.sums.truncate(prefix.units + 1);
+        self.region_changes.truncate(prefix.region_changes);
+        self.latest = self.pairs_after(prefix.units);
+        self.current = self.present_after(prefix.region_changes);
     }
 
     /// The content after a prefix.

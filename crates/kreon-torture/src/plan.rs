@@ -2,6 +2,8 @@
 
 use kreon_sim::{Crash, Dice, Keep};
 
+use crate::stale::Stale;
+
 /// A crash state and the name of its class.
 #[derive(Clone, Debug)]
 pub struct Choice {
@@ -9,6 +11,8 @@ pub struct Choice {
     pub class: &'static str,
     /// What survives.
     pub keep: Keep,
+    /// Superblock slots that show an older content after it, if any.
+    pub stale: Option<Stale>,
 }
 
 /// Pairwise drops are tried when no more writes than this are open.
@@ -20,7 +24,13 @@ const EACH_MAX: usize = 24;
 /// The states that are tried at `crash`. `seed` is that of the random ones.
 pub fn choices(crash: &Crash<'_>, seed: u64) -> Vec<Choice> {
     let mut all = Vec::new();
-    let mut add = |class, keep| all.push(Choice { class, keep });
+    let mut add = |class, keep| {
+        all.push(Choice {
+            class,
+            keep,
+            stale: None,
+        });
+    };
     let pending = crash.pending();
     let writes: Vec<u64> = pending.iter().map(|w| w.write).collect();
     add("nothing", Keep::Nothing);

@@ -51,6 +51,10 @@ pub enum Step {
     Sync,
     /// Closes and opens again.
     Reopen,
+    /// Kills the process and opens the store in another one.
+    Kill,
+    /// Reads everything.
+    Read,
     /// Opens a snapshot, in place of the one before.
     Snapshot,
     /// Reads what the snapshot sees, and closes it.
@@ -68,6 +72,8 @@ pub struct Shape {
     pub keys: u64,
     /// What comes often.
     pub taste: Taste,
+    /// Whether the process is killed now and then.
+    pub kills: bool,
 }
 
 /// What comes more often than in the usual mixture.
@@ -93,6 +99,7 @@ impl Shape {
             giants_max: 1,
             keys: 60,
             taste: Taste::Mixed,
+            kills: false,
         }
     }
 
@@ -167,6 +174,7 @@ impl Author {
             }
             4..=5 => Step::Checkpoint,
             6..=9 => Step::Sync,
+            11 if self.shape.kills => Step::Kill,
             10..=11 => Step::Reopen,
             12..=13 => Step::Snapshot,
             14 => Step::Release,
@@ -206,8 +214,12 @@ impl Author {
     fn change(&mut self) -> Change {
         let index = self.dice.below(self.regions.len() as u64) as usize;
         let region = self.regions.get(index).cloned().unwrap_or_default();
-        let key = self.key();
+        let mut key = self.key();
         let value = (self.dice.below(6) != 0).then(|| self.value());
+        if self.shape.kills && value.is_some_and(|value| value.len_bytes > 1 << 20) {
+            // A store that stays small is read quickly; the log grows all the same.
+            key = b"giant".to_vec();
+        }
         Change { region, key, value }
     }
 

@@ -9,6 +9,7 @@ use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Operation, Opti
 use kreon_sim::{Image, Keep, SimDevice, SimOptions};
 
 use crate::content::{self, Content, Digest};
+use crate::duet::{Done, Duet, Job, is_harmless};
 use crate::model::{Model, Prefix};
 use crate::script::{Change, Step};
 
@@ -22,6 +23,14 @@ pub fn options() -> Options {
         scatter_pages: true,
         store_id: Some(0x6b72_656f_6e5f_7369),
         ..Options::default()
+    }
+}
+
+/// As [`options`], but without spills that nobody asks for, and with few frames: quick to open.
+pub fn options_of_check() -> Options {
+    Options {
+        l0_bytes: Some(1600 << 10),
+        ..options()
     }
 }
 
@@ -50,7 +59,15 @@ pub struct Store {
     pub timeline: Vec<(usize, Progress)>,
     /// Now.
     pub progress: Progress,
-    engine: Option<Engine>,
+    /// What counts up to so many events of the device, where it is not `model`: a killed process takes
+    /// along what it had in memory.
+    pub chapters: Vec<(usize, Model)>,
+    /// Who works beside the steps, if anybody does.
+    duet: Option<Duet>,
+    /// Units that a step has returned for.
+    acknowledged: usize,
+    options: Options,
+    engine: Option<Arc<Engine>>,
     snapshot: Option<(Arc<OpenSnapshot>, Prefix)>,
 }
 
@@ -62,17 +79,46 @@ impl Store {
             model: Model::of(content),
             timeline: vec![(0, Progress::default())],
             progress: Progress::default(),
+            chapters: Vec::new(),
+            duet: None,
+            acknowledged: 0,
+            options: options(),
             engine: None,
             snapshot: None,
         }
+    }
+
+    /// The same store with other settings.
+    #[must_use]
+    pub fn with(self, options: Options) -> Self {
+        Self { options, ..self }
+    }
+
+    /// The same store, used by a process that can be killed; with background work as `seed` decides if
+    /// `has_back`.
+    #[must_use]
+    pub fn in_a_process(mut self, seed: u64, has_back: bool) -> Self {
+        let duet = Duet::new(seed, has_back);
+        self.device.set_turns(Some(duet.turns()));
+        if has_back {
+            self.options.background = Background::Driven;
+        }
+        self.duet = Some(duet);
+        self
     }
 
     /// Opens the store, if it is not open.
     pub fn open(&mut self) -> Result<&Engine> {
         let engine = match self.engine.take() {
             Some(engine) => engine,
-            None => Engine::open(Arc::clone(&self.device) as Arc<dyn Device>, options())?,
+            None => {
+                let device = Arc::clone(&self.device) as Arc<dyn Device>;
+                Arc::new(Engine::open(device, self.options.clone())?)
+            }
         };
+        if let Some(duet) = &self.duet {
+            duet.set_engine(Some(Arc::clone(&engine)));
+        }
         Ok(self.engine.insert(engine))
     }
 
@@ -82,12 +128,14 @@ impl Store {
     /// `Closed`.
     pub fn engine(&self) -> Result<&Engine> {
         let closed = || Error::new(ErrorKind::Closed, "the harness has no open store");
-        self.engine.as_ref().ok_or_else(closed)
+        self.engine.as_deref().ok_or_else(closed)
     }
 
     /// Forgets the open store, without regard to how its end goes.
     pub fn abandon(&mut self) {
         self.snapshot = None;
+        self.device.set_turns(None);
+        self.duet = None;
         self.engine = None;
     }
 
@@ -104,13 +152,62 @@ impl Store {
     pub fn rebase(&mut self, content: &Content) {
         self.model = Model::of(content);
         self.progress = Progress::default();
+        self.acknowledged = 0;
         self.note();
     }
 
     /// Does a step. An inner error is what the store said; an outer one is what it should not have
     /// done. After an inner error the step may have taken effect or not: the model says that it has.
     pub fn step(&mut self, step: &Step) -> Result<Result<()>, String> {
-        let outcome = match step {
+        if let Some(duet) = &self.duet {
+            duet.enter(self.progress.durable_units.max(self.acknowledged));
+        }
+        let outcome = self.carry_out(step)?;
+        if outcome.is_ok() {
+            self.acknowledged = self.progress.begun_units;
+        }
+        self.collect()?;
+        self.note();
+        Ok(outcome)
+    }
+
+    /// Learns what came of background work.
+    fn collect(&mut self) -> Result<(), String> {
+        let done = self.duet.as_ref().map(Duet::leave).unwrap_or_default();
+        for Done {
+            job,
+            outcome,
+            acknowledged,
+        } in done
+        {
+            match outcome.map_err(|what| format!("background {job:?}: {what}"))? {
+                Ok(()) if matches!(job, Job::Sync | Job::Checkpoint) => {
+                    let durable_units = self.progress.durable_units.max(acknowledged);
+                    self.progress.durable_units = durable_units;
+                }
+                Err(error) if !is_harmless(&error) => {
+                    return Err(format!("background {job:?}: {error}"));
+                }
+                _ => {}
+            }
+        }
+        self.note();
+        Ok(())
+    }
+
+    /// Ends the background work, and judges how it went.
+    ///
+    /// # Errors
+    /// What it should not have done.
+    pub fn finish(&mut self) -> Result<(), String> {
+        if let Some(duet) = &self.duet {
+            duet.drain();
+        }
+        self.collect()
+    }
+
+    fn carry_out(&mut self, step: &Step) -> Result<Result<()>, String> {
+        Ok(match step {
             Step::Write(changes, durability) => self.write(changes, *durability),
             Step::Create(name) => self.create(name),
             Step::Drop(name) => self.drop_region(name),
@@ -123,17 +220,68 @@ impl Store {
                 .and_then(Engine::sync)
                 .map(|()| self.all_durable()),
             Step::Reopen => self.reopen(),
+            Step::Kill => return self.kill(),
             Step::Snapshot => self.open_snapshot(),
             Step::Release => return self.release_snapshot(),
+            Step::Read => return self.read(),
+        })
+    }
+
+    /// What readers see is everything that was acknowledged.
+    fn read(&self) -> Result<Result<()>, String> {
+        let found = match self.engine().and_then(content::read) {
+            Ok(found) => found,
+            Err(error) => return Ok(Err(error)),
         };
-        self.note();
-        Ok(outcome)
+        let expected = self.model.content(self.model.end());
+        match found == expected {
+            true => Ok(Ok(())),
+            false => Err(format!("read: {}", content::difference(&expected, &found))),
+        }
+    }
+
+    /// The process ends at once, without a word to the store; the device stays as it is. Another one
+    /// opens the store: it finds a prefix, and what that lacks never comes back.
+    fn kill(&mut self) -> Result<Result<()>, String> {
+        self.snapshot = None;
+        let engine = self.engine.take();
+        let Some(duet) = &self.duet else {
+            return Err("only a process can be killed".to_owned());
+        };
+        duet.kill(engine);
+        let (at, before) = (self.device.events(), self.progress);
+        let found = match self.open().and_then(content::read) {
+            Ok(found) => found,
+            Err(error) => return Err(format!("open after the process was killed: {error}")),
+        };
+        let units = before.durable_units..=before.begun_units;
+        let changes = before.durable_region_changes..=before.begun_region_changes;
+        let Some(prefix) = self.model.find(&found, units, changes) else {
+            let expected = self.model.content(self.model.end());
+            let text = content::difference(&expected, &found);
+            return Err(format!("after the process was killed, {before:?}: {text}"));
+        };
+        self.chapters.push((at, self.model.clone()));
+        self.model.truncate(prefix);
+        let begun = Progress {
+            begun_units: prefix.units,
+            begun_region_changes: prefix.region_changes,
+            ..before
+        };
+        self.timeline.push((at, begun));
+        self.progress = Progress {
+            durable_units: prefix.units,
+            durable_region_changes: prefix.region_changes,
+            ..begun
+        };
+        self.acknowledged = prefix.units;
+        Ok(Ok(()))
     }
 
     fn write(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
         let engine = self
             .engine
-            .as_ref()
+            .clone()
             .ok_or_else(|| Error::new(ErrorKind::Closed, "not open"))?;
         let values: Vec<_> = changes
             .iter()
@@ -200,6 +348,10 @@ impl Store {
         self.engine()?.close()?;
         self.all_durable();
         self.note();
+        if let Some(duet) = &self.duet {
+            duet.drain();
+            duet.set_engine(None);
+        }
         self.engine = None;
         self.open()?;
         Ok(())

@@ -18,7 +18,7 @@ use super::verify::VerifyReport;
 use super::write::Operation;
 use crate::checkpoint::{self, Change};
 use crate::keys::L0Key;
-use crate::options::{Background, Durability, Options};
+use crate::options::{Background, Durability, Options, Work};
 use crate::placement;
 use crate::recovery;
 use crate::state::RegionEntry;
@@ -57,7 +57,7 @@ impl Engine {
         core.set_reserve();
         let threads = match core.options.background {
             Background::Threads => start_threads(&core)?,
-            Background::Inline => Vec::new(),
+            Background::Inline | Background::Driven => Vec::new(),
         };
         let engine = Self {
             core,
@@ -198,6 +198,19 @@ impl Engine {
     pub fn checkpoint(&self) -> Result<()> {
         self.core.check_writable()?;
         self.core.checkpoint()
+    }
+
+    /// Does a piece of background work, for [`Background::Driven`].
+    ///
+    /// # Errors
+    /// Those of a write.
+    pub fn background(&self, work: Work) -> Result<()> {
+        self.core.background(work)
+    }
+
+    /// Whether L0 is frozen and waits for its spill to end.
+    pub fn is_spill_due(&self) -> bool {
+        self.core.is_spill_due()
     }
 
     /// Numbers.

@@ -10,7 +10,7 @@ use kreon_l0::L0;
 use super::core::Core;
 use crate::checkpoint::{self, Change};
 use crate::level::{Frozen, View};
-use crate::options::Background;
+use crate::options::{Background, Work};
 use crate::spill::{self, Spilled};
 use crate::state::Ledger;
 
@@ -52,7 +52,26 @@ impl Core {
             Background::Threads => self.spill_wanted.call(),
             // The outcome stands in `pressure`: the next write that needs room gets it.
             Background::Inline => drop(self.spill_frozen()),
+            Background::Driven => {}
         }
+    }
+
+    /// Does a piece of background work in the calling thread.
+    pub fn background(&self, work: Work) -> Result<()> {
+        self.check_open()?;
+        match work {
+            Work::Spill => self.spill_frozen().and_then(|()| self.give_back()),
+            Work::WriteOut => {
+                let log = &self.parts.log;
+                log.write_out(log.tail())
+                    .inspect_err(|error| self.parts.poison.set(error))
+            }
+        }
+    }
+
+    /// Whether a spill is wanted or under way.
+    pub fn is_spill_due(&self) -> bool {
+        self.parts.views.load().frozen.is_some()
     }
 
     /// The body of the thread that spills.
