@@ -221,7 +221,7 @@ impl Worker<'_> {
                 Ok(Outcome::Newest(image)) => {
                     self.image(state, course, (class, image), is_nested, &mut known);
                 }
-                Ok(Outcome::Old(how)) => self.count(&format!("{class}, {how}")),
+                Ok(Outcome::Old(how)) => self.count(&format!("{}: {how}", choice.class)),
                 Err(what) => {
                     self.count(class);
                     self.fail(format!("{state} ({class}): {what}"));

@@ -191,6 +191,7 @@ impl Duet {
         let mut scene = self.stage.scene.lock();
         scene.is_killed = true;
         scene.engine = None;
+        scene.acknowledged = 0;
         self.stage.wait_until_idle(&mut scene);
         scene.done.clear();
         drop(scene);
