@@ -48,10 +48,19 @@ pub fn open(
         device: device.as_ref(),
         store,
         record,
+        newest: superblock.incarnation,
         segments: &allocator.log_segments(MAIN_LOG),
         value_bytes_max: options.inline_value_bytes_max,
     };
     let end = replay(&start, |record| {
+        if record.region >= ledger.next_region {
+            // A region is made before anything is written to it.
+            return Err(Error::corruption(format!(
+                "the superblock is older than the log, which has a record of {} at {}: the device \
+                 lost newer superblocks, or put this one back",
+                record.region, record.offset
+            )));
+        }
         match ledger.regions.contains_key(&record.region) {
             true => insert(&l0, replayed(&record)),
             // Written before the region was dropped.

@@ -4,18 +4,20 @@
 //!   damage
 //! - [`units`]: fragments to records to whole units
 //! - [`damage`]: proof behind the end that something before it was acknowledged
+//! - [`newer`]: proof that the superblock is older than the log
 //! - [`source`]: large reads, one segment ahead
 //! - [`mod@check`]: whether a replay would succeed
 
 mod check;
 mod damage;
+mod newer;
 mod source;
 mod units;
 mod walk;
 
 use std::collections::BTreeMap;
 
-use kreon_base::{Error, Result, SEGMENT_BYTES, SegmentId};
+use kreon_base::{Error, Incarnation, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::Device;
 use kreon_format::{LogRecord, StoreId, place_of};
 
@@ -36,6 +38,8 @@ pub struct ReplayStart<'a> {
     pub store: StoreId,
     /// What the last checkpoint says of the log.
     pub record: &'a LogRecord,
+    /// The run that wrote the superblock: no later one has written to the log.
+    pub newest: Incarnation,
     /// The log's segments with their sequences, as the last checkpoint knows them, in any order; those
     /// that are only reserved too.
     pub segments: &'a [(SegmentId, u64)],
@@ -61,7 +65,8 @@ pub struct ReplayEnd {
 ///
 /// # Errors
 /// `Corruption` if something is damaged that was durable: before the durable position of the
-/// checkpoint, or before one that the log itself tells behind the damage. `Io` if the device cannot
+/// checkpoint, or before one that the log itself tells behind the damage; or if the log is newer than
+/// the superblock. `Io` if the device cannot
 /// read. Whatever `visit` returns.
 pub fn replay(
     start: &ReplayStart<'_>,

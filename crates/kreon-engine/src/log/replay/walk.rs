@@ -11,9 +11,11 @@ use kreon_format::{
 
 use super::ReplayStart;
 use super::damage::Search;
+use super::newer;
 use super::source::Source;
 use super::units::{Found, ReplayRecord, Units};
 use crate::log::cut::{PAYLOAD_START, SEGMENT};
+use crate::log::history::LogHistory;
 
 /// A replay under way.
 pub(super) struct Walk<'a> {
@@ -110,6 +112,7 @@ impl<'a> Walk<'a> {
                 sequence,
                 bytes,
             };
+            newer::check_header(&image, self.start)?;
             let mut stop = self.through(&image, visit)?;
             if stop.as_ref().is_some_and(|stop| !is_blank_at(&image, stop)) {
                 // Perhaps it was read wrong, once: the log must not end for ever because of that.
@@ -267,6 +270,8 @@ impl<'a> Walk<'a> {
         if stop.at < self.durable {
             return Err(damaged(self.durable));
         }
+        let end = self.units.incomplete().unwrap_or(self.position);
+        self.check_resume(end, image.as_ref())?;
         if let Some(image) = image {
             let mut search = Search {
                 start: self.start,
@@ -278,7 +283,32 @@ impl<'a> Walk<'a> {
                 return Err(damaged(durable));
             }
         }
-        Ok(self.units.incomplete().unwrap_or(self.position))
+        Ok(end)
+    }
+
+    /// Nobody has gone on behind `end`. `image` is that of the segment where the walk stopped.
+    fn check_resume(&mut self, end: Lsn, image: Option<&Image>) -> Result<()> {
+        let resume = LogHistory {
+            end,
+            ..LogHistory::empty()
+        }
+        .resume_at();
+        let sequence = place_of(resume).0;
+        if let Some(image) = image.filter(|image| image.sequence == sequence) {
+            return newer::check_resume(image, resume, self.start);
+        }
+        let Some(segment) = self.chain.get(&sequence).copied() else {
+            return Ok(());
+        };
+        let bytes = self.source.segment(segment)?;
+        let image = Image {
+            segment,
+            sequence,
+            bytes,
+        };
+        newer::check_resume(&image, resume, self.start)?;
+        self.source.recycle(image.bytes);
+        Ok(())
     }
 }
 

@@ -184,6 +184,12 @@ struct Seen {
     value: Option<Vec<u8>>,
 }
 
+/// The run that wrote `record`.
+fn newest(record: &LogRecord) -> Incarnation {
+    let last = record.resumes.last();
+    last.map_or(record.incarnation, |last| last.incarnation)
+}
+
 /// Replays what `device` holds from `record` on; the checkpoint knows `segments`.
 fn replay_with(
     device: &MemoryDevice,
@@ -195,6 +201,7 @@ fn replay_with(
         device,
         store: STORE,
         record,
+        newest: newest(record),
         segments,
         value_bytes_max: 100,
     };

@@ -254,6 +254,7 @@ fn an_error_of_the_visitor_ends_the_replay() {
         device: &*bench.device,
         store: STORE,
         record: &checkpoint.record,
+        newest: super::newest(&checkpoint.record),
         segments: &checkpoint.segments,
         value_bytes_max: 0,
     };
