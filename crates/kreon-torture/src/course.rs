@@ -72,13 +72,15 @@ pub struct Course {
     pub history: History,
     /// The contents of the superblock slots.
     slots: Slots,
-    /// Power cuts before so many events belong to another course, or to the open of this one.
-    pub first_event: usize,
+    /// Power cuts before so many events belong to another course.
+    first_event: usize,
+    /// Events before this are those of the open.
+    pub opened: usize,
 }
 
 impl Course {
-    /// What `store` has done. It is closed.
-    pub fn of(store: &mut Store, first_event: usize) -> Self {
+    /// What `store` has done since it was made, with an open that took `opened` events. It is closed.
+    pub fn of(store: &mut Store, opened: usize) -> Self {
         let history = store.device.history();
         store.abandon();
         Self {
@@ -87,7 +89,8 @@ impl Course {
             timeline: std::mem::take(&mut store.timeline),
             slots: Slots::of(&history),
             history,
-            first_event,
+            first_event: 0,
+            opened,
         }
     }
 
@@ -176,7 +179,10 @@ impl Course {
             outcome.map_err(|what| format!("step {number}, {step:?}: {what}"))?;
         }
         store.finish()?;
-        Ok(Self::of(&mut store, first_event))
+        Ok(Self {
+            first_event,
+            ..Self::of(&mut store, 0)
+        })
     }
 
     /// What counts after `events` events: the model, and the bounds within it.

@@ -18,7 +18,7 @@ use crate::watchdog::{Watchdog, without_panic};
 const NESTED_EVERY: u64 = 16;
 
 /// How many power cuts one recovery gets at most, by depth.
-const NESTED_MAX: [usize; 3] = [24, 6, 0];
+const NESTED_MAX: [usize; 3] = [18, 5, 0];
 
 /// Of the states of one script at most so many are tried before the next script comes.
 const STATES_PER_SCRIPT: usize = 250;
@@ -211,7 +211,7 @@ impl Worker<'_> {
             let depth = state.cuts.len() - 1;
             let class = match depth {
                 0 => choice.class,
-                1 if cut.0 <= course.first_event => "nested: in the recovery",
+                1 if cut.0 <= course.opened => "nested: in the recovery",
                 1 => "nested: in the work after it",
                 _ => "nested twice",
             };

@@ -213,11 +213,12 @@ impl Author {
 
     fn change(&mut self) -> Change {
         let index = self.dice.below(self.regions.len() as u64) as usize;
-        let region = self.regions.get(index).cloned().unwrap_or_default();
+        let mut region = self.regions.get(index).cloned().unwrap_or_default();
         let mut key = self.key();
         let value = (self.dice.below(6) != 0).then(|| self.value());
         if self.shape.kills && value.is_some_and(|value| value.len_bytes > 1 << 20) {
             // A store that stays small is read quickly; the log grows all the same.
+            region = self.regions.first().cloned().unwrap_or_default();
             key = b"giant".to_vec();
         }
         Change { region, key, value }

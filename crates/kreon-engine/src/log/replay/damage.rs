@@ -23,6 +23,8 @@ use crate::volume::page_io::read_pages;
 /// Headers that are read in one call.
 const HEADERS_AT_ONCE: usize = 256;
 
+const BLOCK_BYTES: usize = BLOCK_BYTES_MIN as usize;
+
 /// A search for claims of the run with `mark`.
 pub(super) struct Search<'a> {
     pub start: &'a ReplayStart<'a>,
@@ -100,14 +102,18 @@ impl Search<'_> {
             store: self.start.store,
             sequence: image.sequence,
         };
-        let words = image
-            .bytes
-            .as_chunks::<RECORD_ALIGN_BYTES>()
-            .0
-            .iter()
-            .enumerate();
+        // Most of what lies behind the end was never written: whole blocks of zeroes are passed over.
+        let blocks = image.bytes.as_chunks::<BLOCK_BYTES>().0.iter().enumerate();
+        let blocks = blocks
+            .skip(within as usize / BLOCK_BYTES)
+            .filter(|(_, block)| **block != [0; BLOCK_BYTES]);
+        let words = blocks.flat_map(|(number, block)| {
+            let words = block.as_chunks::<RECORD_ALIGN_BYTES>().0.iter().enumerate();
+            words
+                .map(move |(index, word)| (number * BLOCK_BYTES / RECORD_ALIGN_BYTES + index, word))
+        });
         words
-            .skip(within as usize / RECORD_ALIGN_BYTES)
+            .skip_while(|(index, _)| index * RECORD_ALIGN_BYTES < within as usize)
             .filter(|(_, word)| **word != [0; RECORD_ALIGN_BYTES])
             .filter_map(|(index, word)| self.durable_at(image, &seal, index, word))
             .max()
@@ -124,7 +130,7 @@ impl Search<'_> {
         let extent = fragment_extent(start);
         // Pads end at the border of a block, and none is longer than the rest of a segment that a unit
         // did not fit into. Most places fail this, so few checksums are computed.
-        let ends_block = (within + extent).is_multiple_of(BLOCK_BYTES_MIN as usize);
+        let ends_block = (within + extent).is_multiple_of(BLOCK_BYTES);
         if !ends_block || extent > WHOLE_UNIT_BYTES_MAX {
             return None;
         }
