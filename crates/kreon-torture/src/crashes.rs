@@ -207,9 +207,12 @@ impl Worker<'_> {
                 continue;
             };
             state.cuts.push(cut);
-            let is_nested = dice.below(NESTED_EVERY) == 0;
+            // A slot that is torn and then sealed anew by a recovery that is cut, too, would count.
+            let is_torn = choice.tears_superblock(&crash);
+            let is_nested = dice.below(if is_torn { 2 } else { NESTED_EVERY }) == 0;
             let depth = state.cuts.len() - 1;
             let class = match depth {
+                0 if is_torn => "superblock torn",
                 0 => choice.class,
                 1 if cut.0 <= course.opened => "nested: in the recovery",
                 1 => "nested: in the work after it",

@@ -1,5 +1,6 @@
 //! Which crash states are tried at a power cut.
 
+use kreon_format::SUPERBLOCK_PAGES;
 use kreon_sim::{Crash, Dice, Keep};
 
 use crate::stale::Stale;
@@ -13,6 +14,22 @@ pub struct Choice {
     pub keep: Keep,
     /// Superblock slots that show an older content after it, if any.
     pub stale: Option<Stale>,
+}
+
+impl Choice {
+    /// Whether part of a superblock slot survives a write of it.
+    pub fn tears_superblock(&self, crash: &Crash<'_>) -> bool {
+        let slots = SUPERBLOCK_PAGES.map(|page| page.offset_bytes());
+        let is_of_slot = |write: u64| {
+            let mut pending = crash.pending().into_iter();
+            pending.any(|p| p.write == write && slots.contains(&p.offset))
+        };
+        match &self.keep {
+            Keep::Torn { write, .. } => is_of_slot(*write),
+            Keep::SomeSectors { .. } => crash.pending().iter().any(|p| slots.contains(&p.offset)),
+            _ => false,
+        }
+    }
 }
 
 /// Pairwise drops are tried when no more writes than this are open.

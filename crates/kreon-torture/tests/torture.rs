@@ -1,13 +1,14 @@
 //! Bounded runs of what `kreon-torture` does at length.
 
-use kreon_sim::{Call, Effect, Fault};
-use kreon_torture::{Extent, crashes, faults, sim};
+use kreon_sim::{Call, Effect, Event, Fault, History};
+use kreon_torture::course::Course;
+use kreon_torture::{Extent, Origin, Sim, crashes, faults, sim};
 
 #[test]
 fn every_crash_state_is_a_prefix_of_what_was_acknowledged() {
-    let counts = sim(250, 1000);
+    let counts = sim(700, 1000);
     assert_eq!(counts.failed, 0, "{counts}");
-    assert!(counts.tried.len() >= 8, "{counts}");
+    assert!(counts.tried.len() >= 15, "{counts}");
 }
 
 #[test]
@@ -24,6 +25,57 @@ fn every_single_fault_is_taken_well() {
 #[test]
 fn a_device_that_flushes_nothing_is_found_out() {
     let lost = Fault::nth(3, Call::Flush, Effect::Lost).for_ever();
-    let counts = crashes::sim_with(120, 3, Some(&lost));
+    let counts = crashes::sim_with(300, 3, Some(&lost));
     assert!(counts.failed > 5, "{counts}");
+    let first = Sim {
+        stops_at_failure: true,
+        fault: Some(lost),
+        ..Sim::new(u64::MAX, 3)
+    };
+    assert_eq!(first.run().failed, 1, "one failure is enough");
+}
+
+/// Flushes that were under way while a write of another thread began and ended, and writes that were
+/// under way while a flush began and ended.
+fn overlaps(history: &History) -> (usize, usize) {
+    let (mut writes_in_flushes, mut flushes_in_writes) = (0, 0);
+    let (mut open_writes, mut open_flushes) = (0, 0);
+    let mut last_write_began_in_flush = false;
+    for event in &history.events {
+        match event {
+            Event::WriteBegan { .. } => {
+                open_writes += 1;
+                last_write_began_in_flush = open_flushes > 0;
+            }
+            Event::WriteEnded { .. } => {
+                open_writes -= i32::from(open_writes > 0);
+                writes_in_flushes += usize::from(open_flushes > 0 && last_write_began_in_flush);
+            }
+            Event::FlushBegan { .. } => open_flushes += 1,
+            Event::FlushEnded { .. } => {
+                open_flushes -= 1;
+                flushes_in_writes += usize::from(open_writes > 0);
+            }
+            Event::Grown { .. } | Event::FlushFailed { .. } => {}
+        }
+    }
+    (writes_in_flushes, flushes_in_writes)
+}
+
+#[test]
+fn background_work_overlaps_with_steps_the_same_way_each_time() {
+    let (mut overlapping, mut same, mut all) = ((0, 0), 0, 0);
+    for seed in 0..8 {
+        let run = || Course::run(Origin::Script(seed * 3), None).unwrap().history;
+        let (first, second) = (run(), run());
+        let (writes, flushes) = overlaps(&first);
+        overlapping = (overlapping.0 + writes, overlapping.1 + flushes);
+        same += usize::from(first.events == second.events);
+        all += 1;
+    }
+    assert!(overlapping.0 > 5 && overlapping.1 > 5, "{overlapping:?}");
+    assert!(
+        same + 1 >= all,
+        "{same} of {all} took the same course again"
+    );
 }

@@ -12,7 +12,7 @@ use super::region::RegionState;
 use super::units::Marks;
 use crate::keys::L0Key;
 use crate::log::{NewRecord, Place};
-use crate::options::Durability;
+use crate::options::{Background, Durability};
 use crate::placement;
 use crate::volume::Purpose;
 
@@ -165,7 +165,8 @@ impl Core {
         }
         if used < 1.0 {
             // Deletions free space: what slows down new data must not slow them down.
-            if purpose == Purpose::Put {
+            let is_driven = self.options.background == Background::Driven;
+            if purpose == Purpose::Put && !is_driven {
                 crate::sync::sleep(pressure::delay(used));
             }
             return Ok(());
