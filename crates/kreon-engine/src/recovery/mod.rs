@@ -50,6 +50,12 @@ pub fn open_or_create(
     split: &MemorySplit,
     insert: Insert<'_>,
 ) -> Result<Parts> {
+    // What a killed process wrote and did not flush can be read now and be gone after a power cut. If
+    // its last superblock were believed and lost, the first checkpoint would have overwritten what the
+    // one before needs.
+    if device.len_bytes() != 0 {
+        device.flush()?;
+    }
     match superblock::read(device.as_ref()).map_err(needs_repair)? {
         Found::Store(superblock, damaged_slots) => {
             for slot in damaged_slots {
