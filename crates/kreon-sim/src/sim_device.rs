@@ -169,22 +169,12 @@ impl SimDevice {
     }
 
     /// Lets others make calls while one of this thread is in flight.
-    fn within<'a>(
-        &'a self,
-        call: Call,
-        state: MutexGuard<'a, State>,
-    ) -> Result<MutexGuard<'a, State>> {
-        let time = match call {
-            Call::Write => self.options.write_time,
-            _ => Duration::ZERO,
-        };
-        if time.is_zero() && self.turns.read().is_none() {
-            return Ok(state);
-        }
-        drop(state);
+    fn within(&self, call: Call) -> Result<()> {
         self.turn(Moment::Within(call))?;
-        std::thread::sleep(time);
-        Ok(self.state.lock())
+        if call == Call::Write && !self.options.write_time.is_zero() {
+            std::thread::sleep(self.options.write_time);
+        }
+        Ok(())
     }
 
     fn read_one(&self, state: &mut State, read: &mut Read<'_>) -> Result<()> {
@@ -264,19 +254,23 @@ impl Device for SimDevice {
                 }
             }
         }
-        let mut state = self.within(Call::Write, state)?;
+        drop(state);
+        // What is in flight when its process is killed ends; nobody is told.
+        let is_alive = self.within(Call::Write);
+        let mut state = self.state.lock();
         for number in begun.into_iter().flatten() {
             state.end_write(number);
         }
-        outcome
+        is_alive.and(outcome)
     }
 
     fn flush(&self) -> Result<()> {
         let mut state = self.begin(Call::Flush, 0..0)?;
         let begun = state.begin_flush()?;
-        let mut state = self.within(Call::Flush, state)?;
+        drop(state);
+        self.within(Call::Flush)?;
         if let Some(flush) = begun {
-            state.end_flush(flush);
+            self.state.lock().end_flush(flush);
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ pub enum Moment {
 /// thread that makes a call, and goes on when it returns.
 pub trait Turns: Send + Sync {
     /// Returns when it is the calling thread's turn: whether its process is still alive. If not, the
-    /// call fails with `Io`; what it was about to do is not done, and what is in flight never ends.
+    /// call fails with `Io`; what it was about to do is not done. A write that is in flight ends, a
+    /// flush does not.
     fn wait(&self, moment: Moment) -> bool;
 }

@@ -2,9 +2,13 @@
 
 mod support;
 
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
 use kreon_base::{ErrorKind, Result};
 use kreon_device::{AlignedBuf, Device, Read, Write};
-use kreon_sim::{Call, Effect, Fault, Image, Keep, SimDevice, SimOptions};
+use kreon_sim::{Call, Effect, Fault, Image, Keep, Moment, SimDevice, SimOptions, Turns};
 use support::{PAGE, device, filled, firsts, put, sectors};
 
 fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
@@ -257,4 +261,111 @@ fn without_recording_there_is_no_history() {
     put(&device, 0, 1);
     device.flush().unwrap();
     assert_eq!((device.events(), get(&device, 0).unwrap()), (0, 1));
+}
+
+#[test]
+fn a_stale_read_shows_what_was_there_some_flushes_ago() {
+    let device = device();
+    for byte in 1..=4 {
+        put(&device, 0, byte);
+        device.flush().unwrap();
+    }
+    put(&device, 0, 5);
+    for (flushes, expected) in [(1, 4), (2, 3), (4, 1), (5, 0), (900, 0)] {
+        device.inject(Fault::nth(1, Call::Read, Effect::Stale { flushes }));
+        assert_eq!(get(&device, 0).unwrap(), expected);
+        assert_eq!(device.past(flushes).bytes(0, 1), [expected]);
+        assert_eq!(get(&device, 0).unwrap(), 5, "one read only");
+    }
+}
+
+#[test]
+fn a_slow_call_takes_its_time_and_holds_up_nobody_else() {
+    let device = device();
+    let time = Duration::from_millis(200);
+    device.inject(Fault::nth(1, Call::Flush, Effect::Slow { time }));
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| {
+            let start = Instant::now();
+            device.flush().unwrap();
+            start.elapsed()
+        });
+        std::thread::sleep(Duration::from_millis(20));
+        put(&device, 0, 1);
+        let is_flushed = device.history().crash().pending().is_empty();
+        assert!(!is_flushed, "the flush takes longer");
+        assert!(slow.join().unwrap() >= time);
+    });
+}
+
+/// Lets one thread through at a time: the other one's write comes within the first one's flush.
+struct WriteWithinFlush {
+    first: ThreadId,
+    wrote: (Mutex<bool>, Condvar),
+}
+
+impl Turns for WriteWithinFlush {
+    fn wait(&self, moment: Moment) -> bool {
+        let mut wrote = self.wrote.0.lock().unwrap();
+        let is_first = std::thread::current().id() == self.first;
+        match moment {
+            Moment::Within(Call::Flush) if is_first => {
+                *wrote = true;
+                self.wrote.1.notify_all();
+                while *wrote {
+                    wrote = self.wrote.1.wait(wrote).unwrap();
+                }
+            }
+            Moment::Before(Call::Write) if !is_first => {
+                while !*wrote {
+                    wrote = self.wrote.1.wait(wrote).unwrap();
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+}
+
+#[test]
+fn a_write_within_a_flush_is_not_covered_by_it() {
+    let device = device();
+    let turns = Arc::new(WriteWithinFlush {
+        first: std::thread::current().id(),
+        wrote: Default::default(),
+    });
+    device.set_turns(Some(Arc::clone(&turns) as Arc<dyn Turns>));
+    put(&device, 0, 1);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            put(&device, 1, 2);
+            *turns.wrote.0.lock().unwrap() = false;
+            turns.wrote.1.notify_all();
+        });
+        device.flush().unwrap();
+    });
+    let history = device.history();
+    let left = history.crash().image(&mut Keep::Nothing);
+    assert_eq!(firsts(&left, 2), [1, 0]);
+}
+
+#[test]
+fn calls_of_a_killed_process_fail_and_do_nothing() {
+    struct Dead;
+    impl Turns for Dead {
+        fn wait(&self, _: Moment) -> bool {
+            false
+        }
+    }
+    let device = device();
+    put(&device, 0, 1);
+    device.set_turns(Some(Arc::new(Dead)));
+    assert_eq!(
+        kind(device.write_at(0, &filled(PAGE, 2))),
+        Some(ErrorKind::Io)
+    );
+    assert_eq!(kind(device.flush()), Some(ErrorKind::Io));
+    device.set_turns(None);
+    assert_eq!(get(&device, 0).unwrap(), 1);
+    assert_eq!(device.history().crash().pending().len(), 1);
 }

@@ -18,7 +18,7 @@ use crate::watchdog::{Watchdog, without_panic};
 const NESTED_EVERY: u64 = 16;
 
 /// How many power cuts one recovery gets at most, by depth.
-const NESTED_MAX: [usize; 3] = [18, 5, 0];
+const NESTED_MAX: [usize; 3] = [16, 4, 0];
 
 /// Of the states of one script at most so many are tried before the next script comes.
 const STATES_PER_SCRIPT: usize = 250;
@@ -209,7 +209,11 @@ impl Worker<'_> {
             state.cuts.push(cut);
             // A slot that is torn and then sealed anew by a recovery that is cut, too, would count.
             let is_torn = choice.tears_superblock(&crash);
-            let is_nested = dice.below(if is_torn { 2 } else { NESTED_EVERY }) == 0;
+            let is_nested = dice.below(if is_torn && state.cuts.len() == 1 {
+                6
+            } else {
+                NESTED_EVERY
+            }) == 0;
             let depth = state.cuts.len() - 1;
             let class = match depth {
                 0 if is_torn => "superblock torn",
