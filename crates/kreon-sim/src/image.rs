@@ -37,10 +37,12 @@ struct Page {
 }
 
 impl Chunk {
-    const EMPTY: Self = Self {
-        pages: [const { None }; CHUNK_PAGES as usize],
-        digest: OnceLock::new(),
-    };
+    fn empty() -> Self {
+        Self {
+            pages: [const { None }; CHUNK_PAGES as usize],
+            digest: OnceLock::new(),
+        }
+    }
 
     /// The place of a page, for a change.
     fn page_mut(&mut self, page: u64) -> &mut Option<Arc<Page>> {
@@ -157,7 +159,7 @@ impl Image {
         let room = usize::try_from(self.len_bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         for_each_page(offset, bytes.len().min(room), |page, within, range| {
             let chunk = self.chunks.entry(page / CHUNK_PAGES);
-            let chunk = chunk.or_insert_with(|| Arc::new(Chunk::EMPTY));
+            let chunk = chunk.or_insert_with(|| Arc::new(Chunk::empty()));
             let place = Arc::make_mut(chunk).page_mut(page);
             Page::put(place, within, &bytes[range]);
         });

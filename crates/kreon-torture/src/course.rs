@@ -39,7 +39,7 @@ impl Origin {
     }
 }
 
-/// A crash state, so that it can be tried again.
+/// A crash state, so that it can be tried again; displayed as the command that does it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
     /// What was carried out.
@@ -51,7 +51,11 @@ pub struct State {
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "--seed {}", self.origin.seed())?;
+        let seed = self.origin.seed();
+        write!(
+            f,
+            "cargo run --release -p kreon-torture -- replay --seed {seed}"
+        )?;
         if let Origin::Sequence { number, .. } = self.origin {
             write!(f, " --sequence {number}")?;
         }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kreon_sim::{Dice, Fault};
 
@@ -37,6 +37,8 @@ pub struct Sim {
     pub threads: usize,
     /// End with the first failure.
     pub stops_at_failure: bool,
+    /// End when so much time has passed, whatever was tried by then.
+    pub time_max: Option<Duration>,
     /// A fault that the device has from the start.
     pub fault: Option<Fault>,
 }
@@ -59,6 +61,7 @@ pub fn sim_with(states: u64, seed: u64, fault: Option<&Fault>) -> Counts {
 /// What all threads of a run share.
 struct Run<'a> {
     sim: &'a Sim,
+    started: Instant,
     next: AtomicU64,
     tried: AtomicU64,
     failed: AtomicU64,
@@ -72,6 +75,7 @@ impl Sim {
             seed,
             threads: 1,
             stops_at_failure: false,
+            time_max: None,
             fault: None,
         }
     }
@@ -81,6 +85,7 @@ impl Sim {
         let started = Instant::now();
         let run = Run {
             sim: self,
+            started,
             next: AtomicU64::new(0),
             tried: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -107,6 +112,10 @@ impl Run<'_> {
         let has_failed = self.failed.load(Ordering::Relaxed) > 0;
         self.tried.load(Ordering::Relaxed) >= self.sim.states
             || has_failed && self.sim.stops_at_failure
+            || self
+                .sim
+                .time_max
+                .is_some_and(|most| self.started.elapsed() > most)
     }
 
     fn work(&self) -> Counts {

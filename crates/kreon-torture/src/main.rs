@@ -36,6 +36,9 @@ enum Command {
         /// End with the first failure.
         #[arg(long)]
         stop: bool,
+        /// End after so many seconds, whatever was tried by then.
+        #[arg(long)]
+        seconds: Option<u64>,
     },
     /// Fails every single call of the device and checks how the store takes it.
     Faults {
@@ -143,10 +146,12 @@ fn main() -> ExitCode {
             seed,
             threads,
             stop,
+            seconds,
         } => {
             let sim = Sim {
                 threads,
                 stops_at_failure: stop,
+                time_max: seconds.map(Duration::from_secs),
                 ..Sim::new(states, seed)
             };
             sim.run()

@@ -17,6 +17,15 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// A state in which nothing is stale.
+    fn new(class: &'static str, keep: Keep) -> Self {
+        Self {
+            class,
+            keep,
+            stale: None,
+        }
+    }
+
     /// Whether part of a superblock slot survives a write of it.
     pub fn tears_superblock(&self, crash: &Crash<'_>) -> bool {
         let slots = SUPERBLOCK_PAGES.map(|page| page.offset_bytes());
@@ -41,13 +50,7 @@ const EACH_MAX: usize = 24;
 /// The states that are tried at `crash`. `seed` is that of the random ones.
 pub fn choices(crash: &Crash<'_>, seed: u64) -> Vec<Choice> {
     let mut all = Vec::new();
-    let mut add = |class, keep| {
-        all.push(Choice {
-            class,
-            keep,
-            stale: None,
-        });
-    };
+    let mut add = |class, keep| all.push(Choice::new(class, keep));
     let pending = crash.pending();
     let writes: Vec<u64> = pending.iter().map(|w| w.write).collect();
     add("nothing", Keep::Nothing);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kreon_device::Device;
 use kreon_engine::Engine;
 use kreon_format::SUPERBLOCK_PAGES;
-use kreon_sim::{Call, Dice, Effect, Event, Fault, Keep, SimDevice, SimOptions};
+use kreon_sim::{Call, Effect, Event, Fault, History, Keep, SimDevice, SimOptions};
 use kreon_torture::store::options;
 
 fn open(device: SimDevice) -> kreon_base::Result<(Arc<SimDevice>, Engine)> {
@@ -30,53 +30,43 @@ fn a_superblock_that_was_not_flushed_is_not_built_upon() {
         if !is_slot(*offset) {
             continue;
         }
-        // The process is killed right behind this write. The next one sees it, and nothing is flushed
-        // until that one does it.
-        let Some(killed_at) = ended(&history.events, number) else {
-            continue;
-        };
-        let mut history = history.clone();
-        history.events.truncate(killed_at);
-        let seen =
-            SimDevice::from_image(history.crash().image(&mut Keep::All), SimOptions::default());
-        let (device, engine) = open(seen).unwrap();
-        history.events.extend(
-            device
-                .history()
-                .events
-                .into_iter()
-                .map(|event| later(event, 1 << 32)),
-        );
-        drop(engine);
-        // Up to the middle of the first checkpoint: behind its flush all is as usual.
-        for events in killed_at..history.events.len().min(killed_at + 20) {
-            for seed in 1..3 {
-                let mut keep = match seed {
-                    1 => Keep::Writes(
-                        history
-                            .crash_after(events)
-                            .pending()
-                            .iter()
-                            .skip(1)
-                            .map(|p| p.write)
-                            .collect(),
-                    ),
-                    _ => Keep::SomeWrites {
-                        seed: Dice::new(seed).roll(),
-                    },
-                };
-                let image = history.crash_after(events).image(&mut keep);
-                let opened = open(SimDevice::from_image(image, SimOptions::default()));
-                assert!(
-                    opened.is_ok(),
-                    "killed at {killed_at}, cut at {events}, {keep:?}: {:?}",
-                    opened.err()
-                );
-                cuts += 1;
-            }
-        }
+        cuts += cuts_after_kill(&history, killed_at);
     }
     assert!(cuts > 100, "{cuts}");
+}
+
+/// The process is killed after so many events. The next one sees all of them, and nothing is flushed
+/// until that one does it. Returns how many power cuts in its open were tried.
+fn cuts_after_kill(history: &History, killed_at: usize) -> usize {
+    let mut history = history.clone();
+    history.events.truncate(killed_at);
+    let seen = history.crash().image(&mut Keep::All);
+    let (device, engine) = open(SimDevice::from_image(seen, SimOptions::default())).unwrap();
+    let events = device.history().events.into_iter();
+    history
+        .events
+        .extend(events.map(|event| later(event, 1 << 32)));
+    drop(engine);
+    let mut cuts = 0;
+    // Up to the middle of the first checkpoint: behind its flush all is as usual.
+    for events in killed_at..history.events.len().min(killed_at + 20) {
+        let crash = history.crash_after(events);
+        let later_ones = crash.pending().into_iter().skip(1).map(|p| p.write);
+        for mut keep in [
+            Keep::Writes(later_ones.collect()),
+            Keep::SomeWrites { seed: 5 },
+        ] {
+            let image = crash.image(&mut keep);
+            let opened = open(SimDevice::from_image(image, SimOptions::default()));
+            let error = opened.err();
+            assert!(
+                error.is_none(),
+                "killed at {killed_at}, cut at {events}, {keep:?}: {error:?}"
+            );
+            cuts += 1;
+        }
+    }
+    cuts
 }
 
 /// The events up to the end of the write that event `began` begins.

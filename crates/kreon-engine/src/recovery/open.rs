@@ -53,14 +53,7 @@ pub fn open(
         value_bytes_max: options.inline_value_bytes_max,
     };
     let end = replay(&start, |record| {
-        if record.region >= ledger.next_region {
-            // A region is made before anything is written to it.
-            return Err(Error::corruption(format!(
-                "the superblock is older than the log, which has a record of {} at {}: the device \
-                 lost newer superblocks, or put this one back",
-                record.region, record.offset
-            )));
-        }
+        check_region(&ledger, &record)?;
         match ledger.regions.contains_key(&record.region) {
             true => insert(&l0, replayed(&record)),
             // Written before the region was dropped.
@@ -114,6 +107,20 @@ fn check_trees(catalogue: &Catalogue, segments: u32) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// # Errors
+/// `Corruption` if the superblock does not know the region of a record: a region is made before anything
+/// is written to it.
+fn check_region(ledger: &Ledger, record: &ReplayRecord<'_>) -> Result<()> {
+    match record.region < ledger.next_region {
+        true => Ok(()),
+        false => Err(Error::corruption(format!(
+            "the superblock is older than the log, which has a record of {} at {}: the device lost \
+             newer superblocks, or put this one back",
+            record.region, record.offset
+        ))),
+    }
 }
 
 fn main_log(catalogue: &Catalogue) -> Result<&LogRecord> {
