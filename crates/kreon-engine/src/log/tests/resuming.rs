@@ -142,16 +142,17 @@ fn a_stale_segment_behind_a_torn_one_never_comes_back() {
 
 #[test]
 fn a_torn_unit_over_several_segments_is_resumed_where_it_began() {
-    let bench = Setup::default().open();
-    let early = bench.checkpoint(LOG_START);
-    bench.put(b"a", b"value");
-    let (long, _) = bench.put(b"long", &noise(7 << 20, 1));
-    bench.log.write_out(bench.log.tail()).unwrap();
-    let late = bench.checkpoint(LOG_START);
-    let segments = bench.log.segments();
-    let third = segments[2].0.offset_bytes() + 9000;
-    bench.device.change(third, |byte| *byte ^= 1);
-    for checkpoint in [early, late] {
+    for is_late in [false, true] {
+        let bench = Setup::default().open();
+        let early = bench.checkpoint(LOG_START);
+        bench.put(b"a", b"value");
+        let (long, _) = bench.put(b"long", &noise(7 << 20, 1));
+        bench.log.write_out(bench.log.tail()).unwrap();
+        let late = bench.checkpoint(LOG_START);
+        let segments = bench.log.segments();
+        let third = segments[2].0.offset_bytes() + 9000;
+        bench.device.change(third, |byte| *byte ^= 1);
+        let checkpoint = if is_late { late } else { early };
         let (again, seen) = bench.reopen(&checkpoint);
         assert_eq!(keys(&seen), ["a"]);
         assert_eq!(again.log.tail(), Lsn(LOG_START.0 + 4096));
@@ -170,6 +171,43 @@ fn a_torn_unit_over_several_segments_is_resumed_where_it_began() {
         assert!(again.read(long, b"long", 7 << 20).is_err());
         assert_eq!(keys(&again.reopen(&checkpoint).1), ["a", "new"]);
     }
+}
+
+#[test]
+fn a_checkpoint_from_before_the_last_run_is_refused() {
+    let bench = Setup::default().open();
+    let checkpoint = bench.checkpoint(LOG_START);
+    let (_, end) = bench.put(b"first", b"value");
+    bench.log.sync(end).unwrap();
+    let (again, _) = bench.reopen(&checkpoint);
+    let newer = again.checkpoint(LOG_START);
+    let (_, end) = again.put(b"second", b"value");
+    again.log.sync(end).unwrap();
+    assert_eq!(newer.replay(&bench.device).unwrap().0.len(), 2);
+    let refused = checkpoint.replay(&bench.device).unwrap_err();
+    assert_eq!(refused.kind(), kreon_base::ErrorKind::Corruption);
+    assert!(
+        refused.to_string().contains("older than the log"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_checkpoint_from_before_a_run_that_began_a_segment_is_refused() {
+    let bench = Setup::default().open();
+    let checkpoint = bench.checkpoint(LOG_START);
+    let (_, end) = bench.put(b"", &noise((2 << 20) - 4096 - 16, 1));
+    bench.log.sync(end).unwrap();
+    let (again, _) = bench.reopen(&checkpoint);
+    let newer = again.checkpoint(LOG_START);
+    let (_, end) = again.put(b"second", b"value");
+    again.log.sync(end).unwrap();
+    assert_eq!(newer.replay(&bench.device).unwrap().0.len(), 2);
+    let refused = checkpoint.replay(&bench.device).unwrap_err();
+    assert!(
+        refused.to_string().contains("older than the log"),
+        "{refused}"
+    );
 }
 
 #[test]
