@@ -30,7 +30,9 @@ fn a_superblock_that_was_not_flushed_is_not_built_upon() {
         if !is_slot(*offset) {
             continue;
         }
-        cuts += cuts_after_kill(&history, killed_at);
+        if let Some(killed_at) = ended(&history.events, number) {
+            cuts += cuts_after_kill(&history, killed_at);
+        }
     }
     assert!(cuts > 100, "{cuts}");
 }

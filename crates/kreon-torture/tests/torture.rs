@@ -6,7 +6,7 @@ use kreon_torture::{Extent, Origin, Sim, crashes, faults, sim};
 
 #[test]
 fn every_crash_state_is_a_prefix_of_what_was_acknowledged() {
-    let counts = sim(700, 1000);
+    let counts = sim(600, 1000);
     assert_eq!(counts.failed, 0, "{counts}");
     assert!(counts.tried.len() >= 15, "{counts}");
 }
