@@ -24,7 +24,6 @@ pub use engine::{
     Engine, KeyBounds, LevelStats, OpenSnapshot, Operation, RegionState, Scan, Stats, VerifyReport,
     prefix_bounds,
 };
-pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options};
 pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options, Work};
 pub use salvage::{
     DamagedPage, LogHole, LostRange, PageRole, SalvageOptions, SalvageProgress, SalvageReport,

@@ -72,9 +72,14 @@ impl Class {
             (Some(Call::Allocate | Call::Grow), Effect::OutOfSpace) => Manner::Full,
             (_, Effect::OutOfSpace) => Manner::CutShort,
             (_, Effect::Io | Effect::Partial { .. }) => Manner::Refused,
-            (_, Effect::Lost | Effect::Misdirected { .. } | Effect::FlippedBit { .. }) => {
-                Manner::Damaged
-            }
+            (_, Effect::Slow { .. }) => Manner::Unheard,
+            (
+                _,
+                Effect::Lost
+                | Effect::Misdirected { .. }
+                | Effect::Stale { .. }
+                | Effect::FlippedBit { .. },
+            ) => Manner::Damaged,
         }
     }
 

@@ -51,7 +51,6 @@ pub mod workload;
 pub use counts::Counts;
 pub use course::{Origin, State};
 pub use crashes::{Sim, replay, sim};
-pub use crashes::{State, replay, sim};
 pub use damage::{Extent, damage, replay as replay_damage};
 pub use faults::{faults, replay as replay_fault};
 pub use history::history;

@@ -1,19 +1,16 @@
-//! Torture of the store: power cuts, faults, concurrent clients, settings. See `kreon-torture help`.
+//! Torture of the store: power cuts, faults, damage, concurrent clients, settings. See `kreon-torture help`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-#[cfg(feature = "planted")]
-use kreon_torture::planted;
-use kreon_torture::{Counts, Extent, State};
-use kreon_torture::{Counts, Origin, Sim, State};
+use kreon_torture::{Counts, Extent, Origin, Sim, State};
 
 #[derive(Parser)]
 #[command(
     name = "kreon-torture",
-    about = "Torture of Kreon: power cuts, faults, concurrent clients, settings"
+    about = "Torture of Kreon: power cuts, faults, damage, concurrent clients, settings"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -40,6 +37,18 @@ enum Command {
         #[arg(long)]
         seconds: Option<u64>,
     },
+    /// Tries one crash state of `sim` again.
+    Replay {
+        /// As the failure says.
+        #[arg(long)]
+        seed: u64,
+        /// As the failure says.
+        #[arg(long)]
+        sequence: Option<u64>,
+        /// As the failure says.
+        #[arg(long = "cut", value_parser = cut)]
+        cuts: Vec<(usize, usize)>,
+    },
     /// Fails every single call of the device and checks how the store takes it.
     Faults {
         /// Seed of the scripts.
@@ -61,8 +70,6 @@ enum Command {
         #[arg(long, requires = "class")]
         n: Option<u64>,
     },
-    /// Records the block trace of a running store and tries crash states of it.
-    Trace(kreon_torture::trace::run::Arguments),
     /// Changes every byte of every structure on disk and checks what the store says.
     Damage {
         /// Of all damage one in so many is done.
@@ -78,34 +85,16 @@ enum Command {
         #[arg(long, requires = "fixture")]
         hurt: Option<String>,
     },
-    /// Tries one crash state of `sim` again.
-    Replay {
-        /// As the failure says.
-        #[arg(long)]
+    /// Records the block trace of a running store and tries crash states of it.
+    Trace(kreon_torture::trace::run::Arguments),
+    /// Runs concurrent clients on stores and judges what they saw.
+    History {
+        /// For how long.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// Seed of the first store.
+        #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// As the failure says.
-        #[arg(long)]
-        sequence: Option<u64>,
-        /// As the failure says.
-        #[arg(long = "cut", value_parser = cut)]
-        cuts: Vec<(usize, usize)>,
-    },
-    /// Plants bugs in the store, one after the other, and demands that each is caught.
-    #[cfg(feature = "planted")]
-    Planted {
-        /// Only these.
-        bugs: Vec<String>,
-        /// By every hunt, not just the one that is meant for it.
-        #[arg(long)]
-        by_all: bool,
-    },
-    /// One bug under one hunt.
-    #[cfg(feature = "planted")]
-    #[command(hide = true)]
-    Hunt {
-        bug: String,
-        #[arg(long)]
-        by: String,
     },
     /// Does the same operations under many settings and compares the answers.
     Metamorphic {
@@ -119,42 +108,52 @@ enum Command {
         #[arg(long)]
         course: Option<u64>,
     },
-    /// Runs concurrent clients on stores and judges what they saw.
-    History {
-        /// For how long.
-        #[arg(long, default_value_t = 60)]
-        seconds: u64,
-        /// Seed of the first store.
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-    },
+    /// Plants bugs in the store, one after the other, and demands that each is caught.
+    #[cfg(feature = "planted")]
+    Planted(kreon_torture::planted::Arguments),
+    /// One bug under one hunt, in the process that `planted` starts.
+    #[cfg(feature = "planted")]
+    #[command(hide = true)]
+    Hunt(kreon_torture::planted::HuntArguments),
 }
 
 fn main() -> ExitCode {
-    let counts = match Arguments::parse().command {
-        Command::Sim { states, seed } => kreon_torture::sim(states, seed),
-        Command::Metamorphic {
-            seed,
-            course: Some(course),
-            ..
-        } => kreon_torture::metamorphic::replay(seed, course),
-        Command::Metamorphic { runs, seed, .. } => kreon_torture::metamorphic(runs, seed),
-        Command::History { seconds, seed } => {
-            kreon_torture::history(Duration::from_secs(seconds), seed)
+    let Some(counts) = run(Arguments::parse().command) else {
+        return ExitCode::SUCCESS;
+    };
+    println!("{counts}");
+    match counts.failed {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// Nothing: it could not be tried here.
+fn run(command: Command) -> Option<Counts> {
+    let counts = match command {
         Command::Sim {
             states,
             seed,
             threads,
             stop,
             seconds,
+        } => Sim {
+            threads,
+            stops_at_failure: stop,
+            time_max: seconds.map(Duration::from_secs),
+            ..Sim::new(states, seed)
+        }
+        .run(),
+        Command::Replay {
+            seed,
+            sequence,
+            cuts,
         } => {
-            let sim = Sim {
-                threads,
-                stops_at_failure: stop,
-                time_max: seconds.map(Duration::from_secs),
-                ..Sim::new(states, seed)
+            let origin = match sequence {
+                Some(number) => Origin::Sequence { number, seed },
+                None => Origin::Script(seed),
             };
-            sim.run()
+            one(kreon_torture::replay(&State { origin, cuts }))
         }
         Command::Faults {
             seed,
@@ -163,11 +162,6 @@ fn main() -> ExitCode {
             workload,
             ..
         } => one(kreon_torture::replay_fault(&class, &workload, n, seed)),
-        Command::Trace(arguments) => match kreon_torture::trace::run::run(&arguments) {
-            Ok(Some(counts)) => counts,
-            Ok(None) => return ExitCode::SUCCESS,
-            Err(what) => one(Err(what)),
-        },
         Command::Faults {
             seed,
             stride,
@@ -180,52 +174,25 @@ fn main() -> ExitCode {
             ..
         } => one(kreon_torture::replay_damage(&fixture, &hurt)),
         Command::Damage { stride, first, .. } => kreon_torture::damage(extent(stride, first)),
-        Command::Replay {
+        Command::Trace(arguments) => match kreon_torture::trace::run::run(&arguments) {
+            Ok(counts) => counts?,
+            Err(what) => one(Err(what)),
+        },
+        Command::History { seconds, seed } => {
+            kreon_torture::history(Duration::from_secs(seconds), seed)
+        }
+        Command::Metamorphic {
             seed,
-            event,
-            choice,
-            nested,
-        } => one(kreon_torture::replay(
-            State {
-                seed,
-                event,
-                choice,
-            },
-            nested,
-        )),
+            course: Some(course),
+            ..
+        } => kreon_torture::metamorphic::replay(seed, course),
+        Command::Metamorphic { runs, seed, .. } => kreon_torture::metamorphic(runs, seed),
         #[cfg(feature = "planted")]
-        Command::Planted { bugs, by_all } => {
-            let bugs: Option<Vec<_>> = bugs.iter().map(|name| planted::bug(name)).collect();
-            let Some(bugs) = bugs else {
-                eprintln!("no such bug; there are {:?}", kreon_base::Bug::ALL);
-                return ExitCode::FAILURE;
-            };
-            planted::planted(&bugs, by_all)
-        }
+        Command::Planted(arguments) => kreon_torture::planted::planted(&arguments),
         #[cfg(feature = "planted")]
-        Command::Hunt { bug, by } => {
-            let by = planted::Hunt::ALL
-                .into_iter()
-                .find(|hunt| format!("{hunt:?}") == by);
-            return match planted::bug(&bug).zip(by) {
-                Some((bug, by)) if !planted::hunt(bug, by) => ExitCode::SUCCESS,
-                _ => ExitCode::FAILURE,
-            };
-            sequence,
-            cuts,
-        } => {
-            let origin = match sequence {
-                Some(number) => Origin::Sequence { number, seed },
-                None => Origin::Script(seed),
-            };
-            one(kreon_torture::replay(&State { origin, cuts }))
-        }
+        Command::Hunt(arguments) => kreon_torture::planted::hunt(&arguments),
     };
-    println!("{counts}");
-    match counts.failed {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
-    }
+    Some(counts)
 }
 
 fn extent(stride: usize, stops_at_first: bool) -> Extent {

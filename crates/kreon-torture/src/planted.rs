@@ -1,4 +1,5 @@
-//! The test of the tests: every bug that can be planted must be caught by the hunt that is meant for it.
+//! The test of the tests: every bug that can be planted must be caught by the hunt that is meant for it, and without a
+//! bug no hunt may catch anything.
 //!
 //! Each bug runs in a process of its own: some of them make the store hang or overflow the stack, and that is a
 //! catch, too.
@@ -6,49 +7,86 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use kreon_base::Bug;
 
-use crate::{Counts, faults, sim};
+use crate::{Counts, Extent, Sim, damage, faults, history, metamorphic};
 
 /// What looks for a bug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Hunt {
-    /// Power cuts of [`sim`].
+    /// Power cuts of `sim`.
     Sim,
-    /// Failing calls of [`faults`].
+    /// Failing calls of `faults`.
     Faults,
+    /// Changed bytes of `damage`.
+    Damage,
+    /// Concurrent clients of `history`.
+    History,
+    /// Settings of `metamorphic`.
+    Metamorphic,
 }
 
-/// A process that takes longer hangs: a catch.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// What `planted` does.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Arguments {
+    /// Only these bugs, by name.
+    #[arg(value_parser = bug)]
+    bugs: Vec<Bug>,
+    /// By every hunt, not just the one that is meant for the bug; then nothing must be caught.
+    #[arg(long)]
+    by_all: bool,
+    /// A hunt ends, without a catch, after so many seconds.
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+}
 
-/// A hunt ends, without a catch, after this time.
-const HUNT_TIME: Duration = Duration::from_secs(45);
+/// What `hunt` does.
+#[derive(clap::Args, Clone, Debug)]
+pub struct HuntArguments {
+    /// The bug; none: nothing may be caught.
+    #[arg(long, value_parser = bug)]
+    bug: Option<Bug>,
+    /// Who hunts it.
+    #[arg(long, value_enum)]
+    by: Hunt,
+    /// For how long.
+    #[arg(long)]
+    seconds: u64,
+}
+
+/// A process that takes so much longer than it should hangs: a catch.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Hunt {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Sim, Self::Faults];
-
     /// The hunt that is meant for `bug`.
     pub fn of(bug: Bug) -> Self {
         match bug {
             Bug::FlushRetried
             | Bug::WriteErrorSwallowed
             | Bug::NotPoisoned
-            | Bug::UnfinishedCheckpointForgotten => Self::Faults,
+            | Bug::UnfinishedCheckpointForgotten
+            | Bug::StaleNodeBelieved => Self::Faults,
+            Bug::SlotResealed
+            | Bug::NodeChecksumIgnored
+            | Bug::RecordChecksumIgnored
+            | Bug::RecordAddressIgnored
+            | Bug::DamageTakenForEnd
+            | Bug::VerifySkipsRecords => Self::Damage,
+            Bug::BatchSeenInPart | Bug::SnapshotWithoutGate | Bug::ReusedUnderReaders => {
+                Self::History
+            }
+            Bug::DirtyPagesEvicted | Bug::ScanStepRepeatsKey => Self::Metamorphic,
             _ => Self::Sim,
         }
     }
 
     /// Hunts until something fails, or for `time`; what failed first.
-    pub fn run(self, time: Duration) -> Option<String> {
+    fn run(self, time: Duration) -> Option<String> {
         let started = Instant::now();
         let mut seed = 1;
-        while started.elapsed() < time {
-            let counts = match self {
-                Self::Sim => sim(120, seed),
-                Self::Faults => faults(60, seed, 20),
-            };
+        while let Some(left) = time.checked_sub(started.elapsed()) {
+            let counts = self.step(seed, left);
             if counts.failed > 0 {
                 return Some(counts.failures.first().cloned().unwrap_or_default());
             }
@@ -57,61 +95,92 @@ impl Hunt {
         None
     }
 
+    /// A part of the hunt that takes some seconds if nothing fails.
+    fn step(self, seed: u64, left: Duration) -> Counts {
+        let extent = |stride| Extent {
+            stride,
+            stops_at_first: true,
+            ..Extent::default()
+        };
+        match self {
+            Self::Sim => Sim {
+                stops_at_failure: true,
+                time_max: Some(left),
+                ..Sim::new(2000, seed)
+            }
+            .run(),
+            Self::Faults => faults(seed, extent(11)),
+            Self::Damage => damage(extent(97)),
+            Self::History => history(left.min(Duration::from_secs(10)), seed),
+            Self::Metamorphic => metamorphic(8, seed),
+        }
+    }
+
     /// Runs as a process of its own with `bug`; how it was caught.
-    fn catches(self, bug: Bug) -> Option<String> {
-        let mut child = Command::new(std::env::current_exe().ok()?)
-            .args(["hunt", &format!("{bug:?}"), "--by", &format!("{self:?}")])
+    fn catches(self, bug: Option<Bug>, seconds: u64) -> std::io::Result<Option<String>> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["hunt", "--by", &format!("{self:?}").to_lowercase()]);
+        command.args(["--seconds", &seconds.to_string()]);
+        if let Some(bug) = bug {
+            command.args(["--bug", &format!("{bug:?}")]);
+        }
+        let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
+            .spawn()?;
         let started = Instant::now();
-        while child.try_wait().ok()?.is_none() {
-            if started.elapsed() > PATIENCE {
-                child.kill().ok()?;
-                child.wait().ok()?;
-                return Some("it hangs".to_owned());
+        while child.try_wait()?.is_none() {
+            if started.elapsed() > Duration::from_secs(seconds) + PATIENCE {
+                child.kill()?;
+                child.wait()?;
+                return Ok(Some("it hangs".to_owned()));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        let output = child.wait_with_output().ok()?;
-        let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        match output.status.code() {
+        let output = child.wait_with_output()?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let said = said.lines().next().unwrap_or_default().to_owned();
+        Ok(match output.status.code() {
             Some(0) => None,
             Some(1) => Some(said),
             _ => Some(format!("{} {said}", output.status)),
-        }
+        })
     }
 }
 
 /// The bug called `name`.
-pub fn bug(name: &str) -> Option<Bug> {
-    Bug::ALL
-        .iter()
+fn bug(name: &str) -> Result<Bug, String> {
+    let named = |bug: &&Bug| format!("{bug:?}").eq_ignore_ascii_case(name);
+    let found = Bug::ALL.iter().find(named);
+    found
         .copied()
-        .find(|bug| format!("{bug:?}") == name)
+        .ok_or_else(|| format!("there are {:?}", Bug::ALL))
 }
 
-/// Runs every bug, or only those in `only`, under the hunt meant for it, or under all if it is `by_all`; prints a line each.
-pub fn planted(only: &[Bug], by_all: bool) -> Counts {
+/// Runs every bug under its hunt and prints a line for each; then every hunt without a bug.
+pub fn planted(arguments: &Arguments) -> Counts {
     let started = Instant::now();
     let mut counts = Counts::default();
-    for &bug in if only.is_empty() { Bug::ALL } else { only } {
-        for hunt in Hunt::ALL {
-            if hunt != Hunt::of(bug) && !by_all {
-                continue;
-            }
-            let begun = Instant::now();
-            let caught = hunt.catches(bug);
-            counts.count(&format!("{bug:?}"));
-            let seconds = begun.elapsed().as_secs_f64();
-            let (bug, hunt) = (format!("{bug:?}"), format!("{hunt:?}"));
-            match caught {
-                Some(how) => println!("{bug:<30} {hunt:<8} {seconds:>5.1} s  {how:.140}"),
-                None => {
-                    println!("{bug:<30} {hunt:<8} {seconds:>5.1} s  NOT CAUGHT");
-                    counts.fail(format!("{bug} was not caught by {hunt}"));
+    let bugs = match arguments.bugs.as_slice() {
+        [] => Bug::ALL,
+        bugs => bugs,
+    };
+    for &bug in bugs {
+        for &hunt in Hunt::value_variants() {
+            if hunt == Hunt::of(bug) || arguments.by_all {
+                let is_caught = tell(Some(bug), hunt, arguments.seconds);
+                counts.count(if is_caught { "caught" } else { "not caught" });
+                if !is_caught && !arguments.by_all {
+                    counts.fail(format!("{bug:?} was not caught by {hunt:?}"));
                 }
+            }
+        }
+    }
+    if arguments.bugs.is_empty() {
+        for &hunt in Hunt::value_variants() {
+            counts.count("without a bug");
+            if tell(None, hunt, arguments.seconds.min(10)) {
+                counts.fail(format!("{hunt:?} catches something without a bug"));
             }
         }
     }
@@ -119,12 +188,28 @@ pub fn planted(only: &[Bug], by_all: bool) -> Counts {
     counts
 }
 
-/// The child's part: hunts `bug`; true if it was caught.
-pub fn hunt(bug: Bug, by: Hunt) -> bool {
-    bug.plant();
-    let caught = by.run(HUNT_TIME);
-    if let Some(how) = &caught {
-        println!("{}", how.lines().next().unwrap_or_default());
-    }
+/// Hunts, and prints how it went.
+fn tell(bug: Option<Bug>, hunt: Hunt, seconds: u64) -> bool {
+    let begun = Instant::now();
+    let caught = hunt
+        .catches(bug, seconds)
+        .unwrap_or_else(|error| Some(format!("the hunt did not start: {error}")));
+    let name = bug.map_or("(none)".to_owned(), |bug| format!("{bug:?}"));
+    let (hunt, took) = (format!("{hunt:?}"), begun.elapsed().as_secs_f64());
+    let how = caught.as_deref().unwrap_or("nothing");
+    println!("{name:<30} {hunt:<12} {took:>5.1} s  {how:.140}");
     caught.is_some()
+}
+
+/// The child's part. Prints the first failure in a line.
+pub fn hunt(arguments: &HuntArguments) -> Counts {
+    if let Some(bug) = arguments.bug {
+        bug.plant();
+    }
+    let mut counts = Counts::default();
+    if let Some(how) = arguments.by.run(Duration::from_secs(arguments.seconds)) {
+        println!("{}", how.lines().next().unwrap_or_default());
+        counts.fail(how);
+    }
+    counts
 }

@@ -38,6 +38,7 @@ impl Core {
             device,
             store,
             record,
+            newest: superblock.incarnation,
             segments: &segments,
             value_bytes_max: 0,
         };

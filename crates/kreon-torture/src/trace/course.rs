@@ -34,6 +34,7 @@ impl Course {
             giants_max: 1,
             keys: 20 + dice.below(60),
             taste,
+            kills: false,
         };
         Self {
             thread,

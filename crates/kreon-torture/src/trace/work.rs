@@ -10,7 +10,7 @@ use kreon_engine::{Durability, Engine, Operation};
 use super::course::Course;
 use super::mark::Mark;
 use super::marking::Marking;
-use crate::content::{Content, Digest};
+use crate::content::{self, Content, Digest};
 use crate::model::{Model, Prefix};
 use crate::script::{Change, Step};
 
@@ -155,7 +155,9 @@ impl Worker {
                 Step::Create(name) => engine.region(name).map(drop),
                 Step::Drop(name) => engine.drop_region(name),
                 Step::Checkpoint => engine.checkpoint(),
-                Step::Sync | Step::Reopen => engine.sync(),
+                // What ends the process, and with it the other threads, comes between two recordings.
+                Step::Sync | Step::Reopen | Step::Kill => engine.sync(),
+                Step::Read => content::read(engine).map(drop),
                 Step::Snapshot => {
                     snapshot = Some(engine.snapshot());
                     Ok(())
