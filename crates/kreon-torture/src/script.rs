@@ -49,6 +49,8 @@ pub enum Step {
     Checkpoint,
     /// Makes everything durable.
     Sync,
+    /// Hands everything to the device, without a flush.
+    WriteOut,
     /// Closes and opens again.
     Reopen,
     /// Kills the process and opens the store in another one.
@@ -159,6 +161,10 @@ impl Author {
     fn step(&mut self) -> Step {
         if self.regions.is_empty() {
             return self.create();
+        }
+        // What background work does every 100 ms: the log is full of blocks that were not flushed.
+        if self.shape.kills && self.dice.below(5) == 0 {
+            return Step::WriteOut;
         }
         let taste = self.shape.taste;
         let roll = match self.dice.below(100) {

@@ -7,7 +7,7 @@ use kreon_engine::Durability;
 use crate::script::{Change, Step, Value};
 
 /// Letters of the alphabet; see [`Writer::letter`].
-const LETTERS: u64 = 11;
+const LETTERS: u64 = 12;
 
 const OF_ONE: u64 = LETTERS;
 const OF_TWO: u64 = LETTERS * LETTERS;
@@ -146,6 +146,7 @@ impl Writer {
             // More than L0 takes.
             8 => return (0..7).map(|n| self.fill(region, n)).collect(),
             9 => Step::Sync,
+            10 => Step::WriteOut,
             _ => Step::Kill,
         };
         vec![step]

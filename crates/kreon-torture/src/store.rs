@@ -219,6 +219,7 @@ impl Store {
                 .engine()
                 .and_then(Engine::sync)
                 .map(|()| self.all_durable()),
+            Step::WriteOut => self.engine().and_then(Engine::write_out),
             Step::Reopen => self.reopen(),
             Step::Kill => return self.kill(),
             Step::Snapshot => self.open_snapshot(),

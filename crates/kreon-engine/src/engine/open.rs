@@ -208,6 +208,15 @@ impl Engine {
         self.core.background(work)
     }
 
+    /// Hands the log to the device without a flush, as background work does every 100 ms: buffered writes
+    /// so far survive the end of the process, but not that of the machine.
+    ///
+    /// # Errors
+    /// Those of a write.
+    pub fn write_out(&self) -> Result<()> {
+        self.core.background(Work::WriteOut)
+    }
+
     /// Whether L0 is frozen and waits for its spill to end.
     pub fn is_spill_due(&self) -> bool {
         self.core.is_spill_due()

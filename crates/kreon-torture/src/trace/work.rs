@@ -158,6 +158,7 @@ impl Worker {
                 // What ends the process, and with it the other threads, comes between two recordings.
                 Step::Sync | Step::Reopen | Step::Kill => engine.sync(),
                 Step::Read => content::read(engine).map(drop),
+                Step::WriteOut => engine.write_out(),
                 Step::Snapshot => {
                     snapshot = Some(engine.snapshot());
                     Ok(())
