@@ -77,7 +77,10 @@ impl Device for Disk {
     }
     fn flush(&self) -> Result<()> {
         let covered = self.state.lock().written.len();
-        yield_now();
+        // Long enough for a write of another thread.
+        for _ in 0..8 {
+            yield_now();
+        }
         let mut state = self.state.lock();
         state.flushes += 1;
         if state.fails_at.is_some_and(|at| at <= state.flushes) {
@@ -157,7 +160,7 @@ fn join_all(threads: Vec<thread::JoinHandle<()>>) {
 
 #[test]
 fn model_a_writer_returns_from_a_sync_only_when_its_records_are_durable() {
-    explore("group commit: three writers that sync", 4000, || {
+    explore("group commit: three writers that sync", 2000, || {
         let (disk, log) = open(None);
         let writer = |_| {
             let (disk, log) = (Arc::clone(&disk), Arc::clone(&log));
@@ -175,7 +178,7 @@ fn model_a_writer_returns_from_a_sync_only_when_its_records_are_durable() {
 
 #[test]
 fn model_syncs_and_the_background_writer_do_not_mislead_each_other() {
-    explore("group commit: two writers, the writer-out", 4000, || {
+    explore("group commit: two writers, the writer-out", 3000, || {
         let (disk, log) = open(None);
         let writer = |_| {
             let (disk, log) = (Arc::clone(&disk), Arc::clone(&log));
@@ -187,7 +190,7 @@ fn model_syncs_and_the_background_writer_do_not_mislead_each_other() {
         let mut threads: Vec<_> = (0..2).map(writer).collect();
         let background = Arc::clone(&log);
         threads.push(thread::spawn(move || {
-            for _ in 0..3 {
+            for _ in 0..8 {
                 background.write_out(background.tail()).unwrap();
                 yield_now();
             }
@@ -199,7 +202,7 @@ fn model_syncs_and_the_background_writer_do_not_mislead_each_other() {
 
 #[test]
 fn model_after_a_failed_flush_every_waiter_gets_the_error() {
-    explore("group commit: three writers, a flush fails", 4000, || {
+    explore("group commit: three writers, a flush fails", 2000, || {
         let (disk, log) = open(Some(2));
         let refused = Arc::new(Mutex::new(0));
         let writer = |_| {

@@ -1,17 +1,17 @@
 //! Anonymous memory from the kernel.
 
-use std::ffi::c_void;
 use std::ops::Range;
 use std::ptr::NonNull;
 
 use kreon_base::Result;
 
-/// What the kernel maps at once where it can.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
-
 /// Zeroed memory, mapped at `start` for `len_bytes` until dropped. Nobody else knows of it.
 pub(super) struct Memory {
     start: NonNull<u8>,
+    #[cfg_attr(
+        miri,
+        expect(dead_code, reason = "the kernel's ranges are checked against it")
+    )]
     len_bytes: usize,
     /// Holds the memory; last to go.
     _reservation: Reservation,
@@ -44,10 +44,15 @@ use kernel::Reservation;
 
 #[cfg(not(miri))]
 mod kernel {
+    use std::ffi::c_void;
+
     use super::*;
     use kreon_base::{Error, PAGE_BYTES};
     use rustix::io::Errno;
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+    /// What the kernel maps at once where it can.
+    const HUGE_PAGE_BYTES: usize = 2 << 20;
 
     /// What `mmap` gave and `munmap` takes back.
     pub(super) struct Reservation {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::*;
 
 const PAGES: u64 = 3;
-const ROUNDS: usize = if cfg!(miri) { 40 } else { 5000 };
+const ROUNDS: usize = if cfg!(miri) { 10 } else { 5000 };
 
 fn intact(page: PageNo, bytes: &PageBytes) -> bool {
     let [first, .., last] = bytes;
