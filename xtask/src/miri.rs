@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::workspace::{root, target_directory};
+use crate::workspace::{nightly_cargo, target_directory};
 
 /// Crates, and which of their tests.
 const RUNS: [&[&str]; 4] = [
@@ -68,14 +68,8 @@ fn is_there() -> Result<bool> {
     }
 }
 
-/// Through rustup's own `cargo`: the one that runs this command is of another toolchain.
 fn miri() -> Command {
-    let mut command = Command::new("cargo");
-    command
-        .args(["+nightly", "miri"])
-        .env_remove("RUSTUP_TOOLCHAIN")
-        .env_remove("CARGO")
-        .env_remove("RUSTC")
-        .current_dir(root());
+    let mut command = nightly_cargo();
+    command.arg("miri");
     command
 }

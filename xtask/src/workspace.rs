@@ -19,6 +19,19 @@ pub fn cargo() -> Command {
     command
 }
 
+/// The cargo of the nightly toolchain, through rustup's own: the one that runs this command is of
+/// another toolchain.
+pub fn nightly_cargo() -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .arg("+nightly")
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env_remove("CARGO")
+        .env_remove("RUSTC")
+        .current_dir(root());
+    command
+}
+
 /// Where cargo builds.
 pub fn target_directory() -> Result<std::path::PathBuf> {
     Ok(metadata(&["--no-deps"])?.target_directory)
