@@ -113,7 +113,7 @@ impl Bench {
 
 #[test]
 fn model_a_batch_is_seen_whole_or_not_at_all() {
-    explore("units: a batch, gets in both orders, a scan", 400, || {
+    explore("units: a batch, gets in both orders, a scan", 2000, || {
         let bench = Bench::open();
         bench.write(&[b"a", b"b", b"c"], 1);
         let writer = bench.beside(|bench| bench.write(&[b"a", b"b", b"c"], 2));
@@ -139,7 +139,7 @@ fn model_a_batch_is_seen_whole_or_not_at_all() {
 fn model_a_write_over_a_part_of_a_batch_shows_only_with_the_whole_batch() {
     explore(
         "units: a batch, a write over its last key, gets",
-        400,
+        2000,
         || {
             let bench = Bench::open();
             let batch = bench.beside(|bench| bench.write(&[b"a", b"b"], 1));
@@ -165,7 +165,7 @@ fn model_a_write_over_a_part_of_a_batch_shows_only_with_the_whole_batch() {
 
 #[test]
 fn model_what_was_written_is_found_while_l0_rotates_and_spills() {
-    explore("views: puts, gets, a checkpoint", 300, || {
+    explore("views: puts, gets, a checkpoint", 1500, || {
         let bench = Bench::open();
         bench.write(&[b"a"], 1);
         let spiller = bench.beside(|bench| bench.engine.checkpoint().expect("there is room"));
@@ -195,7 +195,7 @@ fn model_what_was_written_is_found_while_l0_rotates_and_spills() {
 fn model_a_snapshot_does_not_change_under_writes() {
     explore(
         "snapshots: a scan beside batches and a checkpoint",
-        300,
+        1500,
         || {
             let bench = Bench::open();
             bench.write(&[b"a", b"b"], 1);

@@ -160,7 +160,7 @@ fn join_all(threads: Vec<thread::JoinHandle<()>>) {
 
 #[test]
 fn model_a_writer_returns_from_a_sync_only_when_its_records_are_durable() {
-    explore("group commit: three writers that sync", 2000, || {
+    explore("group commit: three writers that sync", 5000, || {
         let (disk, log) = open(None);
         let writer = |_| {
             let (disk, log) = (Arc::clone(&disk), Arc::clone(&log));
@@ -178,7 +178,7 @@ fn model_a_writer_returns_from_a_sync_only_when_its_records_are_durable() {
 
 #[test]
 fn model_syncs_and_the_background_writer_do_not_mislead_each_other() {
-    explore("group commit: two writers, the writer-out", 3000, || {
+    explore("group commit: two writers, the writer-out", 5000, || {
         let (disk, log) = open(None);
         let writer = |_| {
             let (disk, log) = (Arc::clone(&disk), Arc::clone(&log));
@@ -202,7 +202,7 @@ fn model_syncs_and_the_background_writer_do_not_mislead_each_other() {
 
 #[test]
 fn model_after_a_failed_flush_every_waiter_gets_the_error() {
-    explore("group commit: three writers, a flush fails", 2000, || {
+    explore("group commit: three writers, a flush fails", 5000, || {
         let (disk, log) = open(Some(2));
         let refused = Arc::new(Mutex::new(0));
         let writer = |_| {
