@@ -241,3 +241,29 @@ fn a_batch_that_returned_is_seen_by_its_writer() {
         }
     });
 }
+
+#[test]
+fn of_a_key_that_a_batch_writes_twice_only_the_last_value_is_ever_seen() {
+    let _watchdog = Watchdog::new(Duration::from_secs(120));
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder, 128 << 10);
+    let region = store.region("r").unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..60_000u32 {
+                let mut batch = WriteBatch::new();
+                for passing in 1..4u8 {
+                    batch.put(&region, "key", [passing]);
+                }
+                batch.put(&region, "key", [0]);
+                store.write(batch, Durability::Buffered).unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        while !done.load(Ordering::Relaxed) {
+            let seen = region.get_with("key", |value| value[0]).unwrap();
+            assert!(matches!(seen, None | Some(0)), "{seen:?}");
+        }
+    });
+}

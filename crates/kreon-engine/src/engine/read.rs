@@ -81,11 +81,19 @@ impl Core {
         show: &mut Once<F>,
     ) -> Option<Found<R>> {
         let l0_key = L0Key::new(region.id, key);
+        let sight = self.units.sight();
+        let sees = |lsn| sight.sees(lsn);
         let mut look = |l0: &L0| {
-            let is_settled = |lsn| self.units.is_settled(lsn);
-            l0.get(l0_key.as_slice(), at, is_settled, |version: Version<'_>| {
-                show.at_payload(version.payload)
-            })
+            loop {
+                let found = l0.get(l0_key.as_slice(), at, sees, |version: Version<'_>| {
+                    (!sight.is_stale()).then(|| show.at_payload(version.payload))
+                });
+                match found {
+                    Some(None) => {}
+                    Some(found) => return found,
+                    None => return None,
+                }
+            }
         };
         look(&view.active).or_else(|| view.frozen.as_ref().and_then(|frozen| look(&frozen.l0)))
     }

@@ -5,6 +5,7 @@
 //! whole unit: seen sooner, it would be proof of a unit that is not there. Snapshots need none of this:
 //! they are taken with the gate closed.
 
+use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -91,14 +92,24 @@ impl Units {
         }
     }
 
-    /// Whether a pending version at `lsn` belongs to a unit that is wholly in L0.
-    pub fn is_settled(&self, lsn: Lsn) -> bool {
-        lsn.0 < self.settled.load(Ordering::Acquire)
-            || !self
-                .under_way
-                .lock()
-                .iter()
-                .any(|unit| unit.start <= lsn && lsn < unit.end)
+    /// What a get may see that begins now.
+    pub fn sight(&self) -> Sight<'_> {
+        Sight {
+            units: self,
+            settled: Lsn(self.settled.load(Ordering::Acquire)),
+            proved: Cell::new(None),
+            hidden_from: Cell::new(Lsn::MAX),
+            is_stale: Cell::new(false),
+        }
+    }
+
+    /// Start of the unit under way that covers `lsn`.
+    fn start_of_unsettled(&self, lsn: Lsn) -> Option<Lsn> {
+        let under_way = self.under_way.lock();
+        let mut covering = under_way
+            .iter()
+            .filter(|unit| unit.start <= lsn && lsn < unit.end);
+        covering.next().map(|unit| unit.start)
     }
 
     /// Whether any unit is under way. Who has a position in the log learns of every unit before it: a
@@ -116,6 +127,54 @@ impl Units {
         while self.under_way.lock().iter().any(is_earlier) {
             pause.wait();
         }
+    }
+}
+
+/// Which pending versions of one key a get may see. It goes through them from the newest to the oldest, while units
+/// end beside it. A unit may have several versions of a key, of which only the newest was ever meant to be seen: so
+/// the get decides once for a whole unit, and only a unit that was settled before it began to look is seen.
+pub struct Sight<'a> {
+    units: &'a Units,
+    /// All units below were settled before the get looked.
+    settled: Lsn,
+    /// A version whose unit was settled before the get looked again.
+    proved: Cell<Option<Lsn>>,
+    /// Start of the oldest unit that the get found under way.
+    hidden_from: Cell<Lsn>,
+    /// The get met a unit that was settled while it looked: a newer version of it may have come meanwhile.
+    is_stale: Cell<bool>,
+}
+
+impl Sight<'_> {
+    /// Whether the pending version at `lsn` is to be seen. To be asked from the newest to the oldest, up to the first
+    /// that is seen; then [`Self::is_stale`] tells whether that counts.
+    pub fn sees(&self, lsn: Lsn) -> bool {
+        if lsn < self.settled || self.proved.get() == Some(lsn) {
+            return true;
+        }
+        if lsn >= self.hidden_from.get() {
+            return false;
+        }
+        match self.units.start_of_unsettled(lsn) {
+            Some(start) => {
+                self.hidden_from.set(start);
+                false
+            }
+            None => {
+                self.proved.set(Some(lsn));
+                self.is_stale.set(true);
+                true
+            }
+        }
+    }
+
+    /// Whether the get must look again from the newest version on; forgets it.
+    pub fn is_stale(&self) -> bool {
+        let is_stale = self.is_stale.replace(false);
+        if is_stale {
+            self.hidden_from.set(Lsn::MAX);
+        }
+        is_stale
     }
 }
 
@@ -173,6 +232,38 @@ mod tests {
         });
     }
 
+    fn is_settled(units: &Units, lsn: Lsn) -> bool {
+        units.start_of_unsettled(lsn).is_none()
+    }
+
+    #[test]
+    fn a_get_sees_nothing_of_a_unit_that_ends_while_it_looks() {
+        let units = Units::default();
+        let mut unit = units.begin(keys("a"), || Lsn(10));
+        unit.appended(Lsn(20), Lsn(40));
+        let sight = units.sight();
+        assert!(!sight.sees(Lsn(35)));
+        drop(unit);
+        assert!(
+            !sight.sees(Lsn(25)),
+            "of the same unit, and replaced by the one before"
+        );
+        assert!(sight.sees(Lsn(15)) && !units.sight().is_stale());
+    }
+
+    #[test]
+    fn a_get_looks_again_if_a_unit_was_settled_before_it_asked() {
+        let units = Units::default();
+        let mut unit = units.begin(keys("a"), || Lsn(10));
+        unit.appended(Lsn(20), Lsn(40));
+        let sight = units.sight();
+        // A version of 35 may have come since the get took 25 for the newest.
+        drop(unit);
+        assert!(sight.sees(Lsn(25)) && sight.is_stale());
+        assert!(sight.sees(Lsn(35)) && sight.is_stale());
+        assert!(sight.sees(Lsn(35)) && !sight.is_stale());
+    }
+
     #[test]
     fn a_unit_is_settled_when_it_and_no_other_covers_the_position() {
         let units = Units::default();
@@ -180,12 +271,12 @@ mod tests {
         let mut second = units.begin(keys("b"), || Lsn(10));
         second.appended(Lsn(50), Lsn(60));
         first.appended(Lsn(20), Lsn(40));
-        assert!(!units.is_settled(Lsn(20)) && !units.is_settled(Lsn(59)));
-        assert!(units.is_settled(Lsn(45)));
+        assert!(!is_settled(&units, Lsn(20)) && !is_settled(&units, Lsn(59)));
+        assert!(is_settled(&units, Lsn(45)));
         drop(second);
-        assert!(units.is_settled(Lsn(55)) && !units.is_settled(Lsn(30)));
+        assert!(is_settled(&units, Lsn(55)) && !is_settled(&units, Lsn(30)));
         drop(first);
-        assert!(units.is_settled(Lsn(30)) && !units.any());
+        assert!(is_settled(&units, Lsn(30)) && !units.any());
     }
 
     #[test]
@@ -197,7 +288,7 @@ mod tests {
         drop(quick);
         assert_eq!(units.settled.load(Ordering::SeqCst), 100);
         // But not what is wholly in L0: that was acknowledged.
-        assert!(units.is_settled(Lsn(100)) && units.is_settled(Lsn(109)));
+        assert!(is_settled(&units, Lsn(100)) && is_settled(&units, Lsn(109)));
         drop(waiting);
     }
 }
