@@ -22,7 +22,7 @@ impl Mapping {
     /// When more than the given share of the frames is dirty, the call writes some back. If there is
     /// no frame to be had, it writes the page to the device at once.
     ///
-    /// No two threads may make the same page fresh, or discard it, at the same time.
+    /// No two threads may make the same page fresh at the same time, nor one make it fresh while another discards it.
     ///
     /// # Errors
     /// Those of the device, in writing this page or others. The page may be resident or not: discard

@@ -42,7 +42,8 @@ impl Core {
             segments: &segments,
             value_bytes_max: 0,
         };
-        check_replay(&start, self.parts.log.durable())
+        // Not up to where it is durable: that may lie within a record whose rest is in memory only.
+        check_replay(&start, self.parts.log.claim())
     }
 
     /// The segments of the log as the bitmap blocks on the device say.

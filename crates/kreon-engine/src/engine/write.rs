@@ -9,7 +9,7 @@ use kreon_l0::Keep;
 use super::core::Core;
 use super::pressure;
 use super::region::RegionState;
-use super::units::Marks;
+use super::units::{Marks, mark};
 use crate::keys::L0Key;
 use crate::log::{NewRecord, Place};
 use crate::options::{Background, Durability};
@@ -113,7 +113,8 @@ impl Core {
         if let [operation] = operations {
             let (place, end) = log.append_one(&operation.record())?;
             if self.units.any() {
-                self.units.wait_for_earlier(place.lsn, &marks(operations));
+                let mark = mark(operation.region.id, operation.key);
+                self.units.wait_for_earlier(place.lsn, &[mark]);
             }
             self.insert(operation, place, false);
             return Ok(end);
@@ -125,7 +126,7 @@ impl Core {
         let end = log.append(&records, |place| places.push(place))?;
         if let Some(first) = places.first() {
             unit.appended(first.lsn, end);
-            self.units.wait_for_earlier(first.lsn, &keys);
+            self.units.wait_for_earlier(first.lsn, keys.sorted());
         }
         for (operation, place) in operations.iter().zip(places) {
             self.insert(operation, place, true);

@@ -90,7 +90,7 @@ impl Log {
         let group = self.commit.crowd.gather();
         let tail = self.tail();
         let target = self.pad_to_block(tail);
-        // Tails are borders of records; the border of a block is one only if nobody appended over it.
+        // Tails are borders of fragments; the border of a block is one only if nobody appended over it.
         let claim = if self.tail() == target { target } else { tail };
         if Bug::FlushedBeforeWritten.is_planted() {
             self.home.device.flush()?;

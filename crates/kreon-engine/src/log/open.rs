@@ -164,9 +164,9 @@ impl Log {
     }
 
     /// How far the log is durable as checkpoints, headers and pads tell it: a replay that finds
-    /// something else before it calls that damage. The border of a record. [`durable`](Self::durable) may
+    /// something else before it calls that damage. The border of a fragment. [`durable`](Self::durable) may
     /// lie within a record whose rest was written later, and that rest a crash may take.
-    pub(super) fn claim(&self) -> Lsn {
+    pub(crate) fn claim(&self) -> Lsn {
         self.commit.claim()
     }
 

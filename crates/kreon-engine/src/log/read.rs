@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use kreon_base::{Error, LogOffset, RegionId, Result, SegmentId};
-use kreon_format::{Fragment, RecordKind, fragment_bytes};
+use kreon_base::{Error, ErrorKind, LogOffset, RegionId, Result, SegmentId};
+use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, RecordKind, fragment_bytes};
 
 use super::cut::{PAYLOAD_START, Piece, Pieces};
 use super::fragments::at_record;
@@ -174,19 +174,30 @@ impl Log {
     ) -> Result<()> {
         let mut offset = start;
         loop {
-            let extent = self.extent_at(pages, offset)?;
-            let missing = key_bytes as usize - key.len();
+            let (base, missing) = (key.len(), key_bytes as usize - key.len());
             let mut ends_record = false;
-            self.append_part(pages, offset, extent, key, |fragment| {
-                let Fragment::Record { header, payload } = fragment else {
-                    return Err(Error::corruption("filler stands where a record should"));
-                };
-                if header.key_bytes != key_bytes || header.starts_record != (offset == start) {
-                    return Err(Error::corruption("a record with another key stands here"));
+            let mut take = |key: &mut Vec<u8>| {
+                let extent = self.extent_at(pages, offset)?;
+                self.append_part(pages, offset, extent, key, |fragment| {
+                    let Fragment::Record { header, payload } = fragment else {
+                        return Err(Error::corruption("filler stands where a record should"));
+                    };
+                    if header.key_bytes != key_bytes || header.starts_record != (offset == start) {
+                        return Err(Error::corruption("a record with another key stands here"));
+                    }
+                    ends_record = header.ends_record;
+                    Ok(0..payload.len().min(missing))
+                })
+            };
+            match take(key) {
+                Err(error) if error.kind() == ErrorKind::Corruption => {
+                    // Perhaps its length was read wrong, once.
+                    key.truncate(base);
+                    pages.forget(offset.0, FRAGMENT_HEADER_BYTES);
+                    take(key)?;
                 }
-                ends_record = header.ends_record;
-                Ok(0..payload.len().min(missing))
-            })?;
+                outcome => outcome?,
+            }
             if key.len() == key_bytes as usize {
                 return Ok(());
             }

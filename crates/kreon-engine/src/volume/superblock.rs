@@ -39,13 +39,24 @@ pub fn read(device: &dyn Device) -> Result<Found> {
         .any(|slot| !matches!(slot, SuperblockSlot::Valid(_)))
     {
         // Perhaps it was read wrong, once: an older slot must not count because of that.
-        slots = examine(device)?;
+        slots = slots.into_iter().zip(examine(device)?).map(newer).collect();
     }
     let found = judge(slots)?;
     if matches!(found, Found::Nothing) {
         check_remains(device)?;
     }
     Ok(found)
+}
+
+/// Of two readings of a slot the one that verifies, and of two that do the newer one.
+fn newer((first, second): (SuperblockSlot, SuperblockSlot)) -> SuperblockSlot {
+    match (&first, &second) {
+        (SuperblockSlot::Valid(one), SuperblockSlot::Valid(other)) if one.epoch > other.epoch => {
+            first
+        }
+        (SuperblockSlot::Valid(_), second) if !matches!(second, SuperblockSlot::Valid(_)) => first,
+        _ => second,
+    }
 }
 
 fn examine(device: &dyn Device) -> Result<Vec<SuperblockSlot>> {

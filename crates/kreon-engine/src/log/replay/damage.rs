@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{LogOffset, Lsn, Result, SEGMENT_BYTES, SegmentId};
+use kreon_base::{LogOffset, Lsn, PageBytes, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::BLOCK_BYTES_MIN;
 use kreon_format::{
     Fragment, FragmentSeal, LOG_HEADER_BYTES, LogSegmentHeader, RECORD_ALIGN_BYTES,
@@ -81,19 +81,34 @@ impl Search<'_> {
         let all: Vec<_> = (0..present).map(SegmentId).collect();
         for some in all.chunks(HEADERS_AT_ONCE) {
             let pages: Vec<_> = some.iter().map(|segment| segment.first_page()).collect();
-            let bytes = read_pages(device, &pages)?;
-            for (segment, page) in some.iter().zip(bytes.pages()) {
-                let header = LogSegmentHeader::decode(page, self.start.store, *segment);
-                let is_it = |header: &LogSegmentHeader| {
-                    (header.log, header.sequence) == (self.start.record.id, sequence)
-                        && incarnation_mark(header.incarnation) == self.mark
-                };
-                if header.as_ref().is_ok_and(is_it) {
-                    return Ok(Some(*segment));
+            let found = match read_pages(device, &pages) {
+                Ok(bytes) => {
+                    let mut both = some.iter().zip(bytes.pages());
+                    both.find(|(segment, page)| self.is_header(page, **segment, sequence))
+                        .map(|(segment, _)| *segment)
                 }
+                // One of them cannot be read, perhaps of something else altogether: each by itself.
+                Err(_) => some.iter().copied().find(|segment| {
+                    let page = read_pages(device, &[segment.first_page()]);
+                    page.is_ok_and(|page| {
+                        page.pages()
+                            .any(|page| self.is_header(page, *segment, sequence))
+                    })
+                }),
+            };
+            if found.is_some() {
+                return Ok(found);
             }
         }
         Ok(None)
+    }
+
+    fn is_header(&self, page: &PageBytes, segment: SegmentId, sequence: u64) -> bool {
+        let header = LogSegmentHeader::decode(page, self.start.store, segment);
+        header.is_ok_and(|header| {
+            (header.log, header.sequence) == (self.start.record.id, sequence)
+                && incarnation_mark(header.incarnation) == self.mark
+        })
     }
 
     /// The last durable position that pads from `within` on tell.

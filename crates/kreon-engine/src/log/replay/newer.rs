@@ -26,11 +26,11 @@ pub(super) fn check_header(image: &Image, start: &ReplayStart<'_>) -> Result<()>
     let Some(Ok(header)) = header else {
         return Ok(());
     };
-    let is_known = start.segments.contains(&(image.segment, image.sequence));
-    let is_later = is_known
-        && header.incarnation == start.newest
+    // The search through all segments last.
+    let is_later = header.incarnation == start.newest
         && header.log == start.record.id
-        && header.sequence > image.sequence;
+        && header.sequence > image.sequence
+        && start.segments.contains(&(image.segment, image.sequence));
     if header.incarnation > start.newest || is_later {
         let (sequence, run) = (header.sequence, header.incarnation);
         let text = format!("{run} wrote segment number {sequence} of the log there");

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{Bug, Error, Incarnation, LogOffset, Lsn, PageBytes, Result, SegmentId};
+use kreon_base::{
+    Bug, Error, Incarnation, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Result, SegmentId,
+};
 use kreon_device::AlignedBuf;
 use kreon_format::{
     Fragment, FragmentSeal, LogResume, LogSegmentHeader, RECORD_ALIGN_BYTES, incarnation_mark,
@@ -16,6 +18,7 @@ use super::source::Source;
 use super::units::{Found, ReplayRecord, Units};
 use crate::log::cut::{PAYLOAD_START, SEGMENT};
 use crate::log::history::LogHistory;
+use crate::volume::page_io::read_pages;
 
 /// A replay under way.
 pub(super) struct Walk<'a> {
@@ -114,7 +117,9 @@ impl<'a> Walk<'a> {
             };
             newer::check_header(&image, self.start)?;
             let mut stop = self.through(&image, visit)?;
-            if stop.as_ref().is_some_and(|stop| !is_blank_at(&image, stop)) {
+            if let Some(stop_here) = &stop
+                && !self.is_blank(&image, stop_here)?
+            {
                 // Perhaps it was read wrong, once: the log must not end for ever because of that.
                 self.source.recycle(image.bytes);
                 image.bytes = self.source.segment(segment)?;
@@ -125,6 +130,26 @@ impl<'a> Walk<'a> {
             }
             self.source.recycle(image.bytes);
         }
+    }
+
+    /// Whether nothing stands where the walk stops, on the device, too: asked twice, as anything else is.
+    fn is_blank(&self, image: &Image, stop: &Stop) -> Result<bool> {
+        let within = match place_of(stop.at).1 {
+            PAYLOAD_START => 0,
+            within => within as usize,
+        };
+        let is_blank = |bytes: &[u8]| {
+            let here = bytes.iter().take(RECORD_ALIGN_BYTES);
+            here.into_iter().all(|byte| *byte == 0)
+        };
+        let page = PageNo(image.segment.first_page().0 + (within / PAGE_BYTES) as u64);
+        let is_there = page.offset_bytes() + PAGE_BYTES as u64 <= self.start.device.len_bytes();
+        if !is_blank(image.bytes.get(within..).unwrap_or_default()) || !is_there {
+            return Ok(!is_there);
+        }
+        let again = read_pages(self.start.device, &[page])?;
+        let rest = again.first()?.get(within % PAGE_BYTES..);
+        Ok(is_blank(rest.unwrap_or_default()))
     }
 
     /// Walks through a segment, its header first.
@@ -324,14 +349,4 @@ pub(super) fn decode_header(image: &Image, start: &ReplayStart<'_>) -> Result<Lo
         )));
     }
     Ok(header)
-}
-
-/// Whether nothing stands where the walk stops.
-fn is_blank_at(image: &Image, stop: &Stop) -> bool {
-    let within = match place_of(stop.at).1 {
-        PAYLOAD_START => 0,
-        within => within as usize,
-    };
-    let rest = image.bytes.get(within..).unwrap_or_default();
-    rest.iter().take(RECORD_ALIGN_BYTES).all(|byte| *byte == 0)
 }

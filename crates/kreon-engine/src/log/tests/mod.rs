@@ -190,6 +190,22 @@ fn newest(record: &LogRecord) -> Incarnation {
     last.map_or(record.incarnation, |last| last.incarnation)
 }
 
+/// Where a replay from `record` on begins; the checkpoint knows `segments`.
+fn start_of<'a>(
+    device: &'a MemoryDevice,
+    record: &'a LogRecord,
+    segments: &'a [(SegmentId, u64)],
+) -> ReplayStart<'a> {
+    ReplayStart {
+        device,
+        store: STORE,
+        record,
+        newest: newest(record),
+        segments,
+        value_bytes_max: 100,
+    }
+}
+
 /// Replays what `device` holds from `record` on; the checkpoint knows `segments`.
 fn replay_with(
     device: &MemoryDevice,
@@ -197,15 +213,7 @@ fn replay_with(
     segments: &[(SegmentId, u64)],
 ) -> Result<(Vec<Seen>, ReplayEnd)> {
     let mut seen = Vec::new();
-    let start = ReplayStart {
-        device,
-        store: STORE,
-        record,
-        newest: newest(record),
-        segments,
-        value_bytes_max: 100,
-    };
-    let end = replay(&start, |found| {
+    let end = replay(&start_of(device, record, segments), |found| {
         seen.push(Seen {
             lsn: found.lsn,
             key: found.key.to_vec(),

@@ -73,6 +73,11 @@ fn a_flush_that_takes_along_part_of_a_record_claims_nothing_of_it() {
     let record = bench.log.checkpoint_record(LOG_START);
     let (seen, _) = replay_with(&bench.device, &record, &bench.log.segments()).unwrap();
     assert_eq!(keys(&seen), ["before"; 3]);
+    // Nor does a check of the open log find damage there.
+    let segments = bench.log.segments();
+    let start = start_of(&bench.device, &record, &segments);
+    check_replay(&start, bench.log.claim()).unwrap();
+    assert!(check_replay(&start, bench.log.durable()).is_err());
 }
 
 #[test]
