@@ -50,10 +50,6 @@ bugs! {
     ReusedUnderReaders,
     /// Of a record over two segments only the first is counted as live.
     SecondSegmentNotCounted,
-    /// A freed log segment's pages stay in the mapping.
-    StaleFrames,
-    /// Pages that were not written yet are evicted.
-    DirtyPagesEvicted,
     /// A region is handed out before the catalogue knows it.
     RegionNotDurable,
     /// Every record of a batch ends the batch, on the device.

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use kreon_base::{Bug, Priority};
+use kreon_base::Priority;
 
 use crate::mapping::Mapping;
 use crate::shard::{Locked, PRIORITIES, Removal, stripe_of};
@@ -176,8 +176,7 @@ impl Mapping {
         } else if dirty && !writing {
             hunt.dirty.push(stripe_of(page));
         }
-        let must_stay = dirty && !Bug::DirtyPagesEvicted.is_planted();
-        if chance || must_stay || pages.space.is_pinned(&hunt.pins, frame) {
+        if chance || dirty || pages.space.is_pinned(&hunt.pins, frame) {
             locked.requeue(priority, frame);
             return false;
         }

@@ -180,10 +180,9 @@ impl Core {
                 self.parts.mapping.discard(*page, 1);
             }
             for segment in &retired.segments {
-                if !Bug::StaleFrames.is_planted() {
-                    let first = segment.first_page();
-                    self.parts.mapping.discard(first, SEGMENT_PAGES);
-                }
+                self.parts
+                    .mapping
+                    .discard(segment.first_page(), SEGMENT_PAGES);
                 self.parts.log.release(*segment)?;
             }
             let mut allocator = self.parts.allocator.lock();
