@@ -8,6 +8,15 @@ pub fn hash(n: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// What [`hash`] made `hashed` of: it is one to one, so no two records share a key.
+pub fn unhash(hashed: u64) -> u64 {
+    let mut x = hashed;
+    x = (x ^ (x >> 31) ^ (x >> 62)).wrapping_mul(0x3196_42b2_d24d_8ec3);
+    x = (x ^ (x >> 27) ^ (x >> 54)).wrapping_mul(0x96de_1b17_3f11_9089);
+    x = x ^ (x >> 30) ^ (x >> 60);
+    x.wrapping_sub(0x9e37_79b9_7f4a_7c15)
+}
+
 /// The key of record `n`: "user" and 26 digits, 30 bytes.
 pub fn key(n: u64, key: &mut Vec<u8>) {
     use std::io::Write;
@@ -31,4 +40,16 @@ pub fn fill(n: u64, value: &mut [u8]) {
 /// The number of the record that a value was made for.
 pub fn number(value: &[u8]) -> Option<u64> {
     value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_go_back_to_their_numbers() {
+        for n in (0..1000).chain([u64::MAX, 1 << 63, 0x1234_5678_9abc_def0]) {
+            assert_eq!(unhash(hash(n)), n);
+        }
+    }
 }

@@ -1,13 +1,19 @@
-//! `kreon-bench`: what inserts and gets cost, in operations a second and in CPU time.
+//! `kreon-bench`: what operations cost, in throughput, latency, CPU time and bytes moved, beside other stores.
 #![forbid(unsafe_code)]
 
+mod engine;
 mod figures;
 mod keys;
+mod machine;
 mod meter;
+mod report;
+mod run;
+mod ycsb;
+mod ycsb_command;
 
 use clap::{Parser, Subcommand};
 
-/// Measures a store.
+/// Measures stores.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -17,12 +23,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Runs the core workloads of YCSB on kreon and other stores by turns.
+    Ycsb(Box<run::settings::Arguments>),
     /// Loads records in hashed order, then gets them: uniform, at depth, and by scan.
     Figures(figures::Settings),
+    /// One store through its phases: what `ycsb` starts.
+    #[command(hide = true)]
+    Child,
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
+        Command::Ycsb(arguments) => ycsb_command::run(&arguments),
         Command::Figures(settings) => figures::run(&settings),
+        Command::Child => run::child::run(),
     }
 }

@@ -1,0 +1,30 @@
+//! Opens LMDB for the bench: the one call of its binding that is unsafe.
+#![cfg(feature = "lmdb")]
+
+use std::path::Path;
+
+pub use heed;
+use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
+
+/// Opens an environment in the folder `dir`, which no other process may have open.
+///
+/// `map_bytes` bounds the size of the data. Without `is_sync` commits do not flush, and a crash of the machine may
+/// take the whole environment along.
+///
+/// # Errors
+/// Those of LMDB.
+pub fn open(dir: &Path, map_bytes: usize, is_sync: bool) -> heed::Result<Env<WithoutTls>> {
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.map_size(map_bytes).max_readers(256);
+    // The device's readahead would read megabytes for each page that is missed.
+    let mut flags = EnvFlags::NO_READ_AHEAD;
+    if !is_sync {
+        flags |= EnvFlags::NO_SYNC;
+    }
+    // SAFETY: NO_SYNC gives up durability, not the soundness of this process; NO_READ_AHEAD is a hint. Neither
+    // lets the map be written through.
+    unsafe { options.flags(flags) };
+    // SAFETY: the bench makes a new folder for each run and opens it once, from one process, so that nothing
+    // else changes the file under the map.
+    unsafe { options.open(dir) }
+}

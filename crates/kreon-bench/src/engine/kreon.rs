@@ -1,0 +1,101 @@
+//! This project's store.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use kreon::{Durability, Region, Store};
+
+use super::Engine;
+use super::tuning::Means;
+
+struct Kreon {
+    store: Store,
+    region: Region,
+    /// Ends the checkpoints.
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Kreon {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Opens a new store.
+pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
+    let memory_bytes = means.own_memory_bytes();
+    let mut options = Store::options()
+        .memory_bytes(memory_bytes)
+        .durability(match means.is_sync {
+            true => Durability::Sync,
+            false => Durability::Buffered,
+        });
+    if let Some(percent) = means.l0_percent {
+        options = options.l0_bytes(memory_bytes / 100 * percent as usize);
+    }
+    let path = dir.join("store.kreon");
+    let store = options
+        .open(&path)
+        .with_context(|| format!("open {}", path.display()))?;
+    let region = store.region("usertable")?;
+    let stop = Arc::new(AtomicBool::new(false));
+    if let Some(seconds) = means.checkpoint_seconds {
+        start_checkpoints(&store, seconds, Arc::clone(&stop))?;
+    }
+    Ok(Box::new(Kreon {
+        store,
+        region,
+        stop,
+    }))
+}
+
+/// Makes a checkpoint every so many `seconds`.
+fn start_checkpoints(store: &Store, seconds: u32, stop: Arc<AtomicBool>) -> anyhow::Result<()> {
+    let store = store.clone();
+    std::thread::Builder::new()
+        .name("checkpoints".to_owned())
+        .spawn(move || {
+            let mut next = Instant::now() + Duration::from_secs(u64::from(seconds));
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(10));
+                if Instant::now() >= next {
+                    next += Duration::from_secs(u64::from(seconds));
+                    if store.checkpoint().is_err() {
+                        return;
+                    }
+                }
+            }
+        })?;
+    Ok(())
+}
+
+impl Engine for Kreon {
+    fn put(&self, key: &[u8], value: &[u8]) -> anyhow::Result<()> {
+        Ok(self.region.put(key, value)?)
+    }
+
+    fn get(&self, key: &[u8], show: &mut dyn FnMut(&[u8])) -> anyhow::Result<bool> {
+        Ok(self.region.get_with(key, show)?.is_some())
+    }
+
+    fn scan(
+        &self,
+        start: &[u8],
+        count: usize,
+        show: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> anyhow::Result<usize> {
+        let mut scan = self.region.range(start..);
+        let mut shown = 0;
+        while shown < count && scan.next_with(|key, value| show(key, value))?.is_some() {
+            shown += 1;
+        }
+        Ok(shown)
+    }
+
+    fn settle(&self) -> anyhow::Result<()> {
+        Ok(self.store.checkpoint()?)
+    }
+}

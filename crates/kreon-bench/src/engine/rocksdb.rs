@@ -1,0 +1,92 @@
+//! RocksDB, and RocksDB with values in blob files.
+
+use std::path::Path;
+
+use anyhow::Context;
+use rocksdb::{
+    BlockBasedOptions, Cache, DB, DBCompressionType, Direction, IteratorMode, Options, ReadOptions,
+    WaitForCompactOptions, WriteOptions,
+};
+
+use super::Engine;
+use super::tuning::{Means, rocksdb as tuning};
+
+struct Rocksdb {
+    db: DB,
+    write_options: WriteOptions,
+}
+
+/// Opens a new store; `blobs`: values of medium length and longer go to blob files.
+pub fn open(dir: &Path, means: &Means, blobs: bool) -> anyhow::Result<Box<dyn Engine>> {
+    let (options, write_options) = (options(means, blobs), write_options(means));
+    let db = DB::open(&options, dir.join("rocksdb")).context("open RocksDB")?;
+    Ok(Box::new(Rocksdb { db, write_options }))
+}
+
+fn options(means: &Means, blobs: bool) -> Options {
+    let tuned = tuning(means);
+    let mut tables = BlockBasedOptions::default();
+    tables.set_block_cache(&Cache::new_lru_cache(tuned.cache_bytes));
+    tables.set_bloom_filter(tuned.filter_bits_per_key, false);
+    tables.set_cache_index_and_filter_blocks(tuned.index_in_cache);
+    tables.set_pin_l0_filter_and_index_blocks_in_cache(tuned.index_in_cache);
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_block_based_table_factory(&tables);
+    options.set_compression_type(DBCompressionType::None);
+    options.set_write_buffer_size(tuned.write_buffer_bytes);
+    options.set_max_write_buffer_number(tuned.write_buffers);
+    options.set_max_background_jobs(tuned.background_threads);
+    options.set_use_direct_reads(true);
+    options.set_use_direct_io_for_flush_and_compaction(true);
+    options.set_level_compaction_dynamic_level_bytes(true);
+    options.set_bytes_per_sync(1 << 20);
+    options.set_max_open_files(-1);
+    if blobs {
+        options.set_enable_blob_files(true);
+        options.set_min_blob_size(tuned.blob_bytes_min);
+        options.set_enable_blob_gc(true);
+    }
+    options
+}
+
+fn write_options(means: &Means) -> WriteOptions {
+    let mut options = WriteOptions::default();
+    options.set_sync(means.is_sync);
+    options
+}
+
+impl Engine for Rocksdb {
+    fn put(&self, key: &[u8], value: &[u8]) -> anyhow::Result<()> {
+        Ok(self.db.put_opt(key, value, &self.write_options)?)
+    }
+
+    fn get(&self, key: &[u8], show: &mut dyn FnMut(&[u8])) -> anyhow::Result<bool> {
+        let found = self.db.get_pinned(key)?;
+        Ok(found.map(|value| show(&value)).is_some())
+    }
+
+    fn scan(
+        &self,
+        start: &[u8],
+        count: usize,
+        show: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> anyhow::Result<usize> {
+        let from = IteratorMode::From(start, Direction::Forward);
+        let pairs = self.db.iterator_opt(from, ReadOptions::default());
+        let mut shown = 0;
+        for pair in pairs.take(count) {
+            let (key, value) = pair?;
+            show(&key, &value);
+            shown += 1;
+        }
+        Ok(shown)
+    }
+
+    fn settle(&self) -> anyhow::Result<()> {
+        // What is in memory goes to the device, and what that sets off ends.
+        let mut wait = WaitForCompactOptions::default();
+        wait.set_flush(true);
+        Ok(self.db.wait_for_compact(&wait)?)
+    }
+}

@@ -1,0 +1,109 @@
+//! What every store gets, and how it is tuned for that. One page, so that anybody can judge whether it is fair.
+//!
+//! All stores get the same memory ([`Means::memory_bytes`]), which a limit on their process enforces where the
+//! machine lets us: the page cache of a store that lives on it counts there, too. None compresses: values do not
+//! shrink. None flushes per write unless [`Means::is_sync`] asks for it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ycsb::mix::Mix;
+
+/// What a store gets.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Means {
+    /// Memory for everything, in bytes.
+    pub memory_bytes: u64,
+    /// Every write is durable when it returns.
+    pub is_sync: bool,
+    /// What it will hold.
+    pub mix: Mix,
+    /// Bytes of keys and values that it will hold, about.
+    pub data_bytes: u64,
+    /// Share of the memory for one L0, in percent, where a sweep sets it (kreon only).
+    pub l0_percent: Option<u32>,
+    /// Make a checkpoint every so many seconds, where a sweep sets it (kreon only).
+    pub checkpoint_seconds: Option<u32>,
+    /// Keep a list of device transfers (kreon only).
+    pub trace: bool,
+}
+
+impl Means {
+    /// Memory for a store that manages its own: the rest is for the harness, the allocator and code.
+    pub fn own_memory_bytes(&self) -> usize {
+        const HARNESS_BYTES: u64 = 48 << 20;
+        let own = self.memory_bytes.saturating_sub(HARNESS_BYTES);
+        (own.max(self.memory_bytes / 2) as f64 * 0.95) as usize
+    }
+}
+
+/// How RocksDB is tuned.
+#[cfg(feature = "rocksdb")]
+pub struct Rocksdb {
+    /// Block cache. With direct I/O there is no page cache behind it, so it gets most of the memory.
+    pub cache_bytes: usize,
+    /// A memtable. Larger than the default of 64 MiB only where the memory is plentiful.
+    pub write_buffer_bytes: usize,
+    /// Memtables, the frozen ones included.
+    pub write_buffers: i32,
+    /// Bloom filters: 1 % false positives, as the paper's runs.
+    pub filter_bits_per_key: f64,
+    /// Index and filter blocks count as cache where memory is scarce; else they stay outside, which is faster.
+    pub index_in_cache: bool,
+    /// Flushes and compactions: as many threads as the papers' client has cores here.
+    pub background_threads: i32,
+    /// Values from this length on go to blob files, in the variant that has them.
+    pub blob_bytes_min: u64,
+}
+
+/// See [`Rocksdb`].
+#[cfg(feature = "rocksdb")]
+pub fn rocksdb(means: &Means) -> Rocksdb {
+    let own_bytes = means.own_memory_bytes();
+    let write_buffer_bytes = (own_bytes / 12).clamp(8 << 20, 128 << 20);
+    let write_buffers = 3;
+    Rocksdb {
+        cache_bytes: own_bytes - write_buffer_bytes * write_buffers as usize,
+        write_buffer_bytes,
+        write_buffers,
+        filter_bits_per_key: 10.0,
+        index_in_cache: means.data_bytes > means.memory_bytes,
+        background_threads: 2,
+        blob_bytes_min: 128,
+    }
+}
+
+/// The map of LMDB: addresses, not memory. Copy-on-write needs about twice the data; the rest is for inserts.
+#[cfg(feature = "lmdb")]
+pub fn lmdb_map_bytes(means: &Means) -> usize {
+    const PAGE_BYTES: u64 = 4096;
+    let bytes = (means.data_bytes * 8).max(1 << 30);
+    bytes.next_multiple_of(PAGE_BYTES) as usize
+}
+
+/// How fjall is tuned.
+#[cfg(feature = "fjall")]
+pub struct Fjall {
+    /// Its cache of blocks and values. It reads through the page cache, too, so it gets half.
+    pub cache_bytes: u64,
+    /// A memtable.
+    pub write_buffer_bytes: u64,
+    /// Flushes and compactions.
+    pub background_threads: usize,
+}
+
+/// See [`Fjall`].
+#[cfg(feature = "fjall")]
+pub fn fjall(means: &Means) -> Fjall {
+    let own_bytes = means.own_memory_bytes() as u64;
+    Fjall {
+        cache_bytes: own_bytes / 2,
+        write_buffer_bytes: (own_bytes / 12).clamp(8 << 20, 64 << 20),
+        background_threads: 2,
+    }
+}
+
+/// The cache of redb: it reads and writes through the page cache, too, so it gets half.
+#[cfg(feature = "redb")]
+pub fn redb_cache_bytes(means: &Means) -> usize {
+    means.own_memory_bytes() / 2
+}

@@ -1,0 +1,229 @@
+//! `report.html`: one page that needs nothing else.
+
+use super::plot::{Frame, Series, bars, escape, lines};
+use super::results::Results;
+use super::summary::{Cell, cells};
+use super::table::{about, markdown};
+use crate::engine::Kind;
+use crate::run::record::PERCENTILES;
+use crate::ycsb::workload::Workload;
+
+/// What a bar shows of a cell.
+type Figure<'a> = &'a dyn Fn(&Cell) -> Option<f64>;
+
+const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}\
+svg{width:100%;height:auto;margin:.6rem 0;background:#fcfcfd;border:1px solid #e4e7eb}\
+svg text{font:12px system-ui,sans-serif;fill:#333}.grid{stroke:#e4e7eb}\
+table{border-collapse:collapse;font-size:12px;display:block;overflow-x:auto}\
+td,th{border-bottom:1px solid #e4e7eb;padding:.2rem .5rem;text-align:right;white-space:nowrap}\
+td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}\
+pre{background:#f4f5f7;padding:.6rem;overflow-x:auto}.bad{color:#b00020;font-weight:bold}";
+
+/// The whole page.
+pub fn page(results: &Results) -> String {
+    let cells = cells(&results.records);
+    let mut body = format!("<h1>kreon-bench: {}</h1>", escape(&results.settings.preset));
+    if results.failures() > 0 {
+        body += &format!(
+            "<p class='bad'>{} wrong answers: this run has failed.</p>",
+            results.failures()
+        );
+    }
+    body += &format!("<pre>{}</pre><ul>", escape(&results.command));
+    for (name, value) in about(results) {
+        body += &format!("<li>{name}: {}</li>", escape(&value));
+    }
+    body += "</ul>";
+    let mut variants: Vec<&str> = cells.iter().map(|cell| cell.variant.as_str()).collect();
+    variants.sort_unstable();
+    variants.dedup();
+    for variant in variants {
+        if !variant.is_empty() {
+            body += &format!("<h2>{}</h2>", escape(variant));
+        }
+        let of_variant: Vec<&Cell> = cells
+            .iter()
+            .filter(|cell| cell.variant == variant && cell.engine != Kind::Nothing)
+            .collect();
+        body += &plots(&of_variant);
+    }
+    body += &format!("<h2>All medians</h2>{}", tables(&markdown(results)));
+    format!(
+        "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>\
+         <title>kreon-bench {}</title><style>{STYLE}</style>{body}</html>\n",
+        escape(&results.settings.preset)
+    )
+}
+
+fn plots(cells: &[&Cell]) -> String {
+    let amplification = |cell: &Cell| cell.io_amplification;
+    let figures: [(&str, &str, bool, Figure<'_>); 5] = [
+        ("Throughput", "k ops/s", false, &|c| {
+            Some(c.ops_per_second / 1e3)
+        }),
+        ("CPU time per operation", "us, logarithmic", true, &|c| {
+            Some(c.net_cpu_us())
+        }),
+        ("99.9 % latency", "us, logarithmic", true, &|c| {
+            Some(c.p999_us)
+        }),
+        (
+            "Device bytes for each byte written by requests",
+            "logarithmic",
+            true,
+            &amplification,
+        ),
+        ("Disk space for each live byte", "", false, &|c| {
+            Some(c.space_per_live)
+        }),
+    ];
+    let mut text = String::new();
+    for (title, unit, is_log, figure) in figures {
+        text += &bar_plot(cells, (title, unit, is_log), figure);
+    }
+    for workload in Workload::ALL {
+        let of_workload: Vec<&Cell> = cells
+            .iter()
+            .copied()
+            .filter(|cell| cell.workload == workload)
+            .collect();
+        if !of_workload.is_empty() {
+            text += &format!("<h3>{}</h3>", workload.name());
+            text += &over_time(&of_workload);
+            text += &latency(&of_workload);
+        }
+    }
+    text
+}
+
+fn bar_plot(
+    cells: &[&Cell],
+    (title, unit, is_log): (&str, &'static str, bool),
+    figure: Figure<'_>,
+) -> String {
+    let there = |workload: &Workload| cells.iter().any(|cell| cell.workload == *workload);
+    let workloads: Vec<_> = Workload::ALL.into_iter().filter(there).collect();
+    let series: Vec<_> = engines(cells)
+        .into_iter()
+        .map(|engine| {
+            let points = workloads.iter().enumerate().filter_map(|(at, workload)| {
+                let cell = cells
+                    .iter()
+                    .find(|cell| cell.engine == engine && cell.workload == *workload)?;
+                Some((at as f64, figure(cell)?))
+            });
+            series(engine, points.collect())
+        })
+        .collect();
+    let names: Vec<_> = workloads
+        .iter()
+        .map(|workload| workload.name().to_owned())
+        .collect();
+    let frame = Frame {
+        title: title.to_owned(),
+        unit,
+        across: "",
+        is_log,
+    };
+    bars(&frame, &names, &series)
+}
+
+/// Requests a second over time, of the round with the median rate.
+fn over_time(cells: &[&Cell]) -> String {
+    let of_cell = |cell: &&Cell| {
+        let record = &cell.typical;
+        let points = record.series.iter().enumerate();
+        let points = points.map(|(at, rate)| (at as f64 * record.interval_seconds, rate / 1e3));
+        series(cell.engine, points.collect())
+    };
+    let frame = Frame {
+        title: "Throughput over time".to_owned(),
+        unit: "k ops/s",
+        across: "seconds",
+        is_log: false,
+    };
+    lines(&frame, &[], &cells.iter().map(of_cell).collect::<Vec<_>>())
+}
+
+/// Latency by percentile: the horizontal axis gives each nine the same room.
+fn latency(cells: &[&Cell]) -> String {
+    const NINES_MAX: f64 = 5.3;
+    let nines = |percentile: f64| (-(1.0 - percentile / 100.0).log10()).min(NINES_MAX);
+    let of_cell = |cell: &&Cell| {
+        let curve = PERCENTILES.iter().zip(&cell.typical.latency_curve_us);
+        series(cell.engine, curve.map(|(p, us)| (nines(*p), *us)).collect())
+    };
+    let marks: Vec<_> = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999]
+        .map(|percentile| (nines(percentile), format!("{percentile} %")))
+        .into_iter()
+        .chain([(NINES_MAX, "max".to_owned())])
+        .collect();
+    let frame = Frame {
+        title: "Latency".to_owned(),
+        unit: "us, logarithmic",
+        across: "share of the requests that are faster",
+        is_log: true,
+    };
+    lines(
+        &frame,
+        &marks,
+        &cells.iter().map(of_cell).collect::<Vec<_>>(),
+    )
+}
+
+fn engines(cells: &[&Cell]) -> Vec<Kind> {
+    let mut engines: Vec<_> = cells.iter().map(|cell| cell.engine).collect();
+    engines.sort_unstable();
+    engines.dedup();
+    engines
+}
+
+fn series(engine: Kind, points: Vec<(f64, f64)>) -> Series {
+    let color = match engine {
+        Kind::Kreon => "#0b6e4f",
+        Kind::Rocksdb => "#d1495b",
+        Kind::Blobdb => "#edae49",
+        Kind::Lmdb => "#00798c",
+        Kind::Fjall => "#7768ae",
+        Kind::Redb => "#8d6a4f",
+        Kind::Nothing => "#999999",
+    };
+    Series {
+        name: engine.name().to_owned(),
+        color,
+        points,
+    }
+}
+
+/// The tables of the Markdown file as HTML.
+fn tables(markdown: &str) -> String {
+    let (mut html, mut in_table) = (String::new(), false);
+    for line in markdown.lines() {
+        let Some(cells) = line
+            .strip_prefix('|')
+            .and_then(|line| line.strip_suffix('|'))
+        else {
+            if in_table {
+                html += "</table>";
+                in_table = false;
+            }
+            if let Some(title) = line.strip_prefix("## ") {
+                html += &format!("<h3>{}</h3>", escape(title));
+            }
+            continue;
+        };
+        if cells.starts_with("---") {
+            continue;
+        }
+        let tag = if in_table { "td" } else { "th" };
+        if !in_table {
+            html += "<table>";
+            in_table = true;
+        }
+        let row = cells
+            .split('|')
+            .map(|cell| format!("<{tag}>{}</{tag}>", escape(cell.trim())));
+        html += &format!("<tr>{}</tr>", row.collect::<String>());
+    }
+    html + if in_table { "</table>" } else { "" }
+}

@@ -1,0 +1,8 @@
+//! What remains of a run: JSON, a table, a page with plots.
+
+pub mod html;
+pub mod paper;
+pub mod plot;
+pub mod results;
+pub mod summary;
+pub mod table;

@@ -1,0 +1,250 @@
+//! Plots as SVG, drawn by hand: bars, and lines over a linear or logarithmic scale.
+
+use std::fmt::Write;
+
+/// A plot's frame.
+pub struct Frame {
+    /// Above the plot.
+    pub title: String,
+    /// Beside the vertical axis.
+    pub unit: &'static str,
+    /// Beneath the horizontal axis of lines.
+    pub across: &'static str,
+    /// The vertical axis is logarithmic.
+    pub is_log: bool,
+}
+
+/// A line, or one store's bars.
+pub struct Series {
+    /// In the legend.
+    pub name: String,
+    /// Its colour.
+    pub color: &'static str,
+    /// Points; of bars, the index of the group and the height.
+    pub points: Vec<(f64, f64)>,
+}
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 70.0;
+const RIGHT: f64 = 12.0;
+const TOP: f64 = 34.0;
+const BOTTOM: f64 = 44.0;
+
+/// Marks along an axis.
+const MARKS: usize = 5;
+
+/// Bars, a group for each of `groups`.
+pub fn bars(frame: &Frame, groups: &[String], series: &[Series]) -> String {
+    let scale = Scale::of(frame.is_log, series);
+    let mut svg = begin(frame, &scale, series);
+    let group_width = (WIDTH - LEFT - RIGHT) / groups.len().max(1) as f64;
+    let bar_width = group_width * 0.8 / series.len().max(1) as f64;
+    for (at, group) in groups.iter().enumerate() {
+        let left = LEFT + group_width * (at as f64 + 0.1);
+        for (place, one) in series.iter().enumerate() {
+            let height = one.points.iter().find(|point| point.0 == at as f64);
+            let Some((_, value)) = height else { continue };
+            let (x, y) = (left + bar_width * place as f64, scale.y(*value));
+            let _ = write!(
+                svg,
+                "<rect x='{x:.1}' y='{y:.1}' width='{:.1}' height='{:.1}' fill='{}'><title>{} {}: {value:.4}</title></rect>",
+                bar_width * 0.92,
+                (HEIGHT - BOTTOM - y).max(0.0),
+                one.color,
+                escape(&one.name),
+                escape(group),
+            );
+        }
+        text(
+            &mut svg,
+            (left + group_width * 0.4, HEIGHT - BOTTOM + 16.0),
+            "middle",
+            group,
+        );
+    }
+    svg + "</svg>\n"
+}
+
+/// Lines over `marks` of the horizontal axis, or over its range if there are none.
+pub fn lines(frame: &Frame, marks: &[(f64, String)], series: &[Series]) -> String {
+    let scale = Scale::of(frame.is_log, series);
+    let mut svg = begin(frame, &scale, series);
+    let points = || series.iter().flat_map(|one| &one.points);
+    let low = points().map(|point| point.0).fold(f64::INFINITY, f64::min);
+    let high = points()
+        .map(|point| point.0)
+        .fold(f64::NEG_INFINITY, f64::max);
+    let span = (high - low).max(1e-9);
+    let x_of = |x: f64| LEFT + (x - low) / span * (WIDTH - LEFT - RIGHT);
+    let even: Vec<_> = (0..=MARKS)
+        .map(|mark| low + span * mark as f64 / MARKS as f64)
+        .map(|x| (x, format!("{x:.0}")))
+        .collect();
+    for (x, name) in if marks.is_empty() { &even } else { marks } {
+        text(&mut svg, (x_of(*x), HEIGHT - BOTTOM + 16.0), "middle", name);
+    }
+    text(
+        &mut svg,
+        ((LEFT + WIDTH) / 2.0, HEIGHT - 8.0),
+        "middle",
+        frame.across,
+    );
+    for one in series {
+        let path: Vec<_> = one
+            .points
+            .iter()
+            .map(|(x, y)| format!("{:.1},{:.1}", x_of(*x), scale.y(*y)))
+            .collect();
+        let _ = write!(
+            svg,
+            "<polyline points='{}' fill='none' stroke='{}' stroke-width='1.6'><title>{}</title></polyline>",
+            path.join(" "),
+            one.color,
+            escape(&one.name),
+        );
+    }
+    svg + "</svg>\n"
+}
+
+/// The vertical axis.
+struct Scale {
+    is_log: bool,
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    fn of(is_log: bool, series: &[Series]) -> Self {
+        let values = || {
+            series
+                .iter()
+                .flat_map(|one| &one.points)
+                .map(|point| point.1)
+        };
+        let high = values().fold(0.0, f64::max).max(1e-9);
+        let low = values().filter(|value| *value > 0.0).fold(high, f64::min);
+        match is_log {
+            true => Self {
+                is_log,
+                low: 10f64.powf(low.log10().floor()),
+                high: 10f64.powf(high.log10().ceil()).max(low * 10.0),
+            },
+            false => Self {
+                is_log,
+                low: 0.0,
+                high: high * 1.05,
+            },
+        }
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        let share = match self.is_log {
+            true => (value.max(self.low) / self.low).log10() / (self.high / self.low).log10(),
+            false => value / self.high,
+        };
+        HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP)
+    }
+
+    fn marks(&self) -> Vec<f64> {
+        if !self.is_log {
+            return (0..=MARKS)
+                .map(|mark| self.high * mark as f64 / MARKS as f64)
+                .collect();
+        }
+        let decades = (self.high / self.low).log10().round() as i32;
+        (0..=decades)
+            .map(|decade| self.low * 10f64.powi(decade))
+            .collect()
+    }
+}
+
+fn begin(frame: &Frame, scale: &Scale, series: &[Series]) -> String {
+    let mut svg = format!(
+        "<svg viewBox='0 0 {WIDTH} {HEIGHT}' role='img' aria-label='{}'>",
+        escape(&frame.title)
+    );
+    text(
+        &mut svg,
+        (LEFT, 16.0),
+        "start",
+        &format!("{} ({})", frame.title, frame.unit),
+    );
+    for mark in scale.marks() {
+        let y = scale.y(mark);
+        let _ = write!(
+            svg,
+            "<line x1='{LEFT}' y1='{y:.1}' x2='{:.1}' y2='{y:.1}' class='grid'/>",
+            WIDTH - RIGHT
+        );
+        text(&mut svg, (LEFT - 6.0, y + 4.0), "end", &short(mark));
+    }
+    let mut x = WIDTH - RIGHT;
+    for one in series.iter().rev() {
+        text(&mut svg, (x, 16.0), "end", &one.name);
+        x -= 7.2 * one.name.len() as f64 + 14.0;
+        let _ = write!(
+            svg,
+            "<rect x='{x:.1}' y='8' width='9' height='9' fill='{}'/>",
+            one.color
+        );
+        x -= 12.0;
+    }
+    svg
+}
+
+fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) {
+    let _ = write!(
+        svg,
+        "<text x='{x:.1}' y='{y:.1}' text-anchor='{anchor}'>{}</text>",
+        escape(text)
+    );
+}
+
+/// A number in few characters.
+fn short(value: f64) -> String {
+    match value {
+        value if value >= 1e6 => format!("{}M", trimmed(value / 1e6)),
+        value if value >= 1e3 => format!("{}k", trimmed(value / 1e3)),
+        value => trimmed(value),
+    }
+}
+
+fn trimmed(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Text for the inside of an element or of an attribute in single quotes.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('\'', "&#39;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(short(1500.0), "1.5k");
+        assert_eq!(short(2e6), "2M");
+        assert_eq!(short(0.25), "0.25");
+        assert_eq!(short(0.0), "0");
+    }
+
+    #[test]
+    fn higher_values_stand_higher() {
+        let series = [Series {
+            name: "x".to_owned(),
+            color: "red",
+            points: vec![(0.0, 1.0), (1.0, 100.0)],
+        }];
+        for is_log in [false, true] {
+            let scale = Scale::of(is_log, &series);
+            assert!(scale.y(100.0) < scale.y(1.0));
+            assert!(scale.y(1.0) <= HEIGHT - BOTTOM && scale.y(100.0) >= TOP - 1.0);
+        }
+    }
+}

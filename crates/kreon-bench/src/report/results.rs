@@ -1,0 +1,58 @@
+//! `results.json`: everything that was measured and on what.
+
+use std::path::Path;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use crate::machine::about::About;
+use crate::run::record::Record;
+use crate::run::settings::Settings;
+
+/// The file's content.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Results {
+    /// Of this layout; higher when a field changes its meaning or goes.
+    pub schema: u32,
+    /// When the run began, seconds since 1970.
+    pub began_unix_seconds: u64,
+    /// The command line.
+    pub command: String,
+    /// Versions of the stores in this build.
+    pub versions: Vec<(String, String)>,
+    /// The machine.
+    pub machine: About,
+    /// What was asked for.
+    pub settings: Settings,
+    /// A record for each phase of each store in each round.
+    pub records: Vec<Record>,
+}
+
+/// See [`Results::schema`].
+pub const SCHEMA: u32 = 1;
+
+impl Results {
+    /// Answers that were not what they must be, in all records.
+    pub fn failures(&self) -> u64 {
+        self.records.iter().map(|record| record.failures).sum()
+    }
+
+    /// Writes all files into `dir`.
+    ///
+    /// # Errors
+    /// Of writing.
+    pub fn write(&self, dir: &Path) -> anyhow::Result<()> {
+        std::fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
+        let json = serde_json::to_string_pretty(self)?;
+        let files = [
+            ("results.json", json),
+            ("results.md", super::table::markdown(self)),
+            ("report.html", super::html::page(self)),
+        ];
+        for (name, content) in files {
+            let path = dir.join(name);
+            std::fs::write(&path, content).with_context(|| format!("write {}", path.display()))?;
+        }
+        Ok(())
+    }
+}

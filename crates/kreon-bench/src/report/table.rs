@@ -1,0 +1,122 @@
+//! `results.md`: the medians as tables.
+
+use super::paper;
+use super::results::Results;
+use super::summary::{Cell, cells};
+
+/// The whole file.
+pub fn markdown(results: &Results) -> String {
+    let cells = cells(&results.records);
+    let mut text = format!(
+        "# {}\n\n```text\n{}\n```\n\n",
+        results.settings.preset, results.command
+    );
+    for (name, value) in about(results) {
+        text += &format!("- {name}: {value}\n");
+    }
+    let mut variants: Vec<&str> = cells.iter().map(|cell| cell.variant.as_str()).collect();
+    variants.dedup();
+    variants.sort_unstable();
+    variants.dedup();
+    for variant in variants {
+        if !variant.is_empty() {
+            text += &format!("\n## {variant}\n");
+        }
+        let of_variant: Vec<&Cell> = cells.iter().filter(|c| c.variant == variant).collect();
+        text += &format!("\n{}", table(&of_variant));
+    }
+    if let Some(ratios) = paper::markdown(&cells) {
+        text += &format!("\n## The paper's ratios\n\n{ratios}");
+    }
+    let failures = results.failures();
+    if failures > 0 {
+        text += &format!("\n**{failures} wrong answers: this run has failed.**\n");
+    }
+    text
+}
+
+/// What a reader must know of the circumstances, as (name, value).
+pub fn about(results: &Results) -> Vec<(&'static str, String)> {
+    let machine = &results.machine;
+    let is_limited = results.records.iter().all(|record| record.is_limited);
+    let versions: Vec<_> = results
+        .versions
+        .iter()
+        .map(|(name, version)| format!("{name} {version}"))
+        .collect();
+    let memory = results
+        .settings
+        .points
+        .first()
+        .map_or(0, |p| p.means.memory_bytes)
+        >> 20;
+    vec![
+        ("processor", format!("{}, {} cores", machine.processor, machine.cores)),
+        ("machine memory", format!("{} MiB", machine.memory_bytes >> 20)),
+        ("kernel", machine.kernel.clone()),
+        ("file system", machine.file_system.clone()),
+        ("device", machine.device.clone()),
+        ("stores", versions.join(", ")),
+        (
+            "memory of each store",
+            match is_limited {
+                true => format!("{memory} MiB, enforced by a control group, page cache included"),
+                false => format!("{memory} MiB, NOT enforced: control groups are not allowed here"),
+            },
+        ),
+        ("rounds", format!("{}, by turns; medians", results.settings.rounds)),
+        (
+            "CPU time",
+            "whole process, background work to its end; without the harness's own, which the first row shows".to_owned(),
+        ),
+    ]
+}
+
+const HEAD: &str = "| workload | store | k ops/s | rounds | CPU us/op | cycles/op | read B/op | written B/op | amplification | p50 us | p99 | p99.9 | p99.99 | max | space / live | peak MiB | other load |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+
+fn table(cells: &[&Cell]) -> String {
+    let mut sorted = cells.to_vec();
+    sorted.sort_by_key(|cell| (order(cell), cell.engine));
+    let rows = sorted.iter().map(|cell| row(cell));
+    HEAD.to_owned() + &rows.collect::<String>()
+}
+
+fn order(cell: &Cell) -> usize {
+    let all = crate::ycsb::workload::Workload::ALL;
+    all.iter()
+        .position(|workload| *workload == cell.workload)
+        .unwrap_or(all.len())
+}
+
+fn row(cell: &Cell) -> String {
+    let us = |value: f64| match value {
+        value if value < 10.0 => format!("{value:.1}"),
+        value => format!("{value:.0}"),
+    };
+    let failed = match cell.failures {
+        0 => String::new(),
+        failures => format!(" **{failures} WRONG**"),
+    };
+    format!(
+        "| {} | {}{failed} | {:.1} | {:.2}-{:.2} | {:.2} | {:.0} | {:.0} | {:.0} | {} | {} | {} | {} | {} | {} | {:.2} | {:.0} | {:.2} |\n",
+        cell.workload.name(),
+        cell.engine.name(),
+        cell.ops_per_second / 1e3,
+        cell.spread.0,
+        cell.spread.1,
+        cell.net_cpu_us(),
+        cell.cycles,
+        cell.read_bytes,
+        cell.write_bytes,
+        cell.io_amplification
+            .map_or_else(|| "-".to_owned(), |value| format!("{value:.2}")),
+        us(cell.p50_us),
+        us(cell.p99_us),
+        us(cell.p999_us),
+        us(cell.p9999_us),
+        us(cell.max_us),
+        cell.space_per_live,
+        cell.peak_rss_bytes / f64::from(1 << 20),
+        cell.other_load_cores,
+    )
+}

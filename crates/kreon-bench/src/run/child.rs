@@ -1,0 +1,129 @@
+//! The child process: one store, all its phases.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+
+use super::job::{Job, Said};
+use super::record::{Circumstances, Record};
+use crate::engine::{Engine, Trace};
+use crate::machine::about::About;
+use crate::machine::disk::Disk;
+use crate::machine::usage::{Usage, space_bytes};
+use crate::machine::{limit, memory};
+
+/// Does the job that stands on standard input.
+///
+/// # Errors
+/// Of the store, or if the folder is not empty. Wrong answers are no errors here: they stand in the records.
+pub fn run() -> anyhow::Result<()> {
+    let job: Job = serde_json::from_reader(std::io::stdin().lock()).context("read the job")?;
+    if let Some(door) = &job.door {
+        limit::enter(door)?;
+    }
+    fs::create_dir_all(&job.dir)?;
+    ensure!(
+        fs::read_dir(&job.dir)?.next().is_none(),
+        "{} is not empty",
+        job.dir.display()
+    );
+    let outcome = phases(&job);
+    empty(&job.dir)?;
+    outcome
+}
+
+fn phases(job: &Job) -> anyhow::Result<()> {
+    let (disk, mhz) = (Disk::under(&job.dir).ok(), About::here(&job.dir).mhz);
+    let mut engine: Option<Box<dyn Engine>> = None;
+    let mut records = 0;
+    for phase in &job.phases {
+        if phase.workload.is_load() {
+            // The old store first: both would not fit into the memory.
+            drop(engine.take());
+            empty(&job.dir)?;
+            records = 0;
+        }
+        let open = match engine.take() {
+            Some(open) => open,
+            None => job.engine.open(&job.dir, &job.means)?,
+        };
+        let phase = crate::ycsb::phase::Phase { records, ..*phase };
+        memory::reset_peak();
+        open.take_trace();
+        settle_device(&job.dir);
+        let before = Usage::now(disk.as_ref());
+        let workload = phase.workload.name().to_owned();
+        let outcome = phase.run(open.as_ref(), &mut |requests, last| {
+            say(&Said::Progress {
+                workload: workload.clone(),
+                requests,
+                of: phase.requests,
+                rate: last as f64 / crate::ycsb::phase::INTERVAL_SECONDS,
+            });
+        })?;
+        settle_device(&job.dir);
+        let about = Circumstances {
+            job,
+            used: Usage::now(disk.as_ref()).since(&before),
+            mhz,
+            space_bytes: space_bytes(&job.dir),
+            peak_rss_bytes: memory::peak_rss_bytes(),
+            randomness: open.take_trace().map(|trace| randomness(&trace)),
+        };
+        records = outcome.records;
+        say(&Said::Ended(Box::new(Record::new(
+            &phase, &outcome, &about,
+        ))));
+        engine = Some(open);
+    }
+    Ok(())
+}
+
+/// Brings what the page cache still holds to the device, so that it counts for the phase that wrote it.
+fn settle_device(dir: &Path) {
+    if let Ok(folder) = fs::File::open(dir) {
+        let _ = rustix::fs::syncfs(folder);
+    }
+}
+
+fn say(what: &Said) {
+    if let Ok(line) = serde_json::to_string(what) {
+        // If nobody listens any more, the work is done for nothing: the next write of the parent's tells.
+        let _ = writeln!(std::io::stdout().lock(), "{line}");
+    }
+}
+
+fn empty(dir: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    Ok(())
+}
+
+/// The metric of `Kreon 4.4` over all transfers, the reads, and the writes.
+fn randomness(trace: &Trace) -> [f64; 3] {
+    let of = |keep: &dyn Fn(bool) -> bool| {
+        let kept: Vec<_> = trace.transfers.iter().filter(|t| keep(t.2)).collect();
+        let sizes: u64 = kept.iter().map(|t| t.1).sum();
+        let jumps: f64 = kept
+            .windows(2)
+            .map(|pair| pair[1].0.abs_diff(pair[0].0 + pair[0].1) as f64 + pair[0].1 as f64)
+            .sum();
+        let pages = trace.volume_bytes as f64 / 4096.0;
+        match sizes {
+            0 => 0.0,
+            _ => jumps / (pages * sizes as f64),
+        }
+    };
+    [
+        of(&|_| true),
+        of(&|is_write| !is_write),
+        of(&|is_write| is_write),
+    ]
+}

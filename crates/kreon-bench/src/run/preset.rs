@@ -1,0 +1,166 @@
+//! Presets: what is worth measuring, so that figures can be compared.
+
+use crate::engine::Kind;
+use crate::ycsb::workload::Workload;
+
+/// See the module's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Preset {
+    /// kreon alone, under a minute.
+    Quick,
+    /// Everything fits in memory.
+    Small,
+    /// Four times as much data as memory.
+    Large,
+    /// `small` and the paper's ratios beside ours: kreon and RocksDB.
+    Paper,
+    /// Every write durable: 1, 4 and 64 clients.
+    Sync,
+    /// L0 from 1 % to 16 % of the memory (`Kreon 4.5`).
+    SweepL0,
+    /// A checkpoint every 1 to 16 seconds, and none (`Kreon 4.5`).
+    SweepCheckpoint,
+}
+
+/// One point of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// As the store likes it.
+    Default,
+    /// L0 takes so many percent of the memory.
+    L0Percent(u32),
+    /// A checkpoint every so many seconds.
+    CheckpointSeconds(u32),
+}
+
+const MIB: u64 = 1 << 20;
+
+impl Preset {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Small => "small",
+            Self::Large => "large",
+            Self::Paper => "paper",
+            Self::Sync => "sync",
+            Self::SweepL0 => "sweep-l0",
+            Self::SweepCheckpoint => "sweep-checkpoint",
+        }
+    }
+
+    /// The stores that it compares, where none are named.
+    pub fn engines(self) -> Vec<Kind> {
+        match self {
+            Self::Paper => vec![Kind::Kreon, Kind::Rocksdb],
+            _ => vec![Kind::Kreon],
+        }
+    }
+
+    /// Bytes of keys and values to load.
+    pub fn data_bytes(self) -> u64 {
+        match self {
+            Self::Quick => 100 * MIB,
+            Self::Small | Self::Paper | Self::SweepL0 | Self::SweepCheckpoint => 400 * MIB,
+            Self::Large => 2048 * MIB,
+            Self::Sync => 20 * MIB,
+        }
+    }
+
+    /// Memory of each store.
+    pub fn memory_bytes(self) -> u64 {
+        match self {
+            Self::Quick | Self::Large | Self::Sync => 512 * MIB,
+            Self::Small | Self::Paper => 1536 * MIB,
+            Self::SweepL0 | Self::SweepCheckpoint => 256 * MIB,
+        }
+    }
+
+    /// Requests of each workload behind the load.
+    pub fn operations(self) -> u64 {
+        match self {
+            Self::Quick => 100_000,
+            Self::Small | Self::Paper => 400_000,
+            Self::Large => 200_000,
+            Self::Sync | Self::SweepL0 | Self::SweepCheckpoint => 100_000,
+        }
+    }
+
+    /// No workload behind the load takes longer.
+    pub fn seconds_max(self) -> Option<f64> {
+        match self {
+            Self::Quick => Some(4.0),
+            _ => Some(30.0),
+        }
+    }
+
+    /// Rounds.
+    pub fn rounds(self) -> u32 {
+        match self {
+            Self::Quick => 1,
+            _ => 3,
+        }
+    }
+
+    /// Clients.
+    pub fn threads(self) -> Vec<usize> {
+        match self {
+            Self::Sync => vec![1, 4, 64],
+            _ => vec![2],
+        }
+    }
+
+    /// Every write is durable when it returns.
+    pub fn is_sync(self) -> bool {
+        self == Self::Sync
+    }
+
+    /// What it runs.
+    pub fn workloads(self) -> Vec<Workload> {
+        match self {
+            Self::Sync | Self::SweepCheckpoint => vec![Workload::LoadA],
+            Self::SweepL0 => vec![Workload::LoadA, Workload::A, Workload::C],
+            Self::Quick | Self::Small | Self::Large | Self::Paper => Workload::ALL.to_vec(),
+        }
+    }
+
+    /// The points of its sweep; one if it is none.
+    pub fn sweep(self) -> Vec<Sweep> {
+        match self {
+            Self::SweepL0 => [1, 2, 4, 8, 16].map(Sweep::L0Percent).to_vec(),
+            Self::SweepCheckpoint => {
+                let mut points = vec![Sweep::Default];
+                points.extend([1, 2, 4, 8, 16].map(Sweep::CheckpointSeconds));
+                points
+            }
+            _ => vec![Sweep::Default],
+        }
+    }
+}
+
+impl Sweep {
+    /// What tells it from others.
+    pub fn name(self) -> String {
+        match self {
+            Self::Default => String::new(),
+            Self::L0Percent(percent) => format!("L0 {percent} % of memory"),
+            Self::CheckpointSeconds(seconds) => format!("checkpoint every {seconds} s"),
+        }
+    }
+
+    /// See [`Means`](crate::engine::tuning::Means).
+    pub fn l0_percent(self) -> Option<u32> {
+        match self {
+            Self::L0Percent(percent) => Some(percent),
+            _ => None,
+        }
+    }
+
+    /// See [`Means`](crate::engine::tuning::Means).
+    pub fn checkpoint_seconds(self) -> Option<u32> {
+        match self {
+            Self::CheckpointSeconds(seconds) => Some(seconds),
+            _ => None,
+        }
+    }
+}

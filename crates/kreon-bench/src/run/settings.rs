@@ -1,0 +1,216 @@
+//! What is measured: a preset, and what the command line changes about it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::preset::Preset;
+use crate::engine::Kind;
+use crate::engine::tuning::Means;
+use crate::ycsb::choice::Distribution;
+use crate::ycsb::mix::Mix;
+use crate::ycsb::phase::Phase;
+use crate::ycsb::workload::Workload;
+
+/// The command line of `ycsb`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Arguments {
+    /// What to measure.
+    #[arg(long, value_enum, default_value = "quick")]
+    pub preset: Preset,
+    /// The stores, by turns.
+    #[arg(long, value_delimiter = ',')]
+    pub engines: Vec<Kind>,
+    /// Sizes of the pairs.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub mix: Vec<Mix>,
+    /// Only these workloads; the loads that they need come by themselves.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub workloads: Vec<Workload>,
+    /// Whom requests ask for, in all workloads.
+    #[arg(long, value_enum)]
+    pub distribution: Option<Distribution>,
+    /// Records to load.
+    #[arg(long)]
+    pub records: Option<u64>,
+    /// Requests of each workload behind the load; scans get a twentieth.
+    #[arg(long)]
+    pub operations: Option<u64>,
+    /// No workload behind the load takes longer than this.
+    #[arg(long)]
+    pub seconds: Option<f64>,
+    /// Clients.
+    #[arg(long, value_delimiter = ',')]
+    pub threads: Vec<usize>,
+    /// Memory of each store, in MiB.
+    #[arg(long)]
+    pub memory_mib: Option<u64>,
+    /// Rounds: each store once in each.
+    #[arg(long)]
+    pub rounds: Option<u32>,
+    /// Of all draws.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Every write is durable when it returns.
+    #[arg(long)]
+    pub sync: bool,
+    /// Where results go: `results.json`, `results.md`, `report.html`.
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// Folder for the stores; a new one in the current folder, deleted afterwards, if not given.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+}
+
+/// A point to measure: every store goes through it in every round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Point {
+    /// What tells it from the others; empty if there is one only.
+    pub variant: String,
+    /// What stores get.
+    pub means: Means,
+    /// What they go through.
+    pub phases: Vec<Phase>,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Settings {
+    /// Name of the preset.
+    pub preset: String,
+    /// The stores, the harness's own first.
+    pub engines: Vec<Kind>,
+    /// The points.
+    pub points: Vec<Point>,
+    /// Rounds.
+    pub rounds: u32,
+}
+
+/// Requests of workloads that scan, as a share of the others'.
+const SCAN_SHARE: u64 = 20;
+
+impl Arguments {
+    /// The whole plan.
+    pub fn settings(&self) -> Settings {
+        let mut engines = match self.engines.is_empty() {
+            true => self.preset.engines(),
+            false => self.engines.clone(),
+        };
+        engines.retain(|engine| *engine != Kind::Nothing);
+        engines.insert(0, Kind::Nothing);
+        Settings {
+            preset: self.preset.name().to_owned(),
+            engines,
+            points: self.points(),
+            rounds: self.rounds.unwrap_or(self.preset.rounds()).max(1),
+        }
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let mixes = match self.mix.is_empty() {
+            true => vec![Mix::K],
+            false => self.mix.clone(),
+        };
+        let threads = match self.threads.is_empty() {
+            true => self.preset.threads(),
+            false => self.threads.clone(),
+        };
+        let mut points = Vec::new();
+        for mix in &mixes {
+            for threads in &threads {
+                for sweep in self.preset.sweep() {
+                    let mut names = vec![sweep.name()];
+                    names.extend((mixes.len() > 1).then(|| format!("mix {}", mix.name())));
+                    let is_alone = self.threads.len().max(self.preset.threads().len()) < 2;
+                    names.extend((!is_alone).then(|| format!("{threads} clients")));
+                    names.retain(|name| !name.is_empty());
+                    points.push(Point {
+                        variant: names.join(", "),
+                        means: self.means(*mix, sweep),
+                        phases: self.phases(*mix, *threads),
+                    });
+                }
+            }
+        }
+        points
+    }
+
+    fn records(&self, mix: Mix) -> u64 {
+        self.records.unwrap_or_else(|| {
+            let pair_bytes = mix.pair_bytes_mean();
+            (self.preset.data_bytes() as f64 / pair_bytes) as u64
+        })
+    }
+
+    fn means(&self, mix: Mix, sweep: super::preset::Sweep) -> Means {
+        let preset_bytes = self.preset.memory_bytes();
+        Means {
+            memory_bytes: self.memory_mib.map_or(preset_bytes, |mib| mib << 20),
+            is_sync: self.sync || self.preset.is_sync(),
+            mix,
+            data_bytes: (self.records(mix) as f64 * mix.pair_bytes_mean()) as u64,
+            l0_percent: sweep.l0_percent(),
+            checkpoint_seconds: sweep.checkpoint_seconds(),
+            trace: false,
+        }
+    }
+
+    fn phases(&self, mix: Mix, threads: usize) -> Vec<Phase> {
+        let records = self.records(mix);
+        let wanted = match self.workloads.is_empty() {
+            true => self.preset.workloads(),
+            false => with_loads(&self.workloads),
+        };
+        let operations = self.operations.unwrap_or(self.preset.operations());
+        let phase = |(number, workload): (usize, Workload)| Phase {
+            workload,
+            mix,
+            distribution: self.distribution,
+            records: 0,
+            requests: match workload {
+                workload if workload.is_load() => records,
+                workload if workload.scans() => (operations / SCAN_SHARE).max(1),
+                _ => operations,
+            },
+            seconds_max: match workload.is_load() {
+                // Half a load would make the phases behind it small.
+                true => None,
+                false => self.seconds.or(self.preset.seconds_max()),
+            },
+            threads: threads.max(1),
+            seed: crate::keys::hash(self.seed ^ (number as u64) << 32),
+        };
+        wanted.into_iter().enumerate().map(phase).collect()
+    }
+}
+
+/// The workloads in the papers' order, each behind the load that it needs.
+fn with_loads(wanted: &[Workload]) -> Vec<Workload> {
+    let on_second = |workload: &Workload| matches!(workload, Workload::E | Workload::G);
+    let mut all: Vec<_> = Workload::ALL
+        .into_iter()
+        .filter(|workload| wanted.contains(workload))
+        .collect();
+    if all.iter().any(on_second) && !all.contains(&Workload::LoadE) {
+        let at = all.iter().position(on_second).unwrap_or(0);
+        all.insert(at, Workload::LoadE);
+    }
+    if all.first().is_some_and(|first| !first.is_load()) {
+        all.insert(0, Workload::LoadA);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workloads_come_behind_the_load_that_they_need() {
+        use Workload::{C, E, G, LoadA, LoadE};
+        assert_eq!(with_loads(&[C]), [LoadA, C]);
+        assert_eq!(with_loads(&[G, E]), [LoadE, E, G]);
+        assert_eq!(with_loads(&[E, C]), [LoadA, C, LoadE, E]);
+        assert_eq!(with_loads(&[LoadA]), [LoadA]);
+    }
+}

@@ -1,0 +1,81 @@
+//! `kreon-bench ycsb`.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{bail, ensure};
+
+use crate::engine::Kind;
+use crate::machine::about::About;
+use crate::report::results::{Results, SCHEMA};
+use crate::report::table;
+use crate::run::parent::{self, Scratch};
+use crate::run::record::Record;
+use crate::run::settings::Arguments;
+
+/// Runs a preset, prints its tables, and writes its files.
+///
+/// # Errors
+/// If a store fails, or any answer was not what it must be.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let settings = arguments.settings();
+    for engine in &settings.engines {
+        ensure!(
+            engine.is_built(),
+            "this build has no {}: build it with --features peers",
+            engine.name()
+        );
+    }
+    let scratch = Scratch::new(arguments.dir.as_deref())?;
+    let began = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let records = parent::run(&settings, &scratch.0, &mut |record| {
+        println!("{}", line(record))
+    })?;
+    let results = Results {
+        schema: SCHEMA,
+        began_unix_seconds: began,
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        versions: settings.engines.iter().filter_map(version).collect(),
+        machine: About::here(&scratch.0),
+        settings,
+        records,
+    };
+    println!("\n{}", table::markdown(&results));
+    if let Some(out) = &arguments.out {
+        results.write(out)?;
+        println!("{}", out.join("report.html").display());
+    }
+    if results.failures() > 0 {
+        let first = results
+            .records
+            .iter()
+            .find_map(|record| record.failed.first.clone());
+        bail!(
+            "{} wrong answers; the first: {}",
+            results.failures(),
+            first.unwrap_or_default()
+        );
+    }
+    Ok(())
+}
+
+/// A line for a phase that has ended.
+fn line(record: &Record) -> String {
+    format!(
+        "{:<8} {:<7} round {} {:>9.1} k ops/s {:>8.2} us CPU/op  p99.9 {:>8.1} us{}",
+        record.engine.name(),
+        record.workload.name(),
+        record.round,
+        record.ops_per_second / 1e3,
+        record.cpu_us_per_op,
+        record.p999_us,
+        match record.failures {
+            0 => String::new(),
+            failures => format!("  {failures} WRONG ANSWERS"),
+        }
+    )
+}
+
+fn version(engine: &Kind) -> Option<(String, String)> {
+    let version = crate::engine::version::version(*engine)?;
+    Some((engine.name().to_owned(), version))
+}
