@@ -37,7 +37,7 @@ pub struct Arguments {
     #[arg(long)]
     by_all: bool,
     /// A hunt ends, without a catch, after so many seconds.
-    #[arg(long, default_value_t = 120)]
+    #[arg(long, default_value_t = 300)]
     seconds: u64,
 }
 
