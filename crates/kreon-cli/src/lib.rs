@@ -43,9 +43,7 @@ pub fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<u8> {
     if let Command::Repair(repair) = &cli.command {
         let mut out = Sink::stdout();
-        let done = repair.run(&cli.shared, &mut out);
-        // What is lost is told also where the command then fails for it.
-        return out.flush().and(done).map(|()| 0);
+        return repair.run(&cli.shared, &mut out).map(|()| 0);
     }
     let session = Session::open(&cli.shared, &cli.command)?;
     let mut out = Sink::stdout();

@@ -3,6 +3,7 @@
 mod fixture;
 
 use std::fs;
+use std::process::Stdio;
 
 use fixture::Fixture;
 
@@ -37,4 +38,29 @@ fn a_healthy_store_is_salvaged_whole_and_a_damaged_one_exits_with_3() {
     assert!(run.stdout.contains("1 pairs in region default"), "{run:?}");
     assert!(run.stdout.contains("lost: writes in"), "{run:?}");
     assert!(fs::read(source).unwrap() == bytes);
+}
+
+#[test]
+fn a_loss_decides_the_exit_code_also_where_nobody_reads_the_list() {
+    let fixture = Fixture::new();
+    let value = "v".repeat(300);
+    fixture.ok(&["put", "first", &value]);
+    fixture.ok(&["put", "second", "whole", "--sync"]);
+    let (source, target) = (fixture.store(), fixture.path("target"));
+    let (source, target) = (source.to_str().unwrap(), target.to_str().unwrap());
+    let mut bytes = fs::read(source).unwrap();
+    let at = bytes
+        .windows(300)
+        .position(|found| found == value.as_bytes())
+        .unwrap();
+    bytes[at + 100] ^= 1;
+    fs::write(source, &bytes).unwrap();
+    let mut child = fixture
+        .command(&["repair", source, target])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(3));
 }

@@ -13,10 +13,13 @@ use crate::{Error, Options, Result};
 /// The source is opened for reading only: no byte of it changes, and nobody else can open it for writing
 /// meanwhile. It may be damaged in any way: superblocks, catalogue, bitmap, tree pages, log, its end cut
 /// off. What is salvaged has passed its checksums. Where the current value of a key cannot be read, the
-/// key is left out and told, also if an older value is still there.
+/// key is left out and told, also if an older value is still there. One thing cannot be told key by key:
+/// a hole in the log behind the last checkpoint hides which keys were written in it. They keep the values
+/// that they had before, and the report tells the hole.
 ///
-/// Memory is bounded by the target's settings and a few MiB; time is that of reading the source once or
-/// twice and of writing the target.
+/// Memory is bounded by the target's settings and tens of MiB, plus about 16 bytes for each leaf and the
+/// longest batch of the log. Time is that of reading the source two or three times and of writing the
+/// target.
 ///
 /// ```
 /// # fn main() -> kreon::Result<()> {

@@ -51,9 +51,11 @@ impl Repair {
             });
         }
         let report = repair.run(&self.source, &self.target)?;
-        show(&report, shared.key_encoding.unwrap_or(shared.encoding), out)?;
+        let encoding = shared.key_encoding.unwrap_or(shared.encoding);
+        let shown = show(&report, encoding, out).and_then(|()| out.flush());
+        // A loss decides how the command ends, also where nobody reads to the end of the list.
         match report.is_complete() {
-            true => Ok(()),
+            true => shown,
             false => Err(Error::corruption(format!(
                 "{} holds what could be salvaged; what is lost is listed on standard output",
                 self.target.display()
@@ -87,6 +89,9 @@ fn show(report: &RepairReport, encoding: Encoding, out: &mut Sink) -> Result<()>
         let bytes = HumanBytes(hole.bytes);
         out.line(&format!("lost: writes in {bytes} of the log at {place}"))?;
     }
+    if !report.log_holes.is_empty() {
+        out.line("doubt: keys written there have older values, or none")?;
+    }
     if report.cut_records > 0 {
         let count = report.cut_records;
         out.line(&format!(
@@ -99,6 +104,11 @@ fn show(report: &RepairReport, encoding: Encoding, out: &mut Sink) -> Result<()>
             "doubt: {bytes} of log behind its end were left out: the torn tail of a crash, or damage \
              to the last synced writes"
         ))?;
+    }
+    if report.unread_log_end {
+        out.line(
+            "doubt: the log ends where the source cannot be read; writes behind that are lost",
+        )?;
     }
     if report.may_be_stale {
         out.line("doubt: deleted pairs and old values may be back")?;
@@ -120,10 +130,15 @@ fn show_region(region: &SalvagedRegion, encoding: Encoding, out: &mut Sink) -> R
         encoding.encode_into(key, Controls::Escape, &mut text);
         text
     };
+    let ranges = region.lost_ranges.len();
     for range in region.lost_ranges.iter().take(LISTED_MAX) {
         let end = range.end.as_deref().map_or("the end".to_owned(), shown);
         let start = shown(&range.start);
         out.line(&format!("lost: {name}: pairs from \"{start}\" up to {end}"))?;
+    }
+    if ranges > LISTED_MAX {
+        let unlisted = ranges - LISTED_MAX;
+        out.line(&format!("lost: {name}: pairs in {unlisted} more ranges"))?;
     }
     for key in region.lost_keys.iter().take(LISTED_MAX) {
         out.line(&format!("lost: {name}: the value of {}", shown(key)))?;

@@ -9,6 +9,7 @@ use kreon_format::{
     claimed_catalogue_page, claimed_node, decode_page, group_of, groups_of, slot_in_group,
 };
 
+use super::doubts;
 use super::source::Source;
 
 /// Epochs whose catalogue pages are kept.
@@ -96,10 +97,15 @@ impl FoundCatalogues {
             .collect()
     }
 
-    /// The newest catalogue that is whole.
-    pub fn newest(&self) -> Option<(Epoch, Catalogue)> {
+    /// The newest catalogue that is whole. `head`: which one counts in an epoch; others of it were written
+    /// by runs that crashed before their checkpoint was durable. Where that is not known, the last run's
+    /// counts.
+    pub fn newest(&self, head: Option<(Epoch, PagePointer)>) -> Option<(Epoch, Catalogue)> {
         self.0.iter().rev().find_map(|(epoch, pages)| {
-            let whole = starts(pages).find_map(|start| {
+            let counts = |start: &&CataloguePage| {
+                head.is_none_or(|(of, head)| of != *epoch || head == start.pointer)
+            };
+            let whole = starts(pages).filter(counts).filter_map(|start| {
                 let mut bytes = start.payload.clone();
                 let mut next = start.next;
                 for _ in 0..pages.len() {
@@ -110,6 +116,8 @@ impl FoundCatalogues {
                 }
                 Catalogue::decode(&bytes).ok()
             });
+            let last_run = |of: &Catalogue| of.logs.iter().map(doubts::last_run).max();
+            let whole = whole.max_by_key(last_run);
             whole.map(|catalogue| (*epoch, catalogue))
         })
     }

@@ -13,8 +13,9 @@ const PAD_MARK_MASK: u16 = (1 << 9) - 1;
 pub enum Runs<'a> {
     /// From the marker on: a checkpoint tells which run wrote what.
     Recorded(&'a LogRecord),
-    /// The headers of segments tell the runs that began them; others may have gone on in them.
-    Guessed(&'a LogMap),
+    /// The headers of segments tell the runs that began them; others, up to the one given, may have gone
+    /// on in them.
+    Guessed(&'a LogMap, Incarnation),
 }
 
 /// The runs that may have written at a place, both inclusive.
@@ -51,19 +52,17 @@ impl Runs<'_> {
         Some(Recorded::By(Expected::one(incarnation), Lsn::MAX))
     }
 
-    /// What may stand in the segment `sequence`, by the headers; `lowest` was seen before it.
-    pub fn guessed(map: &LogMap, sequence: u64, lowest: Expected) -> Expected {
+    /// What may stand in the segment `sequence`, by its header; `lowest` was seen before it.
+    ///
+    /// The next header is no bound: a run may have gone on in this segment after an earlier one had begun
+    /// the next.
+    pub fn guessed(map: &LogMap, newest: Incarnation, sequence: u64, lowest: Expected) -> Expected {
         let own = map.get(sequence).and_then(|placed| placed.header);
         let own = own.map_or(lowest.lowest, |header| header.incarnation.0);
-        let next = map
-            .from(sequence.saturating_add(1))
-            .find_map(|(_, placed)| placed.header)
-            .map(|header| header.incarnation.0);
         let lowest = lowest.lowest.max(own);
         Expected {
             lowest,
-            // Runs behind the last header leave no other trace than their records.
-            highest: next.unwrap_or(lowest.saturating_add(64)).max(lowest),
+            highest: newest.0.max(lowest),
         }
     }
 }

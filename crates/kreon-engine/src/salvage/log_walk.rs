@@ -31,6 +31,8 @@ pub struct Walked {
     pub durable: Lsn,
     /// Behind the last whole unit.
     pub end: Lsn,
+    /// Where the walk ended: everything from `end` up to here verifies, but is no whole unit.
+    pub stopped: Lsn,
     /// Whole records of units whose beginning may be in a hole.
     pub cut_records: u64,
 }
@@ -167,10 +169,10 @@ impl Walk<'_> {
             Some(Recorded::By(expected, _)) => expected,
             Some(Recorded::Nobody(_)) => return true,
             None => {
-                let Runs::Guessed(map) = self.log.runs else {
+                let Runs::Guessed(map, newest) = self.log.runs else {
                     return true;
                 };
-                Runs::guessed(map, sequence, self.expected)
+                Runs::guessed(map, newest, sequence, self.expected)
             }
         };
         let Some(header) = placed.header else {
@@ -189,7 +191,7 @@ impl Walk<'_> {
     fn lowest_at(&self, expected: Expected) -> u64 {
         match self.log.runs {
             Runs::Recorded(_) => expected.lowest(),
-            Runs::Guessed(_) => self.expected.lowest(),
+            Runs::Guessed(..) => self.expected.lowest(),
         }
     }
 
@@ -217,11 +219,32 @@ impl Walk<'_> {
                     self.leave_hole(image, before);
                     self.take(image, within, &fragment, visit)?;
                 }
-                None if !self.skip_damage(image, within, run_end) => return Ok(false),
+                None if !self.skip_damage(image, within, run_end.min(self.stretch.until)) => {
+                    return Ok(false);
+                }
                 None => {}
             }
         }
+        self.forgive_blank_end(image);
         Ok(true)
+    }
+
+    /// The last run before a bound at a page border may have taken over right there: nothing was ever
+    /// written between the end of the run before and the border.
+    fn forgive_blank_end(&mut self, image: &Image<'_>) {
+        let Some(from) = self.hole.filter(|_| self.position == self.stretch.until) else {
+            return;
+        };
+        let (start, last) = (place_of(from), place_of(Lsn(self.position.0 - 1)));
+        let end = last.1 + 1;
+        let is_border = end.is_multiple_of(PAGE_BYTES as u32);
+        if !is_border || start.0 != last.0 || end - start.1 >= PAGE_BYTES as u32 {
+            return;
+        }
+        let bytes = image.bytes.get(start.1 as usize..end as usize);
+        if bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)) {
+            self.hole = None;
+        }
     }
 
     /// Jumps to where the next run took over.
@@ -381,10 +404,12 @@ impl Walk<'_> {
             .or(self.units.incomplete())
             .unwrap_or(self.position);
         let durable = self.stretch.durable.min(self.stretch.until);
-        if end < durable && self.stretch.durable != Lsn::MAX {
+        // Up to a known bound the log must be there; without one, this is its end.
+        if end < durable && durable != Lsn::MAX {
             self.push_hole(end, durable, false);
         }
         self.walked.end = end;
+        self.walked.stopped = self.position;
         self.walked
     }
 }

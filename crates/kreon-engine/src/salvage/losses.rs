@@ -1,6 +1,8 @@
 //! What is lost of one region: ranges of keys, and single keys. Bounded in memory.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+
+use kreon_base::Lsn;
 
 use super::report::{LostRange, SalvagedRegion};
 
@@ -18,7 +20,8 @@ const RANGES_MAX: usize = 100_000;
 pub struct Losses {
     /// In the order of keys.
     ranges: Vec<LostRange>,
-    keys: BTreeSet<Vec<u8>>,
+    /// Each with the LSN of the write that is lost, as far as it is known.
+    keys: BTreeMap<Vec<u8>, Lsn>,
     keys_bytes: usize,
     more_keys: u64,
 }
@@ -46,19 +49,27 @@ impl Losses {
         });
     }
 
-    /// The current value of `key` cannot be read.
-    pub fn key(&mut self, key: &[u8]) {
+    /// The current value of `key`, which was written at `lsn`, cannot be read; `Lsn::MAX`: it is not known
+    /// when.
+    pub fn key(&mut self, key: &[u8], lsn: Lsn) {
+        if let Some(known) = self.keys.get_mut(key) {
+            *known = lsn.max(*known);
+            return;
+        }
         let cost = key.len() + KEY_COST_BYTES;
         if self.keys_bytes + cost > KEYS_BYTES_MAX {
-            self.more_keys += u64::from(!self.keys.contains(key));
-        } else if self.keys.insert(key.to_vec()) {
+            self.more_keys += 1;
+        } else {
+            self.keys.insert(key.to_vec(), lsn);
             self.keys_bytes += cost;
         }
     }
 
-    /// A later write of `key` was found: its earlier value no longer matters.
-    pub fn overwritten(&mut self, key: &[u8]) {
-        if self.keys.remove(key) {
+    /// A write of `key` at `lsn` was found: what was lost before it no longer matters. `Lsn::MAX`: it is
+    /// known to be later than all that is lost.
+    pub fn overwritten(&mut self, key: &[u8], lsn: Lsn) {
+        if self.keys.get(key).is_some_and(|lost| *lost <= lsn) {
+            self.keys.remove(key);
             self.keys_bytes -= key.len() + KEY_COST_BYTES;
         }
     }
@@ -83,13 +94,13 @@ impl Losses {
 
     /// Whether `key` is one of the single lost keys that are remembered.
     pub fn has_key(&self, key: &[u8]) -> bool {
-        self.keys.contains(key)
+        self.keys.contains_key(key)
     }
 
     /// Tells it all.
     pub fn tell(self, region: &mut SalvagedRegion) {
         region.lost_ranges = self.ranges;
-        region.lost_keys = self.keys.into_iter().collect();
+        region.lost_keys = self.keys.into_keys().collect();
         region.more_lost_keys = self.more_keys;
     }
 }
@@ -119,9 +130,10 @@ mod tests {
     #[test]
     fn a_key_that_is_written_again_is_not_lost() {
         let mut losses = Losses::default();
-        losses.key(b"k");
+        losses.key(b"k", Lsn(7));
+        losses.overwritten(b"k", Lsn(6));
         assert!(losses.has_key(b"k"));
-        losses.overwritten(b"k");
+        losses.overwritten(b"k", Lsn(8));
         assert!(losses.is_empty());
     }
 
@@ -129,7 +141,7 @@ mod tests {
     fn keys_beyond_the_bound_are_counted() {
         let mut losses = Losses::default();
         for number in 0..200_000u32 {
-            losses.key(&number.to_be_bytes());
+            losses.key(&number.to_be_bytes(), Lsn(1));
         }
         let mut region = SalvagedRegion::default();
         losses.tell(&mut region);

@@ -15,8 +15,10 @@
 //! - [`survey`]: where to start from
 //! - [`target`]: the new store
 //! - [`trees`], [`orphans`]: leaves along pointers, and those that no whole index node leads to
+//! - [`doubts`]: signs that there was more than what can be seen
 //! - [`run`]: all of it in order
 
+mod doubts;
 mod found;
 mod log_map;
 mod log_runs;

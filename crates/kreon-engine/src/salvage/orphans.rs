@@ -29,6 +29,7 @@ pub fn take(
 ) -> Result<Taken> {
     let (source, store) = (records.source, records.store);
     let mut taker = LeafTaker::new(records, target);
+    let mut region = None;
     for round in leaves.chunks(ROUND_PAGES_MAX) {
         let pages: Vec<_> = round.iter().map(|leaf| leaf.page).collect();
         for page in source.pages(&pages).into_iter().flatten() {
@@ -40,6 +41,10 @@ pub fn take(
                 continue;
             }
             let leaf = Leaf::open(&page)?;
+            if may_overlap || region != Some(leaf.region()) {
+                taker.forget();
+            }
+            region = Some(leaf.region());
             if may_overlap {
                 clear(taker.target, leaf.region(), &leaf)?;
             }

@@ -119,6 +119,8 @@ pub struct SalvageReport {
     /// crash leaves such a tail, which nobody was promised; damage to the last synced writes looks the
     /// same.
     pub unproven_tail_bytes: u64,
+    /// The log ends where the source cannot be read: writes behind that may be lost.
+    pub unread_log_end: bool,
     /// Deleted pairs and old values may be back: nothing on the volume tells.
     pub may_be_stale: bool,
     /// Older values were taken where current ones are lost.
@@ -141,8 +143,20 @@ impl SalvageReport {
         is_current
             && self.log_holes.is_empty()
             && self.cut_records == 0
+            && !self.unread_log_end
             && self.unproven_tail_bytes == 0
             && self.regions.iter().all(SalvagedRegion::is_complete)
+    }
+
+    pub(super) fn is_older_than_log(&mut self) {
+        if !self.may_be_stale {
+            self.may_be_stale = true;
+            self.notes.push(
+                "the newest checkpoint that can be read is older than the log: the device lost newer \
+                 superblocks or put an old one back, and what they acknowledged may be missing"
+                    .to_owned(),
+            );
+        }
     }
 
     pub(super) fn damaged(&mut self, page: PageNo, role: PageRole) {

@@ -3,6 +3,7 @@
 use kreon_base::{Lsn, RegionId, Result};
 use kreon_format::{Catalogue, LogRecord, RecordKind, SegmentKind, place_of};
 
+use super::doubts;
 use super::found::{FoundLeaf, FoundPage, scan};
 use super::log_runs::Runs;
 use super::log_walk::{Hole, LogAt, Stretch, Walked, examine, walk};
@@ -34,18 +35,22 @@ impl Survey {
             names,
             live,
             map,
+            newest,
+            hides_segments,
             report,
         } = self;
         let at = LogAt {
             source: &source,
             store,
             map: &map,
-            runs: Runs::Guessed(&map),
+            runs: Runs::Guessed(&map, newest),
         };
         let mut work = Work {
             at,
             options,
+            hides_segments,
             target: Target::new(target, names, progress),
+            next_region: RegionId(u32::MAX),
             report,
         };
         match &basis {
@@ -68,7 +73,11 @@ impl Survey {
 struct Work<'a, 't> {
     at: LogAt<'a>,
     options: SalvageOptions,
+    /// Segments may be there that nothing tells of.
+    hides_segments: bool,
     target: Target<'t>,
+    /// The first number that no region had at the checkpoint.
+    next_region: RegionId,
     report: SalvageReport,
 }
 
@@ -121,8 +130,9 @@ impl<'a> Work<'a, '_> {
         let Some(log) = catalogue.logs.iter().find(|log| log.id == MAIN_LOG) else {
             return Ok(());
         };
+        self.next_region = catalogue.next_region;
         self.tell_damaged_headers(log);
-        self.fill_losses(log.marker)?;
+        self.fill_losses(log)?;
         self.replay_behind(log)
     }
 
@@ -198,14 +208,20 @@ impl<'a> Work<'a, '_> {
     }
 
     /// What the log before the marker tells of keys that the trees have lost.
-    fn fill_losses(&mut self, marker: Lsn) -> Result<()> {
+    fn fill_losses(&mut self, log: &LogRecord) -> Result<()> {
+        let marker = log.marker;
         let mut regions = self.target.regions().values();
         if regions.all(|region| region.losses.is_empty()) {
             return Ok(());
         }
         self.target.step("log before the checkpoint");
         let from = self.at.map.start();
-        let examined = examine(self.at, from, marker)?;
+        // No later run wrote before the marker.
+        let at = LogAt {
+            runs: Runs::Guessed(self.at.map, log.incarnation),
+            ..self.at
+        };
+        let examined = examine(at, from, marker)?;
         let sure_from = examined.sure_from(from, Lsn::MAX);
         let stretch = |from, until| Stretch {
             from,
@@ -214,7 +230,7 @@ impl<'a> Work<'a, '_> {
         };
         // What a hole may have overwritten is old, at best.
         let takes_stale = self.options.stale_values;
-        let (at, target) = (self.at, &mut self.target);
+        let target = &mut self.target;
         let mut took_stale = false;
         walk(at, stretch(from, sure_from), |record| {
             let Some(region) = target.regions().get(&record.region) else {
@@ -236,7 +252,7 @@ impl<'a> Work<'a, '_> {
             };
             if region.losses.in_range(record.key) || region.losses.has_key(record.key) {
                 let region = target.region(record.region)?;
-                region.losses.overwritten(record.key);
+                region.losses.overwritten(record.key, Lsn::MAX);
                 region.told.log_changes += 1;
                 apply(target, &record)?;
             }
@@ -269,16 +285,22 @@ impl<'a> Work<'a, '_> {
             durable: found.durable.max(log.durable).max(taken_over),
         };
         let target = &mut self.target;
+        let next_region = self.next_region;
+        let mut is_newer = false;
         let walked = walk(at, stretch, |record| {
+            is_newer |= record.region >= next_region;
             // Others were dropped after the record was written.
             if !target.regions().contains_key(&record.region) {
                 return Ok(());
             }
             let region = target.region(record.region)?;
-            region.losses.overwritten(record.key);
+            region.losses.overwritten(record.key, Lsn::MAX);
             region.told.log_changes += 1;
             apply(target, &record)
         })?;
+        if is_newer || doubts::is_gone_on(at, log, walked.end) {
+            self.report.is_older_than_log();
+        }
         self.tell_holes(&walked, found.end);
         Ok(())
     }
@@ -311,43 +333,46 @@ impl<'a> Work<'a, '_> {
             until: Lsn::MAX,
             durable: found.durable,
         };
+        let takes_stale = self.options.stale_values;
         let target = &mut self.target;
         let walked = walk(self.at, stretch, |record| {
             if pieces.is_dropped(record.region) {
                 return Ok(());
             }
             let region = target.region(record.region)?;
-            region.losses.overwritten(record.key);
+            region.losses.overwritten(record.key, record.lsn);
+            if region.losses.has_key(record.key) && !takes_stale {
+                // A newer version of it is lost.
+                region.told.stale_values += 1;
+                return Ok(());
+            }
             region.told.log_changes += 1;
             apply(target, &record)
         })?;
         self.tell_holes(&walked, found.end);
-        if sure_from > LOG_START {
-            self.report.may_be_stale = true;
-            self.report.notes.push(format!(
-                "no catalogue of the last checkpoint can be read: the pairs come from {} leaves and \
-                 from the log; pairs of lost leaves are missing, and deleted pairs, dropped regions \
-                 and old values may be back",
-                leaves.len()
-            ));
-        } else {
-            self.report.notes.push(
-                "no catalogue of the last checkpoint can be read, but the log holds every write; \
-                 dropped regions may be back"
-                    .to_owned(),
-            );
-            let ids: Vec<_> = self.target.regions().keys().copied().collect();
-            for id in ids {
-                self.target.region(id)?.losses.ranges_found();
-            }
-        }
+        let earlier = found.holes.iter().filter(|hole| hole.to <= sure_from);
+        self.tell_log_holes(earlier);
+        // Without a catalogue nothing proves that all leaves and all of the log were found.
+        self.report.may_be_stale = true;
+        self.report.notes.push(format!(
+            "no catalogue of the last checkpoint can be read: the pairs come from {} leaves and from the \
+             log; pairs of lost leaves are missing, and deleted pairs, dropped regions and old values \
+             may be back",
+            leaves.len()
+        ));
         Ok(())
     }
 
     fn tell_holes(&mut self, walked: &Walked, last: Lsn) {
         self.report.unproven_tail_bytes = last.0.saturating_sub(walked.end.0);
         self.report.cut_records += walked.cut_records;
-        for hole in walked.holes.iter().filter(|hole| !hole.is_seam) {
+        self.report.unread_log_end =
+            doubts::is_end_unread(self.at, walked.stopped, self.hides_segments);
+        self.tell_log_holes(walked.holes.iter());
+    }
+
+    fn tell_log_holes<'h>(&mut self, holes: impl Iterator<Item = &'h Hole>) {
+        for hole in holes.filter(|hole| !hole.is_seam) {
             let (sequence, within_segment) = place_of(hole.from);
             let placed = self.at.map.get(sequence);
             self.report.log_holes.push(LogHole {

@@ -15,7 +15,7 @@ pub const ROUND_PAGES_MAX: usize = 64;
 pub struct Source {
     device: Arc<dyn Device>,
     /// What can be read: whole blocks.
-    len_bytes: u64,
+    pub(super) len_bytes: u64,
 }
 
 impl Source {

@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kreon_base::{Epoch, Error, Lsn, PageNo, RegionId, Result, SegmentId};
+use kreon_base::{Epoch, Error, Incarnation, Lsn, PageNo, RegionId, Result, SegmentId};
 use kreon_device::Device;
 use kreon_format::{
     BitmapBlock, Catalogue, FORMAT_VERSION, LogSegmentHeader, PagePointer, SUPERBLOCK_PAGES,
     StoreId, Superblock, SuperblockSlot, bitmap_page, claimed_store, decode_page,
 };
 
+use super::doubts;
 use super::found::{FoundCatalogues, FoundLeaf, FoundPage, Live, scan};
 use super::log_map::{LogMap, read_headers};
 use super::report::{PageRole, SalvageReport};
@@ -30,6 +31,10 @@ pub struct Survey {
     pub(super) names: BTreeMap<RegionId, String>,
     pub(super) live: Live,
     pub(super) map: LogMap,
+    /// The last run that may have written to the log.
+    pub(super) newest: Incarnation,
+    /// Segments may be there that nothing tells of.
+    pub(super) hides_segments: bool,
     pub(super) report: SalvageReport,
 }
 
@@ -71,24 +76,34 @@ impl Survey {
             match read_catalogue(&source, store, head, len) {
                 Ok(catalogue) => {
                     report.epoch = Some(superblock.epoch);
-                    return Ok(Self::of_catalogue(
-                        source, store, catalogue, &headers, report,
-                    ));
+                    let seen = Seen {
+                        source,
+                        store,
+                        superblock: Some(superblock),
+                        headers,
+                    };
+                    return Ok(Self::of_catalogue(seen, catalogue, report));
                 }
                 Err(page) => report.damaged(page, PageRole::Catalogue),
             }
         }
-        let epoch = superblock.map(|superblock| superblock.epoch);
-        Self::of_pieces(source, store, epoch, &headers, report)
+        let seen = Seen {
+            source,
+            store,
+            superblock,
+            headers,
+        };
+        Self::of_pieces(seen, report)
     }
 
-    fn of_catalogue(
-        source: Source,
-        store: StoreId,
-        catalogue: Catalogue,
-        headers: &[LogSegmentHeader],
-        mut report: SalvageReport,
-    ) -> Self {
+    fn of_catalogue(seen: Seen, catalogue: Catalogue, mut report: SalvageReport) -> Self {
+        let (newest, hides_segments) = (seen.newest_run(), seen.hides_segments());
+        let Seen {
+            source,
+            store,
+            superblock,
+            headers,
+        } = seen;
         let mut live = Live::default();
         for (group, pointer) in (0..).zip(&catalogue.groups) {
             let page = bitmap_page(group, pointer.copy);
@@ -107,7 +122,10 @@ impl Survey {
             let next = next.map(|(open, next)| (next, open.sequence.saturating_add(1)));
             known.extend(open.into_iter().chain(next));
         }
-        let map = LogMap::new(headers, &known);
+        if doubts::headers_are_newer(&catalogue, superblock.as_ref(), &headers, &known) {
+            report.is_older_than_log();
+        }
+        let map = LogMap::new(&headers, &known);
         let names = catalogue.regions.iter();
         Self {
             source,
@@ -118,25 +136,23 @@ impl Survey {
             basis: Basis::Checkpoint(catalogue),
             live,
             map,
+            newest,
+            hides_segments,
             report,
         }
     }
 
     /// Without the catalogue that the superblock names, or without superblock.
-    fn of_pieces(
-        source: Source,
-        store: StoreId,
-        epoch: Option<Epoch>,
-        headers: &[LogSegmentHeader],
-        mut report: SalvageReport,
-    ) -> Result<Self> {
-        let live = Live::of_newest_copies(&source, store, epoch);
+    fn of_pieces(seen: Seen, mut report: SalvageReport) -> Result<Self> {
+        let (source, store) = (&seen.source, seen.store);
+        let epoch = seen.superblock.map(|superblock| superblock.epoch);
+        let live = Live::of_newest_copies(source, store, epoch);
         let mut leaves = Vec::new();
         let mut catalogues = FoundCatalogues::default();
         let mut newest = live.newest_epoch().unwrap_or(Epoch(0));
         let counts = |of: Epoch| epoch.is_none_or(|epoch| of <= epoch);
         scan(
-            &source,
+            source,
             store,
             |_| false,
             |found| match found {
@@ -155,10 +171,11 @@ impl Survey {
                 FoundPage::Node(_) | FoundPage::Catalogue(..) => {}
             },
         );
-        if newest == Epoch(0) && headers.is_empty() && epoch.is_none() {
+        if newest == Epoch(0) && seen.headers.is_empty() && epoch.is_none() {
             return Err(nothing_here());
         }
-        let whole = catalogues.newest();
+        let head = seen.superblock.map(|of| (of.epoch, of.catalogue));
+        let whole = catalogues.newest(head);
         if let Some((found, catalogue)) = &whole
             && *found == epoch.unwrap_or(newest)
         {
@@ -167,15 +184,13 @@ impl Survey {
             ));
             report.epoch = Some(*found);
             let catalogue = catalogue.clone();
-            return Ok(Self::of_catalogue(
-                source, store, catalogue, headers, report,
-            ));
+            return Ok(Self::of_catalogue(seen, catalogue, report));
         }
         let older = whole.map(|(_, catalogue)| catalogue);
         let are_live = leaves.iter().all(|leaf| live.is_live(leaf.page).is_some());
         leaves.retain(|leaf| live.is_live(leaf.page) != Some(false));
         leaves.sort_unstable();
-        let map = map_of_pieces(headers, &live);
+        let map = map_of_pieces(&seen.headers, &live);
         Ok(Self {
             names: catalogues.names(),
             basis: Basis::Pieces(Pieces {
@@ -183,12 +198,32 @@ impl Survey {
                 are_live,
                 older,
             }),
-            source,
+            newest: seen.newest_run(),
+            hides_segments: seen.hides_segments(),
             store,
+            source: seen.source,
             live,
             map,
             report,
         })
+    }
+}
+
+/// What was read first.
+struct Seen {
+    source: Source,
+    store: StoreId,
+    superblock: Option<Superblock>,
+    headers: Vec<LogSegmentHeader>,
+}
+
+impl Seen {
+    fn newest_run(&self) -> Incarnation {
+        doubts::newest_run(self.superblock.as_ref(), &self.headers)
+    }
+
+    fn hides_segments(&self) -> bool {
+        doubts::hides_segments(&self.source, self.superblock.as_ref())
     }
 }
 
@@ -291,7 +326,12 @@ fn read_catalogue(
     len_bytes: u64,
 ) -> Result<Catalogue, PageNo> {
     let (mut bytes, mut next) = (Vec::new(), Some(head));
+    let mut pages = BTreeSet::new();
     while let Some(pointer) = next {
+        // A chain that comes back to itself would never end.
+        if !pages.insert(pointer.page) {
+            return Err(pointer.page);
+        }
         let page = source.page(pointer.page).ok_or(pointer.page)?;
         let decoded = decode_page(&page, store, &pointer);
         let (payload, following) = decoded.map_err(|_| pointer.page)?;

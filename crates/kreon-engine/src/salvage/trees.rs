@@ -92,7 +92,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
             let is_long = entry.key_bytes as usize > LONG_KEY_STORED_BYTES;
             if is_cut && key == first {
                 self.last = Some(key.clone());
-                self.target.region(region)?.losses.key(&key);
+                self.target.region(region)?.losses.key(&key, Lsn::MAX);
             } else if is_long {
                 self.want(region, &key, &entry)?;
             } else if self.last.as_ref() != Some(&key) {
@@ -105,6 +105,12 @@ impl<'a, 't> LeafTaker<'a, 't> {
             }
         }
         self.read()
+    }
+
+    /// The next leaf does not follow the one before: nothing of that one tells anything of its keys.
+    pub fn forget(&mut self) {
+        self.last = None;
+        self.unreadable = None;
     }
 
     fn want(&mut self, region: RegionId, key: &[u8], entry: &LeafEntry<'_>) -> Result<()> {
@@ -145,11 +151,12 @@ impl<'a, 't> LeafTaker<'a, 't> {
                 // It may be an older version of the key whose newer one could not be read.
                 continue;
             }
+            let sequence = self.records.map.sequence(wanted.offset.segment());
+            let within = wanted.offset.within_segment();
+            let at = sequence.map_or(Lsn::MAX, |sequence| lsn_at(sequence, within));
             match read {
                 Ok(pair) => {
-                    let sequence = self.records.map.sequence(wanted.offset.segment());
-                    let at = lsn_at(sequence.unwrap_or(0), wanted.offset.within_segment());
-                    self.spilled = self.spilled.max(Lsn(at.0 + 1));
+                    self.spilled = self.spilled.max(Lsn(at.0.saturating_add(1)));
                     if is_long && self.last.as_ref() == Some(&pair.key) {
                         continue;
                     }
@@ -164,7 +171,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
                 Err(error) => {
                     tracing::debug!(%error, "a value cannot be read");
                     let region = self.target.region(wanted.region)?;
-                    region.losses.key(&wanted.stored);
+                    region.losses.key(&wanted.stored, at);
                     // Older versions are kept only behind a version that has an LSN.
                     if is_long && lsn != Lsn(0) {
                         self.unreadable = Some(wanted.stored.clone());

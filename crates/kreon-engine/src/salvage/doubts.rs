@@ -1,0 +1,107 @@
+//! Signs that the source once held more than what can be seen of it.
+
+use kreon_base::{Incarnation, Lsn, PAGE_BYTES, PageNo, SEGMENT_BYTES, SegmentId};
+use kreon_format::{
+    Catalogue, Fragment, FragmentSeal, LogRecord, LogSegmentHeader, Superblock, incarnation_mark,
+    place_of,
+};
+
+use super::log_walk::LogAt;
+use super::source::{ROUND_PAGES_MAX, Source};
+use crate::checkpoint::catalogue::MAIN_LOG;
+use crate::log::SEGMENT;
+
+/// Records tell 16 bits of their run only: what seems to be of a run up to so many ahead is. Where no
+/// superblock tells the last run, no more than so many are taken to have followed the last that is known.
+const RUNS_AHEAD_MAX: u16 = 1024;
+
+/// The last run that may have written to the log.
+pub fn newest_run(superblock: Option<&Superblock>, headers: &[LogSegmentHeader]) -> Incarnation {
+    let seen = headers.iter().map(|header| header.incarnation).max();
+    let seen = seen.unwrap_or(Incarnation(0));
+    match superblock {
+        Some(superblock) if superblock.incarnation >= seen => superblock.incarnation,
+        _ => Incarnation(seen.0.saturating_add(u64::from(RUNS_AHEAD_MAX))),
+    }
+}
+
+/// The last run that a checkpoint knows.
+pub fn last_run(log: &LogRecord) -> Incarnation {
+    let last = log.resumes.last().map(|last| last.incarnation);
+    last.unwrap_or(log.incarnation).max(log.incarnation)
+}
+
+/// Whether headers prove that the log went on behind what a checkpoint knows: an open has the same proof.
+/// `known`: the segments of the log at the checkpoint.
+pub fn headers_are_newer(
+    catalogue: &Catalogue,
+    superblock: Option<&Superblock>,
+    headers: &[LogSegmentHeader],
+    known: &[(SegmentId, u64)],
+) -> bool {
+    let Some(log) = catalogue.logs.iter().find(|log| log.id == MAIN_LOG) else {
+        return !headers.is_empty();
+    };
+    let newest = superblock.map_or(Incarnation(0), |superblock| superblock.incarnation);
+    let newest = newest.max(last_run(log));
+    headers.iter().any(|header| {
+        let mut places = known
+            .iter()
+            .filter(|(segment, _)| *segment == header.segment);
+        let is_later = header.incarnation == newest
+            && header.log == log.id
+            && places.any(|(_, sequence)| header.sequence > *sequence);
+        header.incarnation > newest || is_later
+    })
+}
+
+/// Whether a run that `log` does not know went on behind `end`.
+pub fn is_gone_on(at: LogAt<'_>, log: &LogRecord, end: Lsn) -> bool {
+    let (sequence, within) = place_of(end);
+    let resume = within.next_multiple_of(PAGE_BYTES as u32);
+    let Some(placed) = at.map.get(sequence).filter(|_| resume < SEGMENT) else {
+        return false;
+    };
+    let first = placed.segment.first_page().0 + u64::from(resume) / PAGE_BYTES as u64;
+    let end = placed.segment.first_page().0 + SEGMENT_BYTES / PAGE_BYTES as u64;
+    let pages: Vec<_> = (first..end).map(PageNo).collect();
+    let mut bytes = Vec::new();
+    for page in at.source.pages(&pages) {
+        bytes.extend_from_slice(&page.map_or([0; PAGE_BYTES], |page| *page));
+    }
+    let seal = FragmentSeal {
+        store: at.store,
+        sequence,
+    };
+    let offset = kreon_base::LogOffset(placed.segment.offset_bytes() + u64::from(resume));
+    let Ok(Fragment::Record { header, .. }) = Fragment::decode(&bytes, &seal, offset) else {
+        return false;
+    };
+    let newest = incarnation_mark(last_run(log));
+    (1..=RUNS_AHEAD_MAX).contains(&header.incarnation.wrapping_sub(newest))
+}
+
+/// Whether the volume is shorter than its superblock says, or the first page of a segment cannot be read:
+/// segments of the log may be there that nothing tells of.
+pub fn hides_segments(source: &Source, superblock: Option<&Superblock>) -> bool {
+    let is_cut = superblock
+        .is_some_and(|superblock| SegmentId(superblock.segments).offset_bytes() > source.len_bytes);
+    let firsts: Vec<_> = (0..source.segments())
+        .map(|segment| SegmentId(segment).first_page())
+        .collect();
+    let mut rounds = firsts.chunks(ROUND_PAGES_MAX);
+    is_cut || rounds.any(|round| source.pages(round).iter().any(Option::is_none))
+}
+
+/// Whether the log, which seems to end at `stopped`, may go on in what cannot be read.
+pub fn is_end_unread(at: LogAt<'_>, stopped: Lsn, hides_segments: bool) -> bool {
+    let (sequence, within) = place_of(stopped);
+    let Some(placed) = at.map.get(sequence) else {
+        return hides_segments;
+    };
+    let first = placed.segment.first_page().0;
+    let pages: Vec<_> = (u64::from(within) / PAGE_BYTES as u64..SEGMENT_BYTES / PAGE_BYTES as u64)
+        .map(|page| PageNo(first + page))
+        .collect();
+    at.source.pages(&pages).iter().any(Option::is_none)
+}
