@@ -208,3 +208,41 @@ fn a_superblock_that_was_put_back_is_told() {
     assert_eq!(get(&store, "r", "key"), Some("v".repeat(300)));
     assert!(report.may_be_stale && !report.is_complete(), "{report:?}");
 }
+
+#[test]
+fn an_older_value_never_takes_the_place_of_a_current_one() {
+    const KEYS: u32 = 400;
+    let case = Case::new();
+    let value = |key: u32, round: &str| format!("{key:04}{round}").repeat(40);
+    for round in ["old", "new"] {
+        case.run(|store| {
+            let region = store.region("r").unwrap();
+            for key in 0..KEYS {
+                region.put(format!("{key:04}"), value(key, round)).unwrap();
+            }
+            store.checkpoint().unwrap();
+        });
+    }
+    let mut bytes = case.bytes();
+    let (index, leaves): (Vec<_>, Vec<_>) = pages_marked(&bytes, b"kN")
+        .into_iter()
+        .partition(|page| bytes[page * PAGE + 7] > 0);
+    assert!(!index.is_empty() && leaves.len() > 2);
+    damage(&mut bytes, &index);
+    // One leaf is lost, and so is the newest record before the marker: the log proves nothing.
+    damage(&mut bytes, &leaves[leaves.len() - 1..]);
+    let at = place_of(&bytes, &value(KEYS - 1, "new"));
+    bytes[at + 77] ^= 1;
+    let mut current = [0; 2];
+    for stale in [false, true] {
+        let (report, store) = case.repair_with(&bytes, Repair::new().stale_values(stale));
+        assert!(!report.is_complete() && report.took_stale_values == stale);
+        current[usize::from(stale)] = (0..KEYS)
+            .filter(|key| get(&store, "r", &format!("{key:04}")) == Some(value(*key, "new")))
+            .count();
+        drop(store);
+        fs::remove_file(case.folder.path().join("target")).unwrap();
+    }
+    assert!(current[0] > 0 && current[0] < KEYS as usize, "{current:?}");
+    assert!(current[1] >= current[0], "{current:?}");
+}

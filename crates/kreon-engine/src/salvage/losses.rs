@@ -1,6 +1,6 @@
 //! What is lost of one region: ranges of keys, and single keys. Bounded in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kreon_base::Lsn;
 
@@ -24,6 +24,9 @@ pub struct Losses {
     keys: BTreeMap<Vec<u8>, Lsn>,
     keys_bytes: usize,
     more_keys: u64,
+    /// Keys that are known to be deleted.
+    deleted: BTreeSet<Vec<u8>>,
+    deleted_bytes: usize,
 }
 
 impl Losses {
@@ -63,6 +66,18 @@ impl Losses {
             self.keys.insert(key.to_vec(), lsn);
             self.keys_bytes += cost;
         }
+    }
+
+    /// A leaf tells that `key` is deleted.
+    pub fn deleted(&mut self, key: &[u8]) {
+        if self.deleted_bytes <= KEYS_BYTES_MAX && self.deleted.insert(key.to_vec()) {
+            self.deleted_bytes += key.len() + KEY_COST_BYTES;
+        }
+    }
+
+    /// Whether `key` is deleted, as far as leaves tell; yes also where that is not known any more.
+    pub fn is_deleted(&self, key: &[u8]) -> bool {
+        self.deleted_bytes > KEYS_BYTES_MAX || self.deleted.contains(key)
     }
 
     /// A write of `key` at `lsn` was found: what was lost before it no longer matters. `Lsn::MAX`: it is

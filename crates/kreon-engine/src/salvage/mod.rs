@@ -15,6 +15,7 @@
 //! - [`survey`]: where to start from
 //! - [`target`]: the new store
 //! - [`trees`], [`orphans`]: leaves along pointers, and those that no whole index node leads to
+//! - [`stale`]: older values where they are asked for
 //! - [`doubts`]: signs that there was more than what can be seen
 //! - [`run`]: all of it in order
 
@@ -29,6 +30,7 @@ mod records;
 mod report;
 mod run;
 mod source;
+mod stale;
 mod survey;
 mod target;
 mod trees;

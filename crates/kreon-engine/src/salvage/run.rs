@@ -10,6 +10,7 @@ use super::log_walk::{Hole, LogAt, Stretch, Walked, examine, walk};
 use super::orphans;
 use super::records::Records;
 use super::report::{LogHole, PageRole, SalvageOptions, SalvageProgress, SalvageReport};
+use super::stale::Stale;
 use super::survey::{Basis, Pieces, Survey};
 use super::target::Target;
 use super::trees::{LeafTaker, Reached, TreeWalk};
@@ -231,12 +232,17 @@ impl<'a> Work<'a, '_> {
         // What a hole may have overwritten is old, at best.
         let takes_stale = self.options.stale_values;
         let target = &mut self.target;
-        let mut took_stale = false;
+        let (mut stale, mut took_stale) = (Stale::default(), false);
+        // What is looked up there is then all that was taken so far.
+        target.flush()?;
         walk(at, stretch(from, sure_from), |record| {
             let Some(region) = target.regions().get(&record.region) else {
                 return Ok(());
             };
             if !region.losses.in_range(record.key) && !region.losses.has_key(record.key) {
+                return Ok(());
+            }
+            if takes_stale && !stale.takes(target, &record)? {
                 return Ok(());
             }
             target.region(record.region)?.told.stale_values += 1;

@@ -134,6 +134,12 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
+    /// Whether the key has a value, of all that was flushed.
+    pub fn holds(&self, region: &TargetRegion, key: &[u8]) -> Result<bool> {
+        let found = self.engine.get(&region.state, key, None, |_| ())?;
+        Ok(found.is_some())
+    }
+
     /// Writes what was gathered.
     pub fn flush(&mut self) -> Result<()> {
         let operations: Vec<_> = self

@@ -100,7 +100,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
                 match entry.payload {
                     Payload::Inline { value } => self.target.change(region, &key, Some(value))?,
                     Payload::Logged { .. } => self.want(region, &key, &entry)?,
-                    Payload::Tombstone { .. } => {}
+                    Payload::Tombstone { .. } => self.target.region(region)?.losses.deleted(&key),
                 }
             }
         }
@@ -163,7 +163,10 @@ impl<'a, 't> LeafTaker<'a, 't> {
                     if is_long {
                         self.last = Some(pair.key.clone());
                     }
-                    if !wanted.is_deletion {
+                    if wanted.is_deletion {
+                        let region = self.target.region(wanted.region)?;
+                        region.losses.deleted(&pair.key);
+                    } else {
                         self.target
                             .change(wanted.region, &pair.key, Some(&pair.value))?;
                     }
