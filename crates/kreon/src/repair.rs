@@ -78,13 +78,13 @@ impl Repair {
     /// told in the report.
     pub fn run(self, source: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<SalvageReport> {
         let (source, target) = (source.as_ref(), target.as_ref());
-        let survey = survey(source).map_err(|error| error.within(source.display()))?;
         if std::fs::symlink_metadata(target).is_ok() {
             return Err(Error::invalid(format!(
                 "{} is there already; a repair writes into a new store",
                 target.display()
             )));
         }
+        let survey = survey(source).map_err(|error| error.within(source.display()))?;
         let mut progress = self.progress.unwrap_or_else(|| Box::new(|_| ()));
         let outcome = || {
             let store = self.target.create(true).open(target)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kreon_base::{Lsn, PageNo, SegmentId};
-use kreon_format::{LogSegmentHeader, StoreId, lsn_at};
+use kreon_format::{INCARNATION_MAX, LOG_SEQUENCE_MAX, LogSegmentHeader, StoreId, lsn_at};
 
 use super::source::{ROUND_PAGES_MAX, Source};
 use crate::log::LOG_START;
@@ -126,7 +126,11 @@ pub fn read_headers(source: &Source, store: StoreId) -> Vec<LogSegmentHeader> {
         for (segment, page) in round.iter().zip(source.pages(&pages)) {
             let header =
                 page.and_then(|page| LogSegmentHeader::decode(&page, store, *segment).ok());
-            headers.extend(header);
+            // What no run can have written would only lead astray.
+            headers.extend(header.filter(|header| {
+                (1..=LOG_SEQUENCE_MAX).contains(&header.sequence)
+                    && header.incarnation.0 <= INCARNATION_MAX
+            }));
         }
     }
     headers
