@@ -37,7 +37,7 @@ enum Command {
     Crash(crash::CrashArguments),
     /// Cuts the power of a simulated device at every event and checks what is left (`--states`, `--seed`).
     Sim(torture::Arguments),
-    /// Fails every single call of a simulated device (`--steps`, `--seed`, `--runs`).
+    /// Fails every single call of a simulated device (`--seed`, `--stride`).
     Faults(torture::Arguments),
     /// Plants bugs in the store, one after the other: the torture must catch each (`--by-all`, names of bugs).
     Planted(torture::Arguments),

@@ -57,6 +57,9 @@ enum Command {
         /// Of all calls one in so many fails.
         #[arg(long, default_value_t = 1)]
         stride: usize,
+        /// Of ten thousand calls so many fail, instead of `stride`.
+        #[arg(long)]
+        share: Option<usize>,
         /// Ends with the first failure.
         #[arg(long)]
         first: bool,
@@ -165,15 +168,16 @@ fn run(command: Command) -> Option<Counts> {
         Command::Faults {
             seed,
             stride,
+            share,
             first,
             ..
-        } => kreon_torture::faults(seed, extent(stride, first)),
+        } => kreon_torture::faults(seed, extent(stride, share, first)),
         Command::Damage {
             fixture: Some(fixture),
             hurt: Some(hurt),
             ..
         } => one(kreon_torture::replay_damage(&fixture, &hurt)),
-        Command::Damage { stride, first, .. } => kreon_torture::damage(extent(stride, first)),
+        Command::Damage { stride, first, .. } => kreon_torture::damage(extent(stride, None, first)),
         Command::Trace(arguments) => match kreon_torture::trace::run::run(&arguments) {
             Ok(counts) => counts?,
             Err(what) => one(Err(what)),
@@ -195,9 +199,10 @@ fn run(command: Command) -> Option<Counts> {
     Some(counts)
 }
 
-fn extent(stride: usize, stops_at_first: bool) -> Extent {
+fn extent(stride: usize, share: Option<usize>, stops_at_first: bool) -> Extent {
+    const WHOLE: usize = 10_000;
     Extent {
-        stride,
+        stride: share.map_or(stride, |share| WHOLE / share.clamp(1, WHOLE)),
         stops_at_first,
         ..Extent::default()
     }

@@ -1,7 +1,7 @@
 //! Histories of concurrent clients on a real store with background work, and their judgement.
 //!
 //! - [`call`]: what clients did and saw
-//! - [`dense`], [`frontier`], [`judge`]: whether there is an order that explains it
+//! - [`dense`], [`frontier`], [`mod@judge`]: whether there is an order that explains it
 //! - `values`, `world`, `place`, `jitter`: the store that the clients share
 //! - `mix`, `client`, `reader`, `moment`, `passing`: what a client does
 //! - `round`, `life`: rounds of clients, between them ends and power cuts
