@@ -81,7 +81,7 @@ pub const PARTS: &[Part] = &[
         first_amount: 2,
         turn_seconds: 10.0,
         arguments: &[],
-        unit: "courses",
+        unit: "operations under other settings",
         count: total,
     },
     Part {
