@@ -281,6 +281,7 @@ mod tests {
     use kreon_base::LogOffset;
 
     use super::*;
+    use crate::arena::Pool;
 
     fn write(lsn: u64) -> Write<'static> {
         Write {
@@ -301,7 +302,7 @@ mod tests {
 
     #[test]
     fn an_attempt_fails_once_another_changed_the_chain() {
-        let arena = Arena::new();
+        let arena = Arena::new(Pool::new(0));
         let record = write(5).put_record(&arena, b"key");
         // One that changes the newest version, and one that leaves it and changes the link beneath.
         for (other, before) in [(3, vec![5, 3]), (7, vec![7, 5, 3])] {

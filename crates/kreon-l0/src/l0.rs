@@ -1,10 +1,11 @@
 //! The L0 itself: inserts, gets, cursors.
 
 use std::fmt;
+use std::sync::Arc;
 
 use kreon_base::{KEY_BYTES_MAX, Lsn, Payload};
 
-use crate::arena::{FIRST_BYTES_MAX, SPACE_BYTES_MAX};
+use crate::arena::{FIRST_BYTES_MAX, Pool, SPACE_BYTES_MAX};
 use crate::chain::{self, Versions, Write};
 use crate::cursor::Cursor;
 use crate::record::{LSN_MAX, OFFSET_MAX};
@@ -31,7 +32,7 @@ const _: () = {
 ///
 /// Any number of threads insert, get and walk at the same time. Readers write no shared memory; a
 /// writer holds a latch for the length of some stores, on one leaf (a new key) or one record (a known
-/// key). All memory comes from an arena that is freed at once when the L0 is dropped; an insert does no
+/// key). All memory comes from an arena that goes at once when the L0 is dropped; an insert does no
 /// I/O.
 ///
 /// Memory for a new key: 28 bytes and the key, up to a multiple of 8, and about 13 bytes of nodes; its
@@ -42,9 +43,25 @@ pub struct L0 {
 }
 
 impl L0 {
-    /// An empty L0. Reserves 1 MiB, touches a few pages.
+    /// An empty L0 whose memory goes back to the system. Reserves 2 MiB, touches a few pages.
     pub fn new() -> Self {
-        Self { tree: Tree::new() }
+        Self::with_budget(0)
+    }
+
+    /// An empty L0 that leaves its memory to its [successors](Self::successor): as long as all of them
+    /// together have no more than `bytes`, rounded up to 2 MiB, nothing goes back to the system. From
+    /// 32 MiB on the memory comes in huge pages where the system has them.
+    pub fn with_budget(bytes: usize) -> Self {
+        Self {
+            tree: Tree::new(Pool::new(bytes)),
+        }
+    }
+
+    /// An empty L0 in the memory that this one and those before it leave when they are dropped.
+    pub fn successor(&self) -> Self {
+        Self {
+            tree: Tree::new(Arc::clone(self.tree.arena.pool())),
+        }
     }
 
     /// Adds a version to `key`. About 0.3 us at a million keys.
@@ -92,7 +109,7 @@ impl L0 {
             .map(found)
     }
 
-    /// Memory in use, in bytes. Never shrinks. What the system gave is up to 1 MiB more.
+    /// Memory in use, in bytes. Never shrinks. What the system gave is up to 2 MiB more.
     pub fn bytes(&self) -> usize {
         self.tree.arena.bytes()
     }

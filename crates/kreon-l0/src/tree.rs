@@ -9,7 +9,9 @@
 
 use kreon_base::sync::{AtomicUsize, Ordering::Relaxed};
 
-use crate::arena::{Arena, AtomicRef, Ref};
+use std::sync::Arc;
+
+use crate::arena::{Arena, AtomicRef, Pool, Ref};
 use crate::latch::{Pause, Stamp};
 use crate::node::{Node, Slot};
 use crate::record::Record;
@@ -50,8 +52,8 @@ struct Retry;
 
 impl Tree {
     /// An empty tree: one empty leaf.
-    pub(crate) fn new() -> Self {
-        let arena = Arena::new();
+    pub(crate) fn new(pool: Arc<Pool>) -> Self {
+        let arena = Arena::new(pool);
         let root = Node::put(&arena, 0);
         Self {
             arena,

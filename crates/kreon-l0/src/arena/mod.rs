@@ -1,7 +1,7 @@
 //! The memory of an L0, and the only unsafe code of the crate.
 //!
-//! An [`Arena`] hands out objects and never takes one back; all its memory goes at once when it is
-//! dropped. Objects name each other by [`Ref`]s of 32 bits. A `Ref` that was reached is always good to
+//! An [`Arena`] hands out objects and never takes one back; all its memory goes at once, to the arenas
+//! after it, when it is dropped: by then nobody has a reference into it. Objects name each other by [`Ref`]s of 32 bits. A `Ref` that was reached is always good to
 //! follow, also when the node it was read from is in the middle of a change:
 //!
 //! 1. Only the arena makes a `Ref`, after the object it names is written. The numbers inside are
@@ -14,12 +14,15 @@
 //!    arena, `Ref`s are kept in objects of that arena or beside a borrow of it, and no function sees
 //!    two arenas.
 
+mod chunk;
 #[cfg(all(test, loom))]
 mod models;
+mod pool;
 mod reference;
 mod space;
 mod store;
 
+pub(crate) use pool::Pool;
 pub(crate) use reference::{AtomicRef, AtomicTagged, Ref, Tagged};
 pub(crate) use space::SPACE_BYTES_MAX;
 pub(crate) use store::{Arena, FIRST_BYTES_MAX, SECOND_BYTES_MAX};

@@ -6,12 +6,12 @@ use kreon_base::sync::explore;
 use loom::thread;
 
 use super::space::{PIECE_BYTES_MAX, Space};
-use super::{Arena, AtomicRef};
+use super::{Arena, AtomicRef, Pool};
 
 #[test]
 fn model_what_a_reference_names_is_written() {
     explore("arena: objects published by reference", Some(4), || {
-        let shared = Arc::new((Arena::new(), AtomicRef::<u64>::new(None)));
+        let shared = Arc::new((Arena::new(Pool::new(0)), AtomicRef::<u64>::new(None)));
         let writer = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
@@ -32,7 +32,7 @@ fn model_what_a_reference_names_is_written() {
 #[test]
 fn model_a_full_chunk_is_followed_by_one_new_one() {
     explore("arena: two takes that find the chunk full", Some(3), || {
-        let space = Arc::new(Space::new());
+        let space = Arc::new(Space::new(Pool::new(0)));
         // Room for three such pieces: the first unit of a chunk is not handed out.
         for _ in 0..3 {
             space.take(PIECE_BYTES_MAX);
@@ -53,6 +53,6 @@ fn model_a_full_chunk_is_followed_by_one_new_one() {
             address > PIECE_BYTES_MAX && other_address > PIECE_BYTES_MAX,
             "not null"
         );
-        assert_eq!(space.bytes(), (1 << 20) + 2 * PIECE_BYTES_MAX);
+        assert_eq!(space.bytes(), (2 << 20) + 2 * PIECE_BYTES_MAX);
     });
 }

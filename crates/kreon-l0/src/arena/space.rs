@@ -1,7 +1,7 @@
-//! Raw space: chunks of 1 MiB behind one table, handed out by a bump of one atomic word.
+//! Raw space: chunks of 2 MiB behind one table, handed out by a bump of one atomic word.
 
-use std::alloc::{self, Layout};
-use std::ptr;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 #[cfg(loom)]
 use kreon_base::sync::Mutex;
@@ -9,11 +9,11 @@ use kreon_base::sync::{AtomicPtr, AtomicU64, Ordering};
 #[cfg(not(loom))]
 use parking_lot::Mutex;
 
+use super::chunk::{CHUNK_BYTES, Chunk};
+use super::pool::Pool;
+
 /// Alignment and granularity of objects; a 32-bit reference counts these.
 pub(super) const UNIT_BYTES: usize = 8;
-
-/// Bytes of a chunk.
-const CHUNK_BYTES: usize = 1 << 20;
 
 /// Units in a chunk.
 const CHUNK_UNITS: u32 = (CHUNK_BYTES / UNIT_BYTES) as u32;
@@ -31,11 +31,6 @@ pub(crate) const SPACE_BYTES_MAX: usize = (1 << 32) * UNIT_BYTES;
 /// Largest piece that [`Space::take`] gives.
 pub(super) const PIECE_BYTES_MAX: usize = CHUNK_BYTES / 4;
 
-const LAYOUT: Layout = match Layout::from_size_align(CHUNK_BYTES, 64) {
-    Ok(layout) => layout,
-    Err(_) => panic!("the layout of a chunk is valid"),
-};
-
 /// Apart from what readers touch, so that writers who take space do not slow them down.
 #[repr(align(128))]
 struct Next(AtomicU64);
@@ -50,16 +45,19 @@ pub(super) struct Space {
     next: Next,
     /// Held while a chunk is installed.
     growth: Mutex<()>,
+    /// Where chunks come from and go to.
+    pool: Arc<Pool>,
 }
 
 impl Space {
     /// A space with one chunk.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(pool: Arc<Pool>) -> Self {
         let space = Self {
             chunks: no_chunks(),
             // Unit 0 stays free: the reference 0 means none.
             next: Next(AtomicU64::new(1)),
             growth: Mutex::new(()),
+            pool,
         };
         space.install(0);
         space
@@ -106,12 +104,13 @@ impl Space {
     }
 
     fn install(&self, chunk: u32) {
-        // SAFETY: the layout's size is not zero.
-        let memory = unsafe { alloc::alloc(LAYOUT) };
-        if memory.is_null() {
-            alloc::handle_alloc_error(LAYOUT);
-        }
-        self.chunks[chunk as usize].store(memory, Ordering::Relaxed);
+        let memory = self.pool.take().into_start();
+        self.chunks[chunk as usize].store(memory.as_ptr(), Ordering::Relaxed);
+    }
+
+    /// Where the chunks come from and go to.
+    pub(super) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
     }
 
     /// Address of `unit`, which is one that `take` returned.
@@ -128,16 +127,17 @@ impl Space {
 
 impl Drop for Space {
     fn drop(&mut self) {
-        for chunk in self.chunks.iter() {
-            // Relaxed: `&mut self`, so whatever others did came before.
-            let memory = chunk.swap(ptr::null_mut(), Ordering::Relaxed);
-            if memory.is_null() {
-                break;
-            }
-            // SAFETY: `install` got it from `alloc` with this layout, and it is freed once: the table
-            // no longer has it, and nobody else refers to the space any more.
-            unsafe { alloc::dealloc(memory, LAYOUT) };
-        }
+        // Relaxed: `&mut self`, so whatever others did came before.
+        let memories = self
+            .chunks
+            .iter()
+            .map_while(|chunk| NonNull::new(chunk.swap(ptr::null_mut(), Ordering::Relaxed)));
+        let chunks = memories.map(|memory| {
+            // SAFETY: `install` got it from `into_start`; the table no longer has it, and nobody else
+            // refers to the space any more.
+            unsafe { Chunk::from_start(memory) }
+        });
+        self.pool.give_back(chunks.collect());
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn pieces_never_overlap_nor_straddle_chunks() {
-        let space = Space::new();
+        let space = Space::new(Pool::new(0));
         // Nothing is written, so the memory is not even there: many chunks cost little.
         let mut units: Vec<u32> = thread::scope(|scope| {
             let take = || (0..PIECES).map(|_| space.take(PIECE_BYTES_MAX)).collect();
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn who_comes_late_to_a_full_chunk_changes_nothing() {
-        let space = Space::new();
+        let space = Space::new(Pool::new(0));
         while split(space.next.0.load(Ordering::Relaxed)).0 == 0 {
             space.take(PIECE_BYTES_MAX);
         }
@@ -202,5 +202,26 @@ mod tests {
             (space.bytes(), space.address(CHUNK_UNITS)),
             (bytes, address)
         );
+    }
+
+    #[test]
+    fn a_space_leaves_its_chunks_to_the_next() {
+        let pool = Pool::new(2 * CHUNK_BYTES);
+        let fill = |chunks: usize| {
+            let space = Space::new(Arc::clone(&pool));
+            while split(space.next.0.load(Ordering::Relaxed)).0 as usize + 1 < chunks {
+                space.take(PIECE_BYTES_MAX);
+            }
+            space
+        };
+        let (one, other) = (fill(2), fill(1));
+        assert_eq!(pool.counts(), (3, 0));
+        let addresses = [0, 1].map(|chunk| one.address(chunk * CHUNK_UNITS));
+        drop(one);
+        assert_eq!(pool.counts(), (1, 1), "no more than two are kept");
+        let next = fill(1);
+        assert!(addresses.contains(&next.address(0)));
+        drop((other, next));
+        assert_eq!(pool.counts(), (0, 2));
     }
 }

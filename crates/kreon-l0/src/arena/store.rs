@@ -1,10 +1,12 @@
 //! Typed objects in raw space, each with up to two runs of bytes behind it.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::{mem, ptr, slice};
 
 use kreon_base::sync::Watch;
 
+use super::pool::Pool;
 use super::reference::Ref;
 use super::space::{PIECE_BYTES_MAX, Space, UNIT_BYTES};
 
@@ -34,11 +36,16 @@ pub(crate) struct Arena {
 
 impl Arena {
     /// An arena with its first chunk.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(pool: Arc<Pool>) -> Self {
         Self {
-            space: Space::new(),
+            space: Space::new(pool),
             watch: Watch::new(),
         }
+    }
+
+    /// Where its chunks come from and go to.
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        self.space.pool()
     }
 
     /// Bytes handed out.
@@ -181,7 +188,7 @@ mod tests {
 
     #[test]
     fn objects_of_several_threads_stay_as_written() {
-        let arena = Arena::new();
+        let arena = Arena::new(Pool::new(0));
         let all: Vec<_> = thread::scope(|scope| {
             let threads = [0, 1, 2].map(|thread| {
                 let arena = &arena;
@@ -208,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_longest_objects_fit() {
-        let arena = Arena::new();
+        let arena = Arena::new(Pool::new(0));
         for i in 0..30_u8 {
             let first = vec![i; FIRST_BYTES_MAX];
             let second = vec![i + 100; SECOND_BYTES_MAX];
@@ -221,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_reference_published_by_another_thread_is_good_to_follow() {
-        let arena = Arena::new();
+        let arena = Arena::new(Pool::new(0));
         let place = AtomicRef::new(None);
         let tagged = AtomicTagged::new(Tagged { tag: 0, to: None });
         thread::scope(|scope| {
