@@ -108,7 +108,7 @@ fn run(
 }
 
 fn l0(threads: usize, runs: &Runs) {
-    let index = L0::new();
+    let index = L0::with_budget(512 << 20);
     let put = |key: &Key, lsn: u64| {
         let payload = Payload::Logged {
             offset: LogOffset(lsn * 1024),

@@ -10,9 +10,10 @@
 //! - every key k in or routed to the node has low <= k < high (k <= high for a search from above);
 //! - all keys of the entries share the first `prefix_bytes` bytes; in a node with both fences, so do
 //!   the fences, and with them every key that is routed to it;
-//! - child i of an index node has pivot i - 1 as its low fence and pivot i as its high fence.
+//! - child i of an index node has pivot i - 1 as its low fence and pivot i as its high fence;
+//! - the entries behind those that are filled have the highest head, so that a search needs no count.
 
-use kreon_base::sync::{AtomicU32, Ordering::Relaxed};
+use kreon_base::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 
@@ -28,12 +29,20 @@ pub(crate) struct Node {
     pub latch: Latch,
     count: AtomicU32,
     prefix_bytes: AtomicU32,
+    /// The first 8 bytes of the prefix as a number that orders like them.
+    prefix_start: AtomicU64,
     low: AtomicRef<Record>,
     high: AtomicRef<Record>,
     pub level: u32,
     children: Option<Ref<Children>>,
     entries: [AtomicTagged<Record>; ENTRIES_MAX],
 }
+
+/// What stands behind the entries of a node.
+const UNFILLED: Tagged<Record> = Tagged {
+    tag: u32::MAX,
+    to: None,
+};
 
 /// Children of an index node, one more than it has entries.
 pub(crate) struct Children([AtomicRef<Node>; ENTRIES_MAX + 1]);
@@ -63,16 +72,16 @@ impl Node {
             let none = Children(std::array::from_fn(|_| AtomicRef::new(None)));
             arena.put(none, &[], &[])
         });
-        let empty = Tagged { tag: 0, to: None };
         let node = Node {
             latch: Latch::new(),
             count: AtomicU32::new(0),
             prefix_bytes: AtomicU32::new(0),
+            prefix_start: AtomicU64::new(0),
             low: AtomicRef::new(None),
             high: AtomicRef::new(None),
             level,
             children,
-            entries: std::array::from_fn(|_| AtomicTagged::new(empty)),
+            entries: std::array::from_fn(|_| AtomicTagged::new(UNFILLED)),
         };
         arena.put(node, &[], &[])
     }
@@ -134,7 +143,7 @@ impl Node {
             Ordering::Equal => {}
         }
         let head = head(key, prefix_bytes);
-        let first = self.lower_bound(0, count, u64::from(head));
+        let first = self.lower_bound(head).min(count);
         if first == count || self.entry(first).tag() != head {
             return Slot::Absent(first);
         }
@@ -146,7 +155,9 @@ impl Node {
             _ => return Slot::Absent(first),
         }
         let mut low = first + 1;
-        let mut high = self.lower_bound(low, count, u64::from(head) + 1);
+        let mut high = head
+            .checked_add(1)
+            .map_or(count, |above| self.lower_bound(above).min(count));
         while low < high {
             let middle = (low + high) / 2;
             match self.compare(arena, middle, key_rest, prefix_bytes) {
@@ -163,9 +174,10 @@ impl Node {
     pub(crate) fn insert(&self, arena: &Arena, at: usize, key: &[u8], record: Ref<Record>) {
         let count = self.count();
         let prefix_bytes = self.prefix_with(arena, key);
-        self.set_prefix(arena, prefix_bytes);
-        for place in (at..count).rev() {
-            self.entry(place + 1).store(self.entry(place).load());
+        self.set_prefix(arena, prefix_bytes, key);
+        let moved = self.entries.get(at..=count).unwrap_or_default();
+        for [from, to] in moved.array_windows().rev() {
+            to.store(from.load());
         }
         self.entry(at).store(Tagged {
             tag: head(key, prefix_bytes),
@@ -206,6 +218,12 @@ impl Node {
         right
             .prefix_bytes
             .store(self.prefix_bytes.load(Relaxed), Relaxed);
+        right
+            .prefix_start
+            .store(self.prefix_start.load(Relaxed), Relaxed);
+        for place in keep..count {
+            self.entry(place).store(UNFILLED);
+        }
         self.count.store(keep as u32, Relaxed);
     }
 
@@ -217,10 +235,11 @@ impl Node {
                 .record(0)
                 .zip(self.record(self.count().saturating_sub(1))),
         };
-        let prefix_bytes = ends.map_or(0, |(first, last)| {
-            common_bytes(arena.first(first), arena.first(last))
-        });
-        self.set_prefix(arena, prefix_bytes);
+        if let Some((first, last)) = ends {
+            let first = arena.first(first);
+            let prefix_bytes = common_bytes(first, arena.first(last));
+            self.set_prefix(arena, prefix_bytes, first);
+        }
     }
 
     /// The prefix length that also suits `key`. With both fences there is nothing to do: they share it
@@ -236,12 +255,15 @@ impl Node {
         }
     }
 
-    /// Changes the prefix length, and with it all heads.
-    fn set_prefix(&self, arena: &Arena, prefix_bytes: usize) {
+    /// Changes the prefix to the first `prefix_bytes` of `key`, and with it all heads. All entries share
+    /// them.
+    fn set_prefix(&self, arena: &Arena, prefix_bytes: usize, key: &[u8]) {
         if self.prefix_bytes.load(Relaxed) as usize == prefix_bytes {
             return;
         }
         self.prefix_bytes.store(prefix_bytes as u32, Relaxed);
+        let start = first_word(start(key, prefix_bytes));
+        self.prefix_start.store(start, Relaxed);
         for place in 0..self.count() {
             let to = self.entry(place).load().to;
             let tag = to.map_or(0, |record| head(arena.first(record), prefix_bytes));
@@ -256,6 +278,13 @@ impl Node {
         if prefix_bytes == 0 || self.is_fenced() {
             return Ordering::Equal;
         }
+        // Mostly the first 8 bytes tell, and no record is touched.
+        let kept_bits = 8 * prefix_bytes.min(8) as u32;
+        let key_start = first_word(key) & (u64::MAX << (64 - kept_bits));
+        let by_start = key_start.cmp(&self.prefix_start.load(Relaxed));
+        if by_start != Ordering::Equal || (prefix_bytes <= 8 && key.len() >= prefix_bytes) {
+            return by_start;
+        }
         let Some(first) = self.record(0) else {
             return Ordering::Equal;
         };
@@ -267,19 +296,17 @@ impl Node {
         self.low().is_some() && self.high().is_some()
     }
 
-    /// First of the entries `low..high` whose head is not below `bound`. Without jumps that depend on
-    /// the data: half of them would be mispredicted.
-    fn lower_bound(&self, low: usize, high: usize, bound: u64) -> usize {
-        let is_below = |at: usize| u64::from(self.entry(at).tag()) < bound;
-        let mut base = low;
-        let mut left = high.saturating_sub(low);
-        if left == 0 {
-            return low;
-        }
-        while left > 1 {
-            let half = left / 2;
-            base = select_unpredictable(is_below(base + half), base + half, base);
-            left -= half;
+    /// First of the entries whose head is not below `bound`; past the last one if it is the highest
+    /// head. Without jumps that depend on the data: half of them would be mispredicted.
+    fn lower_bound(&self, bound: u32) -> usize {
+        const { assert!(ENTRIES_MAX.is_power_of_two()) };
+        let is_below = |at: usize| self.entry(at).is_below(bound);
+        let mut base = 0;
+        let mut step = ENTRIES_MAX / 2;
+        while step > 0 {
+            let next = base + step;
+            base = select_unpredictable(is_below(next - 1), next, base);
+            step /= 2;
         }
         base + usize::from(is_below(base))
     }
@@ -313,6 +340,18 @@ fn head(key: &[u8], prefix_bytes: usize) -> u32 {
             let mut bytes = [0; 4];
             bytes[..rest.len()].copy_from_slice(rest);
             u32::from_be_bytes(bytes)
+        }
+    }
+}
+
+/// The first 8 bytes as a number that orders like them; missing ones count as 0.
+fn first_word(key: &[u8]) -> u64 {
+    match key.first_chunk::<8>() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => {
+            let mut bytes = [0; 8];
+            bytes[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(bytes)
         }
     }
 }

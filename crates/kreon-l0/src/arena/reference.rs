@@ -134,6 +134,12 @@ impl<T> AtomicTagged<T> {
         (self.bits.load(Ordering::Relaxed) >> 32) as u32
     }
 
+    /// Whether the tag is below `bound`. Relaxed: nothing is followed.
+    #[inline]
+    pub(crate) fn is_below(&self, bound: u32) -> bool {
+        self.bits.load(Ordering::Relaxed) < u64::from(bound) << 32
+    }
+
     /// Puts `tagged`. Release, as [`AtomicRef::store`].
     pub(crate) fn store(&self, tagged: Tagged<T>) {
         self.bits.store(Self::pack(tagged), Ordering::Release);
