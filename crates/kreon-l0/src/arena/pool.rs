@@ -53,7 +53,9 @@ impl Pool {
     pub(super) fn give_back(&self, given: Vec<Chunk>) {
         let mut chunks = self.chunks.lock();
         chunks.in_use -= given.len();
-        let room = self.kept_max.saturating_sub(chunks.in_use + chunks.spare.len());
+        let room = self
+            .kept_max
+            .saturating_sub(chunks.in_use + chunks.spare.len());
         let mut given = given.into_iter();
         chunks.spare.extend(given.by_ref().take(room));
         drop(chunks);
