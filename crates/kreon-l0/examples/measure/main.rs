@@ -2,18 +2,18 @@
 //!
 //! `cargo run --release -p kreon-l0 --example measure [-- KEYS [THREADS [NAME]...]]`; a million keys, one
 //! thread and all of `l0`, `coupling`, `root` and `map` by default. Keys as YCSB makes them: "user" and 19
-//! digits, in hashed order, behind the 4 bytes of a region; Linux only, as it reads the CPU time of a
-//! thread from `/proc`.
+//! digits, in hashed order, behind the 4 bytes of a region.
 //!
 //! `coupling` and `root` are the library's own nodes, records and memory under [`locked`] protocols.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::RwLock;
-use std::{env, fs, thread};
+use std::{env, thread};
 
 use kreon_base::{LogOffset, Lsn, Payload};
 use kreon_l0::{Keep, L0};
+use rustix::time::{ClockId, clock_gettime};
 
 mod latch;
 mod locked;
@@ -44,9 +44,8 @@ const POOL_BYTES: usize = 1 << 30;
 
 /// CPU time of this thread in ns.
 fn cpu_ns() -> f64 {
-    let line = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let first = line.split(' ').next().unwrap_or_default();
-    first.parse().unwrap_or(f64::NAN)
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
 fn mix(mut x: u64) -> u64 {
