@@ -244,11 +244,20 @@ impl Attempt<'_> {
         self.arena.get(self.record).hold(&self.newest)
     }
 
-    /// The newest version as one outside the record.
+    /// The newest version as one outside the record. If it hides what is beneath it, that is left out
+    /// where no snapshot sees it: chains of keys that only units write stay short.
+    ///
+    /// This goes for a copy alone. A reader who found the version pending may stand on the original,
+    /// and goes on to what is beneath.
     fn retained(&self) -> Ref<Retained> {
         let Newest { lsn, place, link } = self.newest;
+        let keep = self.write.keep;
         self.newest.retained().unwrap_or_else(|| {
-            let link = AtomicTagged::new(link);
+            let to = match keep.hides_older(lsn, place.pending()) {
+                true => self.first(link.to, |lsn| keep.snapshot_sees(lsn)),
+                false => link.to,
+            };
+            let link = AtomicTagged::new(Tagged { to, ..link });
             self.arena.put(Retained { lsn, place, link }, &[], &[])
         })
     }
@@ -264,10 +273,23 @@ impl Attempt<'_> {
     /// The newest version from `from` down that must stay. All beneath it stay as well: older
     /// snapshots may need them, and the caller names only the newest snapshot.
     fn first_kept(&self, from: Option<Ref<Retained>>) -> Option<Ref<Retained>> {
+        self.first(from, |lsn| self.write.keep.retains(lsn))
+    }
+
+    /// The newest version from `from` down that is `kept`, by its LSN.
+    fn first(
+        &self,
+        from: Option<Ref<Retained>>,
+        kept: impl Fn(u64) -> bool,
+    ) -> Option<Ref<Retained>> {
         let mut next = from;
+        // Without this a long chain would be walked to its end, with the record's latch held.
+        if !kept(0) {
+            return None;
+        }
         while let Some(at) = next {
             let version = self.arena.get(at);
-            if self.write.keep.retains(version.lsn) {
+            if kept(version.lsn) {
                 break;
             }
             next = version.link.load().to;
@@ -292,6 +314,7 @@ mod tests {
             keep: Keep {
                 snapshot_max: None,
                 unit_pending: true,
+                ..Keep::default()
             },
         }
     }

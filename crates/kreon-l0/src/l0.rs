@@ -9,7 +9,7 @@ use crate::arena::{FIRST_BYTES_MAX, Pool, SPACE_BYTES_MAX};
 use crate::chain::{self, Versions, Write};
 use crate::cursor::Cursor;
 use crate::record::{LSN_MAX, OFFSET_MAX};
-use crate::tree::Tree;
+use crate::tree::{Ahead, Tree};
 use crate::version::{INLINE_BYTES_MAX, Keep, Version};
 
 /// Longest key of an L0, in bytes: a region's id and a user's key.
@@ -24,6 +24,7 @@ const _: () = assert!(L0_KEY_BYTES_MAX <= FIRST_BYTES_MAX);
 const _: () = {
     const fn crosses_threads<T: Send + Sync>() {}
     crosses_threads::<L0>();
+    crosses_threads::<Approach<'_>>();
     crosses_threads::<Cursor<'_>>();
     crosses_threads::<Versions<'_>>();
 };
@@ -64,6 +65,25 @@ impl L0 {
         }
     }
 
+    /// Goes most of the way to `key` and asks the processor for the rest, for an insert or a get that comes
+    /// after something else: so that waits for memory meanwhile. One of many keys is gone to by the time
+    /// the last of them was asked for.
+    pub fn approach<'a>(&'a self, key: &'a [u8]) -> Approach<'a> {
+        Approach {
+            tree: &self.tree,
+            key,
+            ahead: self.tree.ahead(key),
+        }
+    }
+
+    fn at<'a>(&'a self, key: &'a [u8]) -> Approach<'a> {
+        Approach {
+            tree: &self.tree,
+            key,
+            ahead: None,
+        }
+    }
+
     /// Adds a version to `key`. About 0.3 us at a million keys.
     ///
     /// Writers may come in any order: the version goes where its LSN belongs. As the newest one it
@@ -78,19 +98,7 @@ impl L0 {
     /// offset from 2^61 on; or where [`bytes`](Self::bytes) has reached [`L0_BYTES_MAX`]. Nothing is
     /// changed then. Where the system has no more memory the process ends, as with any allocation.
     pub fn insert(&self, key: &[u8], lsn: Lsn, payload: Payload<'_>, keep: Keep) {
-        check(key, lsn, &payload);
-        assert!(
-            self.bytes() < L0_BYTES_MAX,
-            "an L0 is frozen before it is full"
-        );
-        let write = Write { lsn, payload, keep };
-        let arena = &self.tree.arena;
-        let known = self
-            .tree
-            .find_or_insert(key, || write.put_record(arena, key));
-        if let Some(record) = known {
-            chain::add(arena, record, &write);
-        }
+        self.at(key).insert(lsn, payload, keep);
     }
 
     /// Calls `found` with the newest version of `key` that has an LSN below `at` ([`Lsn::MAX`]: any)
@@ -103,10 +111,7 @@ impl L0 {
         visible: impl Fn(Lsn) -> bool,
         found: impl FnOnce(Version<'_>) -> R,
     ) -> Option<R> {
-        let record = self.tree.find(key)?;
-        Versions::of(&self.tree.arena, record)
-            .find(|version| version.lsn < at && (!version.pending || visible(version.lsn)))
-            .map(found)
+        self.at(key).get(at, visible, found)
     }
 
     /// Memory in use, in bytes. Never shrinks. What the system gave is up to 2 MiB more.
@@ -127,6 +132,48 @@ impl L0 {
     /// A cursor that stands nowhere yet.
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor::new(&self.tree)
+    }
+}
+
+/// A key of an L0 that an insert or a get will be made of. What others do meanwhile does no harm.
+#[must_use = "going there alone does nothing"]
+pub struct Approach<'a> {
+    tree: &'a Tree,
+    key: &'a [u8],
+    ahead: Option<Ahead<'a>>,
+}
+
+impl Approach<'_> {
+    /// [`L0::insert`] of the key.
+    ///
+    /// # Panics
+    /// As that.
+    pub fn insert(self, lsn: Lsn, payload: Payload<'_>, keep: Keep) {
+        let Self { tree, key, ahead } = self;
+        let arena = &tree.arena;
+        check(key, lsn, &payload);
+        assert!(
+            arena.bytes() < L0_BYTES_MAX,
+            "an L0 is frozen before it is full"
+        );
+        let write = Write { lsn, payload, keep };
+        let known = tree.find_or_insert(key, ahead, || write.put_record(arena, key));
+        if let Some(record) = known {
+            chain::add(arena, record, &write);
+        }
+    }
+
+    /// [`L0::get`] of the key.
+    pub fn get<R>(
+        self,
+        at: Lsn,
+        visible: impl Fn(Lsn) -> bool,
+        found: impl FnOnce(Version<'_>) -> R,
+    ) -> Option<R> {
+        let record = self.tree.find(self.key, self.ahead)?;
+        Versions::of(&self.tree.arena, record)
+            .find(|version| version.lsn < at && (!version.pending || visible(version.lsn)))
+            .map(found)
     }
 }
 

@@ -17,5 +17,5 @@ mod version;
 
 pub use chain::Versions;
 pub use cursor::Cursor;
-pub use l0::{L0, L0_BYTES_MAX, L0_KEY_BYTES_MAX};
+pub use l0::{Approach, L0, L0_BYTES_MAX, L0_KEY_BYTES_MAX};
 pub use version::{INLINE_BYTES_MAX, Keep, Version};

@@ -216,10 +216,12 @@ fn model_two_inserts_into_a_full_leaf_lose_nothing() {
 const OLD_KEPT: Keep = Keep {
     snapshot_max: Some(Lsn(15)),
     unit_pending: false,
+    visible_before: Lsn(0),
 };
 const PENDING: Keep = Keep {
     snapshot_max: None,
     unit_pending: true,
+    visible_before: Lsn(0),
 };
 
 #[test]

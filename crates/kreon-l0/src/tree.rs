@@ -47,6 +47,13 @@ struct Reached<'a> {
     own: Ref<Node>,
 }
 
+/// Where a descent will go on: the parent of the key's leaf, with room, and the leaf, which the processor
+/// was asked for. The leaf's own memory was not touched yet.
+pub(crate) struct Ahead<'a> {
+    parent: Reached<'a>,
+    leaf: Ref<Node>,
+}
+
 /// Another thread changed something on the way: start again.
 struct Retry;
 
@@ -81,9 +88,46 @@ impl Tree {
         })
     }
 
+    /// Goes ahead to the leaf of `key`. `None`: there is nothing to gain, or another thread is in the way.
+    pub(crate) fn ahead(&self, key: &[u8]) -> Option<Ahead<'_>> {
+        let mut at = self.root().ok()?;
+        while at.node.level > 1 {
+            if at.node.is_full() {
+                return None;
+            }
+            at = self.child(&at, Way::To(key)).ok()?;
+        }
+        if at.node.level == 0 || at.node.is_full() {
+            return None;
+        }
+        let leaf = self.child_ref(&at, Way::To(key))?;
+        Some(Ahead { parent: at, leaf })
+    }
+
+    /// The leaf that `ahead` leads to, not validated yet.
+    fn leaf_ahead<'a>(&'a self, ahead: &Ahead<'a>) -> Result<Reached<'a>, Retry> {
+        let node = self.arena.get(ahead.leaf);
+        let stamp = node.latch.read();
+        // Nothing changed in the parent since it was searched: the leaf is the right one.
+        match ahead.parent.node.latch.validate(ahead.parent.stamp) {
+            true => Ok(Reached {
+                node,
+                stamp,
+                own: ahead.leaf,
+            }),
+            false => Err(Retry),
+        }
+    }
+
     /// The record of `key`.
-    pub(crate) fn find(&self, key: &[u8]) -> Option<Ref<Record>> {
-        let slot = self.read_leaf(Way::To(key), |leaf| leaf.search(&self.arena, key));
+    pub(crate) fn find(&self, key: &[u8], ahead: Option<Ahead<'_>>) -> Option<Ref<Record>> {
+        let leaf = ahead.and_then(|ahead| self.leaf_ahead(&ahead).ok());
+        let found = leaf.and_then(|leaf| {
+            let slot = leaf.node.search(&self.arena, key);
+            leaf.node.latch.validate(leaf.stamp).then_some(slot)
+        });
+        let slot = found
+            .unwrap_or_else(|| self.read_leaf(Way::To(key), |leaf| leaf.search(&self.arena, key)));
         match slot {
             Slot::Found(_, record) => Some(record),
             Slot::Absent(_) => None,
@@ -94,17 +138,24 @@ impl Tree {
     pub(crate) fn find_or_insert(
         &self,
         key: &[u8],
+        mut ahead: Option<Ahead<'_>>,
         record: impl Fn() -> Ref<Record>,
     ) -> Option<Ref<Record>> {
         let mut made = None;
         retrying(|| {
-            let leaf = self.leaf_with_room(key)?;
+            let leaf = match ahead.take() {
+                Some(ahead) => self.leaf_ahead(&ahead)?,
+                None => self.leaf_with_room(key)?,
+            };
             let slot = leaf.node.search(&self.arena, key);
+            let is_full = leaf.node.is_full();
             if !leaf.node.latch.validate(leaf.stamp) {
                 return Err(Retry);
             }
             let at = match slot {
                 Slot::Found(_, record) => return Ok(Some(record)),
+                // Only one that was gone to ahead is: the whole descent will split it.
+                Slot::Absent(_) if is_full => return Err(Retry),
                 Slot::Absent(at) => at,
             };
             let record = *made.get_or_insert_with(&record);
@@ -147,6 +198,17 @@ impl Tree {
     }
 
     fn child(&self, parent: &Reached<'_>, way: Way<'_>) -> Result<Reached<'_>, Retry> {
+        let own = self.child_ref(parent, way).ok_or(Retry)?;
+        let node = self.arena.get(own);
+        let stamp = node.latch.read();
+        if !parent.node.latch.validate(parent.stamp) {
+            return Err(Retry);
+        }
+        Ok(Reached { node, stamp, own })
+    }
+
+    /// Names the child of `parent` on the way, not validated, and has the processor fetch it.
+    fn child_ref(&self, parent: &Reached<'_>, way: Way<'_>) -> Option<Ref<Node>> {
         let place = match way {
             Way::First => 0,
             Way::Last => parent.node.count(),
@@ -156,15 +218,10 @@ impl Tree {
                 Slot::Absent(at) => at,
             },
         };
-        let own = parent.node.child(&self.arena, place).ok_or(Retry)?;
+        let own = parent.node.child(&self.arena, place)?;
         // The search will touch several of its lines, each found only after the one before.
         self.arena.prefetch(own, size_of::<Node>());
-        let node = self.arena.get(own);
-        let stamp = node.latch.read();
-        if !parent.node.latch.validate(parent.stamp) {
-            return Err(Retry);
-        }
-        Ok(Reached { node, stamp, own })
+        Some(own)
     }
 
     /// Splits `full` if nothing changed since it was reached. `parent` has room; none means that `full`

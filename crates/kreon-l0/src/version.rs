@@ -27,8 +27,10 @@ pub struct Keep {
     /// snapshot: a snapshot sees the versions below its LSN.)
     pub snapshot_max: Option<Lsn>,
     /// The new version is part of a unit (a batch) that is not visible yet: it is marked pending, and
-    /// all versions beneath it are retained, for readers who must not see it yet.
+    /// of the versions beneath it those are retained that readers may have to see instead.
     pub unit_pending: bool,
+    /// Pending versions with a lower LSN are visible to every reader that begins now.
+    pub visible_before: Lsn,
 }
 
 impl Keep {
@@ -40,5 +42,10 @@ impl Keep {
     /// Whether a version of `lsn` must stay beneath the one that is inserted.
     pub(crate) fn retains(self, lsn: u64) -> bool {
         self.unit_pending || self.snapshot_sees(lsn)
+    }
+
+    /// Whether a version hides all beneath it from readers without a snapshot.
+    pub(crate) fn hides_older(self, lsn: u64, pending: bool) -> bool {
+        !pending || lsn < self.visible_before.0
     }
 }

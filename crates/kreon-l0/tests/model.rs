@@ -115,6 +115,8 @@ struct Pair {
     snapshots: BTreeSet<u64>,
     random: Random,
     tail: u64,
+    /// The tail when the round began.
+    round_start: u64,
 }
 
 impl Pair {
@@ -125,6 +127,7 @@ impl Pair {
             snapshots: BTreeSet::new(),
             random: Random(seed),
             tail: 1,
+            round_start: 1,
         }
     }
 
@@ -132,6 +135,8 @@ impl Pair {
         let keep = Keep {
             snapshot_max: self.snapshots.last().copied().map(Lsn),
             unit_pending,
+            // Of the units before this round.
+            visible_before: Lsn(self.round_start),
         };
         let value = Value::random(&mut self.random, lsn);
         self.l0.insert(key, Lsn(lsn), value.payload(), keep);
@@ -148,6 +153,7 @@ impl Pair {
     /// visible only at the end.
     fn round(&mut self, keys: &[Vec<u8>]) {
         let count = 1 + self.random.below(12);
+        self.round_start = self.tail;
         let mut lsns: Vec<_> = (self.tail..self.tail + count as u64).collect();
         self.tail += count as u64;
         let unit = self.random.one_in(3);

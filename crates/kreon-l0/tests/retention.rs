@@ -6,16 +6,19 @@ use kreon_l0::{INLINE_BYTES_MAX, Keep, L0, L0_KEY_BYTES_MAX};
 const NONE: Keep = Keep {
     snapshot_max: None,
     unit_pending: false,
+    visible_before: Lsn(0),
 };
 const UNIT: Keep = Keep {
     snapshot_max: None,
     unit_pending: true,
+    visible_before: Lsn(0),
 };
 
 fn snapshot(lsn: u64) -> Keep {
     Keep {
         snapshot_max: Some(Lsn(lsn)),
         unit_pending: false,
+        visible_before: Lsn(0),
     }
 }
 
@@ -87,6 +90,41 @@ fn the_first_write_without_a_snapshot_drops_what_it_saw() {
 fn a_write_of_a_unit_retains_all_beneath_it() {
     assert_eq!(chain(&[(1, NONE), (2, UNIT), (3, UNIT)]), [3, 2, 1]);
     assert_eq!(chain(&[(1, NONE), (2, UNIT), (3, UNIT), (4, NONE)]), [4]);
+}
+
+/// A write of a unit while units before `lsn` are visible.
+fn unit_after(lsn: u64) -> Keep {
+    Keep {
+        visible_before: Lsn(lsn),
+        ..UNIT
+    }
+}
+
+#[test]
+fn writes_of_units_alone_retain_what_readers_may_see_and_no_more() {
+    // In the log: the inline ones are not copied, and keep what is beneath them.
+    let l0 = L0::new();
+    let write = |lsn, keep| l0.insert(b"k", Lsn(lsn), logged(lsn * 8), keep);
+    let lsns = || {
+        let mut cursor = l0.cursor();
+        assert!(cursor.first());
+        cursor.versions().map(|v| v.lsn.0).collect::<Vec<_>>()
+    };
+    write(1, NONE);
+    write(2, unit_after(0));
+    write(3, unit_after(0));
+    assert_eq!(lsns(), [3, 2, 1], "both units are under way");
+    write(4, unit_after(3));
+    assert_eq!(lsns(), [4, 3, 2, 1], "that of 3 is");
+    write(5, unit_after(5));
+    assert_eq!(lsns(), [5, 4]);
+    write(6, unit_after(6));
+    let of_snapshot = Keep {
+        snapshot_max: Some(Lsn(6)),
+        ..unit_after(7)
+    };
+    write(7, of_snapshot);
+    assert_eq!(lsns(), [7, 6, 5], "a snapshot sees 5");
 }
 
 #[test]

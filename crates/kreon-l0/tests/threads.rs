@@ -89,7 +89,7 @@ fn racing_writers_leave_the_newest_version_of_each_key() {
                     let keep = Keep {
                         // Some writers retain what they replace: chains grow and are cut.
                         unit_pending: lsn.is_multiple_of(8),
-                        snapshot_max: None,
+                        ..Keep::default()
                     };
                     insert_at(l0, &key_of(number), lsn, keep);
                     newest[number as usize].fetch_max(lsn, Ordering::Release);
@@ -218,6 +218,7 @@ fn a_snapshot_stays_as_it_was_while_writers_go_on() {
     let keep = Keep {
         snapshot_max: Some(snapshot),
         unit_pending: false,
+        ..Keep::default()
     };
     let next = AtomicU64::new(snapshot.0);
     let done = AtomicBool::new(false);
@@ -255,6 +256,7 @@ fn racing_writes_of_units_are_all_retained() {
     let unit = Keep {
         snapshot_max: None,
         unit_pending: true,
+        ..Keep::default()
     };
     thread::scope(|scope| {
         for _ in 0..3 {

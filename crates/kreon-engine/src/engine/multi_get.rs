@@ -8,7 +8,23 @@ use super::core::Core;
 use super::region::RegionState;
 use super::scan::Entry;
 use super::scan_source::Located;
+use crate::keys::L0Key;
+use crate::level::View;
 use crate::tree;
+
+/// So many searches of the L0s wait for memory together.
+const TOGETHER: usize = 8;
+
+/// Has the processor fetch the leaves of the L0s where `keys` belong.
+fn approach<'k>(view: &View, region: &RegionState, keys: impl Iterator<Item = &'k [u8]>) {
+    for key in keys {
+        let key = L0Key::new(region.id, key);
+        drop(view.active.approach(key.as_slice()));
+        if let Some(frozen) = &view.frozen {
+            drop(frozen.l0.approach(key.as_slice()));
+        }
+    }
+}
 
 impl Core {
     /// The values of `keys` at `at`, in the order of `keys`; each is handed to `show` with its index.
@@ -29,10 +45,13 @@ impl Core {
         order.sort_unstable_by_key(|index| keys[*index]);
         let mut found: Vec<(usize, Entry)> = Vec::new();
         let mut missing = Vec::new();
-        for index in order {
-            match self.locate_in_l0s(&view, region, keys[index], at) {
-                Some(located) => found.push((index, (keys[index].to_vec(), located))),
-                None => missing.push(index),
+        for order in order.chunks(TOGETHER) {
+            approach(&view, region, order.iter().map(|index| keys[*index]));
+            for &index in order {
+                match self.locate_in_l0s(&view, region, keys[index], at) {
+                    Some(located) => found.push((index, (keys[index].to_vec(), located))),
+                    None => missing.push(index),
+                }
             }
         }
         for (level, record) in (1..).zip(view.levels.of(region.id)) {

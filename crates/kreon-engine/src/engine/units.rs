@@ -6,8 +6,8 @@
 //! they are taken with the gate closed.
 
 use std::cell::Cell;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 
 use kreon_base::{Lsn, RegionId};
 
@@ -36,15 +36,30 @@ struct Unit {
     keys: Marks,
 }
 
-/// Keys of a unit, as sorted hashes: enough to tell two units apart that share no key.
-#[derive(Clone)]
-pub struct Marks(Arc<[u64]>);
+/// Keys of a unit, as hashes: enough to tell two units apart that share no key. Two keys with one hash make a
+/// write wait that need not.
+pub struct Marks {
+    /// A hash table: a mark stands at the index of its low bits, or in the next place that was empty; 0 is
+    /// empty. At least half of it is. A power of two long.
+    places: Vec<u64>,
+}
 
-/// The mark of one key.
+/// The mark of one key, never 0. Another one in every process: nobody can look for keys that share one.
 pub fn mark(region: RegionId, key: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (region, key).hash(&mut hasher);
-    hasher.finish()
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
+    let step = |state: u64, word: u64| {
+        let product = u128::from(state ^ word) * u128::from(ODD);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let (words, rest) = key.as_chunks::<8>();
+    let start = *SEED ^ (u64::from(region.0) << 32 | key.len() as u64);
+    let state = words
+        .iter()
+        .fold(start, |state, word| step(state, u64::from_le_bytes(*word)));
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    step(step(state, u64::from_le_bytes(last)), *SEED).max(1)
 }
 
 /// A unit under way; ends when dropped.
@@ -56,15 +71,46 @@ pub struct UnderWay<'a> {
 
 impl Marks {
     /// Of these keys.
-    pub fn of<'k>(keys: impl Iterator<Item = (RegionId, &'k [u8])>) -> Self {
-        let mut marks: Vec<u64> = keys.map(|(region, key)| mark(region, key)).collect();
-        marks.sort_unstable();
-        Self(marks.into())
+    pub fn of<'k>(keys: impl ExactSizeIterator<Item = (RegionId, &'k [u8])>) -> Self {
+        let length = (2 * keys.len()).next_power_of_two();
+        let mut marks = Self {
+            places: vec![0; length],
+        };
+        for (region, key) in keys {
+            let mark = mark(region, key);
+            let at = marks.place_of(mark);
+            if let Some(place) = marks.places.get_mut(at) {
+                *place = mark;
+            }
+        }
+        marks
     }
 
-    /// As they are given to [`Units::wait_for_earlier`].
-    pub fn sorted(&self) -> &[u64] {
-        &self.0
+    fn has(&self, mark: u64) -> bool {
+        self.places.get(self.place_of(mark)) == Some(&mark)
+    }
+
+    /// Where `mark` is, or would be put.
+    fn place_of(&self, mark: u64) -> usize {
+        let last = self.places.len() - 1;
+        let mut at = mark as usize & last;
+        while self
+            .places
+            .get(at)
+            .is_some_and(|&found| found != 0 && found != mark)
+        {
+            at = (at + 1) & last;
+        }
+        at
+    }
+
+    /// Whether some mark is in both.
+    fn meet(&self, other: &Self) -> bool {
+        let (few, many) = match self.places.len() < other.places.len() {
+            true => (self, other),
+            false => (other, self),
+        };
+        few.places.iter().any(|&mark| mark != 0 && many.has(mark))
     }
 }
 
@@ -96,7 +142,7 @@ impl Units {
     pub fn sight(&self) -> Sight<'_> {
         Sight {
             units: self,
-            settled: Lsn(self.settled.load(Ordering::Acquire)),
+            settled: self.settled(),
             proved: Cell::new(None),
             hidden_from: Cell::new(Lsn::MAX),
             is_stale: Cell::new(false),
@@ -118,26 +164,27 @@ impl Units {
         self.count.load(Ordering::SeqCst) > 0
     }
 
-    /// Waits until no unit with one of these keys and a position before `lsn` is under way. For one who
-    /// has appended what stands at `lsn` and inserted nothing of it yet: all that it waits for has lower
-    /// positions (or gets a higher one in a moment, and then it waits no more) and waits for none of it.
-    /// `marks` are sorted.
-    pub fn wait_for_earlier(&self, lsn: Lsn, marks: &[u64]) {
-        let is_earlier = |unit: &Unit| unit.start < lsn && meet(unit.keys.sorted(), marks);
+    /// All units with positions below are wholly in L0.
+    pub fn settled(&self) -> Lsn {
+        Lsn(self.settled.load(Ordering::Acquire))
+    }
+
+    /// Waits until no unit with the key of `mark` and a position before `lsn` is under way. For one who has
+    /// appended what stands at `lsn` and inserted nothing of it yet: all that it waits for has lower positions
+    /// (or gets a higher one in a moment, and then it waits no more) and waits for none of it.
+    pub fn wait_for_earlier(&self, lsn: Lsn, mark: u64) {
+        self.wait_while(|units| {
+            let mut earlier = units.iter().filter(|unit| unit.start < lsn);
+            earlier.any(|unit| unit.keys.has(mark))
+        });
+    }
+
+    fn wait_while(&self, is_in_the_way: impl Fn(&[Unit]) -> bool) {
         let mut pause = Pause::default();
-        while self.under_way.lock().iter().any(is_earlier) {
+        while is_in_the_way(&self.under_way.lock()) {
             pause.wait();
         }
     }
-}
-
-/// Whether two sorted lists share a mark.
-fn meet(one: &[u64], other: &[u64]) -> bool {
-    let (few, many) = match one.len() < other.len() {
-        true => (one, other),
-        false => (other, one),
-    };
-    few.iter().any(|mark| many.binary_search(mark).is_ok())
 }
 
 /// Which pending versions of one key a get may see. It goes through them from the newest to the oldest, while units
@@ -190,13 +237,27 @@ impl Sight<'_> {
 
 impl UnderWay<'_> {
     /// Tells where the unit stands: its first position and the one behind its last record. Before any
-    /// of its entries is inserted in L0.
+    /// of its entries is inserted in L0. Waits until no earlier unit with one of its keys is under way.
     pub fn appended(&mut self, start: Lsn, end: Lsn) {
         let mut under_way = self.units.under_way.lock();
         if let Some(unit) = under_way.iter_mut().find(|unit| unit.ticket == self.ticket) {
             (unit.start, unit.end) = (start, end);
         }
+        drop(under_way);
         self.end = end;
+        self.wait_for_earlier(start);
+    }
+
+    /// As [`Units::wait_for_earlier`], for all keys of the unit.
+    fn wait_for_earlier(&self, lsn: Lsn) {
+        let is_this = |unit: &&Unit| unit.ticket == self.ticket;
+        self.units.wait_while(|units| {
+            let Some(own) = units.iter().find(is_this) else {
+                return false;
+            };
+            let mut earlier = units.iter().filter(|unit| unit.start < lsn);
+            earlier.any(|unit| !is_this(&unit) && unit.keys.meet(&own.keys))
+        });
     }
 }
 
@@ -230,18 +291,37 @@ mod tests {
         let units = Units::default();
         let mut unit = units.begin(keys("abc"), || Lsn(10));
         unit.appended(Lsn(20), Lsn(40));
-        units.wait_for_earlier(Lsn(50), keys("dxyz").sorted());
-        units.wait_for_earlier(Lsn(20), keys("b").sorted());
+        units.wait_for_earlier(Lsn(50), mark(RegionId(1), b"d"));
+        units.wait_for_earlier(Lsn(50), mark(RegionId(2), b"b"));
+        units.wait_for_earlier(Lsn(20), mark(RegionId(1), b"b"));
+        let mut other = units.begin(keys("dxyz"), || Lsn(40));
+        other.appended(Lsn(40), Lsn(50));
         let is_there = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                units.wait_for_earlier(Lsn(50), keys("zb").sorted());
+                units.wait_for_earlier(Lsn(50), mark(RegionId(1), b"b"));
                 assert!(is_there.load(Ordering::SeqCst), "it did not wait");
+            });
+            scope.spawn(|| {
+                let mut unit = units.begin(keys("vwc"), || Lsn(50));
+                unit.appended(Lsn(50), Lsn(60));
+                assert!(is_there.load(Ordering::SeqCst), "the unit did not wait");
             });
             std::thread::sleep(std::time::Duration::from_millis(20));
             is_there.store(true, Ordering::SeqCst);
             drop(unit);
         });
+    }
+
+    #[test]
+    fn marks_meet_where_a_key_is_in_both() {
+        let numbers = |range: std::ops::Range<u64>| {
+            let keys: Vec<_> = range.map(u64::to_be_bytes).collect();
+            Marks::of(keys.iter().map(|key| (RegionId(1), &key[..])))
+        };
+        let many = numbers(0..1000);
+        assert!(many.meet(&numbers(999..1100)) && numbers(999..1003).meet(&many));
+        assert!(!many.meet(&numbers(1000..3000)) && !many.meet(&numbers(0..0)));
     }
 
     fn is_settled(units: &Units, lsn: Lsn) -> bool {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_base::{Bug, ErrorKind, PAGE_BYTES, PageNo, Result, SEGMENT_PAGES};
-use kreon_l0::L0;
 
 use super::core::Core;
 use crate::checkpoint::{self, Change};
@@ -38,7 +37,7 @@ impl Core {
                 end,
             };
             (
-                Arc::new(L0::new()),
+                Arc::new(view.active.successor()),
                 Some(Arc::new(frozen)),
                 Arc::clone(&view.levels),
             )

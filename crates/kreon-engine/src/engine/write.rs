@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Bug, Error, KEY_BYTES_MAX, Lsn, Result, VALUE_BYTES_MAX};
+use kreon_base::{Bug, Error, KEY_BYTES_MAX, Lsn, Payload, Result, VALUE_BYTES_MAX};
 use kreon_format::RecordKind;
-use kreon_l0::Keep;
+use kreon_l0::{Keep, L0};
 
 use super::core::Core;
 use super::pressure;
 use super::region::RegionState;
 use super::units::{Marks, mark};
 use crate::keys::L0Key;
+use crate::level::View;
 use crate::log::{NewRecord, Place};
 use crate::options::{Background, Durability};
 use crate::placement;
@@ -66,6 +67,24 @@ fn marks(operations: &[Operation<'_>]) -> Marks {
     )
 }
 
+fn purpose(operations: &[Operation<'_>]) -> Purpose {
+    match operations.iter().any(|operation| operation.value.is_some()) {
+        true => Purpose::Put,
+        false => Purpose::Delete,
+    }
+}
+
+/// A unit that is in the log and in L0'.
+struct Written {
+    /// The position behind it.
+    end: Lsn,
+    /// L0' is to be frozen.
+    is_l0_full: bool,
+}
+
+/// So many inserts of a unit wait for memory together.
+const TOGETHER: usize = 8;
+
 impl Core {
     /// Applies `operations` as one unit: all or nothing, for readers and for crashes.
     ///
@@ -82,74 +101,121 @@ impl Core {
         if operations.is_empty() {
             return Ok(());
         }
-        let purpose = match operations.iter().any(|operation| operation.value.is_some()) {
-            true => Purpose::Put,
-            false => Purpose::Delete,
+        let mut is_admitted = false;
+        let written = loop {
+            if let Some(written) = self.append_and_insert(operations, is_admitted)? {
+                break written;
+            }
+            self.make_room(purpose(operations))?;
+            is_admitted = true;
         };
-        self.make_room(purpose)?;
-        let end = self.append_and_insert(operations)?;
         if durability == Durability::Sync {
             self.parts
                 .log
-                .sync(end)
+                .sync(written.end)
                 .inspect_err(|error| self.parts.poison.set(error))?;
         }
-        if self.is_l0_full() {
+        if written.is_l0_full {
             self.rotate();
         }
         Ok(())
     }
 
-    /// From the reservation in the log to the insertion in L0, inside the gate. Returns the position
-    /// behind the unit.
-    fn append_and_insert(&self, operations: &[Operation<'_>]) -> Result<Lsn> {
+    /// From the reservation in the log to the insertion in L0, inside the gate. `None`: nothing was
+    /// written, as the writer is to [make room](Self::make_room) first and was not admitted.
+    fn append_and_insert(
+        &self,
+        operations: &[Operation<'_>],
+        is_admitted: bool,
+    ) -> Result<Option<Written>> {
         let _inside = self.gate.enter();
         // Closing waits for those inside; who comes later must not write.
         self.check_open()?;
         operations
             .iter()
             .try_for_each(|operation| operation.region.check())?;
-        let log = &self.parts.log;
-        if let [operation] = operations {
-            let (place, end) = log.append_one(&operation.record())?;
-            if self.units.any() {
-                let mark = mark(operation.region.id, operation.key);
-                self.units.wait_for_earlier(place.lsn, &[mark]);
-            }
-            self.insert(operation, place, false);
-            return Ok(end);
+        // Loaded once: L0' stays the same while anybody is inside the gate.
+        let view = self.parts.views.load();
+        if !is_admitted && self.must_make_room(&view) {
+            return Ok(None);
         }
-        let keys = marks(operations);
-        let mut unit = self.units.begin(keys.clone(), || log.tail());
+        let l0 = view.active.as_ref();
+        let end = match operations {
+            [operation] => self.write_one(l0, operation)?,
+            _ => self.write_unit(l0, operations)?,
+        };
+        let is_l0_full = l0.bytes() >= self.split.l0_bytes;
+        Ok(Some(Written { end, is_l0_full }))
+    }
+
+    fn write_one(&self, l0: &L0, operation: &Operation<'_>) -> Result<Lsn> {
+        let key = L0Key::new(operation.region.id, operation.key);
+        // The leaf comes from memory while the record is copied into the log.
+        let spot = l0.approach(key.as_slice());
+        let (place, end) = self.parts.log.append_one(&operation.record())?;
+        if self.units.any() {
+            let mark = mark(operation.region.id, operation.key);
+            self.units.wait_for_earlier(place.lsn, mark);
+        }
+        let keep = Keep {
+            snapshot_max: self.snapshots.newest(),
+            ..Keep::default()
+        };
+        spot.insert(place.lsn, self.payload(operation, place), keep);
+        Ok(end)
+    }
+
+    fn write_unit(&self, l0: &L0, operations: &[Operation<'_>]) -> Result<Lsn> {
+        let log = &self.parts.log;
+        let mut unit = self.units.begin(marks(operations), || log.tail());
         let records: Vec<_> = operations.iter().map(Operation::record).collect();
         let mut places = Vec::with_capacity(records.len());
         let end = log.append(&records, |place| places.push(place))?;
         if let Some(first) = places.first() {
             unit.appended(first.lsn, end);
-            self.units.wait_for_earlier(first.lsn, keys.sorted());
         }
-        for (operation, place) in operations.iter().zip(places) {
-            self.insert(operation, place, true);
+        let keep = Keep {
+            // Inside the gate none opens that is newer.
+            snapshot_max: self.snapshots.newest(),
+            unit_pending: !Bug::BatchSeenInPart.is_planted(),
+            visible_before: self.units.settled(),
+        };
+        for (operations, places) in operations.chunks(TOGETHER).zip(places.chunks(TOGETHER)) {
+            self.insert_together(l0, operations, places, keep);
         }
         Ok(end)
     }
 
-    fn insert(&self, operation: &Operation<'_>, place: Place, unit_pending: bool) {
+    /// Inserts at most [`TOGETHER`] operations.
+    fn insert_together(&self, l0: &L0, operations: &[Operation<'_>], places: &[Place], keep: Keep) {
+        let keys: [_; TOGETHER] = std::array::from_fn(|at| {
+            let operation = operations.get(at)?;
+            Some(L0Key::new(operation.region.id, operation.key))
+        });
+        let spots = keys
+            .each_ref()
+            .map(|key| key.as_ref().map(|key| l0.approach(key.as_slice())));
+        for ((operation, place), spot) in operations.iter().zip(places).zip(spots) {
+            if let Some(spot) = spot {
+                spot.insert(place.lsn, self.payload(operation, *place), keep);
+            }
+        }
+    }
+
+    fn payload<'v>(&self, operation: &Operation<'v>, place: Place) -> Payload<'v> {
         let value_bytes = operation.value.map(|value| value.len() as u32);
         let inline_max = self.options.inline_value_bytes_max;
         let (key, value) = (operation.key, operation.value);
-        let payload = placement::place(key, value_bytes, value, place.offset, inline_max);
-        let key = L0Key::new(operation.region.id, operation.key);
-        let view = self.parts.views.load();
-        let keep = Keep {
-            snapshot_max: self.snapshots.newest(),
-            unit_pending: unit_pending && !Bug::BatchSeenInPart.is_planted(),
-        };
-        view.active.insert(key.as_slice(), place.lsn, payload, keep);
+        placement::place(key, value_bytes, value, place.offset, inline_max)
     }
 
-    fn is_l0_full(&self) -> bool {
-        self.parts.views.load().active.bytes() >= self.split.l0_bytes
+    /// Whether [`Self::make_room`] has something to do for a writer.
+    fn must_make_room(&self, view: &View) -> bool {
+        let bytes = view.active.bytes();
+        match view.frozen {
+            None => bytes >= self.split.l0_bytes,
+            Some(_) => bytes >= self.split.l0_bytes / 2,
+        }
     }
 
     /// Makes sure that L0' has room, slowing the writer down while a spill is under way.

@@ -35,7 +35,7 @@ pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -
         levels,
         ledger,
         history,
-        l0: L0::new(),
+        l0: L0::with_budget(2 * split.l0_bytes),
     };
     let parts = assemble(ground, options, split)?;
     first_checkpoint(&parts)?;

@@ -42,7 +42,7 @@ pub fn open(
     let mut allocator =
         Allocator::load(Arc::clone(&device), max, store, segments, &catalogue.groups)?;
 
-    let l0 = L0::new();
+    let l0 = L0::with_budget(2 * split.l0_bytes);
     let (ledger, levels) = durable_state(superblock, &catalogue, record, catalogue_pages);
     let start = ReplayStart {
         device: device.as_ref(),
