@@ -21,8 +21,8 @@ mod tree;
 mod volume;
 
 pub use engine::{
-    Engine, KeyBounds, LevelStats, OpenSnapshot, Operation, RegionState, Scan, Stats, VerifyReport,
-    prefix_bounds,
+    Durable, Engine, KeyBounds, LevelStats, OpenSnapshot, Operation, RegionState, Scan, Stats,
+    VerifyReport, prefix_bounds,
 };
 pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options, Work};
 pub use salvage::{

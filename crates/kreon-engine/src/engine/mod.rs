@@ -11,6 +11,7 @@
 mod batch;
 mod core;
 mod drop_region;
+mod durable;
 mod gate;
 mod merge_scan;
 #[cfg(all(test, shuttle))]
@@ -32,6 +33,7 @@ mod verify;
 mod verify_durable;
 mod write;
 
+pub use durable::Durable;
 pub use open::Engine;
 pub use region::RegionState;
 pub use scan::{KeyBounds, Scan, prefix_bounds};

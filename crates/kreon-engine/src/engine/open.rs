@@ -244,6 +244,7 @@ impl Engine {
         let outcome = self.core.settle();
         self.core.spill_wanted.call();
         self.core.parts.log.wake_writer();
+        self.core.parts.log.wake_flusher();
         for thread in threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a background thread had panicked");
@@ -253,11 +254,11 @@ impl Engine {
         let _upkeep = self.core.upkeep.lock();
         let _ledger = self.core.parts.ledger.lock();
         self.core.parts.poison.close();
+        self.core.parts.log.close();
         outcome.and(self.core.parts.device.unlock())
     }
 }
 
-#[cfg(test)]
 impl Engine {
     /// What its handles share.
     pub(super) fn core(&self) -> &Arc<Core> {
@@ -334,7 +335,7 @@ impl Core {
     }
 }
 
-/// The thread that spills and the one that writes the log out.
+/// The threads that spill, write the log out, and flush for tasks.
 fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
     let start = |name: &str, body: fn(&Arc<Core>)| {
         let core = Arc::clone(core);
@@ -345,17 +346,30 @@ fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
     };
     Ok(vec![
         start("kreon-spill", Core::spill_loop)?,
+        // Two, so that the device has work while one sees to what it has done.
         start("kreon-log", Core::write_out_loop)?,
+        start("kreon-log-2", Core::write_out_loop)?,
+        start("kreon-flush", Core::flush_loop)?,
     ])
 }
 
 impl Core {
     fn write_out_loop(self: &Arc<Self>) {
+        struct Writing<'a>(&'a Core);
+        impl Drop for Writing<'_> {
+            fn drop(&mut self) {
+                self.0.parts.log.end_writing();
+            }
+        }
+        self.parts.log.begin_writing();
+        let _writing = Writing(self);
         while !self.closed.load(Ordering::Acquire) {
             self.parts.log.wait_for_work();
             if let Err(error) = self.parts.log.write_out_step() {
                 self.parts.poison.set(&error);
             }
         }
+        // The other one, too.
+        self.parts.log.wake_writer();
     }
 }

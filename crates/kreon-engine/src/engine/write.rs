@@ -96,18 +96,8 @@ impl Core {
         operations: &[Operation<'_>],
         durability: Durability,
     ) -> Result<()> {
-        self.check_writable()?;
-        operations.iter().try_for_each(Operation::check)?;
-        if operations.is_empty() {
+        let Some(written) = self.apply(operations)? else {
             return Ok(());
-        }
-        let mut is_admitted = false;
-        let written = loop {
-            if let Some(written) = self.append_and_insert(operations, is_admitted)? {
-                break written;
-            }
-            self.make_room(purpose(operations))?;
-            is_admitted = true;
         };
         if durability == Durability::Sync {
             self.parts
@@ -119,6 +109,39 @@ impl Core {
             self.rotate();
         }
         Ok(())
+    }
+
+    /// Applies `operations` as one unit, as [`write`](Self::write), and returns the position behind
+    /// them, to be waited for.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, `Closed`, `Poisoned`, `OutOfSpace`: nothing was applied.
+    pub fn write_ahead(self: &Arc<Self>, operations: &[Operation<'_>]) -> Result<Lsn> {
+        let Some(written) = self.apply(operations)? else {
+            return Ok(Lsn(0));
+        };
+        if written.is_l0_full {
+            self.rotate();
+        }
+        Ok(written.end)
+    }
+
+    /// Applies `operations` for readers and in the log, not yet durably. `None`: there are none.
+    fn apply(self: &Arc<Self>, operations: &[Operation<'_>]) -> Result<Option<Written>> {
+        self.check_writable()?;
+        operations.iter().try_for_each(Operation::check)?;
+        if operations.is_empty() {
+            return Ok(None);
+        }
+        let mut is_admitted = false;
+        loop {
+            let written = self.append_and_insert(operations, is_admitted)?;
+            if written.is_some() {
+                return Ok(written);
+            }
+            self.make_room(purpose(operations))?;
+            is_admitted = true;
+        }
     }
 
     /// From the reservation in the log to the insertion in L0, inside the gate. `None`: nothing was

@@ -22,8 +22,8 @@ impl Log {
     /// each in order, and returns the LSN behind the last: `sync` up to there makes the unit durable.
     /// The records are readable at once. An empty unit does nothing.
     ///
-    /// Takes no lock unless a segment is full. Waits if all buffers are full, and then helps to write
-    /// them out.
+    /// Takes no lock unless a segment is full. Waits if the device falls behind so far that the buffers are nearly
+    /// full.
     ///
     /// # Errors
     /// `InvalidArgument` for a key or value that is too long. `OutOfSpace` if the volume has no room;
@@ -40,8 +40,11 @@ impl Log {
                 if let Reserve::Reserved(room) = current.buffer.reserve(bytes as u32) {
                     let end = room.end();
                     self.fill(&current, room, unit, &mut placed);
-                    self.wake_for(end - bytes as u32, end);
-                    return Ok(current.lsn(end));
+                    let tail = current.lsn(end);
+                    if (end - bytes as u32) / STREAM_BYTES != end / STREAM_BYTES {
+                        self.keep_pace(tail);
+                    }
+                    return Ok(tail);
                 }
             }
             if bytes > WHOLE_UNIT_BYTES_MAX {
@@ -124,13 +127,6 @@ impl Log {
     /// The bits of this run's incarnation that fragments carry.
     pub(super) fn mark(&self) -> u16 {
         incarnation_mark(self.home.incarnation)
-    }
-
-    /// Wakes the writer-out if the bytes from `start` to `end` complete something worth a write.
-    fn wake_for(&self, start: u32, end: u32) {
-        if start / STREAM_BYTES != end / STREAM_BYTES {
-            self.background.wake();
-        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! Writing out in the background, so that appenders seldom have to and a killed process loses little.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{AtomicUsize, Mutex, Ordering};
 use kreon_base::{Lsn, Result};
 
+use super::bell::Bell;
+use super::cut::SEGMENT;
 use super::open::Log;
+use super::pause::Pause;
 
 /// Unwritten bytes that are worth a write of their own: the device is at its full rate with writes of
 /// this size.
@@ -15,24 +18,16 @@ pub(super) const STREAM_BYTES: u32 = 256 << 10;
 #[derive(Default)]
 pub(super) struct Background {
     /// There may be something to write.
-    has_work: Mutex<bool>,
-    woken: Condvar,
+    bell: Bell,
+    /// Threads that write out.
+    writers: AtomicUsize,
     /// The tail at a moment when not all before it was written.
     waiting: Mutex<Option<(Lsn, Instant)>>,
 }
 
 impl Background {
     pub fn wake(&self) {
-        *self.has_work.lock() = true;
-        self.woken.notify_one();
-    }
-
-    fn wait(&self, timeout: Duration) {
-        let mut has_work = self.has_work.lock();
-        if !*has_work {
-            self.woken.wait_for(&mut has_work, timeout);
-        }
-        *has_work = false;
+        self.bell.ring();
     }
 }
 
@@ -49,19 +44,18 @@ impl Log {
 
     pub(super) fn write_out_step_at(&self, now: Instant) -> Result<bool> {
         self.poison.check()?;
+        self.supply_ahead();
         let (tail, written) = (self.tail(), self.written());
+        let is_long = tail.0.saturating_sub(written.0) >= u64::from(STREAM_BYTES);
+        if is_long && self.write_ready(STREAM_BYTES)? {
+            // There may be more than one step writes.
+            self.background.wake();
+            return Ok(true);
+        }
         let mut waiting = self.background.waiting.lock();
         if written >= tail {
             *waiting = None;
             return Ok(false);
-        }
-        if tail.0 - written.0 >= u64::from(STREAM_BYTES) {
-            let mut out = self.writer.lock();
-            if self.write_ready(&mut out, STREAM_BYTES)? {
-                // There may be more than one step writes.
-                self.background.wake();
-                return Ok(true);
-            }
         }
         match *waiting {
             Some((seen, since)) if written < seen => {
@@ -69,6 +63,7 @@ impl Log {
                     return Ok(false);
                 }
                 *waiting = None;
+                drop(waiting);
                 self.write_out(seen)?;
                 Ok(true)
             }
@@ -79,10 +74,54 @@ impl Log {
         }
     }
 
+    /// Counts a thread that calls [`write_out_step`](Self::write_out_step) over and over, until
+    /// [`end_writing`](Self::end_writing): appenders leave the writing to it.
+    pub fn begin_writing(&self) {
+        self.background.writers.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// See [`begin_writing`](Self::begin_writing).
+    pub fn end_writing(&self) {
+        self.background.writers.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether there are such threads.
+    fn is_written_for(&self) -> bool {
+        self.background.writers.load(Ordering::Acquire) > 0
+    }
+
+    /// A step towards a free buffer: writes what fills one, or waits while the background writers do.
+    pub(super) fn make_way(&self, pause: &mut Pause) -> Result<()> {
+        if self.is_written_for() {
+            self.background.wake();
+        } else if self.write_ready(STREAM_BYTES)? {
+            return Ok(());
+        }
+        self.wait_to_land(pause)
+    }
+
+    /// Called by an appender that has completed something worth a write, at `tail`. Where the device falls
+    /// behind it waits here, often and briefly, so that nobody has to wait long for a free buffer.
+    pub(super) fn keep_pace(&self, tail: Lsn) {
+        self.background.wake();
+        let mut pause = Pause::default();
+        let is_far = || tail.0.saturating_sub(self.written().0) > self.unwritten_max();
+        while self.is_written_for() && is_far() && self.wait_to_land(&mut pause).is_ok() {
+            // Perhaps they found nothing to write before a thread had copied its bytes.
+            self.background.wake();
+        }
+    }
+
+    /// So much may wait to be written: then a buffer is free when the open one is full.
+    fn unwritten_max(&self) -> u64 {
+        let segments = (self.options.buffers_max as u64).saturating_sub(2);
+        (segments * u64::from(SEGMENT)).max(u64::from(SEGMENT / 2))
+    }
+
     /// Blocks until there may be work for [`write_out_step`](Self::write_out_step), at most half of
     /// the age after which records are written anyway.
     pub fn wait_for_work(&self) {
-        self.background.wait(self.options.age_max / 2);
+        self.background.bell.wait_for(self.options.age_max / 2);
     }
 
     /// Ends a [`wait_for_work`](Self::wait_for_work), so that the thread can look whether to go on.

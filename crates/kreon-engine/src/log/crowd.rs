@@ -15,7 +15,11 @@ use crate::sync::Mutex;
 const FLUSH_PART: u32 = 8;
 
 /// ... and never longer than this.
-const PATIENCE_MAX: Duration = Duration::from_micros(100);
+const PATIENCE_MAX: Duration = Duration::from_micros(500);
+
+/// Those who were just released come within microseconds if they have a core: worth staying awake for.
+const AWAKE_MAX: Duration = Duration::from_micros(50);
+const NAP: Duration = Duration::from_micros(20);
 
 /// The writers that sync.
 #[derive(Default)]
@@ -53,8 +57,12 @@ impl Crowd {
             expected, patience, ..
         } = *self.last.lock();
         let start = Instant::now();
-        while self.calls.load(Ordering::Relaxed) < expected && start.elapsed() < patience {
-            crate::sync::yield_now();
+        while self.calls.load(Ordering::Relaxed) < expected {
+            match start.elapsed() {
+                waited if waited >= patience => break,
+                waited if waited < AWAKE_MAX => crate::sync::yield_now(),
+                _ => crate::sync::sleep(NAP),
+            }
         }
         Closed {
             at: self.calls.load(Ordering::Relaxed),

@@ -2,37 +2,33 @@
 //!
 //! The first who comes leads: it waits a moment for others (see [`Crowd`]), pads the tail to the border of a block, writes, flushes and wakes the
 //! others. Who comes while a flush is under way waits for it and, if its own bytes were written too
-//! late for it, for the next, which one of those waiting leads. A position counts as durable only when
+//! late for it, for the next, which one of those waiting leads (see [`Waiters`]). A position counts as durable only when
 //! a flush has ended that was begun after all writes before the position had ended (invariant 4).
 
 use crate::sync::{AtomicU64, Ordering};
 
-use crate::sync::{Condvar, Mutex};
 use kreon_base::{Bug, Lsn, Result};
 use kreon_device::Reserve;
 use kreon_format::{lsn_at, place_of};
 
 use super::crowd::Crowd;
 use super::open::Log;
+use super::waiters::Waiters;
 
 pub(super) struct GroupCommit {
     durable: AtomicU64,
     /// See [`Log::claim`].
     claim: AtomicU64,
-    /// Somebody writes and flushes for all.
-    is_led: Mutex<bool>,
-    ended: Condvar,
-    crowd: Crowd,
+    pub waiters: Waiters,
+    pub crowd: Crowd,
 }
 
 impl GroupCommit {
     pub fn new(durable: Lsn) -> Self {
-        let (is_led, ended) = (Mutex::new(false), Condvar::new());
         Self {
             durable: AtomicU64::new(durable.0),
             claim: AtomicU64::new(durable.0),
-            is_led,
-            ended,
+            waiters: Waiters::default(),
             crowd: Crowd::default(),
         }
     }
@@ -43,16 +39,6 @@ impl GroupCommit {
 
     pub fn claim(&self) -> Lsn {
         Lsn(self.claim.load(Ordering::Acquire))
-    }
-}
-
-/// The one who leads; stops leading when dropped.
-struct Leader<'a>(&'a GroupCommit);
-
-impl Drop for Leader<'_> {
-    fn drop(&mut self) {
-        *self.0.is_led.lock() = false;
-        self.0.ended.notify_all();
     }
 }
 
@@ -68,21 +54,23 @@ impl Log {
             return Ok(());
         }
         self.commit.crowd.arrive();
-        let mut is_led = self.commit.is_led.lock();
-        loop {
-            if self.durable() >= upto {
-                return Ok(());
-            }
-            self.poison.check()?;
-            if !*is_led {
-                break;
-            }
-            self.commit.ended.wait(&mut is_led);
+        match self.wait_or_lead(upto)? {
+            Some(_leader) => self.commit_group(),
+            None => Ok(()),
         }
-        *is_led = true;
-        drop(is_led);
-        let _leader = Leader(&self.commit);
-        self.commit_group()
+    }
+
+    /// Waits until tasks need a flush and nobody leads one, and leads it: the body of the flusher.
+    /// Between [`begin_serving`](Self::begin_serving) and [`end_serving`](Self::end_serving).
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn serve(&self) -> Result<()> {
+        self.commit.waiters.flusher.wait();
+        match self.lead_for_tasks() {
+            Some(_leader) => self.commit_group(),
+            None => Ok(()),
+        }
     }
 
     /// Makes durable what is appended now.

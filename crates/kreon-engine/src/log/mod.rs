@@ -12,16 +12,19 @@
 //! - [`append`], [`spanning`], [`roll`]: units into buffers; long ones; the next segment
 //! - [`write_out`], [`background`]: buffers to the device
 //! - [`group_commit`], [`crowd`]: one flush for all who wait
+//! - [`waiters`], [`durable`]: threads and tasks that wait for it
 //! - [`fragments`], [`read`]: records from buffers and from the device
 //! - [`residence`]: where the bytes of a record are
 //! - [`mod@replay`]: the log after a crash
-//! - [`pause`], [`poison`]: waiting for a copying thread; the end of all writing
+//! - [`pause`], [`bell`], [`poison`]: waiting for a copying thread, for work; the end of all writing
 
 mod append;
 mod background;
+mod bell;
 mod buffers;
 mod crowd;
 mod cut;
+mod durable;
 mod fragments;
 mod group_commit;
 mod history;
@@ -37,6 +40,7 @@ mod residence;
 mod roll;
 mod segments;
 mod spanning;
+mod waiters;
 mod write_out;
 
 #[cfg(test)]
@@ -44,10 +48,12 @@ mod tests;
 
 pub(crate) use append::WHOLE_UNIT_BYTES_MAX;
 pub(crate) use cut::{Pieces, SEGMENT};
+pub use durable::DurableWait;
 pub(crate) use history::LOG_START;
 pub use history::LogHistory;
 pub use open::{Log, LogHome, LogOptions, LogSpace};
 pub use pause::Pause;
+pub(crate) use poison::closed;
 pub use read::{LogPages, ValueAt};
 pub use record::{NewRecord, Place};
 pub(crate) use replay::{Found, Units};

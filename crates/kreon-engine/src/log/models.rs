@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 
 use kreon_base::{Error, ErrorKind, Incarnation, LogId, RegionId, Result, SegmentId};
 use kreon_device::{Device, DeviceStats, Read, Write};
@@ -10,7 +11,7 @@ use parking_lot::Mutex;
 use shuttle::thread;
 
 use super::*;
-use crate::sync::{explore, yield_now};
+use crate::sync::{Ordering, explore, yield_now};
 use crate::volume::Purpose;
 
 /// A device that remembers what a cut of the power could not take. Others run during its calls.
@@ -197,6 +198,117 @@ fn model_syncs_and_the_background_writer_do_not_mislead_each_other() {
         }));
         join_all(threads);
         assert!(log.durable() <= log.written() && log.written() >= log.tail());
+    });
+}
+
+/// A task without an executor: its thread polls when it was woken.
+fn poll_until_ready(log: &Log, upto: kreon_base::Lsn) -> Result<()> {
+    #[derive(Default)]
+    struct Bell(crate::sync::Mutex<bool>, crate::sync::Condvar);
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            *self.0.lock() = true;
+            self.1.notify_one();
+        }
+    }
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    let mut wait = DurableWait::new(upto);
+    loop {
+        let polled = log.poll_durable(&mut wait, &mut Context::from_waker(&waker));
+        if let Poll::Ready(outcome) = polled {
+            return outcome;
+        }
+        let mut is_woken = bell.0.lock();
+        while !*is_woken {
+            bell.1.wait(&mut is_woken);
+        }
+        *is_woken = false;
+    }
+}
+
+/// Two tasks, a thread that syncs, the flusher, and the end of it all.
+fn tasks_and_a_thread(fails_at: Option<u32>) {
+    let (disk, log) = open(fails_at);
+    log.begin_serving();
+    let is_over = Arc::new(crate::sync::AtomicBool::new(false));
+    let flusher = {
+        let (log, is_over) = (Arc::clone(&log), Arc::clone(&is_over));
+        thread::spawn(move || {
+            while !is_over.load(Ordering::SeqCst) {
+                let _ = log.serve();
+            }
+            log.end_serving();
+        })
+    };
+    let writer = |is_task: bool| {
+        let (disk, log) = (Arc::clone(&disk), Arc::clone(&log));
+        thread::spawn(move || {
+            let outcome = append(&log).and_then(|(places, end)| {
+                match is_task {
+                    true => poll_until_ready(&log, end)?,
+                    false => log.sync(end)?,
+                }
+                for place in places {
+                    let start = place.offset.0;
+                    assert!(disk.keeps(start..start + 303), "{place:?} is not durable");
+                }
+                Ok(())
+            });
+            match (fails_at, outcome) {
+                (_, Ok(())) => {}
+                (None, Err(error)) => panic!("{error}"),
+                (Some(_), Err(error)) => assert_eq!(error.kind(), ErrorKind::Poisoned),
+            }
+        })
+    };
+    join_all([true, true, false].map(writer).into());
+    is_over.store(true, Ordering::SeqCst);
+    log.wake_flusher();
+    flusher.join().unwrap();
+    log.close();
+    assert!(disk.state.lock().flushes <= 3);
+}
+
+#[test]
+fn model_tasks_and_threads_share_flushes_and_nobody_hangs() {
+    explore(
+        "group commit: two tasks, a thread, the flusher",
+        5000,
+        || {
+            tasks_and_a_thread(None);
+        },
+    );
+}
+
+#[test]
+fn model_after_a_failed_flush_tasks_get_the_error_too() {
+    explore("group commit: tasks, a flush fails", 5000, || {
+        tasks_and_a_thread(Some(1));
+    });
+}
+
+#[test]
+fn model_a_task_ends_when_its_log_is_closed_or_served_no_more() {
+    explore("group commit: a task, the flusher goes", 5000, || {
+        let (disk, log) = open(None);
+        log.begin_serving();
+        let closer = {
+            let log = Arc::clone(&log);
+            thread::spawn(move || {
+                log.end_serving();
+                log.close();
+            })
+        };
+        let (places, end) = append(&log).unwrap();
+        match poll_until_ready(&log, end) {
+            Ok(()) => {
+                let start = places[0].offset.0;
+                assert!(disk.keeps(start..start + 303));
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Closed),
+        }
+        closer.join().unwrap();
     });
 }
 

@@ -1,10 +1,10 @@
 //! The open log.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::sync::Mutex;
+use crate::sync::{Condvar, Mutex};
 use arc_swap::ArcSwap;
 use kreon_base::{Error, Incarnation, LogId, Lsn, Result, SegmentId};
 use kreon_device::{AppendBuffer, Device};
@@ -73,8 +73,8 @@ impl Default for LogOptions {
 
 /// A log that takes records: the append-only home of keys and values, and the redo log.
 ///
-/// Locks, in the order in which they are taken: the roll lock, the write-out lock, the pool of
-/// buffers. Nobody holds a reservation that is not committed while waiting for any of them; so who
+/// Locks, in the order in which they are taken: the roll lock, the supplier's, the roller's, the write-out lock, the
+/// pool of buffers. Nobody holds a reservation that is not committed while waiting for any of them; so who
 /// waits for the gapless committed prefix waits for threads that copy bytes, and for nothing else.
 pub struct Log {
     pub(super) home: LogHome,
@@ -86,8 +86,16 @@ pub struct Log {
     pub(super) buffers: Buffers,
     /// Takes the records.
     pub(super) current: ArcSwap<Buffered>,
+    /// The roll lock: one thread at a time opens segments.
+    pub(super) rolling: Mutex<()>,
+    /// Held while segments are being reserved.
+    pub(super) supplier: Mutex<()>,
     pub(super) roller: Mutex<Roller>,
+    /// There was a roll since segments were last reserved ahead.
+    pub(super) rolled: AtomicBool,
     pub(super) writer: Mutex<WriteOut>,
+    /// A call that writes out has landed, or none will any more.
+    pub(super) landed: Condvar,
     /// See [`Log::written`].
     pub(super) written: AtomicU64,
     pub(super) commit: GroupCommit,
@@ -116,7 +124,8 @@ impl Log {
             .try_take()
             .unwrap_or_else(|| AppendBuffer::new(super::cut::SEGMENT));
         let (first, out) = if is_fresh {
-            let upcoming = roller.upcoming(&home, Purpose::Upkeep)?;
+            roller.reserve(&home, 2, Purpose::Upkeep)?;
+            let upcoming = roller.upcoming()?;
             let first = roller.open_next(&home, &table, upcoming, buffer, resume);
             (first, WriteOut::new(sequence, 0))
         } else {
@@ -140,7 +149,11 @@ impl Log {
             buffers,
             current: ArcSwap::new(first),
             roller: Mutex::new(roller),
+            rolling: Mutex::default(),
+            supplier: Mutex::default(),
+            rolled: AtomicBool::new(false),
             writer: Mutex::new(out),
+            landed: Condvar::new(),
             written: AtomicU64::new(resume.0),
             commit: GroupCommit::new(resume),
             background: Background::default(),

@@ -39,3 +39,8 @@ fn poisoned(cause: &Error) -> Error {
         format!("reopen the store to write again; the log stopped because of: {cause}"),
     )
 }
+
+/// What every call on a closed store returns.
+pub fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the store was closed; open it again")
+}

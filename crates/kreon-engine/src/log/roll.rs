@@ -4,7 +4,7 @@
 //! header: so recovery can follow the log past the last checkpoint, and a roll that finds no space
 //! fails before it changed anything.
 
-use crate::sync::AtomicBool;
+use crate::sync::{AtomicBool, MutexGuard, Ordering};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -12,7 +12,6 @@ use kreon_base::{Error, Lsn, Result, SegmentId};
 use kreon_device::{AppendBuffer, Reservation, Reserve};
 use kreon_format::{LogSegmentHeader, encode_pad};
 
-use super::background::STREAM_BYTES;
 use super::buffers::Buffered;
 use super::cut::PAYLOAD_START;
 use super::open::{Log, LogHome};
@@ -20,7 +19,10 @@ use super::pause::Pause;
 use super::segments::SegmentTable;
 use crate::volume::Purpose;
 
-/// What the holder of the roll lock knows: the segments that follow.
+/// Segments that are reserved in the background: as many as writers may need while one call writes out.
+const SEGMENTS_AHEAD: usize = 4;
+
+/// The segments that follow. Its lock is held for moments only.
 pub(super) struct Roller {
     /// Sequence of the first reserved segment.
     next_sequence: u64,
@@ -35,14 +37,20 @@ impl Roller {
         }
     }
 
+    /// Sequence behind those that are reserved, and how many of `count` are missing.
+    fn missing(&self, count: usize) -> (u64, usize) {
+        let reserved = self.reserved.len();
+        let behind = self.next_sequence + reserved as u64;
+        (behind, count.saturating_sub(reserved))
+    }
+
     /// Makes sure that `count` segments are reserved.
     ///
     /// # Errors
     /// `OutOfSpace`, with no segment taken: those of a long unit that failed are there for others.
     pub fn reserve(&mut self, home: &LogHome, count: usize, purpose: Purpose) -> Result<()> {
-        let missing = count.saturating_sub(self.reserved.len());
+        let (sequence, missing) = self.missing(count);
         if missing > 0 {
-            let sequence = self.next_sequence + self.reserved.len() as u64;
             let taken = home
                 .space
                 .allocate_segments(home.log, sequence, missing, purpose)?;
@@ -52,8 +60,7 @@ impl Roller {
     }
 
     /// The next segment and the one behind it.
-    pub fn upcoming(&mut self, home: &LogHome, purpose: Purpose) -> Result<Upcoming> {
-        self.reserve(home, 2, purpose)?;
+    pub fn upcoming(&self) -> Result<Upcoming> {
         match (self.reserved.front(), self.reserved.get(1)) {
             (Some(&segment), Some(&next)) => Ok(Upcoming { segment, next }),
             _ => Err(Error::invalid("no segment is reserved")),
@@ -128,12 +135,13 @@ pub(super) struct Upcoming {
     next: SegmentId,
 }
 
-/// Takes the first `end` bytes of an empty buffer and puts `bytes` there.
+/// Takes the first `end` bytes of an empty buffer and puts `bytes` there, and zeroes behind them.
 fn fill_start(buffer: &AppendBuffer, end: u32, bytes: &[u8]) {
     if let Reserve::Reserved(mut start) = buffer.reserve(end) {
-        for (to, from) in start.iter_mut().zip(bytes) {
-            *to = *from;
-        }
+        let filled = bytes.len().min(start.len());
+        let (front, rest) = start.split_at_mut(filled);
+        front.copy_from_slice(bytes.get(..filled).unwrap_or_default());
+        rest.fill(0);
         start.commit();
     }
 }
@@ -146,14 +154,15 @@ impl Log {
     /// `OutOfSpace`, with nothing changed: smaller records may still go into the current segment, and
     /// the next call tries again.
     pub(super) fn roll_for(&self, bytes: usize, purpose: Purpose) -> Result<()> {
-        let mut roller = self.roller.lock();
+        let _rolling = self.rolling.lock();
         self.poison.check()?;
         let current = self.current.load_full();
         let rest = current.buffer.capacity_bytes() - current.buffer.reserved_bytes();
         if bytes <= rest as usize {
             return Ok(());
         }
-        let next = self.open_segment(&mut roller, purpose)?;
+        self.supply(2, purpose)?;
+        let next = self.open_segment()?;
         if let Reserve::Reserved(rest) = current.buffer.reserve_rest() {
             self.pad(&current, rest);
         }
@@ -161,17 +170,61 @@ impl Log {
         Ok(())
     }
 
-    /// Opens the next segment, with a buffer that may have to be waited for. Nobody else sees it yet.
-    pub(super) fn open_segment(&self, roller: &mut Roller, purpose: Purpose) -> Result<Buffered> {
-        let upcoming = roller.upcoming(&self.home, purpose)?;
-        let buffer = self.take_buffer()?;
-        Ok(roller.open_next(&self.home, &self.table, upcoming, buffer, self.claim()))
+    /// Makes sure that `count` segments are reserved. Backing one may take milliseconds: no lock that the
+    /// threads that write out need is held.
+    ///
+    /// # Errors
+    /// `OutOfSpace`, with nothing changed.
+    pub(super) fn supply(&self, count: usize, purpose: Purpose) -> Result<()> {
+        if self.roller.lock().missing(count).1 == 0 {
+            return Ok(());
+        }
+        self.supply_as(&self.supplier.lock(), count, purpose)
+    }
+
+    /// One at a time: what follows the reserved segments changes nowhere else.
+    fn supply_as(&self, _: &MutexGuard<'_, ()>, count: usize, purpose: Purpose) -> Result<()> {
+        let (sequence, missing) = self.roller.lock().missing(count);
+        if missing > 0 {
+            let (space, log) = (&self.home.space, self.home.log);
+            let taken = space.allocate_segments(log, sequence, missing, purpose)?;
+            self.roller.lock().reserved.extend(taken);
+        }
+        Ok(())
+    }
+
+    /// Reserves segments ahead of need, if there was a roll since: then no writer waits for them. A volume
+    /// that has none left says so to the writer that needs one.
+    pub(super) fn supply_ahead(&self) {
+        if self.rolled.load(Ordering::Acquire)
+            && let Some(supplier) = self.supplier.try_lock()
+            && self.rolled.swap(false, Ordering::AcqRel)
+        {
+            let _ = self.supply_as(&supplier, SEGMENTS_AHEAD, Purpose::Put);
+        }
+    }
+
+    /// Opens the next segment, with a buffer that may have to be waited for. Nobody else sees it yet. The caller holds
+    /// the roll lock; it and the segment behind it are reserved.
+    pub(super) fn open_segment(&self) -> Result<Buffered> {
+        let mut pause = Pause::default();
+        loop {
+            self.poison.check()?;
+            if let Some(buffer) = self.buffers.try_take() {
+                let mut roller = self.roller.lock();
+                let upcoming = roller.upcoming()?;
+                let claim = self.claim();
+                return Ok(roller.open_next(&self.home, &self.table, upcoming, buffer, claim));
+            }
+            self.make_way(&mut pause)?;
+        }
     }
 
     /// Makes `next` the current segment. The one before must have no room left.
     pub(super) fn publish(&self, next: Arc<Buffered>) {
         self.buffers.publish(Arc::clone(&next));
         self.current.store(next);
+        self.rolled.store(true, Ordering::Release);
         self.background.wake();
     }
 
@@ -184,26 +237,5 @@ impl Log {
             self.poison.set(&error);
         }
         room.commit();
-    }
-
-    /// A free buffer; helps to write out the oldest ones if there is none.
-    fn take_buffer(&self) -> Result<AppendBuffer> {
-        let mut pause = Pause::default();
-        loop {
-            self.poison.check()?;
-            if let Some(buffer) = self.buffers.try_take() {
-                return Ok(buffer);
-            }
-            let mut out = self.writer.lock();
-            // Somebody may have completed one while this thread waited for the lock.
-            if let Some(buffer) = self.buffers.try_take() {
-                return Ok(buffer);
-            }
-            if !self.write_ready(&mut out, STREAM_BYTES)? {
-                drop(out);
-                self.check_holes()?;
-                pause.wait();
-            }
-        }
     }
 }

@@ -25,10 +25,10 @@ impl Log {
         mut placed: impl FnMut(Place),
     ) -> Result<Lsn> {
         let purpose = purpose_of(unit);
-        let mut roller = self.roller.lock();
-        self.poison.check()?;
         let segments = segments_needed(unit.iter().map(NewRecord::payload_bytes));
-        roller.reserve(&self.home, segments + 1, purpose)?;
+        let _rolling = self.rolling.lock();
+        self.poison.check()?;
+        self.supply(segments + 1, purpose)?;
         let mut rest = Rest {
             unit,
             from: 0,
@@ -41,7 +41,7 @@ impl Log {
         while !rest.unit.is_empty() {
             // From here on only a failed write can end the unit before its time; it poisons the log,
             // and replay drops the incomplete unit.
-            buffered = Arc::new(self.open_segment(&mut roller, purpose)?);
+            buffered = Arc::new(self.open_segment()?);
             let room = buffered.buffer.reserve(rest.bytes_in_next_segment());
             self.publish(Arc::clone(&buffered));
             if let Reserve::Reserved(room) = room {

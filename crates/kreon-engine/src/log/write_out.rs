@@ -5,10 +5,11 @@
 //!   so no block is ever written twice, and none that holds acknowledged bytes can be torn by a
 //!   later write;
 //! - a segment's header goes with its first records;
-//! - blocks are written in the order of the log, one call of [`Device::write`](kreon_device::Device::write) after the other, so
-//!   `written` is a prefix.
+//! - blocks are given to the device in the order of the log, in calls of which a few are under way at once,
+//!   so that it is never idle between two; calls *land* in that order, too, so `written` is a prefix.
 
 use crate::sync::Ordering;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use kreon_base::{Error, Lsn, Result};
@@ -22,15 +23,28 @@ use super::pause::Pause;
 /// Most bytes of one write; longer runs are cut, so that the device works on several at once.
 const WRITE_BYTES_MAX: u32 = 512 << 10;
 
-/// Most bytes of one call: how much of the log may wait for the next flush behind it.
-const CALL_BYTES_MAX: u32 = 4 << 20;
+/// Most bytes of one call. Writers wait for calls to land when the device falls behind: short calls make
+/// short waits.
+const CALL_BYTES_MAX: u32 = 1 << 20;
 
-/// What the holder of the write-out lock knows: how far the log is written.
+/// Most calls under way: how much of the log may wait for the next flush behind them.
+const CALLS_MAX: usize = 3;
+
+/// What the holder of the write-out lock knows: how far the log is written, or about to be.
 pub(super) struct WriteOut {
     /// Sequence of the segment to go on in.
     sequence: u64,
-    /// Bytes of it that are on the device.
-    written: u32,
+    /// Bytes of it that calls have taken.
+    taken: u32,
+    /// Calls under way, and those that ended before one ahead of them did.
+    calls: VecDeque<Call>,
+    /// Number of the first of `calls`.
+    first_call: u64,
+}
+
+struct Call {
+    runs: Arc<[Run]>,
+    has_ended: bool,
 }
 
 /// A range of a segment that can be written.
@@ -43,19 +57,69 @@ struct Run {
 impl WriteOut {
     /// All before `written` bytes of the segment `sequence` is on the device.
     pub fn new(sequence: u64, written: u32) -> Self {
-        Self { sequence, written }
+        Self {
+            sequence,
+            taken: written,
+            calls: VecDeque::new(),
+            first_call: 0,
+        }
+    }
+
+    /// Takes what can be written now for a call; its number, and what it writes.
+    fn take(&mut self, log: &Log, least_bytes: u32) -> Option<(u64, Arc<[Run]>)> {
+        if self.calls.len() >= CALLS_MAX {
+            return None;
+        }
+        let runs: Arc<[Run]> = self.ready(log, least_bytes).into();
+        let last = runs.last()?;
+        (self.sequence, self.taken) = match last.end {
+            SEGMENT => (last.buffered.sequence + 1, 0),
+            end => (last.buffered.sequence, end),
+        };
+        self.calls.push_back(Call {
+            runs: Arc::clone(&runs),
+            has_ended: false,
+        });
+        Some((self.first_call + self.calls.len() as u64 - 1, runs))
+    }
+
+    /// The call with this number has ended well: it lands with all that wait for it to.
+    fn land(&mut self, number: u64, log: &Log) {
+        let index = number.checked_sub(self.first_call);
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        if let Some(call) = index.and_then(|index| self.calls.get_mut(index)) {
+            call.has_ended = true;
+        }
+        while self.calls.front().is_some_and(|call| call.has_ended) {
+            self.first_call += 1;
+            let landed = self.calls.pop_front();
+            for run in landed.iter().flat_map(|call| &*call.runs) {
+                let end = run.buffered.lsn(run.end);
+                log.written.store(end.0, Ordering::Release);
+                if run.end == SEGMENT {
+                    run.buffered.complete.store(true, Ordering::Release);
+                }
+            }
+        }
+    }
+
+    /// A thread died while it copied what is to be written next: nothing behind can pass the hole.
+    fn is_at_hole(&self, log: &Log) -> bool {
+        let buffered = log.buffers.by_sequence(self.sequence);
+        buffered.is_some_and(|buffered| buffered.buffer.is_abandoned())
     }
 
     /// The runs that can be written now, in order. A run of less than `least_bytes` waits, unless it
     /// ends its segment.
     fn ready(&self, log: &Log, least_bytes: u32) -> Vec<Run> {
-        let (mut sequence, mut start, mut bytes) = (self.sequence, self.written, 0);
+        let (mut sequence, mut start, mut bytes) = (self.sequence, self.taken, 0);
         let mut runs = Vec::new();
         while bytes < CALL_BYTES_MAX
             && let Some(buffered) = log.buffers.by_sequence(sequence)
         {
             let committed = buffered.buffer.committed_prefix(0);
-            let end = committed - committed % log.block_bytes;
+            let fits = start + (CALL_BYTES_MAX - bytes);
+            let end = (committed - committed % log.block_bytes).min(fits);
             let is_too_short = end < SEGMENT && end.saturating_sub(start) < least_bytes;
             if end <= start.max(PAYLOAD_START) || is_too_short {
                 break;
@@ -94,28 +158,24 @@ impl Log {
     ///
     /// # Errors
     /// `Poisoned` if the write fails or an earlier one did.
-    pub(super) fn write_ready(&self, out: &mut WriteOut, least_bytes: u32) -> Result<bool> {
+    pub(super) fn write_ready(&self, least_bytes: u32) -> Result<bool> {
         self.poison.check()?;
-        let runs = out.ready(self, least_bytes);
-        if runs.is_empty() {
+        let taken = self.writer.lock().take(self, least_bytes);
+        let Some((number, runs)) = taken else {
             return Ok(false);
-        }
+        };
+        let dies = Dies(self);
         let writes = runs
             .iter()
             .flat_map(Run::writes)
             .collect::<Result<Vec<_>>>();
-        writes
-            .and_then(|writes| self.home.device.write(&writes))
-            .map_err(|error| self.stop(&error.within("a write of the log")))?;
-        for run in &runs {
-            (out.sequence, out.written) = (run.buffered.sequence, run.end);
-            self.written
-                .store(run.buffered.lsn(run.end).0, Ordering::Release);
-            if run.end == SEGMENT {
-                (out.sequence, out.written) = (run.buffered.sequence + 1, 0);
-                run.buffered.complete.store(true, Ordering::Release);
-            }
-        }
+        let outcome = writes.and_then(|writes| self.home.device.write(&writes));
+        std::mem::forget(dies);
+        // A buffer is free for use as soon as its last call has landed.
+        drop(runs);
+        outcome.map_err(|error| self.stop(&error.within("a write of the log")))?;
+        self.writer.lock().land(number, self);
+        self.landed.notify_all();
         Ok(true)
     }
 
@@ -124,28 +184,31 @@ impl Log {
     pub(super) fn write_until(&self, target: Lsn) -> Result<()> {
         let mut pause = Pause::default();
         while self.written() < target {
-            let mut out = self.writer.lock();
-            if self.written() >= target {
-                break;
-            }
-            if !self.write_ready(&mut out, 0)? {
-                drop(out);
-                self.check_holes()?;
-                pause.wait();
+            if !self.write_ready(0)? {
+                self.wait_to_land(&mut pause)?;
             }
         }
         Ok(())
     }
 
-    /// A writer that died while it copied leaves a hole that nothing behind can pass.
-    pub(super) fn check_holes(&self) -> Result<()> {
-        let out = self.writer.lock();
-        let buffered = self.buffers.by_sequence(out.sequence);
-        if buffered.is_some_and(|buffered| buffered.buffer.is_abandoned()) {
-            return Err(self.stop(&Error::invalid(
-                "a thread died while it appended to the log",
-            )));
+    /// Waits a little: for a call under way to land, or else for threads that copy.
+    ///
+    /// # Errors
+    /// `Poisoned` if a write failed, or a thread died while it copied.
+    pub(super) fn wait_to_land(&self, pause: &mut Pause) -> Result<()> {
+        let mut out = self.writer.lock();
+        self.poison.check()?;
+        if !out.calls.is_empty() {
+            self.landed.wait(&mut out);
+            return Ok(());
         }
+        let is_at_hole = out.is_at_hole(self);
+        drop(out);
+        if is_at_hole {
+            let error = Error::invalid("a thread died while it appended to the log");
+            return Err(self.stop(&error));
+        }
+        pause.wait();
         Ok(())
     }
 
@@ -153,6 +216,19 @@ impl Log {
     pub(super) fn stop(&self, cause: &Error) -> Error {
         let error = self.poison.set(cause);
         self.background.wake();
+        // Who waits for a call looked at the poison under this lock.
+        drop(self.writer.lock());
+        self.landed.notify_all();
         error
+    }
+}
+
+/// Stops the log if the thread dies while it writes: the call would never land.
+struct Dies<'a>(&'a Log);
+
+impl Drop for Dies<'_> {
+    fn drop(&mut self) {
+        let error = Error::invalid("a thread died while it wrote the log");
+        _ = self.0.stop(&error);
     }
 }

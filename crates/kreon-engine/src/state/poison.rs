@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 use kreon_base::{Bug, Error, ErrorKind, Result};
 
+pub(crate) use crate::log::closed;
+
 /// Everything that writes to the device asks here first.
 #[derive(Default)]
 pub struct Poison {
@@ -46,9 +48,4 @@ impl Poison {
             )),
         }
     }
-}
-
-/// What every call on a closed store returns.
-pub fn closed() -> Error {
-    Error::new(ErrorKind::Closed, "the store was closed; open it again")
 }

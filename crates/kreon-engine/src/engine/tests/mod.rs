@@ -2,6 +2,7 @@
 
 mod damage;
 mod formats;
+mod futures;
 mod refusals;
 mod verifying;
 
