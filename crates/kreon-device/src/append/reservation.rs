@@ -7,7 +7,8 @@ use std::ops::{Deref, DerefMut, Range};
 use super::append_buffer::AppendBuffer;
 use super::commit_bits::UNIT_BYTES;
 
-/// Exclusive use of a part of an [`AppendBuffer`] until it is committed. It starts as zeroes.
+/// Exclusive use of a part of an [`AppendBuffer`] until it is committed. It starts with any bytes
+/// (initialised ones: zeroes, or what the buffer held before its last reset), so all of it must be filled.
 ///
 /// Dropping it without [`commit`](Self::commit) leaves a hole: what stands behind it in the buffer
 /// never becomes part of the committed prefix, and [`AppendBuffer::is_abandoned`] says so from then
