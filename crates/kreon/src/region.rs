@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kreon_engine::{Engine, KeyBounds, Operation, RegionState, prefix_bounds};
 
-use crate::{Durability, KeyRange, Result, Scan, Value};
+use crate::{Durability, Durable, KeyRange, Result, Scan, Value};
 
 /// A named ordered key space of a store: a table, or a shard of one. Made by
 /// [`Store::region`](crate::Store::region). Cheap to clone.
@@ -73,15 +73,61 @@ impl Region {
         self.change(key.as_ref(), None, durability)
     }
 
+    /// Gives `key` the value and does not wait for the device: readers see it when the call returns, and
+    /// the future ends when it survives any crash. One thread with many futures under way writes as fast
+    /// as many threads with [`Durability::Sync`]: all that wait share each flush. Like a buffered put, the
+    /// call itself may wait where the device falls behind.
+    ///
+    /// # Errors
+    /// The future's: `InvalidArgument`, `OutOfSpace`, `Closed`, `Poisoned` if nothing was applied, as in
+    /// [`put`](Self::put); `Poisoned`, `Closed` if it is not known whether the write is durable.
+    ///
+    /// ```
+    /// # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}, thread};
+    /// # fn block_on<F: Future>(future: F) -> F::Output {
+    /// #     let mut future = pin!(future);
+    /// #     loop {
+    /// #         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    /// #             Poll::Ready(output) => return output,
+    /// #             Poll::Pending => thread::yield_now(),
+    /// #         }
+    /// #     }
+    /// # }
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let store = kreon::Store::open(folder.path().join("store"))?;
+    /// # let cities = store.region("cities")?;
+    /// # block_on(async {
+    /// let chania = cities.put_async("gr/chania", "53910");
+    /// let rethymno = cities.put_async("gr/rethymno", "32468");
+    /// assert!(cities.contains("gr/chania")?);
+    /// chania.await?;
+    /// rethymno.await?; // by the same flush
+    /// # Ok(())
+    /// # })
+    /// # }
+    /// ```
+    pub fn put_async(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Durable {
+        let operation = self.operation(key.as_ref(), Some(value.as_ref()));
+        self.engine.write_async(&[operation])
+    }
+
+    /// Deletes `key` and does not wait for the device, as [`put_async`](Self::put_async).
+    ///
+    /// # Errors
+    /// As [`put_async`](Self::put_async). A full volume takes deletions when it takes no more puts.
+    pub fn delete_async(&self, key: impl AsRef<[u8]>) -> Durable {
+        self.engine
+            .write_async(&[self.operation(key.as_ref(), None)])
+    }
+
     fn change(&self, key: &[u8], value: Option<&[u8]>, durability: Durability) -> Result<()> {
-        self.engine.write(
-            &[Operation {
-                region: &self.state,
-                key,
-                value,
-            }],
-            durability,
-        )
+        self.engine.write(&[self.operation(key, value)], durability)
+    }
+
+    fn operation<'a>(&'a self, key: &'a [u8], value: Option<&'a [u8]>) -> Operation<'a> {
+        let region = &self.state;
+        Operation { region, key, value }
     }
 
     /// The value of `key`, as a copy.

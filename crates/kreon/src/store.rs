@@ -8,7 +8,7 @@ use kreon_device::{FileDevice, FileOptions};
 use kreon_engine::{Engine, Operation};
 
 use crate::{
-    Durability, Error, Options, Region, Result, Snapshot, Stats, VerifyReport, WriteBatch,
+    Durability, Durable, Error, Options, Region, Result, Snapshot, Stats, VerifyReport, WriteBatch,
 };
 
 /// An open store: one volume with its regions. Cheap to clone; all clones are the same store, and the
@@ -104,6 +104,23 @@ impl Store {
     /// `Poisoned`, `OutOfSpace`: nothing was applied. `Io` with [`Durability::Sync`]: it is not known
     /// whether the batch is durable.
     pub fn write(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
+        self.engine.write(&self.operations(&batch)?, durability)
+    }
+
+    /// Applies a batch, as [`write`](Self::write), and does not wait for the device: the future ends when
+    /// the batch is durable. See [`Durable`] and [`Region::put_async`].
+    ///
+    /// # Errors
+    /// The future's: `InvalidArgument`, `Closed`, `Poisoned`, `OutOfSpace` if nothing was applied;
+    /// `Poisoned`, `Closed` if it is not known whether the batch is durable.
+    pub fn write_async(&self, batch: WriteBatch) -> Durable {
+        match self.operations(&batch) {
+            Ok(operations) => self.engine.write_async(&operations),
+            Err(error) => Durable::refused(error),
+        }
+    }
+
+    fn operations<'a>(&self, batch: &'a WriteBatch) -> Result<Vec<Operation<'a>>> {
         let mut rest = batch.bytes.as_slice();
         let mut operations = Vec::with_capacity(batch.changes.len());
         for change in &batch.changes {
@@ -120,7 +137,7 @@ impl Store {
             });
             rest = after;
         }
-        self.engine.write(&operations, durability)
+        Ok(operations)
     }
 
     /// A snapshot of this moment: what it reads does not change while it is open. Costs less than a
@@ -138,6 +155,15 @@ impl Store {
     /// `Closed`, `Poisoned`, `Io`.
     pub fn sync(&self) -> Result<()> {
         self.engine.sync()
+    }
+
+    /// The future ends when every write before this call is durable: one flush of the device, by the
+    /// store's own thread.
+    ///
+    /// # Errors
+    /// The future's: `Closed`, `Poisoned`.
+    pub fn sync_async(&self) -> Durable {
+        self.engine.sync_async()
     }
 
     /// Spills the in-memory level and makes the result durable, so that the next open has nothing to
