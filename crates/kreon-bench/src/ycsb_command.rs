@@ -15,7 +15,7 @@ use crate::run::settings::Arguments;
 /// Runs a preset, prints its tables, and writes its files.
 ///
 /// # Errors
-/// If a store fails, or any answer was not what it must be.
+/// If a store failed or any answer was not what it must be: after all tables and files, for the others' sake.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings = arguments.settings();
     for engine in &settings.engines {
@@ -27,9 +27,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let scratch = Scratch::new(arguments.dir.as_deref())?;
     let began = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-    let records = parent::run(&settings, &scratch.0, &mut |record| {
+    let ran = parent::run(&settings, &scratch.0, &mut |record| {
         println!("{}", line(record))
-    })?;
+    });
     let results = Results {
         schema: SCHEMA,
         began_unix_seconds: began,
@@ -37,25 +37,41 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         versions: settings.engines.iter().filter_map(version).collect(),
         machine: About::here(&scratch.0),
         settings,
-        records,
+        records: ran.records,
+        broken: ran.broken,
     };
     println!("\n{}", table::markdown(&results));
     if let Some(out) = &arguments.out {
         results.write(out)?;
         println!("{}", out.join("report.html").display());
     }
-    if results.failures() > 0 {
-        let first = results
-            .records
-            .iter()
-            .find_map(|record| record.failed.first.clone());
-        bail!(
-            "{} wrong answers; the first: {}",
-            results.failures(),
-            first.unwrap_or_default()
-        );
+    match verdict(&results) {
+        Some(failed) => bail!("{failed}"),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Why the run has failed, if it has.
+fn verdict(results: &Results) -> Option<String> {
+    let mut whys: Vec<String> = Vec::new();
+    for broken in &results.broken {
+        let (name, round) = (broken.engine.name(), broken.round);
+        whys.push(format!(
+            "{name} did not come to its end in round {round}: {}",
+            broken.why
+        ));
+    }
+    let mut wrong = results.records.iter().filter(|r| r.failures > 0);
+    if let Some(first) = wrong.next() {
+        whys.push(format!(
+            "{} wrong answers; the first is one of {} in {}: {}",
+            results.failures(),
+            first.engine.name(),
+            first.workload.name(),
+            first.failed.first.as_deref().unwrap_or("not told")
+        ));
+    }
+    (!whys.is_empty()).then(|| whys.join("; "))
 }
 
 /// A line for a phase that has ended.
@@ -68,9 +84,10 @@ fn line(record: &Record) -> String {
         record.ops_per_second / 1e3,
         record.cpu_us_per_op,
         record.p999_us,
-        match record.failures {
-            0 => String::new(),
-            failures => format!("  {failures} WRONG ANSWERS"),
+        match (record.failures, record.is_cut && record.workload.is_load()) {
+            (0, false) => String::new(),
+            (0, true) => "  CUT SHORT".to_owned(),
+            (failures, _) => format!("  {failures} WRONG ANSWERS"),
         }
     )
 }

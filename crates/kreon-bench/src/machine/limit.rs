@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, bail};
 
@@ -17,7 +18,10 @@ impl Limit {
     /// # Errors
     /// If the machine does not let us.
     pub fn new(memory_bytes: u64) -> anyhow::Result<Self> {
-        let name = format!("kreon-bench-{}", std::process::id());
+        // A new one for each: an old one may still hold pages of the store before.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("kreon-bench-{}-{number}", std::process::id());
         Self::version_1(&name, memory_bytes).or_else(|first| {
             Self::version_2(&name, memory_bytes).with_context(|| format!("{first:#}"))
         })
@@ -60,6 +64,16 @@ impl Limit {
     fn set(&self, file: &str, value: u64) -> anyhow::Result<()> {
         let path = self.group.join(file);
         fs::write(&path, value.to_string()).with_context(|| format!("set {}", path.display()))
+    }
+
+    /// Whether a process had to be killed because it needed more.
+    pub fn has_killed(&self) -> bool {
+        // Version 1 and version 2 have the same line in different files.
+        let files = ["memory.oom_control", "memory.events"];
+        files.iter().any(|file| {
+            let text = fs::read_to_string(self.group.join(file)).unwrap_or_default();
+            super::usage::field(&text, "oom_kill ") > 0
+        })
     }
 
     /// The file that a process writes 0 into to come under the limit.

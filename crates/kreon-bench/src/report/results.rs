@@ -6,6 +6,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::about::About;
+use crate::run::parent::Broken;
 use crate::run::record::Record;
 use crate::run::settings::Settings;
 
@@ -26,6 +27,8 @@ pub struct Results {
     pub settings: Settings,
     /// A record for each phase of each store in each round.
     pub records: Vec<Record>,
+    /// Stores that did not come to their end.
+    pub broken: Vec<Broken>,
 }
 
 /// See [`Results::schema`].

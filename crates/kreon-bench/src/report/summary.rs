@@ -38,6 +38,10 @@ pub struct Cell {
     pub p9999_us: f64,
     /// The longest.
     pub max_us: f64,
+    /// See [`Record::worst_second_share`].
+    pub worst_second_share: Option<f64>,
+    /// In some round the time was up before all requests were made.
+    pub is_cut: bool,
     /// Disk space for each live byte.
     pub space_per_live: f64,
     /// Peak memory in bytes.
@@ -96,7 +100,10 @@ fn cell(records: &[Record], wanted: (&str, Mix, Workload, Kind)) -> Option<Cell>
         true => typical.cycles_per_op / typical.cpu_us_per_op,
         false => 0.0,
     };
-    let amplifications: Vec<f64> = of_cell.iter().filter_map(|r| r.io_amplification).collect();
+    let median_told = |field: &dyn Fn(&Record) -> Option<f64>| {
+        let told: Vec<f64> = of_cell.iter().filter_map(|r| field(r)).collect();
+        (!told.is_empty()).then(|| median(told.into_iter()))
+    };
     Some(Cell {
         engine: wanted.3,
         workload: wanted.2,
@@ -107,12 +114,14 @@ fn cell(records: &[Record], wanted: (&str, Mix, Workload, Kind)) -> Option<Cell>
         cycles: (cpu_us - harness_us).max(0.0) * mhz,
         read_bytes: median_of(&|r| r.device_read_bytes_per_op),
         write_bytes: median_of(&|r| r.device_write_bytes_per_op),
-        io_amplification: (!amplifications.is_empty()).then(|| median(amplifications.into_iter())),
+        io_amplification: median_told(&|r| r.io_amplification),
         p50_us: median_of(&|r| r.p50_us),
         p99_us: median_of(&|r| r.p99_us),
         p999_us: median_of(&|r| r.p999_us),
         p9999_us: median_of(&|r| r.p9999_us),
         max_us: median_of(&|r| r.max_us),
+        worst_second_share: median_told(&|r| r.worst_second_share),
+        is_cut: of_cell.iter().any(|r| r.is_cut),
         space_per_live: median_of(&|r| r.space_bytes as f64 / r.live_bytes.max(1) as f64),
         peak_rss_bytes: median_of(&|r| r.peak_rss_bytes as f64),
         other_load_cores: median_of(&|r| r.other_load_cores),

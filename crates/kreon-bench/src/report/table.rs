@@ -28,6 +28,20 @@ pub fn markdown(results: &Results) -> String {
     if let Some(ratios) = paper::markdown(&cells) {
         text += &format!("\n## The paper's ratios\n\n{ratios}");
     }
+    for broken in &results.broken {
+        let (name, round) = (broken.engine.name(), broken.round);
+        text += &format!(
+            "\n**{name} did not come to its end in round {round}: {}**\n",
+            broken.why.replace('\n', " ")
+        );
+    }
+    if cells
+        .iter()
+        .any(|cell| cell.is_cut && cell.workload.is_load())
+    {
+        text += "\n(cut short): the time was up before all records were loaded; the workloads behind it worked on \
+                 those that were.\n";
+    }
     let failures = results.failures();
     if failures > 0 {
         text += &format!("\n**{failures} wrong answers: this run has failed.**\n");
@@ -72,7 +86,7 @@ pub fn about(results: &Results) -> Vec<(&'static str, String)> {
     ]
 }
 
-const HEAD: &str = "| workload | store | k ops/s | rounds | CPU us/op | cycles/op | read B/op | written B/op | amplification | p50 us | p99 | p99.9 | p99.99 | max | space / live | peak MiB | other load |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+const HEAD: &str = "| workload | store | k ops/s | rounds | CPU us/op | cycles/op | read B/op | written B/op | amplification | p50 us | p99 | p99.9 | p99.99 | max | worst s / median | space / live | peak MiB | other load |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
 
 fn table(cells: &[&Cell]) -> String {
     let mut sorted = cells.to_vec();
@@ -93,12 +107,14 @@ fn row(cell: &Cell) -> String {
         value if value < 10.0 => format!("{value:.1}"),
         value => format!("{value:.0}"),
     };
-    let failed = match cell.failures {
-        0 => String::new(),
-        failures => format!(" **{failures} WRONG**"),
+    let told = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.2}"));
+    let failed = match (cell.failures, cell.is_cut && cell.workload.is_load()) {
+        (0, false) => String::new(),
+        (0, true) => " (cut short)".to_owned(),
+        (failures, _) => format!(" **{failures} WRONG**"),
     };
     format!(
-        "| {} | {}{failed} | {:.1} | {:.2}-{:.2} | {:.2} | {:.0} | {:.0} | {:.0} | {} | {} | {} | {} | {} | {} | {:.2} | {:.0} | {:.2} |\n",
+        "| {} | {}{failed} | {:.1} | {:.2}-{:.2} | {:.2} | {:.0} | {:.0} | {:.0} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {:.0} | {:.2} |\n",
         cell.workload.name(),
         cell.engine.name(),
         cell.ops_per_second / 1e3,
@@ -108,13 +124,13 @@ fn row(cell: &Cell) -> String {
         cell.cycles,
         cell.read_bytes,
         cell.write_bytes,
-        cell.io_amplification
-            .map_or_else(|| "-".to_owned(), |value| format!("{value:.2}")),
+        told(cell.io_amplification),
         us(cell.p50_us),
         us(cell.p99_us),
         us(cell.p999_us),
         us(cell.p9999_us),
         us(cell.max_us),
+        told(cell.worst_second_share),
         cell.space_per_live,
         cell.peak_rss_bytes / f64::from(1 << 20),
         cell.other_load_cores,

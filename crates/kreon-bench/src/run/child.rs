@@ -30,6 +30,9 @@ pub fn run() -> anyhow::Result<()> {
         job.dir.display()
     );
     let outcome = phases(&job);
+    if let Err(error) = &outcome {
+        say(&Said::Failed(format!("{error:#}")));
+    }
     empty(&job.dir)?;
     outcome
 }

@@ -47,4 +47,6 @@ pub enum Said {
     },
     /// A phase is over.
     Ended(Box<Record>),
+    /// The store failed, and the job with it: why.
+    Failed(String),
 }

@@ -7,23 +7,40 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
 
 use super::job::{Job, Said};
 use super::record::Record;
 use super::settings::{Point, Settings};
 use crate::engine::Kind;
 use crate::machine::limit::Limit;
+use crate::ycsb::phase::Phase;
+
+/// What came of all jobs.
+#[derive(Default)]
+pub struct Ran {
+    /// Of each phase that ended.
+    pub records: Vec<Record>,
+    /// Jobs that did not come to their end. The others' results count none the less.
+    pub broken: Vec<Broken>,
+}
+
+/// A job that did not come to its end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Broken {
+    /// The store.
+    pub engine: Kind,
+    /// Point of a sweep.
+    pub variant: String,
+    /// From 1.
+    pub round: u32,
+    /// Why.
+    pub why: String,
+}
 
 /// Runs everything. Stores stand in `dir`; `ended` gets each record at once.
-///
-/// # Errors
-/// If a store fails. Wrong answers stand in the records.
-pub fn run(
-    settings: &Settings,
-    dir: &Path,
-    ended: &mut dyn FnMut(&Record),
-) -> anyhow::Result<Vec<Record>> {
-    let mut records = Vec::new();
+pub fn run(settings: &Settings, dir: &Path, ended: &mut dyn FnMut(&Record)) -> Ran {
+    let mut ran = Ran::default();
     for round in 1..=settings.rounds {
         for point in &settings.points {
             for &engine in &settings.engines {
@@ -31,19 +48,47 @@ pub fn run(
                     engine,
                     dir: dir.join(engine.name()),
                     means: point.means,
-                    phases: point.phases.clone(),
+                    phases: phases(engine, &point.phases),
                     door: None,
                     preset: settings.preset.clone(),
                     round,
                     variant: point.variant.clone(),
                 };
                 let title = title(engine, point, round, settings.rounds);
-                let of_job = run_limited(job, &title, ended);
-                records.extend(of_job.with_context(|| title.clone())?);
+                let outcome = run_limited(job, &title, &mut |record| {
+                    ended(&record);
+                    ran.records.push(record);
+                });
+                if let Err(error) = outcome {
+                    let why = format!("{error:#}");
+                    eprintln!("{title}: {why}");
+                    ran.broken.push(Broken {
+                        engine,
+                        variant: point.variant.clone(),
+                        round,
+                        why,
+                    });
+                }
             }
         }
     }
-    Ok(records)
+    ran
+}
+
+/// The store that does nothing is done at once: with more requests its own cost and the machine's noise are seen,
+/// and it needs no records.
+fn phases(engine: Kind, phases: &[Phase]) -> Vec<Phase> {
+    const MORE: u64 = 20;
+    const SECONDS: f64 = 2.5;
+    let longer = |phase: &Phase| match engine {
+        Kind::Nothing => Phase {
+            requests: phase.requests * MORE,
+            seconds_max: Some(phase.seconds_max.unwrap_or(SECONDS).min(SECONDS)),
+            ..*phase
+        },
+        _ => *phase,
+    };
+    phases.iter().map(longer).collect()
 }
 
 fn title(engine: Kind, point: &Point, round: u32, rounds: u32) -> String {
@@ -54,25 +99,20 @@ fn title(engine: Kind, point: &Point, round: u32, rounds: u32) -> String {
     }
 }
 
-fn run_limited(
-    mut job: Job,
-    title: &str,
-    ended: &mut dyn FnMut(&Record),
-) -> anyhow::Result<Vec<Record>> {
+fn run_limited(mut job: Job, title: &str, ended: &mut dyn FnMut(Record)) -> anyhow::Result<()> {
     let limit = Limit::new(job.means.memory_bytes).ok();
     job.door = limit.as_ref().map(Limit::door);
     let dir = job.dir.clone();
     let outcome = run_child(&job, title, ended);
     // A child that died leaves its files.
     let _ = std::fs::remove_dir_all(&dir);
-    outcome
+    match limit.is_some_and(|limit| limit.has_killed()) {
+        true => outcome.context("it needed more than its memory, and was killed"),
+        false => outcome,
+    }
 }
 
-fn run_child(
-    job: &Job,
-    title: &str,
-    ended: &mut dyn FnMut(&Record),
-) -> anyhow::Result<Vec<Record>> {
+fn run_child(job: &Job, title: &str, ended: &mut dyn FnMut(Record)) -> anyhow::Result<()> {
     let mut child = Ends(
         Command::new(std::env::current_exe()?)
             .arg("child")
@@ -85,7 +125,7 @@ fn run_child(
     serde_json::to_writer(input, job)?;
     let output = child.0.stdout.take().context("the child has no output")?;
     let bar = bar(title);
-    let mut records = Vec::new();
+    let mut failed = None;
     for line in BufReader::new(output).lines() {
         match serde_json::from_str(&line?).context("a child's line")? {
             Said::Progress {
@@ -99,17 +139,18 @@ fn run_child(
                 bar.set_message(format!("{workload:<6} {:>8.1} k ops/s", rate / 1e3));
             }
             Said::Ended(record) => {
-                bar.suspend(|| ended(&record));
-                records.push(*record);
+                bar.suspend(|| ended(*record));
             }
+            Said::Failed(why) => failed = Some(why),
         }
     }
     bar.finish_and_clear();
     let status = child.0.wait()?;
-    if !status.success() {
-        bail!("the child ended with {status}");
+    match failed {
+        Some(why) => bail!("{why}"),
+        None if !status.success() => bail!("the process ended with {status}"),
+        None => Ok(()),
     }
-    Ok(records)
 }
 
 fn bar(title: &str) -> ProgressBar {

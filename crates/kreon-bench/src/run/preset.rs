@@ -90,7 +90,17 @@ impl Preset {
     pub fn seconds_max(self) -> Option<f64> {
         match self {
             Self::Quick => Some(4.0),
-            _ => Some(30.0),
+            _ => Some(10.0),
+        }
+    }
+
+    /// No load takes longer: a store that is slow beyond measure must not take the others' time. Half a load makes
+    /// the phases behind it small, so it is marked, and the bound is one that few stores reach.
+    pub fn load_seconds_max(self) -> Option<f64> {
+        match self {
+            Self::Quick => Some(15.0),
+            Self::Sync => Some(10.0),
+            _ => Some(60.0),
         }
     }
 

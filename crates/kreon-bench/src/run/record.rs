@@ -30,6 +30,9 @@ pub struct Record {
     pub is_sync: bool,
     /// Requests.
     pub operations: u64,
+    /// The time was up before all requests were made. A load that was cut short left fewer records to the
+    /// workloads behind it.
+    pub is_cut: bool,
     /// From the first request to the last.
     pub seconds: f64,
     /// How long background work went on behind them.
@@ -71,6 +74,8 @@ pub struct Record {
     pub max_us: f64,
     /// Latency in us at each of [`PERCENTILES`].
     pub latency_curve_us: Vec<f64>,
+    /// Requests in the worst second over those in the median one; `None` of a phase that is too short.
+    pub worst_second_share: Option<f64>,
     /// Requests a second in each interval of [`Record::interval_seconds`].
     pub series: Vec<f64>,
     /// Length of an interval of the series.
@@ -135,6 +140,7 @@ impl Record {
             threads: phase.threads,
             is_sync: job.means.is_sync,
             operations: outcome.requests,
+            is_cut: outcome.requests < phase.requests,
             seconds: outcome.seconds,
             settle_seconds: outcome.settle_seconds,
             ops_per_second: operations / outcome.seconds.max(1e-9),
@@ -159,6 +165,7 @@ impl Record {
                 .iter()
                 .map(|percentile| us(*percentile))
                 .collect(),
+            worst_second_share: outcome.worst_second_share(),
             series: outcome
                 .series
                 .iter()

@@ -39,6 +39,9 @@ pub struct Arguments {
     /// No workload behind the load takes longer than this.
     #[arg(long)]
     pub seconds: Option<f64>,
+    /// No load takes longer than this: the workloads behind it work on what is there, and it is marked.
+    #[arg(long)]
+    pub load_seconds: Option<f64>,
     /// Clients.
     #[arg(long, value_delimiter = ',')]
     pub threads: Vec<usize>,
@@ -173,8 +176,7 @@ impl Arguments {
                 _ => operations,
             },
             seconds_max: match workload.is_load() {
-                // Half a load would make the phases behind it small.
-                true => None,
+                true => self.load_seconds.or(self.preset.load_seconds_max()),
                 false => self.seconds.or(self.preset.seconds_max()),
             },
             threads: threads.max(1),

@@ -54,6 +54,25 @@ pub struct Outcome {
 /// Length of an interval of [`Outcome::series`], in seconds.
 pub const INTERVAL_SECONDS: f64 = 0.25;
 
+/// Intervals of a second.
+const SECOND_INTERVALS: usize = 4;
+
+impl Outcome {
+    /// Requests in the worst second, as a share of those in the median one: 1 is perfectly even. Seconds begin at each
+    /// interval; the last interval is left out, because it is not whole. `None` of a phase that is too short.
+    pub fn worst_second_share(&self) -> Option<f64> {
+        let whole = self.series.split_last()?.1;
+        let mut seconds: Vec<u64> = whole
+            .windows(SECOND_INTERVALS)
+            .map(|second| second.iter().sum())
+            .collect();
+        seconds.sort_unstable();
+        let median = *seconds.get(seconds.len() / 2).filter(|n| **n > 0)?;
+        let worst = seconds.first().filter(|_| seconds.len() > 2)?;
+        Some(*worst as f64 / median as f64)
+    }
+}
+
 impl Phase {
     /// Runs it; tells `progress` the requests so far and those of the last interval.
     ///
@@ -163,4 +182,39 @@ fn done(shared: &Shared<'_>) -> u64 {
         .iter()
         .map(|done| done.0.load(Ordering::Relaxed))
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(series: &[u64]) -> Outcome {
+        Outcome {
+            requests: series.iter().sum(),
+            records: 0,
+            seconds: series.len() as f64 * INTERVAL_SECONDS,
+            settle_seconds: 0.0,
+            latencies: latencies().unwrap(),
+            failures: Failures::default(),
+            series: series.to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_stall_shows_in_the_worst_second() {
+        let even = outcome(&[10; 13]);
+        assert_eq!(even.worst_second_share(), Some(1.0));
+        let mut stalled = [10; 40];
+        stalled[17..20].fill(0);
+        assert_eq!(outcome(&stalled).worst_second_share(), Some(0.25));
+        let mut short = [10; 12];
+        short[11] = 1;
+        assert_eq!(
+            outcome(&short).worst_second_share(),
+            Some(1.0),
+            "the last one is not whole"
+        );
+        assert_eq!(outcome(&[10, 10, 10]).worst_second_share(), None);
+        assert_eq!(outcome(&[]).worst_second_share(), None);
+    }
 }
