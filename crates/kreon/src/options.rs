@@ -1,8 +1,10 @@
 //! Settings of a store.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use kreon_device::{Facility, FileOptions};
+use kreon_device::{Device, Facility, FileOptions};
+use kreon_engine::Engine;
 
 use crate::{Durability, Result, Store};
 
@@ -105,6 +107,19 @@ impl Options {
             ..FileOptions::default()
         };
         Store::open_with(path.as_ref(), file, self)
+    }
+
+    /// Opens the store on a device of the caller's own, which may watch the transfers or disturb them. For tools that
+    /// measure and test: `Device` is no part of this crate's promises.
+    ///
+    /// # Errors
+    /// See [`open`](Self::open).
+    #[doc(hidden)]
+    pub fn open_on(self, device: Arc<dyn Device>) -> Result<Store> {
+        Ok(Store {
+            engine: Arc::new(Engine::open(device, self.engine)?),
+            durability: self.durability,
+        })
     }
 }
 

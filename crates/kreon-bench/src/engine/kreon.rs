@@ -7,13 +7,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use kreon::{Durability, Region, Store};
+use kreon_device::{Device, FileDevice, FileOptions};
 
 use super::Engine;
 use super::tuning::Means;
+use super::watched::Watched;
+use crate::randomness::Randomness;
 
 struct Kreon {
     store: Store,
     region: Region,
+    /// Its device, where the transfers are watched.
+    watched: Option<Arc<Watched<FileDevice>>>,
     /// Ends the checkpoints.
     stop: Arc<AtomicBool>,
 }
@@ -37,9 +42,11 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
         options = options.l0_bytes(memory_bytes / 100 * percent as usize);
     }
     let path = dir.join("store.kreon");
-    let store = options
-        .open(&path)
-        .with_context(|| format!("open {}", path.display()))?;
+    let (store, watched) = match means.trace {
+        true => open_watched(options, &path),
+        false => options.open(&path).map(|store| (store, None)),
+    }
+    .with_context(|| format!("open {}", path.display()))?;
     let region = store.region("usertable")?;
     let stop = Arc::new(AtomicBool::new(false));
     if let Some(seconds) = means.checkpoint_seconds {
@@ -48,8 +55,22 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
     Ok(Box::new(Kreon {
         store,
         region,
+        watched,
         stop,
     }))
+}
+
+fn open_watched(
+    options: kreon::Options,
+    path: &Path,
+) -> kreon::Result<(Store, Option<Arc<Watched<FileDevice>>>)> {
+    let file = FileOptions {
+        create: true,
+        ..FileOptions::default()
+    };
+    let device = Arc::new(Watched::new(FileDevice::open(path, &file)?.0));
+    let store = options.open_on(Arc::clone(&device) as Arc<dyn Device>)?;
+    Ok((store, Some(device)))
 }
 
 /// Makes a checkpoint every so many `seconds`.
@@ -97,5 +118,10 @@ impl Engine for Kreon {
 
     fn settle(&self) -> anyhow::Result<()> {
         Ok(self.store.checkpoint()?)
+    }
+
+    fn take_randomness(&self) -> Option<Randomness> {
+        let watched = self.watched.as_ref()?;
+        Some(watched.take().randomness(watched.len_bytes()))
     }
 }

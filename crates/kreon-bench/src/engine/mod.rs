@@ -2,8 +2,11 @@
 
 mod kreon;
 mod nothing;
+pub mod planted;
+mod raw;
 pub mod tuning;
 pub mod version;
+mod watched;
 
 #[cfg(feature = "fjall")]
 mod fjall;
@@ -15,9 +18,12 @@ mod redb;
 mod rocksdb;
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::randomness::Randomness;
+use planted::Planted;
 use tuning::Means;
 
 /// A store under measurement. Clients on many threads share it.
@@ -40,19 +46,10 @@ pub trait Engine: Send + Sync {
     /// their cost.
     fn settle(&self) -> anyhow::Result<()>;
 
-    /// Device writes and reads as offset and length in bytes since the last call, if the store can tell.
-    fn take_trace(&self) -> Option<Trace> {
+    /// How random the device transfers since the last call were, if the store can tell.
+    fn take_randomness(&self) -> Option<Randomness> {
         None
     }
-}
-
-/// Device transfers in their order.
-#[derive(Clone, Debug, Default)]
-pub struct Trace {
-    /// (offset, length, whether it is a write), in bytes.
-    pub transfers: Vec<(u64, u64, bool)>,
-    /// Length of the volume in bytes.
-    pub volume_bytes: u64,
 }
 
 /// The stores that can be measured.
@@ -64,6 +61,12 @@ pub struct Trace {
 pub enum Kind {
     /// Does nothing: what the harness costs.
     Nothing,
+    /// Is busy for 5 us with each put: what the machine's noise does to the latencies of requests that take a while.
+    Busy,
+    /// The bare device: a block behind the one before, and a flush, in blocks that were written before.
+    Device,
+    /// The same in blocks that were only reserved.
+    Unwritten,
     /// This project.
     Kreon,
     /// RocksDB (feature `rocksdb`).
@@ -79,10 +82,21 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether it is a store, and not part of the harness or the bare device.
+    pub fn is_store(self) -> bool {
+        !matches!(
+            self,
+            Self::Nothing | Self::Busy | Self::Device | Self::Unwritten
+        )
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
+            Self::Busy => "busy",
+            Self::Device => "device",
+            Self::Unwritten => "unwritten",
             Self::Kreon => "kreon",
             Self::Rocksdb => "rocksdb",
             Self::Blobdb => "blobdb",
@@ -97,8 +111,20 @@ impl Kind {
     /// # Errors
     /// Of the store; or this build does not have it.
     pub fn open(self, dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
+        let open = self.open_right(dir, means)?;
+        Ok(match means.plant {
+            Some(plant) if self != Self::Nothing => Box::new(Planted::new(open, plant)),
+            _ => open,
+        })
+    }
+
+    fn open_right(self, dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
+        const BUSY: Duration = Duration::from_micros(5);
         match self {
             Self::Nothing => Ok(Box::new(nothing::Nothing::new(means.mix))),
+            Self::Busy => Ok(Box::new(nothing::Nothing::busy(means.mix, BUSY))),
+            Self::Device => raw::open(dir, means, true),
+            Self::Unwritten => raw::open(dir, means, false),
             Self::Kreon => kreon::open(dir, means),
             #[cfg(feature = "rocksdb")]
             Self::Rocksdb => rocksdb::open(dir, means, false),
@@ -121,7 +147,7 @@ impl Kind {
     /// Whether this build has it.
     pub fn is_built(self) -> bool {
         match self {
-            Self::Nothing | Self::Kreon => true,
+            Self::Nothing | Self::Busy | Self::Device | Self::Unwritten | Self::Kreon => true,
             Self::Rocksdb | Self::Blobdb => cfg!(feature = "rocksdb"),
             Self::Lmdb => cfg!(feature = "lmdb"),
             Self::Fjall => cfg!(feature = "fjall"),

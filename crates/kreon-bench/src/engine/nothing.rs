@@ -1,6 +1,7 @@
 //! A store that does nothing but answer rightly: what it costs is what the harness costs.
 
 use std::cell::RefCell;
+use std::time::{Duration, Instant};
 
 use super::Engine;
 use crate::ycsb::mix::Mix;
@@ -9,12 +10,22 @@ use crate::ycsb::record;
 /// See the module's text.
 pub struct Nothing {
     mix: Mix,
+    busy: Duration,
 }
 
 impl Nothing {
     /// Answers as if it held every record of `mix`.
     pub fn new(mix: Mix) -> Self {
-        Self { mix }
+        Self {
+            mix,
+            busy: Duration::ZERO,
+        }
+    }
+
+    /// Keeps the processor busy with each put for so long: what the machine's scheduler and its other work do to
+    /// requests of that length.
+    pub fn busy(mix: Mix, busy: Duration) -> Self {
+        Self { mix, busy }
     }
 }
 
@@ -25,6 +36,12 @@ thread_local! {
 impl Engine for Nothing {
     fn put(&self, key: &[u8], value: &[u8]) -> anyhow::Result<()> {
         std::hint::black_box((key, value));
+        if !self.busy.is_zero() {
+            let started = Instant::now();
+            while started.elapsed() < self.busy {
+                std::hint::spin_loop();
+            }
+        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::planted::Plant;
 use crate::ycsb::mix::Mix;
 
 /// What a store gets.
@@ -23,8 +24,10 @@ pub struct Means {
     pub l0_percent: Option<u32>,
     /// Make a checkpoint every so many seconds, where a sweep sets it (kreon only).
     pub checkpoint_seconds: Option<u32>,
-    /// Keep a list of device transfers (kreon only).
+    /// Watch how random the device transfers are (kreon only).
     pub trace: bool,
+    /// What is made wrong on purpose.
+    pub plant: Option<Plant>,
 }
 
 impl Means {

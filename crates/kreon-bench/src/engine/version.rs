@@ -7,7 +7,7 @@ const LOCK: &str = include_str!("../../../../Cargo.lock");
 /// The version of `engine`; `None` if it has none.
 pub fn version(engine: Kind) -> Option<String> {
     let packages: &[&str] = match engine {
-        Kind::Nothing => &[],
+        Kind::Nothing | Kind::Busy | Kind::Device | Kind::Unwritten => &[],
         Kind::Kreon => &["kreon"],
         Kind::Rocksdb | Kind::Blobdb => &["librocksdb-sys"],
         Kind::Lmdb => &["lmdb-master-sys", "heed"],

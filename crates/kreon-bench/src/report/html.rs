@@ -186,7 +186,9 @@ fn series(engine: Kind, points: Vec<(f64, f64)>) -> Series {
         Kind::Lmdb => "#00798c",
         Kind::Fjall => "#7768ae",
         Kind::Redb => "#8d6a4f",
-        Kind::Nothing => "#999999",
+        Kind::Nothing | Kind::Busy => "#999999",
+        Kind::Device => "#444444",
+        Kind::Unwritten => "#bbbbbb",
     };
     Series {
         name: engine.name().to_owned(),

@@ -3,6 +3,7 @@
 pub mod html;
 pub mod paper;
 pub mod plot;
+pub mod readme;
 pub mod results;
 pub mod summary;
 pub mod table;

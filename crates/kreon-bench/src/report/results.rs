@@ -40,6 +40,15 @@ impl Results {
         self.records.iter().map(|record| record.failures).sum()
     }
 
+    /// Reads `results.json`.
+    ///
+    /// # Errors
+    /// Of reading, or if it is of another layout.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
+        serde_json::from_slice(&bytes).with_context(|| format!("understand {}", path.display()))
+    }
+
     /// Writes all files into `dir`.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 
 use super::job::{Job, Said};
 use super::record::{Circumstances, Record};
-use crate::engine::{Engine, Trace};
+use crate::engine::Engine;
 use crate::machine::about::About;
 use crate::machine::disk::Disk;
 use crate::machine::usage::{Usage, space_bytes};
@@ -54,7 +54,7 @@ fn phases(job: &Job) -> anyhow::Result<()> {
         };
         let phase = crate::ycsb::phase::Phase { records, ..*phase };
         memory::reset_peak();
-        open.take_trace();
+        open.take_randomness();
         settle_device(&job.dir);
         let before = Usage::now(disk.as_ref());
         let workload = phase.workload.name().to_owned();
@@ -73,7 +73,7 @@ fn phases(job: &Job) -> anyhow::Result<()> {
             mhz,
             space_bytes: space_bytes(&job.dir),
             peak_rss_bytes: memory::peak_rss_bytes(),
-            randomness: open.take_trace().map(|trace| randomness(&trace)),
+            randomness: open.take_randomness(),
         };
         records = outcome.records;
         say(&Said::Ended(Box::new(Record::new(
@@ -107,26 +107,4 @@ fn empty(dir: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The metric of `Kreon 4.4` over all transfers, the reads, and the writes.
-fn randomness(trace: &Trace) -> [f64; 3] {
-    let of = |keep: &dyn Fn(bool) -> bool| {
-        let kept: Vec<_> = trace.transfers.iter().filter(|t| keep(t.2)).collect();
-        let sizes: u64 = kept.iter().map(|t| t.1).sum();
-        let jumps: f64 = kept
-            .windows(2)
-            .map(|pair| pair[1].0.abs_diff(pair[0].0 + pair[0].1) as f64 + pair[0].1 as f64)
-            .sum();
-        let pages = trace.volume_bytes as f64 / 4096.0;
-        match sizes {
-            0 => 0.0,
-            _ => jumps / (pages * sizes as f64),
-        }
-    };
-    [
-        of(&|_| true),
-        of(&|is_write| !is_write),
-        of(&|is_write| is_write),
-    ]
 }

@@ -14,6 +14,8 @@ pub enum Preset {
     Large,
     /// `small` and the paper's ratios beside ours: kreon and RocksDB.
     Paper,
+    /// `large` and the paper's ratios beside ours: kreon and RocksDB.
+    PaperLarge,
     /// Every write durable: 1, 4 and 64 clients.
     Sync,
     /// L0 from 1 % to 16 % of the memory (`Kreon 4.5`).
@@ -43,6 +45,7 @@ impl Preset {
             Self::Small => "small",
             Self::Large => "large",
             Self::Paper => "paper",
+            Self::PaperLarge => "paper-large",
             Self::Sync => "sync",
             Self::SweepL0 => "sweep-l0",
             Self::SweepCheckpoint => "sweep-checkpoint",
@@ -52,7 +55,7 @@ impl Preset {
     /// The stores that it compares, where none are named.
     pub fn engines(self) -> Vec<Kind> {
         match self {
-            Self::Paper => vec![Kind::Kreon, Kind::Rocksdb],
+            Self::Paper | Self::PaperLarge => vec![Kind::Kreon, Kind::Rocksdb],
             _ => vec![Kind::Kreon],
         }
     }
@@ -62,7 +65,7 @@ impl Preset {
         match self {
             Self::Quick => 100 * MIB,
             Self::Small | Self::Paper | Self::SweepL0 | Self::SweepCheckpoint => 400 * MIB,
-            Self::Large => 2048 * MIB,
+            Self::Large | Self::PaperLarge => 2048 * MIB,
             Self::Sync => 20 * MIB,
         }
     }
@@ -70,7 +73,7 @@ impl Preset {
     /// Memory of each store.
     pub fn memory_bytes(self) -> u64 {
         match self {
-            Self::Quick | Self::Large | Self::Sync => 512 * MIB,
+            Self::Quick | Self::Large | Self::PaperLarge | Self::Sync => 512 * MIB,
             Self::Small | Self::Paper => 1536 * MIB,
             Self::SweepL0 | Self::SweepCheckpoint => 256 * MIB,
         }
@@ -81,7 +84,7 @@ impl Preset {
         match self {
             Self::Quick => 100_000,
             Self::Small | Self::Paper => 400_000,
-            Self::Large => 200_000,
+            Self::Large | Self::PaperLarge => 200_000,
             Self::Sync | Self::SweepL0 | Self::SweepCheckpoint => 100_000,
         }
     }
@@ -120,6 +123,11 @@ impl Preset {
         }
     }
 
+    /// The randomness of device transfers is watched, too.
+    pub fn is_traced(self) -> bool {
+        matches!(self, Self::Paper | Self::PaperLarge)
+    }
+
     /// Every write is durable when it returns.
     pub fn is_sync(self) -> bool {
         self == Self::Sync
@@ -130,7 +138,9 @@ impl Preset {
         match self {
             Self::Sync | Self::SweepCheckpoint => vec![Workload::LoadA],
             Self::SweepL0 => vec![Workload::LoadA, Workload::A, Workload::C],
-            Self::Quick | Self::Small | Self::Large | Self::Paper => Workload::ALL.to_vec(),
+            Self::Quick | Self::Small | Self::Large | Self::Paper | Self::PaperLarge => {
+                Workload::ALL.to_vec()
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Kind;
 use crate::machine::usage::Usage;
+use crate::randomness::Randomness;
 use crate::ycsb::client::Failures;
 use crate::ycsb::mix::Mix;
 use crate::ycsb::phase::{INTERVAL_SECONDS, Outcome, Phase};
@@ -56,8 +57,8 @@ pub struct Record {
     /// Bytes moved by the device in both directions for each byte of keys and values that requests wrote
     /// (`Tebis 3`); `None` where they wrote none.
     pub io_amplification: Option<f64>,
-    /// Randomness of the transfers, of the reads and of the writes, 0 to 1 (`Kreon 4.4`); `None` without a trace.
-    pub randomness: Option<[f64; 3]>,
+    /// How random the device transfers were (`Kreon 4.4`); `None` of stores that cannot tell and without `--trace`.
+    pub randomness: Option<Randomness>,
     /// Mean bytes of a device read.
     pub device_read_bytes_mean: f64,
     /// Mean bytes of a device write.
@@ -115,7 +116,7 @@ pub struct Circumstances<'a> {
     /// See [`Record::peak_rss_bytes`].
     pub peak_rss_bytes: u64,
     /// See [`Record::randomness`].
-    pub randomness: Option<[f64; 3]>,
+    pub randomness: Option<Randomness>,
 }
 
 impl Record {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::preset::Preset;
 use crate::engine::Kind;
+use crate::engine::planted::Plant;
 use crate::engine::tuning::Means;
 use crate::ycsb::choice::Distribution;
 use crate::ycsb::mix::Mix;
@@ -57,6 +58,12 @@ pub struct Arguments {
     /// Every write is durable when it returns.
     #[arg(long)]
     pub sync: bool,
+    /// Watch how random the device transfers are (`Kreon 4.4`): kreon only.
+    #[arg(long)]
+    pub trace: bool,
+    /// Makes the stores wrong on purpose, to see that the run fails.
+    #[arg(long, value_enum)]
+    pub plant: Option<Plant>,
     /// Where results go: `results.json`, `results.md`, `report.html`.
     #[arg(long)]
     pub out: Option<PathBuf>,
@@ -99,8 +106,13 @@ impl Arguments {
             true => self.preset.engines(),
             false => self.engines.clone(),
         };
-        engines.retain(|engine| *engine != Kind::Nothing);
-        engines.insert(0, Kind::Nothing);
+        // What the harness and the device cost by themselves stands in every run that it is compared with.
+        let mut first = vec![Kind::Nothing];
+        if self.sync || self.preset.is_sync() {
+            first.extend([Kind::Device, Kind::Unwritten]);
+        }
+        engines.retain(|engine| !first.contains(engine));
+        engines.splice(0..0, first);
         Settings {
             preset: self.preset.name().to_owned(),
             engines,
@@ -154,7 +166,8 @@ impl Arguments {
             data_bytes: (self.records(mix) as f64 * mix.pair_bytes_mean()) as u64,
             l0_percent: sweep.l0_percent(),
             checkpoint_seconds: sweep.checkpoint_seconds(),
-            trace: false,
+            trace: self.trace || self.preset.is_traced(),
+            plant: self.plant,
         }
     }
 
