@@ -9,7 +9,7 @@ use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
 /// Opens an environment in the folder `dir`, which no other process may have open.
 ///
 /// `map_bytes` bounds the size of the data. Without `is_sync` commits do not flush, and a crash of the machine may
-/// take the whole environment along.
+/// take the whole environment along; pages are then changed in the map instead of being copied and written.
 ///
 /// # Errors
 /// Those of LMDB.
@@ -19,10 +19,11 @@ pub fn open(dir: &Path, map_bytes: usize, is_sync: bool) -> heed::Result<Env<Wit
     // The device's readahead would read megabytes for each page that is missed.
     let mut flags = EnvFlags::NO_READ_AHEAD;
     if !is_sync {
-        flags |= EnvFlags::NO_SYNC;
+        flags |= EnvFlags::NO_SYNC | EnvFlags::WRITE_MAP | EnvFlags::MAP_ASYNC;
     }
-    // SAFETY: NO_SYNC gives up durability, not the soundness of this process; NO_READ_AHEAD is a hint. Neither
-    // lets the map be written through.
+    // SAFETY: NO_SYNC and MAP_ASYNC give up durability, not the soundness of this process; NO_READ_AHEAD is a hint.
+    // WRITE_MAP makes the map writable: only LMDB gets pointers into it that may be written through; the slices that
+    // readers see are shared ones of pages that no transaction changes while they can be seen.
     unsafe { options.flags(flags) };
     // SAFETY: the bench makes a new folder for each run and opens it once, from one process, so that nothing
     // else changes the file under the map.

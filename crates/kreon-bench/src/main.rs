@@ -7,12 +7,14 @@ mod keys;
 mod machine;
 mod meter;
 mod randomness;
+mod recovery;
 mod report;
 mod run;
 mod ycsb;
 mod ycsb_command;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -32,6 +34,11 @@ enum Command {
     Ycsb(Box<run::settings::Arguments>),
     /// Loads records in hashed order, then gets them: uniform, at depth, and by scan.
     Figures(figures::Settings),
+    /// Loads, kills the process, and measures the opening.
+    Recovery(recovery::Settings),
+    /// One process of `recovery`.
+    #[command(hide = true)]
+    RecoveryChild,
     /// Prints the tables for a README from a run's `results.json`.
     Table {
         /// The file.
@@ -42,10 +49,22 @@ enum Command {
     Child,
 }
 
-fn main() -> anyhow::Result<()> {
-    match Arguments::parse().command {
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
         Command::Ycsb(arguments) => ycsb_command::run(&arguments),
         Command::Figures(settings) => figures::run(&settings),
+        Command::Recovery(settings) => recovery::run(&settings),
+        Command::RecoveryChild => recovery::child::run(),
         Command::Table { results } => {
             print!("{}", report::readme::markdown(&Results::read(&results)?));
             Ok(())

@@ -84,7 +84,10 @@ fn line(record: &Record) -> String {
         record.ops_per_second / 1e3,
         record.cpu_us_per_op,
         record.p999_us,
-        match (record.failures, record.is_cut && record.workload.is_load()) {
+        match (
+            record.failures,
+            record.is_cut && record.workload.is_load() && record.engine.is_store()
+        ) {
             (0, false) => String::new(),
             (0, true) => "  CUT SHORT".to_owned(),
             (failures, _) => format!("  {failures} WRONG ANSWERS"),

@@ -62,6 +62,10 @@ impl Engine for Fjall {
         Ok(shown)
     }
 
+    fn persist(&self) -> anyhow::Result<()> {
+        Ok(self.database.persist(PersistMode::SyncData)?)
+    }
+
     fn settle(&self) -> anyhow::Result<()> {
         self.table.rotate_memtable_and_wait()?;
         while self.database.outstanding_flushes() > 0 || self.database.active_compactions() > 0 {

@@ -120,6 +120,14 @@ impl Engine for Kreon {
         Ok(self.store.checkpoint()?)
     }
 
+    fn persist(&self) -> anyhow::Result<()> {
+        Ok(self.store.sync()?)
+    }
+
+    fn replay_bytes(&self) -> Option<u64> {
+        Some(self.store.stats().replay_bytes)
+    }
+
     fn take_randomness(&self) -> Option<Randomness> {
         let watched = self.watched.as_ref()?;
         Some(watched.take().randomness(watched.len_bytes()))

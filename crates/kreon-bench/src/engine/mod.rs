@@ -46,6 +46,16 @@ pub trait Engine: Send + Sync {
     /// their cost.
     fn settle(&self) -> anyhow::Result<()>;
 
+    /// Makes all requests so far durable, and leaves the background work for later.
+    fn persist(&self) -> anyhow::Result<()> {
+        self.settle()
+    }
+
+    /// Bytes of the log that an opening after a crash would have to replay now, if the store can tell.
+    fn replay_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// How random the device transfers since the last call were, if the store can tell.
     fn take_randomness(&self) -> Option<Randomness> {
         None

@@ -94,6 +94,14 @@ impl Engine for Planted {
         self.inner.settle()
     }
 
+    fn persist(&self) -> anyhow::Result<()> {
+        self.inner.persist()
+    }
+
+    fn replay_bytes(&self) -> Option<u64> {
+        self.inner.replay_bytes()
+    }
+
     fn take_randomness(&self) -> Option<Randomness> {
         self.inner.take_randomness()
     }

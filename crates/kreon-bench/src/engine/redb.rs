@@ -1,6 +1,7 @@
 //! redb.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
@@ -13,6 +14,7 @@ const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("usertable
 struct Redb {
     database: Database,
     is_sync: bool,
+    puts: AtomicU64,
 }
 
 /// Opens a new store.
@@ -25,13 +27,18 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
     transaction.open_table(TABLE)?;
     transaction.commit()?;
     let is_sync = means.is_sync;
-    Ok(Box::new(Redb { database, is_sync }))
+    Ok(Box::new(Redb {
+        database,
+        is_sync,
+        puts: AtomicU64::new(0),
+    }))
 }
 
 impl Engine for Redb {
     fn put(&self, key: &[u8], value: &[u8]) -> anyhow::Result<()> {
         let mut transaction = self.database.begin_write()?;
-        if !self.is_sync {
+        let number = self.puts.fetch_add(1, Ordering::Relaxed) + 1;
+        if !self.is_sync && !number.is_multiple_of(tuning::REDB_PUTS_PER_FLUSH) {
             transaction.set_durability(Durability::None)?;
         }
         transaction.open_table(TABLE)?.insert(key, value)?;

@@ -87,6 +87,10 @@ impl Engine for Rocksdb {
         Ok(pairs.status().map(|()| shown)?)
     }
 
+    fn persist(&self) -> anyhow::Result<()> {
+        Ok(self.db.flush_wal(true)?)
+    }
+
     fn settle(&self) -> anyhow::Result<()> {
         // What is in memory goes to the device, and what that sets off ends.
         let mut wait = WaitForCompactOptions::default();

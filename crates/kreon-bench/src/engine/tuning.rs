@@ -10,7 +10,7 @@ use super::planted::Plant;
 use crate::ycsb::mix::Mix;
 
 /// What a store gets.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Means {
     /// Memory for everything, in bytes.
     pub memory_bytes: u64,
@@ -24,6 +24,8 @@ pub struct Means {
     pub l0_percent: Option<u32>,
     /// Make a checkpoint every so many seconds, where a sweep sets it (kreon only).
     pub checkpoint_seconds: Option<u32>,
+    /// Between a load and the workloads behind it every record is read once: for what fits in memory.
+    pub is_warmed: bool,
     /// Watch how random the device transfers are (kreon only).
     pub trace: bool,
     /// What is made wrong on purpose.
@@ -86,7 +88,8 @@ pub fn lmdb_map_bytes(means: &Means) -> usize {
 /// How fjall is tuned.
 #[cfg(feature = "fjall")]
 pub struct Fjall {
-    /// Its cache of blocks and values. It reads through the page cache, too, so it gets half.
+    /// Its cache of blocks and values. It reads through the page cache, too, and needs memory beside the cache: with half
+    /// it was killed in the scans of the large preset.
     pub cache_bytes: u64,
     /// A memtable.
     pub write_buffer_bytes: u64,
@@ -99,11 +102,15 @@ pub struct Fjall {
 pub fn fjall(means: &Means) -> Fjall {
     let own_bytes = means.own_memory_bytes() as u64;
     Fjall {
-        cache_bytes: own_bytes / 2,
-        write_buffer_bytes: (own_bytes / 12).clamp(8 << 20, 64 << 20),
+        cache_bytes: own_bytes / 3,
+        write_buffer_bytes: (own_bytes / 16).clamp(8 << 20, 64 << 20),
         background_threads: 2,
     }
 }
+
+/// After so many puts one of redb's is durable: only then does it free the pages of the versions before.
+#[cfg(feature = "redb")]
+pub const REDB_PUTS_PER_FLUSH: u64 = 20_000;
 
 /// The cache of redb: it reads and writes through the page cache, too, so it gets half.
 #[cfg(feature = "redb")]

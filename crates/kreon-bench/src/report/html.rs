@@ -11,13 +11,7 @@ use crate::ycsb::workload::Workload;
 /// What a bar shows of a cell.
 type Figure<'a> = &'a dyn Fn(&Cell) -> Option<f64>;
 
-const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}\
-svg{width:100%;height:auto;margin:.6rem 0;background:#fcfcfd;border:1px solid #e4e7eb}\
-svg text{font:12px system-ui,sans-serif;fill:#333}.grid{stroke:#e4e7eb}\
-table{border-collapse:collapse;font-size:12px;display:block;overflow-x:auto}\
-td,th{border-bottom:1px solid #e4e7eb;padding:.2rem .5rem;text-align:right;white-space:nowrap}\
-td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}\
-pre{background:#f4f5f7;padding:.6rem;overflow-x:auto}.bad{color:#b00020;font-weight:bold}";
+const STYLE: &str = include_str!("report.css");
 
 /// The whole page.
 pub fn page(results: &Results) -> String {
@@ -31,7 +25,7 @@ pub fn page(results: &Results) -> String {
     }
     body += &format!("<pre>{}</pre><ul>", escape(&results.command));
     for (name, value) in about(results) {
-        body += &format!("<li>{name}: {}</li>", escape(&value));
+        body += &format!("<li><b>{name}</b>: {}</li>", escape(&value));
     }
     body += "</ul>";
     let mut variants: Vec<&str> = cells.iter().map(|cell| cell.variant.as_str()).collect();
@@ -88,9 +82,11 @@ fn plots(cells: &[&Cell]) -> String {
             .filter(|cell| cell.workload == workload)
             .collect();
         if !of_workload.is_empty() {
-            text += &format!("<h3>{}</h3>", workload.name());
-            text += &over_time(&of_workload);
-            text += &latency(&of_workload);
+            let (rate, latency) = (over_time(&of_workload), latency(&of_workload));
+            text += &format!(
+                "<h3>{}</h3><div class='pair'>{rate}{latency}</div>",
+                workload.name()
+            );
         }
     }
     text
@@ -179,34 +175,22 @@ fn engines(cells: &[&Cell]) -> Vec<Kind> {
 }
 
 fn series(engine: Kind, points: Vec<(f64, f64)>) -> Series {
-    let color = match engine {
-        Kind::Kreon => "#0b6e4f",
-        Kind::Rocksdb => "#d1495b",
-        Kind::Blobdb => "#edae49",
-        Kind::Lmdb => "#00798c",
-        Kind::Fjall => "#7768ae",
-        Kind::Redb => "#8d6a4f",
-        Kind::Nothing | Kind::Busy => "#999999",
-        Kind::Device => "#444444",
-        Kind::Unwritten => "#bbbbbb",
-    };
     Series {
-        name: engine.name().to_owned(),
-        color,
+        name: engine.name(),
         points,
     }
 }
 
 /// The tables of the Markdown file as HTML.
 fn tables(markdown: &str) -> String {
-    let (mut html, mut in_table) = (String::new(), false);
+    let (mut html, mut in_table, mut before) = (String::new(), false, String::new());
     for line in markdown.lines() {
         let Some(cells) = line
             .strip_prefix('|')
             .and_then(|line| line.strip_suffix('|'))
         else {
             if in_table {
-                html += "</table>";
+                html += "</table></div>";
                 in_table = false;
             }
             if let Some(title) = line.strip_prefix("## ") {
@@ -219,13 +203,23 @@ fn tables(markdown: &str) -> String {
         }
         let tag = if in_table { "td" } else { "th" };
         if !in_table {
-            html += "<table>";
+            html += "<div class='table'><table>";
             in_table = true;
         }
-        let row = cells
-            .split('|')
-            .map(|cell| format!("<{tag}>{}</{tag}>", escape(cell.trim())));
-        html += &format!("<tr>{}</tr>", row.collect::<String>());
+        let row: Vec<&str> = cells.split('|').map(str::trim).collect();
+        let mut classes = Vec::new();
+        // A line above each workload, and kreon in bold, so that the eye finds its way.
+        classes.extend((row.first() != Some(&before.as_str())).then_some("first"));
+        classes.extend((row.get(1) == Some(&Kind::Kreon.name())).then_some("kreon"));
+        before = row.first().copied().unwrap_or_default().to_owned();
+        let row = row
+            .iter()
+            .map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)));
+        html += &format!(
+            "<tr class='{}'>{}</tr>",
+            classes.join(" "),
+            row.collect::<String>()
+        );
     }
-    html + if in_table { "</table>" } else { "" }
+    html + if in_table { "</table></div>" } else { "" }
 }

@@ -16,19 +16,17 @@ pub struct Frame {
 
 /// A line, or one store's bars.
 pub struct Series {
-    /// In the legend.
-    pub name: String,
-    /// Its colour.
-    pub color: &'static str,
+    /// In the legend; the style sheet has a colour of that name.
+    pub name: &'static str,
     /// Points; of bars, the index of the group and the height.
     pub points: Vec<(f64, f64)>,
 }
 
 const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 300.0;
+const HEIGHT: f64 = 280.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 12.0;
-const TOP: f64 = 34.0;
+const TOP: f64 = 12.0;
 const BOTTOM: f64 = 44.0;
 
 /// Marks along an axis.
@@ -48,12 +46,11 @@ pub fn bars(frame: &Frame, groups: &[String], series: &[Series]) -> String {
             let (x, y) = (left + bar_width * place as f64, scale.y(*value));
             let _ = write!(
                 svg,
-                "<rect x='{x:.1}' y='{y:.1}' width='{:.1}' height='{:.1}' fill='{}'><title>{} {}: {value:.4}</title></rect>",
+                "<rect x='{x:.1}' y='{y:.1}' width='{:.1}' height='{:.1}' style='fill:var(--{name})'><title>{name} {}: {value:.4}</title></rect>",
                 bar_width * 0.92,
                 (HEIGHT - BOTTOM - y).max(0.0),
-                one.color,
-                escape(&one.name),
                 escape(group),
+                name = one.name,
             );
         }
         text(
@@ -63,7 +60,7 @@ pub fn bars(frame: &Frame, groups: &[String], series: &[Series]) -> String {
             group,
         );
     }
-    svg + "</svg>\n"
+    svg + "</svg></figure>\n"
 }
 
 /// Lines over `marks` of the horizontal axis, or over its range if there are none.
@@ -98,13 +95,12 @@ pub fn lines(frame: &Frame, marks: &[(f64, String)], series: &[Series]) -> Strin
             .collect();
         let _ = write!(
             svg,
-            "<polyline points='{}' fill='none' stroke='{}' stroke-width='1.6'><title>{}</title></polyline>",
+            "<polyline points='{}' style='stroke:var(--{name})'><title>{name}</title></polyline>",
             path.join(" "),
-            one.color,
-            escape(&one.name),
+            name = one.name,
         );
     }
-    svg + "</svg>\n"
+    svg + "</svg></figure>\n"
 }
 
 /// The vertical axis.
@@ -160,15 +156,18 @@ impl Scale {
 }
 
 fn begin(frame: &Frame, scale: &Scale, series: &[Series]) -> String {
+    let legend = series.iter().map(|one| {
+        format!(
+            "<span><i style='background:var(--{name})'></i>{name}</span>",
+            name = one.name
+        )
+    });
     let mut svg = format!(
-        "<svg viewBox='0 0 {WIDTH} {HEIGHT}' role='img' aria-label='{}'>",
-        escape(&frame.title)
-    );
-    text(
-        &mut svg,
-        (LEFT, 16.0),
-        "start",
-        &format!("{} ({})", frame.title, frame.unit),
+        "<figure><figcaption><b>{title} <small>{}</small></b>{}</figcaption>\
+         <svg viewBox='0 0 {WIDTH} {HEIGHT}' role='img' aria-label='{title}'>",
+        escape(frame.unit),
+        legend.collect::<String>(),
+        title = escape(&frame.title),
     );
     for mark in scale.marks() {
         let y = scale.y(mark);
@@ -178,17 +177,6 @@ fn begin(frame: &Frame, scale: &Scale, series: &[Series]) -> String {
             WIDTH - RIGHT
         );
         text(&mut svg, (LEFT - 6.0, y + 4.0), "end", &short(mark));
-    }
-    let mut x = WIDTH - RIGHT;
-    for one in series.iter().rev() {
-        text(&mut svg, (x, 16.0), "end", &one.name);
-        x -= 7.2 * one.name.len() as f64 + 14.0;
-        let _ = write!(
-            svg,
-            "<rect x='{x:.1}' y='8' width='9' height='9' fill='{}'/>",
-            one.color
-        );
-        x -= 12.0;
     }
     svg
 }
@@ -237,8 +225,7 @@ mod tests {
     #[test]
     fn higher_values_stand_higher() {
         let series = [Series {
-            name: "x".to_owned(),
-            color: "red",
+            name: "x",
             points: vec![(0.0, 1.0), (1.0, 100.0)],
         }];
         for is_log in [false, true] {

@@ -16,6 +16,8 @@ pub struct Cell {
     pub variant: String,
     /// Requests a second.
     pub ops_per_second: f64,
+    /// Seconds that background work went on behind the last request.
+    pub settle_seconds: f64,
     /// CPU time of the whole process, in us.
     pub cpu_us: f64,
     /// Of this, what the harness takes: the median of the store that does nothing.
@@ -109,6 +111,7 @@ fn cell(records: &[Record], wanted: (&str, Mix, Workload, Kind)) -> Option<Cell>
         workload: wanted.2,
         variant: wanted.0.to_owned(),
         ops_per_second: rate,
+        settle_seconds: median_of(&|r| r.settle_seconds),
         cpu_us,
         harness_us,
         cycles: (cpu_us - harness_us).max(0.0) * mhz,
@@ -121,7 +124,7 @@ fn cell(records: &[Record], wanted: (&str, Mix, Workload, Kind)) -> Option<Cell>
         p9999_us: median_of(&|r| r.p9999_us),
         max_us: median_of(&|r| r.max_us),
         worst_second_share: median_told(&|r| r.worst_second_share),
-        is_cut: of_cell.iter().any(|r| r.is_cut),
+        is_cut: wanted.3.is_store() && of_cell.iter().any(|r| r.is_cut),
         space_per_live: median_of(&|r| r.space_bytes as f64 / r.live_bytes.max(1) as f64),
         peak_rss_bytes: median_of(&|r| r.peak_rss_bytes as f64),
         other_load_cores: median_of(&|r| r.other_load_cores),

@@ -25,7 +25,7 @@ pub fn markdown(results: &Results) -> String {
         let of_variant: Vec<&Cell> = cells.iter().filter(|c| c.variant == variant).collect();
         text += &format!("\n{}", table(&of_variant));
     }
-    if let Some(ratios) = paper::markdown(&cells) {
+    if let Some(ratios) = paper::markdown(&results.settings.preset, &cells) {
         text += &format!("\n## The paper's ratios\n\n{ratios}");
     }
     for broken in &results.broken {
@@ -86,7 +86,7 @@ pub fn about(results: &Results) -> Vec<(&'static str, String)> {
     ]
 }
 
-const HEAD: &str = "| workload | store | k ops/s | rounds | CPU us/op | cycles/op | read B/op | written B/op | amplification | p50 us | p99 | p99.9 | p99.99 | max | worst s / median | space / live | peak MiB | other load |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+const HEAD: &str = "| workload | store | k ops/s | rounds | settle s | CPU us/op | cycles/op | read B/op | written B/op | amplification | p50 us | p99 | p99.9 | p99.99 | max | worst s / median | space / live | peak MiB | other load |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
 
 fn table(cells: &[&Cell]) -> String {
     let mut sorted = cells.to_vec();
@@ -114,12 +114,13 @@ fn row(cell: &Cell) -> String {
         (failures, _) => format!(" **{failures} WRONG**"),
     };
     format!(
-        "| {} | {}{failed} | {:.1} | {:.2}-{:.2} | {:.2} | {:.0} | {:.0} | {:.0} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {:.0} | {:.2} |\n",
+        "| {} | {}{failed} | {:.1} | {:.2}-{:.2} | {:.1} | {:.2} | {:.0} | {:.0} | {:.0} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {:.0} | {:.2} |\n",
         cell.workload.name(),
         cell.engine.name(),
         cell.ops_per_second / 1e3,
         cell.spread.0,
         cell.spread.1,
+        cell.settle_seconds,
         cell.net_cpu_us(),
         cell.cycles,
         cell.read_bytes,

@@ -79,6 +79,9 @@ fn phases(job: &Job) -> anyhow::Result<()> {
         say(&Said::Ended(Box::new(Record::new(
             &phase, &outcome, &about,
         ))));
+        if job.means.is_warmed && phase.workload.is_load() {
+            crate::ycsb::warm::warm(open.as_ref(), phase.mix, records, phase.threads)?;
+        }
         engine = Some(open);
     }
     Ok(())

@@ -93,6 +93,7 @@ impl Preset {
     pub fn seconds_max(self) -> Option<f64> {
         match self {
             Self::Quick => Some(4.0),
+            Self::Large | Self::PaperLarge => Some(6.0),
             _ => Some(10.0),
         }
     }
@@ -103,6 +104,7 @@ impl Preset {
         match self {
             Self::Quick => Some(15.0),
             Self::Sync => Some(10.0),
+            Self::Large | Self::PaperLarge => Some(40.0),
             _ => Some(60.0),
         }
     }
@@ -121,6 +123,12 @@ impl Preset {
             Self::Sync => vec![1, 4, 64],
             _ => vec![2],
         }
+    }
+
+    /// What was loaded is read into memory before the workloads: else stores that live on the page cache would start
+    /// with all of it there, and those with direct I/O with nothing.
+    pub fn is_warmed(self) -> bool {
+        matches!(self, Self::Quick | Self::Small | Self::Paper)
     }
 
     /// The randomness of device transfers is watched, too.

@@ -184,3 +184,112 @@ impl Record {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::tuning::Means;
+    use crate::run::job::Job;
+    use crate::ycsb::client::latencies;
+
+    fn record() -> Record {
+        let phase = Phase {
+            workload: Workload::A,
+            mix: Mix::K,
+            distribution: None,
+            records: 1000,
+            requests: 500,
+            seconds_max: None,
+            threads: 2,
+            seed: 1,
+        };
+        let mut latencies = latencies().unwrap();
+        for us in 1..=100 {
+            latencies.record(us * 1000).unwrap();
+        }
+        let outcome = Outcome {
+            requests: 100,
+            records: 1000,
+            seconds: 2.0,
+            settle_seconds: 1.0,
+            latencies,
+            failures: Failures {
+                missing: 3,
+                ..Failures::default()
+            },
+            series: vec![50, 50],
+        };
+        let job = Job {
+            engine: Kind::Kreon,
+            dir: "x".into(),
+            means: Means::default(),
+            phases: vec![phase],
+            door: None,
+            preset: "small".to_owned(),
+            round: 2,
+            variant: String::new(),
+        };
+        let used = Usage {
+            cpu_seconds: 0.002,
+            system_seconds: 0.001,
+            machine_cpu_seconds: 1.502,
+            device_read_bytes: 1_000,
+            device_write_bytes: 50_500,
+            ..Usage::default()
+        };
+        let about = Circumstances {
+            job: &job,
+            used,
+            mhz: 2000.0,
+            space_bytes: 2_060_000,
+            peak_rss_bytes: 7,
+            randomness: None,
+        };
+        Record::new(&phase, &outcome, &about)
+    }
+
+    #[test]
+    fn a_record_serialises_with_all_fields_that_readers_count_on() {
+        let json = serde_json::to_value(record()).unwrap();
+        for (field, expected) in [
+            ("engine", "\"kreon\""),
+            ("preset", "\"small\""),
+            ("mix", "\"K\""),
+            ("workload", "\"A\""),
+            ("round", "2"),
+            ("operations", "100"),
+            ("seconds", "2.0"),
+            ("cpu_us_per_op", "20.0"),
+            ("device_read_bytes_per_op", "10.0"),
+            ("device_write_bytes_per_op", "505.0"),
+            ("space_bytes", "2060000"),
+            ("live_bytes", "1030000"),
+            ("peak_rss_bytes", "7"),
+            ("failures", "3"),
+            ("is_cut", "true"),
+            ("cycles_per_op", "40000.0"),
+            ("other_load_cores", "0.5"),
+            ("io_amplification", "1.0"),
+        ] {
+            assert_eq!(json[field].to_string(), expected, "{field}");
+        }
+        // Histograms keep three digits.
+        for (field, us) in [
+            ("p50_us", 50.0),
+            ("p99_us", 99.0),
+            ("p999_us", 100.0),
+            ("p9999_us", 100.0),
+            ("max_us", 100.0),
+        ] {
+            let found = json[field].as_f64().unwrap();
+            assert!((found / us - 1.0).abs() < 0.002, "{field}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_record_comes_back_from_its_line() {
+        let line = serde_json::to_string(&record()).unwrap();
+        let back: Record = serde_json::from_str(&line).unwrap();
+        assert_eq!(serde_json::to_string(&back).unwrap(), line);
+    }
+}

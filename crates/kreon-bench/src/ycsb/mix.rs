@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::keys::hash;
 
 /// A distribution of the sizes of pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[value(rename_all = "lower")]
 pub enum Mix {
+    #[default]
     /// Keys of 30 B and values of 1000 B (`Kreon 4`).
     K,
     /// Small pairs: 33 B (`Tebis`, table 3.2). Here and below keys have 24 B.

@@ -5,6 +5,7 @@ pub mod client;
 pub mod mix;
 pub mod phase;
 pub mod record;
+pub mod warm;
 pub mod workload;
 pub mod zipf;
 

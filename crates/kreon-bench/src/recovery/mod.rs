@@ -1,0 +1,8 @@
+//! `kreon-bench recovery`: how long a store takes to open after its process was killed, beside what the device could
+//! read meanwhile.
+
+pub mod child;
+mod command;
+mod sequential;
+
+pub use command::{Settings, run};
