@@ -88,10 +88,10 @@ pub fn lmdb_map_bytes(means: &Means) -> usize {
 /// How fjall is tuned.
 #[cfg(feature = "fjall")]
 pub struct Fjall {
-    /// Its cache of blocks and values. It reads through the page cache, too, and needs memory beside the cache: with half
-    /// it was killed in the scans of the large preset.
+    /// Its cache of blocks and values. It reads through the page cache, too, and needs much memory beside the cache: with
+    /// half and a third it was killed in the large preset.
     pub cache_bytes: u64,
-    /// A memtable.
+    /// A memtable. Small, because several wait for their flush during a load.
     pub write_buffer_bytes: u64,
     /// Flushes and compactions.
     pub background_threads: usize,
@@ -102,8 +102,8 @@ pub struct Fjall {
 pub fn fjall(means: &Means) -> Fjall {
     let own_bytes = means.own_memory_bytes() as u64;
     Fjall {
-        cache_bytes: own_bytes / 3,
-        write_buffer_bytes: (own_bytes / 16).clamp(8 << 20, 64 << 20),
+        cache_bytes: own_bytes / 5,
+        write_buffer_bytes: (own_bytes / 32).clamp(8 << 20, 64 << 20),
         background_threads: 2,
     }
 }

@@ -22,20 +22,23 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 280.0;
-const LEFT: f64 = 70.0;
-const RIGHT: f64 = 12.0;
+/// Of bars, which take the whole width of the page.
+const WIDTH: f64 = 960.0;
+/// Of lines: two plots stand side by side, and their text must stay legible.
+const LINES_WIDTH: f64 = 560.0;
+const HEIGHT: f64 = 260.0;
+const LEFT: f64 = 56.0;
+const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
-const BOTTOM: f64 = 44.0;
+const BOTTOM: f64 = 40.0;
 
-/// Marks along an axis.
-const MARKS: usize = 5;
+/// Marks along an axis, about.
+const MARKS: f64 = 5.0;
 
 /// Bars, a group for each of `groups`.
 pub fn bars(frame: &Frame, groups: &[String], series: &[Series]) -> String {
     let scale = Scale::of(frame.is_log, series);
-    let mut svg = begin(frame, &scale, series);
+    let mut svg = begin(frame, &scale, series, WIDTH);
     let group_width = (WIDTH - LEFT - RIGHT) / groups.len().max(1) as f64;
     let bar_width = group_width * 0.8 / series.len().max(1) as f64;
     for (at, group) in groups.iter().enumerate() {
@@ -66,28 +69,38 @@ pub fn bars(frame: &Frame, groups: &[String], series: &[Series]) -> String {
 /// Lines over `marks` of the horizontal axis, or over its range if there are none.
 pub fn lines(frame: &Frame, marks: &[(f64, String)], series: &[Series]) -> String {
     let scale = Scale::of(frame.is_log, series);
-    let mut svg = begin(frame, &scale, series);
+    let mut svg = begin(frame, &scale, series, LINES_WIDTH);
     let points = || series.iter().flat_map(|one| &one.points);
     let low = points().map(|point| point.0).fold(f64::INFINITY, f64::min);
     let high = points()
         .map(|point| point.0)
         .fold(f64::NEG_INFINITY, f64::max);
     let span = (high - low).max(1e-9);
-    let x_of = |x: f64| LEFT + (x - low) / span * (WIDTH - LEFT - RIGHT);
-    let even: Vec<_> = (0..=MARKS)
-        .map(|mark| low + span * mark as f64 / MARKS as f64)
-        .map(|x| (x, format!("{x:.0}")))
+    let x_of = |x: f64| LEFT + (x - low) / span * (LINES_WIDTH - LEFT - RIGHT);
+    let even: Vec<_> = even_marks(low, high)
+        .into_iter()
+        .map(|x| (x, short(x)))
         .collect();
     for (x, name) in if marks.is_empty() { &even } else { marks } {
         text(&mut svg, (x_of(*x), HEIGHT - BOTTOM + 16.0), "middle", name);
     }
     text(
         &mut svg,
-        ((LEFT + WIDTH) / 2.0, HEIGHT - 8.0),
+        ((LEFT + LINES_WIDTH) / 2.0, HEIGHT - 6.0),
         "middle",
         frame.across,
     );
     for one in series {
+        if let [(x, y)] = one.points[..] {
+            // A line needs two points.
+            let _ = write!(
+                svg,
+                "<circle cx='{:.1}' cy='{:.1}' r='3.5' style='fill:var(--{name})'><title>{name}</title></circle>",
+                x_of(x),
+                scale.y(y),
+                name = one.name,
+            );
+        }
         let path: Vec<_> = one
             .points
             .iter()
@@ -144,9 +157,7 @@ impl Scale {
 
     fn marks(&self) -> Vec<f64> {
         if !self.is_log {
-            return (0..=MARKS)
-                .map(|mark| self.high * mark as f64 / MARKS as f64)
-                .collect();
+            return even_marks(0.0, self.high);
         }
         let decades = (self.high / self.low).log10().round() as i32;
         (0..=decades)
@@ -155,7 +166,7 @@ impl Scale {
     }
 }
 
-fn begin(frame: &Frame, scale: &Scale, series: &[Series]) -> String {
+fn begin(frame: &Frame, scale: &Scale, series: &[Series], width: f64) -> String {
     let legend = series.iter().map(|one| {
         format!(
             "<span><i style='background:var(--{name})'></i>{name}</span>",
@@ -164,7 +175,7 @@ fn begin(frame: &Frame, scale: &Scale, series: &[Series]) -> String {
     });
     let mut svg = format!(
         "<figure><figcaption><b>{title} <small>{}</small></b>{}</figcaption>\
-         <svg viewBox='0 0 {WIDTH} {HEIGHT}' role='img' aria-label='{title}'>",
+         <svg viewBox='0 0 {width} {HEIGHT}' role='img' aria-label='{title}'>",
         escape(frame.unit),
         legend.collect::<String>(),
         title = escape(&frame.title),
@@ -174,11 +185,26 @@ fn begin(frame: &Frame, scale: &Scale, series: &[Series]) -> String {
         let _ = write!(
             svg,
             "<line x1='{LEFT}' y1='{y:.1}' x2='{:.1}' y2='{y:.1}' class='grid'/>",
-            WIDTH - RIGHT
+            width - RIGHT
         );
         text(&mut svg, (LEFT - 6.0, y + 4.0), "end", &short(mark));
     }
     svg
+}
+
+/// Round numbers from `low` to `high`: steps of 1, 2 or 5 times a power of ten.
+fn even_marks(low: f64, high: f64) -> Vec<f64> {
+    let rough = ((high - low) / MARKS).max(1e-9);
+    let power = 10f64.powf(rough.log10().floor());
+    let step = match rough / power {
+        share if share <= 1.0 => power,
+        share if share <= 2.0 => 2.0 * power,
+        share if share <= 5.0 => 5.0 * power,
+        _ => 10.0 * power,
+    };
+    let first = (low / step - 1e-9).ceil() as i64;
+    let last = (high / step + 1e-9).floor() as i64;
+    (first..=last).map(|n| n as f64 * step).collect()
 }
 
 fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, text: &str) {
@@ -220,6 +246,17 @@ mod tests {
         assert_eq!(short(2e6), "2M");
         assert_eq!(short(0.25), "0.25");
         assert_eq!(short(0.0), "0");
+    }
+
+    #[test]
+    fn marks_are_round_numbers() {
+        assert_eq!(even_marks(0.0, 1194.0), [0.0, 500.0, 1000.0]);
+        assert_eq!(even_marks(0.0, 9.0), [0.0, 2.0, 4.0, 6.0, 8.0]);
+        assert_eq!(
+            even_marks(0.0, 1.0),
+            [0.0, 0.2, 0.4, 0.600_000_000_000_000_1, 0.8, 1.0]
+        );
+        assert!(even_marks(0.0, 0.0).len() <= 2);
     }
 
     #[test]
