@@ -22,6 +22,12 @@ impl IndexBuilder {
         Self::default()
     }
 
+    /// Empties the builder.
+    pub fn clear(&mut self) {
+        self.first = None;
+        self.draft.clear();
+    }
+
     /// Number of children pushed since the last finish.
     pub fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.draft.len()

@@ -1,12 +1,13 @@
 //! Reading a leaf.
 
 use std::fmt;
+use std::ops::Range;
 
 use kreon_base::{Lsn, PageBytes, Payload, RegionId, Result};
 
 use crate::LONG_KEY_STORED_BYTES;
 use crate::heads::Probe;
-use crate::leaf_entry::{decode_body, is_long};
+use crate::leaf_entry::{decode_body, has_lsn, is_long};
 use crate::node::{NodeView, Place, stored_part};
 
 /// A leaf: versions of keys in key order, the versions of one key newest first.
@@ -80,6 +81,22 @@ impl<'a> Leaf<'a> {
             payload: body.payload,
             key_bytes: body.long_key_bytes.unwrap_or(stored_bytes),
         })
+    }
+
+    /// The first of the entries `range` that carries an LSN; the end of the range if none does. Reads no
+    /// more than a byte of each.
+    pub fn next_with_lsn(&self, range: Range<usize>) -> usize {
+        let end = range.end;
+        let carries = |index: &usize| self.0.tag(*index).is_some_and(has_lsn);
+        range.into_iter().find(carries).unwrap_or(end)
+    }
+
+    /// The LSN of entry `index`.
+    pub(crate) fn lsn(&self, index: usize) -> Result<Lsn> {
+        match self.0.tag(index) {
+            Some(tag) if !has_lsn(tag) => Ok(Lsn(0)),
+            _ => self.entry(index).map(|entry| entry.lsn),
+        }
     }
 
     /// Replaces the content of `key` by the stored part of entry `index`'s key.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use kreon_base::{Error, Lsn, PAGE_BYTES, PageBytes, Payload, Result};
 
-use crate::leaf_entry::{Body, FIXED_BYTES_MAX, decode_body, is_long};
+use crate::leaf_entry::{Body, FIXED_BYTES_MAX, is_long};
 use crate::node::stored_part;
 use crate::node_draft::{NodeDraft, Plan, room_of_three};
 use crate::{INLINE_VALUE_BYTES_MAX, LONG_KEY_STORED_BYTES, Leaf, NodeIdentity, PagePointer};
@@ -104,36 +104,30 @@ impl LeafBuilder {
         range: Range<usize>,
         used_bytes_max: usize,
     ) -> Result<usize> {
-        let mut key = std::mem::take(&mut self.key);
-        let pushed = self.copy_run(leaf, range, used_bytes_max.min(PAGE_BYTES), &mut key);
-        self.key = key;
-        pushed
+        if range.is_empty() {
+            return Ok(0);
+        }
+        let key = std::mem::take(&mut self.key);
+        let checked = self.check_run(leaf, range.start, key);
+        self.key = checked?;
+        let pushed = self
+            .draft
+            .push_run(&leaf.0, range.clone(), used_bytes_max)?;
+        if let Some(last) = pushed.checked_sub(1) {
+            self.last_lsn = leaf.lsn(range.start + last)?;
+        }
+        Ok(pushed)
     }
 
-    fn copy_run(
-        &mut self,
-        leaf: &Leaf<'_>,
-        range: Range<usize>,
-        used_bytes_max: usize,
-        key: &mut Vec<u8>,
-    ) -> Result<usize> {
-        for (done, index) in range.clone().enumerate() {
-            let raw = leaf.0.entry(index)?;
-            let damaged = || leaf.0.damaged(index);
-            let body = decode_body(&raw).ok_or_else(damaged)?;
-            let body_bytes = raw.body.get(..body.bytes).ok_or_else(damaged)?;
-            leaf.key_into(index, key)?;
-            let plan = self.draft.plan(key, body_bytes.len());
-            if plan.used_bytes > used_bytes_max {
-                return Ok(done);
-            }
-            if done == 0 {
-                self.check_order(key, is_long(raw.tag), body.lsn)?;
-            }
-            self.draft.push(plan, key, raw.tag, [body_bytes, &[]]);
-            self.last_lsn = body.lsn;
+    /// Whether a run of `leaf` from entry `first` on may follow; takes memory for a key and gives it
+    /// back.
+    fn check_run(&self, leaf: &Leaf<'_>, first: usize, mut key: Vec<u8>) -> Result<Vec<u8>> {
+        if !self.is_empty() {
+            leaf.key_into(first, &mut key)?;
+            let tag = leaf.0.entry(first)?.tag;
+            self.check_order(&key, is_long(tag), leaf.lsn(first)?)?;
         }
-        Ok(range.len())
+        Ok(key)
     }
 
     /// Writes the leaf into `page`, sealed, and empties the builder. Fails with `InvalidArgument` if

@@ -31,6 +31,11 @@ pub(crate) const fn is_long(tag: u8) -> bool {
     tag & LONG != 0
 }
 
+/// Whether the tag is that of an entry with an LSN.
+pub(crate) const fn has_lsn(tag: u8) -> bool {
+    tag & HAS_LSN != 0
+}
+
 /// A body ready to be written.
 pub(crate) struct Body<'v> {
     pub(crate) tag: u8,

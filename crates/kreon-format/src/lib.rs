@@ -12,6 +12,8 @@ mod catalogue;
 mod catalogue_codec;
 mod catalogue_page;
 mod claim;
+mod draft_run;
+mod entry_code;
 mod fragment;
 mod heads;
 mod index;

@@ -7,6 +7,7 @@
 //! of the key follows the head | body (a leaf: see `leaf_entry`; an index node: the page pointer).
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use kreon_base::{Epoch, Error, PAGE_BYTES, PageBytes, PageNo, RegionId, Result};
 
@@ -98,6 +99,14 @@ pub(crate) struct RawEntry<'a> {
     /// What of the stored key follows the head.
     pub(crate) rest: &'a [u8],
     pub(crate) body: &'a [u8],
+}
+
+/// Where an entry stands, and what it is made of.
+pub(crate) struct EntrySpan {
+    pub(crate) start: usize,
+    /// Bytes of the stored key behind the prefix.
+    pub(crate) length: usize,
+    pub(crate) body_bytes: usize,
 }
 
 /// Where a key stands against a node's keys, as far as the common prefix tells.
@@ -200,6 +209,45 @@ impl<'a> NodeView<'a> {
         self.slots
             .get(index)
             .map(|slot| usize::from(u16::from_le_bytes(*slot)))
+    }
+
+    /// Where entry `index` ends, if the entries stand side by side, as they do in a node that was checked.
+    pub(crate) fn entry_end(&self, index: usize) -> Option<usize> {
+        match index.checked_sub(1) {
+            Some(before) => self.entry_at(before),
+            None => Some(self.heap().1),
+        }
+    }
+
+    /// Where entry `index`, which ends at `end`, starts, and the lengths of its parts.
+    pub(crate) fn entry_span(&self, index: usize, end: usize) -> Option<EntrySpan> {
+        let start = self.entry_at(index)?;
+        let [tag, low, high] = array_at(self.page, start)?;
+        let (length, front_bytes) = if tag & TAG_WIDE == 0 {
+            (usize::from(low), 2)
+        } else {
+            (usize::from(u16::from_le_bytes([low, high])), 3)
+        };
+        if self.prefix.len() + length > LONG_KEY_STORED_BYTES {
+            return None;
+        }
+        let key_bytes = front_bytes + length.saturating_sub(HEAD_BYTES);
+        let body_bytes = end.checked_sub(start)?.checked_sub(key_bytes)?;
+        Some(EntrySpan {
+            start,
+            length,
+            body_bytes,
+        })
+    }
+
+    /// The tag of entry `index`.
+    pub(crate) fn tag(&self, index: usize) -> Option<u8> {
+        self.byte(self.entry_at(index)?)
+    }
+
+    /// Bytes of the page.
+    pub(crate) fn bytes(&self, range: Range<usize>) -> Option<&'a [u8]> {
+        self.page.get(range)
     }
 
     /// The byte at `at`.

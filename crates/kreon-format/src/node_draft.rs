@@ -1,11 +1,13 @@
 //! The entries of a node that is being built, and the exact room they take.
 
 use std::fmt;
+use std::ops::Range;
 
 use kreon_base::{PAGE_BYTES, PageBytes};
 
+use crate::entry_code::{NewEntry, Shift};
 use crate::heads::{HEAD_BYTES, head_of};
-use crate::node::{ENTRY_FRONT_BYTES_MAX, NODE_HEADER_BYTES, SLOT_BYTES, TAG_WIDE, begin_node};
+use crate::node::{ENTRY_FRONT_BYTES_MAX, NODE_HEADER_BYTES, SLOT_BYTES, begin_node};
 use crate::sealed;
 use crate::{LONG_KEY_STORED_BYTES, NodeIdentity, PagePointer};
 
@@ -20,37 +22,55 @@ pub(crate) const fn room_of_three(body_bytes: usize) -> usize {
 }
 
 /// Entries in order, with their common prefix and the room they take kept up to date.
+///
+/// Each entry is encoded when it comes, as it would stand in the page behind the prefix that is common
+/// then. The prefix can only become shorter, and mostly does so early; what was encoded behind a longer
+/// one is encoded anew when the node is finished, all else is copied in blocks. So entries of a node
+/// that was built before cost a few nanoseconds each (see `draft_run`).
 #[derive(Default)]
 pub(crate) struct NodeDraft {
-    /// Key and body of each entry.
-    bytes: Vec<u8>,
-    entries: Vec<DraftEntry>,
-    prefix_bytes: usize,
+    /// Entries, downward from the end, as in a page.
+    pub(crate) heap: Vec<u8>,
+    pub(crate) heap_start: usize,
+    pub(crate) heads: Vec<[u8; HEAD_BYTES]>,
+    /// Where entries stand in `heap`.
+    pub(crate) starts: Vec<u16>,
+    /// Lengths of the keys.
+    pub(crate) lengths: Vec<u16>,
+    /// Behind which prefix entries are encoded: each longer than the next.
+    spans: Vec<Span>,
+    pub(crate) first_key: Vec<u8>,
+    pub(crate) last_key: Vec<u8>,
+    pub(crate) last_tag: u8,
+    pub(crate) prefix_bytes: usize,
     /// Room of all entries' lengths and rests of keys, given `prefix_bytes`.
-    keys_bytes: usize,
-    bodies_bytes: usize,
+    pub(crate) keys_bytes: usize,
+    pub(crate) bodies_bytes: usize,
+    /// Of a run that is being copied: bytes of the bodies of its first entries.
+    pub(crate) run_bodies: Vec<u32>,
+    /// Key of its last entry.
+    pub(crate) run_key: Vec<u8>,
 }
 
+/// Entries from `first` on are encoded behind this many first bytes of the first key.
 #[derive(Clone, Copy)]
-struct DraftEntry {
-    at: usize,
-    key_bytes: u16,
-    body_bytes: u16,
-    tag: u8,
+struct Span {
+    first: usize,
+    prefix_bytes: usize,
 }
 
 /// What a draft becomes with one more entry.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
-    prefix_bytes: usize,
-    keys_bytes: usize,
+    pub(crate) prefix_bytes: usize,
+    pub(crate) keys_bytes: usize,
     /// Bytes of the page in use, but for an index node's first child.
     pub(crate) used_bytes: usize,
 }
 
 impl NodeDraft {
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.starts.len()
     }
 
     /// Bytes of the page in use, but for an index node's first child.
@@ -64,32 +84,21 @@ impl NodeDraft {
     }
 
     pub(crate) fn first_key(&self) -> Option<&[u8]> {
-        self.entries.first().map(|entry| self.key(entry))
+        (self.len() > 0).then_some(&self.first_key)
     }
 
     /// Key and tag of the last entry.
     pub(crate) fn last(&self) -> Option<(&[u8], u8)> {
-        let entry = self.entries.last()?;
-        Some((self.key(entry), entry.tag))
+        (self.len() > 0).then_some((&self.last_key, self.last_tag))
     }
 
     /// What one more entry, whose key is not below the last, makes of the draft.
     pub(crate) fn plan(&self, key: &[u8], body_bytes: usize) -> Plan {
-        let (prefix_bytes, keys_bytes) = match self.first_key() {
-            None => (key.len(), 0),
-            Some(first) => {
-                let common = &first[..self.prefix_bytes];
-                if key.starts_with(common) {
-                    (self.prefix_bytes, self.keys_bytes)
-                } else {
-                    let shorter = common_prefix_bytes(common, key);
-                    let keys = self.entries.iter();
-                    let room = keys.map(|entry| key_room(entry.key_bytes.into(), shorter));
-                    (shorter, room.sum())
-                }
-            }
+        let prefix_bytes = match self.first_key() {
+            None => key.len(),
+            Some(first) => self.prefix_with(&first[..self.prefix_bytes], key),
         };
-        let keys_bytes = keys_bytes + key_room(key.len(), prefix_bytes);
+        let keys_bytes = self.keys_bytes_behind(prefix_bytes) + key_room(key.len(), prefix_bytes);
         let bodies_bytes = self.bodies_bytes + body_bytes;
         Plan {
             prefix_bytes,
@@ -98,23 +107,66 @@ impl NodeDraft {
         }
     }
 
+    /// Length of what `key` begins with of the prefix so far.
+    fn prefix_with(&self, prefix: &[u8], key: &[u8]) -> usize {
+        if key.starts_with(prefix) {
+            prefix.len()
+        } else {
+            common_prefix_bytes(prefix, key)
+        }
+    }
+
+    /// Room of the keys of all entries behind a prefix that is not longer than the present one.
+    pub(crate) fn keys_bytes_behind(&self, prefix_bytes: usize) -> usize {
+        if prefix_bytes == self.prefix_bytes {
+            return self.keys_bytes;
+        }
+        keys_room(&self.lengths[..self.len()], prefix_bytes)
+    }
+
     /// Adds the entry that `plan` was made for.
     pub(crate) fn push(&mut self, plan: Plan, key: &[u8], tag: u8, body: [&[u8]; 2]) {
-        let at = self.bytes.len();
-        self.bytes.extend_from_slice(key);
-        for part in body {
-            self.bytes.extend_from_slice(part);
+        if self.len() == 0 {
+            self.first_key.clear();
+            self.first_key.extend_from_slice(key);
         }
-        let body_bytes = body[0].len() + body[1].len();
-        self.entries.push(DraftEntry {
-            at,
-            key_bytes: key.len() as u16,
-            body_bytes: body_bytes as u16,
+        self.begin_span(plan.prefix_bytes);
+        let remainder = &key[plan.prefix_bytes..];
+        let entry = NewEntry {
             tag,
-        });
+            length: remainder.len(),
+            rest: remainder.get(HEAD_BYTES..).unwrap_or_default(),
+            body,
+        };
+        self.heap_start = entry.write(&mut self.heap, self.heap_start);
+        self.heads.push(head_of(remainder));
+        self.starts.push(self.heap_start as u16);
+        self.lengths.push(key.len() as u16);
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        self.last_tag = tag;
         self.prefix_bytes = plan.prefix_bytes;
         self.keys_bytes = plan.keys_bytes;
-        self.bodies_bytes += body_bytes;
+        self.bodies_bytes += body[0].len() + body[1].len();
+    }
+
+    /// The entries that follow are encoded behind this much of the first key.
+    pub(crate) fn begin_span(&mut self, prefix_bytes: usize) {
+        let first = self.len();
+        if first == 0 {
+            self.heap.resize(PAGE_BYTES, 0);
+            self.heap_start = PAGE_BYTES;
+        }
+        if self
+            .spans
+            .last()
+            .is_none_or(|span| span.prefix_bytes != prefix_bytes)
+        {
+            self.spans.push(Span {
+                first,
+                prefix_bytes,
+            });
+        }
     }
 
     /// Writes the node into `page`, sealed, with `top` between entries and prefix, and empties the
@@ -129,9 +181,8 @@ impl NodeDraft {
         let front_bytes = NODE_HEADER_BYTES + self.len() * (HEAD_BYTES + SLOT_BYTES);
         let heap_start = PAGE_BYTES - (self.used_bytes() + top.len() - front_bytes);
         begin_node(page, identity, count, self.prefix_bytes, heap_start);
-        if let Some(first) = self.first_key() {
-            page[PAGE_BYTES - self.prefix_bytes..].copy_from_slice(&first[..self.prefix_bytes]);
-        }
+        page[PAGE_BYTES - self.prefix_bytes..]
+            .copy_from_slice(&self.first_key[..self.prefix_bytes]);
         let top_at = PAGE_BYTES - self.prefix_bytes - top.len();
         page[top_at..][..top.len()].copy_from_slice(top);
         let heap_end = self.write_entries(page, top_at);
@@ -146,40 +197,88 @@ impl NodeDraft {
 
     /// Writes heads and slots from the front, entries downward from `heap`; returns where they start.
     fn write_entries(&self, page: &mut PageBytes, mut heap: usize) -> usize {
-        let slots_at = NODE_HEADER_BYTES + self.len() * HEAD_BYTES;
-        for (index, entry) in self.entries.iter().enumerate() {
-            let key = self.key(entry);
-            let remainder = &key[self.prefix_bytes..];
-            let rest = remainder.get(HEAD_BYTES..).unwrap_or_default();
-            let body = &self.bytes[entry.at + key.len()..][..usize::from(entry.body_bytes)];
-            let front = Front::new(entry.tag, remainder.len());
+        let ends = self.spans.iter().skip(1).map(|span| span.first);
+        let ends = ends.chain([self.len()]);
+        for (span, end) in self.spans.iter().zip(ends) {
+            heap = if span.prefix_bytes == self.prefix_bytes {
+                self.copy_span(page, span.first..end, heap)
+            } else {
+                self.recode_span(page, span.first..end, span.prefix_bytes, heap)
+            };
+        }
+        heap
+    }
 
-            heap -= front.bytes + rest.len() + body.len();
-            let (to, _) = page[heap..].split_at_mut(front.bytes + rest.len() + body.len());
-            to[..front.bytes].copy_from_slice(&front.array[..front.bytes]);
-            to[front.bytes..][..rest.len()].copy_from_slice(rest);
-            to[front.bytes + rest.len()..].copy_from_slice(body);
-            page[NODE_HEADER_BYTES + index * HEAD_BYTES..][..HEAD_BYTES]
-                .copy_from_slice(&head_of(remainder));
+    /// Writes entries that are encoded behind the prefix that the node has.
+    fn copy_span(&self, page: &mut PageBytes, range: Range<usize>, heap: usize) -> usize {
+        let (from, to) = self.heap_of(&range);
+        let start = heap - (to - from);
+        page[start..heap].copy_from_slice(&self.heap[from..to]);
+        let heads = self.heads[range.clone()].as_flattened();
+        page[NODE_HEADER_BYTES + range.start * HEAD_BYTES..][..heads.len()].copy_from_slice(heads);
+        let slots_at = NODE_HEADER_BYTES + self.len() * HEAD_BYTES;
+        let slots =
+            &mut page[slots_at + range.start * SLOT_BYTES..slots_at + range.end * SLOT_BYTES];
+        for (slot, at) in slots.as_chunks_mut().0.iter_mut().zip(&self.starts[range]) {
+            *slot = (at + start as u16 - from as u16).to_le_bytes();
+        }
+        start
+    }
+
+    /// Writes entries that are encoded behind a longer prefix than the node has.
+    #[inline(never)]
+    fn recode_span(
+        &self,
+        page: &mut PageBytes,
+        range: Range<usize>,
+        prefix_bytes: usize,
+        mut heap: usize,
+    ) -> usize {
+        let shift = Shift::Longer(&self.first_key[self.prefix_bytes..prefix_bytes]);
+        let (_, mut end) = self.heap_of(&range);
+        let slots_at = NODE_HEADER_BYTES + self.len() * HEAD_BYTES;
+        for index in range {
+            let start = usize::from(self.starts[index]);
+            let coded = shift.recode(&self.heads[index], &self.heap[start..end], page, heap);
+            let Some((at, head)) = coded else {
+                // Not reached: what is in the heap was encoded here, and the page has room for it.
+                debug_assert!(false, "an entry that cannot be encoded");
+                return heap;
+            };
+            heap = at;
+            end = start;
+            page[NODE_HEADER_BYTES + index * HEAD_BYTES..][..HEAD_BYTES].copy_from_slice(&head);
             page[slots_at + index * SLOT_BYTES..][..SLOT_BYTES]
                 .copy_from_slice(&(heap as u16).to_le_bytes());
         }
         heap
     }
 
+    /// Where the entries `range`, at least one, stand in `heap`.
+    fn heap_of(&self, range: &Range<usize>) -> (usize, usize) {
+        let end = match range.start.checked_sub(1) {
+            Some(before) => usize::from(self.starts[before]),
+            None => PAGE_BYTES,
+        };
+        (usize::from(self.starts[range.end - 1]), end)
+    }
+
     pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
-        self.entries.clear();
+        self.truncate(0);
         self.prefix_bytes = 0;
         self.keys_bytes = 0;
         self.bodies_bytes = 0;
     }
 
-    fn key(&self, entry: &DraftEntry) -> &[u8] {
-        &self.bytes[entry.at..][..usize::from(entry.key_bytes)]
+    /// Forgets what is noted about entries from `count` on; not their sums.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.spans.retain(|span| span.first < count);
+        self.heads.truncate(count);
+        self.starts.truncate(count);
+        self.lengths.truncate(count);
     }
 
-    fn room(&self, count: usize, prefix: usize, keys: usize, bodies: usize) -> usize {
+    pub(crate) fn room(&self, count: usize, prefix: usize, keys: usize, bodies: usize) -> usize {
         NODE_HEADER_BYTES + prefix + count * ENTRY_BYTES + keys + bodies
     }
 }
@@ -190,34 +289,19 @@ impl fmt::Debug for NodeDraft {
     }
 }
 
-/// Tag and key length of an entry.
-struct Front {
-    array: [u8; ENTRY_FRONT_BYTES_MAX],
-    bytes: usize,
-}
-
-impl Front {
-    fn new(tag: u8, length: usize) -> Self {
-        let [low, high] = (length as u16).to_le_bytes();
-        if high == 0 {
-            Self {
-                array: [tag, low, 0],
-                bytes: 2,
-            }
-        } else {
-            Self {
-                array: [tag | TAG_WIDE, low, high],
-                bytes: 3,
-            }
-        }
-    }
-}
-
 /// Bytes that a key takes in its entry: its length, and what follows prefix and head.
 fn key_room(key_bytes: usize, prefix_bytes: usize) -> usize {
-    let length = key_bytes - prefix_bytes;
+    let length = key_bytes.saturating_sub(prefix_bytes);
     let width = if length > usize::from(u8::MAX) { 2 } else { 1 };
     width + length.saturating_sub(HEAD_BYTES)
+}
+
+/// Bytes that keys of these lengths take.
+pub(crate) fn keys_room(lengths: &[u16], prefix_bytes: usize) -> usize {
+    let rooms = lengths
+        .iter()
+        .map(|&bytes| key_room(bytes.into(), prefix_bytes));
+    rooms.sum()
 }
 
 /// Length of what both begin with.

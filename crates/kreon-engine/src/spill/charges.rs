@@ -10,7 +10,8 @@ use crate::tree::Reference;
 /// Sums of live bytes that change, by segment.
 pub struct Charges<'a> {
     log: &'a Log,
-    sums: BTreeMap<SegmentId, i64>,
+    /// By number of the segment: a spill adds to two sums for each entry, in no order.
+    sums: Vec<i64>,
 }
 
 impl<'a> Charges<'a> {
@@ -18,7 +19,7 @@ impl<'a> Charges<'a> {
     pub fn new(log: &'a Log) -> Self {
         Self {
             log,
-            sums: BTreeMap::new(),
+            sums: Vec::new(),
         }
     }
 
@@ -39,15 +40,22 @@ impl<'a> Charges<'a> {
             value_bytes,
         } = *record;
         for (segment, bytes) in self.log.charges(offset, key_bytes, value_bytes) {
-            *self.sums.entry(segment).or_insert(0) += sign * i64::from(bytes);
+            let at = segment.0 as usize;
+            if at >= self.sums.len() {
+                self.sums.resize(at + 1, 0);
+            }
+            if let Some(sum) = self.sums.get_mut(at) {
+                *sum += sign * i64::from(bytes);
+            }
             if Bug::SecondSegmentNotCounted.is_planted() {
                 return;
             }
         }
     }
 
-    /// The sums.
+    /// The sums that are not 0.
     pub fn finish(self) -> BTreeMap<SegmentId, i64> {
-        self.sums
+        let numbered = (0..).map(SegmentId).zip(self.sums);
+        numbered.filter(|(_, sum)| *sum != 0).collect()
     }
 }

@@ -134,9 +134,7 @@ impl IndexPacker {
     /// Loads the builder with the first `count_max` children, as far as they stay below `bytes_max`;
     /// with two at least. Returns how many those are.
     fn load(&mut self, count_max: usize, bytes_max: usize) -> Result<usize> {
-        if !self.builder.is_empty() {
-            self.builder = IndexBuilder::new();
-        }
+        self.builder.clear();
         for child in self.children.iter().take(count_max) {
             let is_full = self.builder.len() >= 2 && self.builder.used_bytes() >= bytes_max;
             if is_full || !self.builder.fits(&child.pivot) {

@@ -276,20 +276,18 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
     /// Copies entries whose keys receive none. Those that carry an LSN are judged anew: the snapshots
     /// that they were kept for may be gone.
     fn copy(&mut self, leaf: &Leaf<'_>, range: Range<usize>) -> Result<()> {
-        let (mut start, mut at) = (range.start, range.start);
-        while at < range.end {
-            if leaf.entry(at)?.lsn == Lsn(0) {
-                at += 1;
-                continue;
-            }
+        let mut start = range.start;
+        loop {
+            let at = leaf.next_with_lsn(start..range.end);
             self.filter.output.push_run(leaf, start..at)?;
+            if at == range.end {
+                return Ok(());
+            }
             self.filter.close();
             key_of(self.source, leaf, at, &mut self.key)?;
             self.filter.open(&self.key);
-            at = self.take_versions(leaf, at)?;
-            start = at;
+            start = self.take_versions(leaf, at)?;
         }
-        self.filter.output.push_run(leaf, start..range.end)
     }
 
     /// Copies all versions of the first key as they are; returns where they end.

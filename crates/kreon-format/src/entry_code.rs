@@ -1,0 +1,160 @@
+//! Encoding one entry of a node, and encoding it anew behind a prefix of another length.
+
+use crate::LONG_KEY_STORED_BYTES;
+use crate::heads::{HEAD_BYTES, head_of};
+use crate::node::{ENTRY_FRONT_BYTES_MAX, TAG_WIDE};
+
+/// An entry to be encoded.
+pub(crate) struct NewEntry<'a> {
+    pub(crate) tag: u8,
+    /// Bytes of the key behind the prefix.
+    pub(crate) length: usize,
+    /// What of them follows the head.
+    pub(crate) rest: &'a [u8],
+    pub(crate) body: [&'a [u8]; 2],
+}
+
+impl NewEntry<'_> {
+    /// Writes it so that it ends at `end`, which leaves room for it; returns where it starts.
+    pub(crate) fn write(&self, heap: &mut [u8], end: usize) -> usize {
+        let front = Front::new(self.tag, self.length);
+        let parts = [front.bytes(), self.rest, self.body[0], self.body[1]];
+        let start = end - parts.iter().map(|part| part.len()).sum::<usize>();
+        let mut at = start;
+        for part in parts {
+            heap[at..][..part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+        start
+    }
+}
+
+/// Tag and key length of an entry.
+struct Front {
+    array: [u8; ENTRY_FRONT_BYTES_MAX],
+    bytes: usize,
+}
+
+impl Front {
+    fn new(tag: u8, length: usize) -> Self {
+        let [low, high] = (length as u16).to_le_bytes();
+        if high == 0 {
+            Self {
+                array: [tag, low, 0],
+                bytes: 2,
+            }
+        } else {
+            Self {
+                array: [tag | TAG_WIDE, low, high],
+                bytes: 3,
+            }
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.array[..self.bytes]
+    }
+}
+
+/// How what entries hold of their keys changes when the prefix before them does.
+#[derive(Clone, Copy)]
+pub(crate) enum Shift<'a> {
+    /// The prefix is shorter: these bytes of it now belong to the entry.
+    Longer(&'a [u8]),
+    /// The prefix is longer: so many bytes now belong to it.
+    Shorter(usize),
+}
+
+impl Shift<'_> {
+    /// Encodes an entry anew, so that it ends at `end` of `heap`. `image` is the entry as it stands in
+    /// a page, `head` its head. Returns where it starts now, and its head; none if the image makes no
+    /// sense or there is no room.
+    #[inline]
+    pub(crate) fn recode(
+        self,
+        head: &[u8; HEAD_BYTES],
+        image: &[u8],
+        heap: &mut [u8],
+        end: usize,
+    ) -> Option<(usize, [u8; HEAD_BYTES])> {
+        let [tag, length, tail @ ..] = image else {
+            return None;
+        };
+        let length_bytes = usize::from(*length);
+        // Two heads' worth of bytes hold all that moves between head and rest.
+        let mut bytes = [0; 2 * HEAD_BYTES];
+        match self {
+            Self::Longer(more)
+                if more.len() <= HEAD_BYTES
+                    && tag & TAG_WIDE == 0
+                    && length_bytes + more.len() <= usize::from(u8::MAX) =>
+            {
+                bytes[..more.len()].copy_from_slice(more);
+                bytes[more.len()..][..HEAD_BYTES].copy_from_slice(head);
+                let used = more.len() + length_bytes.min(HEAD_BYTES);
+                let moved = bytes.get(HEAD_BYTES..used).unwrap_or_default();
+                let start = end.checked_sub(2 + moved.len() + tail.len())?;
+                let to = heap.get_mut(start..end)?;
+                to[..2].copy_from_slice(&[*tag, *length + more.len() as u8]);
+                to[2..][..moved.len()].copy_from_slice(moved);
+                to[2 + moved.len()..].copy_from_slice(tail);
+                Some((start, head_of(&bytes)))
+            }
+            Self::Shorter(less)
+                if less <= HEAD_BYTES && tag & TAG_WIDE == 0 && less <= length_bytes =>
+            {
+                let moved = less.min(length_bytes.saturating_sub(HEAD_BYTES));
+                bytes[..HEAD_BYTES].copy_from_slice(head);
+                bytes[HEAD_BYTES..][..moved].copy_from_slice(tail.get(..moved)?);
+                let tail = &tail[moved..];
+                let start = end.checked_sub(2 + tail.len())?;
+                let to = heap.get_mut(start..end)?;
+                to[..2].copy_from_slice(&[*tag, *length - less as u8]);
+                to[2..].copy_from_slice(tail);
+                Some((start, head_of(&bytes[less..])))
+            }
+            _ => self.recode_any(head, image, heap, end),
+        }
+    }
+
+    /// As [`recode`](Self::recode), for shifts and lengths of every size.
+    #[cold]
+    fn recode_any(
+        self,
+        head: &[u8; HEAD_BYTES],
+        image: &[u8],
+        heap: &mut [u8],
+        end: usize,
+    ) -> Option<(usize, [u8; HEAD_BYTES])> {
+        let (&tag, bytes) = image.split_first()?;
+        let (length, bytes) = if tag & TAG_WIDE == 0 {
+            let (&length, bytes) = bytes.split_first()?;
+            (usize::from(length), bytes)
+        } else {
+            let (length, bytes) = bytes.split_first_chunk()?;
+            (usize::from(u16::from_le_bytes(*length)), bytes)
+        };
+        let (rest, body) = bytes.split_at_checked(length.saturating_sub(HEAD_BYTES))?;
+        let mut key = Vec::with_capacity(LONG_KEY_STORED_BYTES);
+        if let Self::Longer(more) = self {
+            key.extend_from_slice(more);
+        }
+        key.extend_from_slice(&head[..length.min(HEAD_BYTES)]);
+        key.extend_from_slice(rest);
+        let key = match self {
+            Self::Longer(_) => key.as_slice(),
+            Self::Shorter(less) => key.get(less..)?,
+        };
+        let entry = NewEntry {
+            tag: tag & !TAG_WIDE,
+            length: key.len(),
+            rest: key.get(HEAD_BYTES..).unwrap_or_default(),
+            body: [body, &[]],
+        };
+        // Three bytes for tag and length at most.
+        if key.len() + body.len() + ENTRY_FRONT_BYTES_MAX > end || end > heap.len() {
+            return None;
+        }
+        Some((entry.write(heap, end), head_of(key)))
+    }
+}
