@@ -38,6 +38,10 @@ bugs! {
     MarkerBeforeLog,
     /// A spill moves the replay marker to the tail of the log, over records that it did not spill.
     MarkerTooFar,
+    /// An image of L0 counts before the log that it leaves out is durable.
+    ImageBeforeLog,
+    /// Replay starts where the log ended when an image of L0 was ready, not when it was begun.
+    ReplayStartTooFar,
     /// A checkpoint writes bitmap blocks over the copy that counts.
     BitmapInPlace,
     /// A checkpoint writes the catalogue over pages of the catalogue that counts.

@@ -2,11 +2,12 @@
 //! and writes over them. Floor 3.
 //!
 //! From the ground: `volume` -> `log`, `tree` -> `level` -> `state` -> `spill`, `checkpoint` ->
-//! `recovery` -> `engine` -> `salvage`.
+//! `image` -> `recovery` -> `engine` -> `salvage`.
 #![forbid(unsafe_code)]
 
 mod checkpoint;
 mod engine;
+mod image;
 mod keys;
 mod level;
 mod log;
@@ -21,8 +22,8 @@ mod tree;
 mod volume;
 
 pub use engine::{
-    Durable, Engine, KeyBounds, LevelStats, OpenSnapshot, Operation, RegionState, Scan, Stats,
-    VerifyReport, prefix_bounds,
+    Durable, Engine, ImageStats, KeyBounds, LevelStats, OpenSnapshot, Operation, RegionState, Scan,
+    Stats, VerifyReport, prefix_bounds,
 };
 pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options, Work};
 pub use salvage::{

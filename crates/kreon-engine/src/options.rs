@@ -1,5 +1,7 @@
 //! What can be set when a store is opened.
 
+use std::time::Duration;
+
 use kreon_base::{Error, Result};
 
 /// How much a write promises when it returns.
@@ -34,6 +36,8 @@ pub enum Work {
     Spill,
     /// Writes the log out, without a flush.
     WriteOut,
+    /// Takes an image of L0, if anything was written since the last one.
+    Image,
 }
 
 /// Settings of an open store.
@@ -46,6 +50,10 @@ pub struct Options {
     pub l0_bytes: Option<usize>,
     /// The volume never grows beyond this, in bytes.
     pub volume_bytes_max: u64,
+    /// How often L0 is checkpointed: what was written to it since the last time goes to the device as an
+    /// index, so that a replay need not go further back. `None`: never. Only [`Background::Threads`] does it
+    /// by itself.
+    pub l0_checkpoint_interval: Option<Duration>,
     /// Values up to this length are placed in the leaves once they leave L0, longer ones stay in the
     /// log.
     pub inline_value_bytes_max: usize,
@@ -73,6 +81,7 @@ impl Default for Options {
         Self {
             memory_bytes: 256 * MIB,
             l0_bytes: None,
+            l0_checkpoint_interval: Some(Duration::from_secs(120)),
             volume_bytes_max: 16 << 40,
             inline_value_bytes_max: 64,
             create: true,

@@ -1,6 +1,6 @@
 //! The catalogue: everything that a checkpoint makes durable besides pages and log.
 
-use kreon_base::{Epoch, Incarnation, LogId, Lsn, RegionId, SegmentId};
+use kreon_base::{Epoch, Incarnation, LogId, Lsn, PageNo, RegionId, SegmentId};
 
 use crate::PagePointer;
 
@@ -56,12 +56,44 @@ pub struct LogResume {
     pub incarnation: Incarnation,
 }
 
+/// Consecutive pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRun {
+    /// The first.
+    pub first: PageNo,
+    /// How many.
+    pub count: u32,
+}
+
+/// Each page of `runs`.
+pub fn pages_of(runs: &[PageRun]) -> impl Iterator<Item = PageNo> {
+    runs.iter()
+        .flat_map(|run| (run.first.0..run.first.0 + u64::from(run.count)).map(PageNo))
+}
+
+/// A part of an image of L0: what L0 held of one stretch of the log, for an opening that does not want to
+/// replay it. It replaces nothing: the log still has it all.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct ImagePart {
+    /// It has the newest version before `end` of every key that was written from here on...
+    pub start: Lsn,
+    /// ... to here, but for keys that were written again before `needed`.
+    pub end: Lsn,
+    /// The log up to here belongs to it: it was durable before the part was.
+    pub needed: Lsn,
+    /// Trees, one for each region that has entries. Their nodes are sealed for
+    /// [`StoreId::of_image`](crate::StoreId::of_image).
+    pub trees: Vec<(RegionId, TreeRecord)>,
+    /// All pages of the trees.
+    pub pages: Vec<PageRun>,
+}
+
 /// A log group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRecord {
     /// Its number.
     pub id: LogId,
-    /// Replay starts here.
+    /// Everything before is in the levels: replay starts here, or where the image ends.
     pub marker: Lsn,
     /// The run of the store whose records stand at the marker.
     pub incarnation: Incarnation,
@@ -73,6 +105,16 @@ pub struct LogRecord {
     pub open: Option<OpenSegment>,
     /// The segment reserved to follow it.
     pub next: Option<SegmentId>,
+    /// The image of the L0s in front of this log: parts that follow one another from the marker, or from
+    /// before it, on. All end behind the marker. Empty: there is none.
+    pub image: Vec<ImagePart>,
+}
+
+impl LogRecord {
+    /// Where a replay starts that takes the image.
+    pub fn replay_start(&self) -> Lsn {
+        self.image.last().map_or(self.marker, |part| part.end)
+    }
 }
 
 /// Which copy of a group's bitmap block is the durable one, and what it must be.

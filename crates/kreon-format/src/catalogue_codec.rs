@@ -1,20 +1,30 @@
 //! The bytes of the catalogue.
 //!
-//! Next region (4) | count and regions | count and logs | count and groups. A count is 4 bytes. The
-//! stream has no checksum of its own: the pages of its chain have.
+//! Mark (4) | version (1) | next region (4) | count and regions | count and logs | count and groups. A
+//! count is 4 bytes. The stream has no checksum of its own: the pages of its chain have.
+//!
+//! Version 1 has neither mark nor version: it begins with its next region, which is never [`MARK`]; its
+//! logs have no image.
 
 use std::collections::BTreeSet;
 
 use kreon_base::{
-    Epoch, Error, Incarnation, LogId, Lsn, PAGE_BYTES, REGION_NAME_BYTES_MAX, RegionId, Result,
-    SegmentId,
+    Epoch, Error, Incarnation, LogId, Lsn, PAGE_BYTES, PageNo, REGION_NAME_BYTES_MAX, RegionId,
+    Result, SegmentId,
 };
 
 use crate::bytes::{array_at, u48, u48_bytes};
+use crate::sealed::newer;
 use crate::{
-    Catalogue, GroupPointer, LOG_SEQUENCE_MAX, LogRecord, LogResume, OpenSegment, PagePointer,
-    RegionRecord, TREE_LEVELS_MAX, TreeRecord, place_of,
+    Catalogue, GroupPointer, ImagePart, LOG_SEQUENCE_MAX, LogRecord, LogResume, OpenSegment,
+    PAGE_NO_MAX, PagePointer, PageRun, RegionRecord, TREE_LEVELS_MAX, TreeRecord, place_of,
 };
+
+/// Stands in front of a stream that tells its version.
+const MARK: u32 = u32::MAX;
+
+/// The version that this build writes.
+const VERSION: u8 = 2;
 
 /// Bytes of an encoded record at least; a count that claims more of them than there are bytes is
 /// damage.
@@ -22,12 +32,17 @@ const REGION_BYTES_MIN: usize = 4 + 2 + 2 + 1;
 const LOG_BYTES_MIN: usize = 2 + 8 + 8 + 4 + 8 + 1 + 1;
 const RESUME_BYTES: usize = 8 + 8 + 8;
 const GROUP_BYTES: usize = 1 + 6 + 4;
+const PART_BYTES_MIN: usize = 8 + 8 + 8 + 4 + 4;
+const IMAGE_TREE_BYTES_MIN: usize = 4 + 1;
+const RUN_BYTES: usize = 6 + 4;
 
 impl Catalogue {
     /// Its bytes, for [`encode_chain`](crate::encode_chain). A name or a list above its documented
     /// maximum is the caller's mistake and does not read back.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(PAGE_BYTES);
+        out.extend(MARK.to_le_bytes());
+        out.push(VERSION);
         out.extend(self.next_region.0.to_le_bytes());
         out.extend((self.regions.len() as u32).to_le_bytes());
         for region in &self.regions {
@@ -48,8 +63,12 @@ impl Catalogue {
 
     /// The catalogue that `bytes` stand for, all of them.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let mut reader = Reader { bytes, at: 0 };
-        let catalogue = Self::read(&mut reader).ok_or_else(|| {
+        let mut reader = Reader::new(bytes);
+        let catalogue = match reader.version {
+            0..=VERSION => Self::read(&mut reader),
+            version => return Err(newer(version)),
+        };
+        let catalogue = catalogue.ok_or_else(|| {
             Error::corruption(format!("catalogue: damaged before byte {}", reader.at))
         })?;
         if reader.at != bytes.len() {
@@ -73,10 +92,7 @@ impl Catalogue {
     /// Numbers and names of the regions that the first bytes of a catalogue tell, as far as they go:
     /// for when the rest is lost.
     pub fn decode_names(start: &[u8]) -> Vec<(RegionId, String)> {
-        let mut reader = Reader {
-            bytes: start,
-            at: 0,
-        };
+        let mut reader = Reader::new(start);
         let Some((_, count)) = reader.u32().zip(reader.u32()) else {
             return Vec::new();
         };
@@ -103,13 +119,17 @@ fn encode_region(region: &RegionRecord, out: &mut Vec<u8>) {
     out.extend(region.log.0.to_le_bytes());
     out.push(region.levels.len() as u8);
     for tree in &region.levels {
-        out.push(tree.height);
-        if let Some(root) = tree.root {
-            out.extend(root.encode());
-            out.extend(tree.entries.to_le_bytes());
-            out.extend(tree.leaf_pages.to_le_bytes());
-            out.extend(tree.index_pages.to_le_bytes());
-        }
+        encode_tree(tree, out);
+    }
+}
+
+fn encode_tree(tree: &TreeRecord, out: &mut Vec<u8>) {
+    out.push(tree.height);
+    if let Some(root) = tree.root {
+        out.extend(root.encode());
+        out.extend(tree.entries.to_le_bytes());
+        out.extend(tree.leaf_pages.to_le_bytes());
+        out.extend(tree.index_pages.to_le_bytes());
     }
 }
 
@@ -167,6 +187,61 @@ fn encode_log(log: &LogRecord, out: &mut Vec<u8>) {
     if let Some(next) = log.next {
         out.extend(next.0.to_le_bytes());
     }
+    out.extend((log.image.len() as u32).to_le_bytes());
+    for part in &log.image {
+        encode_part(part, out);
+    }
+}
+
+fn encode_part(part: &ImagePart, out: &mut Vec<u8>) {
+    for lsn in [part.start, part.end, part.needed] {
+        out.extend(lsn.0.to_le_bytes());
+    }
+    out.extend((part.trees.len() as u32).to_le_bytes());
+    for (region, tree) in &part.trees {
+        out.extend(region.0.to_le_bytes());
+        encode_tree(tree, out);
+    }
+    out.extend((part.pages.len() as u32).to_le_bytes());
+    for run in &part.pages {
+        out.extend(u48_bytes(run.first.0));
+        out.extend(run.count.to_le_bytes());
+    }
+}
+
+fn read_part(reader: &mut Reader<'_>) -> Option<ImagePart> {
+    Some(ImagePart {
+        start: Lsn(reader.u64()?),
+        end: Lsn(reader.u64()?),
+        needed: Lsn(reader.u64()?),
+        trees: reader.list(IMAGE_TREE_BYTES_MIN, |reader| {
+            Some((RegionId(reader.u32()?), read_tree(reader)?))
+        })?,
+        pages: reader.list(RUN_BYTES, read_run)?,
+    })
+}
+
+fn read_run(reader: &mut Reader<'_>) -> Option<PageRun> {
+    let run = PageRun {
+        first: PageNo(u48(reader.array()?)),
+        count: reader.u32()?,
+    };
+    let behind = run.first.0 + u64::from(run.count);
+    (run.count > 0 && behind <= PAGE_NO_MAX + 1).then_some(run)
+}
+
+/// Whether the parts follow one another over the marker.
+fn is_image(parts: &[ImagePart], marker: Lsn) -> bool {
+    let follows = |pair: &[ImagePart]| pair[0].end == pair[1].start;
+    let [first, ..] = parts else {
+        return true;
+    };
+    first.start <= marker
+        && first.end > marker
+        && parts.windows(2).all(follows)
+        && parts
+            .iter()
+            .all(|part| part.start < part.end && part.end <= part.needed)
 }
 
 fn read_log(reader: &mut Reader<'_>) -> Option<LogRecord> {
@@ -183,13 +258,18 @@ fn read_log(reader: &mut Reader<'_>) -> Option<LogRecord> {
             })
         })?,
         next: reader.optional(|reader| reader.u32().map(SegmentId))?,
+        image: match reader.version {
+            0..=1 => Vec::new(),
+            _ => reader.list(PART_BYTES_MIN, read_part)?,
+        },
     };
     let sequences = [log.marker, log.durable].map(|lsn| place_of(lsn).0);
     let sequences = sequences
         .into_iter()
         .chain(log.resumes.iter().map(|run| place_of(run.resume).0))
+        .chain(log.image.iter().map(|part| place_of(part.needed).0))
         .chain(log.open.map(|open| open.sequence));
-    if sequences.max() > Some(LOG_SEQUENCE_MAX) {
+    if sequences.max() > Some(LOG_SEQUENCE_MAX) || !is_image(&log.image, log.marker) {
         return None;
     }
     let borders = log.resumes.iter().flat_map(|run| [run.end, run.resume]);
@@ -219,9 +299,19 @@ fn read_group(reader: &mut Reader<'_>) -> Option<GroupPointer> {
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    version: u8,
 }
 
 impl<'a> Reader<'a> {
+    /// Of a catalogue, behind its version.
+    fn new(bytes: &'a [u8]) -> Self {
+        let (at, version) = match bytes.split_first_chunk() {
+            Some((mark, [version, ..])) if *mark == MARK.to_le_bytes() => (5, *version),
+            _ => (0, 1),
+        };
+        Self { bytes, at, version }
+    }
+
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let array = array_at(self.bytes, self.at)?;
         self.at += N;

@@ -36,8 +36,8 @@ pub use bitmap::{
     group_first_segment, group_of, groups_of, slot_in_group,
 };
 pub use catalogue::{
-    Catalogue, GroupPointer, LogRecord, LogResume, OpenSegment, RegionRecord, TREE_LEVELS_MAX,
-    TreeRecord,
+    Catalogue, GroupPointer, ImagePart, LogRecord, LogResume, OpenSegment, PageRun, RegionRecord,
+    TREE_LEVELS_MAX, TreeRecord, pages_of,
 };
 pub use catalogue_page::{CATALOGUE_PAGE_PAYLOAD_BYTES, decode_page, encode_chain, pages_needed};
 pub use claim::{

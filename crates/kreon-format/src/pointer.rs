@@ -8,6 +8,15 @@ use crate::bytes::{put_u48, u32_at, u48_at};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct StoreId(pub u64);
 
+impl StoreId {
+    /// What the nodes of an image of L0 are sealed for: they never verify as nodes of a level, wherever
+    /// somebody comes upon one.
+    #[must_use]
+    pub const fn of_image(self) -> Self {
+        Self(self.0 ^ u64::from_be_bytes(*b"L0 image"))
+    }
+}
+
 /// Largest page number that a pointer holds: 48 bits.
 pub const PAGE_NO_MAX: u64 = (1 << 48) - 1;
 

@@ -5,8 +5,11 @@ use kreon_base::{Checksum, Error, PageBytes, PageNo, Result};
 use crate::StoreId;
 use crate::bytes::{put, u32_at};
 
-/// The version of the format that this build writes. It reads this one only.
-pub const FORMAT_VERSION: u8 = 1;
+/// The version of the format that this build writes; it reads the older ones too. It stands in the
+/// superblock: older builds refuse the whole store. What did not change since version 1 still says 1.
+///
+/// - 2: the catalogue tells its version, and of images of L0.
+pub const FORMAT_VERSION: u8 = 2;
 
 const MAGIC_AT: usize = 4;
 const VERSION_AT: usize = 6;
@@ -37,6 +40,15 @@ impl PageKind {
         }
     }
 
+    /// The version that changed it last.
+    const fn version(self) -> u8 {
+        match self {
+            Self::Superblock => FORMAT_VERSION,
+            Self::Catalogue => 2,
+            Self::Bitmap | Self::LogSegment | Self::Node => 1,
+        }
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::Superblock => "superblock",
@@ -63,7 +75,7 @@ impl PageKind {
 pub(crate) fn begin(bytes: &mut PageBytes, kind: PageKind, detail: u8) {
     bytes.fill(0);
     put(bytes, MAGIC_AT, &kind.magic());
-    bytes[VERSION_AT] = FORMAT_VERSION;
+    bytes[VERSION_AT] = kind.version();
     bytes[DETAIL_AT] = detail;
 }
 
@@ -123,7 +135,7 @@ pub(crate) fn verify(
     if !kind.marks(bytes) {
         return Err(kind.damaged(page, "the page holds something else"));
     }
-    if version(bytes) != FORMAT_VERSION {
+    if !(1..=FORMAT_VERSION).contains(&version(bytes)) {
         return Err(newer(version(bytes)));
     }
     Ok(stored)

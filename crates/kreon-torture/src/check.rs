@@ -67,6 +67,9 @@ pub fn check_with(
     if model.find(&content, units, region_changes).is_none() {
         return Err(lost(model, progress, &content));
     }
+    if engine.stats().found_damaged_image {
+        return Err("the image of L0 was not whole".to_owned());
+    }
     is_sound(engine, &content)?;
     store.rebase(&content);
     let opened = store.device.events();

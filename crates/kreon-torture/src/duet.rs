@@ -26,6 +26,8 @@ pub enum Job {
     Spill,
     /// See [`Work::WriteOut`].
     WriteOut,
+    /// See [`Work::Image`].
+    Image,
     /// Makes everything durable.
     Sync,
     /// Spills everything and makes it durable.
@@ -221,6 +223,7 @@ impl Stage {
                 Ok(match job {
                     Job::Spill => engine.background(Work::Spill),
                     Job::WriteOut => engine.background(Work::WriteOut),
+                    Job::Image => engine.background(Work::Image),
                     Job::Sync => engine.sync(),
                     Job::Checkpoint => engine.checkpoint(),
                 })
@@ -358,6 +361,7 @@ impl Scene {
             32..=39 => Job::WriteOut,
             40..=43 => Job::Sync,
             44 => Job::Checkpoint,
+            45..=50 => Job::Image,
             _ => return None,
         };
         Some((job, engine, self.acknowledged))

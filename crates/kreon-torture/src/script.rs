@@ -51,6 +51,8 @@ pub enum Step {
     Sync,
     /// Hands everything to the device, without a flush.
     WriteOut,
+    /// Takes an image of L0.
+    Image,
     /// Closes and opens again.
     Reopen,
     /// Kills the process and opens the store in another one.
@@ -165,6 +167,9 @@ impl Author {
         // What background work does every 100 ms: the log is full of blocks that were not flushed.
         if self.shape.kills && self.dice.below(5) == 0 {
             return Step::WriteOut;
+        }
+        if self.dice.below(12) == 0 {
+            return Step::Image;
         }
         let taste = self.shape.taste;
         let roll = match self.dice.below(100) {

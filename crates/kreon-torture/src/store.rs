@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
-use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Operation, Options};
+use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Operation, Options, Work};
 use kreon_sim::{Image, Keep, SimDevice, SimOptions};
 
 use crate::content::{self, Content, Digest};
@@ -220,6 +220,10 @@ impl Store {
                 .and_then(Engine::sync)
                 .map(|()| self.all_durable()),
             Step::WriteOut => self.engine().and_then(Engine::write_out),
+            Step::Image => {
+                let engine = self.engine();
+                engine.and_then(|engine| engine.background(Work::Image))
+            }
             Step::Reopen => self.reopen(),
             Step::Kill => return self.kill(),
             Step::Snapshot => self.open_snapshot(),

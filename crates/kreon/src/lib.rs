@@ -52,7 +52,7 @@ pub use kreon_base::{
     Error, ErrorKind, KEY_BYTES_MAX, REGION_NAME_BYTES_MAX, Result, VALUE_BYTES_MAX,
 };
 pub use kreon_engine::{
-    DamagedPage, Durability, Durable, LevelStats, LogHole, LostRange, PageRole,
+    DamagedPage, Durability, Durable, ImageStats, LevelStats, LogHole, LostRange, PageRole,
     SalvageProgress as RepairProgress, SalvageReport as RepairReport, SalvagedRegion, Stats,
     VerifyReport,
 };

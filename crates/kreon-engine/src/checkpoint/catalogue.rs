@@ -16,7 +16,8 @@ use crate::volume::{Allocator, Purpose};
 pub const MAIN_LOG: LogId = LogId(0);
 
 /// The catalogue of `ledger` with the trees of `levels`; the groups' places are filled in later.
-pub fn compose(ledger: &Ledger, levels: &Levels, log: LogRecord) -> Catalogue {
+pub fn compose(ledger: &Ledger, levels: &Levels, mut log: LogRecord) -> Catalogue {
+    log.image.clone_from(&ledger.image);
     let regions = ledger.regions.iter().map(|(id, region)| RegionRecord {
         id: *id,
         name: region.name.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::sync::MutexGuard;
 use kreon_base::{Bug, Error, ErrorKind, PageBytes, PageNo, Result, SegmentId};
-use kreon_format::{Catalogue, EPOCH_MAX, Superblock, place_of};
+use kreon_format::{Catalogue, EPOCH_MAX, Superblock, pages_of, place_of};
 
 use super::catalogue::{self, MAIN_LOG};
 use crate::level::Levels;
@@ -78,6 +78,7 @@ fn write(
         return Err(Error::new(ErrorKind::OutOfSpace, "all epochs were used"));
     }
     let marker = change.ledger.marker;
+    drop_superfluous(&mut change);
     if !Bug::MarkerBeforeLog.is_planted() {
         parts.log.sync(marker)?;
     }
@@ -115,6 +116,15 @@ fn write(
         ..change.ledger
     };
     Ok(unreachable)
+}
+
+/// What the levels hold needs no image.
+fn drop_superfluous(change: &mut Change) {
+    let (marker, image) = (change.ledger.marker, &mut change.ledger.image);
+    let count = image.partition_point(|part| part.end <= marker);
+    for part in image.drain(..count) {
+        change.dropped.extend(pages_of(&part.pages));
+    }
 }
 
 /// What the allocator says to a checkpoint.

@@ -6,6 +6,7 @@ use crate::sync::Mutex;
 use kreon_base::{RegionId, Result};
 
 use super::gate::Gate;
+use super::images::Images;
 use super::pressure::Pressure;
 use super::region::Regions;
 use super::signal::Signal;
@@ -16,7 +17,7 @@ use crate::options::{MemorySplit, Options};
 use crate::state::Parts;
 use crate::state::poison::closed;
 
-/// See the module's text. Order of locks: `upkeep`, `rotation`, the gate, then those of the parts.
+/// See the module's text. Order of locks: `upkeep`, `rotation`, the gate, then those of the parts; the turn of `images` before `rotation`.
 pub struct Core {
     /// Volume, log, levels.
     pub parts: Parts,
@@ -38,6 +39,8 @@ pub struct Core {
     pub upkeep: Mutex<()>,
     /// One change from L0' to L0 at a time.
     pub rotation: Mutex<()>,
+    /// Images of L0.
+    pub images: Images,
     /// Wakes the thread that spills.
     pub spill_wanted: Signal,
     /// Set when the store is closed.
@@ -77,6 +80,14 @@ impl Core {
             store: self.parts.store,
             region,
             level,
+        }
+    }
+
+    /// The nodes of an image of L0: they are evicted before all others but the log.
+    pub fn nodes_of_image(&self, region: RegionId) -> MappedNodes<'_> {
+        MappedNodes {
+            store: self.parts.store.of_image(),
+            ..self.nodes_of_level(region, u8::MAX)
         }
     }
 

@@ -5,6 +5,7 @@
 //! - [`read`], [`multi_get`]: gets
 //! - [`scan`], [`merge_scan`], [`scan_source`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
 //! - [`upkeep`], [`drop_region`]: spills and what they free
+//! - [`images`]: checkpoints of L0
 //! - `region`: regions
 //! - [`stats`], [`verify`], [`verify_durable`]: inspection
 
@@ -13,6 +14,7 @@ mod core;
 mod drop_region;
 mod durable;
 mod gate;
+mod images;
 mod merge_scan;
 #[cfg(all(test, shuttle))]
 mod models;
@@ -38,7 +40,7 @@ pub use open::Engine;
 pub use region::RegionState;
 pub use scan::{KeyBounds, Scan, prefix_bounds};
 pub use snapshot::OpenSnapshot;
-pub use stats::{LevelStats, Stats};
+pub use stats::{ImageStats, LevelStats, Stats};
 pub use verify::VerifyReport;
 pub use write::Operation;
 

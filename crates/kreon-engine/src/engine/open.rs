@@ -243,6 +243,7 @@ impl Engine {
         drop(self.core.gate.close());
         let outcome = self.core.settle();
         self.core.spill_wanted.call();
+        self.core.images.wake();
         self.core.parts.log.wake_writer();
         self.core.parts.log.wake_flusher();
         for thread in threads.drain(..) {
@@ -299,6 +300,7 @@ impl Core {
             pressure: Default::default(),
             upkeep: Mutex::default(),
             rotation: Mutex::default(),
+            images: Default::default(),
             spill_wanted: Default::default(),
             closed: AtomicBool::new(false),
         }
@@ -335,7 +337,7 @@ impl Core {
     }
 }
 
-/// The threads that spill, write the log out, and flush for tasks.
+/// The threads that spill, write the log out, flush for tasks, and take images of L0.
 fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
     let start = |name: &str, body: fn(&Arc<Core>)| {
         let core = Arc::clone(core);
@@ -350,6 +352,7 @@ fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
         start("kreon-log", Core::write_out_loop)?,
         start("kreon-log-2", Core::write_out_loop)?,
         start("kreon-flush", Core::flush_loop)?,
+        start("kreon-image", Core::image_loop)?,
     ])
 }
 

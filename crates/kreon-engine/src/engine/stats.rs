@@ -4,8 +4,10 @@ use std::fmt;
 
 use kreon_base::{PAGE_BYTES, SEGMENT_BYTES};
 use kreon_device::DeviceStats;
+use kreon_format::pages_of;
 
 use super::core::Core;
+pub use super::images::ImageStats;
 use crate::checkpoint::catalogue::MAIN_LOG;
 
 /// One level tree of one region.
@@ -40,8 +42,16 @@ pub struct Stats {
     pub log_bytes: u64,
     /// Bytes of the log that the levels point at.
     pub log_live_bytes: u64,
-    /// Bytes of the log behind the replay marker: what the next open reads.
+    /// Bytes of the log that the next open would replay.
     pub replay_bytes: u64,
+    /// Pages of the image of L0 that the next open would load, in bytes.
+    pub image_bytes: u64,
+    /// The opening found an image that cannot be read, and replayed the log instead.
+    pub found_damaged_image: bool,
+    /// Images of L0 that were taken.
+    pub images: u64,
+    /// The last one of them.
+    pub last_image: Option<ImageStats>,
     /// Entries in L0' and L0.
     pub l0_entries: u64,
     /// Memory of L0' and L0, in bytes.
@@ -74,10 +84,20 @@ impl Core {
     /// Takes stock. Costs microseconds, and a walk over the list of segments.
     pub fn stats(&self) -> Stats {
         let view = self.parts.views.load_full();
-        let (epoch, marker) = {
+        let (epoch, replay_start, image_bytes, found_damaged_image) = {
             let ledger = self.parts.ledger.lock();
-            (ledger.epoch.0, ledger.marker)
+            let parts = ledger.image.iter();
+            let pages: u64 = parts.map(|part| pages_of(&part.pages).count() as u64).sum();
+            let replay_start = ledger.replay_start();
+            let bytes = pages * PAGE_BYTES as u64;
+            (
+                ledger.epoch.0,
+                replay_start,
+                bytes,
+                ledger.found_damaged_image,
+            )
         };
+        let (images, last_image) = self.images.taken();
         let device: DeviceStats = self.parts.device.stats();
         let l0s = || std::iter::once(&view.active).chain(view.frozen.iter().map(|f| &f.l0));
         let allocator = self.parts.allocator.lock();
@@ -91,7 +111,11 @@ impl Core {
                 .iter()
                 .map(|s| u64::from(allocator.live_bytes(s.0)))
                 .sum(),
-            replay_bytes: self.parts.log.tail().0.saturating_sub(marker.0),
+            replay_bytes: self.parts.log.tail().0.saturating_sub(replay_start.0),
+            image_bytes,
+            found_damaged_image,
+            images,
+            last_image,
             l0_entries: l0s().map(|l0| l0.len() as u64).sum(),
             l0_bytes: l0s().map(|l0| l0.bytes() as u64).sum(),
             levels: self.level_stats(&view),
@@ -137,6 +161,12 @@ impl fmt::Display for Stats {
         line(f, "log", bytes(self.log_bytes))?;
         line(f, "  live", bytes(self.log_live_bytes))?;
         line(f, "  replayed at open", bytes(self.replay_bytes))?;
+        line(f, "  L0 image", bytes(self.image_bytes))?;
+        if let Some(last) = &self.last_image {
+            let (age, took) = (last.age_seconds, last.seconds);
+            let text = format!("{age:.0} s ago, in {took:.2} s");
+            line(f, "  last image taken", text)?;
+        }
         line(f, "L0 entries", self.l0_entries.to_string())?;
         line(f, "L0 memory", bytes(self.l0_bytes))?;
         line(f, "memory budget", bytes(self.memory_bytes))?;

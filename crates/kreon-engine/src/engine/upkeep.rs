@@ -65,6 +65,7 @@ impl Core {
                 log.write_out(log.tail())
                     .inspect_err(|error| self.parts.poison.set(error))
             }
+            Work::Image => self.take_image(1).and_then(|_| self.give_back()),
         }
     }
 

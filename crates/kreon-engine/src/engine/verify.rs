@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kreon_base::{Bug, LogOffset, Lsn, PageNo, Payload, Result, SegmentId};
-use kreon_format::PagePointer;
+use kreon_format::{ImagePart, PagePointer, pages_of};
 use kreon_l0::L0;
 
 use super::core::Core;
@@ -68,6 +68,7 @@ impl Core {
         for region in self.regions.list() {
             reached.trees_of(&region, &view);
         }
+        ledger.image.iter().for_each(|part| reached.image(part));
         let (pages, charges) = (reached.pages, reached.charges.finish());
         self.verify_l0(&view.active, &mut report);
         if let Some(frozen) = &view.frozen {
@@ -195,6 +196,60 @@ impl Reached<'_> {
             self.report.problems.extend(
                 lines.map(|line| format!("region {:?} L{}: {line}", region.name, nodes.level)),
             );
+        }
+    }
+}
+
+impl Reached<'_> {
+    /// A part of the image of L0. Its records need no look: L0 has them, too.
+    fn image(&mut self, part: &ImagePart) {
+        let core = self.core;
+        let mut own = ImageNodes {
+            part,
+            pages: BTreeSet::new(),
+            problems: Vec::new(),
+        };
+        for (region, tree) in &part.trees {
+            let nodes = core.nodes_of_image(*region);
+            let findings = tree::verify(&nodes, tree, *region, &mut own);
+            self.report.pages += findings.leaf_pages + findings.index_pages;
+            own.problems.extend(findings.problems);
+        }
+        let ImageNodes {
+            pages,
+            mut problems,
+            ..
+        } = own;
+        if problems.is_empty() && !pages_of(&part.pages).eq(pages.iter().copied()) {
+            problems.push("its list of pages is not that of its trees".to_owned());
+        }
+        let line = |problem| format!("image of L0 up to {}: {problem}", part.end);
+        self.report.problems.extend(problems.into_iter().map(line));
+        self.pages.extend(pages_of(&part.pages));
+    }
+}
+
+/// The visitor of the trees of an image.
+struct ImageNodes<'a> {
+    part: &'a ImagePart,
+    pages: BTreeSet<PageNo>,
+    problems: Vec<String>,
+}
+
+impl Visitor for ImageNodes<'_> {
+    fn page(&mut self, pointer: &PagePointer, _level: u8) -> bool {
+        let is_new = self.pages.insert(pointer.page);
+        if !is_new {
+            let line = format!("{} is reached twice", pointer.page);
+            self.problems.push(line);
+        }
+        is_new
+    }
+
+    fn entry(&mut self, entry: Entry<'_>) {
+        if !(self.part.start..self.part.end).contains(&entry.lsn) {
+            let line = format!("an entry of {} is of another part", entry.lsn);
+            self.problems.push(line);
         }
     }
 }

@@ -41,6 +41,8 @@ impl Core {
             newest: superblock.incarnation,
             segments: &segments,
             value_bytes_max: 0,
+            // What the image needs of the log, too, must be there.
+            has_image: false,
         };
         // Not up to where it is durable: that may lie within a record whose rest is in memory only.
         check_replay(&start, self.parts.log.claim())

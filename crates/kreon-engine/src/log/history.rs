@@ -81,13 +81,7 @@ impl LogHistory {
 
     /// The part of a catalogue's record that tells which run wrote what from `marker` on.
     pub(super) fn runs_from(&self, marker: Lsn) -> (Incarnation, Vec<LogResume>) {
-        let passed = self
-            .resumes
-            .partition_point(|resume| resume.resume <= marker);
-        let (passed, ahead) = self.resumes.split_at(passed);
-        let incarnation = passed
-            .last()
-            .map_or(self.incarnation, |last| last.incarnation);
+        let (incarnation, ahead) = split_runs(self.incarnation, &self.resumes, marker);
         (incarnation, ahead.to_vec())
     }
 
@@ -100,4 +94,17 @@ impl LogHistory {
             ..Self::empty()
         }
     }
+}
+
+/// The run whose records stand at `at`, and where later ones took over, of a log that begins with a record of
+/// `first`.
+pub(super) fn split_runs(
+    first: Incarnation,
+    resumes: &[LogResume],
+    at: Lsn,
+) -> (Incarnation, &[LogResume]) {
+    let passed = resumes.partition_point(|resume| resume.resume <= at);
+    let (passed, ahead) = resumes.split_at(passed);
+    let incarnation = passed.last().map_or(first, |last| last.incarnation);
+    (incarnation, ahead)
 }

@@ -205,6 +205,7 @@ impl Log {
                 sequence: current.sequence,
             }),
             next: Some(current.next),
+            image: Vec::new(),
         }
     }
 

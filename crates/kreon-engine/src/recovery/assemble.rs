@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::sync::Mutex;
-use kreon_base::{PAGE_BYTES, Result, SEGMENT_BYTES};
+use kreon_base::{PAGE_BYTES, PageNo, Result, SEGMENT_BYTES};
 use kreon_device::Device;
 use kreon_format::StoreId;
 use kreon_l0::L0;
@@ -93,11 +93,14 @@ fn mapped_bytes(device: &dyn Device, options: &Options) -> u64 {
 
 /// The checkpoint that makes this run's incarnation durable: before it no record may be written
 /// (a later replay would not believe in it). Its superblock stands in all four slots when this
-/// returns.
-pub fn first_checkpoint(parts: &Parts) -> Result<()> {
+/// returns. `dropped` pages belong to nothing any more.
+pub fn first_checkpoint(parts: &Parts, dropped: Vec<PageNo>) -> Result<()> {
     let mut ledger = parts.ledger.lock();
     let levels = Arc::clone(&parts.views.load().levels);
-    let change = Change::of_ledger(ledger.clone(), levels);
+    let change = Change {
+        dropped,
+        ..Change::of_ledger(ledger.clone(), levels)
+    };
     let unreachable = checkpoint::commit(parts, &mut ledger, change)?;
     parts.views.retire(unreachable.pages, unreachable.segments);
     parts.device.flush()

@@ -38,7 +38,7 @@ pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -
         l0: L0::with_budget(2 * split.l0_bytes),
     };
     let parts = assemble(ground, options, split)?;
-    first_checkpoint(&parts)?;
+    first_checkpoint(&parts, Vec::new())?;
     Ok(parts)
 }
 

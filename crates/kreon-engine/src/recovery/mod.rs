@@ -2,10 +2,12 @@
 //!
 //! - [`open`]: an existing store
 //! - [`create`]: a new one
+//! - [`mod@image`]: the image of L0, if there is a whole one
 //! - [`assemble`]: the parts, once it is known what they start from
 
 mod assemble;
 mod create;
+mod image;
 mod open;
 
 use std::sync::Arc;

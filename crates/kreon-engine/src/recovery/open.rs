@@ -3,14 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kreon_base::{
-    Bug, Error, Incarnation, LogId, PAGE_BYTES, RegionId, Result, SEGMENT_PAGES, SegmentId,
-};
-use kreon_device::Device;
-use kreon_format::{Catalogue, LogRecord, RecordKind, Superblock};
-use kreon_l0::L0;
-
 use super::assemble::{Ground, assemble, first_checkpoint};
+use super::image::{self, Restored};
 use super::{Insert, Replayed, segments_max};
 use crate::checkpoint::catalogue::{self, MAIN_LOG};
 use crate::level::Levels;
@@ -18,6 +12,11 @@ use crate::log::{LogHistory, ReplayEnd, ReplayRecord, ReplayStart, replay};
 use crate::options::{MemorySplit, Options};
 use crate::state::{Ledger, Parts, RegionEntry};
 use crate::volume::Allocator;
+use kreon_base::{
+    Bug, Error, Incarnation, LogId, PAGE_BYTES, RegionId, Result, SEGMENT_PAGES, SegmentId,
+};
+use kreon_device::Device;
+use kreon_format::{Catalogue, LogRecord, RecordKind, Superblock};
 
 /// Opens the store that `superblock` describes.
 pub fn open(
@@ -42,8 +41,9 @@ pub fn open(
     let mut allocator =
         Allocator::load(Arc::clone(&device), max, store, segments, &catalogue.groups)?;
 
-    let l0 = L0::with_budget(2 * split.l0_bytes);
-    let (ledger, levels) = durable_state(superblock, &catalogue, record, catalogue_pages);
+    let (mut ledger, levels) = durable_state(superblock, &catalogue, record, catalogue_pages);
+    let image = image::restore(device.as_ref(), store, &mut ledger, 2 * split.l0_bytes);
+    let Restored { l0, long, damaged } = image;
     let start = ReplayStart {
         device: device.as_ref(),
         store,
@@ -51,6 +51,7 @@ pub fn open(
         newest: superblock.incarnation,
         segments: &allocator.log_segments(MAIN_LOG),
         value_bytes_max: options.inline_value_bytes_max,
+        has_image: !ledger.image.is_empty(),
     };
     let end = replay(&start, |record| {
         check_region(&ledger, &record)?;
@@ -75,7 +76,8 @@ pub fn open(
         options,
         split,
     )?;
-    first_checkpoint(&parts)?;
+    image::insert_long(&parts, &long, insert)?;
+    first_checkpoint(&parts, damaged)?;
     Ok(parts)
 }
 
@@ -90,9 +92,19 @@ fn check_length(device: &dyn Device, segments: u32) -> Result<()> {
     Ok(())
 }
 
-/// The counts of a tree are added up from here on: none may be more than the volume holds.
+/// The counts of a tree are added up from here on: none may be more than the volume holds. The pages of
+/// images are within it.
 fn check_trees(catalogue: &Catalogue, segments: u32) -> Result<()> {
     let volume_pages = u64::from(segments) * SEGMENT_PAGES;
+    let parts = catalogue.logs.iter().flat_map(|log| &log.image);
+    for run in parts.flat_map(|part| &part.pages) {
+        if run.first.0 + u64::from(run.count) > volume_pages {
+            return Err(Error::corruption(format!(
+                "catalogue: an image of L0 has pages behind the end of the volume, from {} on",
+                run.first
+            )));
+        }
+    }
     for region in &catalogue.regions {
         for tree in &region.levels {
             let pages = tree.leaf_pages.checked_add(tree.index_pages);
@@ -158,6 +170,8 @@ fn durable_state(
         next_region: catalogue.next_region,
         regions,
         marker: log.marker,
+        image: log.image.clone(),
+        found_damaged_image: false,
         catalogue_pages,
     };
     (ledger, levels)

@@ -146,6 +146,7 @@ mod tests {
     #[test]
     fn what_lies_between_two_runs_is_nobodys() {
         let record = LogRecord {
+            image: Vec::new(),
             id: LogId(0),
             marker: Lsn(100),
             incarnation: Incarnation(1),

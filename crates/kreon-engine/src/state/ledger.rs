@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kreon_base::{Epoch, Incarnation, Lsn, PageNo, RegionId};
+use kreon_format::ImagePart;
 
 /// A region that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +24,19 @@ pub struct Ledger {
     pub next_region: RegionId,
     /// The regions that exist.
     pub regions: BTreeMap<RegionId, RegionEntry>,
-    /// Replay starts here: every write before is in the levels.
+    /// Every write before is in the levels: replay starts here, or where the image ends.
     pub marker: Lsn,
+    /// The image of L0 and L0', as far as there is one.
+    pub image: Vec<ImagePart>,
+    /// The one that this run found could not be read.
+    pub found_damaged_image: bool,
     /// Pages of the durable catalogue.
     pub catalogue_pages: Vec<PageNo>,
+}
+
+impl Ledger {
+    /// Where a replay would start.
+    pub fn replay_start(&self) -> Lsn {
+        self.image.last().map_or(self.marker, |part| part.end)
+    }
 }

@@ -120,6 +120,16 @@ pub fn catalogue() -> Catalogue {
                     sequence: 6,
                 }),
                 next: Some(SegmentId(5)),
+                image: vec![ImagePart {
+                    start: Lsn(90),
+                    end: Lsn(4200),
+                    needed: Lsn(4300),
+                    trees: vec![(RegionId(1), tree)],
+                    pages: vec![PageRun {
+                        first: PageNo(900),
+                        count: 7050,
+                    }],
+                }],
             },
             LogRecord {
                 id: LogId(1),
@@ -129,6 +139,7 @@ pub fn catalogue() -> Catalogue {
                 durable: Lsn(0),
                 open: None,
                 next: None,
+                image: vec![],
             },
         ],
         groups: vec![

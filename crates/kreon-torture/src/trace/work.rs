@@ -159,6 +159,7 @@ impl Worker {
                 Step::Sync | Step::Reopen | Step::Kill => engine.sync(),
                 Step::Read => content::read(engine).map(drop),
                 Step::WriteOut => engine.write_out(),
+                Step::Image => engine.background(kreon_engine::Work::Image),
                 Step::Snapshot => {
                     snapshot = Some(engine.snapshot());
                     Ok(())

@@ -3,6 +3,7 @@
 mod damage;
 mod formats;
 mod futures;
+mod images;
 mod refusals;
 mod verifying;
 

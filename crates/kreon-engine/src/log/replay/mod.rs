@@ -1,4 +1,4 @@
-//! Replay: reading the log from the marker of the last checkpoint to its end.
+//! Replay: reading the log from the marker of the last checkpoint, or the end of the image of L0, to its end.
 //!
 //! - [`walk`]: from fragment to fragment and segment to segment; where the log ends, and what is
 //!   damage
@@ -17,7 +17,7 @@ mod walk;
 
 use std::collections::BTreeMap;
 
-use kreon_base::{Error, Incarnation, Result, SEGMENT_BYTES, SegmentId};
+use kreon_base::{Error, Incarnation, Lsn, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::Device;
 use kreon_format::{LogRecord, StoreId, place_of};
 
@@ -45,6 +45,18 @@ pub struct ReplayStart<'a> {
     pub segments: &'a [(SegmentId, u64)],
     /// Values up to this length are handed on.
     pub value_bytes_max: usize,
+    /// The image of L0 is there: nothing before its end is read.
+    pub has_image: bool,
+}
+
+impl ReplayStart<'_> {
+    /// The first record that is read.
+    pub fn from(&self) -> Lsn {
+        match self.has_image {
+            true => self.record.replay_start(),
+            false => self.record.marker,
+        }
+    }
 }
 
 /// What replay found.
@@ -60,7 +72,7 @@ pub struct ReplayEnd {
     pub record_count: u64,
 }
 
-/// Reads the log from its marker on and hands every record of a whole unit to `visit`, in order. The
+/// Reads the log from its marker, or the end of the image, on and hands every record of a whole unit to `visit`, in order. The
 /// first unit that is not whole ends the log; nothing behind it counts, now or ever. Writes nothing.
 ///
 /// # Errors

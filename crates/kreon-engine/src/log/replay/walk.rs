@@ -17,7 +17,7 @@ use super::newer;
 use super::source::Source;
 use super::units::{Found, ReplayRecord, Units};
 use crate::log::cut::{PAYLOAD_START, SEGMENT};
-use crate::log::history::LogHistory;
+use crate::log::history::{LogHistory, split_runs};
 use crate::volume::page_io::read_pages;
 
 /// A replay under way.
@@ -59,18 +59,22 @@ impl<'a> Walk<'a> {
         source: Source,
     ) -> Self {
         let record = start.record;
-        // What a run found when it took over was durable before it wrote anything.
+        // What a run found when it took over was durable before it wrote anything; what an image needs
+        // was durable before the image.
         let taken_over = record.resumes.last().map_or(Lsn(0), |last| last.resume);
+        let needed = record.image.iter().map(|part| part.needed).max();
+        let from = start.from();
+        let (incarnation, ahead) = split_runs(record.incarnation, &record.resumes, from);
         Self {
             start,
             source,
             chain,
-            resumes: record.resumes.iter(),
-            incarnation: record.incarnation,
-            durable: record.durable.max(taken_over),
+            resumes: ahead.iter(),
+            incarnation,
+            durable: record.durable.max(taken_over).max(needed.unwrap_or(Lsn(0))),
             until: Lsn::MAX,
             units: Units::new(start.value_bytes_max),
-            position: record.marker,
+            position: from,
         }
     }
 

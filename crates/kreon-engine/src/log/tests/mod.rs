@@ -197,6 +197,7 @@ fn start_of<'a>(
     segments: &'a [(SegmentId, u64)],
 ) -> ReplayStart<'a> {
     ReplayStart {
+        has_image: false,
         device,
         store: STORE,
         record,

@@ -252,6 +252,7 @@ fn an_error_of_the_visitor_ends_the_replay() {
     let (_, end) = bench.put(b"key", b"value");
     bench.log.write_out(end).unwrap();
     let start = ReplayStart {
+        has_image: false,
         device: &*bench.device,
         store: STORE,
         record: &checkpoint.record,

@@ -1,0 +1,278 @@
+//! Checkpoints of L0: when images are taken, and how they become part of what is durable.
+//!
+//! An image is taken beside writers, spills and changes of regions: it takes a moment without writers to
+//! know where the log ends, then walks L0 and, while that is being spilled, the frozen L0, and makes the parts
+//! count with a checkpoint of its own. A rotation meanwhile changes nothing: a part is of one L0, whatever
+//! that has become. A spill that ends meanwhile moves the marker; parts before the new marker are dropped.
+//!
+//! An image is never worth an error to a writer: without space it is given up, and the one before, too.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kreon_base::{Bug, ErrorKind, Lsn, PAGE_BYTES, PageNo, Result};
+use kreon_format::{ImagePart, pages_of};
+
+use super::core::Core;
+use super::signal::Signal;
+use crate::checkpoint::{self, Change};
+use crate::image::{ImagePages, Stretch, build};
+use crate::sync::{Mutex, Ordering};
+
+/// A shorter log is not worth an image: it is replayed in a tenth of a second, if its values are not tiny.
+const LOG_BYTES_MIN: u64 = 64 << 20;
+
+/// With more parts than this the image is written anew: each costs an opening a walk.
+const PARTS_MAX: usize = 64;
+
+/// Entries that an image may hold beside those that L0 holds now: what was overwritten since, and more
+/// for an L0 that is almost empty.
+const SPARE_ENTRIES: u64 = 4096;
+
+/// See the module's text.
+#[derive(Default)]
+pub struct Images {
+    /// One at a time.
+    turn: Mutex<()>,
+    wanted: Signal,
+    taken: Mutex<(u64, Option<Taken>)>,
+}
+
+struct Taken {
+    bytes: u64,
+    took: Duration,
+    at: Instant,
+}
+
+/// An image of L0 that was taken.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ImageStats {
+    /// Bytes that it wrote.
+    pub bytes: u64,
+    /// How long that took.
+    pub seconds: f64,
+    /// How long ago that was.
+    pub age_seconds: f64,
+}
+
+impl Images {
+    /// Wakes the thread that takes them: the store is being closed.
+    pub fn wake(&self) {
+        self.wanted.call();
+    }
+
+    /// How many were taken since the store was opened, and the last one.
+    pub fn taken(&self) -> (u64, Option<ImageStats>) {
+        let taken = self.taken.lock();
+        let last = taken.1.as_ref().map(|last| ImageStats {
+            bytes: last.bytes,
+            seconds: last.took.as_secs_f64(),
+            age_seconds: last.at.elapsed().as_secs_f64(),
+        });
+        (taken.0, last)
+    }
+}
+
+/// What is to be written.
+struct Plan {
+    stretches: Vec<Stretch>,
+    /// The parts go behind those that are there; otherwise in their place.
+    adds: bool,
+}
+
+impl Core {
+    /// The body of the thread that takes images.
+    pub fn image_loop(self: &Arc<Self>) {
+        let Some(interval) = self.options.l0_checkpoint_interval else {
+            return;
+        };
+        let mut due = Instant::now() + interval;
+        while !self.closed.load(Ordering::Acquire) {
+            let begun = Instant::now();
+            if begun < due {
+                self.images.wanted.wait(due - begun);
+                continue;
+            }
+            if self.parts.poison.check().is_ok() {
+                // A failure that counts has poisoned the store.
+                let _ = self.take_image(LOG_BYTES_MIN);
+                let _ = self.give_back();
+            }
+            // At the most half of the time goes into images.
+            due = begun + interval.max(begun.elapsed() * 2);
+        }
+    }
+
+    /// Takes an image of L0 if the log has grown by `log_bytes_min` since the last one; whether it did.
+    ///
+    /// # Errors
+    /// Those of a failed write; the store is poisoned then. A full volume is no error.
+    pub fn take_image(&self, log_bytes_min: u64) -> Result<bool> {
+        let _turn = self.images.turn.lock();
+        self.parts.poison.check()?;
+        let begun = Instant::now();
+        let Some(plan) = self.plan_image(log_bytes_min) else {
+            return Ok(false);
+        };
+        match self.write_image(&plan) {
+            Ok(None) => Ok(false),
+            Ok(Some(bytes)) => {
+                let mut taken = self.images.taken.lock();
+                let (took, at) = (begun.elapsed(), Instant::now());
+                *taken = (taken.0 + 1, Some(Taken { bytes, took, at }));
+                Ok(true)
+            }
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => {
+                tracing::info!(%error, "no space for an image of L0");
+                self.drop_image()?;
+                Ok(false)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "an image of L0 failed");
+                self.parts.poison.set(&error);
+                Err(error)
+            }
+        }
+    }
+
+    fn plan_image(&self, log_bytes_min: u64) -> Option<Plan> {
+        // Everything before `end` is in this view, everything behind comes later.
+        let (view, end) = {
+            let _closed = self.gate.close();
+            (self.parts.views.load_full(), self.parts.log.tail())
+        };
+        let (marker, covered, entries, parts) = {
+            let ledger = self.parts.ledger.lock();
+            let trees = ledger.image.iter().flat_map(|part| &part.trees);
+            let entries: u64 = trees.map(|(_, tree)| tree.entries).sum();
+            (
+                ledger.marker,
+                ledger.replay_start(),
+                entries,
+                ledger.image.len(),
+            )
+        };
+        if end.0.saturating_sub(covered.0) < log_bytes_min {
+            return None;
+        }
+        let border = view.frozen.as_ref().map_or(Lsn(0), |frozen| frozen.end);
+        let l0s = view.frozen.iter().map(|frozen| &frozen.l0);
+        let current: u64 = l0s.chain([&view.active]).map(|l0| l0.len() as u64).sum();
+        let adds = parts < PARTS_MAX && entries <= current + SPARE_ENTRIES;
+        let start = if adds { covered } else { marker };
+        let frozen = view.frozen.as_ref().map(|frozen| Stretch {
+            l0: Arc::clone(&frozen.l0),
+            start,
+            end: border,
+        });
+        let active = Stretch {
+            l0: Arc::clone(&view.active),
+            start: start.max(border),
+            end,
+        };
+        let stretches = frozen.into_iter().chain([active]);
+        let stretches = stretches.filter(|stretch| stretch.start < stretch.end);
+        Some(Plan {
+            stretches: stretches.collect(),
+            adds,
+        })
+    }
+
+    /// Returns the bytes written; `None` if a spill made all of it superfluous.
+    fn write_image(&self, plan: &Plan) -> Result<Option<u64>> {
+        let (epoch, regions) = {
+            let ledger = self.parts.ledger.lock();
+            (ledger.epoch.next(), ledger.regions.clone())
+        };
+        let exists = |region| regions.contains_key(&region);
+        let mut pages = ImagePages::new(&self.parts, epoch);
+        let mut fresh = Vec::new();
+        let built = plan.stretches.iter().try_for_each(|stretch| {
+            fresh.push(build(stretch, &exists, &mut pages)?);
+            Ok(())
+        });
+        drop(pages);
+        let committed = built.and_then(|()| self.commit_image(&fresh, plan.adds));
+        let kept = *committed.as_ref().unwrap_or(&0);
+        let lost = fresh.iter().take(fresh.len() - kept);
+        self.release_image(lost)?;
+        committed?;
+        let kept = fresh.iter().rev().take(kept);
+        let count = |part: &ImagePart| pages_of(&part.pages).count() as u64;
+        let bytes = kept.map(count).sum::<u64>() * PAGE_BYTES as u64;
+        Ok((bytes > 0).then_some(bytes))
+    }
+
+    /// Makes the last of `fresh` count, as far as no spill has made them superfluous; returns how many.
+    fn commit_image(&self, fresh: &[ImagePart], adds: bool) -> Result<usize> {
+        let log = &self.parts.log;
+        let needed = log.tail();
+        if !Bug::ImageBeforeLog.is_planted() {
+            log.sync(needed)?;
+        }
+        let mut ledger = self.parts.ledger.lock();
+        let mut changed = ledger.clone();
+        let kept = fresh.iter().filter(|part| part.end > ledger.marker);
+        let mut kept: Vec<_> = kept.cloned().collect();
+        let Some(last) = kept.last_mut() else {
+            return Ok(0);
+        };
+        if Bug::ReplayStartTooFar.is_planted() {
+            last.end = needed;
+        }
+        for part in &mut kept {
+            part.needed = needed.max(part.end);
+        }
+        let pages = |part: &ImagePart| pages_of(&part.pages).collect::<Vec<_>>();
+        let mut dropped = Vec::new();
+        if !adds {
+            dropped.extend(changed.image.drain(..).flat_map(|part| pages(&part)));
+        }
+        let (count, kept_pages) = (kept.len(), kept.iter().flat_map(pages).collect());
+        changed.image.extend(kept);
+        let levels = Arc::clone(&self.parts.views.load().levels);
+        let change = Change {
+            kept: kept_pages,
+            dropped,
+            ..Change::of_ledger(changed, levels)
+        };
+        let unreachable = checkpoint::commit(&self.parts, &mut ledger, change)?;
+        self.parts
+            .views
+            .retire(unreachable.pages, unreachable.segments);
+        Ok(count)
+    }
+
+    /// Gives its space back.
+    fn drop_image(&self) -> Result<()> {
+        let mut ledger = self.parts.ledger.lock();
+        if ledger.image.is_empty() {
+            return Ok(());
+        }
+        let mut changed = ledger.clone();
+        let parts = changed.image.drain(..);
+        let dropped = parts.flat_map(|part| pages_of(&part.pages).collect::<Vec<_>>());
+        let dropped = dropped.collect();
+        let levels = Arc::clone(&self.parts.views.load().levels);
+        let change = Change {
+            dropped,
+            ..Change::of_ledger(changed, levels)
+        };
+        match checkpoint::commit(&self.parts, &mut ledger, change) {
+            Ok(unreachable) => {
+                let (pages, segments) = (unreachable.pages, unreachable.segments);
+                self.parts.views.retire(pages, segments);
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives back pages of parts that do not count.
+    fn release_image<'p>(&self, parts: impl Iterator<Item = &'p ImagePart>) -> Result<()> {
+        let pages: Vec<PageNo> = parts.flat_map(|part| pages_of(&part.pages)).collect();
+        self.parts.allocator.lock().release_pages(&pages)
+    }
+}

@@ -1,0 +1,77 @@
+//! The image of L0 at an opening.
+
+use kreon_base::{PageNo, Result};
+use kreon_device::Device;
+use kreon_format::{StoreId, pages_of};
+use kreon_l0::L0;
+
+use super::{Insert, Replayed};
+use crate::image::load::{LongEntry, load};
+use crate::level::MappedLog;
+use crate::state::{Ledger, Parts};
+
+/// What came of it.
+pub struct Restored {
+    /// What the image had.
+    pub l0: L0,
+    /// Entries that are still to be put into L0.
+    pub long: Vec<LongEntry>,
+    /// Pages of an image that cannot be read.
+    pub damaged: Vec<PageNo>,
+}
+
+/// Loads the image that `ledger` names. One that is not whole is taken out of the ledger: the log behind the
+/// marker has it all. L0 and its successors keep `l0_bytes` of memory.
+pub fn restore(
+    device: &dyn Device,
+    store: StoreId,
+    ledger: &mut Ledger,
+    l0_bytes: usize,
+) -> Restored {
+    let l0 = L0::with_budget(l0_bytes);
+    let exists = |region| ledger.regions.contains_key(&region);
+    match load(device, store, &ledger.image, &exists, &l0) {
+        Ok(loaded) => {
+            tracing::info!(entries = loaded.entries, "loaded the image of L0");
+            let (long, damaged) = (loaded.long, Vec::new());
+            Restored { l0, long, damaged }
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the image of L0 is passed over, the log replayed instead");
+            let image = std::mem::take(&mut ledger.image);
+            ledger.found_damaged_image = true;
+            let pages = image.iter().flat_map(|part| pages_of(&part.pages));
+            Restored {
+                l0: L0::with_budget(l0_bytes),
+                long: Vec::new(),
+                damaged: pages.collect(),
+            }
+        }
+    }
+}
+
+/// Puts the entries with long keys into L0, now that the log can be read.
+///
+/// # Errors
+/// `Corruption`, `Io`: the rest of a key cannot be read.
+pub fn insert_long(parts: &Parts, long: &[LongEntry], insert: Insert<'_>) -> Result<()> {
+    let pages = MappedLog {
+        mapping: &parts.mapping,
+    };
+    let view = parts.views.load();
+    let mut key = Vec::new();
+    for entry in long {
+        let log = &parts.log;
+        log.read_key(&pages, entry.offset, entry.key_bytes, &mut key)?;
+        let record = Replayed {
+            lsn: entry.lsn,
+            offset: entry.offset,
+            region: entry.region,
+            key: &key,
+            value_bytes: entry.value_bytes,
+            value: None,
+        };
+        insert(&view.active, record)?;
+    }
+    Ok(())
+}
