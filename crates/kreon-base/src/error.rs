@@ -30,7 +30,8 @@ pub enum ErrorKind {
     /// An earlier write or flush failed, so what is durable is unknown. Reads go on; reopen the store
     /// to write again.
     Poisoned,
-    /// Another process has the store open. Close it there, or try later.
+    /// Another process has the store open, or another bulk load into the region is under way. End that, or
+    /// try later.
     Busy,
 }
 

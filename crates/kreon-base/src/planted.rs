@@ -54,6 +54,14 @@ bugs! {
     ReusedUnderReaders,
     /// Of a record over two segments only the first is counted as live.
     SecondSegmentNotCounted,
+    /// Log segments of a load under way are freed, because no tree points at them yet.
+    LoadNotKept,
+    /// The tree of a load stands above what was written while it ran.
+    LoadAboveNewerWrites,
+    /// Snapshots from before a load see it.
+    LoadSeenBySnapshots,
+    /// Replay puts the records of loads into L0.
+    LoadReplayed,
     /// A region is handed out before the catalogue knows it.
     RegionNotDurable,
     /// Every record of a batch ends the batch, on the device.

@@ -22,8 +22,8 @@ mod tree;
 mod volume;
 
 pub use engine::{
-    Durable, Engine, ImageStats, KeyBounds, LevelStats, OpenSnapshot, Operation, RegionState, Scan,
-    Stats, VerifyReport, prefix_bounds,
+    Durable, Engine, ImageStats, KeyBounds, LevelStats, OpenSnapshot, Operation, Pairs,
+    RegionState, Scan, Stats, VerifyReport, prefix_bounds,
 };
 pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options, Work};
 pub use salvage::{

@@ -51,6 +51,9 @@ pub enum RecordKind {
     Delete,
     /// A put that garbage collection has moved here; it is no new write.
     Relocation,
+    /// A value of a bulk load. It counts through the tree that points at it and not by itself: replay
+    /// passes over it. One without key and value marks that a load begins.
+    Ingested,
 }
 
 impl RecordKind {
@@ -60,6 +63,7 @@ impl RecordKind {
             Self::Put => 1,
             Self::Delete => 2,
             Self::Relocation => 3,
+            Self::Ingested => 4,
         }
     }
 
@@ -68,6 +72,7 @@ impl RecordKind {
             1 => Some(Self::Put),
             2 => Some(Self::Delete),
             3 => Some(Self::Relocation),
+            4 => Some(Self::Ingested),
             _ => None,
         }
     }

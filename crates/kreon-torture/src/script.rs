@@ -1,5 +1,7 @@
 //! Scripts: what is done to a store, from a seed.
 
+use std::collections::BTreeMap;
+
 use kreon_engine::Durability;
 use kreon_sim::Dice;
 
@@ -36,11 +38,24 @@ impl Value {
     }
 }
 
+/// A pair of a load.
+#[derive(Clone, Debug)]
+pub struct Handed {
+    /// What is written before it is handed in.
+    pub before: Vec<Change>,
+    /// Its key; above the one before.
+    pub key: Vec<u8>,
+    /// Its value.
+    pub value: Value,
+}
+
 /// One call, or a few.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// A put, a deletion or a batch.
     Write(Vec<Change>, Durability),
+    /// A bulk load into a region: what is handed in, and before each pair what is written meanwhile.
+    Ingest(String, Vec<Handed>),
     /// Makes a region.
     Create(String),
     /// Drops a region.
@@ -194,8 +209,26 @@ impl Author {
                 let changes = (0..count).map(|_| self.change()).collect();
                 Step::Write(changes, self.durability())
             }
+            27..=31 => self.ingest(),
             _ => Step::Write(vec![self.change()], self.durability()),
         }
+    }
+
+    /// A load of up to twenty pairs; others write beside one in eight.
+    fn ingest(&mut self) -> Step {
+        let index = self.dice.below(self.regions.len() as u64) as usize;
+        let region = self.regions.get(index).cloned().unwrap_or_default();
+        let count = self.dice.below(20);
+        let pairs: BTreeMap<_, _> = (0..count).map(|_| (self.key(), self.value())).collect();
+        let mut handed = Vec::new();
+        for (key, value) in pairs {
+            let mut before = Vec::new();
+            if self.dice.below(8) == 0 {
+                before.push(self.change());
+            }
+            handed.push(Handed { before, key, value });
+        }
+        Step::Ingest(region, handed)
     }
 
     fn create(&mut self) -> Step {

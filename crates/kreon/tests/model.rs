@@ -1,7 +1,7 @@
 //! The store against a `BTreeMap`: random operations with tiny L0 and memory, so that spills, misses
 //! and evictions happen all the time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::Path;
 
@@ -15,6 +15,8 @@ enum Step {
     Put(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
     Batch(Vec<(Vec<u8>, Option<Vec<u8>>)>),
+    /// Pairs, and what is done before each of them is handed in.
+    Ingest(Vec<(Vec<u8>, Vec<u8>, Vec<Beside>)>),
     Get(Vec<u8>),
     MultiGet(Vec<Vec<u8>>),
     Range(Bound<Vec<u8>>, Bound<Vec<u8>>, bool),
@@ -26,6 +28,61 @@ enum Step {
     Checkpoint,
     Reopen,
     Verify,
+}
+
+/// What is done while a load is under way.
+#[derive(Clone, Debug)]
+enum Beside {
+    Put(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    Snapshot,
+    DropSnapshot(usize),
+    ReadSnapshot(usize, Vec<u8>),
+    ScanSnapshot(usize),
+    Get(Vec<u8>),
+    Checkpoint,
+    Verify,
+}
+
+impl Beside {
+    fn step(self) -> Step {
+        match self {
+            Self::Put(key, value) => Step::Put(key, value),
+            Self::Delete(key) => Step::Delete(key),
+            Self::Snapshot => Step::Snapshot,
+            Self::DropSnapshot(n) => Step::DropSnapshot(n),
+            Self::ReadSnapshot(n, key) => Step::ReadSnapshot(n, key),
+            Self::ScanSnapshot(n) => Step::ScanSnapshot(n),
+            Self::Get(key) => Step::Get(key),
+            Self::Checkpoint => Step::Checkpoint,
+            Self::Verify => Step::Verify,
+        }
+    }
+}
+
+fn beside() -> impl Strategy<Value = Beside> {
+    prop_oneof![
+        6 => (key(), value()).prop_map(|(k, v)| Beside::Put(k, v)),
+        3 => key().prop_map(Beside::Delete),
+        2 => Just(Beside::Snapshot),
+        1 => (0usize..4).prop_map(Beside::DropSnapshot),
+        2 => (0usize..4, key()).prop_map(|(n, k)| Beside::ReadSnapshot(n, k)),
+        1 => (0usize..4).prop_map(Beside::ScanSnapshot),
+        2 => key().prop_map(Beside::Get),
+        1 => Just(Beside::Checkpoint),
+        1 => Just(Beside::Verify),
+    ]
+}
+
+fn load() -> impl Strategy<Value = Step> {
+    let meanwhile = prop_oneof![
+        6 => Just(Vec::new()),
+        1 => prop::collection::vec(beside(), 1..4),
+    ];
+    prop::collection::btree_map(key(), (value(), meanwhile), 0..60).prop_map(|pairs| {
+        let pairs = pairs.into_iter();
+        Step::Ingest(pairs.map(|(k, (v, beside))| (k, v, beside)).collect())
+    })
 }
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -71,6 +128,7 @@ fn step() -> impl Strategy<Value = Step> {
         30 => (key(), value()).prop_map(|(k, v)| Step::Put(k, v)),
         10 => key().prop_map(Step::Delete),
         5 => prop::collection::vec((key(), prop::option::of(value())), 0..12).prop_map(Step::Batch),
+        4 => load(),
         10 => key().prop_map(Step::Get),
         2 => prop::collection::vec(key(), 0..20).prop_map(Step::MultiGet),
         5 => (bound(), bound(), any::<bool>()).prop_map(|(a, b, r)| Step::Range(a, b, r)),
@@ -140,6 +198,7 @@ impl Run {
                 self.map.remove(&key);
             }
             Step::Batch(changes) => self.batch(changes),
+            Step::Ingest(pairs) => self.ingest(pairs, path, inline),
             Step::Get(key) => {
                 let got = self.region.get(&key).unwrap().map(Vec::from);
                 assert_eq!(got.as_ref(), self.map.get(&key));
@@ -183,6 +242,29 @@ impl Run {
             Step::Reopen => self.reopen(path, inline),
             Step::Verify => self.verify(),
         }
+    }
+
+    /// Keys that were written while the load ran keep what they were given.
+    fn ingest(&mut self, pairs: Vec<(Vec<u8>, Vec<u8>, Vec<Beside>)>, path: &Path, inline: usize) {
+        let loaded: Vec<_> = pairs
+            .iter()
+            .map(|(k, v, _)| (k.clone(), v.clone()))
+            .collect();
+        let mut written = BTreeSet::new();
+        let region = self.region.clone();
+        let handed_in = pairs.into_iter().map(|(key, value, meanwhile)| {
+            for beside in meanwhile {
+                if let Beside::Put(key, _) | Beside::Delete(key) = &beside {
+                    written.insert(key.clone());
+                }
+                self.apply(beside.step(), path, inline);
+            }
+            (key, value)
+        });
+        let count = region.ingest(handed_in).unwrap();
+        assert_eq!(count, loaded.len() as u64);
+        let counts = loaded.into_iter().filter(|(key, _)| !written.contains(key));
+        self.map.extend(counts);
     }
 
     fn batch(&mut self, changes: Vec<(Vec<u8>, Option<Vec<u8>>)>) {

@@ -158,7 +158,7 @@ fn account(
     }
     let needed_from = match Bug::SegmentFreedTooEarly.is_planted() {
         true => parts.log.tail(),
-        false => change.ledger.marker,
+        false => change.ledger.log_needed_from(),
     };
     let dead = allocator.retire_dead_log_segments(MAIN_LOG, place_of(needed_from).0);
     let bitmap = allocator.encode_changed(parts.store, ledger.epoch.next());

@@ -7,6 +7,7 @@ use kreon_base::{RegionId, Result};
 
 use super::gate::Gate;
 use super::images::Images;
+use super::ingest::Holds;
 use super::pressure::Pressure;
 use super::region::Regions;
 use super::signal::Signal;
@@ -35,6 +36,8 @@ pub struct Core {
     pub snapshots: Snapshots,
     /// Slows writers down.
     pub pressure: Pressure,
+    /// Who builds on the lower trees of which region.
+    pub holds: Holds,
     /// One spill, drop of a region or verification at a time.
     pub upkeep: Mutex<()>,
     /// One change from L0' to L0 at a time.

@@ -37,7 +37,7 @@ pub fn run<'a>(
     let Step {
         at, direction, end, ..
     } = *step;
-    let mut sources = open(view, step.region, nodes);
+    let mut sources = open(view, step, nodes);
     for source in &mut sources {
         source.start(step.start, direction)?;
     }
@@ -69,14 +69,17 @@ pub fn run<'a>(
 }
 
 /// Newest source first.
-fn open<'a>(view: &'a View, region: RegionId, nodes: &'a [MappedNodes<'a>]) -> Vec<Source<'a>> {
+fn open<'a>(view: &'a View, step: &Step<'_>, nodes: &'a [MappedNodes<'a>]) -> Vec<Source<'a>> {
+    let region = step.region;
     let mut sources = vec![Source::in_l0(&view.active, region)];
     if let Some(frozen) = &view.frozen {
         sources.push(Source::in_l0(&frozen.l0, region));
     }
-    for (nodes, record) in nodes.iter().zip(view.levels.of(region)) {
-        let cursor = tree::Cursor::new(nodes, record);
-        sources.push(Source::Level(cursor));
+    for (level, record) in view.levels.seen(region, step.at) {
+        if let Some(nodes) = nodes.get(usize::from(level) - 1) {
+            let cursor = tree::Cursor::new(nodes, record);
+            sources.push(Source::Level(cursor));
+        }
     }
     sources
 }

@@ -4,6 +4,7 @@
 //! - [`write`], [`gate`], [`units`], [`pressure`]: the write path
 //! - [`read`], [`multi_get`]: gets
 //! - [`scan`], [`merge_scan`], [`scan_source`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
+//! - [`ingest`]: bulk loads, which become a level without going through L0
 //! - [`upkeep`], [`drop_region`]: spills and what they free
 //! - [`images`]: checkpoints of L0
 //! - `region`: regions
@@ -15,6 +16,7 @@ mod drop_region;
 mod durable;
 mod gate;
 mod images;
+mod ingest;
 mod merge_scan;
 #[cfg(all(test, shuttle))]
 mod models;
@@ -36,6 +38,7 @@ mod verify_durable;
 mod write;
 
 pub use durable::Durable;
+pub use ingest::Pairs;
 pub use open::Engine;
 pub use region::RegionState;
 pub use scan::{KeyBounds, Scan, prefix_bounds};

@@ -54,7 +54,7 @@ impl Core {
                 }
             }
         }
-        for (level, record) in (1..).zip(view.levels.of(region.id)) {
+        for (level, record) in view.levels.seen(region.id, at) {
             let nodes = self.nodes_of_level(region.id, level);
             let wanted: Vec<_> = missing.iter().map(|index| keys[*index]).collect();
             tree::prefetch_paths(&nodes, record, &wanted)?;

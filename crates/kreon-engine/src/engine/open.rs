@@ -10,6 +10,7 @@ use kreon_device::Device;
 use kreon_l0::Keep;
 
 use super::core::Core;
+use super::ingest::Pairs;
 use super::region::{RegionState, check_name};
 use super::scan::{KeyBounds, Scan};
 use super::snapshot::OpenSnapshot;
@@ -142,6 +143,14 @@ impl Engine {
         self.core.write(operations, durability)
     }
 
+    /// Loads pairs with ascending keys, all or none; returns how many. Durable when it returns.
+    ///
+    /// # Errors
+    /// Those of a write and of `pairs`; `Busy` during another load into the region.
+    pub fn ingest(&self, region: &RegionState, pairs: &mut impl Pairs) -> Result<u64> {
+        self.core.ingest(region, pairs)
+    }
+
     /// Shows the value of a key, now or at a snapshot.
     pub fn get<R>(
         &self,
@@ -197,7 +206,12 @@ impl Engine {
     /// Spills everything and makes it durable.
     pub fn checkpoint(&self) -> Result<()> {
         self.core.check_writable()?;
-        self.core.checkpoint()
+        self.core.checkpoint()?;
+        match self.core.fold_all() {
+            // Readers look into one more tree until there is room.
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => Ok(()),
+            outcome => outcome,
+        }
     }
 
     /// Does a piece of background work, for [`Background::Driven`].
@@ -298,6 +312,7 @@ impl Core {
             units: Default::default(),
             snapshots: Default::default(),
             pressure: Default::default(),
+            holds: Default::default(),
             upkeep: Mutex::default(),
             rotation: Mutex::default(),
             images: Default::default(),
@@ -314,7 +329,7 @@ impl Core {
     }
 
     /// Spills L0 and L0' and makes the result durable.
-    pub fn checkpoint(self: &Arc<Self>) -> Result<()> {
+    pub fn checkpoint(&self) -> Result<()> {
         // First what is being spilled already, then the rest.
         self.spill_frozen()?;
         self.freeze(0);

@@ -106,7 +106,7 @@ impl Core {
         at: Lsn,
         show: &mut Once<F>,
     ) -> Result<Option<Found<R>>> {
-        for (level, record) in (1..).zip(view.levels.of(region.id)) {
+        for (level, record) in view.levels.seen(region.id, at) {
             let nodes = self.nodes_of_level(region.id, level);
             let found = tree::get(&nodes, record, key, at, |version| {
                 show.at_payload(version.payload)

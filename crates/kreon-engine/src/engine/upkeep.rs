@@ -7,6 +7,7 @@ use std::time::Duration;
 use kreon_base::{Bug, ErrorKind, PAGE_BYTES, PageNo, Result, SEGMENT_PAGES};
 
 use super::core::Core;
+use super::ingest::FoldPause;
 use crate::checkpoint::{self, Change};
 use crate::level::{Frozen, View};
 use crate::options::{Background, Work};
@@ -77,11 +78,15 @@ impl Core {
     /// The body of the thread that spills.
     pub fn spill_loop(self: &Arc<Self>) {
         const PATIENCE: Duration = Duration::from_millis(200);
+        let mut folds = FoldPause::default();
         while !self.closed.load(Ordering::Acquire) {
             self.spill_wanted.wait(PATIENCE);
             if self.parts.views.load().frozen.is_some() && self.parts.poison.check().is_ok() {
                 // Told to waiting writers through `pressure`; out of space is tried again.
                 let _ = self.spill_frozen();
+            }
+            if folds.is_over() && self.parts.poison.check().is_ok() {
+                folds.after(&self.fold_all());
             }
             let _ = self.give_back();
         }

@@ -10,7 +10,7 @@ pub mod log_space;
 pub mod source;
 pub mod view;
 
-pub use levels::Levels;
+pub use levels::{Curtain, Levels};
 pub use log_space::VolumeSpace;
 pub use source::{MappedLog, MappedNodes};
 pub use view::{Frozen, View, Views};

@@ -66,9 +66,14 @@ pub(super) fn unit_bytes(unit: &[NewRecord<'_>]) -> Result<usize> {
 }
 
 /// How far into the reserve the segments for `unit` may dip: deletions and moved records are on their
-/// way to freeing space.
+/// way to freeing space. The mark of a load carries no data.
 pub(super) fn purpose_of(unit: &[NewRecord<'_>]) -> Purpose {
-    if unit.iter().any(|record| record.kind == RecordKind::Put) {
+    let is_data = |record: &NewRecord<'_>| match record.kind {
+        RecordKind::Put => true,
+        RecordKind::Ingested => record.payload_bytes() > 0,
+        RecordKind::Delete | RecordKind::Relocation => false,
+    };
+    if unit.iter().any(is_data) {
         Purpose::Put
     } else if unit.iter().any(|record| record.kind == RecordKind::Delete) {
         Purpose::Delete

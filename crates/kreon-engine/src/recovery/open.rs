@@ -55,6 +55,10 @@ pub fn open(
     };
     let end = replay(&start, |record| {
         check_region(&ledger, &record)?;
+        if record.kind == RecordKind::Ingested && !Bug::LoadReplayed.is_planted() {
+            // The trees have it, or its load never ended.
+            return Ok(());
+        }
         match ledger.regions.contains_key(&record.region) {
             true => insert(&l0, replayed(&record)),
             // Written before the region was dropped.
@@ -173,6 +177,7 @@ fn durable_state(
         image: log.image.clone(),
         found_damaged_image: false,
         catalogue_pages,
+        loads: BTreeMap::new(),
     };
     (ledger, levels)
 }

@@ -3,8 +3,8 @@
 use kreon_base::{LogOffset, Lsn, PAGE_BYTES, Result, SEGMENT_BYTES};
 use kreon_device::{AlignedBuf, BLOCK_BYTES_MIN};
 use kreon_format::{
-    Fragment, FragmentClaim, FragmentSeal, LOG_HEADER_BYTES, RECORD_ALIGN_BYTES, StoreId,
-    claimed_fragment, fragment_extent, lsn_at, place_of,
+    Fragment, FragmentClaim, FragmentSeal, LOG_HEADER_BYTES, RECORD_ALIGN_BYTES, RecordKind,
+    StoreId, claimed_fragment, fragment_extent, lsn_at, place_of,
 };
 
 use super::log_map::{LogMap, Placed};
@@ -33,6 +33,8 @@ pub struct Walked {
     pub end: Lsn,
     /// Where the walk ended: everything from `end` up to here verifies, but is no whole unit.
     pub stopped: Lsn,
+    /// Where the last record of a load stands; everything from before it may be outdated.
+    pub loaded: Lsn,
     /// Whole records of units whose beginning may be in a hole.
     pub cut_records: u64,
 }
@@ -55,7 +57,8 @@ pub struct LogAt<'a> {
     pub runs: Runs<'a>,
 }
 
-/// Hands every record of a whole unit in `stretch` to `visit`, in order.
+/// Hands every record of a whole unit in `stretch` to `visit`, in order, but for those of loads: they count
+/// through the trees alone.
 ///
 /// # Errors
 /// Those of `visit`.
@@ -74,7 +77,15 @@ pub fn walk(
         units: Units::new(usize::MAX),
         walked: Walked::default(),
     };
-    walk.run(&mut visit)?;
+    let mut loaded = Lsn(0);
+    walk.run(&mut |record| match record.kind {
+        RecordKind::Ingested => {
+            loaded = record.lsn;
+            Ok(())
+        }
+        _ => visit(record),
+    })?;
+    walk.walked.loaded = loaded;
     Ok(walk.finish())
 }
 

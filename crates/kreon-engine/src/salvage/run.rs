@@ -112,11 +112,13 @@ impl<'a> Work<'a, '_> {
             let records = self.records();
             let mut taker = LeafTaker::new(records, &mut self.target);
             let mut lost_index = false;
-            // This build writes one level.
+            // The lowest first: where there are several, upper ones are newer.
             for tree in region.levels.iter().rev() {
+                taker.forget();
                 let mut walk = TreeWalk::new(region.id, &mut taker, &mut reached, &mut self.report);
                 walk.run(tree)?;
                 lost_index |= walk.lost_index;
+                taker.is_above = true;
             }
             let entries: u64 = region.levels.iter().map(|tree| tree.entries).sum();
             let missing = entries.saturating_sub(taker.entries);
@@ -405,7 +407,11 @@ impl<'a> Work<'a, '_> {
 impl Walked {
     /// Where the log starts that tells the newest write of each of its keys: behind the last gap. Holes
     /// from `limit` on do not count: what is before them was not yet in any tree.
+    ///
+    /// A load replaces older values, and what it put in their place does not stand in the log, or stands
+    /// there also if it failed: so its beginning is such a gap.
     fn sure_from(&self, from: Lsn, limit: Lsn) -> Lsn {
+        let from = from.max(self.loaded);
         let counts = |hole: &&Hole| hole.from < limit;
         let holes = self.holes.iter().filter(counts).map(|hole| hole.to);
         holes.max().unwrap_or(from).max(from)
@@ -415,7 +421,8 @@ impl Walked {
 fn apply(target: &mut Target<'_>, record: &ReplayRecord<'_>) -> Result<()> {
     let value = match record.kind {
         RecordKind::Delete => None,
-        RecordKind::Put | RecordKind::Relocation => record.value,
+        // A walk passes over records of loads.
+        RecordKind::Put | RecordKind::Relocation | RecordKind::Ingested => record.value,
     };
     target.change(record.region, record.key, value)
 }

@@ -165,12 +165,19 @@ impl<'a> Target<'a> {
 
     /// Deletes the keys from `first` to `last`, both inclusive.
     pub fn clear(&mut self, id: RegionId, first: &[u8], last: &[u8]) -> Result<()> {
+        self.clear_bounds(id, Bound::Included(first), Bound::Included(last))
+    }
+
+    /// Deletes the keys from `start` on, before `end`.
+    pub fn clear_range(&mut self, id: RegionId, start: &[u8], end: Option<&[u8]>) -> Result<()> {
+        let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+        self.clear_bounds(id, Bound::Included(start), end)
+    }
+
+    fn clear_bounds(&mut self, id: RegionId, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<()> {
         self.flush()?;
         let state = Arc::clone(&self.region(id)?.state);
-        let bounds = (
-            Bound::Included(first.to_vec()),
-            Bound::Included(last.to_vec()),
-        );
+        let bounds = (start.map(<[u8]>::to_vec), end.map(<[u8]>::to_vec));
         let mut scan = self.engine.scan(&state, self.engine.snapshot(), bounds);
         scan.without_values();
         while let Some(key) = scan.next_with(|key, _| key.to_vec())? {

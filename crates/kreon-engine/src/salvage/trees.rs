@@ -60,6 +60,8 @@ pub struct LeafTaker<'a, 't> {
     last: Option<Vec<u8>>,
     /// The first part of long keys of which a newer version could not be read.
     unreadable: Option<Vec<u8>>,
+    /// Trees beneath this one were taken before it.
+    pub is_above: bool,
 }
 
 impl<'a, 't> LeafTaker<'a, 't> {
@@ -73,6 +75,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
             wanted_bytes: 0,
             last: None,
             unreadable: None,
+            is_above: false,
         }
     }
 
@@ -92,7 +95,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
             let is_long = entry.key_bytes as usize > LONG_KEY_STORED_BYTES;
             if is_cut && key == first {
                 self.last = Some(key.clone());
-                self.target.region(region)?.losses.key(&key, Lsn::MAX);
+                self.lost(region, &key, Lsn::MAX)?;
             } else if is_long {
                 self.want(region, &key, &entry)?;
             } else if self.last.as_ref() != Some(&key) {
@@ -100,7 +103,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
                 match entry.payload {
                     Payload::Inline { value } => self.target.change(region, &key, Some(value))?,
                     Payload::Logged { .. } => self.want(region, &key, &entry)?,
-                    Payload::Tombstone { .. } => self.target.region(region)?.losses.deleted(&key),
+                    Payload::Tombstone { .. } => self.deleted(region, &key)?,
                 }
             }
         }
@@ -111,6 +114,24 @@ impl<'a, 't> LeafTaker<'a, 't> {
     pub fn forget(&mut self) {
         self.last = None;
         self.unreadable = None;
+    }
+
+    /// A tree beneath may have given the key a value.
+    fn deleted(&mut self, region: RegionId, key: &[u8]) -> Result<()> {
+        self.target.region(region)?.losses.deleted(key);
+        match self.is_above {
+            true => self.target.change(region, key, None),
+            false => Ok(()),
+        }
+    }
+
+    /// The newest version of a key is lost: what a tree beneath has is older.
+    fn lost(&mut self, region: RegionId, key: &[u8], at: Lsn) -> Result<()> {
+        self.target.region(region)?.losses.key(key, at);
+        match self.is_above {
+            true => self.target.change(region, key, None),
+            false => Ok(()),
+        }
     }
 
     fn want(&mut self, region: RegionId, key: &[u8], entry: &LeafEntry<'_>) -> Result<()> {
@@ -164,8 +185,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
                         self.last = Some(pair.key.clone());
                     }
                     if wanted.is_deletion {
-                        let region = self.target.region(wanted.region)?;
-                        region.losses.deleted(&pair.key);
+                        self.deleted(wanted.region, &pair.key)?;
                     } else {
                         self.target
                             .change(wanted.region, &pair.key, Some(&pair.value))?;
@@ -173,8 +193,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
                 }
                 Err(error) => {
                     tracing::debug!(%error, "a value cannot be read");
-                    let region = self.target.region(wanted.region)?;
-                    region.losses.key(&wanted.stored, at);
+                    self.lost(wanted.region, &wanted.stored, at)?;
                     // Older versions are kept only behind a version that has an LSN.
                     if is_long && lsn != Lsn(0) {
                         self.unreadable = Some(wanted.stored.clone());
@@ -269,7 +288,10 @@ impl<'w, 'a, 't> TreeWalk<'w, 'a, 't> {
         self.is_cut = true;
         let region = self.taker.target.region(self.region)?;
         region.losses.range(start, end);
-        Ok(())
+        match self.taker.is_above {
+            true => self.taker.target.clear_range(self.region, start, end),
+            false => Ok(()),
+        }
     }
 
     fn index(&mut self, index: &IndexNode<'_>, level: u8, (start, end): Bounds<'_>) -> Result<()> {

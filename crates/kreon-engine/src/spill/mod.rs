@@ -10,4 +10,4 @@ mod run;
 pub mod sink;
 pub mod stream;
 
-pub use run::{Spilled, spill};
+pub use run::{LEAF_FILL, Spilled, spill};

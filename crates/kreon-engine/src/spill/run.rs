@@ -15,7 +15,7 @@ use crate::volume::PageRuns;
 
 /// How full leaves are packed. Splitting alone would leave them 0.7 full; packed, a spill writes about
 /// 30 % fewer leaf bytes.
-const LEAF_FILL: f32 = 0.95;
+pub const LEAF_FILL: f32 = 0.95;
 
 /// What a spill changed. Nothing of it is durable or visible yet.
 pub struct Spilled {
@@ -49,11 +49,6 @@ pub fn spill(
         dropped: Vec::new(),
     };
     let mut levels = levels.clone();
-    let rules = MergeRules {
-        snapshots,
-        last_level: true,
-        fill: LEAF_FILL,
-    };
     for region in regions_of(frozen.l0.cursor()) {
         if !exists(region) {
             continue;
@@ -62,6 +57,11 @@ pub fn spill(
         if trees.is_empty() {
             trees.push(TreeRecord::default());
         }
+        let rules = MergeRules {
+            snapshots,
+            last_level: trees.len() == 1,
+            fill: LEAF_FILL,
+        };
         if let Some(first) = trees.first_mut() {
             let source = MappedNodes {
                 mapping: &parts.mapping,

@@ -32,6 +32,22 @@ pub struct Ledger {
     pub found_damaged_image: bool,
     /// Pages of the durable catalogue.
     pub catalogue_pages: Vec<PageNo>,
+    /// From where on loads under way have records in the log that no tree points at yet, by region. In
+    /// memory alone: a load does not outlive its run.
+    pub loads: BTreeMap<RegionId, Lsn>,
+}
+
+impl Ledger {
+    /// Moves the replay marker to `position`, if there is one and it lies further on.
+    pub fn advance(&mut self, position: Option<Lsn>) {
+        self.marker = position.map_or(self.marker, |position| position.max(self.marker));
+    }
+
+    /// Log segments before this that have no live byte can be freed.
+    pub fn log_needed_from(&self) -> Lsn {
+        let loads = self.loads.values().copied().min();
+        loads.map_or(self.marker, |from| from.min(self.marker))
+    }
 }
 
 impl Ledger {

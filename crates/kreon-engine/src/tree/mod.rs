@@ -6,7 +6,7 @@
 //!
 //! - [`node_source`]: where nodes come from and where fresh ones go
 //! - [`entry`]: versions, the input of a merge, and what a merge reports
-//! - [`search`], [`cursor`], [`prefetch`], [`verify`]: readers
+//! - [`search`], [`cursor`], [`prefetch`], [`pages`], [`verify`]: readers
 //! - [`merge`]: the one writer; a merge into an empty tree builds one at once. Beneath it `window`
 //!   (input), `version_rules` and `version_filter` (which versions stay), `output`, `leaf_packer`,
 //!   `leaf_balance` and `index_packer` (fresh nodes)
@@ -24,6 +24,7 @@ mod merge;
 mod merge_balance;
 mod node_source;
 mod output;
+mod pages;
 mod path;
 mod prefetch;
 mod search;
@@ -39,6 +40,7 @@ pub use cursor::Cursor;
 pub use entry::{Changes, Entry, EntryStream, Reference, Version};
 pub use merge::{MergeRules, merge};
 pub use node_source::{NodeSink, NodeSource};
+pub use pages::pages;
 pub use prefetch::prefetch_paths;
 pub use search::get;
 pub use verify::{Visitor, verify};

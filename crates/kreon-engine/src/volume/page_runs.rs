@@ -14,17 +14,28 @@ const RUN_PAGES: u64 = 512;
 pub struct PageRuns<'a> {
     allocator: &'a Mutex<Allocator>,
     mapping: &'a Mapping,
+    purpose: Purpose,
     next: PageNo,
     left: u64,
     handed_out: Vec<PageNo>,
 }
 
 impl<'a> PageRuns<'a> {
-    /// Starts without any page.
+    /// Starts without any page, for upkeep.
     pub fn new(allocator: &'a Mutex<Allocator>, mapping: &'a Mapping) -> Self {
+        Self::with_purpose(allocator, mapping, Purpose::Upkeep)
+    }
+
+    /// Starts without any page.
+    pub fn with_purpose(
+        allocator: &'a Mutex<Allocator>,
+        mapping: &'a Mapping,
+        purpose: Purpose,
+    ) -> Self {
         Self {
             allocator,
             mapping,
+            purpose,
             next: PageNo(0),
             left: 0,
             handed_out: Vec::new(),
@@ -40,7 +51,7 @@ impl<'a> PageRuns<'a> {
             (self.next, self.left) = self
                 .allocator
                 .lock()
-                .allocate_pages(RUN_PAGES, Purpose::Upkeep)?;
+                .allocate_pages(RUN_PAGES, self.purpose)?;
         }
         let page = self.next;
         self.next = PageNo(page.0 + 1);

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use kreon_engine::Durability;
 use kreon_sim::Dice;
 
-use crate::script::{Shape, Step, Taste, script};
+use crate::script::{Change, Shape, Step, Taste, script};
 
 /// Steps that are made up at once.
 const BLOCK_STEPS: usize = 150;
@@ -78,6 +79,19 @@ impl Course {
                     change.region = name(std::mem::take(&mut change.region));
                 }
                 Step::Write(changes, durability)
+            }
+            // What threads write beside a load has no place in a model of one of them.
+            Step::Ingest(region, handed) => {
+                let changes = handed.into_iter().map(|handed| Change {
+                    region: name(region.clone()),
+                    key: handed.key,
+                    value: Some(handed.value),
+                });
+                let changes: Vec<_> = changes.collect();
+                match changes.is_empty() {
+                    true => Step::Release,
+                    false => Step::Write(changes, Durability::Buffered),
+                }
             }
             // The threads share one store. So many checkpoints would leave little to lose.
             Step::Reopen => Step::Sync,

@@ -152,6 +152,8 @@ impl Worker {
             let step = self.course.next_step();
             let outcome = match &step {
                 Step::Write(changes, durability) => self.write(engine, clock, changes, *durability),
+                // A course has none.
+                Step::Ingest(..) => Ok(()),
                 Step::Create(name) => engine.region(name).map(drop),
                 Step::Drop(name) => engine.drop_region(name),
                 Step::Checkpoint => engine.checkpoint(),

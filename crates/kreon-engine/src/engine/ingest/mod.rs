@@ -1,0 +1,30 @@
+//! Bulk loads: sorted pairs become a tree of their own, without going through L0.
+//!
+//! 1. Everything older is spilled. From then on the trees of the region are *held*: an empty tree is put
+//!    on top of them, and spills go into that. So what others write while the load runs comes to stand
+//!    above it, and what was written before it beneath it.
+//! 2. Values go to the log as records that replay passes over, and keys into a fresh tree, leaf by leaf,
+//!    while the pairs are handed in. Nothing is locked meanwhile. Log segments without live bytes are
+//!    kept from the beginning of the load on, because nothing points at its records yet.
+//! 3. One checkpoint makes the tree part of the levels, behind a curtain: nobody sees it yet. With the gate
+//!    closed the curtain is opened for all but the snapshots that are open. That is the moment of the load.
+//! 4. What stands above the old tree is folded into it, while the next spills go into another empty tree on
+//!    top.
+//!
+//! A load that ends before its checkpoint leaves records in the log that are dead, and pages that no
+//! checkpoint ever had.
+//!
+//! - [`hold`]: who builds on the lower trees of which region
+//! - [`incoming`]: pairs on their way into log and tree
+//! - [`load`]: a load from its beginning to its end
+//! - [`fold`], [`overlay`]: many trees to one
+
+mod fold;
+mod hold;
+mod incoming;
+mod load;
+mod overlay;
+
+pub use fold::FoldPause;
+pub use hold::Holds;
+pub use incoming::Pairs;
