@@ -160,3 +160,50 @@ fn an_empty_file_imports_no_rows() {
     }
     assert_eq!(fixture.ok(&["count"]), "0\n");
 }
+
+#[test]
+fn rows_that_come_sorted_are_loaded_at_once() {
+    let fixture = Fixture::new();
+    let rows = |range: std::ops::Range<u32>| -> String {
+        let row = |n| format!("key-{n:05},value {n}\n");
+        range.map(row).collect()
+    };
+    let whole = fixture.file("whole.csv", &format!("k,v\n{}", rows(0..3000)));
+    let summary = fixture.ok(&["-r", "whole", "import", &whole]);
+    let all = "; they came sorted and were loaded at once\n";
+    assert!(summary.starts_with("imported 3000 rows, "), "{summary}");
+    assert!(summary.ends_with(all), "{summary}");
+    let count = |region| {
+        fixture
+            .ok(&["-r", region, "scan", "--keys"])
+            .lines()
+            .count()
+    };
+    assert_eq!(count("whole"), 3000);
+    // Equal neighbours: the last counts. A row out of order: what follows is put.
+    let mixed = format!(
+        "k,v\n{}key-00020,newer\n{}key-00007,newest\nkey-00002,newest\n",
+        rows(0..21),
+        rows(21..40)
+    );
+    let mixed = fixture.file("mixed.csv", &mixed);
+    let summary = fixture.ok(&["-r", "mixed", "import", &mixed, "--batch", "4"]);
+    assert!(summary.starts_with("imported 43 rows, "), "{summary}");
+    assert!(
+        summary.ends_with("; the first 41 came sorted and were loaded at once\n"),
+        "{summary}"
+    );
+    assert_eq!(count("mixed"), 40);
+    let value = |key| fixture.ok(&["-r", "mixed", "get", key]);
+    assert_eq!(value("key-00020"), "newer\n");
+    assert_eq!(value("key-00007"), "newest\n");
+    assert_eq!(value("key-00039"), "value 39\n");
+    // Once more over what is there, and with a bad row behind.
+    let bad = fixture.file("bad.jsonl", "{\"key\":\"key-00001\",\"value\":\"a\"}\n{\"key\":\"key-00003\",\"value\":\"b\"}\n{\"key\":\"key-00005\",\"value\":\"c\"}\nbad\n");
+    let args = ["-r", "mixed", "import", &bad, "--batch", "2"];
+    fixture.run(&args).fails(2, &["bad.jsonl line 4: "]);
+    assert_eq!(value("key-00005"), "c\n");
+    assert_eq!(value("key-00002"), "newest\n");
+    assert_eq!(count("mixed"), 40);
+    fixture.ok(&["verify"]);
+}

@@ -195,7 +195,7 @@ proptest! {
     #[test]
     fn every_fragment_header_reads_back(
         key_bytes in 0_u32..=65536,
-        kind in 0..3_usize,
+        kind in 0..4_usize,
         flags in 0..6_u8,
         incarnation: u64,
         region: u32,
@@ -206,7 +206,12 @@ proptest! {
             length_bytes: payload.len() as u32,
             region: RegionId(region),
             key_bytes,
-            kind: [RecordKind::Put, RecordKind::Delete, RecordKind::Relocation][kind],
+            kind: [
+                RecordKind::Put,
+                RecordKind::Delete,
+                RecordKind::Relocation,
+                RecordKind::Ingested,
+            ][kind],
             starts_record: flags & 1 != 0,
             ends_record: flags & 6 != 0,
             ends_unit: flags & 4 != 0,

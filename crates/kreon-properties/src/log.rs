@@ -128,7 +128,12 @@ fn add_fragment(
         length_bytes: payload.len() as u32,
         region: RegionId(u.arbitrary()?),
         key_bytes: u.int_in_range(0..=KEY_BYTES_MAX as u32)?,
-        kind: *u.choose(&[RecordKind::Put, RecordKind::Delete, RecordKind::Relocation])?,
+        kind: *u.choose(&[
+            RecordKind::Put,
+            RecordKind::Delete,
+            RecordKind::Relocation,
+            RecordKind::Ingested,
+        ])?,
         starts_record: u.arbitrary()?,
         ends_record,
         ends_unit: ends_record && u.arbitrary()?,

@@ -3,6 +3,7 @@
 //! - [`script`]: what is done, from a seed
 //! - [`sequences`]: every short script
 //! - [`model`]: what must be there after every prefix of it
+//! - `load`: bulk loads
 //! - [`content`]: what is there
 //! - [`store`]: both together
 //! - [`duet`]: background work at moments that a seed decides
@@ -33,6 +34,7 @@ pub mod damage;
 pub mod duet;
 pub mod faults;
 pub mod history;
+mod load;
 pub mod metamorphic;
 pub mod model;
 pub mod plan;

@@ -1,17 +1,18 @@
 //! A store on a simulated device, driven by steps, beside the model of what it must hold.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
-use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Operation, Options, Pairs, Work};
+use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Operation, Options, Work};
 use kreon_sim::{Image, Keep, SimDevice, SimOptions};
 
 use crate::content::{self, Content, Digest};
 use crate::duet::{Done, Duet, Job, is_harmless};
+use crate::load;
 use crate::model::{Model, Prefix};
-use crate::script::{Change, Handed, Step};
+use crate::script::{Change, Step};
 
 /// Settings under which every course is the same each time, and spills come often.
 pub fn options() -> Options {
@@ -131,6 +132,12 @@ impl Store {
         self.engine.as_deref().ok_or_else(closed)
     }
 
+    /// The same, to keep.
+    pub fn shared_engine(&self) -> Result<Arc<Engine>> {
+        let closed = || Error::new(ErrorKind::Closed, "the harness has no open store");
+        self.engine.clone().ok_or_else(closed)
+    }
+
     /// Forgets the open store, without regard to how its end goes.
     pub fn abandon(&mut self) {
         self.snapshot = None;
@@ -209,7 +216,7 @@ impl Store {
     fn carry_out(&mut self, step: &Step) -> Result<Result<()>, String> {
         Ok(match step {
             Step::Write(changes, durability) => self.write(changes, *durability),
-            Step::Ingest(region, handed) => self.ingest(region, handed),
+            Step::Ingest(region, handed) => load::ingest(self, region, handed),
             Step::Create(name) => self.create(name),
             Step::Drop(name) => self.drop_region(name),
             Step::Checkpoint => self
@@ -284,11 +291,9 @@ impl Store {
         Ok(Ok(()))
     }
 
-    fn write(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
-        let engine = self
-            .engine
-            .clone()
-            .ok_or_else(|| Error::new(ErrorKind::Closed, "not open"))?;
+    /// Writes one unit.
+    pub fn write(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
+        let engine = self.shared_engine()?;
         let values: Vec<_> = changes
             .iter()
             .map(|c| c.value.map(|value| value.bytes()))
@@ -322,30 +327,6 @@ impl Store {
             self.progress.durable_units = self.progress.begun_units;
         }
         outcome
-    }
-
-    /// The load counts as a unit behind what is written while its pairs are handed in, and leaves the keys
-    /// of that as they are.
-    fn ingest(&mut self, region: &str, handed: &[Handed]) -> Result<()> {
-        let closed = || Error::new(ErrorKind::Closed, "not open");
-        let engine = self.engine.clone().ok_or_else(closed)?;
-        let state = engine.existing_region(region)?;
-        let mut load = Load {
-            store: self,
-            region,
-            rest: handed,
-            all: handed,
-            key: Vec::new(),
-            value: Vec::new(),
-            is_begun: false,
-        };
-        let outcome = engine.ingest(&state, &mut load);
-        if outcome.is_err() {
-            load.begin();
-        }
-        outcome?;
-        self.all_durable();
-        Ok(())
     }
 
     fn create(&mut self, name: &str) -> Result<()> {
@@ -431,71 +412,17 @@ impl Store {
         self.note();
     }
 
-    fn all_durable(&mut self) {
+    /// All units are known to be durable.
+    pub fn all_durable(&mut self) {
         self.progress.durable_units = self.progress.begun_units;
     }
 
-    fn note(&mut self) {
+    /// Notes the progress of now.
+    pub fn note(&mut self) {
         let at = (self.device.events(), self.progress);
         if self.timeline.last() != Some(&at) {
             self.timeline.push(at);
         }
-    }
-}
-
-/// A load under way.
-struct Load<'a> {
-    store: &'a mut Store,
-    region: &'a str,
-    rest: &'a [Handed],
-    all: &'a [Handed],
-    key: Vec<u8>,
-    value: Vec<u8>,
-    /// The model has it.
-    is_begun: bool,
-}
-
-impl Load<'_> {
-    /// From here on it may be found after a power cut.
-    fn begin(&mut self) {
-        if std::mem::replace(&mut self.is_begun, true) || self.all.is_empty() {
-            return;
-        }
-        let done = self.all.len() - self.rest.len();
-        let beside = self.all.iter().take(done).flat_map(|handed| &handed.before);
-        let written: BTreeSet<_> = beside
-            .filter(|change| change.region == self.region)
-            .map(|change| change.key.as_slice())
-            .collect();
-        let counts = |handed: &&Handed| !written.contains(handed.key.as_slice());
-        let changes = self.all.iter().filter(counts).map(|handed| Change {
-            region: self.region.to_owned(),
-            key: handed.key.clone(),
-            value: Some(handed.value),
-        });
-        let changes: Vec<_> = changes.collect();
-        let digest = |change: &Change| change.value.map(|value| Digest::of(&value.bytes()));
-        let digests: Vec<_> = changes.iter().map(digest).collect();
-        self.store.model.write(&changes, &digests);
-        self.store.progress.begun_units += 1;
-        self.store.note();
-    }
-}
-
-impl Pairs for Load<'_> {
-    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        let Some((handed, rest)) = self.rest.split_first() else {
-            self.begin();
-            return Ok(None);
-        };
-        self.rest = rest;
-        for change in &handed.before {
-            let changes = std::slice::from_ref(change);
-            self.store.write(changes, Durability::Buffered)?;
-        }
-        self.key.clone_from(&handed.key);
-        self.value = handed.value.bytes();
-        Ok(Some((&self.key, &self.value)))
     }
 }
 

@@ -5,7 +5,7 @@ use kreon_engine::Durability::{Buffered, Sync};
 use kreon_sim::{Call, Effect};
 
 use crate::class::Class;
-use crate::script::{Change, Shape, Step, Value, script};
+use crate::script::{Change, Handed, Shape, Step, Value, script};
 
 /// What a script is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +109,19 @@ fn delete(key: &str) -> Step {
     Step::Write(vec![change("work", key, None)], Sync)
 }
 
+/// A load of pairs with values of so many bytes.
+fn load(pairs: &[(&str, usize)]) -> Step {
+    let handed = pairs.iter().map(|(key, len_bytes)| Handed {
+        before: Vec::new(),
+        key: key.as_bytes().to_vec(),
+        value: Value {
+            len_bytes: *len_bytes,
+            seed: *len_bytes as u64,
+        },
+    });
+    Step::Ingest("work".to_owned(), handed.collect())
+}
+
 fn little() -> Vec<Step> {
     let batch = |len_bytes| {
         let puts = ["a", "b", "c"].map(|key| change("work", key, Some(len_bytes)));
@@ -132,6 +145,7 @@ fn little() -> Vec<Step> {
         Step::Checkpoint,
         Step::Release,
         put("b", 10, Buffered),
+        load(&[("a", 50), ("c", 800), ("d", 70_000), ("long", 7)]),
         Step::Reopen,
         put("c", 2000, Buffered),
         Step::Sync,
@@ -154,6 +168,12 @@ fn space() -> Vec<Step> {
     steps.extend(keys.map(delete));
     steps.extend([Step::Checkpoint, Step::Checkpoint]);
     steps.extend(keys.map(|key| put(key, 40 + key.len(), Buffered)));
+    steps.push(load(&[
+        ("1", BYTES),
+        ("2", 2 * BYTES),
+        ("5", 60),
+        ("8", BYTES),
+    ]));
     steps.extend([put("again", BYTES, Sync), Step::Checkpoint]);
     steps
 }

@@ -181,6 +181,36 @@ fn a_load_that_fails_leaves_nothing() {
 }
 
 #[test]
+fn a_load_that_does_not_fit_gives_all_its_space_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = options().volume_bytes_max(88 << 20).open(&path).unwrap();
+    let region = store.region("region").unwrap();
+    let mut expected = pairs(0..2000, 1);
+    region.ingest(&expected).unwrap();
+    let before = store.stats();
+    for len in [64, 4000] {
+        // Too many leaves, then too much of a log.
+        let load = (0..u32::MAX).map(|n| (key(n), vec![n as u8; len]));
+        assert_eq!(
+            region.ingest(load).unwrap_err().kind(),
+            ErrorKind::OutOfSpace
+        );
+        assert_holds(&store, &region, &expected);
+        let after = store.stats();
+        assert!(
+            after.free_bytes + (4 << 20) >= before.free_bytes,
+            "{before}\n{after}"
+        );
+    }
+    let load = pairs(1000..20_000, 2);
+    region.ingest(&load).unwrap();
+    expected.extend(load);
+    assert_holds(&store, &region, &expected);
+    region.put("deletions", "and puts go on").unwrap();
+}
+
+#[test]
 fn an_empty_load_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (store, region) = open(&folder.path().join("store"));

@@ -250,3 +250,34 @@ fn an_older_value_never_takes_the_place_of_a_current_one() {
     assert!(current[0] > 0 && current[0] < KEYS as usize, "{current:?}");
     assert!(current[1] >= current[0], "{current:?}");
 }
+
+#[test]
+fn a_value_from_before_a_load_never_takes_the_place_of_a_loaded_one() {
+    let case = Case::new();
+    let keys = || (0..300).map(|n| format!("key-{n:04}"));
+    case.run(|store| {
+        let region = store.region("r").unwrap();
+        for key in keys() {
+            region.put(key, "old").unwrap();
+        }
+        region.ingest(keys().map(|key| (key, "loaded"))).unwrap();
+        region.put("key-0007", "newest").unwrap();
+        region.put("key-9999", "new").unwrap();
+        store.checkpoint().unwrap();
+    });
+    let mut bytes = case.bytes();
+    let (report, store) = case.repair(&bytes);
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!(get(&store, "r", "key-0100").as_deref(), Some("loaded"));
+    drop(store);
+    fs::remove_file(case.folder.path().join("target")).unwrap();
+    let leaves = pages_marked(&bytes, b"kN");
+    damage(&mut bytes, &leaves);
+    let (report, store) = case.repair(&bytes);
+    assert!(!report.is_complete(), "{report:?}");
+    // What was written behind the load stands in the log.
+    assert_eq!(get(&store, "r", "key-0007").as_deref(), Some("newest"));
+    assert_eq!(get(&store, "r", "key-9999").as_deref(), Some("new"));
+    let region = store.existing_region("r").unwrap();
+    assert_eq!(region.iter().count(), 2, "{report:?}");
+}

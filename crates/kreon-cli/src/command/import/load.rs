@@ -1,11 +1,11 @@
-//! Writing rows in batches.
+//! Writing rows: at once if they come sorted, else in batches.
 
 use kreon::{Durability, Region, Result, Store, WriteBatch};
 
 use crate::session::Session;
 
 /// A batch is also written when it holds so many bytes: memory stays bounded whatever the rows are.
-const BATCH_BYTES_MAX: usize = 1 << 20;
+pub const BATCH_BYTES_MAX: usize = 1 << 20;
 
 /// Rows on their way into a region.
 pub struct Load {
@@ -16,6 +16,8 @@ pub struct Load {
     batch: WriteBatch,
     batch_bytes: usize,
     rows_written: u64,
+    /// Of these, rows that came sorted and were loaded at once.
+    pub rows_loaded: u64,
 }
 
 impl Load {
@@ -28,6 +30,7 @@ impl Load {
             batch: WriteBatch::new(),
             batch_bytes: 0,
             rows_written: 0,
+            rows_loaded: 0,
         })
     }
 
@@ -41,8 +44,24 @@ impl Load {
         Ok(())
     }
 
+    /// Loads pairs that ascend, all or none. Nothing was put before.
+    pub fn load(&self, pairs: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) -> Result<()> {
+        self.region.ingest(pairs).map(drop)
+    }
+
+    /// The pairs that were loaded came from so many rows.
+    pub fn count_loaded(&mut self, rows: u64) {
+        self.rows_loaded += rows;
+        self.rows_written += rows;
+    }
+
+    /// How many rows make a batch.
+    pub fn batch_rows_max(&self) -> usize {
+        self.batch_rows_max
+    }
+
     /// Writes what is left and makes everything durable. Returns the rows written.
-    pub fn finish(mut self) -> Result<u64> {
+    pub fn finish(&mut self) -> Result<u64> {
         self.write_batch()?;
         self.store.sync()?;
         Ok(self.rows_written)

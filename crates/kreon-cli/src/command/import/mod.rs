@@ -2,24 +2,27 @@
 
 mod input;
 mod load;
+mod rows;
+mod sorted;
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
 use indicatif::HumanBytes;
-use kreon::{Error, ErrorKind, KEY_BYTES_MAX, Result, VALUE_BYTES_MAX};
+use kreon::{Error, ErrorKind, Result};
 
 use crate::encoding::Encoding;
 use crate::rows::{
-    DelimitedColumns, DelimitedReader, Encodings, Format, JsonLinesReader, Pair, PairReader, Step,
+    DelimitedColumns, DelimitedReader, Encodings, Format, JsonLinesReader, PairReader,
 };
 use crate::session::Session;
 use crate::sink::Sink;
 use crate::size::parse_size;
 use input::{Input, Source};
 use load::Load;
+use rows::Rows;
 
 const ABOUT_VALUES: &str = "\
 CSV and TSV: the key is the first column unless --key says otherwise. Without --value, the value is \
@@ -29,7 +32,11 @@ JSON lines: without --key and --value, lines are {\"key\":..,\"value\":..} as `k
 them. With --key alone, the value is the whole object as given. Strings are decoded by --encoding; \
 other JSON is taken as it is written.
 
-Of equal keys the last row wins. If a row is bad, the rows before it are in the store.";
+Of equal keys the last row wins. If a row is bad, the rows before it are in the store.
+
+Rows whose keys ascend are loaded at once, without going through memory: they are in the store all \
+together when the last of them is read, or none of them. From the first row on that is out of order, \
+rows are put in batches.";
 
 /// Load the rows of a CSV, TSV or JSON lines file as pairs
 #[derive(Debug, Args)]
@@ -52,7 +59,7 @@ pub struct Import {
     /// The first row of CSV or TSV is a row like the others
     #[arg(long)]
     no_header: bool,
-    /// Rows that are written together, all or none
+    /// Rows that are written together, all or none, if they do not come sorted
     #[arg(long, value_name = "ROWS", default_value = "1000")]
     batch: NonZeroUsize,
     /// Pass over bad rows and count them
@@ -77,16 +84,22 @@ impl Import {
         let started = Instant::now();
         let input = Input::open(&self.file, self.quiet)?;
         let name = self.file.display();
-        let mut reader = self
+        let reader = self
             .reader(input.source, format, session)
             .map_err(|error| error.within(&name))?;
         let mut load = Load::new(session, self.batch.get())?;
-        let loaded = self.load_rows(reader.as_mut(), &mut load);
+        let mut rows = Rows::new(&self.file, reader, self.skip_bad);
+        let loaded = sorted::load_head(&mut rows, &mut load).and_then(|()| {
+            while let Some((key, value)) = rows.next()? {
+                load.put(key, value)?;
+            }
+            Ok(())
+        });
         // Also after a bad row: the rows before it go in.
         let written = load.finish();
         input.progress.finish_and_clear();
-        let (skipped, rows) = match (loaded, written) {
-            (Ok(skipped), Ok(rows)) => (skipped, rows),
+        let count = match (loaded, written) {
+            (Ok(()), Ok(count)) => count,
             // A bad row says that the rows before it are in the store: here they are not.
             (Err(bad), Err(failed)) if bad.kind() == ErrorKind::InvalidArgument => {
                 return Err(failed);
@@ -98,9 +111,11 @@ impl Import {
         }
         let seconds = started.elapsed().as_secs_f64();
         out.line(&format!(
-            "imported {rows} rows, {} in {seconds:.2} s ({:.0} rows/s){skipped}",
+            "imported {count} rows, {} in {seconds:.2} s ({:.0} rows/s){}{}",
             HumanBytes(input.progress.position()),
-            rows as f64 / seconds.max(1e-9),
+            count as f64 / seconds.max(1e-9),
+            sorted::summary(load.rows_loaded, count),
+            rows.skipped.summary(),
         ))
     }
 
@@ -141,70 +156,5 @@ impl Import {
             ));
         }
         Ok(reader)
-    }
-
-    /// Loads all rows; tells how many bad ones were passed over, in the words of the summary.
-    fn load_rows(&self, reader: &mut dyn PairReader, load: &mut Load) -> Result<String> {
-        let mut pair = Pair::default();
-        let mut skipped = Skipped::default();
-        loop {
-            let step = reader
-                .next(&mut pair)
-                .map_err(|error| Error::io(format!("read {}", self.file.display()), error))?;
-            let reason = match step {
-                Step::End => return Ok(skipped.summary()),
-                Step::Bad(reason) => reason,
-                Step::Pair => match over_limit(&pair) {
-                    Some(reason) => reason,
-                    None => {
-                        load.put(&pair.key, &pair.value)?;
-                        continue;
-                    }
-                },
-            };
-            if !self.skip_bad {
-                return Err(bad_row(&self.file, pair.line, &reason));
-            }
-            skipped.add(pair.line, reason);
-        }
-    }
-}
-
-fn bad_row(file: &Path, line: u64, reason: &str) -> Error {
-    Error::invalid(format!(
-        "{} line {line}: {reason}; the rows before it are in the store; correct it, or pass over such rows with --skip-bad",
-        file.display()
-    ))
-}
-
-/// Why the store could not hold the pair.
-fn over_limit(pair: &Pair) -> Option<String> {
-    let over = |what, len_bytes: usize, max: usize| {
-        (len_bytes > max).then(|| format!("the {what} has {len_bytes} bytes, more than {max}"))
-    };
-    over("key", pair.key.len(), KEY_BYTES_MAX)
-        .or_else(|| over("value", pair.value.len(), VALUE_BYTES_MAX))
-}
-
-/// Bad rows that were passed over: how many, and the first as an example.
-#[derive(Default)]
-struct Skipped {
-    rows: u64,
-    first: String,
-}
-
-impl Skipped {
-    fn add(&mut self, line: u64, reason: String) {
-        if self.rows == 0 {
-            self.first = format!("line {line}: {reason}");
-        }
-        self.rows += 1;
-    }
-
-    fn summary(&self) -> String {
-        match self.rows {
-            0 => String::new(),
-            rows => format!("; {rows} bad rows skipped, the first on {}", self.first),
-        }
     }
 }

@@ -76,14 +76,17 @@ impl Core {
 
     /// Makes the trees of a region one; the caller holds it.
     pub fn fold_held(&self, region: RegionId) -> Result<()> {
+        let upkeep = self.upkeep.lock();
+        self.tidy(region);
+        drop(upkeep);
         if !self.is_spilled_up_to(self.hidden_up_to(region)) {
             self.checkpoint()?;
         }
         for round in 1..=ROUNDS_MAX {
             let folded = self.fold_round(region, round == ROUNDS_MAX);
             let is_over = folded.inspect_err(|error| {
-                // A tree that does not verify harms nobody who does not read it.
-                if !matches!(error.kind(), ErrorKind::OutOfSpace | ErrorKind::Corruption) {
+                // A tree that does not verify harms nobody who does not read it; a failed write does.
+                if error.kind() == ErrorKind::Io {
                     self.parts.poison.set(error);
                 }
             })?;
@@ -174,7 +177,7 @@ impl Core {
             let hidden_up_to = view.levels.hidden_up_to(tree);
             uppers.push(Upper::new(Cursor::new(nodes, tree), hidden_up_to)?);
         }
-        let mut input = Overlay::new(uppers, Charges::new(&parts.log));
+        let mut input = Overlay::new(self, uppers);
         let mut pages = PageRuns::new(&parts.allocator, &parts.mapping);
         let mut sink = FreshNodes {
             mapping: &parts.mapping,

@@ -3,6 +3,7 @@
 
 use kreon_base::{Lsn, Result};
 
+use crate::engine::core::Core;
 use crate::level::MappedNodes;
 use crate::spill::charges::Charges;
 use crate::tree::{Cursor, Entry, EntryStream, Reference};
@@ -47,6 +48,7 @@ impl<'a> Upper<'a> {
 /// older by its LSN, or no reader sees it: a load does not count for a key that was written while it ran,
 /// although it ended later.
 pub struct Overlay<'a> {
+    core: &'a Core,
     trees: Vec<Upper<'a>>,
     /// The tree that the versions of the open key come from.
     at: usize,
@@ -58,13 +60,14 @@ pub struct Overlay<'a> {
 }
 
 impl<'a> Overlay<'a> {
-    pub fn new(trees: Vec<Upper<'a>>, left: Charges<'a>) -> Self {
+    pub fn new(core: &'a Core, trees: Vec<Upper<'a>>) -> Self {
         Self {
+            core,
             at: trees.len(),
             trees,
             key: Vec::new(),
             newer: None,
-            left,
+            left: Charges::new(&core.parts.log),
         }
     }
 
@@ -75,6 +78,8 @@ impl<'a> Overlay<'a> {
 
     /// Opens the next key; false at the end.
     fn open_key(&mut self) -> Result<bool> {
+        // Who closes the store waits for a fold.
+        self.core.check_open()?;
         for tree in &mut self.trees {
             tree.settle()?;
         }

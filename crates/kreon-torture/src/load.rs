@@ -1,0 +1,90 @@
+//! Bulk loads in a script, and what the model says of them.
+
+use std::collections::BTreeSet;
+
+use kreon_base::Result;
+use kreon_engine::{Durability, Pairs};
+
+use crate::content::Digest;
+use crate::script::{Change, Handed};
+use crate::store::Store;
+
+/// Carries out a load. It counts as a unit behind what is written while its pairs are handed in, and leaves
+/// the keys of that as they are.
+///
+/// # Errors
+/// Those of the store; the model says that the load happened.
+pub fn ingest(store: &mut Store, region: &str, handed: &[Handed]) -> Result<()> {
+    let engine = store.shared_engine()?;
+    let state = engine.existing_region(region)?;
+    let mut load = Load {
+        store,
+        region,
+        rest: handed,
+        all: handed,
+        key: Vec::new(),
+        value: Vec::new(),
+        is_begun: false,
+    };
+    let outcome = engine.ingest(&state, &mut load);
+    load.begin();
+    outcome?;
+    store.all_durable();
+    Ok(())
+}
+
+/// A load under way.
+struct Load<'a> {
+    store: &'a mut Store,
+    region: &'a str,
+    rest: &'a [Handed],
+    all: &'a [Handed],
+    key: Vec<u8>,
+    value: Vec<u8>,
+    /// The model has it.
+    is_begun: bool,
+}
+
+impl Load<'_> {
+    /// From here on it may be found after a power cut.
+    fn begin(&mut self) {
+        if std::mem::replace(&mut self.is_begun, true) || self.all.is_empty() {
+            return;
+        }
+        let done = self.all.len() - self.rest.len();
+        let beside = self.all.iter().take(done).flat_map(|handed| &handed.before);
+        let written: BTreeSet<_> = beside
+            .filter(|change| change.region == self.region)
+            .map(|change| change.key.as_slice())
+            .collect();
+        let counts = |handed: &&Handed| !written.contains(handed.key.as_slice());
+        let changes = self.all.iter().filter(counts).map(|handed| Change {
+            region: self.region.to_owned(),
+            key: handed.key.clone(),
+            value: Some(handed.value),
+        });
+        let changes: Vec<_> = changes.collect();
+        let digest = |change: &Change| change.value.map(|value| Digest::of(&value.bytes()));
+        let digests: Vec<_> = changes.iter().map(digest).collect();
+        self.store.model.write(&changes, &digests);
+        self.store.progress.begun_units += 1;
+        self.store.note();
+    }
+}
+
+impl Pairs for Load<'_> {
+    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        let Some((handed, rest)) = self.rest.split_first() else {
+            self.begin();
+            return Ok(None);
+        };
+        self.rest = rest;
+        for change in &handed.before {
+            let changes = std::slice::from_ref(change);
+            self.store.write(changes, Durability::Buffered)?;
+        }
+        self.key.clone_from(&handed.key);
+        self.value = handed.value.bytes();
+        Ok(Some((&self.key, &self.value)))
+    }
+}
