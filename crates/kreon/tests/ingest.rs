@@ -142,6 +142,26 @@ fn what_is_written_while_a_load_runs_stays() {
 }
 
 #[test]
+fn a_deletion_beside_a_load_into_an_empty_region_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, region) = open(&folder.path().join("store"));
+    let load = pairs(0..1000, 5).into_iter().enumerate();
+    let handed_in = load.map(|(n, pair)| {
+        if n == 500 {
+            region.delete(key(900)).unwrap();
+            // Nothing beneath has the key, yet.
+            store.checkpoint().unwrap();
+        }
+        pair
+    });
+    region.ingest(handed_in).unwrap();
+    let expected = pairs((0..1000).filter(|n| *n != 900), 5);
+    assert_holds(&store, &region, &expected);
+    store.checkpoint().unwrap();
+    assert_holds(&store, &region, &expected);
+}
+
+#[test]
 fn a_load_that_fails_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (store, region) = open(&folder.path().join("store"));

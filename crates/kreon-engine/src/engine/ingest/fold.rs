@@ -39,7 +39,9 @@ impl FoldPause {
             *self = Self::default();
             return;
         };
-        tracing::warn!(%error, "trees of a region could not be folded");
+        if error.kind() != ErrorKind::Closed {
+            tracing::warn!(%error, "trees of a region could not be folded");
+        }
         let pause = self.pause.max(Duration::from_millis(500)) * 2;
         self.pause = pause.min(Duration::from_secs(60));
         self.until = Some(Instant::now() + self.pause);
@@ -210,17 +212,23 @@ impl Core {
     }
 
     /// Puts an empty tree on top of those of `region`, for spills, unless there is one. Returns how many are
-    /// beneath it. The caller holds `upkeep`.
+    /// beneath it: at least one, or spills would take the first for the last and drop deletions, which a
+    /// load needs. The caller holds `upkeep`.
     pub fn put_empty_tree_on(&self, region: RegionId) -> usize {
         let view = self.parts.views.load_full();
-        let trees = view.levels.of(region);
-        if trees.first().is_some_and(|first| first.root.is_none()) {
-            return trees.len() - 1;
+        let mut trees = view.levels.of(region).to_vec();
+        if trees.is_empty() {
+            trees.push(TreeRecord::default());
         }
+        let is_covered = trees.len() > 1 && trees.first().is_some_and(|tree| tree.root.is_none());
+        if !is_covered {
+            trees.insert(0, TreeRecord::default());
+        }
+        let beneath = trees.len() - 1;
         let mut levels = Levels::clone(&view.levels);
-        levels.set(region, [&[TreeRecord::default()], trees].concat());
+        levels.set(region, trees);
         self.change_levels(levels);
-        trees.len()
+        beneath
     }
 
     /// Takes out empty trees, and lets everybody see trees that no open snapshot must not see. The caller

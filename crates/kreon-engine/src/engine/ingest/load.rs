@@ -83,7 +83,9 @@ impl Core {
             self.give_back_load(region);
         }
         hold.turn_into_fold();
-        if let Err(error) = self.fold_held(region.id) {
+        if let Err(error) = self.fold_held(region.id)
+            && error.kind() != ErrorKind::Closed
+        {
             tracing::warn!(%error, "the trees of a load are folded later");
         }
         loaded.map(|()| count)
