@@ -7,6 +7,7 @@
 //! - `mapping`: the mapping, and reading a page
 //! - `options`: what it is opened with
 //! - `plan`: how its memory is divided
+//! - `limits`: what the system lets the process have
 //! - `load`, `prefetch`, `bytes`: from the device into frames, one page, many, or a range
 //! - `fresh`: pages that come into being and cease
 //! - `writeback`: from frames to the device
@@ -19,6 +20,7 @@
 mod bytes;
 mod evict;
 mod fresh;
+mod limits;
 mod load;
 mod mapping;
 mod options;
@@ -32,6 +34,7 @@ mod stripes;
 mod well;
 mod writeback;
 
+pub use limits::check_memory;
 pub use mapping::Mapping;
 pub use options::{MappingOptions, PageRequest};
 pub use stats::MappingStats;

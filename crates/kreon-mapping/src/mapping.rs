@@ -8,6 +8,7 @@ use kreon_device::Device;
 use parking_lot::Mutex;
 
 use crate::evict::EVICT_BATCH_MAX;
+use crate::limits::check_addresses;
 use crate::options::{MappingOptions, PageRequest};
 use crate::plan::Plan;
 use crate::pool::Pool;
@@ -50,10 +51,12 @@ impl Mapping {
     /// GiB, less with huge pages.
     ///
     /// # Errors
-    /// `InvalidArgument` if the memory is too little for 64 frames (half a MiB suffices) or an option
-    /// is out of range; `Io` if the system does not have the memory.
+    /// `InvalidArgument` if the memory is too little for 64 frames (half a MiB suffices), an option is
+    /// out of range, or `RLIMIT_AS` leaves no room for the frames and for the page table of the longest
+    /// volume, a thousandth of it; `Io` if the system does not have the memory.
     pub fn new(device: Arc<dyn Device>, options: MappingOptions) -> Result<Self> {
         let plan = Plan::new(&options, device.len_bytes())?;
+        check_addresses(plan.address_bytes())?;
         let frames = plan.frames as u32;
         let (space, free) = Space::new(frames, plan.pages, options.huge_pages)?;
         let pool = Pool::new(free, plan.frames, plan.shards);

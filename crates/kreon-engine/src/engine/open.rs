@@ -40,6 +40,7 @@ impl Engine {
     /// See `kreon::Options::open`.
     pub fn open(device: Arc<dyn Device>, options: Options) -> Result<Self> {
         let split = options.split()?;
+        kreon_mapping::check_memory(options.memory_bytes as u64)?;
         let inline_max = options.inline_value_bytes_max;
         let mut insert = |l0: &kreon_l0::L0, record: recovery::Replayed<'_>| {
             let key = L0Key::new(record.region, record.key);

@@ -1,0 +1,203 @@
+//! What the system lets this process have. A budget beyond that would be taken at first, and the
+//! process killed later: better no store.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kreon_base::{Error, Result};
+
+/// A limit that is no limit: version 1 of control groups writes the largest multiple of a page.
+const NO_LIMIT_BYTES: u64 = 1 << 60;
+
+/// A limit, and who says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Limit {
+    bytes: u64,
+    of: String,
+}
+
+/// Refuses `memory_bytes` of memory, all of which will be used, if the control group of the process
+/// or the machine allows less beside what the process uses already. Limits that cannot be read do not
+/// count.
+///
+/// # Errors
+/// `InvalidArgument`, with the limit and where it comes from.
+pub fn check_memory(memory_bytes: u64) -> Result<()> {
+    let used_bytes = kib(&read("/proc/self/status"), "RssAnon:");
+    let limits = group_limits().into_iter().chain(machine_limit());
+    check(limits, memory_bytes, used_bytes, "memory")
+}
+
+/// Refuses `address_bytes` of addresses if that is over `RLIMIT_AS`.
+pub(crate) fn check_addresses(address_bytes: u64) -> Result<()> {
+    let Some(limit) = address_limit(&read("/proc/self/limits")) else {
+        return Ok(());
+    };
+    let used_bytes = kib(&read("/proc/self/status"), "VmSize:");
+    check([limit], address_bytes, used_bytes, "addresses")
+}
+
+fn check(
+    limits: impl IntoIterator<Item = Limit>,
+    wanted_bytes: u64,
+    used_bytes: Option<u64>,
+    what: &str,
+) -> Result<()> {
+    let used_bytes = used_bytes.unwrap_or(0);
+    let least = limits.into_iter().min_by_key(|limit| limit.bytes);
+    match least {
+        Some(limit) if wanted_bytes > limit.bytes.saturating_sub(used_bytes) => {
+            Err(Error::invalid(format!(
+                "{wanted_bytes} bytes of {what} are wanted, but {} allows this process {} bytes, of \
+                 which {used_bytes} are in use",
+                limit.of, limit.bytes
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the machine has.
+fn machine_limit() -> Option<Limit> {
+    Some(Limit {
+        bytes: kib(&read("/proc/meminfo"), "MemTotal:")?,
+        of: "the machine".to_owned(),
+    })
+}
+
+/// What the control group of this process and those above it allow.
+fn group_limits() -> Vec<Limit> {
+    let Some(group) = group(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo")) else {
+        return Vec::new();
+    };
+    let folders = group.path.ancestors();
+    folders
+        .take_while(|folder| folder.starts_with(&group.mount))
+        .filter_map(|folder| {
+            let file = folder.join(group.file);
+            let bytes = fs::read_to_string(&file).ok()?.trim().parse().ok()?;
+            let of = format!("the control group ({})", file.display());
+            (bytes < NO_LIMIT_BYTES).then_some(Limit { bytes, of })
+        })
+        .collect()
+}
+
+/// Where the limits of a process's memory stand.
+#[derive(Debug, PartialEq, Eq)]
+struct Group {
+    mount: PathBuf,
+    path: PathBuf,
+    file: &'static str,
+}
+
+/// The group with the memory controller: of version 1 if that has it, else of version 2.
+fn group(own: &str, mounts: &str) -> Option<Group> {
+    let version_1 = own.lines().find_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        controllers
+            .split(',')
+            .any(|name| name == "memory")
+            .then_some(path)
+    });
+    let version_2 = || own.lines().find_map(|line| line.strip_prefix("0::"));
+    let (path, kind, file) = match version_1 {
+        Some(path) => (path, "cgroup", "memory.limit_in_bytes"),
+        None => (version_2()?, "cgroup2", "memory.max"),
+    };
+    mounts.lines().find_map(|line| {
+        // "36 35 98:0 ROOT MOUNT options ... - KIND source options"
+        let (before, after) = line.split_once(" - ")?;
+        let mut after = after.split(' ');
+        let is_kind = after.next() == Some(kind);
+        let options = after.nth(1).unwrap_or_default();
+        if !is_kind || (kind == "cgroup" && !options.split(',').any(|name| name == "memory")) {
+            return None;
+        }
+        let mut before = before.split(' ').skip(3);
+        let (root, mount) = (before.next()?, PathBuf::from(before.next()?));
+        // In a container the mount may show a part of the tree only.
+        let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
+        Some(Group {
+            path: mount.join(below),
+            mount,
+            file,
+        })
+    })
+}
+
+/// `RLIMIT_AS`.
+fn address_limit(limits: &str) -> Option<Limit> {
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max address space"))?;
+    Some(Limit {
+        bytes: line.split_whitespace().nth(3)?.parse().ok()?,
+        of: "RLIMIT_AS".to_owned(),
+    })
+}
+
+/// The value of a line such as `VmSize:   1234 kB`, in bytes.
+fn kib(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib << 10)
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_is_found_in_both_versions_and_in_containers() {
+        let group = |own, mounts| group(own, mounts).map(|group| (group.path, group.file));
+        let first = "9:name=systemd:/\n4:cpu,memory:/jobs/a\n0::/";
+        let mounts = "35 31 0:32 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+                      36 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
+                      41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw";
+        let expected = (
+            PathBuf::from("/sys/fs/cgroup/memory/jobs/a"),
+            "memory.limit_in_bytes",
+        );
+        assert_eq!(group(first, mounts), Some(expected));
+        let second = "31 23 0:28 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw";
+        let expected = (PathBuf::from("/sys/fs/cgroup/user/a"), "memory.max");
+        assert_eq!(group("0::/user/a", second), Some(expected));
+        let container = "31 23 0:28 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
+        let expected = (PathBuf::from("/sys/fs/cgroup"), "memory.max");
+        assert_eq!(group("0::/docker/x", container), Some(expected));
+        assert_eq!(group("", ""), None);
+        assert_eq!(group("nonsense", "more - of it"), None);
+    }
+
+    #[test]
+    fn more_than_the_least_limit_leaves_is_refused_with_its_name() {
+        let limit = |bytes, of: &str| Limit {
+            bytes,
+            of: of.to_owned(),
+        };
+        let limits = || [limit(1000, "the machine"), limit(600, "the group")];
+        assert!(check(limits(), 500, Some(100), "memory").is_ok());
+        let error = check(limits(), 501, Some(100), "memory").unwrap_err();
+        assert!(error.to_string().contains("the group allows"), "{error}");
+        assert!(check(limits(), 501, None, "memory").is_ok());
+        assert!(check([], u64::MAX, None, "memory").is_ok());
+    }
+
+    #[test]
+    fn limits_of_addresses_are_read() {
+        let line = "Max address space         4096                 unlimited            bytes";
+        assert_eq!(address_limit(line).map(|limit| limit.bytes), Some(4096));
+        let line = "Max address space         unlimited            unlimited            bytes";
+        assert_eq!(address_limit(line), None);
+        assert_eq!(
+            kib("VmSize:\t   12 kB\nRssAnon: 3 kB", "VmSize:"),
+            Some(12 << 10)
+        );
+        assert_eq!(kib("", "VmSize:"), None);
+    }
+}
