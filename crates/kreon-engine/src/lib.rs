@@ -22,9 +22,11 @@ mod tree;
 mod volume;
 
 pub use engine::{
-    Durable, Engine, ImageStats, KeyBounds, LevelStats, OpenSnapshot, Operation, Pairs,
-    RegionState, Scan, Stats, VerifyReport, prefix_bounds,
+    Durable, Engine, ImageStats, KeyBounds, LevelStats, MemoryStats, OpenSnapshot, Operation,
+    Pairs, RegionState, Scan, Stats, VerifyReport, prefix_bounds,
 };
+pub use kreon_device::{DeviceStats, TransferStats};
+pub use kreon_mapping::MappingStats;
 pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options, Work};
 pub use salvage::{
     DamagedPage, LogHole, LostRange, PageRole, SalvageOptions, SalvageProgress, SalvageReport,

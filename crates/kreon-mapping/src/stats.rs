@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use kreon_base::Priority;
+
 use crate::mapping::Mapping;
 
 /// Threads that count their hits in a line of their own.
@@ -135,6 +137,16 @@ impl Mapping {
             pages_dirty: self.pages.dirty.load(Relaxed) as u64,
             memory_bytes: self.plan.bytes(self.pages.stripe_budget.used()) as u64,
         }
+    }
+
+    /// How many pages of each priority have a frame; priorities without any are left out.
+    pub fn pages_by_priority(&self) -> impl Iterator<Item = (Priority, u64)> + '_ {
+        (0..=u8::MAX)
+            .zip(self.pages.classes.iter())
+            .filter_map(|(priority, class)| {
+                let pages = class.load(Relaxed) as u64;
+                (pages > 0).then_some((Priority(priority), pages))
+            })
     }
 
     /// Pages that have a frame.

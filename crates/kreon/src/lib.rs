@@ -52,9 +52,9 @@ pub use kreon_base::{
     Error, ErrorKind, KEY_BYTES_MAX, REGION_NAME_BYTES_MAX, Result, VALUE_BYTES_MAX,
 };
 pub use kreon_engine::{
-    DamagedPage, Durability, Durable, ImageStats, LevelStats, LogHole, LostRange, PageRole,
-    SalvageProgress as RepairProgress, SalvageReport as RepairReport, SalvagedRegion, Stats,
-    VerifyReport,
+    DamagedPage, DeviceStats, Durability, Durable, ImageStats, LevelStats, LogHole, LostRange,
+    MappingStats, MemoryStats, PageRole, SalvageProgress as RepairProgress,
+    SalvageReport as RepairReport, SalvagedRegion, Stats, TransferStats, VerifyReport,
 };
 pub use options::Options;
 pub use range::KeyRange;

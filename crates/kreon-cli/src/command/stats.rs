@@ -1,7 +1,7 @@
 //! `kreon stats`: what the store holds and has done.
 
 use clap::Args;
-use kreon::{LevelStats, Result};
+use kreon::{LevelStats, MemoryStats, Result};
 use serde_json::{Value, json};
 
 use crate::session::Session;
@@ -40,12 +40,35 @@ fn as_json(stats: &kreon::Stats) -> Value {
         "snapshots": stats.snapshots,
         "retired_pages": stats.retired_pages,
         "memory_bytes": stats.memory_bytes,
+        "memory": memory_as_json(&stats.memory),
         "resident_pages": stats.resident_pages,
+        "page_hits": stats.mapping.hits,
+        "page_misses": stats.mapping.misses,
+        "pages_evicted": stats.mapping.pages_evicted,
+        "pages_written_back": stats.mapping.pages_written,
+        "writebacks": stats.mapping.writes,
         "device_reads": stats.device_reads,
         "device_read_bytes": stats.device_read_bytes,
         "device_writes": stats.device_writes,
         "device_write_bytes": stats.device_write_bytes,
         "device_flushes": stats.device_flushes,
+        "device_depth_max": stats.device.depth_max,
+        "device_depth_average": stats.device.depth_average,
+        "device_reads_by_log2_bytes": stats.device.reads.sizes,
+        "device_writes_by_log2_bytes": stats.device.writes.sizes,
+    })
+}
+
+fn memory_as_json(memory: &MemoryStats) -> Value {
+    json!({
+        "index_bytes": memory.index_bytes,
+        "leaf_bytes": memory.leaf_bytes,
+        "log_page_bytes": memory.log_page_bytes,
+        "free_frame_bytes": memory.free_frame_bytes,
+        "table_bytes": memory.table_bytes,
+        "log_buffer_bytes": memory.log_buffer_bytes,
+        "l0_bytes": memory.l0_bytes,
+        "spare_bytes": memory.spare_bytes,
     })
 }
 

@@ -8,7 +8,7 @@
 //! - [`upkeep`], [`drop_region`]: spills and what they free
 //! - [`images`]: checkpoints of L0
 //! - `region`: regions
-//! - [`stats`], [`verify`], [`verify_durable`]: inspection
+//! - [`stats`], [`memory_stats`], [`verify`], [`verify_durable`]: inspection
 
 mod batch;
 mod core;
@@ -17,6 +17,7 @@ mod durable;
 mod gate;
 mod images;
 mod ingest;
+mod memory_stats;
 mod merge_scan;
 #[cfg(all(test, shuttle))]
 mod models;
@@ -39,6 +40,7 @@ mod write;
 
 pub use durable::Durable;
 pub use ingest::Pairs;
+pub use memory_stats::MemoryStats;
 pub use open::Engine;
 pub use region::RegionState;
 pub use scan::{KeyBounds, Scan, prefix_bounds};

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-use kreon_base::{PAGE_BYTES, SEGMENT_BYTES};
-use kreon_device::DeviceStats;
-use kreon_format::pages_of;
-
 use super::core::Core;
 pub use super::images::ImageStats;
+use super::memory_stats::MemoryStats;
 use crate::checkpoint::catalogue::MAIN_LOG;
+use kreon_base::SEGMENT_BYTES;
+use kreon_device::DeviceStats;
+use kreon_format::pages_of;
+use kreon_mapping::MappingStats;
 
 /// One level tree of one region.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +67,12 @@ pub struct Stats {
     pub retired_pages: u64,
     /// The memory budget, in bytes.
     pub memory_bytes: u64,
+    /// Where that memory is.
+    pub memory: MemoryStats,
     /// Frames of the mapping that hold a page.
     pub resident_pages: u64,
+    /// What the mapping did: hits, misses, evictions, writebacks.
+    pub mapping: MappingStats,
     /// Reads at the device.
     pub device_reads: u64,
     /// Bytes read from the device.
@@ -78,6 +83,8 @@ pub struct Stats {
     pub device_write_bytes: u64,
     /// Flushes of the device.
     pub device_flushes: u64,
+    /// All that the device counts: sizes of transfers, and how many were in flight.
+    pub device: DeviceStats,
 }
 
 impl Core {
@@ -123,12 +130,15 @@ impl Core {
             snapshots: self.snapshots.count() as u64,
             retired_pages: self.parts.views.waiting().0,
             memory_bytes: self.options.memory_bytes as u64,
+            memory: self.memory_stats(),
             resident_pages: self.parts.mapping.resident_pages(),
+            mapping: self.parts.mapping.stats(),
             device_reads: device.reads.count,
             device_read_bytes: device.reads.bytes,
             device_writes: device.writes.count,
             device_write_bytes: device.writes.bytes,
             device_flushes: device.flushes,
+            device,
         }
     }
 
@@ -170,11 +180,12 @@ impl fmt::Display for Stats {
         line(f, "L0 entries", self.l0_entries.to_string())?;
         line(f, "L0 memory", bytes(self.l0_bytes))?;
         line(f, "memory budget", bytes(self.memory_bytes))?;
-        line(
-            f,
-            "  resident pages",
-            bytes(self.resident_pages * PAGE_BYTES as u64),
-        )?;
+        write!(f, "{}", self.memory)?;
+        line(f, "page hits", self.mapping.hits.to_string())?;
+        line(f, "page misses", self.mapping.misses.to_string())?;
+        line(f, "pages evicted", self.mapping.pages_evicted.to_string())?;
+        let written = format!("{} in {}", self.mapping.pages_written, self.mapping.writes);
+        line(f, "pages written back", written)?;
         line(f, "spills", self.spills.to_string())?;
         line(f, "open snapshots", self.snapshots.to_string())?;
         line(
@@ -189,6 +200,11 @@ impl fmt::Display for Stats {
         );
         line(f, "device writes", writes)?;
         line(f, "device flushes", self.device_flushes.to_string())?;
+        let depth = format!(
+            "{:.1}, {} most",
+            self.device.depth_average, self.device.depth_max
+        );
+        line(f, "device queue depth", depth)?;
         for level in &self.levels {
             let fill = match level.leaf_pages {
                 0 => 0,
@@ -210,7 +226,7 @@ impl fmt::Display for Stats {
 }
 
 /// A size for people.
-fn bytes(bytes: u64) -> String {
+pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
     let mut unit = 0;

@@ -21,6 +21,11 @@ pub fn node_priority(level: u8, height: u8) -> Priority {
     })
 }
 
+/// Whether pages of this priority are leaves, and not index nodes or pages of the log.
+pub fn is_leaf_priority(priority: Priority) -> bool {
+    priority != LOG_PRIORITY && priority.0.is_multiple_of(2)
+}
+
 /// The nodes of one level of one region.
 pub struct MappedNodes<'a> {
     /// Frames of the store.
