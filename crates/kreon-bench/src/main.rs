@@ -5,6 +5,7 @@ mod engine;
 mod figures;
 mod keys;
 mod machine;
+mod mapping;
 mod meter;
 mod randomness;
 mod recovery;
@@ -44,6 +45,8 @@ enum Command {
         /// The file.
         results: PathBuf,
     },
+    /// What each part of the mapping is worth.
+    Mapping(mapping::Settings),
     /// One store through its phases: what `ycsb` starts.
     #[command(hide = true)]
     Child,
@@ -69,6 +72,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             print!("{}", report::readme::markdown(&Results::read(&results)?));
             Ok(())
         }
+        Command::Mapping(settings) => mapping::run(&settings),
         Command::Child => run::child::run(),
     }
 }

@@ -26,7 +26,7 @@ pub use engine::{
     Pairs, RegionState, Scan, Stats, VerifyReport, prefix_bounds,
 };
 pub use kreon_device::{DeviceStats, TransferStats};
-pub use kreon_mapping::MappingStats;
+pub use kreon_mapping::{Eviction, MappingModes, MappingStats, Writeback};
 pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options, Work};
 pub use salvage::{
     DamagedPage, LogHole, LostRange, PageRole, SalvageOptions, SalvageProgress, SalvageReport,

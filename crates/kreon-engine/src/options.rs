@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kreon_base::{Error, Result};
+use kreon_mapping::MappingModes;
 
 /// How much a write promises when it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct Options {
     /// Values up to this length are placed in the leaves once they leave L0, longer ones stay in the
     /// log.
     pub inline_value_bytes_max: usize,
+    /// How the mapping goes about its work. For experiments.
+    pub mapping: MappingModes,
     /// Make the store if it does not exist.
     pub create: bool,
     /// See [`Background`].
@@ -84,6 +87,7 @@ impl Default for Options {
             l0_checkpoint_interval: Some(Duration::from_secs(120)),
             volume_bytes_max: 16 << 40,
             inline_value_bytes_max: 64,
+            mapping: MappingModes::default(),
             create: true,
             background: Background::Threads,
             scatter_pages: false,

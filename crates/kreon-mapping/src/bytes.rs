@@ -3,6 +3,7 @@
 use kreon_base::{Error, PAGE_BYTES, PageBytes, PageNo, Priority, Result};
 use kreon_device::{AlignedBuf, Read};
 
+use crate::hot_reads::can_be_kept;
 use crate::mapping::Mapping;
 use crate::options::PageRequest;
 use crate::prefetch::TRANSFER_PAGES_MAX;
@@ -83,10 +84,27 @@ impl Mapping {
         use_bytes: impl FnOnce(&[u8]) -> R,
     ) -> Result<R> {
         self.check_range(offset_bytes, len_bytes)?;
-        let within = (offset_bytes % PAGE_BYTES as u64) as usize;
         if len_bytes == 0 {
             return Ok(use_bytes(&[]));
         }
+        if let Some(hot) = &self.hot
+            && can_be_kept(offset_bytes, len_bytes)
+        {
+            return self.with_record(hot, offset_bytes, len_bytes, priority, scratch, use_bytes);
+        }
+        self.with_pages(offset_bytes, len_bytes, priority, scratch, use_bytes)
+    }
+
+    /// Lends bytes through their pages.
+    pub(crate) fn with_pages<R>(
+        &self,
+        offset_bytes: u64,
+        len_bytes: usize,
+        priority: Priority,
+        scratch: &mut Vec<u8>,
+        use_bytes: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R> {
+        let within = (offset_bytes % PAGE_BYTES as u64) as usize;
         if len_bytes <= PAGE_BYTES - within {
             let request = PageRequest {
                 page: PageNo::containing(offset_bytes),

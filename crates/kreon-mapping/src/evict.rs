@@ -33,13 +33,15 @@ pub(crate) struct Hunt {
     pins: Vec<usize>,
     chances: usize,
     caught: Vec<RetiredFrame>,
+    /// Frames of records that are free now.
+    given: usize,
     /// Stripes of dirty pages that were passed over.
     dirty: Vec<u64>,
 }
 
 impl Hunt {
     fn is_over(&self) -> bool {
-        self.caught.len() >= self.wanted || self.dirty.len() >= self.wanted
+        self.caught.len() + self.given >= self.wanted || self.dirty.len() >= self.wanted
     }
 }
 
@@ -91,17 +93,18 @@ impl Mapping {
             pins: self.pages.space.pins(),
             chances: wanted * CHANCES_PER_FRAME,
             caught: Vec::new(),
+            given: 0,
             dirty: Vec::new(),
         };
         self.hunt_all(&mut hunt, &mut turn, true);
-        if hunt.caught.is_empty() && hunt.dirty.is_empty() {
+        if hunt.caught.is_empty() && hunt.dirty.is_empty() && hunt.given == 0 {
             self.hunt_all(&mut hunt, &mut turn, false);
         }
         self.counters.pages_evicted.add(hunt.caught.len() as u64);
         let freed = self.settle(hunt.caught);
         hunt.dirty.sort_unstable();
         hunt.dirty.dedup();
-        (settled + freed, hunt.dirty)
+        (settled + freed + hunt.given, hunt.dirty)
     }
 
     /// Hunts through the priorities. `spare`: the younger half of each priority is left alone, or a
@@ -115,6 +118,9 @@ impl Mapping {
             if count > 0 {
                 let takes = if spare { count / 2 } else { count };
                 self.hunt_priority(hunt, turn, Priority(number as u8), takes, 2 * count);
+            }
+            if number == PRIORITIES - 1 && !hunt.is_over() {
+                hunt.given += self.take_from_records(hunt.wanted - hunt.caught.len(), spare);
             }
         }
     }

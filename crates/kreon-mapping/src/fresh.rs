@@ -30,6 +30,9 @@ impl Mapping {
     pub fn fresh(&self, page: PageNo, priority: Priority, bytes: &PageBytes) -> Result<()> {
         self.check_page(page)?;
         self.counters.pages_fresh.add(1);
+        if let Some(hot) = &self.hot {
+            hot.forget(page, 1);
+        }
         let mut frame = self.take_frame();
         while let Some(mut filled) = frame {
             self.pages
@@ -61,6 +64,9 @@ impl Mapping {
     /// frames costs one look.
     pub fn discard(&self, first: PageNo, pages: u64) {
         let end = first.0.saturating_add(pages).min(self.plan.pages);
+        if let Some(hot) = &self.hot {
+            hot.forget(first, end.saturating_sub(first.0));
+        }
         let mut page = first.0;
         while page < end {
             let stripe = stripe_of(PageNo(page));

@@ -10,6 +10,7 @@
 //! - `limits`: what the system lets the process have
 //! - `load`, `prefetch`, `bytes`: from the device into frames, one page, many, or a range
 //! - `fresh`: pages that come into being and cease
+//! - `hot`, `hot_reads`: single records that are read often
 //! - `writeback`: from frames to the device
 //! - `evict`, `pool`: finding frames
 //! - `stripes`: room in the page table
@@ -20,6 +21,8 @@
 mod bytes;
 mod evict;
 mod fresh;
+mod hot;
+mod hot_reads;
 mod limits;
 mod load;
 mod mapping;
@@ -36,5 +39,5 @@ mod writeback;
 
 pub use limits::check_memory;
 pub use mapping::Mapping;
-pub use options::{MappingOptions, PageRequest};
+pub use options::{Eviction, MappingModes, MappingOptions, PageRequest, Writeback};
 pub use stats::MappingStats;

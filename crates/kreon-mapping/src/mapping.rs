@@ -8,8 +8,9 @@ use kreon_device::Device;
 use parking_lot::Mutex;
 
 use crate::evict::EVICT_BATCH_MAX;
+use crate::hot::Hot;
 use crate::limits::check_addresses;
-use crate::options::{MappingOptions, PageRequest};
+use crate::options::{Eviction, MappingModes, MappingOptions, PageRequest};
 use crate::plan::Plan;
 use crate::pool::Pool;
 use crate::records::Records;
@@ -28,7 +29,7 @@ use crate::writeback::DirtyLimits;
 ///
 /// All memory is reserved when the mapping is made. Locks are held for short work in memory only,
 /// never during a transfer. Order of locks: evictor or table hand, then one shard, then a list of the
-/// pool; limbo is never held together with another.
+/// pool; limbo and the shards of records are never held together with another.
 ///
 /// Dropping a mapping forgets dirty pages: [`sync`](Self::sync) first.
 pub struct Mapping {
@@ -38,8 +39,11 @@ pub struct Mapping {
     pub(crate) pool: Pool,
     /// Retired frames that readers were still using at the last look.
     pub(crate) limbo: Mutex<Vec<RetiredFrame>>,
+    /// Single records.
+    pub(crate) hot: Option<Hot>,
     /// Whose turn it is to evict, and the shard where it goes on.
     pub(crate) evictor: Mutex<usize>,
+    pub(crate) modes: MappingModes,
     /// Pages that are evicted at once.
     pub(crate) evict_batch: usize,
     pub(crate) dirty_limits: DirtyLimits,
@@ -67,6 +71,7 @@ impl Mapping {
             stripe_budget: StripeBudget::new(plan.stripes_max),
             classes: Box::new([const { AtomicUsize::new(0) }; _]),
             dirty: AtomicUsize::new(0),
+            by_priority: options.modes.eviction == Eviction::Priority,
         };
         tracing::debug!(
             frames,
@@ -80,7 +85,9 @@ impl Mapping {
             pages,
             pool,
             limbo: Mutex::default(),
+            hot: Hot::new(plan.record_table_bytes),
             evictor: Mutex::default(),
+            modes: options.modes,
             evict_batch: (plan.frames / 8).min(EVICT_BATCH_MAX),
             dirty_limits: DirtyLimits::new(plan.frames, options.dirty_share_percent),
             counters: Counters::default(),

@@ -16,6 +16,8 @@ pub struct MappingOptions {
     /// Share of the frames that may be dirty before the threads that make pages fresh must write
     /// some back, in percent, 1 to 90.
     pub dirty_share_percent: u8,
+    /// How it goes about its work, for comparisons.
+    pub modes: MappingModes,
 }
 
 impl MappingOptions {
@@ -28,6 +30,55 @@ impl MappingOptions {
             shards: 0,
             huge_pages: true,
             dirty_share_percent: 50,
+            modes: MappingModes::default(),
+        }
+    }
+}
+
+/// Ways to go about the work that experiments compare. The default is what measured best; nobody needs
+/// another for anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappingModes {
+    /// Whether single records that [`with_bytes`](crate::Mapping::with_bytes) reads are kept, without the
+    /// pages around them.
+    pub records: bool,
+    /// Who goes first.
+    pub eviction: Eviction,
+    /// In which order dirty pages are written.
+    pub writeback: Writeback,
+    /// Most transfers of a prefetch or a writeback that are in flight at once; 1: one after the other.
+    pub depth_max: usize,
+}
+
+/// Which pages are evicted first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Eviction {
+    /// Those of the highest priority number; among them the oldest.
+    #[default]
+    Priority,
+    /// The oldest, whatever their priority.
+    Fifo,
+}
+
+/// How dirty pages become transfers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Writeback {
+    /// Sorted, neighbours in one transfer.
+    #[default]
+    Merged,
+    /// Sorted, a transfer for each.
+    Sorted,
+    /// A transfer for each, in no order.
+    Unsorted,
+}
+
+impl Default for MappingModes {
+    fn default() -> Self {
+        Self {
+            records: true,
+            eviction: Eviction::default(),
+            writeback: Writeback::default(),
+            depth_max: usize::MAX,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::thread;
 
 use kreon_base::{Error, PAGE_BYTES, Result};
 
+use crate::hot;
 use crate::options::MappingOptions;
 use crate::pool::POOL_BYTES_PER_FRAME;
 use crate::records::RECORD_BYTES;
@@ -51,6 +52,8 @@ pub(crate) struct Plan {
     pub pages: u64,
     /// Stripes of the page table that may have memory.
     pub stripes_max: usize,
+    /// Memory of the tables of single records.
+    pub record_table_bytes: usize,
 }
 
 impl Plan {
@@ -75,6 +78,10 @@ impl Plan {
             shards: shards(options),
             pages,
             stripes_max: stripes_max(options.memory_bytes, pages, volume_bytes),
+            record_table_bytes: match options.modes.records {
+                true => hot::table_bytes(options.memory_bytes),
+                false => 0,
+            },
         };
         let rest = options
             .memory_bytes
@@ -101,7 +108,7 @@ impl Plan {
     /// Memory in bytes while `stripes` stripes of the table are in use.
     pub(crate) const fn bytes(&self, stripes: usize) -> usize {
         let fixed = COUNTER_BYTES + PRIORITIES * size_of::<usize>() + self.shards * Shard::BYTES;
-        fixed + self.frames * FRAME_BYTES + stripes * STRIPE_BYTES
+        fixed + self.record_table_bytes + self.frames * FRAME_BYTES + stripes * STRIPE_BYTES
     }
 }
 

@@ -24,7 +24,12 @@ impl Mapping {
     pub fn prefetch(&self, requests: &[PageRequest<'_>]) -> Result<()> {
         let missing = self.missing(requests)?;
         let mut outcome = Ok(());
-        for batch in missing.chunks(LOADS_MAX.min(self.plan.frames / 4)) {
+        for batch in missing.chunks(
+            self.modes
+                .depth_max
+                .min(LOADS_MAX)
+                .min(self.plan.frames / 4),
+        ) {
             outcome = outcome.and(self.load_batch(batch));
         }
         outcome

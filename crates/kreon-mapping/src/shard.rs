@@ -41,6 +41,8 @@ pub(crate) struct Pages {
     pub classes: Box<[AtomicUsize; PRIORITIES]>,
     /// Dirty pages, those being written included.
     pub dirty: AtomicUsize,
+    /// Off: all pages have the last priority.
+    pub by_priority: bool,
 }
 
 /// The shard of a page, locked.
@@ -244,6 +246,10 @@ impl<'a> Locked<'a> {
             return;
         };
         let pages = self.pages;
+        let priority = match pages.by_priority {
+            true => priority,
+            false => Priority(u8::MAX),
+        };
         pages.records.set(frame, page, priority);
         pages.class(frame).fetch_add(1, Relaxed);
         self.book.queues[usize::from(priority.0)].push(&pages.records, frame);

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use kreon_base::Priority;
 
+use crate::hot::Hot;
 use crate::mapping::Mapping;
 
 /// Threads that count their hits in a line of their own.
@@ -17,6 +18,8 @@ pub struct MappingStats {
     pub hits: u64,
     /// Reads of a page that had to wait for the device, or for another thread that did.
     pub misses: u64,
+    /// Reads of a record that found it kept by itself.
+    pub record_hits: u64,
     /// Pages read from the device, prefetched ones included.
     pub pages_read: u64,
     /// Pages that were read past the frames: long ranges, and pages for which no frame was to be had.
@@ -41,6 +44,8 @@ pub struct MappingStats {
     pub frames_free: u64,
     /// Pages that have a frame.
     pub pages_resident: u64,
+    /// Frames that hold single records.
+    pub frames_of_records: u64,
     /// Pages whose content the device does not have yet.
     pub pages_dirty: u64,
     /// Memory that the mapping uses now at most, in bytes: all frames with their records, and the
@@ -122,6 +127,7 @@ impl Mapping {
                 .map(|line| line.0.load(Relaxed))
                 .sum(),
             misses: counters.misses.get(),
+            record_hits: self.hot.as_ref().map_or(0, Hot::hits),
             pages_read: counters.pages_read.get(),
             pages_read_past: counters.pages_read_past.get(),
             pages_fresh: counters.pages_fresh.get(),
@@ -134,6 +140,7 @@ impl Mapping {
             frames: self.plan.frames as u64,
             frames_free: self.pool.len() as u64,
             pages_resident: self.resident_pages(),
+            frames_of_records: self.hot.as_ref().map_or(0, |hot| hot.frames() as u64),
             pages_dirty: self.pages.dirty.load(Relaxed) as u64,
             memory_bytes: self.plan.bytes(self.pages.stripe_budget.used()) as u64,
         }

@@ -11,6 +11,7 @@ use kreon_device::Write;
 use parking_lot::Mutex;
 
 use crate::mapping::Mapping;
+use crate::options::Writeback;
 use crate::prefetch::TRANSFER_PAGES_MAX;
 use crate::well::{PageState, Writing};
 
@@ -42,6 +43,11 @@ impl DirtyLimits {
             position: Mutex::new(0),
         }
     }
+}
+
+/// A number that says nothing about where the page is.
+const fn scattered(page: PageNo) -> u64 {
+    page.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
 }
 
 /// Pages that are being written, sorted. Those still in it when it is dropped stay dirty.
@@ -188,12 +194,22 @@ impl Mapping {
     /// Writes a batch. Returns how many pages it had.
     fn write(&self, mut batch: Batch<'_>) -> Result<usize> {
         let mut writes: Vec<Write<'_>> = Vec::new();
+        if self.modes.writeback == Writeback::Unsorted {
+            batch
+                .writing
+                .sort_unstable_by_key(|writing| scattered(writing.page()));
+        }
+        let is_merging = self.modes.writeback == Writeback::Merged;
         let mut next = None;
         for writing in &batch.writing {
             let page = writing.page();
             let bytes = writing.bytes().as_slice();
             match writes.last_mut() {
-                Some(run) if next == Some(page) && run.buffers.len() < TRANSFER_PAGES_MAX => {
+                Some(run)
+                    if is_merging
+                        && next == Some(page)
+                        && run.buffers.len() < TRANSFER_PAGES_MAX =>
+                {
                     run.buffers.push(bytes);
                 }
                 _ => writes.push(Write::new(page.offset_bytes(), bytes)),
@@ -203,7 +219,9 @@ impl Mapping {
         if writes.is_empty() {
             return Ok(0);
         }
-        let written = self.device.write(&writes);
+        let written = writes
+            .chunks(self.modes.depth_max.max(1))
+            .try_for_each(|some| self.device.write(some));
         let (pages, transfers) = (batch.writing.len(), writes.len());
         drop(writes);
         batch.end(written.is_ok());

@@ -52,9 +52,10 @@ pub use kreon_base::{
     Error, ErrorKind, KEY_BYTES_MAX, REGION_NAME_BYTES_MAX, Result, VALUE_BYTES_MAX,
 };
 pub use kreon_engine::{
-    DamagedPage, DeviceStats, Durability, Durable, ImageStats, LevelStats, LogHole, LostRange,
-    MappingStats, MemoryStats, PageRole, SalvageProgress as RepairProgress,
-    SalvageReport as RepairReport, SalvagedRegion, Stats, TransferStats, VerifyReport,
+    DamagedPage, DeviceStats, Durability, Durable, Eviction, ImageStats, LevelStats, LogHole,
+    LostRange, MappingModes, MappingStats, MemoryStats, PageRole,
+    SalvageProgress as RepairProgress, SalvageReport as RepairReport, SalvagedRegion, Stats,
+    TransferStats, VerifyReport, Writeback,
 };
 pub use options::Options;
 pub use range::KeyRange;

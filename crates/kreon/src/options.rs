@@ -97,6 +97,13 @@ impl Options {
         self
     }
 
+    /// How the mapping of pages goes about its work: for experiments that compare.
+    #[doc(hidden)]
+    pub fn mapping_modes(mut self, modes: kreon_engine::MappingModes) -> Self {
+        self.engine.mapping = modes;
+        self
+    }
+
     /// Does background work in the calling thread, so that every run takes the same course. For tests.
     #[doc(hidden)]
     pub fn background_inline(mut self) -> Self {

@@ -19,6 +19,8 @@ pub struct MemoryStats {
     pub leaf_bytes: u64,
     /// Frames with pages of the log, in bytes.
     pub log_page_bytes: u64,
+    /// Frames with single records of the log, in bytes.
+    pub record_bytes: u64,
     /// Frames that are free, or whose page is on its way in or out, in bytes.
     pub free_frame_bytes: u64,
     /// What the mapping keeps about pages and frames, in bytes: the most that it may be.
@@ -38,11 +40,12 @@ impl MemoryStats {
     }
 
     /// Names and bytes of the classes.
-    fn classes(&self) -> [(&'static str, u64); 8] {
+    fn classes(&self) -> [(&'static str, u64); 9] {
         [
             ("index nodes", self.index_bytes),
             ("leaves", self.leaf_bytes),
             ("log pages", self.log_page_bytes),
+            ("records", self.record_bytes),
             ("free frames", self.free_frame_bytes),
             ("tables", self.table_bytes),
             ("log buffers", self.log_buffer_bytes),
@@ -83,7 +86,9 @@ impl Core {
             };
             *class += pages * FRAME_BYTES;
         }
-        stats.free_frame_bytes = (frames - resident) * FRAME_BYTES;
+        let records = mapping.stats().frames_of_records.min(frames - resident);
+        stats.record_bytes = records * FRAME_BYTES;
+        stats.free_frame_bytes = (frames - resident - records) * FRAME_BYTES;
         stats.table_bytes = mapping.memory_bytes() as u64 - frames * FRAME_BYTES;
         let budget_bytes = self.options.memory_bytes as u64;
         stats.spare_bytes = budget_bytes.saturating_sub(stats.sum_bytes());
@@ -106,8 +111,9 @@ mod tests {
             log_buffer_bytes: 32,
             l0_bytes: 64,
             spare_bytes: 128,
+            record_bytes: 256,
         };
-        assert_eq!(stats.sum_bytes(), 255);
-        assert_eq!(stats.to_string().lines().count(), 8);
+        assert_eq!(stats.sum_bytes(), 511);
+        assert_eq!(stats.to_string().lines().count(), 9);
     }
 }

@@ -52,7 +52,10 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
     let volume_bytes_max = mapped_bytes(device.as_ref(), options);
     let mapping = Mapping::new(
         Arc::clone(&device),
-        MappingOptions::new(split.mapping_bytes, volume_bytes_max),
+        MappingOptions {
+            modes: options.mapping,
+            ..MappingOptions::new(split.mapping_bytes, volume_bytes_max)
+        },
     )?;
     let allocator = Arc::new(Mutex::new(allocator));
     let home = LogHome {

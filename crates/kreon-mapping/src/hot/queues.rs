@@ -1,0 +1,276 @@
+//! The two queues of a shard, and what moves between them.
+
+use super::ring::{ALIGNMENT, Ring};
+use super::slots::{Slots, tag};
+use crate::well::{FreeFrame, Space};
+
+/// Share of the bytes that the small queue may have: one in so many.
+const SMALL_SHARE: usize = 10;
+
+/// Reads that are remembered of a record. The main queue gives a chance for each.
+const VISITS_MAX: u8 = 3;
+
+/// Chances given in a row; then even what was read goes, so that nobody waits long.
+const CHANCES_MAX: usize = 64;
+
+/// Spare frames: with fewer a record that has a chance may find no place.
+const SPARE_FRAMES: usize = 2;
+
+/// Positions in units, modulo this, fit in a place: rings are far shorter.
+const UNITS: u64 = 1 << 31;
+
+const MAIN: u32 = 1 << 31;
+
+/// Which bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub offset: u64,
+    pub generation: u32,
+}
+
+/// What stands in front of the bytes.
+struct Header {
+    record: Record,
+    len: usize,
+    visits: u8,
+}
+
+/// Records of one shard.
+pub(super) struct Queues {
+    slots: Slots,
+    small: Ring,
+    main: Ring,
+    /// Frames that are in no ring.
+    pub spare: Vec<FreeFrame>,
+    moved: Vec<u8>,
+    /// Records found.
+    pub hits: u64,
+}
+
+impl Header {
+    fn encode(&self) -> [u8; ALIGNMENT as usize] {
+        let mut bytes = [0; ALIGNMENT as usize];
+        bytes[..8].copy_from_slice(&self.record.offset.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.record.generation.to_le_bytes());
+        bytes[12..]
+            .copy_from_slice(&((self.len as u32) << 8 | u32::from(self.visits)).to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: [u8; ALIGNMENT as usize]) -> Self {
+        let word = u128::from_le_bytes(bytes);
+        let last = (word >> 96) as u32;
+        Self {
+            record: Record {
+                offset: word as u64,
+                generation: (word >> 64) as u32,
+            },
+            len: (last >> 8) as usize,
+            visits: last as u8,
+        }
+    }
+
+    /// Bytes of the whole entry.
+    fn entry_bytes(&self) -> u64 {
+        entry_bytes(self.len)
+    }
+}
+
+fn entry_bytes(len: usize) -> u64 {
+    ALIGNMENT + (len as u64).next_multiple_of(ALIGNMENT)
+}
+
+/// The place of a position.
+fn place(position: u64, queue: u32) -> u32 {
+    (position / ALIGNMENT % UNITS) as u32 | queue
+}
+
+impl Queues {
+    pub(super) fn new(table_bytes: usize) -> Self {
+        Self {
+            slots: Slots::new(table_bytes),
+            small: Ring::default(),
+            main: Ring::default(),
+            spare: Vec::new(),
+            moved: Vec::new(),
+            hits: 0,
+        }
+    }
+
+    /// Whether a record of so many bytes would drive out another.
+    pub(super) fn lacks_frames(&self, len: usize) -> bool {
+        self.small.frames_lacking(entry_bytes(len)) + SPARE_FRAMES > self.spare.len()
+    }
+
+    /// Copies a record, if it is there and current.
+    pub(super) fn get(
+        &mut self,
+        space: &Space,
+        offset: u64,
+        generation: u32,
+        len: usize,
+        into: &mut Vec<u8>,
+    ) -> bool {
+        let wanted = Record { offset, generation };
+        let mut found = None;
+        self.slots.find(tag(offset), |place| {
+            let header = self.header(space, place);
+            let is_it = header.record == wanted && header.len >= len;
+            if is_it {
+                found = Some((place, header));
+            }
+            is_it
+        });
+        let Some((place, mut header)) = found else {
+            return false;
+        };
+        let position = self.position(place);
+        self.hits += 1;
+        into.clear();
+        self.ring(place)
+            .read(space, position + ALIGNMENT, len, into);
+        if header.visits < VISITS_MAX {
+            header.visits += 1;
+            self.ring_mut(place)
+                .change(space, position, &header.encode());
+        }
+        true
+    }
+
+    /// Adds a record; `is_current`: whether a record is worth a chance.
+    pub(super) fn insert(
+        &mut self,
+        space: &Space,
+        record: Record,
+        bytes: &[u8],
+        is_current: impl Fn(&Record) -> bool,
+    ) {
+        let tag = tag(record.offset);
+        let known = |place| self.header(space, place).record == record;
+        if self.slots.find(tag, known).is_some() {
+            return;
+        }
+        let queue = if self.slots.recall(tag) { MAIN } else { 0 };
+        let mut chances = CHANCES_MAX;
+        while self.slots.is_full() || !self.has_room(queue, bytes.len()) {
+            if !self.evict(space, &mut chances, &is_current) {
+                return;
+            }
+        }
+        let header = Header {
+            record,
+            len: bytes.len(),
+            visits: 0,
+        };
+        self.push(space, queue, &header, bytes);
+    }
+
+    /// A frame, if there is one: records leave until one is free.
+    pub(super) fn give_up(
+        &mut self,
+        space: &Space,
+        is_current: impl Fn(&Record) -> bool,
+    ) -> Option<FreeFrame> {
+        let mut chances = CHANCES_MAX;
+        while self.spare.is_empty() && self.evict(space, &mut chances, &is_current) {}
+        if self.small.is_empty() && self.main.is_empty() {
+            // The last frames of empty rings.
+            self.take_empty();
+        }
+        self.spare.pop()
+    }
+
+    fn take_empty(&mut self) {
+        self.small.take_rest(&mut self.spare);
+        self.main.take_rest(&mut self.spare);
+    }
+
+    /// Lets the record that is first to go leave, or move on. False if there is none.
+    fn evict(
+        &mut self,
+        space: &Space,
+        chances: &mut usize,
+        is_current: &impl Fn(&Record) -> bool,
+    ) -> bool {
+        let frames = self.small.frames() + self.main.frames();
+        let from_small = self.main.is_empty() || self.small.frames() * SMALL_SHARE > frames;
+        let queue = if from_small && !self.small.is_empty() {
+            0
+        } else {
+            MAIN
+        };
+        if self.ring(queue).is_empty() {
+            return false;
+        }
+        let position = self.ring(queue).start();
+        let header = Header::decode(self.ring(queue).header(space, position));
+        let tag = tag(header.record.offset);
+        self.slots.remove(tag, place(position, queue));
+        let stays = header.visits > 0 && *chances > 0 && is_current(&header.record);
+        let mut moved = std::mem::take(&mut self.moved);
+        moved.clear();
+        if stays {
+            self.ring(queue)
+                .read(space, position + ALIGNMENT, header.len, &mut moved);
+        }
+        let mut spare = std::mem::take(&mut self.spare);
+        self.ring_mut(queue)
+            .advance(header.entry_bytes(), &mut spare);
+        self.spare = spare;
+        if stays && self.has_room(MAIN, header.len) {
+            *chances -= 1;
+            let visits = if queue == MAIN { header.visits - 1 } else { 0 };
+            self.push(space, MAIN, &Header { visits, ..header }, &moved);
+        } else if queue == 0 {
+            self.slots.remember(tag);
+        }
+        self.moved = moved;
+        true
+    }
+
+    fn has_room(&self, queue: u32, len: usize) -> bool {
+        self.ring(queue).frames_lacking(entry_bytes(len)) <= self.spare.len()
+    }
+
+    fn push(&mut self, space: &Space, queue: u32, header: &Header, bytes: &[u8]) {
+        for _ in 0..self.ring(queue).frames_lacking(header.entry_bytes()) {
+            if let Some(frame) = self.spare.pop() {
+                self.ring_mut(queue).add(frame);
+            }
+        }
+        let ring = self.ring_mut(queue);
+        let position = ring.end();
+        ring.push(space, &header.encode());
+        ring.push(space, bytes);
+        ring.align();
+        self.slots
+            .insert(tag(header.record.offset), place(position, queue));
+    }
+
+    fn header(&self, space: &Space, place: u32) -> Header {
+        Header::decode(self.ring(place).header(space, self.position(place)))
+    }
+
+    /// The position of a place: the first from the start on that has its low bits.
+    fn position(&self, place: u32) -> u64 {
+        let start = self.ring(place).start() / ALIGNMENT;
+        let ahead = u64::from(place & !MAIN).wrapping_sub(start) % UNITS;
+        (start + ahead) * ALIGNMENT
+    }
+
+    fn ring(&self, place: u32) -> &Ring {
+        if place & MAIN == 0 {
+            &self.small
+        } else {
+            &self.main
+        }
+    }
+
+    fn ring_mut(&mut self, place: u32) -> &mut Ring {
+        if place & MAIN == 0 {
+            &mut self.small
+        } else {
+            &mut self.main
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Reading records that may be kept by themselves, without the pages around them.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use kreon_base::{PAGE_BYTES, PageNo, Priority, Result, SEGMENT_BYTES};
+use kreon_device::AlignedBuf;
+
+use crate::hot::{Hot, RECORD_BYTES_MAX};
+use crate::mapping::Mapping;
+use crate::shard::PRIORITIES;
+use crate::well::PageState;
+
+/// Frames that records leave to pages of the last priority: one in so many.
+const LAST_PAGES_SHARE: usize = 16;
+
+/// Frames that records keep when pages are short of them: one in so many.
+const RECORDS_SHARE: usize = 32;
+
+/// Whether a range is short, and in one segment, whose pages are discarded together.
+pub(crate) fn can_be_kept(offset_bytes: u64, len_bytes: usize) -> bool {
+    len_bytes <= RECORD_BYTES_MAX
+        && offset_bytes % SEGMENT_BYTES + len_bytes as u64 <= SEGMENT_BYTES
+}
+
+impl Mapping {
+    /// Lends a record to `use_bytes`: from its page if that is resident, else as it was kept, else
+    /// from the device, and keeps it.
+    pub(crate) fn with_record<R>(
+        &self,
+        hot: &Hot,
+        offset_bytes: u64,
+        len_bytes: usize,
+        priority: Priority,
+        scratch: &mut Vec<u8>,
+        use_bytes: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R> {
+        let space = &self.pages.space;
+        let first = PageNo::containing(offset_bytes);
+        let last = PageNo::containing(offset_bytes + len_bytes as u64 - 1);
+        let is_absent = |page| space.state(PageNo(page)) == PageState::Absent;
+        if !(first.0..=last.0).all(is_absent) {
+            return self.with_pages(offset_bytes, len_bytes, priority, scratch, use_bytes);
+        }
+        if hot.get(space, offset_bytes, len_bytes, scratch) {
+            return Ok(use_bytes(scratch));
+        }
+        let generation = hot.generation(offset_bytes);
+        let pages = (last.0 - first.0 + 1) as usize;
+        self.counters.misses.add(1);
+        let mut buffer = AlignedBuf::new(pages * PAGE_BYTES);
+        self.device.read_at(first.offset_bytes(), &mut buffer)?;
+        self.counters.pages_read.add(pages as u64);
+        let within = (offset_bytes % PAGE_BYTES as u64) as usize;
+        let bytes = &buffer[within..within + len_bytes];
+        hot.keep(
+            space,
+            (offset_bytes, generation),
+            bytes,
+            || self.record_frames_max(),
+            || self.take_frame(),
+        );
+        Ok(use_bytes(bytes))
+    }
+
+    /// Frames that records may take now: all but those of pages that matter more, and a few.
+    fn record_frames_max(&self) -> usize {
+        let classes = &self.pages.classes[..PRIORITIES - 1];
+        let more: usize = classes.iter().map(|class| class.load(Relaxed)).sum();
+        let left = self.plan.frames / LAST_PAGES_SHARE;
+        self.plan.frames.saturating_sub(more + left)
+    }
+
+    /// Has records give up frames; `spare`: half of them at most, and none of their share. Returns
+    /// how many.
+    pub(crate) fn take_from_records(&self, wanted: usize, spare: bool) -> usize {
+        let Some(hot) = &self.hot else {
+            return 0;
+        };
+        let takes = match spare {
+            true => hot
+                .frames()
+                .saturating_sub(self.plan.frames / RECORDS_SHARE),
+            false => hot.frames(),
+        };
+        let mut given = 0;
+        hot.give_up(&self.pages.space, wanted.min(takes), |frame| {
+            self.pool.put(frame);
+            given += 1;
+        });
+        given
+    }
+}
