@@ -8,10 +8,6 @@ const REGION_BYTES: usize = 4;
 const SHORT_BYTES: usize = 128;
 
 /// A key with its region in front; short ones stand on the stack.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "short keys are the common case: no allocation"
-)]
 pub enum L0Key {
     /// Bytes and how many count.
     Short([u8; SHORT_BYTES], usize),

@@ -212,6 +212,56 @@ fn model_two_inserts_into_a_full_leaf_lose_nothing() {
     });
 }
 
+#[test]
+fn model_what_was_approached_is_reached_whatever_is_split_meanwhile() {
+    explore(
+        "L0: an approached key, a split of its leaf",
+        Some(3),
+        || {
+            // Two leaves of which the right one is full: the next insert there splits it.
+            let l0 = l0_with(&[b"a", b"b", b"c", b"d", b"e", b"f"]);
+            let near: fn(&L0) = |l0| {
+                let (put, get) = (l0.approach(b"ee"), l0.approach(b"e"));
+                put.insert(Lsn(20), logged(20), Keep::default());
+                let found = get.get(Lsn::MAX, |_| true, |version| whole(&version));
+                assert_eq!(found, Some(5));
+            };
+            together(&l0, [near, |l0| put(l0, b"cc", 30, Keep::default())]);
+            let keys = [&b"a"[..], b"b", b"c", b"cc", b"d", b"e", b"ee", b"f"];
+            assert!(keys.iter().all(|key| newest(&l0, key).is_some()));
+            assert_eq!(l0.len(), 8);
+        },
+    );
+}
+
+#[test]
+fn model_a_reader_finds_what_it_may_see_while_units_replace_each_other() {
+    explore("versions: units on a key, a get", Some(4), || {
+        let l0 = l0_with(&[b"k"]);
+        put(&l0, b"k", 10, PENDING);
+        // The unit of 10 became visible while this get, for which it is not, was under way.
+        let get: fn(&L0) = |l0| {
+            let found = l0.get(b"k", Lsn::MAX, |lsn| lsn.0 < 10, |version| whole(&version));
+            let is_replaced = newest_but_pending(l0);
+            assert!(found == Some(1) || is_replaced, "{found:?}");
+        };
+        let replace: fn(&L0) = |l0| {
+            let keep = Keep {
+                visible_before: Lsn(11),
+                ..PENDING
+            };
+            put(l0, b"k", 20, keep);
+        };
+        together(&l0, [get, replace]);
+        assert_eq!(versions(&l0, b"k"), [20, 10]);
+    });
+}
+
+/// Whether the key's version of 20 came.
+fn newest_but_pending(l0: &L0) -> bool {
+    newest(l0, b"k") == Some(20)
+}
+
 /// Snapshots below 15, pending units.
 const OLD_KEPT: Keep = Keep {
     snapshot_max: Some(Lsn(15)),

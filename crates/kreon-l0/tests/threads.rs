@@ -1,6 +1,7 @@
 //! Many threads on one L0.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use kreon_base::{LogOffset, Lsn, Payload};
@@ -31,8 +32,12 @@ fn key_of(number: u64) -> Vec<u8> {
 
 /// A version whose every part follows from its LSN; half of them inline.
 fn insert_at(l0: &L0, key: &[u8], lsn: u64, keep: Keep) {
+    with_payload(lsn, |payload| l0.insert(key, Lsn(lsn), payload, keep));
+}
+
+fn with_payload(lsn: u64, insert: impl FnOnce(Payload<'_>)) {
     let bytes = mix(lsn).to_le_bytes().repeat(3);
-    let payload = match lsn % 4 {
+    insert(match lsn % 4 {
         0 | 1 => Payload::Inline { value: &bytes },
         2 => Payload::Logged {
             offset: LogOffset(mix(lsn) >> 4),
@@ -41,8 +46,7 @@ fn insert_at(l0: &L0, key: &[u8], lsn: u64, keep: Keep) {
         _ => Payload::Tombstone {
             offset: LogOffset(mix(lsn) >> 4),
         },
-    };
-    l0.insert(key, Lsn(lsn), payload, keep);
+    });
 }
 
 /// Checks that a version is not a mixture of several; returns its LSN.
@@ -301,4 +305,72 @@ fn small_indexes_grow_beside_readers_and_writers() {
         assert_eq!(l0.len() as u64, keys);
         assert!((0..keys).all(|number| l0.cursor().seek(&key_of(number))));
     }
+}
+
+#[test]
+fn a_reader_of_an_old_index_never_sees_what_is_written_into_the_memory_of_its_successors() {
+    const KEYS: u64 = 200;
+    let rounds = scaled(400).max(4);
+    // Budget for two: most chunks that a successor takes held another index a moment ago.
+    let current = Mutex::new(Arc::new(L0::with_budget(4 << 20)));
+    let done = AtomicBool::new(false);
+    let check = |l0: &L0| {
+        let mut cursor = l0.cursor();
+        let (mut more, mut lsns) = (cursor.first(), Vec::new());
+        while more {
+            lsns.extend(cursor.versions().map(whole));
+            more = cursor.next();
+        }
+        let first = lsns.iter().min().map_or(0, |lsn| lsn / KEYS * KEYS);
+        assert!(lsns.iter().all(|lsn| (first..first + KEYS).contains(lsn)));
+    };
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Acquire) {
+                    let l0 = Arc::clone(&current.lock().unwrap());
+                    // Beside its writer, and when it is old and its successors are written.
+                    check(&l0);
+                    thread::yield_now();
+                    check(&l0);
+                }
+            });
+        }
+        for round in 0..rounds {
+            let l0 = Arc::clone(&current.lock().unwrap());
+            for number in 0..KEYS {
+                let lsn = round * KEYS + number;
+                insert_at(&l0, &key_of(mix(lsn) % 1000), lsn, Keep::default());
+            }
+            *current.lock().unwrap() = Arc::new(l0.successor());
+        }
+        done.store(true, Ordering::Release);
+    });
+}
+
+#[test]
+fn what_was_approached_is_found_and_inserted_whatever_others_do_meanwhile() {
+    let keys = scaled(30_000).max(60);
+    let l0 = L0::new();
+    thread::scope(|scope| {
+        for writer in 0..3 {
+            let l0 = &l0;
+            scope.spawn(move || {
+                let own: Vec<_> = (0..keys).filter(|number| number % 3 == writer).collect();
+                for numbers in own.chunks(7) {
+                    let all: Vec<_> = numbers.iter().map(|number| key_of(*number)).collect();
+                    let spots: Vec<_> = all.iter().map(|key| l0.approach(key)).collect();
+                    let gets: Vec<_> = all.iter().map(|key| l0.approach(key)).collect();
+                    for (number, spot) in numbers.iter().zip(spots) {
+                        let lsn = Lsn(*number);
+                        with_payload(lsn.0, |payload| spot.insert(lsn, payload, Keep::default()));
+                    }
+                    for (number, get) in numbers.iter().zip(gets) {
+                        assert_eq!(get.get(Lsn::MAX, |_| true, whole), Some(*number));
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(l0.len() as u64, keys);
 }
