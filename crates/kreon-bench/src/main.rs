@@ -44,6 +44,9 @@ enum Command {
     Table {
         /// The file.
         results: PathBuf,
+        /// Draw the other files anew into this folder, too.
+        #[arg(long)]
+        out: Option<PathBuf>,
     },
     /// What each part of the mapping is worth.
     Mapping(mapping::Settings),
@@ -68,9 +71,10 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Figures(settings) => figures::run(&settings),
         Command::Recovery(settings) => recovery::run(&settings),
         Command::RecoveryChild => recovery::child::run(),
-        Command::Table { results } => {
-            print!("{}", report::readme::markdown(&Results::read(&results)?));
-            Ok(())
+        Command::Table { results, out } => {
+            let results = Results::read(&results)?;
+            print!("{}", report::readme::markdown(&results));
+            out.map_or(Ok(()), |out| results.write(&out))
         }
         Command::Mapping(settings) => mapping::run(&settings),
         Command::Child => run::child::run(),

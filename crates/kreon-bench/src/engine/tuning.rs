@@ -11,6 +11,7 @@ use crate::ycsb::mix::Mix;
 
 /// What a store gets.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Means {
     /// Memory for everything, in bytes.
     pub memory_bytes: u64,

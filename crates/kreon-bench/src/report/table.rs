@@ -114,7 +114,7 @@ fn row(cell: &Cell) -> String {
         (failures, _) => format!(" **{failures} WRONG**"),
     };
     format!(
-        "| {} | {}{failed} | {:.1} | {:.2}-{:.2} | {:.1} | {:.2} | {:.0} | {:.0} | {:.0} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {:.0} | {:.2} |\n",
+        "| {} | {}{failed} | {:.1} | {:.2}-{:.2} | {:.1} | {:.2} | {:.0} | {:.0} | {:.0} | {} | {} | {} | {} | {} | {} | {} | {} | {:.0} | {:.2} |\n",
         cell.workload.name(),
         cell.engine.name(),
         cell.ops_per_second / 1e3,
@@ -132,7 +132,7 @@ fn row(cell: &Cell) -> String {
         us(cell.p9999_us),
         us(cell.max_us),
         told(cell.worst_second_share),
-        cell.space_per_live,
+        told(cell.engine.is_store().then_some(cell.space_per_live)),
         cell.peak_rss_bytes / f64::from(1 << 20),
         cell.other_load_cores,
     )
