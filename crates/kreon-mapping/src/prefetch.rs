@@ -1,6 +1,6 @@
 //! Bringing many pages from the device at once.
 
-use kreon_base::{PageNo, Result};
+use kreon_base::{PAGE_BYTES, PageNo, Result};
 use kreon_device::Read;
 
 use crate::load::{Begin, Load};
@@ -15,6 +15,21 @@ pub(crate) const TRANSFER_PAGES_MAX: usize = 256;
 const LOADS_MAX: usize = 1024;
 
 impl Mapping {
+    /// Whether the page is resident just now.
+    #[inline]
+    pub fn is_resident(&self, page: PageNo) -> bool {
+        matches!(self.pages.space.state(page), PageState::Resident { .. })
+    }
+
+    /// Brings the first bytes from `offset_bytes` on towards the processor if they are resident: to be
+    /// called a few hundred ns before they are read.
+    #[inline]
+    pub fn hint(&self, offset_bytes: u64) {
+        let page = PageNo::containing(offset_bytes);
+        let within = (offset_bytes % PAGE_BYTES as u64) as usize;
+        self.pages.space.hint(page, within);
+    }
+
     /// Loads those of the pages that are not resident: sorted, neighbours merged, all at once.
     /// Returns when they are resident. Some may be evicted again by then if there are many of them or
     /// others need the frames; reading them later loads them again.

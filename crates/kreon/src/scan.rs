@@ -66,6 +66,27 @@ impl Scan {
         Keys(self)
     }
 
+    /// The same scan, ended after `pairs` pairs. Better than `take`: the scan reads all that it will show
+    /// at once, and nothing else. Before the first pair is taken.
+    ///
+    /// ```
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let region = kreon::Store::open(folder.path().join("store"))?.region("r")?;
+    /// for key in ["a", "b", "c"] {
+    ///     region.put(key, "")?;
+    /// }
+    /// assert_eq!(region.range("b"..).limit(1).count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn limit(mut self, pairs: usize) -> Self {
+        if let State::Going(scan) = &mut self.state {
+            scan.limit(pairs);
+        }
+        self
+    }
+
     /// Shows the next pair to `show` without copying it; `None` at the end.
     ///
     /// # Errors

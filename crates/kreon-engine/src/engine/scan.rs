@@ -1,26 +1,32 @@
 //! Scans: ordered walks over a region at a snapshot, from both ends.
 //!
-//! A scan fetches ahead in steps that grow from a few entries to many: a short scan does not pay for
-//! values that nobody asks for, a long one reads its values at queue depth. Between steps it holds
-//! nothing but its snapshot, so an idle scan costs no memory and keeps no page from being reused.
+//! A scan finds pairs ahead in steps that grow from a few entries to many, and brings the records of a step
+//! into memory at queue depth: a short scan does not pay for values that nobody asks for. Values are shown
+//! where they lie. Between two pairs a scan holds nothing but its snapshot: what it found ahead holds as long as the
+//! view is the one that it was found in, and after a change of view it looks each key up again. So an idle scan
+//! keeps no page from being reused.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
-use kreon_base::{Bug, KEY_BYTES_MAX, Result, SEGMENT_BYTES};
+use kreon_base::{Bug, Error, KEY_BYTES_MAX, LogOffset, Result, SEGMENT_BYTES};
 use kreon_format::fragment_bytes;
 
-use super::batch::Batch;
+use super::batch::{Batch, Found, Pair};
 use super::core::Core;
 use super::merge_scan::{self, Step};
 use super::region::RegionState;
 use super::scan_source::{Direction, Located};
 use super::snapshot::OpenSnapshot;
 use crate::level::source::prefetch_log;
+use crate::level::view::ViewSequence;
 
 const FIRST_STEP_ENTRIES: usize = 16;
 const STEP_ENTRIES_MAX: usize = 512;
 const STEP_BYTES_MAX: usize = 1 << 20;
+
+/// How many pairs ahead of the one that is shown a record is brought from memory towards the processor.
+const HINT_PAIRS: usize = 2;
 
 /// A key and where its value is.
 pub type Entry = (Vec<u8>, Located);
@@ -36,11 +42,21 @@ pub struct Scan {
     /// What neither end has fetched yet.
     rest: Option<KeyBounds>,
     /// Fetched from the front, ascending.
-    front: Batch,
+    front: Ahead,
     /// Fetched from the back, descending.
-    back: Batch,
+    back: Ahead,
     step_entries: usize,
+    /// Pairs that may still be shown.
+    left: usize,
     with_values: bool,
+}
+
+/// What one end has found ahead.
+#[derive(Default)]
+struct Ahead {
+    batch: Batch,
+    /// The view in which the records are where the batch says.
+    view: ViewSequence,
 }
 
 impl Scan {
@@ -56,9 +72,10 @@ impl Scan {
             region: Arc::clone(region),
             snapshot,
             rest: (!is_empty(&bounds)).then_some(bounds),
-            front: Batch::default(),
-            back: Batch::default(),
+            front: Ahead::default(),
+            back: Ahead::default(),
             step_entries: FIRST_STEP_ENTRIES,
+            left: usize::MAX,
             with_values: true,
         }
     }
@@ -69,19 +86,33 @@ impl Scan {
         self.with_values = false;
     }
 
+    /// The same scan, ended after `pairs` pairs from both ends together. It reads at once what it will
+    /// show, and nothing else. Before the first pair is taken.
+    pub fn limit(&mut self, pairs: usize) {
+        self.left = pairs;
+        self.step_entries = pairs.clamp(1, STEP_ENTRIES_MAX);
+    }
+
     /// Shows the next pair from the front.
     ///
     /// # Errors
     /// Of reading; the scan ends with the first.
     pub fn next_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
-        if self.front.is_empty() {
+        if self.front.batch.is_empty() {
             self.fetch(Direction::Forward)?;
         }
-        if !self.front.is_empty() {
-            return Ok(self.front.take_first(show));
+        if self.left == 0 {
+            return Ok(None);
         }
-        // The front has reached what the back fetched.
-        Ok(self.back.take_last(show))
+        match self.front.batch.pop_first() {
+            Some(pair) => self.show(&self.front, &pair, show).map(Some),
+            // The front has reached what the back fetched.
+            None => match self.back.batch.pop_last() {
+                Some(pair) => self.show(&self.back, &pair, show).map(Some),
+                None => Ok(None),
+            },
+        }
+        .inspect(|shown| self.left -= usize::from(shown.is_some()))
     }
 
     /// Shows the next pair from the back.
@@ -89,44 +120,86 @@ impl Scan {
     /// # Errors
     /// Of reading; the scan ends with the first.
     pub fn next_back_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
-        if self.back.is_empty() {
+        if self.back.batch.is_empty() {
             self.fetch(Direction::Backward)?;
         }
-        if !self.back.is_empty() {
-            return Ok(self.back.take_first(show));
+        if self.left == 0 {
+            return Ok(None);
         }
-        Ok(self.front.take_last(show))
+        match self.back.batch.pop_first() {
+            Some(pair) => self.show(&self.back, &pair, show).map(Some),
+            None => match self.front.batch.pop_last() {
+                Some(pair) => self.show(&self.front, &pair, show).map(Some),
+                None => Ok(None),
+            },
+        }
+        .inspect(|shown| self.left -= usize::from(shown.is_some()))
+    }
+
+    /// Shows a pair that was found `ahead`.
+    fn show<R>(
+        &self,
+        ahead: &Ahead,
+        pair: &Pair,
+        show: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<R> {
+        let key = ahead.batch.key(pair);
+        if !self.with_values {
+            return Ok(show(key, b""));
+        }
+        let located = match ahead.batch.value(pair) {
+            Found::Inline(value) => return Ok(show(key, value)),
+            Found::Logged(located) => located,
+        };
+        let (core, region) = (&self.core, &self.region);
+        core.check_open()?;
+        if let Some((offset, _)) = ahead.batch.nth(HINT_PAIRS - 1).and_then(Pair::record) {
+            core.parts.mapping.hint(offset.0);
+        }
+        let view = core.parts.views.load();
+        let shown = if view.sequence() == ahead.view {
+            // What the log had then cannot have been given back: that would have changed the view.
+            core.show_logged(region, key, &located, |value| show(key, value))?
+        } else {
+            drop(view);
+            core.get(region, key, self.snapshot.lsn(), |value| show(key, value))?
+        };
+        shown.ok_or_else(|| Error::corruption("a value that a snapshot sees has gone"))
     }
 
     fn fetch(&mut self, direction: Direction) -> Result<()> {
-        let Some(bounds) = self.rest.take() else {
+        let Some(bounds) = self.rest.take().filter(|_| self.left > 0) else {
             return Ok(());
         };
         self.core.check_open()?;
-        let (located, is_exhausted) = self.locate(&bounds, direction)?;
-        if !is_exhausted && let Some((last, _)) = located.last() {
+        let (last, is_exhausted) = self.locate(&bounds, direction)?;
+        if !is_exhausted && let Some(last) = last {
             let rest = match direction {
                 Direction::Forward if Bug::ScanStepRepeatsKey.is_planted() => {
-                    (Bound::Included(last.clone()), bounds.1)
+                    (Bound::Included(last), bounds.1)
                 }
-                Direction::Forward => (Bound::Excluded(last.clone()), bounds.1),
-                Direction::Backward => (bounds.0, Bound::Excluded(last.clone())),
+                Direction::Forward => (Bound::Excluded(last), bounds.1),
+                Direction::Backward => (bounds.0, Bound::Excluded(last)),
             };
             self.rest = Some(rest);
         }
         Ok(())
     }
 
-    /// Fetches one step into the batch of `direction`. The view is held only in here, so that the
-    /// records that the entries point at stay.
-    fn locate(&mut self, bounds: &KeyBounds, direction: Direction) -> Result<(Vec<Entry>, bool)> {
+    /// Finds the pairs of one step for the end that goes in `direction`. Returns the last key, and whether
+    /// the range is exhausted. The view is held only in here.
+    fn locate(
+        &mut self,
+        bounds: &KeyBounds,
+        direction: Direction,
+    ) -> Result<(Option<Vec<u8>>, bool)> {
         let view = self.core.parts.views.load_full();
         // After the view was taken: one from after a drop would show the region empty.
         self.region.check()?;
         let nodes = self.core.nodes(&view, self.region.id);
-        let (start, end) = match direction {
-            Direction::Forward => (&bounds.0, &bounds.1),
-            Direction::Backward => (&bounds.1, &bounds.0),
+        let (ahead, start, end) = match direction {
+            Direction::Forward => (&mut self.front, &bounds.0, &bounds.1),
+            Direction::Backward => (&mut self.back, &bounds.1, &bounds.0),
         };
         let step = Step {
             region: self.region.id,
@@ -134,60 +207,45 @@ impl Scan {
             direction,
             start,
             end,
-            entries_max: self.step_entries,
+            entries_max: self.step_entries.min(self.left),
             bytes_max: STEP_BYTES_MAX,
         };
-        let mut located = Vec::new();
+        ahead.batch.clear();
+        ahead.view = view.sequence();
         let is_exhausted = merge_scan::run(&step, &view, &nodes, |key, found| {
-            located.push((key.to_vec(), found));
-        })?;
+            ahead.batch.push(key, &found);
+        })
+        .inspect_err(|_| ahead.batch.clear())?;
         self.step_entries = (self.step_entries * 2).min(STEP_ENTRIES_MAX);
-        self.fill(direction, &located)?;
-        Ok((located, is_exhausted))
-    }
-
-    /// Reads the values of `located` at queue depth.
-    fn fill(&mut self, direction: Direction, located: &[Entry]) -> Result<()> {
-        let batch = match direction {
-            Direction::Forward => &mut self.front,
-            Direction::Backward => &mut self.back,
-        };
-        batch.clear();
-        let core = &self.core;
         if self.with_values {
-            core.prefetch_values(located)?;
+            self.core.prefetch_records(ahead.batch.records())?;
         }
-        for (key, found) in located {
-            batch.push(key, |bytes| match self.with_values {
-                true => core
-                    .show_logged(&self.region, key, found, |value| {
-                        bytes.extend_from_slice(value)
-                    })
-                    .map(drop),
-                false => Ok(()),
-            })?;
-        }
-        Ok(())
+        Ok((ahead.batch.last_key(), is_exhausted))
     }
 }
 
 impl Core {
     /// Loads the log pages of small values, all at once; large ones are read by themselves.
     pub fn prefetch_values(&self, located: &[Entry]) -> Result<()> {
-        const PREFETCH_BYTES_MAX: usize = 64 << 10;
-        let log = &self.parts.log;
-        let ranges = located.iter().filter_map(|(key, found)| match found {
+        self.prefetch_records(located.iter().filter_map(|(key, found)| match found {
             Located::Logged {
                 offset,
                 value_bytes,
-            } => {
-                // A record may go on in another segment. What lies behind this one on the volume must not
-                // come into a frame: it would be there, stale, when the log writes that segment.
-                let rest = SEGMENT_BYTES as usize - offset.within_segment() as usize;
-                let len = fragment_bytes(key.len() + *value_bytes as usize).min(rest);
-                (len <= PREFETCH_BYTES_MAX && log.is_on_device(*offset)).then_some((offset.0, len))
-            }
+            } => Some((*offset, key.len() + *value_bytes as usize)),
             Located::Inline(_) | Located::Deleted => None,
+        }))
+    }
+
+    /// Loads the log pages of records, given by their places and the bytes of key and value.
+    fn prefetch_records(&self, records: impl Iterator<Item = (LogOffset, usize)>) -> Result<()> {
+        const PREFETCH_BYTES_MAX: usize = 64 << 10;
+        let log = &self.parts.log;
+        let ranges = records.filter_map(|(offset, payload_bytes)| {
+            // A record may go on in another segment. What lies behind this one on the volume must not
+            // come into a frame: it would be there, stale, when the log writes that segment.
+            let rest = SEGMENT_BYTES as usize - offset.within_segment() as usize;
+            let len = fragment_bytes(payload_bytes).min(rest);
+            (len <= PREFETCH_BYTES_MAX && log.is_on_device(offset)).then_some((offset.0, len))
         });
         prefetch_log(&self.parts.mapping, ranges)
     }

@@ -121,11 +121,15 @@ pub fn prefetch_log(mapping: &Mapping, ranges: impl Iterator<Item = (u64, usize)
         offset / PAGE_BYTES as u64..=last / PAGE_BYTES as u64
     });
     let requests: Vec<_> = pages
+        .filter(|page| !mapping.is_resident(PageNo(*page)))
         .map(|page| PageRequest {
             page: PageNo(page),
             priority: LOG_PRIORITY,
             check: &unchecked,
         })
         .collect();
+    if requests.is_empty() {
+        return Ok(());
+    }
     mapping.prefetch(&requests)
 }

@@ -39,6 +39,13 @@ pub struct View {
     registry: Arc<Registry>,
 }
 
+impl View {
+    /// Its number. As long as the current view has it, nothing that this view reaches is handed out again.
+    pub fn sequence(&self) -> ViewSequence {
+        self.sequence
+    }
+}
+
 impl Drop for View {
     fn drop(&mut self) {
         let mut alive = self.registry.alive.lock();

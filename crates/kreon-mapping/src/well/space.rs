@@ -88,6 +88,22 @@ impl Space {
         self.confirm(entry, frame, Pin::new(self.address(frame))?)
     }
 
+    /// Has the processor fetch the bytes of a page from `within` on, if it is resident. Nobody holds the
+    /// frame meanwhile: what comes may be of no use, and does no harm.
+    #[inline]
+    pub(crate) fn hint(&self, page: PageNo, within: usize) {
+        let entry = self.table.entry(page).map(|entry| entry.load(Relaxed));
+        if let Some(frame) = entry.and_then(|entry| Entry(entry).resident()) {
+            fetch_ahead(
+                self.frames
+                    .address(frame)
+                    .as_ptr()
+                    .cast::<u8>()
+                    .wrapping_add(within),
+            );
+        }
+    }
+
     /// Copies a page if it is resident, for a reader who has no cell left for a pin.
     pub(crate) fn copy(&self, page: PageNo) -> Option<Box<PageBytes>> {
         let entry = self.table.entry(page)?;
@@ -278,4 +294,21 @@ impl Space {
                 .is_ok()
         })
     }
+}
+
+/// Cache lines that a hint fetches; the processor finds those behind by itself.
+const HINT_LINES: usize = 4;
+
+#[inline]
+fn fetch_ahead(address: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    for line in 0..HINT_LINES {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let address = address.wrapping_add(line * 64).cast();
+        // SAFETY: the instruction is part of every processor of this kind (SSE) and a hint: it accesses
+        // nothing as far as the program can tell, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (address, HINT_LINES);
 }

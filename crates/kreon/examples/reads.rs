@@ -1,0 +1,169 @@
+//! What reads cost when the data does not fit in memory, and when it does.
+//!
+//! ```text
+//! cargo run --release -p kreon --example reads -- FILE load RECORDS
+//! cargo run --release -p kreon --example reads -- FILE MIB SECONDS RECORDS WORKLOAD..
+//! ```
+//! Workloads: `get:THREADS`, `multi:KEYS`, `scan:THREADS` (1 to 100 pairs).
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use kreon::{Durability, Region, Result, Store};
+use rustix::time::{ClockId, clock_gettime};
+
+const VALUE_BYTES: usize = 1000;
+
+fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        hash(self.0)
+    }
+}
+
+fn hash(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn key(number: u64) -> String {
+    format!("user{:020}", hash(number))
+}
+
+fn check(key: &str, value: &[u8]) {
+    assert_eq!(value.len(), VALUE_BYTES, "{key}");
+    assert_eq!(&value[..24], key.as_bytes());
+}
+
+fn load(path: &str, records: u64) -> Result<()> {
+    let store = Store::options().memory_bytes(1 << 30).open(path)?;
+    let region = store.region("r")?;
+    let mut value = vec![b'v'; VALUE_BYTES];
+    for number in 0..records {
+        let key = key(number);
+        value[..24].copy_from_slice(key.as_bytes());
+        region.put_with(&key, &value, Durability::Buffered)?;
+    }
+    store.checkpoint()?;
+    store.close()
+}
+
+struct Run<'a> {
+    store: &'a Store,
+    region: &'a Region,
+    records: u64,
+    time: Duration,
+}
+
+impl Run<'_> {
+    /// Runs `work` in `threads` threads until the time is up; it returns the operations of one round.
+    fn measure(&self, name: &str, threads: u64, work: impl Fn(&mut Random) -> Result<u64> + Sync) {
+        let warm = Instant::now();
+        let mut random = Random(7);
+        while warm.elapsed() < self.time / 4 {
+            work(&mut random).expect("warm");
+        }
+        let operations = AtomicU64::new(0);
+        let (start, cpu_start, before) = (Instant::now(), cpu(), self.store.stats());
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let (operations, work) = (&operations, &work);
+                scope.spawn(move || {
+                    let mut random = Random(hash(thread + 1));
+                    while start.elapsed() < self.time {
+                        operations.fetch_add(work(&mut random).expect("reads"), Relaxed);
+                    }
+                });
+            }
+        });
+        let seconds = start.elapsed().as_secs_f64();
+        let cpu_us = (cpu() - cpu_start).as_secs_f64() * 1e6;
+        let after = self.store.stats();
+        let operations = operations.into_inner() as f64;
+        let reads = (after.device_reads - before.device_reads) as f64;
+        let bytes = (after.device_read_bytes - before.device_read_bytes) as f64;
+        println!(
+            "{name:12} {:9.0} ops/s {:9.0} reads/s {:7.2} CPU us/op {:6.3} reads/op {:5.2} KiB/read",
+            operations / seconds,
+            reads / seconds,
+            cpu_us / operations,
+            reads / operations,
+            bytes / reads / 1024.0
+        );
+    }
+
+    fn gets(&self, threads: u64) {
+        self.measure(&format!("get:{threads}"), threads, |random| {
+            let key = key(random.draw() % self.records);
+            let found = self.region.get_with(&key, |value| check(&key, value))?;
+            found.expect("a value");
+            Ok(1)
+        });
+    }
+
+    fn multi_gets(&self, count: u64) {
+        self.measure(&format!("multi:{count}"), 1, |random| {
+            let keys: Vec<_> = (0..count)
+                .map(|_| key(random.draw() % self.records))
+                .collect();
+            for (key, value) in keys.iter().zip(self.region.multi_get(&keys)?) {
+                check(key, &value.expect("a value"));
+            }
+            Ok(count)
+        });
+    }
+
+    fn scans(&self, threads: u64) {
+        self.measure(&format!("scan:{threads}"), threads, |random| {
+            let start = key(random.draw() % self.records);
+            let count = 1 + random.draw() % 100;
+            let mut scan = self.region.range(start..).limit(count as usize);
+            for _ in 0..count {
+                let shown = scan.next_with(|_, value| assert_eq!(value.len(), VALUE_BYTES))?;
+                if shown.is_none() {
+                    break;
+                }
+            }
+            Ok(1)
+        });
+    }
+}
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        [path, "load", records] => load(path, records.parse().expect("records")),
+        [path, mib, seconds, records, ref workloads @ ..] => {
+            let memory_bytes = mib.parse::<usize>().expect("MiB") << 20;
+            let store = Store::options().memory_bytes(memory_bytes).open(path)?;
+            let run = Run {
+                store: &store,
+                region: &store.region("r")?,
+                records: records.parse().expect("records"),
+                time: Duration::from_secs_f64(seconds.parse().expect("seconds")),
+            };
+            for workload in workloads {
+                let (name, number) = workload.split_once(':').expect("NAME:NUMBER");
+                let number = number.parse().expect("a number");
+                match name {
+                    "get" => run.gets(number),
+                    "multi" => run.multi_gets(number),
+                    "scan" => run.scans(number),
+                    _ => panic!("no workload {name}"),
+                }
+            }
+            store.close()
+        }
+        _ => panic!("see the example's text"),
+    }
+}
