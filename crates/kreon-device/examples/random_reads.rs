@@ -61,7 +61,9 @@ fn measure(file: &File, depth: usize, time: Duration) -> std::io::Result<()> {
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().expect("a file");
-    let seconds = arguments.next().map_or(2.0, |s| s.parse().expect("seconds"));
+    let seconds = arguments
+        .next()
+        .map_or(2.0, |s| s.parse().expect("seconds"));
     let mut depths: Vec<usize> = arguments.map(|d| d.parse().expect("a depth")).collect();
     if depths.is_empty() {
         depths = vec![1, 32, 64];

@@ -1,5 +1,8 @@
 //! The one seam between Kreon and what stores its bytes.
 
+use std::io::IoSliceMut;
+use std::time::Duration;
+
 use kreon_base::Result;
 
 use crate::stats::DeviceStats;
@@ -58,6 +61,12 @@ pub trait Device: Send + Sync + 'static {
     /// What was done since the device was opened.
     fn stats(&self) -> DeviceStats;
 
+    /// A queue for reads that go on while the caller does something else. `None` where there is no such
+    /// thing.
+    fn read_queue(&self) -> Option<Box<dyn ReadQueue>> {
+        None
+    }
+
     /// Gives up the lock on the volume, so that it can be opened elsewhere while this device still
     /// exists. Nothing may be written through this device afterwards.
     fn unlock(&self) -> Result<()> {
@@ -73,6 +82,52 @@ pub trait Device: Send + Sync + 'static {
     fn write_at(&self, offset: u64, buffer: &[u8]) -> Result<()> {
         self.write(&[Write::new(offset, buffer)])
     }
+}
+
+/// Reads that go on while the caller does something else. All methods may be called from many threads at
+/// once.
+pub trait ReadQueue: Send + Sync {
+    /// Queues a read of consecutive bytes from `offset` on into `buffers` in turn. `tag` comes back when it
+    /// has ended. False, and nothing happens, if [`depth`](Self::depth) reads are in flight already, or the
+    /// queue is broken.
+    ///
+    /// Offset, lengths and addresses are aligned as for [`Device::read`].
+    ///
+    /// # Safety
+    /// Until [`reap`](Self::reap) has returned the tag, the memory that `buffers` stand for and the slice
+    /// `buffers` itself stay where they are, and nobody accesses them. The queue is not dropped before either.
+    unsafe fn push(&self, tag: u64, offset: u64, buffers: &mut [IoSliceMut<'_>]) -> bool;
+
+    /// Reads that were pushed, but not handed to the device.
+    fn waiting(&self) -> usize;
+
+    /// Reads that were pushed and not reaped.
+    fn in_flight(&self) -> usize;
+
+    /// Most reads in flight.
+    fn depth(&self) -> usize;
+
+    /// Hands what was pushed to the device.
+    fn submit(&self);
+
+    /// The same, then sleeps until `count` (at least one) more reads have ended or `patience` is over;
+    /// perhaps shorter.
+    fn wait(&self, count: usize, patience: Duration);
+
+    /// Takes what has ended; nothing while another thread does.
+    fn reap(&self, ended: &mut Vec<Ended>);
+
+    /// Whether it takes no more reads, for good. What is in flight still ends.
+    fn is_broken(&self) -> bool;
+}
+
+/// The end of a read of a [`ReadQueue`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// What it was pushed with.
+    pub tag: u64,
+    /// Bytes that came. Fewer than asked for: read again by [`Device::read`], which tells what is wrong.
+    pub moved_bytes: usize,
 }
 
 /// One read: consecutive bytes of the device into one or more buffers in turn.

@@ -14,6 +14,6 @@ mod transfer;
 pub use aligned_buf::AlignedBuf;
 pub use append::{AppendBuffer, Reservation, Reserve};
 pub use bounds::Bounds;
-pub use device::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Device, Read, Write};
+pub use device::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Device, Ended, Read, ReadQueue, Write};
 pub use file::{Facility, FileDevice, FileOptions};
 pub use stats::{DeviceStats, SIZE_CLASSES, TransferStats};

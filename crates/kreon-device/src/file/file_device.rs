@@ -3,6 +3,7 @@
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -17,12 +18,16 @@ use super::kind::{Kind, make_direct};
 use super::opening;
 use super::options::{Facility, FileOptions};
 use crate::bounds::Bounds;
-use crate::device::{BLOCK_BYTES_MAX, Device, Read, Write};
+use crate::device::{BLOCK_BYTES_MAX, Device, Read, ReadQueue, Write};
 use crate::stats::{Counters, DeviceStats};
-use crate::transfer::{self, Batch, RingPool, Slice};
+use crate::transfer::{self, Batch, RingPool, RingQueue, Slice};
 
 /// Most transfers that one call may keep in flight.
 const RING_DEPTH_MAX: u32 = 4096;
+
+/// Most reads that a queue keeps in flight: enough for every device, few enough that its own queues stay
+/// short (`KVell 4.5`).
+const READ_QUEUE_DEPTH: u32 = 256;
 
 /// A volume in a file or on a block device, locked while it is open.
 ///
@@ -40,7 +45,7 @@ pub struct FileDevice {
     len_bytes: AtomicU64,
     growing: Mutex<()>,
     rings: RingPool,
-    counters: Counters,
+    counters: Arc<Counters>,
     /// Set when the file system said that it has no `fallocate` or cannot punch holes.
     cannot_allocate: AtomicBool,
     cannot_discard: AtomicBool,
@@ -78,7 +83,7 @@ impl FileDevice {
                 Facility::Auto => RingPool::new(options.ring_depth),
                 Facility::Off => RingPool::none(),
             },
-            counters: Counters::default(),
+            counters: Arc::default(),
             cannot_allocate: AtomicBool::new(kind == Kind::BlockDevice),
             cannot_discard: AtomicBool::new(false),
         };
@@ -264,6 +269,20 @@ impl Device for FileDevice {
         // what it could not write, and the next call would succeed without it.
         rustix::fs::fdatasync(&self.file)
             .map_err(|error| self.named(&Error::io("flush", error.into())))
+    }
+
+    fn read_queue(&self) -> Option<Box<dyn ReadQueue>> {
+        if !self.has_rings() {
+            return None;
+        }
+        let file = self.file.try_clone().ok()?;
+        match RingQueue::new(file, READ_QUEUE_DEPTH, Arc::clone(&self.counters)) {
+            Ok(queue) => Some(Box::new(queue)),
+            Err(error) => {
+                tracing::info!(%error, "no io_uring for asynchronous reads");
+                None
+            }
+        }
     }
 
     fn unlock(&self) -> Result<()> {

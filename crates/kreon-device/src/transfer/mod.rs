@@ -2,11 +2,13 @@
 
 mod batch;
 mod positioned;
+mod queue;
 mod ring;
 mod ring_pool;
 mod slice;
 
 pub(crate) use batch::Batch;
+pub(crate) use queue::RingQueue;
 pub(crate) use ring_pool::RingPool;
 pub(crate) use slice::Slice;
 

@@ -181,7 +181,7 @@ impl Ring {
 
 /// Errors of `io_uring_enter` that call for another try: a signal, no memory for requests just now,
 /// completions to be taken first.
-fn is_passing(error: &io::Error) -> bool {
+pub(super) fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::ResourceBusy
