@@ -9,6 +9,8 @@
 //! - `plan`: how its memory is divided
 //! - `limits`: what the system lets the process have
 //! - `load`, `prefetch`, `bytes`: from the device into frames, one page, many, or a range
+//! - `background`, `begin`, `land`, `reactor`, `drive`, `ticket`, `waiters`: the same for tasks, which do not
+//!   wait in a call
 //! - `fresh`: pages that come into being and cease
 //! - `hot`, `hot_reads`: single records that are read often
 //! - `writeback`: from frames to the device
@@ -18,11 +20,15 @@
 //! - `stats`: what it did
 //! - `well`: the unsafe code: frames' memory, the page table, pins
 
+mod background;
+mod begin;
 mod bytes;
+mod drive;
 mod evict;
 mod fresh;
 mod hot;
 mod hot_reads;
+mod land;
 mod limits;
 mod load;
 mod mapping;
@@ -30,14 +36,19 @@ mod options;
 mod plan;
 mod pool;
 mod prefetch;
+mod reactor;
 mod records;
 mod shard;
 mod stats;
 mod stripes;
+mod ticket;
+mod waiters;
 mod well;
 mod writeback;
 
+pub use begin::{Begun, PageCheck, PagesWanted};
 pub use limits::check_memory;
 pub use mapping::Mapping;
 pub use options::{Eviction, MappingModes, MappingOptions, PageRequest, Writeback};
 pub use stats::MappingStats;
+pub use ticket::Ticket;

@@ -37,6 +37,26 @@ pub(crate) enum End<'a> {
 }
 
 impl<'a> Load<'a> {
+    /// Goes on with a load whose frame was away, filled without anybody waiting.
+    pub(crate) fn resume(
+        mapping: &'a Mapping,
+        page: PageNo,
+        priority: Priority,
+        frame: FreeFrame,
+    ) -> Self {
+        Self {
+            mapping,
+            page,
+            priority,
+            frame: Some(frame),
+        }
+    }
+
+    /// Sends the frame away, to be [resumed](Self::resume) with.
+    pub(crate) fn suspend(mut self) -> Option<FreeFrame> {
+        self.frame.take()
+    }
+
     pub(crate) fn page(&self) -> PageNo {
         self.page
     }
@@ -53,7 +73,7 @@ impl<'a> Load<'a> {
         self.frame.as_ref().map(|frame| space.bytes(frame))
     }
 
-    /// Publishes the page.
+    /// Publishes the page. The caller then wakes the tasks that wait for it.
     pub(crate) fn end(mut self) -> End<'a> {
         let Some(frame) = self.frame.take() else {
             return End::Published(None);
@@ -79,6 +99,7 @@ impl Drop for Load<'_> {
             locked.changed();
             drop(locked);
             self.mapping.pool.put(frame);
+            self.mapping.waiters.wake(self.page);
         }
     }
 }
@@ -146,7 +167,9 @@ impl Mapping {
             match self.begin_load(page, request.priority, frame) {
                 Begin::Begun(mut load) => {
                     self.fill(&mut load, request)?;
-                    match load.end() {
+                    let ended = load.end();
+                    self.waiters.wake(page);
+                    match ended {
                         End::Published(Some(pinned)) => return Ok(use_page(pinned.bytes())),
                         End::Published(None) => {}
                         End::Cancelled(load) => {
@@ -167,8 +190,8 @@ impl Mapping {
         }
     }
 
-    /// Lends the page if it is resident.
-    pub(crate) fn read_resident<R>(
+    /// Lends the page if it is resident; never waits.
+    pub fn read_resident<R>(
         &self,
         page: PageNo,
         use_page: impl FnOnce(&PageBytes) -> R,

@@ -1,12 +1,13 @@
 //! The mapping itself, and reading through it.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
 
 use kreon_base::{Error, PageBytes, PageNo, Result};
 use kreon_device::Device;
 use parking_lot::Mutex;
 
+use crate::background::BackgroundReads;
 use crate::evict::EVICT_BATCH_MAX;
 use crate::hot::Hot;
 use crate::limits::check_addresses;
@@ -17,6 +18,7 @@ use crate::records::Records;
 use crate::shard::{Pages, Shard};
 use crate::stats::Counters;
 use crate::stripes::StripeBudget;
+use crate::waiters::Waiters;
 use crate::well::{RetiredFrame, Space};
 use crate::writeback::DirtyLimits;
 
@@ -33,6 +35,11 @@ use crate::writeback::DirtyLimits;
 ///
 /// Dropping a mapping forgets dirty pages: [`sync`](Self::sync) first.
 pub struct Mapping {
+    /// Made with the first asynchronous read; `None` where the device has no queue. Stands before `pages`, so
+    /// that it is dropped, and with it what is in flight waited for, while there are still frames.
+    pub(crate) background: OnceLock<Option<BackgroundReads>>,
+    /// Tasks that wait for loads of others.
+    pub(crate) waiters: Waiters,
     pub(crate) device: Arc<dyn Device>,
     pub(crate) plan: Plan,
     pub(crate) pages: Pages,
@@ -80,6 +87,8 @@ impl Mapping {
             "mapping made"
         );
         Ok(Self {
+            background: OnceLock::new(),
+            waiters: Waiters::new(),
             device,
             plan,
             pages,

@@ -1,6 +1,6 @@
 //! Bringing many pages from the device at once.
 
-use kreon_base::{PAGE_BYTES, PageNo, Result};
+use kreon_base::{PAGE_BYTES, PageNo, Priority, Result};
 use kreon_device::Read;
 
 use crate::load::{Begin, Load};
@@ -10,6 +10,9 @@ use crate::well::{FreeFrame, PageState};
 
 /// Most pages that are merged into one transfer: 1 MiB.
 pub(crate) const TRANSFER_PAGES_MAX: usize = 256;
+
+/// Most bytes that a hint fetches: as many lines as a processor has on the way at once.
+const HINT_BYTES_MAX: usize = 2048;
 
 /// Most pages that are loaded at once.
 const LOADS_MAX: usize = 1024;
@@ -21,13 +24,26 @@ impl Mapping {
         matches!(self.pages.space.state(page), PageState::Resident { .. })
     }
 
-    /// Brings the first bytes from `offset_bytes` on towards the processor if they are resident: to be
-    /// called a few hundred ns before they are read.
+    /// Whether so many pages from `first` on are resident just now.
     #[inline]
-    pub fn hint(&self, offset_bytes: u64) {
+    pub fn are_resident(&self, first: PageNo, count: u32) -> bool {
+        (first.0..first.0 + u64::from(count)).all(|page| self.is_resident(PageNo(page)))
+    }
+
+    /// Brings bytes, up to 2 KiB, towards the processor if they are resident: to be called a few hundred
+    /// ns before they are read.
+    #[inline]
+    pub fn hint(&self, offset_bytes: u64, len_bytes: usize) {
         let page = PageNo::containing(offset_bytes);
         let within = (offset_bytes % PAGE_BYTES as u64) as usize;
-        self.pages.space.hint(page, within);
+        let len_bytes = len_bytes.min(HINT_BYTES_MAX);
+        let here = len_bytes.min(PAGE_BYTES - within);
+        self.pages.space.hint(page, within, here);
+        if here < len_bytes {
+            self.pages
+                .space
+                .hint(PageNo(page.0 + 1), 0, len_bytes - here);
+        }
     }
 
     /// Loads those of the pages that are not resident: sorted, neighbours merged, all at once.
@@ -77,7 +93,7 @@ impl Mapping {
             let Some(frame) = frames.pop() else {
                 break;
             };
-            match self.begin_load_making_room(request, frame) {
+            match self.begin_load_making_room(request.page, request.priority, frame) {
                 Begin::Begun(load) => loads.push((load, request)),
                 Begin::NotAbsent(frame) => {
                     elsewhere.push(request.page);
@@ -96,10 +112,15 @@ impl Mapping {
         outcome
     }
 
-    fn begin_load_making_room(&self, request: &PageRequest<'_>, frame: FreeFrame) -> Begin<'_> {
-        match self.begin_load(request.page, request.priority, frame) {
+    pub(crate) fn begin_load_making_room(
+        &self,
+        page: PageNo,
+        priority: Priority,
+        frame: FreeFrame,
+    ) -> Begin<'_> {
+        match self.begin_load(page, priority, frame) {
             Begin::NoRoom(frame) if self.make_table_room() => {
-                self.begin_load(request.page, request.priority, frame)
+                self.begin_load(page, priority, frame)
             }
             begin => begin,
         }
@@ -108,6 +129,7 @@ impl Mapping {
     /// Reads, checks and publishes sorted pages.
     fn run_loads(&self, mut loads: Vec<(Load<'_>, &PageRequest<'_>)>) -> Result<()> {
         let (outcomes, called) = self.transfer(&mut loads);
+        let pages: Vec<_> = loads.iter().map(|(load, _)| load.page()).collect();
         let mut first = called;
         for ((load, request), outcome) in loads.into_iter().zip(outcomes) {
             let checked = outcome.and_then(|()| match load.bytes() {
@@ -119,6 +141,9 @@ impl Mapping {
                 Ok(()) => drop(load.end()),
                 Err(error) => first = first.and(Err(error)),
             }
+        }
+        for page in pages {
+            self.waiters.wake(page);
         }
         first
     }

@@ -4,11 +4,16 @@
 //! cargo run --release -p kreon --example reads -- FILE load RECORDS
 //! cargo run --release -p kreon --example reads -- FILE MIB SECONDS RECORDS WORKLOAD..
 //! ```
-//! Workloads: `get:THREADS`, `multi:KEYS`, `scan:THREADS` (1 to 100 pairs).
+//! Workloads: `get:THREADS`, `multi:KEYS`, `scan:THREADS` (1 to 100 pairs), `async:GETS` in flight, which one
+//! thread drives, `foreign:GETS` in flight under an executor that knows nothing of stores.
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, Wake};
 use std::time::{Duration, Instant};
 
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use kreon::{Durability, Region, Result, Store};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -17,6 +22,24 @@ const VALUE_BYTES: usize = 1000;
 fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Runs a future as any small executor does: asleep until it is woken.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
 }
 
 /// SplitMix64.
@@ -122,6 +145,38 @@ impl Run<'_> {
         });
     }
 
+    /// Gets of one thread, `in_flight` at any time but for the end of a round.
+    async fn round(&self, in_flight: u64, random: &mut Random) -> Result<u64> {
+        const ROUND_GETS: u64 = 4_000;
+        let mut left = ROUND_GETS.saturating_sub(in_flight);
+        let mut get = || {
+            let key = key(random.draw() % self.records);
+            let get = self.region.get_async(key.clone());
+            async move { (get.await, key) }
+        };
+        let mut gets: FuturesUnordered<_> = (0..in_flight).map(|_| get()).collect();
+        while let Some((value, key)) = gets.next().await {
+            check(&key, &value?.expect("a value"));
+            if left > 0 {
+                left -= 1;
+                gets.push(get());
+            }
+        }
+        Ok(ROUND_GETS.max(in_flight))
+    }
+
+    fn async_gets(&self, in_flight: u64) {
+        self.measure(&format!("async:{in_flight}"), 1, |random| {
+            self.store.drive(self.round(in_flight, random))
+        });
+    }
+
+    fn foreign_gets(&self, in_flight: u64) {
+        self.measure(&format!("foreign:{in_flight}"), 1, |random| {
+            block_on(self.round(in_flight, random))
+        });
+    }
+
     fn scans(&self, threads: u64) {
         self.measure(&format!("scan:{threads}"), threads, |random| {
             let start = key(random.draw() % self.records);
@@ -158,6 +213,8 @@ fn main() -> Result<()> {
                 match name {
                     "get" => run.gets(number),
                     "multi" => run.multi_gets(number),
+                    "async" => run.async_gets(number),
+                    "foreign" => run.foreign_gets(number),
                     "scan" => run.scans(number),
                     _ => panic!("no workload {name}"),
                 }

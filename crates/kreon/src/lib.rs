@@ -38,6 +38,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod get_async;
 mod options;
 mod range;
 mod region;
@@ -48,6 +49,7 @@ mod store;
 mod value;
 
 pub use batch::WriteBatch;
+pub use get_async::GetAsync;
 pub use kreon_base::{
     Error, ErrorKind, KEY_BYTES_MAX, REGION_NAME_BYTES_MAX, Result, VALUE_BYTES_MAX,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kreon_engine::{Engine, KeyBounds, Operation, Pairs, RegionState, prefix_bounds};
 
-use crate::{Durability, Durable, KeyRange, Result, Scan, Value};
+use crate::{Durability, Durable, GetAsync, KeyRange, Result, Scan, Value};
 
 /// A named ordered key space of a store: a table, or a shard of one. Made by
 /// [`Store::region`](crate::Store::region). Cheap to clone.
@@ -232,6 +232,37 @@ impl Region {
         show: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         self.engine.get(&self.state, key.as_ref(), None, show)
+    }
+
+    /// The value of `key` as a future: one thread can keep hundreds of gets in flight. No runtime is needed, any
+    /// executor will do; [`Store::drive`](crate::Store::drive) makes the fewest switches.
+    ///
+    /// What is in memory is ready at the first poll. A poll begins what has to be read from the device and returns;
+    /// neither a poll nor a drop waits for the device, but for keys over 1 KiB, values over 64 KiB, where a
+    /// dirty page must be written to make room in memory, and where the system has no `io_uring` or no memory
+    /// to spare: then a poll reads as [`get`](Self::get) does. The answer is the value at some moment between the first
+    /// poll and the last. The future may be dropped at any time, moved between threads, or forgotten.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    ///
+    /// ```
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let store = kreon::Store::open(folder.path().join("store"))?;
+    /// # let region = store.region("r")?;
+    /// region.put("k", "value")?;
+    /// let value = store.drive(async { region.get_async("k").await })?;
+    /// assert_eq!(value.as_deref(), Some(b"value".as_slice()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_async<K: AsRef<[u8]> + Unpin>(&self, key: K) -> GetAsync<K> {
+        GetAsync::new(
+            &self.engine,
+            Ok(self.engine.get_task(&self.state, None)),
+            key,
+        )
     }
 
     /// Whether `key` has a value. Reads the index alone.

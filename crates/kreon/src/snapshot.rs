@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kreon_engine::{Engine, KeyBounds, OpenSnapshot, prefix_bounds};
 
-use crate::{Error, KeyRange, Region, Result, Scan, Value};
+use crate::{Error, GetAsync, KeyRange, Region, Result, Scan, Value};
 
 /// An immutable view of a whole store at one moment, over all its regions. Cheap to clone; open until
 /// the last clone and the last scan of it is gone. Made by [`Store::snapshot`](crate::Store::snapshot).
@@ -50,6 +50,17 @@ impl Snapshot {
         self.check(region)?;
         self.engine
             .get(&region.state, key.as_ref(), Some(&self.open), show)
+    }
+
+    /// The value that `key` of `region` had, as a future. See [`Region::get_async`].
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_async<K: AsRef<[u8]> + Unpin>(&self, region: &Region, key: K) -> GetAsync<K> {
+        let task = self
+            .check(region)
+            .map(|()| self.engine.get_task(&region.state, Some(&self.open)));
+        GetAsync::new(&self.engine, task, key)
     }
 
     /// Whether `key` of `region` had a value.

@@ -149,6 +149,15 @@ impl Store {
         }
     }
 
+    /// Runs `future` in this thread until it is done. A thread that keeps many
+    /// [asynchronous gets](Region::get_async) in flight and has nothing else to do than to wait for them
+    /// takes their completions from the device itself in here; under another executor a thread of the store
+    /// does that. The future may wait for other things as well, but learns of them up to 1 ms late while
+    /// reads are in flight.
+    pub fn drive<F: Future>(&self, future: F) -> F::Output {
+        self.engine.drive(future)
+    }
+
     /// Makes every write before this call durable: one flush of the device.
     ///
     /// # Errors

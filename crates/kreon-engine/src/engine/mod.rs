@@ -2,7 +2,7 @@
 //!
 //! - [`open`]: opening and closing, background threads
 //! - [`write`], [`gate`], [`units`], [`pressure`]: the write path
-//! - [`read`], [`multi_get`]: gets
+//! - [`read`], [`multi_get`], [`get_task`]: gets
 //! - [`scan`], [`merge_scan`], [`scan_source`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
 //! - [`ingest`]: bulk loads, which become a level without going through L0
 //! - [`upkeep`], [`drop_region`]: spills and what they free
@@ -15,6 +15,7 @@ mod core;
 mod drop_region;
 mod durable;
 mod gate;
+mod get_task;
 mod images;
 mod ingest;
 mod memory_stats;
@@ -39,6 +40,7 @@ mod verify_durable;
 mod write;
 
 pub use durable::Durable;
+pub use get_task::GetTask;
 pub use ingest::Pairs;
 pub use memory_stats::MemoryStats;
 pub use open::Engine;

@@ -10,6 +10,7 @@ use kreon_device::Device;
 use kreon_l0::Keep;
 
 use super::core::Core;
+use super::get_task::GetTask;
 use super::ingest::Pairs;
 use super::region::{RegionState, check_name};
 use super::scan::{KeyBounds, Scan};
@@ -163,6 +164,20 @@ impl Engine {
         self.core.get(region, key, at(snapshot), show)
     }
 
+    /// A get that does not wait in a call.
+    pub fn get_task(
+        &self,
+        region: &Arc<RegionState>,
+        snapshot: Option<&Arc<OpenSnapshot>>,
+    ) -> GetTask {
+        GetTask::new(&self.core, region, snapshot)
+    }
+
+    /// Runs a future in this thread, which ends the reads that the future's parts begin.
+    pub fn drive<F: Future>(&self, future: F) -> F::Output {
+        self.core.parts.mapping.drive(future)
+    }
+
     /// Whether a key has a value, now or at a snapshot.
     pub fn contains(
         &self,
@@ -256,6 +271,7 @@ impl Engine {
         }
         // Whoever was let in before the store was closed is waited for.
         drop(self.core.gate.close());
+        self.core.parts.mapping.quiesce();
         let outcome = self.core.settle();
         self.core.spill_wanted.call();
         self.core.images.wake();

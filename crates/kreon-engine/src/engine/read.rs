@@ -9,7 +9,7 @@ use super::scan_source::Located;
 use crate::keys::L0Key;
 use crate::level::View;
 use crate::log::ValueAt;
-use crate::tree;
+use crate::tree::{self, NodeSource};
 
 impl Core {
     /// Shows the value of `key` at `at` ([`Lsn::MAX`]: now) to `show`; `None` if there is none.
@@ -28,9 +28,10 @@ impl Core {
         let view = self.parts.views.load();
         region.check()?;
         let mut show = Once(Some(show));
+        let nodes = |level| self.nodes_of_level(region.id, level);
         let found = match self.find_in_l0s(&view, region, key, at, &mut show) {
             Some(found) => Some(found),
-            None => self.find_in_levels(&view, region, key, at, &mut show)?,
+            None => find_in_levels(&view, region, key, at, nodes, &mut show)?,
         };
         match found {
             None | Some(Found::Deleted) => Ok(None),
@@ -49,9 +50,10 @@ impl Core {
         let view = self.parts.views.load();
         region.check()?;
         let mut show = Once(Some(|_: &[u8]| ()));
+        let nodes = |level| self.nodes_of_level(region.id, level);
         let found = match self.find_in_l0s(&view, region, key, at, &mut show) {
             Some(found) => Some(found),
-            None => self.find_in_levels(&view, region, key, at, &mut show)?,
+            None => find_in_levels(&view, region, key, at, nodes, &mut show)?,
         };
         Ok(!matches!(found, None | Some(Found::Deleted)))
     }
@@ -72,7 +74,7 @@ impl Core {
         }
     }
 
-    fn find_in_l0s<R, F: FnOnce(&[u8]) -> R>(
+    pub(super) fn find_in_l0s<R, F: FnOnce(&[u8]) -> R>(
         &self,
         view: &View,
         region: &RegionState,
@@ -96,26 +98,6 @@ impl Core {
             }
         };
         look(&view.active).or_else(|| view.frozen.as_ref().and_then(|frozen| look(&frozen.l0)))
-    }
-
-    fn find_in_levels<R, F: FnOnce(&[u8]) -> R>(
-        &self,
-        view: &View,
-        region: &RegionState,
-        key: &[u8],
-        at: Lsn,
-        show: &mut Once<F>,
-    ) -> Result<Option<Found<R>>> {
-        for (level, record) in view.levels.seen(region.id, at) {
-            let nodes = self.nodes_of_level(region.id, level);
-            let found = tree::get(&nodes, record, key, at, |version| {
-                show.at_payload(version.payload)
-            });
-            if let Some(found) = found? {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
     }
 
     /// Shows a value that stands in the log.
@@ -148,8 +130,28 @@ impl Core {
     }
 }
 
+/// Looks into the levels, whose nodes `nodes_of` gives, one after the other.
+pub(super) fn find_in_levels<R, F: FnOnce(&[u8]) -> R, S: NodeSource>(
+    view: &View,
+    region: &RegionState,
+    key: &[u8],
+    at: Lsn,
+    nodes_of: impl Fn(u8) -> S,
+    show: &mut Once<F>,
+) -> Result<Option<Found<R>>> {
+    for (level, record) in view.levels.seen(region.id, at) {
+        let found = tree::get(&nodes_of(level), record, key, at, |version| {
+            show.at_payload(version.payload)
+        });
+        if let Some(found) = found? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
 /// What an index said.
-enum Found<R> {
+pub(super) enum Found<R> {
     /// The value was in the index and is shown.
     Shown(Option<R>),
     /// The value is in the log.
@@ -159,10 +161,10 @@ enum Found<R> {
 }
 
 /// A closure that is called at most once, from one of several places.
-struct Once<F>(Option<F>);
+pub(super) struct Once<F>(pub(super) Option<F>);
 
 impl<F> Once<F> {
-    fn take<R>(&mut self, value: &[u8]) -> Option<R>
+    pub(super) fn take<R>(&mut self, value: &[u8]) -> Option<R>
     where
         F: FnOnce(&[u8]) -> R,
     {

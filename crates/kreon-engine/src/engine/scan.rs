@@ -153,8 +153,11 @@ impl Scan {
         };
         let (core, region) = (&self.core, &self.region);
         core.check_open()?;
-        if let Some((offset, _)) = ahead.batch.nth(HINT_PAIRS - 1).and_then(Pair::record) {
-            core.parts.mapping.hint(offset.0);
+        if let Some((offset, payload_bytes)) =
+            ahead.batch.nth(HINT_PAIRS - 1).and_then(Pair::record)
+        {
+            let mapping = &core.parts.mapping;
+            mapping.hint(offset.0, fragment_bytes(payload_bytes));
         }
         let view = core.parts.views.load();
         let shown = if view.sequence() == ahead.view {

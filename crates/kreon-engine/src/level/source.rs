@@ -1,8 +1,10 @@
 //! Nodes and log pages through the mapping.
 
+use std::sync::Arc;
+
 use kreon_base::{LogOffset, PAGE_BYTES, PageBytes, PageNo, Priority, RegionId, Result};
 use kreon_format::{PagePointer, StoreId, check_node};
-use kreon_mapping::{Mapping, PageRequest};
+use kreon_mapping::{Mapping, PageRequest, PagesWanted};
 
 use crate::log::{Log, LogPages};
 use crate::tree::NodeSource;
@@ -38,6 +40,33 @@ pub struct MappedNodes<'a> {
     pub region: RegionId,
     /// 1 for L1.
     pub level: u8,
+}
+
+impl MappedNodes<'_> {
+    /// What it takes to load a node in the background.
+    pub fn wanted(&self, pointer: &PagePointer, height: u8) -> PagesWanted {
+        let (store, pointer) = (self.store, *pointer);
+        PagesWanted {
+            first: pointer.page,
+            count: 1,
+            priority: node_priority(self.level, height),
+            check: Some(Arc::new(move |bytes: &PageBytes| {
+                check_node(bytes, store, &pointer, height)
+            })),
+        }
+    }
+}
+
+/// What it takes to load a range of the log in the background.
+pub fn wanted_log(offset_bytes: u64, len: usize) -> PagesWanted {
+    let first = PageNo::containing(offset_bytes);
+    let last = PageNo::containing(offset_bytes + len.max(1) as u64 - 1);
+    PagesWanted {
+        first,
+        count: (last.0 - first.0 + 1) as u32,
+        priority: LOG_PRIORITY,
+        check: None,
+    }
 }
 
 impl NodeSource for MappedNodes<'_> {

@@ -19,9 +19,12 @@
 //!    ([`Space::settle`]). A reader pins first and then looks at the entry again, so either it sees
 //!    that the page is gone or the pin is seen.
 //!
+//! A free frame that the device is filling on its own is in [`Flights`], which lets nobody touch it.
+//!
 //! Tokens are used with the [`Space`] that made them; each mapping has one and keeps them to itself.
 
 mod entry;
+mod flights;
 mod frames;
 mod memory;
 mod pins;
@@ -30,6 +33,7 @@ mod table;
 mod transfer;
 
 pub(crate) use entry::{FRAMES_MAX, PageState};
+pub(crate) use flights::{Flights, Landed};
 pub(crate) use frames::{FreeFrame, RetiredFrame};
 pub(crate) use pins::thread_number;
 pub(crate) use space::{Pinned, Space};

@@ -88,19 +88,16 @@ impl Space {
         self.confirm(entry, frame, Pin::new(self.address(frame))?)
     }
 
-    /// Has the processor fetch the bytes of a page from `within` on, if it is resident. Nobody holds the
+    /// Has the processor fetch `len_bytes` of a page from `within` on, if it is resident. Nobody holds the
     /// frame meanwhile: what comes may be of no use, and does no harm.
     #[inline]
-    pub(crate) fn hint(&self, page: PageNo, within: usize) {
+    pub(crate) fn hint(&self, page: PageNo, within: usize, len_bytes: usize) {
         let entry = self.table.entry(page).map(|entry| entry.load(Relaxed));
         if let Some(frame) = entry.and_then(|entry| Entry(entry).resident()) {
-            fetch_ahead(
-                self.frames
-                    .address(frame)
-                    .as_ptr()
-                    .cast::<u8>()
-                    .wrapping_add(within),
-            );
+            let start = self.frames.address(frame).as_ptr().cast::<u8>();
+            for at in (within & !(LINE_BYTES - 1)..within + len_bytes).step_by(LINE_BYTES) {
+                fetch_ahead(start.wrapping_add(at));
+            }
         }
     }
 
@@ -296,19 +293,18 @@ impl Space {
     }
 }
 
-/// Cache lines that a hint fetches; the processor finds those behind by itself.
-const HINT_LINES: usize = 4;
+/// A cache line.
+const LINE_BYTES: usize = 64;
 
 #[inline]
 fn fetch_ahead(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for line in 0..HINT_LINES {
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let address = address.wrapping_add(line * 64).cast();
         // SAFETY: the instruction is part of every processor of this kind (SSE) and a hint: it accesses
         // nothing as far as the program can tell, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = (address, HINT_LINES);
+    let _ = address;
 }

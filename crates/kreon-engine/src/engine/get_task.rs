@@ -1,0 +1,230 @@
+//! A get that does not wait in a call: each poll goes as far as what is in memory leads, then begins to load
+//! what is missing.
+//!
+//! It holds no page, no frame and no view between two polls, so that a task that is never polled again keeps
+//! nothing from being reused: what is in flight belongs to the mapping. A poll begins anew, but for the place of
+//! a value in the log, which is good as long as the view is the same.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use kreon_base::{Error, ErrorKind, LogOffset, Lsn, PageBytes, Result, SEGMENT_BYTES};
+use kreon_format::{PagePointer, fragment_bytes};
+use kreon_mapping::{Begun, PagesWanted, Ticket};
+
+use super::core::Core;
+use super::read::{Found, Once, find_in_levels};
+use super::region::RegionState;
+use super::scan_source::Located;
+use super::snapshot::OpenSnapshot;
+use crate::level::source::wanted_log;
+use crate::level::view::ViewSequence;
+use crate::level::{MappedNodes, View};
+use crate::tree::NodeSource;
+
+/// After so many loads that were in vain, as others needed the frames at once, a poll waits for the device:
+/// it must come to an end.
+const LOADS_MAX: u32 = 12;
+
+/// Longest record whose pages are loaded in the background; longer ones are read past the frames.
+const RECORD_BYTES_MAX: usize = 64 << 10;
+
+/// See the module's text.
+pub struct GetTask {
+    core: Arc<Core>,
+    region: Arc<RegionState>,
+    snapshot: Option<Arc<OpenSnapshot>>,
+    /// Of what was begun.
+    ticket: Option<Ticket>,
+    /// Where the value was found, and the view in which it is there.
+    place: Option<(Located, ViewSequence)>,
+    loads: u32,
+}
+
+/// How far a poll got.
+enum Attempt<R> {
+    Done(Option<R>),
+    Missing(PagesWanted),
+}
+
+impl GetTask {
+    pub(super) fn new(
+        core: &Arc<Core>,
+        region: &Arc<RegionState>,
+        snapshot: Option<&Arc<OpenSnapshot>>,
+    ) -> Self {
+        Self {
+            core: Arc::clone(core),
+            region: Arc::clone(region),
+            snapshot: snapshot.map(Arc::clone),
+            ticket: None,
+            place: None,
+            loads: 0,
+        }
+    }
+
+    /// Goes on. `key` is the same each time; `show` is called at the end if there is a value.
+    ///
+    /// # Errors
+    /// As those of a get.
+    pub fn poll<R>(
+        &mut self,
+        key: &[u8],
+        waker: &Waker,
+        show: impl FnOnce(&[u8]) -> R,
+    ) -> Poll<Result<Option<R>>> {
+        let mut show = Once(Some(show));
+        loop {
+            match self.ticket.as_ref().map(|ticket| ticket.poll(waker)) {
+                Some(Poll::Pending) => return Poll::Pending,
+                Some(Poll::Ready(Err(error))) => {
+                    self.ticket = None;
+                    return Poll::Ready(Err(error));
+                }
+                Some(Poll::Ready(Ok(()))) | None => self.ticket = None,
+            }
+            if self.loads >= LOADS_MAX {
+                return Poll::Ready(self.wait(key, show));
+            }
+            let wanted = match self.attempt(key, &mut show) {
+                Err(error) => return Poll::Ready(Err(error)),
+                Ok(Attempt::Done(shown)) => return Poll::Ready(Ok(shown)),
+                Ok(Attempt::Missing(wanted)) => wanted,
+            };
+            match self.core.parts.mapping.begin(&wanted, waker) {
+                Err(error) => return Poll::Ready(Err(error)),
+                Ok(Begun::Ready) => self.loads += 1,
+                Ok(Begun::Refused) => return Poll::Ready(self.wait(key, show)),
+                Ok(Begun::Pending(ticket)) => {
+                    self.loads += u32::from(ticket.is_some());
+                    self.ticket = ticket;
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    fn at(&self) -> Lsn {
+        self.snapshot.as_ref().map_or(Lsn::MAX, |open| open.lsn())
+    }
+
+    /// The same as a get that waits.
+    #[cold]
+    fn wait<R, F: FnOnce(&[u8]) -> R>(&self, key: &[u8], mut show: Once<F>) -> Result<Option<R>> {
+        let shown = self
+            .core
+            .get(&self.region, key, self.at(), |value| show.take(value))?;
+        Ok(shown.flatten())
+    }
+
+    fn attempt<R, F: FnOnce(&[u8]) -> R>(
+        &mut self,
+        key: &[u8],
+        show: &mut Once<F>,
+    ) -> Result<Attempt<R>> {
+        let (core, region) = (&*self.core, &*self.region);
+        core.check_open()?;
+        // Before the check: a view from after a drop would show the region empty.
+        let view = core.parts.views.load();
+        region.check()?;
+        let located = match self.place.take() {
+            Some((located, sequence)) if sequence == view.sequence() => located,
+            _ => match find_resident(core, &view, region, key, self.at(), show)? {
+                Search::Missing(wanted) => return Ok(Attempt::Missing(wanted)),
+                Search::Ended(None | Some(Found::Deleted)) => return Ok(Attempt::Done(None)),
+                Search::Ended(Some(Found::Shown(shown))) => return Ok(Attempt::Done(shown)),
+                Search::Ended(Some(Found::Logged(located))) => located,
+            },
+        };
+        if let Some(wanted) = core.missing_value(key, &located) {
+            self.place = Some((located, view.sequence()));
+            return Ok(Attempt::Missing(wanted));
+        }
+        let shown = core.show_logged(region, key, &located, |value| show.take(value))?;
+        Ok(Attempt::Done(shown.flatten()))
+    }
+}
+
+enum Search<R> {
+    Ended(Option<Found<R>>),
+    Missing(PagesWanted),
+}
+
+/// Looks as far as nodes are resident.
+fn find_resident<R, F: FnOnce(&[u8]) -> R>(
+    core: &Core,
+    view: &View,
+    region: &RegionState,
+    key: &[u8],
+    at: Lsn,
+    show: &mut Once<F>,
+) -> Result<Search<R>> {
+    if let Some(found) = core.find_in_l0s(view, region, key, at, show) {
+        return Ok(Search::Ended(Some(found)));
+    }
+    let missing = Cell::new(None);
+    let nodes_of = |level| ResidentNodes {
+        nodes: core.nodes_of_level(region.id, level),
+        missing: &missing,
+    };
+    let found = find_in_levels(view, region, key, at, nodes_of, show);
+    match missing.take() {
+        Some(wanted) => Ok(Search::Missing(wanted)),
+        None => found.map(Search::Ended),
+    }
+}
+
+impl Core {
+    /// The pages of a logged value that must be loaded before it can be shown without waiting.
+    fn missing_value(&self, key: &[u8], located: &Located) -> Option<PagesWanted> {
+        let Located::Logged {
+            offset,
+            value_bytes,
+        } = located
+        else {
+            return None;
+        };
+        // As for a prefetch: nothing behind the segment.
+        let rest = SEGMENT_BYTES as usize - offset.within_segment() as usize;
+        let len = fragment_bytes(key.len() + *value_bytes as usize).min(rest);
+        if len > RECORD_BYTES_MAX || !self.parts.log.is_on_device(*offset) {
+            return None;
+        }
+        let wanted = wanted_log(offset.0, len);
+        (!self.parts.mapping.are_resident(wanted.first, wanted.count)).then_some(wanted)
+    }
+}
+
+/// Nodes as long as they are resident. Reads of a node that is not fail, and tell which it was.
+struct ResidentNodes<'a> {
+    nodes: MappedNodes<'a>,
+    missing: &'a Cell<Option<PagesWanted>>,
+}
+
+impl NodeSource for ResidentNodes<'_> {
+    fn read_node<R>(
+        &self,
+        pointer: &PagePointer,
+        height: u8,
+        use_node: impl FnOnce(&PageBytes) -> Result<R>,
+    ) -> Result<R> {
+        match self.nodes.mapping.read_resident(pointer.page, use_node) {
+            Some(outcome) => outcome,
+            None => {
+                self.missing.set(Some(self.nodes.wanted(pointer, height)));
+                // Seen by nobody.
+                Err(Error::new(ErrorKind::Busy, String::new()))
+            }
+        }
+    }
+
+    fn prefetch(&self, _: &[PagePointer], _: u8) -> Result<()> {
+        Ok(())
+    }
+
+    /// The rests of long keys are read waiting: they are as rare as keys of more than 1 KiB.
+    fn read_key(&self, offset: LogOffset, key_bytes: u32, key: &mut Vec<u8>) -> Result<()> {
+        self.nodes.read_key(offset, key_bytes, key)
+    }
+}

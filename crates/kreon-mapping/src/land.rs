@@ -1,0 +1,115 @@
+//! The end of loads that nobody waits for in a call.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use kreon_base::{PageNo, Result};
+use kreon_device::Read;
+
+use crate::background::{BackgroundReads, Cargo};
+use crate::load::{End, Load};
+use crate::mapping::Mapping;
+use crate::ticket::Stub;
+use crate::well::Landed;
+
+/// How long [`Mapping::quiesce`] sleeps at a time.
+const QUIESCE_PATIENCE: Duration = Duration::from_millis(10);
+
+/// A load that failed keeps its page marked until all that came with it is published.
+type Failed<'a> = Vec<Load<'a>>;
+
+impl Mapping {
+    /// Publishes what has come in the background and wakes who waits for it; false if nothing has come.
+    pub(crate) fn land(&self, reads: &BackgroundReads) -> bool {
+        let landed = reads.flights.land();
+        if landed.is_empty() {
+            return false;
+        }
+        let (mut wakers, mut failed, mut pages) = (Vec::new(), Failed::new(), Vec::new());
+        for flight in landed {
+            let (stub, outcome) = self.end_flight(flight, &mut failed, &mut pages);
+            wakers.extend(stub.end(outcome));
+        }
+        // Not before all is published: whoever is woken may look at any of it.
+        drop(failed);
+        for page in pages {
+            self.waiters.take(page, &mut wakers);
+        }
+        reads.take_waiting_for_room(&mut wakers);
+        wakers.into_iter().for_each(Waker::wake);
+        true
+    }
+
+    fn end_flight<'a>(
+        &'a self,
+        flight: Landed<Cargo>,
+        failed: &mut Failed<'a>,
+        pages: &mut Vec<PageNo>,
+    ) -> (Stub, Result<()>) {
+        let Cargo {
+            first,
+            priority,
+            check,
+            stub,
+        } = flight.cargo;
+        let mut loads: Vec<_> = (first.0..)
+            .zip(flight.frames)
+            .map(|(page, frame)| Load::resume(self, PageNo(page), priority, frame))
+            .collect();
+        let read = match flight.is_whole {
+            true => Ok(()),
+            false => self.read_again(&mut loads),
+        };
+        if read.is_ok() {
+            self.counters.pages_read.add(loads.len() as u64);
+        }
+        let mut outcome = Ok(());
+        for load in loads {
+            let checked = match (&read, &check, load.bytes()) {
+                (Err(error), ..) => Err(error.clone()),
+                (Ok(()), Some(check), Some(bytes)) => check(bytes),
+                (Ok(()), ..) => Ok(()),
+            };
+            match checked {
+                Ok(()) => {
+                    pages.push(load.page());
+                    if let End::Cancelled(load) = load.end() {
+                        // It looks absent; who wants it loads it anew.
+                        drop(load);
+                    }
+                }
+                Err(error) => {
+                    failed.push(load);
+                    outcome = outcome.and(Err(error));
+                }
+            }
+        }
+        (stub, outcome)
+    }
+
+    /// Reads consecutive pages the ordinary way, after a read that failed or came to an early end: this
+    /// tells what is wrong, or goes on where that can be done. It waits for the device, which happens so
+    /// seldom that it does not matter in whose poll.
+    #[cold]
+    fn read_again(&self, loads: &mut [Load<'_>]) -> Result<()> {
+        let Some(first) = loads.first().map(Load::page) else {
+            return Ok(());
+        };
+        let buffers = loads.iter_mut().filter_map(Load::bytes_mut);
+        let buffers = buffers.map(|bytes| bytes.as_mut_slice()).collect();
+        let mut reads = [Read::vectored(first.offset_bytes(), buffers)];
+        self.device.read(&mut reads)
+    }
+
+    /// Waits for all that is in flight in the background and wakes who waits for it.
+    pub fn quiesce(&self) {
+        let Some(Some(reads)) = self.background.get() else {
+            return;
+        };
+        let queue = reads.flights.queue();
+        while queue.in_flight() > 0 {
+            queue.wait(1, QUIESCE_PATIENCE);
+            self.land(reads);
+        }
+    }
+}

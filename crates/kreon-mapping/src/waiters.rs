@@ -1,0 +1,124 @@
+//! Tasks that wait for pages which somebody else is loading.
+
+use std::task::Waker;
+
+use kreon_base::PageNo;
+#[cfg(loom)]
+use kreon_base::sync::Mutex;
+use kreon_base::sync::{AtomicUsize, Ordering::SeqCst, fence};
+#[cfg(not(loom))]
+use parking_lot::Mutex;
+
+/// See the module's text. Threads wait on their shard instead.
+pub(crate) struct Waiters {
+    /// How many there are: the end of a load looks at the list only if there are any.
+    count: AtomicUsize,
+    list: Mutex<Vec<(PageNo, Waker)>>,
+}
+
+impl Waiters {
+    /// None.
+    pub(crate) fn new() -> Self {
+        Self {
+            count: AtomicUsize::new(0),
+            list: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Has `waker` called at the end of the load of `page`. False if `is_loading` says that it has ended
+    /// already: then the waker may not be called.
+    pub(crate) fn wait(
+        &self,
+        page: PageNo,
+        waker: &Waker,
+        is_loading: impl FnOnce() -> bool,
+    ) -> bool {
+        let mut list = self.list.lock();
+        let known = list
+            .iter()
+            .any(|(waits_for, known)| *waits_for == page && known.will_wake(waker));
+        if !known {
+            list.push((page, waker.clone()));
+            self.count.store(list.len(), SeqCst);
+        }
+        // Either the end of the load sees the count or the load below sees the end.
+        fence(SeqCst);
+        if is_loading() {
+            return true;
+        }
+        list.retain(|(waits_for, known)| *waits_for != page || !known.will_wake(waker));
+        self.count.store(list.len(), SeqCst);
+        false
+    }
+
+    /// Takes those who wait for `page`, whose load has just ended, to be called without any lock.
+    pub(crate) fn take(&self, page: PageNo, taken: &mut Vec<Waker>) {
+        fence(SeqCst);
+        if self.count.load(SeqCst) == 0 {
+            return;
+        }
+        let mut list = self.list.lock();
+        let mut at = 0;
+        while let Some((waits_for, _)) = list.get(at) {
+            if *waits_for == page {
+                taken.push(list.swap_remove(at).1);
+            } else {
+                at += 1;
+            }
+        }
+        self.count.store(list.len(), SeqCst);
+    }
+
+    /// Wakes those who wait for `page`, whose load has just ended. No lock may be held.
+    pub(crate) fn wake(&self, page: PageNo) {
+        let mut taken = Vec::new();
+        self.take(page, &mut taken);
+        taken.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use std::sync::Arc;
+    use std::task::Wake;
+
+    use kreon_base::sync::{Ordering::AcqRel, Ordering::Relaxed, explore};
+
+    use super::*;
+
+    const LOADING: usize = 1;
+    const RESIDENT: usize = 2;
+
+    struct Flag(AtomicUsize);
+
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    #[test]
+    fn model_who_waits_for_a_load_is_woken_or_sees_its_end() {
+        explore("waiters: a load, two tasks", None, || {
+            let waiters = Arc::new(Waiters::new());
+            let page = Arc::new(AtomicUsize::new(LOADING));
+            let task = |waiters: Arc<Waiters>, page: Arc<AtomicUsize>| {
+                loom::thread::spawn(move || {
+                    let flag = Arc::new(Flag(AtomicUsize::new(0)));
+                    let waker = Waker::from(Arc::clone(&flag));
+                    let waits = waiters.wait(PageNo(3), &waker, || page.load(Relaxed) == LOADING);
+                    (waits, flag)
+                })
+            };
+            let tasks = [(); 2].map(|()| task(Arc::clone(&waiters), Arc::clone(&page)));
+            page.compare_exchange(LOADING, RESIDENT, AcqRel, Relaxed)
+                .expect("only this thread ends the load");
+            waiters.wake(PageNo(3));
+            for task in tasks {
+                let (waits, flag) = task.join().expect("no panic");
+                assert!(!waits || flag.0.load(SeqCst) == 1, "a task sleeps forever");
+            }
+            assert_eq!(waiters.count.load(SeqCst), 0);
+        });
+    }
+}

@@ -1,0 +1,330 @@
+//! Loads that nobody waits for in a call, over a device whose reads end when the test says so.
+
+mod common;
+
+use std::io::IoSliceMut;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use common::{any, fill};
+use kreon_base::{Error, ErrorKind, PAGE_BYTES, PageNo, Priority, Result};
+use kreon_device::{Device, DeviceStats, Ended, Read, ReadQueue, Write};
+use kreon_mapping::{Begun, Mapping, MappingOptions, PagesWanted, Ticket};
+
+const PAGE: u64 = PAGE_BYTES as u64;
+const VOLUME_BYTES: u64 = 64 << 20;
+
+/// A read in flight: its tag, its first page, its buffers.
+type InFlight = (u64, u64, Vec<(*mut u8, usize)>);
+
+#[derive(Default)]
+struct State {
+    in_flight: Mutex<Vec<InFlight>>,
+    /// How many reads may end.
+    released: AtomicUsize,
+    /// Reads end half way.
+    is_short: AtomicBool,
+    reads: AtomicUsize,
+    blocking_reads: AtomicUsize,
+    bad: Mutex<Option<u64>>,
+    depth: AtomicUsize,
+}
+
+// SAFETY: the pointers are to memory that the pusher leaves to this queue until it has reaped the read.
+unsafe impl Send for State {}
+// SAFETY: as above; they are used under the lock.
+unsafe impl Sync for State {}
+
+struct Slow(Arc<State>);
+
+struct Queue(Arc<State>);
+
+impl ReadQueue for Queue {
+    unsafe fn push(&self, tag: u64, offset: u64, buffers: &mut [IoSliceMut<'_>]) -> bool {
+        let mut in_flight = self.0.in_flight.lock().unwrap();
+        if in_flight.len() >= self.depth() {
+            return false;
+        }
+        let buffers = buffers.iter_mut().map(|b| (b.as_mut_ptr(), b.len()));
+        in_flight.push((tag, offset / PAGE, buffers.collect()));
+        self.0.reads.fetch_add(1, SeqCst);
+        true
+    }
+
+    fn waiting(&self) -> usize {
+        0
+    }
+
+    fn in_flight(&self) -> usize {
+        self.0.in_flight.lock().unwrap().len()
+    }
+
+    fn depth(&self) -> usize {
+        self.0.depth.load(SeqCst)
+    }
+
+    fn submit(&self) {}
+
+    fn wait(&self, _: usize, _: Duration) {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+
+    fn reap(&self, ended: &mut Vec<Ended>) {
+        let mut in_flight = self.0.in_flight.lock().unwrap();
+        let may_end = |left: usize| left.checked_sub(1);
+        while !in_flight.is_empty()
+            && self
+                .0
+                .released
+                .fetch_update(SeqCst, SeqCst, may_end)
+                .is_ok()
+        {
+            let (tag, mut page, buffers) = in_flight.remove(0);
+            let mut moved_bytes = 0;
+            for (start, len) in buffers {
+                let bytes = fill(page, 0);
+                // SAFETY: the pusher promises that the memory stays until this returns the tag.
+                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, len) };
+                moved_bytes += len;
+                page += 1;
+            }
+            if self.0.is_short.load(SeqCst) {
+                moved_bytes /= 2;
+            }
+            ended.push(Ended { tag, moved_bytes });
+        }
+    }
+
+    fn is_broken(&self) -> bool {
+        false
+    }
+}
+
+impl Device for Slow {
+    fn block_bytes(&self) -> u32 {
+        512
+    }
+    fn len_bytes(&self) -> u64 {
+        VOLUME_BYTES
+    }
+    fn len_bytes_max(&self) -> u64 {
+        VOLUME_BYTES
+    }
+    fn grow(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+    fn allocate(&self, _: u64, _: u64) -> Result<()> {
+        Ok(())
+    }
+    fn discard(&self, _: u64, _: u64) -> Result<()> {
+        Ok(())
+    }
+    fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
+        self.0.blocking_reads.fetch_add(1, SeqCst);
+        for read in reads {
+            for (page, buffer) in (read.offset / PAGE..).zip(&mut read.buffers) {
+                if *self.0.bad.lock().unwrap() == Some(page) {
+                    return Err(Error::io("bad page", std::io::ErrorKind::Other.into()));
+                }
+                buffer.copy_from_slice(&*fill(page, 0));
+            }
+        }
+        Ok(())
+    }
+    fn write(&self, _: &[Write<'_>]) -> Result<()> {
+        Ok(())
+    }
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+    fn stats(&self) -> DeviceStats {
+        DeviceStats::default()
+    }
+    fn read_queue(&self) -> Option<Box<dyn ReadQueue>> {
+        Some(Box::new(Queue(Arc::clone(&self.0))))
+    }
+}
+
+fn mapping() -> (Arc<State>, Arc<Mapping>) {
+    let state = Arc::new(State::default());
+    state.depth.store(64, SeqCst);
+    let mut options = MappingOptions::new(1 << 20, VOLUME_BYTES);
+    options.shards = 4;
+    let mapping = Mapping::new(Arc::new(Slow(Arc::clone(&state))), options).unwrap();
+    (state, Arc::new(mapping))
+}
+
+/// A waker that counts.
+#[derive(Default)]
+struct Calls(AtomicUsize);
+
+impl Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+fn waker() -> (Arc<Calls>, Waker) {
+    let calls = Arc::new(Calls::default());
+    (Arc::clone(&calls), Waker::from(calls))
+}
+
+fn wanted(first: u64, count: u32) -> PagesWanted {
+    PagesWanted {
+        first: PageNo(first),
+        count,
+        priority: Priority(255),
+        check: None,
+    }
+}
+
+fn begin(mapping: &Arc<Mapping>, wanted: &PagesWanted, waker: &Waker) -> Option<Ticket> {
+    match mapping.begin(wanted, waker).unwrap() {
+        Begun::Pending(ticket) => ticket,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn until(what: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !what() {
+        assert!(start.elapsed() < Duration::from_secs(20), "it never came");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+#[test]
+fn neighbours_are_one_read_and_all_who_want_a_page_share_it() {
+    let (state, mapping) = mapping();
+    let (calls, waker1) = waker();
+    let (others, waker2) = waker();
+    let ticket = begin(&mapping, &wanted(10, 3), &waker1).unwrap();
+    assert!(begin(&mapping, &wanted(11, 1), &waker2).is_none());
+    // A waker is kept once.
+    assert!(begin(&mapping, &wanted(11, 1), &waker2).is_none());
+    assert_eq!(state.reads.load(SeqCst), 1);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| common::version(&mapping, 12));
+        assert!(ticket.poll(&waker1).is_pending());
+        state.released.store(1, SeqCst);
+        assert_eq!(reader.join().unwrap().unwrap(), 0);
+    });
+    until(|| calls.0.load(SeqCst) == 1 && others.0.load(SeqCst) == 1);
+    assert!(matches!(ticket.poll(&waker1), Poll::Ready(Ok(()))));
+    assert!(mapping.are_resident(PageNo(10), 3));
+    assert_eq!(state.blocking_reads.load(SeqCst), 0);
+    let again = mapping.begin(&wanted(10, 3), &waker1).unwrap();
+    assert!(matches!(again, Begun::Ready));
+}
+
+#[test]
+fn what_comes_short_or_fails_is_read_again_and_its_error_told_to_who_began_it() {
+    let (state, mapping) = mapping();
+    let (calls, waker) = waker();
+    state.is_short.store(true, SeqCst);
+    *state.bad.lock().unwrap() = Some(21);
+    let good = begin(&mapping, &wanted(10, 1), &waker).unwrap();
+    let bad = begin(&mapping, &wanted(20, 2), &waker).unwrap();
+    state.released.store(2, SeqCst);
+    until(|| calls.0.load(SeqCst) == 2);
+    assert!(matches!(good.poll(&waker), Poll::Ready(Ok(()))));
+    let Poll::Ready(Err(error)) = bad.poll(&waker) else {
+        panic!("no error");
+    };
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(mapping.is_resident(PageNo(10)) && !mapping.is_resident(PageNo(20)));
+    *state.bad.lock().unwrap() = None;
+    assert_eq!(common::version(&mapping, 21).unwrap(), 0);
+}
+
+#[test]
+fn a_page_that_does_not_verify_is_seen_by_nobody() {
+    let (state, mapping) = mapping();
+    let (calls, waker) = waker();
+    let mut wanted = wanted(10, 1);
+    wanted.check = Some(Arc::new(|_| Err(Error::corruption("as ordered"))));
+    let ticket = begin(&mapping, &wanted, &waker).unwrap();
+    state.released.store(1, SeqCst);
+    until(|| calls.0.load(SeqCst) == 1);
+    assert!(matches!(ticket.poll(&waker), Poll::Ready(Err(_))));
+    assert!(!mapping.is_resident(PageNo(10)));
+}
+
+#[test]
+fn without_frames_a_task_is_refused_and_without_room_in_flight_it_waits() {
+    let (state, mapping) = mapping();
+    let (_, waker) = waker();
+    let frames = mapping.stats().frames;
+    state.depth.store(usize::MAX, SeqCst);
+    for page in 0..frames {
+        // What nobody waits for any more keeps its frame all the same.
+        drop(begin(&mapping, &wanted(page * 2, 1), &waker));
+    }
+    let refused = mapping.begin(&wanted(5001, 1), &waker).unwrap();
+    assert!(matches!(refused, Begun::Refused));
+    // Past the frames.
+    assert_eq!(
+        mapping
+            .read(any(5001), |bytes| common::verify(5001, bytes))
+            .unwrap(),
+        Ok(0)
+    );
+    state.released.store(frames as usize - 8, SeqCst);
+    until(|| state.in_flight.lock().unwrap().len() == 8);
+    state.depth.store(8, SeqCst);
+    let (calls, waker) = self::waker();
+    assert!(begin(&mapping, &wanted(5001, 1), &waker).is_none());
+    std::thread::sleep(Duration::from_millis(2));
+    assert_eq!(calls.0.load(SeqCst), 0);
+    state.released.store(1, SeqCst);
+    until(|| calls.0.load(SeqCst) == 1);
+    assert!(begin(&mapping, &wanted(5001, 1), &waker).is_some());
+    state.released.store(usize::MAX, SeqCst);
+}
+
+#[test]
+fn a_mapping_that_goes_waits_for_what_is_in_flight() {
+    let (state, mapping) = mapping();
+    let (_, waker) = waker();
+    for page in 0..20 {
+        drop(begin(&mapping, &wanted(page * 2, 1), &waker));
+    }
+    std::thread::scope(|scope| {
+        let gone = scope.spawn(move || drop(mapping));
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(state.in_flight.lock().unwrap().len(), 20);
+        state.released.store(usize::MAX, SeqCst);
+        gone.join().unwrap();
+        until(|| state.in_flight.lock().unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_discarded_page_is_not_published_by_a_load_from_before() {
+    let (state, mapping) = mapping();
+    let (calls, waker) = waker();
+    let ticket = begin(&mapping, &wanted(10, 1), &waker).unwrap();
+    mapping.discard(PageNo(10), 1);
+    common::fresh(&mapping, 10, 7).unwrap();
+    state.released.store(1, SeqCst);
+    until(|| calls.0.load(SeqCst) == 1);
+    assert!(matches!(ticket.poll(&waker), Poll::Ready(Ok(()))));
+    assert_eq!(common::version(&mapping, 10).unwrap(), 7);
+}
+
+#[test]
+fn a_driving_thread_that_waits_for_its_own_read_is_looked_after() {
+    let (state, mapping) = mapping();
+    let (_, waker) = waker();
+    state.released.store(usize::MAX, SeqCst);
+    mapping.drive(async {
+        for page in 0..20 {
+            drop(begin(&mapping, &wanted(page, 1), &waker));
+            assert_eq!(common::version(&mapping, page).unwrap(), 0);
+        }
+    });
+    assert_eq!(state.blocking_reads.load(SeqCst), 0);
+}
