@@ -7,7 +7,10 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use common::{Content, MemoryDevice, VOLUME_BYTES, any, fill, mapping_with_frames, version};
+use common::{
+    Content, MemoryDevice, VOLUME_BYTES, any, fill, mapping_with_frames, version,
+    while_every_frame_is_held,
+};
 use kreon_base::{Error, ErrorKind, PageNo, Priority};
 use kreon_mapping::{Mapping, PageRequest};
 
@@ -127,31 +130,7 @@ fn a_pinned_page_survives_the_eviction_of_everything_else() {
 fn pages_are_served_when_readers_hold_every_frame() {
     let device = device();
     let mapping = mapping_with_frames(&device, 64);
-    let (held, done) = (Barrier::new(9), Barrier::new(9));
-    thread::scope(|scope| {
-        for thread in 0..8 {
-            let (mapping, held, done) = (&mapping, &held, &done);
-            scope.spawn(move || {
-                // Eight nested reads each: 64 frames.
-                fn hold(mapping: &Mapping, page: u64, left: u64, wait: &dyn Fn()) {
-                    mapping
-                        .read(any(page), |bytes| {
-                            if left > 1 {
-                                hold(mapping, page + 1, left - 1, wait);
-                            } else {
-                                wait();
-                            }
-                            common::verify(page, bytes).unwrap();
-                        })
-                        .unwrap();
-                }
-                hold(mapping, thread * 8, 8, &|| {
-                    held.wait();
-                    done.wait();
-                });
-            });
-        }
-        held.wait();
+    while_every_frame_is_held(&mapping, |_| {
         assert_eq!(mapping.stats().frames_free, 0);
         let before = mapping.stats().pages_read_past;
         for page in 1000..1010 {
@@ -162,7 +141,6 @@ fn pages_are_served_when_readers_hold_every_frame() {
         common::fresh(&mapping, 2000, 9).unwrap();
         assert_eq!(common::verify(2000, &device.page(2000)), Ok(9));
         assert_eq!(version(&mapping, 2000).unwrap(), 9);
-        done.wait();
     });
     assert_eq!(version(&mapping, 1000).unwrap(), 0);
     assert_eq!(version(&mapping, 1000).unwrap(), 0);
@@ -211,19 +189,21 @@ fn prefetch_merges_neighbours_and_reads_what_is_missing() {
     let device = device();
     let mapping = mapping_with_frames(&device, 256);
     version(&mapping, 12).unwrap();
-    let pages = [40, 11, 10, 13, 12, 41, 14, 10, 90];
+    let pages = [40, 11, 10, 13, 12, 41, 14, 10, 44, 90];
     let requests: Vec<_> = pages.iter().map(|&page| any(page)).collect();
     let calls = device.read_calls.load(SeqCst);
     mapping.prefetch(&requests).unwrap();
-    // 10-11, 13-14, 40-41, 90.
-    assert_eq!(device.reads(), 1 + 4);
+    // 10-14, page 12 once more into a frame of nobody; 40-44; 90.
+    assert_eq!(device.reads(), 1 + 3);
+    assert_eq!(mapping.stats().pages_resident, 9);
     assert_eq!(device.read_calls.load(SeqCst), calls + 1);
     for page in pages {
         assert_eq!(version(&mapping, page).unwrap(), 0);
     }
-    assert_eq!(device.reads(), 5);
+    assert_eq!(device.reads(), 4);
     mapping.prefetch(&requests).unwrap();
-    assert_eq!(device.reads(), 5);
+    assert_eq!(device.reads(), 4);
+    assert_eq!(mapping.stats().frames_free, 256 - 9);
 }
 
 #[test]
@@ -257,6 +237,9 @@ fn ranges_of_bytes_equal_what_the_device_holds() {
         (77, 65_537),
         (4096, 1 << 20),
         (1234, 2_200_000),
+        // One page more than the length says, in both windows.
+        (4095, 65_538),
+        ((2 << 20) - 40_001, 80_002),
     ] {
         let want = &expected[offset as usize..offset as usize + len];
         let mut got = vec![0xEE; len];
@@ -371,6 +354,25 @@ fn a_failed_check_or_read_leaves_nothing_behind() {
     }
     device.short_reads.store(false, SeqCst);
     assert_eq!(mapping.stats().frames_free, 64);
+    // Nor do they use up room in the page table: more of its stripes than there is room for.
+    for page in (0..VOLUME_BYTES / 4096).step_by(1024) {
+        assert!(
+            mapping
+                .read(
+                    PageRequest {
+                        page: PageNo(page),
+                        ..bad
+                    },
+                    |_| ()
+                )
+                .is_err()
+        );
+    }
+    for page in (0..VOLUME_BYTES / 4096).step_by(1024) {
+        assert_eq!(version(&mapping, page).unwrap(), 0);
+    }
+    assert_eq!(mapping.stats().pages_read_past, 0);
+    mapping.discard(PageNo(0), u64::MAX);
     mapping
         .read(any(9), |bytes| {
             healthy.set(common::verify(9, bytes) == Ok(0))
@@ -383,17 +385,19 @@ fn a_failed_check_or_read_leaves_nothing_behind() {
 fn a_prefetch_with_one_bad_page_brings_the_others() {
     let device = device();
     let mapping = mapping_with_frames(&device, 256);
-    device.bad_reads.lock().insert(20);
+    device.bad_reads.lock().extend([7, 20]);
     let bad_check = |_: &_| Err(Error::corruption("bad"));
-    let mut requests: Vec<_> = [5, 6, 20, 30].into_iter().map(any).collect();
+    // Page 7 lies in a gap that is read along: that it is bad is nobody's business.
+    let mut requests: Vec<_> = [5, 6, 8, 20, 21, 30].into_iter().map(any).collect();
     requests.push(PageRequest {
         check: &bad_check,
         ..any(31)
     });
     assert!(mapping.prefetch(&requests).is_err());
-    assert_eq!(mapping.stats().pages_resident, 3);
+    assert_eq!(mapping.stats().pages_resident, 5);
+    assert!(mapping.prefetch(&requests[..3]).is_ok());
     let reads = device.reads();
-    for page in [5, 6, 30] {
+    for page in [5, 6, 8, 21, 30] {
         assert_eq!(version(&mapping, page).unwrap(), 0);
     }
     assert_eq!(device.reads(), reads);

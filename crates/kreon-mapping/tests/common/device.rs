@@ -23,6 +23,10 @@ pub struct MemoryDevice {
     /// One call in so many fails, 0 for none.
     pub read_failure_rate: AtomicU32,
     pub write_failure_rate: AtomicU32,
+    /// So many of the next write calls fail.
+    pub write_failures_left: AtomicU32,
+    /// No write gets past while somebody holds this.
+    pub write_gate: Mutex<()>,
     /// Every read ends half way.
     pub short_reads: AtomicBool,
     pub read_delay_us: AtomicU64,
@@ -49,6 +53,8 @@ impl MemoryDevice {
             bad_writes: Mutex::default(),
             read_failure_rate: AtomicU32::new(0),
             write_failure_rate: AtomicU32::new(0),
+            write_failures_left: AtomicU32::new(0),
+            write_gate: Mutex::new(()),
             short_reads: AtomicBool::new(false),
             read_delay_us: AtomicU64::new(0),
             write_delay_us: AtomicU64::new(0),
@@ -229,7 +235,16 @@ impl Device for MemoryDevice {
             .collect();
         self.begin_writing(&pages);
         pause(&self.write_delay_us);
+        drop(self.write_gate.lock());
         let mut outcome = self.lucky(&self.write_failure_rate);
+        let fail = |left: u32| left.checked_sub(1);
+        if self
+            .write_failures_left
+            .fetch_update(SeqCst, SeqCst, fail)
+            .is_ok()
+        {
+            outcome = Err(io_error("as ordered"));
+        }
         for write in writes {
             outcome = outcome.and_then(|()| self.write_one(write));
         }

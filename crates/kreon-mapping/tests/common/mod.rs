@@ -7,7 +7,9 @@ pub mod device;
 pub use content::{Content, fill, verify};
 pub use device::MemoryDevice;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
+use std::thread;
 
 use kreon_base::{PageBytes, PageNo, Priority, Result};
 use kreon_device::Device;
@@ -74,4 +76,38 @@ pub fn version(mapping: &Mapping, page: u64) -> Result<u64> {
 pub fn fresh(mapping: &Mapping, page: u64, version: u64) -> Result<()> {
     let bytes: Box<PageBytes> = fill(page, version);
     mapping.fresh(PageNo(page), Priority(2), &bytes)
+}
+
+/// Runs `during` while readers hold pages 0 to 63, and with them every frame of a mapping of 64. They
+/// let go when `during` says so, or at its end.
+pub fn while_every_frame_is_held(mapping: &Mapping, during: impl FnOnce(&dyn Fn())) {
+    /// Reads pages nested, as deep as a thread has pins.
+    fn hold(mapping: &Mapping, page: u64, left: u64, wait: &dyn Fn()) {
+        let deeper = |bytes: &PageBytes| {
+            match left {
+                1 => wait(),
+                _ => hold(mapping, page + 1, left - 1, wait),
+            }
+            verify(page, bytes).expect("content");
+        };
+        mapping.read(any(page), deeper).expect("a held page");
+    }
+    let held = Barrier::new(9);
+    let release = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let (held, release) = (&held, &release);
+            scope.spawn(move || {
+                hold(mapping, number * 8, 8, &|| {
+                    held.wait();
+                    while !release.load(SeqCst) {
+                        thread::yield_now();
+                    }
+                });
+            });
+        }
+        held.wait();
+        during(&|| release.store(true, SeqCst));
+        release.store(true, SeqCst);
+    });
 }
