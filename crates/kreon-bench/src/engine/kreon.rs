@@ -108,7 +108,7 @@ impl Engine for Kreon {
         count: usize,
         show: &mut dyn FnMut(&[u8], &[u8]),
     ) -> anyhow::Result<usize> {
-        let mut scan = self.region.range(start..);
+        let mut scan = self.region.range(start..).limit(count);
         let mut shown = 0;
         while shown < count && scan.next_with(|key, value| show(key, value))?.is_some() {
             shown += 1;
