@@ -175,3 +175,112 @@ impl ReadQueue for RingQueue {
         self.broken.load(Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::mem::ManuallyDrop;
+    use std::os::fd::{AsRawFd, FromRawFd};
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+    use crate::device::BLOCK_BYTES_MIN;
+
+    const BLOCK: usize = BLOCK_BYTES_MIN as usize;
+    const BLOCKS: usize = 100;
+
+    /// A queue of `depth` over a file whose block n is made of n.
+    fn queue(name: &str, depth: u32) -> Option<RingQueue> {
+        let path = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(true);
+        let file = file.open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        for block in 0..BLOCKS {
+            file.write_all_at(&[block as u8; BLOCK], (block * BLOCK) as u64)
+                .unwrap();
+        }
+        match RingQueue::new(file.into(), depth, Arc::default()) {
+            Ok(queue) => Some(queue),
+            Err(error) => {
+                eprintln!("skipped: no io_uring here: {error}");
+                None
+            }
+        }
+    }
+
+    /// Reads the blocks from `first` on in steps of two, each into two buffers; panics if one is wrong.
+    fn read_blocks(queue: &RingQueue, blocks: &[usize]) {
+        let mut memory = vec![[0; 2 * BLOCK]; blocks.len()];
+        let mut slices: Vec<_> = memory
+            .iter_mut()
+            .map(|bytes| {
+                let (one, two) = bytes.split_at_mut(BLOCK);
+                [IoSliceMut::new(one), IoSliceMut::new(two)]
+            })
+            .collect();
+        let (mut ended, mut next) = (Vec::new(), 0);
+        while ended.len() < blocks.len() {
+            while next < blocks.len() {
+                let offset = (blocks[next] * BLOCK) as u64;
+                // SAFETY: buffers and arrays live until the loop has seen all tags.
+                if !unsafe { queue.push(next as u64, offset, &mut slices[next]) } {
+                    break;
+                }
+                next += 1;
+            }
+            assert!(queue.in_flight() <= queue.depth());
+            queue.wait(1, Duration::from_secs(1));
+            queue.reap(&mut ended);
+        }
+        for Ended { tag, moved_bytes } in ended {
+            let (block, bytes) = (blocks[tag as usize], memory[tag as usize]);
+            // The last block stands alone.
+            let there = (2 * BLOCK).min((BLOCKS - block) * BLOCK);
+            assert_eq!(moved_bytes, there);
+            for (at, byte) in bytes[..there].iter().enumerate() {
+                assert_eq!(usize::from(*byte), block + at / BLOCK);
+            }
+        }
+        assert_eq!((queue.in_flight(), queue.waiting()), (0, 0));
+    }
+
+    #[test]
+    fn reads_come_back_whole_or_say_how_short_they_are() {
+        let Some(queue) = queue("read-queue", 8) else {
+            return;
+        };
+        let blocks: Vec<_> = (0..BLOCKS).rev().collect();
+        read_blocks(&queue, &blocks);
+        read_blocks(&queue, &blocks[..1]);
+        assert_eq!(queue.counters.read().reads.count, BLOCKS as u64 + 1);
+        assert_eq!(queue.counters.in_flight(), 0);
+    }
+
+    #[test]
+    fn what_a_broken_ring_has_not_taken_ends_with_nothing() {
+        let Some(queue) = queue("broken-queue", 8) else {
+            return;
+        };
+        // SAFETY: the descriptor is open; `ManuallyDrop` leaves closing it to the ring.
+        let owned = unsafe { OwnedFd::from_raw_fd(queue.ring.as_raw_fd()) };
+        let null = File::open("/dev/null").unwrap();
+        rustix::io::dup2(&null, &mut ManuallyDrop::new(owned)).unwrap();
+        let mut memory = [0; BLOCK];
+        let mut slices = [IoSliceMut::new(&mut memory)];
+        // SAFETY: buffer and array live until the tag has come back.
+        assert!(unsafe { queue.push(7, 0, &mut slices) });
+        queue.submit();
+        assert!(queue.is_broken());
+        let mut ended = Vec::new();
+        queue.reap(&mut ended);
+        let nothing = Ended {
+            tag: 7,
+            moved_bytes: 0,
+        };
+        assert_eq!(ended, [nothing]);
+        // SAFETY: as above; it is refused.
+        assert!(!unsafe { queue.push(8, 0, &mut slices) });
+        assert_eq!(queue.in_flight(), 0);
+    }
+}
