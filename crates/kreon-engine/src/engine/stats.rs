@@ -6,7 +6,7 @@ use super::core::Core;
 pub use super::images::ImageStats;
 use super::memory_stats::MemoryStats;
 use crate::checkpoint::catalogue::MAIN_LOG;
-use kreon_base::SEGMENT_BYTES;
+use kreon_base::{PAGE_BYTES, SEGMENT_BYTES};
 use kreon_device::DeviceStats;
 use kreon_format::pages_of;
 use kreon_mapping::MappingStats;
