@@ -2,8 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use kreon::{Durability, Region, Store};
@@ -19,14 +18,6 @@ struct Kreon {
     region: Region,
     /// Its device, where the transfers are watched.
     watched: Option<Arc<Watched<FileDevice>>>,
-    /// Ends the checkpoints.
-    stop: Arc<AtomicBool>,
-}
-
-impl Drop for Kreon {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Opens a new store.
@@ -41,6 +32,10 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
     if let Some(percent) = means.l0_percent {
         options = options.l0_bytes(memory_bytes / 100 * percent as usize);
     }
+    if let Some(seconds) = means.l0_checkpoint_seconds {
+        let interval = Duration::from_secs(u64::from(seconds));
+        options = options.l0_checkpoint_interval((seconds > 0).then_some(interval));
+    }
     let path = dir.join("store.kreon");
     let (store, watched) = match means.trace {
         true => open_watched(options, &path),
@@ -48,15 +43,10 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
     }
     .with_context(|| format!("open {}", path.display()))?;
     let region = store.region("usertable")?;
-    let stop = Arc::new(AtomicBool::new(false));
-    if let Some(seconds) = means.checkpoint_seconds {
-        start_checkpoints(&store, seconds, Arc::clone(&stop))?;
-    }
     Ok(Box::new(Kreon {
         store,
         region,
         watched,
-        stop,
     }))
 }
 
@@ -71,26 +61,6 @@ fn open_watched(
     let device = Arc::new(Watched::new(FileDevice::open(path, &file)?.0));
     let store = options.open_on(Arc::clone(&device) as Arc<dyn Device>)?;
     Ok((store, Some(device)))
-}
-
-/// Makes a checkpoint every so many `seconds`.
-fn start_checkpoints(store: &Store, seconds: u32, stop: Arc<AtomicBool>) -> anyhow::Result<()> {
-    let store = store.clone();
-    std::thread::Builder::new()
-        .name("checkpoints".to_owned())
-        .spawn(move || {
-            let mut next = Instant::now() + Duration::from_secs(u64::from(seconds));
-            while !stop.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(10));
-                if Instant::now() >= next {
-                    next += Duration::from_secs(u64::from(seconds));
-                    if store.checkpoint().is_err() {
-                        return;
-                    }
-                }
-            }
-        })?;
-    Ok(())
 }
 
 impl Engine for Kreon {

@@ -23,8 +23,8 @@ pub struct Means {
     pub data_bytes: u64,
     /// Share of the memory for one L0, in percent, where a sweep sets it (kreon only).
     pub l0_percent: Option<u32>,
-    /// Make a checkpoint every so many seconds, where a sweep sets it (kreon only).
-    pub checkpoint_seconds: Option<u32>,
+    /// Seconds from one checkpoint of L0 to the next, where a sweep sets them; 0: none (kreon only).
+    pub l0_checkpoint_seconds: Option<u32>,
     /// Between a load and the workloads behind it every record is read once: for what fits in memory.
     pub is_warmed: bool,
     /// Watch how random the device transfers are (kreon only).

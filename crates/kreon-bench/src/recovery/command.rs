@@ -32,6 +32,9 @@ pub struct Settings {
     /// Memory of each store, in MiB.
     #[arg(long, default_value_t = 2048)]
     memory_mib: u64,
+    /// Seconds from one checkpoint of L0 to the next, 0: none; the store's default, if not given (kreon only).
+    #[arg(long)]
+    interval_seconds: Option<u32>,
     /// Rounds.
     #[arg(long, default_value_t = 3)]
     rounds: u32,
@@ -59,7 +62,7 @@ struct Row {
     engine: Kind,
     round: u32,
     data_bytes: u64,
-    /// Bytes of the log behind the last checkpoint when the process was killed, if the store can tell.
+    /// Bytes of the log behind the last checkpoint of L0 when the process was killed, if the store can tell.
     replay_bytes: Option<u64>,
     opening: Opening,
 }
@@ -132,6 +135,7 @@ fn row(
             memory_bytes: settings.memory_mib << 20,
             mix: settings.mix,
             data_bytes,
+            l0_checkpoint_seconds: settings.interval_seconds,
             ..Means::default()
         },
         records: (data_bytes as f64 / settings.mix.pair_bytes_mean()) as u64,

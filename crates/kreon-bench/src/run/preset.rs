@@ -20,7 +20,7 @@ pub enum Preset {
     Sync,
     /// L0 from 1 % to 16 % of the memory (`Kreon 4.5`).
     SweepL0,
-    /// A checkpoint every 1 to 16 seconds, and none (`Kreon 4.5`).
+    /// A checkpoint of L0 every 1 to 8 seconds, and none (`Kreon 4.5`).
     SweepCheckpoint,
 }
 
@@ -31,7 +31,7 @@ pub enum Sweep {
     Default,
     /// L0 takes so many percent of the memory.
     L0Percent(u32),
-    /// A checkpoint every so many seconds.
+    /// A checkpoint of L0 every so many seconds; 0: none.
     CheckpointSeconds(u32),
 }
 
@@ -64,7 +64,8 @@ impl Preset {
     pub fn data_bytes(self) -> u64 {
         match self {
             Self::Quick => 100 * MIB,
-            Self::Small | Self::Paper | Self::SweepL0 | Self::SweepCheckpoint => 400 * MIB,
+            Self::Small | Self::Paper | Self::SweepL0 => 400 * MIB,
+            Self::SweepCheckpoint => 6144 * MIB,
             Self::Large | Self::PaperLarge => 2048 * MIB,
             Self::Sync => 20 * MIB,
         }
@@ -75,7 +76,9 @@ impl Preset {
         match self {
             Self::Quick | Self::Large | Self::PaperLarge | Self::Sync => 512 * MIB,
             Self::Small | Self::Paper => 1536 * MIB,
-            Self::SweepL0 | Self::SweepCheckpoint => 256 * MIB,
+            Self::SweepL0 => 256 * MIB,
+            // L0 takes some seconds to fill.
+            Self::SweepCheckpoint => 2048 * MIB,
         }
     }
 
@@ -156,11 +159,7 @@ impl Preset {
     pub fn sweep(self) -> Vec<Sweep> {
         match self {
             Self::SweepL0 => [1, 2, 4, 8, 16].map(Sweep::L0Percent).to_vec(),
-            Self::SweepCheckpoint => {
-                let mut points = vec![Sweep::Default];
-                points.extend([1, 2, 4, 8, 16].map(Sweep::CheckpointSeconds));
-                points
-            }
+            Self::SweepCheckpoint => [1, 2, 4, 8, 0].map(Sweep::CheckpointSeconds).to_vec(),
             _ => vec![Sweep::Default],
         }
     }
@@ -172,7 +171,8 @@ impl Sweep {
         match self {
             Self::Default => String::new(),
             Self::L0Percent(percent) => format!("L0 {percent} % of memory"),
-            Self::CheckpointSeconds(seconds) => format!("checkpoint every {seconds} s"),
+            Self::CheckpointSeconds(0) => "no checkpoint of L0".to_owned(),
+            Self::CheckpointSeconds(seconds) => format!("a checkpoint of L0 every {seconds} s"),
         }
     }
 
@@ -185,7 +185,7 @@ impl Sweep {
     }
 
     /// See [`Means`](crate::engine::tuning::Means).
-    pub fn checkpoint_seconds(self) -> Option<u32> {
+    pub fn l0_checkpoint_seconds(self) -> Option<u32> {
         match self {
             Self::CheckpointSeconds(seconds) => Some(seconds),
             _ => None,

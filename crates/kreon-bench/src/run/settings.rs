@@ -165,7 +165,7 @@ impl Arguments {
             mix,
             data_bytes: (self.records(mix) as f64 * mix.pair_bytes_mean()) as u64,
             l0_percent: sweep.l0_percent(),
-            checkpoint_seconds: sweep.checkpoint_seconds(),
+            l0_checkpoint_seconds: sweep.l0_checkpoint_seconds(),
             is_warmed: self.preset.is_warmed(),
             trace: self.trace || self.preset.is_traced(),
             plant: self.plant,
