@@ -274,7 +274,7 @@ fn tasks_and_a_thread(fails_at: Option<u32>) {
 fn model_tasks_and_threads_share_flushes_and_nobody_hangs() {
     explore(
         "group commit: two tasks, a thread, the flusher",
-        5000,
+        2000,
         || {
             tasks_and_a_thread(None);
         },
@@ -283,14 +283,14 @@ fn model_tasks_and_threads_share_flushes_and_nobody_hangs() {
 
 #[test]
 fn model_after_a_failed_flush_tasks_get_the_error_too() {
-    explore("group commit: tasks, a flush fails", 5000, || {
+    explore("group commit: tasks, a flush fails", 2000, || {
         tasks_and_a_thread(Some(1));
     });
 }
 
 #[test]
 fn model_a_task_ends_when_its_log_is_closed_or_served_no_more() {
-    explore("group commit: a task, the flusher goes", 5000, || {
+    explore("group commit: a task, the flusher goes", 2000, || {
         let (disk, log) = open(None);
         log.begin_serving();
         let closer = {
