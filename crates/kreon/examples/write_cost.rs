@@ -1,6 +1,6 @@
 //! CPU time of the calling thread for small puts, one by one and in batches.
 //!
-//! `cargo run --release -p kreon --example write_cost [-- KEYS]`; a million keys by default. Values of 20
+//! `cargo run --release -p kreon --example write_cost [-- KEYS]`; 400,000 keys by default. Values of 20
 //! bytes under keys of 23 in hashed order, into a store in a temporary folder here; no spill gets in
 //! between. Linux only, as it reads the CPU time of a thread from `/proc`.
 
@@ -26,12 +26,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let keys: u64 = env::args()
         .nth(1)
         .and_then(|arg| arg.parse().ok())
-        .unwrap_or(1_000_000);
+        .unwrap_or(400_000);
     let name = |number: u64| format!("user{:019}", mix(number) % 10_u64.pow(19));
     for batch_keys in [1, 10, 100, 1000] {
         let folder = tempfile::tempdir_in(".")?;
         let store = Store::options()
-            .memory_bytes(4 << 30)
+            .memory_bytes(1 << 30)
             .open(folder.path().join("store"))?;
         let region = store.region("r")?;
         let mut cost = [0.0; 2];
