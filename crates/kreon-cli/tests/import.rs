@@ -168,7 +168,7 @@ fn rows_that_come_sorted_are_loaded_at_once() {
         let row = |n| format!("key-{n:05},value {n}\n");
         range.map(row).collect()
     };
-    let whole = fixture.file("whole.csv", &format!("k,v\n{}", rows(0..3000)));
+    let whole = fixture.file("whole.csv", format!("k,v\n{}", rows(0..3000)));
     let summary = fixture.ok(&["-r", "whole", "import", &whole]);
     let all = "; they came sorted and were loaded at once\n";
     assert!(summary.starts_with("imported 3000 rows, "), "{summary}");

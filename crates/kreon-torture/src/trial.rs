@@ -9,6 +9,7 @@ use kreon_sim::{Call, Image};
 use crate::check::{is_sound, said};
 use crate::class::{Class, Manner};
 use crate::content::{self, Content};
+use crate::model::Prefix;
 use crate::script::{Change, Step, Value};
 use crate::store::{Progress, Store};
 
@@ -166,6 +167,9 @@ impl Trial {
             return self.settle_silently(step);
         }
         match step {
+            Step::Ingest(..) if error.kind() != ErrorKind::OutOfSpace => {
+                return self.settle_load(&error);
+            }
             Step::Write(..) | Step::Ingest(..) => self.settle_write(&error)?,
             Step::Create(_) | Step::Drop(_) => self.settle_region_change(&error)?,
             Step::Reopen => return self.reopen(),
@@ -215,6 +219,25 @@ impl Trial {
         }
         let text = content::difference(&expected, &found);
         Err(format!("after a write that failed with {error}: {text}"))
+    }
+
+    /// A load failed: readers see all of it or nothing. In doubt it stays begun: a reopened store may have
+    /// it.
+    fn settle_load(&mut self, error: &Error) -> Result<(), String> {
+        let Some(found) = self.read_past()? else {
+            return Ok(());
+        };
+        let end = self.store.model.end();
+        let before = Prefix {
+            units: end.units.saturating_sub(1),
+            ..end
+        };
+        let expected = self.store.model.content(before);
+        if found != expected && found != self.store.model.content(end) {
+            let text = content::difference(&expected, &found);
+            return Err(format!("after a load that failed with {error}: {text}"));
+        }
+        self.reopen()
     }
 
     /// Reads everything; if the fault befalls that too, it is taken back.
