@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use crate::mapping::Mapping;
 use crate::options::Writeback;
 use crate::prefetch::TRANSFER_PAGES_MAX;
+use crate::shard::stripe_of;
 use crate::well::{PageState, Writing};
 
 /// Most pages in one call to the device: 8 MiB.
@@ -96,6 +97,35 @@ impl Mapping {
             }
         }
         Ok(())
+    }
+
+    /// Brings those of the pages that are dirty to the device, neighbours together: written, not flushed.
+    /// Sorts them. For whoever makes many pages and does not want them all to wait for a [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// The first of the device. What was not written stays dirty.
+    pub fn write_back(&self, pages: &mut [PageNo]) -> Result<()> {
+        pages.sort_unstable();
+        let mut batch = Batch {
+            mapping: self,
+            writing: Vec::with_capacity(pages.len()),
+        };
+        for in_stripe in pages.chunk_by(|page, next| stripe_of(*page) == stripe_of(*next)) {
+            let Some(first) = in_stripe.first() else {
+                continue;
+            };
+            let _locked = self.pages.lock(*first);
+            let begun = |page: &PageNo| match self.pages.space.state(*page) {
+                PageState::Resident {
+                    dirty: true,
+                    writing: false,
+                    ..
+                } => self.pages.space.begin_write(*page),
+                _ => None,
+            };
+            batch.writing.extend(in_stripe.iter().filter_map(begun));
+        }
+        self.write(batch).map(|_| ())
     }
 
     /// Writes up to about `pages_max` dirty pages of some stripes, sorted. Returns how many.
