@@ -64,6 +64,9 @@ pub struct Options {
     pub create: bool,
     /// See [`Background`].
     pub background: Background,
+    /// Threads that merge a spill, by ranges of keys. 0: a quarter of the processors, at least one. With
+    /// [`Background::Inline`] and [`Background::Driven`] there is one.
+    pub spill_threads: usize,
     /// Take tree pages one by one, the lowest first, instead of in long runs. Tests set it: freed pages come back
     /// soon, so that a page that is reused too early is noticed in a small store.
     pub scatter_pages: bool,
@@ -76,6 +79,9 @@ pub const MEMORY_BYTES_MIN: usize = 8 << 20;
 
 /// The largest L0: its arena refers to 32 GiB, and batches and deletions may overfill it.
 pub const L0_BYTES_MAX: usize = 16 << 30;
+
+/// Most threads that merge a spill.
+const SPILL_THREADS_MAX: usize = 64;
 
 const MIB: usize = 1 << 20;
 
@@ -90,6 +96,7 @@ impl Default for Options {
             mapping: MappingModes::default(),
             create: true,
             background: Background::Threads,
+            spill_threads: 0,
             scatter_pages: false,
             store_id: None,
         }
@@ -108,6 +115,16 @@ pub struct MemorySplit {
 }
 
 impl Options {
+    /// Threads that merge a spill.
+    pub fn spill_workers(&self) -> usize {
+        let processors = || std::thread::available_parallelism().map_or(1, |count| count.get());
+        match (self.background, self.spill_threads) {
+            (Background::Inline | Background::Driven, _) => 1,
+            (Background::Threads, 0) => (processors() / 4).max(1),
+            (Background::Threads, threads) => threads.min(SPILL_THREADS_MAX),
+        }
+    }
+
     /// Splits the memory: an eighth for each of L0 and L0', a sixteenth (4 to 32 MiB) for the log's
     /// buffers, the rest for frames.
     ///

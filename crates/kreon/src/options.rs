@@ -104,6 +104,13 @@ impl Options {
         self
     }
 
+    /// Threads that merge when data goes from memory to the device, by ranges of keys. Default 0: a quarter
+    /// of the processors, at least one, so that writers keep most of them.
+    pub fn spill_threads(mut self, threads: usize) -> Self {
+        self.engine.spill_threads = threads;
+        self
+    }
+
     /// Does background work in the calling thread, so that every run takes the same course. For tests.
     #[doc(hidden)]
     pub fn background_inline(mut self) -> Self {

@@ -1,7 +1,7 @@
 //! An open store: what its handles do, and what goes on behind them.
 //!
 //! - [`open`]: opening and closing, background threads
-//! - [`write`], [`gate`], [`units`], [`pressure`]: the write path
+//! - [`write`], [`gate`], [`units`], [`pressure`], [`pace`]: the write path
 //! - [`read`], [`multi_get`], [`get_task`]: gets
 //! - [`scan`], [`merge_scan`], [`scan_source`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
 //! - [`ingest`]: bulk loads, which become a level without going through L0
@@ -24,6 +24,7 @@ mod merge_scan;
 mod models;
 mod multi_get;
 mod open;
+mod pace;
 mod pressure;
 mod read;
 mod region;

@@ -1,22 +1,40 @@
-//! Slowing writers down before L0' is full.
+//! Slowing writers down while L0 spills, and stopping them where there is no room.
 //!
-//! While L0 spills, L0' takes the writes. From half of its size on, every write waits a little, growing
-//! with the square of the fill, so that the spill keeps ahead and nobody is stopped for its whole
-//! length. Only at the full size a writer waits for the spill to end; that bounds the memory.
+//! How much they are slowed down [`pace`](super::pace) tells. Only at the full size of L0' a writer
+//! waits for the spill to end, which bounds the memory; that happens where a spill fails, or suddenly
+//! takes much longer than its progress promised.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::sync::{Condvar, Mutex};
+use crate::spill::Progress;
+use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
 use kreon_base::{Error, Result};
 
-/// The longest delay of one write before L0' is full.
-const DELAY_MAX: Duration = Duration::from_millis(2);
+use super::pace::{Last, Moment, Pace};
+
+/// L0' grows by this much from one look at the pace to the next: some 60 entries.
+const LOOK_BYTES: u64 = 4 << 10;
 
 /// See the module's text.
 #[derive(Default)]
 pub struct Pressure {
+    /// Of the spill that is under way.
+    pub progress: Progress,
+    is_spilling: AtomicBool,
+    /// Size of L0' at which a writer looks at the pace again.
+    look_at_bytes: AtomicU64,
+    spill: Mutex<Spill>,
     state: Mutex<State>,
     changed: Condvar,
+}
+
+/// The times of a spill.
+#[derive(Default)]
+struct Spill {
+    started: Option<Instant>,
+    committing: Option<Instant>,
+    last: Last,
+    pace: Pace,
 }
 
 #[derive(Default)]
@@ -27,13 +45,53 @@ struct State {
     failure: Option<Error>,
 }
 
-/// How full L0' is while a spill is under way, 1.0 at its limit.
-pub fn delay(fill: f64) -> Duration {
-    let over = ((fill - 0.5) * 2.0).clamp(0.0, 1.0);
-    DELAY_MAX.mul_f64(over * over)
-}
-
 impl Pressure {
+    /// A spill of so many keys starts.
+    pub fn spill_starts(&self, keys: u64) {
+        self.progress.start(keys);
+        let mut spill = self.spill.lock();
+        spill.started = Some(Instant::now());
+        spill.committing = None;
+        spill.pace = Pace::new(spill.last);
+        self.look_at_bytes.store(0, Ordering::Relaxed);
+        self.is_spilling.store(true, Ordering::Relaxed);
+    }
+
+    /// The merge has ended, its result is being made durable.
+    pub fn commit_starts(&self) {
+        self.spill.lock().committing = Some(Instant::now());
+    }
+
+    /// How long a writer should sleep while L0', which is full at `full_bytes`, has `used_bytes`.
+    pub fn delay(&self, used_bytes: usize, full_bytes: usize) -> Duration {
+        if !self.is_spilling.load(Ordering::Relaxed)
+            || (used_bytes as u64) < self.look_at_bytes.load(Ordering::Relaxed)
+        {
+            return Duration::ZERO;
+        }
+        let next = used_bytes as u64 + LOOK_BYTES.min(full_bytes as u64 / 64);
+        self.look_at_bytes.store(next, Ordering::Relaxed);
+        let progress = self.progress.share();
+        if Pace::is_behind(used_bytes, full_bytes, progress) {
+            return Duration::ZERO;
+        }
+        // Who finds another one looking goes on until the next look.
+        let Some(mut spill) = self.spill.try_lock() else {
+            return Duration::ZERO;
+        };
+        let Some(started) = spill.started else {
+            return Duration::ZERO;
+        };
+        let moment = Moment {
+            elapsed: started.elapsed(),
+            progress,
+            committing: spill.committing.map(|since| since.elapsed()),
+            used_bytes,
+            full_bytes,
+        };
+        spill.pace.delay(&moment)
+    }
+
     /// Waits for spills to end while `is_full` holds.
     ///
     /// # Errors
@@ -53,6 +111,8 @@ impl Pressure {
 
     /// Tells the end of a spill to all who wait.
     pub fn spill_ended(&self, outcome: &Result<()>) {
+        self.is_spilling.store(false, Ordering::Relaxed);
+        self.spill.lock().end(outcome.is_ok());
         let mut state = self.state.lock();
         state.spills_ended += 1;
         state.failure = outcome.as_ref().err().cloned();
@@ -70,6 +130,19 @@ impl Pressure {
     }
 }
 
+impl Spill {
+    fn end(&mut self, is_whole: bool) {
+        if is_whole && let (Some(started), Some(committing)) = (self.started, self.committing) {
+            self.last = Last {
+                merge: committing.duration_since(started),
+                commit: committing.elapsed(),
+            };
+        }
+        self.started = None;
+        self.committing = None;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use kreon_base::ErrorKind;
@@ -77,11 +150,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delay_grows_smoothly_from_half_full() {
-        assert_eq!(delay(0.3), Duration::ZERO);
-        assert_eq!(delay(0.5), Duration::ZERO);
-        assert!(delay(0.6) < delay(0.8) && delay(0.8) < delay(1.0));
-        assert_eq!(delay(7.0), DELAY_MAX);
+    fn writers_are_slowed_down_while_a_spill_is_under_way_only() {
+        let pressure = Pressure::default();
+        let fill = |pressure: &Pressure| {
+            let looks = (1..=32).map(|i| pressure.delay(i * 30_000, 1_000_000));
+            looks.max().unwrap_or_default()
+        };
+        assert_eq!(fill(&pressure), Duration::ZERO);
+        pressure.spill_starts(100);
+        pressure.progress.add(10);
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(fill(&pressure) > Duration::ZERO);
+        pressure.spill_ended(&Ok(()));
+        assert_eq!(fill(&pressure), Duration::ZERO);
     }
 
     #[test]

@@ -11,8 +11,9 @@ use super::ingest::FoldPause;
 use crate::checkpoint::{self, Change};
 use crate::level::{Frozen, View};
 use crate::options::{Background, Work};
-use crate::spill::{self, Spilled};
+use crate::spill::{self, Orders, Spilled};
 use crate::state::Ledger;
+use crate::volume::page_runs::discard;
 
 impl Core {
     /// Freezes L0' as L0 if it is full, and asks for its spill.
@@ -118,7 +119,15 @@ impl Core {
         let snapshots = self.snapshots.list();
         let regions = self.parts.ledger.lock().regions.clone();
         let exists = |region| regions.contains_key(&region);
-        let spilled = spill::spill(&self.parts, frozen, &view.levels, &exists, &snapshots)?;
+        self.pressure.spill_starts(frozen.l0.len() as u64);
+        let orders = Orders {
+            exists: &exists,
+            snapshots: &snapshots,
+            workers: self.options.spill_workers(),
+            progress: &self.pressure.progress,
+        };
+        let spilled = spill::spill(&self.parts, frozen, &view.levels, &orders)?;
+        self.pressure.commit_starts();
         let marker = match Bug::MarkerTooFar.is_planted() {
             true => self.parts.log.tail(),
             false => frozen.end,
@@ -172,18 +181,14 @@ impl Core {
 
     /// Gives back fresh pages of a change that did not happen.
     fn forget(&self, fresh: &[PageNo]) -> Result<()> {
-        for page in fresh {
-            self.parts.mapping.discard(*page, 1);
-        }
+        discard(&self.parts.mapping, fresh);
         self.parts.allocator.lock().release_pages(fresh)
     }
 
     /// Gives back the pages and segments that no reader reaches any more.
     pub fn give_back(&self) -> Result<()> {
         for retired in self.parts.views.reclaim() {
-            for page in &retired.pages {
-                self.parts.mapping.discard(*page, 1);
-            }
+            discard(&self.parts.mapping, &retired.pages);
             for segment in &retired.segments {
                 self.parts
                     .mapping

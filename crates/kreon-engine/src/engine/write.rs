@@ -7,7 +7,6 @@ use kreon_format::RecordKind;
 use kreon_l0::{Keep, L0};
 
 use super::core::Core;
-use super::pressure;
 use super::region::RegionState;
 use super::units::{Marks, mark};
 use crate::keys::L0Key;
@@ -244,20 +243,23 @@ impl Core {
     /// Makes sure that L0' has room, slowing the writer down while a spill is under way.
     fn make_room(self: &Arc<Self>, purpose: Purpose) -> Result<()> {
         let view = self.parts.views.load();
-        let used = view.active.bytes() as f64 / self.split.l0_bytes as f64;
+        let (used, full) = (view.active.bytes(), self.split.l0_bytes);
         let is_spilling = view.frozen.is_some();
         drop(view);
-        if used >= 1.0 && !is_spilling {
+        if used >= full && !is_spilling {
             self.rotate();
         }
-        if !is_spilling || used < 0.5 {
+        if !is_spilling {
             return Ok(());
         }
-        if used < 1.0 {
+        if used < full {
             // Deletions free space: what slows down new data must not slow them down.
             let is_driven = self.options.background == Background::Driven;
             if purpose == Purpose::Put && !is_driven {
-                crate::sync::sleep(pressure::delay(used));
+                let delay = self.pressure.delay(used, full);
+                if !delay.is_zero() {
+                    crate::sync::sleep(delay);
+                }
             }
             return Ok(());
         }

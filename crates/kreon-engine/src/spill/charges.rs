@@ -53,6 +53,16 @@ impl<'a> Charges<'a> {
         }
     }
 
+    /// Adds the sums of another.
+    pub fn add_all(&mut self, other: Self) {
+        if other.sums.len() > self.sums.len() {
+            self.sums.resize(other.sums.len(), 0);
+        }
+        for (sum, more) in self.sums.iter_mut().zip(other.sums) {
+            *sum += more;
+        }
+    }
+
     /// The sums that are not 0.
     pub fn finish(self) -> BTreeMap<SegmentId, i64> {
         let numbered = (0..).map(SegmentId).zip(self.sums);

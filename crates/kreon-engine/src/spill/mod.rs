@@ -3,11 +3,16 @@
 //! - [`stream`]: the entries of one region of a frozen L0, in order
 //! - [`sink`]: fresh pages, through the mapping
 //! - [`charges`]: which log segments the changed entries point at
+//! - [`progress`]: how far a spill has come
 //! - `run`: all regions of one L0
+//! - `workers`: one region, by several threads
 
 pub mod charges;
+pub mod progress;
 mod run;
 pub mod sink;
 pub mod stream;
+mod workers;
 
-pub use run::{LEAF_FILL, Spilled, spill};
+pub use progress::Progress;
+pub use run::{LEAF_FILL, Orders, Spilled, spill};

@@ -2,20 +2,40 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{Bug, Lsn, PageNo, RegionId, Result, SegmentId};
+use kreon_base::{Bug, Epoch, Lsn, PageNo, RegionId, Result, SegmentId};
 use kreon_format::TreeRecord;
 
 use super::charges::Charges;
+use super::progress::Progress;
 use super::sink::FreshNodes;
 use super::stream::{RegionStream, regions_of};
+use super::workers::spill_in_parts;
 use crate::level::{Frozen, Levels, MappedNodes};
 use crate::state::Parts;
-use crate::tree::{self, Changes, MergeRules, Reference};
+use crate::tree::{self, Changes, Cut, MergeRules, Reference};
 use crate::volume::PageRuns;
 
 /// How full leaves are packed. Splitting alone would leave them 0.7 full; packed, a spill writes about
 /// 30 % fewer leaf bytes.
 pub const LEAF_FILL: f32 = 0.95;
+
+/// Trees with fewer leaves than this are merged by one worker.
+const PARTS_LEAVES_MIN: u64 = 256;
+
+/// Parts for each worker: ranges of keys do not take the same time.
+const PARTS_PER_WORKER: usize = 8;
+
+/// How to spill.
+pub struct Orders<'a> {
+    /// Entries of regions that no longer exist are left behind.
+    pub exists: &'a (dyn Fn(RegionId) -> bool + Sync),
+    /// The open snapshots, ascending: the versions that they see are kept.
+    pub snapshots: &'a [Lsn],
+    /// Threads that merge, this one included. With one, every run takes the same course.
+    pub workers: usize,
+    /// Is told how far the spill has come.
+    pub progress: &'a Progress,
+}
 
 /// What a spill changed. Nothing of it is durable or visible yet.
 pub struct Spilled {
@@ -29,8 +49,17 @@ pub struct Spilled {
     pub charges: BTreeMap<SegmentId, i64>,
 }
 
-/// Spills `frozen` into L1 of `levels`. Entries of regions that no longer `exist` are left behind.
-/// `snapshots` are the open ones, ascending: the versions that they see are kept.
+/// One region of a spill.
+pub(super) struct RegionSpill<'a> {
+    pub parts: &'a Parts,
+    pub frozen: &'a Frozen,
+    pub orders: &'a Orders<'a>,
+    pub rules: MergeRules<'a>,
+    pub epoch: Epoch,
+    pub region: RegionId,
+}
+
+/// Spills `frozen` into L1 of `levels`.
 ///
 /// # Errors
 /// `OutOfSpace`, `Corruption`, `Io`: all fresh pages are given back.
@@ -38,19 +67,13 @@ pub fn spill(
     parts: &Parts,
     frozen: &Frozen,
     levels: &Levels,
-    exists: &dyn Fn(RegionId) -> bool,
-    snapshots: &[Lsn],
+    orders: &Orders<'_>,
 ) -> Result<Spilled> {
     let epoch = parts.ledger.lock().epoch.next();
-    let mut pages = PageRuns::new(&parts.allocator, &parts.mapping);
-    let mut changed = Changed {
-        parts,
-        charges: Charges::new(&parts.log),
-        dropped: Vec::new(),
-    };
+    let mut changed = Changed::new(parts);
     let mut levels = levels.clone();
     for region in regions_of(frozen.l0.cursor()) {
-        if !exists(region) {
+        if !(orders.exists)(region) {
             continue;
         }
         let mut trees = levels.of(region).to_vec();
@@ -58,48 +81,127 @@ pub fn spill(
             trees.push(TreeRecord::default());
         }
         let rules = MergeRules {
-            snapshots,
+            snapshots: orders.snapshots,
             last_level: trees.len() == 1,
             fill: LEAF_FILL,
         };
         if let Some(first) = trees.first_mut() {
-            let source = MappedNodes {
-                mapping: &parts.mapping,
-                log: &parts.log,
-                store: parts.store,
-                region,
-                level: 1,
-            };
-            let mut sink = FreshNodes {
-                mapping: &parts.mapping,
-                pages: &mut pages,
-                store: parts.store,
+            let spill = RegionSpill {
+                parts,
+                frozen,
+                orders,
+                rules,
                 epoch,
                 region,
-                level: 1,
             };
-            let mut input = RegionStream::new(frozen.l0.cursor(), region);
-            *first = tree::merge(&source, &mut sink, first, &mut input, &rules, &mut changed)?;
+            *first = spill.run(first, &mut changed)?;
         }
         levels.set(region, trees);
     }
-    let (dropped, charges) = (changed.dropped, changed.charges.finish());
-    Ok(Spilled {
-        levels,
-        kept: pages.finish()?,
-        dropped,
-        charges,
-    })
+    changed.finish(levels)
 }
 
-/// Collects what the merges report.
-struct Changed<'a> {
+impl<'a> RegionSpill<'a> {
+    fn run(&self, tree: &TreeRecord, changed: &mut Changed<'a>) -> Result<TreeRecord> {
+        let workers = self.orders.workers;
+        if workers > 1 && tree.leaf_pages >= PARTS_LEAVES_MIN {
+            let wanted = workers * PARTS_PER_WORKER;
+            if let Some(cut) = Cut::new(&self.source(), tree, wanted)? {
+                return spill_in_parts(self, tree, &cut, changed);
+            }
+        }
+        let mut input = self.input((None, None));
+        let (pages, notes) = (&mut changed.pages, &mut changed.notes);
+        let mut sink = self.sink(pages);
+        let tree = tree::merge(
+            &self.source(),
+            &mut sink,
+            tree,
+            &mut input,
+            &self.rules,
+            notes,
+        )?;
+        Ok(tree)
+    }
+
+    /// Where old nodes come from.
+    pub fn source(&self) -> MappedNodes<'a> {
+        MappedNodes {
+            mapping: &self.parts.mapping,
+            log: &self.parts.log,
+            store: self.parts.store,
+            region: self.region,
+            level: 1,
+        }
+    }
+
+    /// Where fresh ones go.
+    pub fn sink<'p>(&self, pages: &'p mut PageRuns<'a>) -> FreshNodes<'a, 'p> {
+        FreshNodes::new(
+            &self.parts.mapping,
+            pages,
+            (self.parts.store, self.epoch, self.region, 1),
+        )
+    }
+
+    /// The entries whose keys are within these bounds.
+    pub fn input(&self, keys: (Option<&[u8]>, Option<&[u8]>)) -> RegionStream<'a> {
+        let cursor = self.frozen.l0.cursor();
+        RegionStream::new(cursor, self.region, keys, self.orders.progress)
+    }
+}
+
+/// What one worker changed.
+pub(super) struct Changed<'a> {
+    pub pages: PageRuns<'a>,
+    pub notes: Notes<'a>,
+    /// Pages of other workers.
+    kept: Vec<PageRuns<'a>>,
+}
+
+/// Collects what merges report.
+pub(super) struct Notes<'a> {
     parts: &'a Parts,
     charges: Charges<'a>,
     dropped: Vec<PageNo>,
 }
 
-impl Changes for Changed<'_> {
+impl<'a> Changed<'a> {
+    pub fn new(parts: &'a Parts) -> Self {
+        Self {
+            pages: PageRuns::new(&parts.allocator, &parts.mapping),
+            notes: Notes {
+                parts,
+                charges: Charges::new(&parts.log),
+                dropped: Vec::new(),
+            },
+            kept: Vec::new(),
+        }
+    }
+
+    /// Adds what another worker changed.
+    pub fn add(&mut self, other: Self) {
+        self.kept.push(other.pages);
+        self.kept.extend(other.kept);
+        self.notes.dropped.extend(other.notes.dropped);
+        self.notes.charges.add_all(other.notes.charges);
+    }
+
+    fn finish(self, levels: Levels) -> Result<Spilled> {
+        let mut kept = self.pages.finish()?;
+        for pages in self.kept {
+            kept.extend(pages.finish()?);
+        }
+        Ok(Spilled {
+            levels,
+            kept,
+            dropped: self.notes.dropped,
+            charges: self.notes.charges.finish(),
+        })
+    }
+}
+
+impl Changes for Notes<'_> {
     fn freed(&mut self, page: PageNo) {
         if Bug::PagesReusedTooEarly.is_planted() {
             let _ = self.parts.allocator.lock().release_pages(&[page]);

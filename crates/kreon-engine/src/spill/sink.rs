@@ -8,21 +8,41 @@ use crate::level::source::node_priority;
 use crate::tree::NodeSink;
 use crate::volume::PageRuns;
 
+/// So many fresh pages (1 MiB) are brought to the device together while the merge goes on: large enough
+/// for the device's full rate, small enough not to hold up a reader for long, and at the commit less
+/// than that is left.
+const WRITE_PAGES: usize = 256;
+
 /// Fresh pages of one level, written through the mapping: they are never read first and stay resident
 /// as long as their priority allows.
 pub struct FreshNodes<'a, 'b> {
-    /// Frames of the store.
-    pub mapping: &'a Mapping,
-    /// Where pages come from.
-    pub pages: &'b mut PageRuns<'a>,
-    /// The store's identity.
-    pub store: StoreId,
-    /// The epoch that will make the nodes durable.
-    pub epoch: Epoch,
-    /// The region.
-    pub region: RegionId,
-    /// 1 for L1.
-    pub level: u8,
+    mapping: &'a Mapping,
+    pages: &'b mut PageRuns<'a>,
+    store: StoreId,
+    epoch: Epoch,
+    region: RegionId,
+    level: u8,
+    unwritten: Vec<PageNo>,
+}
+
+impl<'a, 'b> FreshNodes<'a, 'b> {
+    /// For pages from `pages` with nodes of a store, of the epoch that will make them durable, of a region,
+    /// and of a level (1 for L1).
+    pub fn new(
+        mapping: &'a Mapping,
+        pages: &'b mut PageRuns<'a>,
+        (store, epoch, region, level): (StoreId, Epoch, RegionId, u8),
+    ) -> Self {
+        Self {
+            mapping,
+            pages,
+            store,
+            epoch,
+            region,
+            level,
+            unwritten: Vec::with_capacity(WRITE_PAGES),
+        }
+    }
 }
 
 impl NodeSink for FreshNodes<'_, '_> {
@@ -31,8 +51,14 @@ impl NodeSink for FreshNodes<'_, '_> {
     }
 
     fn write(&mut self, page: PageNo, height: u8, bytes: &PageBytes) -> Result<()> {
-        self.mapping
-            .fresh(page, node_priority(self.level, height), bytes)
+        let priority = node_priority(self.level, height);
+        self.mapping.fresh(page, priority, bytes)?;
+        self.unwritten.push(page);
+        if self.unwritten.len() >= WRITE_PAGES {
+            self.mapping.write_back(&mut self.unwritten)?;
+            self.unwritten.clear();
+        }
+        Ok(())
     }
 
     fn store(&self) -> StoreId {

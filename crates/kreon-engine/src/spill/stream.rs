@@ -3,26 +3,44 @@
 use kreon_base::{RegionId, Result};
 use kreon_l0::{Cursor, Version, Versions};
 
+use super::progress::Progress;
 use crate::keys::{L0Key, split};
 use crate::tree::{Entry, EntryStream};
+
+/// Keys until they are told as progress: few enough for a smooth course.
+const PROGRESS_KEYS: u64 = 128;
 
 /// See the module's text.
 pub struct RegionStream<'a> {
     cursor: Cursor<'a>,
     region: RegionId,
+    /// Keys from here on are not part of it.
+    end: Option<Vec<u8>>,
     key: &'a [u8],
     versions: Option<Versions<'a>>,
+    progress: &'a Progress,
+    /// Keys that were taken and not told yet.
+    taken: u64,
 }
 
 impl<'a> RegionStream<'a> {
-    /// Starts before the first entry of `region`.
-    pub fn new(mut cursor: Cursor<'a>, region: RegionId) -> Self {
-        cursor.seek(L0Key::new(region, b"").as_slice());
+    /// Starts before the first entry of `region` whose key is within the bounds (from the first on, before
+    /// the second); tells `progress` the keys that are taken.
+    pub fn new(
+        mut cursor: Cursor<'a>,
+        region: RegionId,
+        (first, end): (Option<&[u8]>, Option<&[u8]>),
+        progress: &'a Progress,
+    ) -> Self {
+        cursor.seek(L0Key::new(region, first.unwrap_or_default()).as_slice());
         let mut stream = Self {
             cursor,
             region,
+            end: end.map(<[u8]>::to_vec),
             key: b"",
             versions: None,
+            progress,
+            taken: 0,
         };
         stream.stand();
         stream
@@ -30,7 +48,9 @@ impl<'a> RegionStream<'a> {
 
     fn stand(&mut self) {
         let here = split(self.cursor.key()).filter(|(region, _)| *region == self.region);
-        self.versions = here.filter(|_| self.cursor.is_valid()).map(|(_, key)| {
+        let within = |key: &[u8]| self.end.as_ref().is_none_or(|end| key < end.as_slice());
+        let here = here.filter(|(_, key)| self.cursor.is_valid() && within(key));
+        self.versions = here.map(|(_, key)| {
             self.key = key;
             self.cursor.versions()
         });
@@ -40,6 +60,10 @@ impl<'a> RegionStream<'a> {
         while let Some(versions) = &mut self.versions {
             if let Some(version) = versions.next() {
                 return Some(version);
+            }
+            self.taken += 1;
+            if self.taken == PROGRESS_KEYS {
+                self.progress.add(std::mem::take(&mut self.taken));
             }
             self.cursor.next();
             self.stand();

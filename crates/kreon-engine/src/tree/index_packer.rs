@@ -111,6 +111,12 @@ impl IndexPacker {
         self.children.pop_if(|child| !child.is_fresh)
     }
 
+    /// Takes all children.
+    pub(super) fn take(&mut self) -> Vec<Child> {
+        self.check_at = SPLIT_CHILDREN_MIN;
+        std::mem::take(&mut self.children)
+    }
+
     /// Adds children before the others.
     pub(super) fn prepend(&mut self, children: Vec<Child>) {
         self.children.splice(0..0, children);

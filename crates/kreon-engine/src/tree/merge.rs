@@ -8,8 +8,7 @@
 //! and a small remainder balanced with a neighbour.
 //!
 //! The recursion knows of a node only its pivot, its bound and the input between the two, so disjoint
-//! children can be merged by several workers, each with its own input and output, whose nodes are
-//! then joined under one root.
+//! children can be merged by several workers: see `merge_parts`.
 
 use std::ops::Range;
 
@@ -18,6 +17,7 @@ use kreon_format::{IndexNode, Leaf, LeafEntry, PagePointer, Pivot, TreeRecord};
 
 use super::child::{Bound, Child};
 use super::leaf_keys::{first_under, is_long, key_of, lower_bound, record_of, stored_part};
+use super::merge_parts::Counts;
 use super::output::Output;
 use super::prefetch::prefetch_round;
 use super::search::root_of;
@@ -57,21 +57,10 @@ where
     I: EntryStream,
     C: Changes,
 {
-    let mut window = Window::new(input);
-    if window.peek()?.is_none() {
+    let mut merge = Merge::new(source, sink, tree, input, rules, changes);
+    if merge.window.peek()?.is_none() {
         return Ok(*tree);
     }
-    let output = Output::new(sink, rules.fill);
-    let mut merge = Merge {
-        source,
-        tree,
-        window,
-        filter: VersionFilter::new(output, changes, VersionRules::new(rules)),
-        freed_leaves: 0,
-        freed_indexes: 0,
-        spare_pages: Vec::new(),
-        key: Vec::new(),
-    };
     match root_of(tree)? {
         Some((pointer, level)) => {
             let root = Child {
@@ -91,16 +80,36 @@ pub(super) struct Merge<'m, S, K, I, C> {
     pub(super) tree: &'m TreeRecord,
     window: Window<'m, I>,
     pub(super) filter: VersionFilter<'m, K, C>,
-    freed_leaves: u64,
-    freed_indexes: u64,
+    /// Nodes freed, and all of merged parts.
+    pub(super) counts: Counts,
     spare_pages: Vec<Box<PageBytes>>,
     key: Vec<u8>,
 }
 
-impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, C> {
+impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K, I, C> {
+    pub(super) fn new(
+        source: &'m S,
+        sink: &'m mut K,
+        tree: &'m TreeRecord,
+        input: &'m mut I,
+        rules: &MergeRules<'m>,
+        changes: &'m mut C,
+    ) -> Self {
+        let output = Output::new(sink, rules.fill);
+        Self {
+            source,
+            tree,
+            window: Window::new(input),
+            filter: VersionFilter::new(output, changes, VersionRules::new(rules)),
+            counts: Counts::default(),
+            spare_pages: Vec::new(),
+            key: Vec::new(),
+        }
+    }
+
     /// Takes apart a node of the old tree that the input or the balance of the output needs. All
     /// input left of it is done.
-    fn visit(&mut self, node: Child, level: u8, bound: Option<&Bound>) -> Result<()> {
+    pub(super) fn visit(&mut self, node: Child, level: u8, bound: Option<&Bound>) -> Result<()> {
         self.load_ahead()?;
         let pointer = node.pointer;
         let page = self.read(&pointer, level)?;
@@ -147,7 +156,12 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
 
     /// Whether a node must be taken apart: for versions of the open key, for input, or to balance
     /// what stands left of it. If not, it may join the output.
-    fn enters(&mut self, node: &Child, level: u8, bound: Option<&Bound>) -> Result<bool> {
+    pub(super) fn enters(
+        &mut self,
+        node: &Child,
+        level: u8,
+        bound: Option<&Bound>,
+    ) -> Result<bool> {
         if self.continues_in(node, level)? {
             return Ok(true);
         }
@@ -332,14 +346,28 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
     pub(super) fn free(&mut self, node: &PagePointer, level: u8) {
         self.filter.changes.freed(node.page);
         match level {
-            0 => self.freed_leaves += 1,
-            _ => self.freed_indexes += 1,
+            0 => self.counts.freed_leaves += 1,
+            _ => self.counts.freed_indexes += 1,
         }
+    }
+
+    /// All that was counted.
+    pub(super) fn totals(&self) -> Counts {
+        let pages = &self.filter.output.pages;
+        let mut totals = self.counts;
+        totals.add(&Counts {
+            added: self.filter.added,
+            removed: self.filter.removed,
+            leaves: pages.leaves,
+            indexes: pages.indexes,
+            ..Counts::default()
+        });
+        totals
     }
 
     /// The record of the new tree.
     pub(super) fn record(&self, root: Option<(PagePointer, u8)>) -> Result<TreeRecord> {
-        let pages = &self.filter.output.pages;
+        let totals = self.totals();
         let sum = |old: u64, added: u64, removed: u64| {
             let sum = old.checked_add(added).and_then(|n| n.checked_sub(removed));
             sum.ok_or_else(|| Error::corruption("a tree holds more than its record says"))
@@ -348,9 +376,9 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
         Ok(TreeRecord {
             root: root.map(|(pointer, _)| pointer),
             height: root.map_or(0, |(_, level)| level + 1),
-            entries: sum(old.entries, self.filter.added, self.filter.removed)?,
-            leaf_pages: sum(old.leaf_pages, pages.leaves, self.freed_leaves)?,
-            index_pages: sum(old.index_pages, pages.indexes, self.freed_indexes)?,
+            entries: sum(old.entries, totals.added, totals.removed)?,
+            leaf_pages: sum(old.leaf_pages, totals.leaves, totals.freed_leaves)?,
+            index_pages: sum(old.index_pages, totals.indexes, totals.freed_indexes)?,
         })
     }
 }

@@ -48,7 +48,7 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
     }
 
     /// Balances the small remainder of `level` with the old node left of it. False if there is none.
-    fn pull_left(&mut self, level: u8) -> Result<bool> {
+    pub(super) fn pull_left(&mut self, level: u8) -> Result<bool> {
         let Some(left) = self.take_left(level)? else {
             return Ok(false);
         };

@@ -7,7 +7,8 @@
 //! - [`node_source`]: where nodes come from and where fresh ones go
 //! - [`entry`]: versions, the input of a merge, and what a merge reports
 //! - [`search`], [`cursor`], [`prefetch`], [`pages`], [`verify`]: readers
-//! - [`merge`]: the one writer; a merge into an empty tree builds one at once. Beneath it `window`
+//! - [`merge`]: the one writer; a merge into an empty tree builds one at once; [`merge_parts`] for several
+//!   workers. Beneath them `window`
 //!   (input), `version_rules` and `version_filter` (which versions stay), `output`, `leaf_packer`,
 //!   `leaf_balance` and `index_packer` (fresh nodes)
 
@@ -22,6 +23,7 @@ mod leaf_packer;
 mod limits;
 mod merge;
 mod merge_balance;
+mod merge_parts;
 mod node_source;
 mod output;
 mod pages;
@@ -39,6 +41,7 @@ mod tests;
 pub use cursor::Cursor;
 pub use entry::{Changes, Entry, EntryStream, Reference, Version};
 pub use merge::{MergeRules, merge};
+pub use merge_parts::{Cut, MergedPart, join, merge_part};
 pub use node_source::{NodeSink, NodeSource};
 pub use pages::pages;
 pub use prefetch::prefetch_paths;

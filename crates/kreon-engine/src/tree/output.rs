@@ -109,6 +109,11 @@ impl<'k, K: NodeSink> Output<'k, K> {
         self.floors.get_mut(usize::from(level))
     }
 
+    /// Takes all that waits for a parent, by level.
+    pub(super) fn take_waiting(&mut self) -> Vec<Vec<Child>> {
+        self.floors.iter_mut().map(IndexPacker::take).collect()
+    }
+
     fn take_ready(&mut self) -> Result<()> {
         if self.leaves.ready.is_empty() {
             return Ok(());

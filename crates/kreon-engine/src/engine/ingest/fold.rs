@@ -181,14 +181,9 @@ impl Core {
         }
         let mut input = Overlay::new(self, uppers);
         let mut pages = PageRuns::new(&parts.allocator, &parts.mapping);
-        let mut sink = FreshNodes {
-            mapping: &parts.mapping,
-            pages: &mut pages,
-            store: parts.store,
-            epoch: parts.ledger.lock().epoch.next(),
-            region,
-            level: 1,
-        };
+        let epoch = parts.ledger.lock().epoch.next();
+        let what = (parts.store, epoch, region, 1);
+        let mut sink = FreshNodes::new(&parts.mapping, &mut pages, what);
         let rules = MergeRules {
             snapshots: &snapshots,
             last_level: true,

@@ -178,14 +178,8 @@ fn build<'a, P: Pairs>(
     let parts = &core.parts;
     let epoch = parts.ledger.lock().epoch.next();
     let mut pages = PageRuns::with_purpose(&parts.allocator, &parts.mapping, Purpose::Put);
-    let mut sink = FreshNodes {
-        mapping: &parts.mapping,
-        pages: &mut pages,
-        store: parts.store,
-        epoch,
-        region: region.id,
-        level: 1,
-    };
+    let what = (parts.store, epoch, region.id, 1);
+    let mut sink = FreshNodes::new(&parts.mapping, &mut pages, what);
     let rules = MergeRules {
         snapshots: &[],
         last_level: true,

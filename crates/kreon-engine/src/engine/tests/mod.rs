@@ -5,6 +5,7 @@ mod formats;
 mod futures;
 mod images;
 mod refusals;
+mod spilling;
 mod verifying;
 
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 use kreon_base::{ErrorKind, Lsn};
 
 use super::keys::Family;
-use super::model::{Content, Entries, Listed, Model, Reported};
+use super::model::{Content, Entries, Model, Reported, merge_in_parts};
 use super::random::Random;
-use crate::tree::{Cursor, MergeRules, get, merge};
+use crate::tree::{Cursor, MergeRules, get};
 
 const RULES: MergeRules<'_> = MergeRules {
     snapshots: &[],
@@ -21,6 +21,11 @@ fn input(model: &Model, pool: &[Vec<u8>], step: usize) -> Entries {
 
 #[test]
 fn a_fault_at_any_step_of_a_merge_leaves_the_old_tree_whole() {
+    faults_in_a_merge(1);
+    faults_in_a_merge(4);
+}
+
+fn faults_in_a_merge(parts: usize) {
     let mut random = Random::new(9);
     let pool = Family::Mixed.pool(&mut random, 120);
     let mut model = Model::default();
@@ -31,15 +36,15 @@ fn a_fault_at_any_step_of_a_merge_leaves_the_old_tree_whole() {
     let mut steps = 0;
     loop {
         let mut sink = model.memory.sink();
-        let (mut stream, mut changes) = (Listed::new(&second), Reported::default());
+        let mut changes = Reported::default();
         model.memory.fail_in.set(Some(steps));
-        let merged = merge(
+        let merged = merge_in_parts(
             &model.memory,
-            &mut sink,
+            (&mut sink, &mut changes),
             &model.tree,
-            &mut stream,
+            &second,
             &RULES,
-            &mut changes,
+            parts,
         );
         model.memory.fail_in.set(None);
         let pages = model.reach().pages;

@@ -26,9 +26,12 @@ impl History {
         let mut random = Random::new(seed);
         let pool = family.pool(&mut random, keys);
         let fill = *random.pick(&FILLS);
+        let mut model = Model::default();
+        // In one go or by several workers: all must come to the same.
+        model.parts = [1, 3, 16][seed as usize % 3];
         Self {
             pool,
-            model: Model::default(),
+            model,
             snapshots: Vec::new(),
             next_lsn: 1,
             fill,

@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use kreon_base::{LogOffset, Lsn, PageNo, Payload, Result};
 use kreon_format::{PagePointer, TreeRecord};
 
-use super::memory::{Memory, REGION};
-use crate::tree::{Changes, Entry, EntryStream, MergeRules, Reference, Visitor, merge, verify};
+use super::memory::{Memory, REGION, Sink};
+use crate::tree::{
+    Changes, Cut, Entry, EntryStream, MergeRules, Reference, Visitor, join, merge, merge_part,
+    verify,
+};
 
 /// What a version holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,8 +123,42 @@ pub struct Model {
     pub memory: Memory,
     pub tree: TreeRecord,
     pub entries: Entries,
+    /// Merges are made in so many parts, if it is more than one.
+    pub parts: usize,
     references: HashMap<Reference, i64>,
     pages: BTreeSet<PageNo>,
+}
+
+/// Merges `input` into `tree` in about so many parts, the last one first.
+pub fn merge_in_parts(
+    memory: &Memory,
+    (sink, reported): (&mut Sink<'_>, &mut Reported),
+    tree: &TreeRecord,
+    input: &Entries,
+    rules: &MergeRules<'_>,
+    count: usize,
+) -> Result<TreeRecord> {
+    let Some(cut) = Cut::new(memory, tree, count)?.filter(|_| count > 1) else {
+        return merge(memory, sink, tree, &mut Listed::new(input), rules, reported);
+    };
+    let mut merged = Vec::new();
+    let mut entries = 0;
+    for part in (0..cut.len()).rev() {
+        let (first, end) = cut.keys(part);
+        let within =
+            |key: &[u8]| first.is_none_or(|first| key >= first) && end.is_none_or(|end| key < end);
+        let own = input.iter().filter(|(key, _)| within(key));
+        let own: Entries = own.map(|(key, all)| (key.clone(), all.clone())).collect();
+        entries += own.len();
+        let mut stream = Listed::new(&own);
+        let place = (tree, &cut, part);
+        merged.insert(
+            0,
+            merge_part(memory, sink, place, &mut stream, rules, reported)?,
+        );
+    }
+    assert_eq!(entries, input.len(), "each key is in one part");
+    join(memory, sink, (tree, &cut), merged, rules, reported)
 }
 
 impl Model {
@@ -130,14 +167,13 @@ impl Model {
         self.memory.epoch.set(self.memory.epoch.get() + 1);
         let mut sink = self.memory.sink();
         let mut reported = Reported::default();
-        let mut stream = Listed::new(input);
-        let tree = merge(
+        let tree = merge_in_parts(
             &self.memory,
-            &mut sink,
+            (&mut sink, &mut reported),
             &self.tree,
-            &mut stream,
+            input,
             rules,
-            &mut reported,
+            self.parts,
         )
         .unwrap();
         let allocated = std::mem::take(&mut sink.allocated);

@@ -1,0 +1,110 @@
+//! Spilling one region by several threads, each of which takes part after part.
+
+use std::thread;
+
+use kreon_base::{Error, Result};
+use kreon_format::TreeRecord;
+
+use super::run::{Changed, RegionSpill};
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
+use crate::tree::{self, Cut, MergedPart};
+
+/// What the threads share.
+struct Shared<'s, 'a> {
+    spill: &'s RegionSpill<'a>,
+    tree: &'s TreeRecord,
+    cut: &'s Cut,
+    next: AtomicUsize,
+    /// One has failed: the others need not go on.
+    failed: AtomicBool,
+}
+
+/// Merges all parts of `cut` and joins them. If one worker fails, what the others made is given back.
+pub(super) fn spill_in_parts<'a>(
+    spill: &RegionSpill<'a>,
+    tree: &TreeRecord,
+    cut: &Cut,
+    changed: &mut Changed<'a>,
+) -> Result<TreeRecord> {
+    let shared = Shared {
+        spill,
+        tree,
+        cut,
+        next: AtomicUsize::new(0),
+        failed: AtomicBool::new(false),
+    };
+    let workers = spill.orders.workers.min(cut.len());
+    let outcomes = thread::scope(|scope| {
+        let shared = &shared;
+        let start = |number: usize| {
+            thread::Builder::new()
+                .name(format!("kreon-spill-{number}"))
+                .spawn_scoped(scope, move || shared.work())
+        };
+        // A thread that cannot be started is no loss but of time.
+        let others: Vec<_> = (1..workers)
+            .filter_map(|number| start(number).ok())
+            .collect();
+        let mut outcomes = vec![shared.work()];
+        for other in others {
+            let outcome = other.join();
+            outcomes
+                .push(outcome.unwrap_or_else(|_| Err(Error::invalid("a spill worker panicked"))));
+        }
+        outcomes
+    });
+    let mut merged: Vec<(usize, MergedPart)> = Vec::new();
+    for outcome in outcomes {
+        let (parts, other) = outcome?;
+        merged.extend(parts);
+        changed.add(other);
+    }
+    merged.sort_by_key(|(part, _)| *part);
+    let merged = merged.into_iter().map(|(_, part)| part).collect();
+    let mut sink = spill.sink(&mut changed.pages);
+    let notes = &mut changed.notes;
+    tree::join(
+        &spill.source(),
+        &mut sink,
+        (tree, cut),
+        merged,
+        &spill.rules,
+        notes,
+    )
+}
+
+impl<'a> Shared<'_, 'a> {
+    /// Takes parts until there are no more.
+    fn work(&self) -> Result<(Vec<(usize, MergedPart)>, Changed<'a>)> {
+        let mut changed = Changed::new(self.spill.parts);
+        let mut merged = Vec::new();
+        while !self.failed.load(Ordering::Relaxed) {
+            let part = self.next.fetch_add(1, Ordering::Relaxed);
+            if part >= self.cut.len() {
+                break;
+            }
+            match self.merge(part, &mut changed) {
+                Ok(done) => merged.push((part, done)),
+                Err(error) => {
+                    self.failed.store(true, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+        Ok((merged, changed))
+    }
+
+    fn merge(&self, part: usize, changed: &mut Changed<'a>) -> Result<MergedPart> {
+        let mut input = self.spill.input(self.cut.keys(part));
+        let (pages, notes) = (&mut changed.pages, &mut changed.notes);
+        let mut sink = self.spill.sink(pages);
+        tree::merge_part(
+            &self.spill.source(),
+            &mut sink,
+            (self.tree, self.cut, part),
+            &mut input,
+            &self.spill.rules,
+            notes,
+        )
+    }
+}
