@@ -184,6 +184,18 @@ impl Store {
         self.engine.checkpoint()
     }
 
+    /// Makes every write before this call durable, and writes what is new in the in-memory level as an index, so
+    /// that the next open after a crash replays nothing from before this call: what
+    /// [`l0_checkpoint_interval`](crate::Options::l0_checkpoint_interval) does now and then. Much cheaper than
+    /// [`checkpoint`](Self::checkpoint), but the next open has the index to load. Without space it does nothing.
+    ///
+    /// # Errors
+    /// `Closed`, `Poisoned`, `Io`.
+    pub fn checkpoint_l0(&self) -> Result<()> {
+        self.engine.sync()?;
+        self.engine.background(kreon_engine::Work::Image)
+    }
+
     /// What the store is and did, in numbers.
     pub fn stats(&self) -> Stats {
         self.engine.stats()

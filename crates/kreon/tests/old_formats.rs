@@ -88,6 +88,7 @@ fn write_store(path: &Path) {
     batch.put(&cities, "city/0004", "behind the marker");
     batch.delete(&cities, "city/0003");
     store.write(batch, kreon::Durability::Sync).unwrap();
+    store.checkpoint_l0().unwrap();
     cities.put("after the resume", "second run").unwrap();
     store.close().unwrap();
 }
@@ -159,12 +160,23 @@ fn write_the_fixture_of_the_present_format() {
 
 #[test]
 fn a_store_of_format_1_opens() {
+    opens(1);
+}
+
+/// It holds what that of format 1 holds, and an image of L0.
+#[test]
+fn a_store_of_format_2_opens() {
+    opens(2);
+}
+
+fn opens(version: u8) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    unpack(&fs::read(fixture(1)).unwrap(), &path);
+    unpack(&fs::read(fixture(version)).unwrap(), &path);
     let mut expected = content_of_format_1();
     let store = options().create(false).open(&path).unwrap();
     assert!(read_all(&store) == expected);
+    assert_eq!(store.stats().image_bytes > 0, version > 1);
     assert_eq!(store.verify().unwrap().problems, Vec::<String>::new());
     let texts = store.existing_region("texts").unwrap();
     let long = [vec![b'k'; 3000], b"1".to_vec()].concat();
@@ -187,16 +199,18 @@ fn a_store_of_format_1_opens() {
 }
 
 #[test]
-fn a_store_of_format_1_is_repaired_to_an_equal_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let (path, target) = (folder.path().join("store"), folder.path().join("target"));
-    unpack(&fs::read(fixture(1)).unwrap(), &path);
-    let report = kreon::Repair::new()
-        .target(options())
-        .run(&path, &target)
-        .unwrap();
-    assert!(report.is_complete(), "{report:?}");
-    assert!(read_all(&options().open(&target).unwrap()) == content_of_format_1());
+fn a_store_of_any_format_is_repaired_to_an_equal_one() {
+    for version in [1, 2] {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, target) = (folder.path().join("store"), folder.path().join("target"));
+        unpack(&fs::read(fixture(version)).unwrap(), &path);
+        let report = kreon::Repair::new()
+            .target(options())
+            .run(&path, &target)
+            .unwrap();
+        assert!(report.is_complete(), "{report:?}");
+        assert!(read_all(&options().open(&target).unwrap()) == content_of_format_1());
+    }
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl Engine {
         let split = options.split()?;
         kreon_mapping::check_memory(options.memory_bytes as u64)?;
         let inline_max = options.inline_value_bytes_max;
-        let mut insert = |l0: &kreon_l0::L0, record: recovery::Replayed<'_>| {
+        let insert = |l0: &kreon_l0::L0, record: recovery::Replayed<'_>| {
             let key = L0Key::new(record.region, record.key);
             let recovery::Replayed {
                 value_bytes,
@@ -53,9 +53,8 @@ impl Engine {
             } = record;
             let payload = placement::place(record.key, value_bytes, value, offset, inline_max);
             l0.insert(key.as_slice(), record.lsn, payload, Keep::default());
-            Ok(())
         };
-        let parts = recovery::open_or_create(device, &options, &split, &mut insert)?;
+        let parts = recovery::open_or_create(device, &options, &split, &insert)?;
         let core = Arc::new(Core::new(parts, options, split));
         core.set_reserve();
         let threads = match core.options.background {

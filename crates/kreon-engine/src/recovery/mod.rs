@@ -3,10 +3,12 @@
 //! - [`open`]: an existing store
 //! - [`create`]: a new one
 //! - [`mod@image`]: the image of L0, if there is a whole one
+//! - [`crew`]: threads that put what is replayed into L0
 //! - [`assemble`]: the parts, once it is known what they start from
 
 mod assemble;
 mod create;
+mod crew;
 mod image;
 mod open;
 
@@ -36,8 +38,9 @@ pub struct Replayed<'a> {
     pub value: Option<&'a [u8]>,
 }
 
-/// Puts a replayed record into L0.
-pub type Insert<'a> = &'a mut dyn FnMut(&L0, Replayed<'_>) -> Result<()>;
+/// Puts a replayed record into L0. L0 orders the versions of a key by their LSNs: records may come in any
+/// order, and from many threads.
+pub type Insert<'a> = &'a (dyn Fn(&L0, Replayed<'_>) + Sync);
 
 /// Opens the store on `device`, or makes it. `insert` puts replayed records into L0.
 ///

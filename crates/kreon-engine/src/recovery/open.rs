@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::assemble::{Ground, assemble, first_checkpoint};
+use super::crew;
 use super::image::{self, Restored};
 use super::{Insert, Replayed, segments_max};
 use crate::checkpoint::catalogue::{self, MAIN_LOG};
@@ -53,17 +54,17 @@ pub fn open(
         value_bytes_max: options.inline_value_bytes_max,
         has_image: !ledger.image.is_empty(),
     };
-    let end = replay(&start, |record| {
-        check_region(&ledger, &record)?;
-        if record.kind == RecordKind::Ingested && !Bug::LoadReplayed.is_planted() {
-            // The trees have it, or its load never ended.
-            return Ok(());
-        }
-        match ledger.regions.contains_key(&record.region) {
-            true => insert(&l0, replayed(&record)),
-            // Written before the region was dropped.
-            false => Ok(()),
-        }
+    let end = crew::with_crew(&l0, insert, |crew| {
+        replay(&start, |record| {
+            check_region(&ledger, &record)?;
+            // Loads: the trees have them, or they never ended.
+            let is_loaded = record.kind == RecordKind::Ingested && !Bug::LoadReplayed.is_planted();
+            // If there is no region, it was written before that was dropped.
+            if !is_loaded && ledger.regions.contains_key(&record.region) {
+                crew.insert(&replayed(&record))?;
+            }
+            Ok(())
+        })
     })?;
     tracing::info!(records = end.record_count, "replayed the log");
     let history = settle_segments(&device, &mut allocator, end)?;

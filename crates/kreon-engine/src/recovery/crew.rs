@@ -1,0 +1,172 @@
+//! Threads that put replayed records into L0, beside the one that reads and checks the log.
+//!
+//! An insert costs several times what it costs to find the record and to check its bytes. So records are
+//! gathered into batches that any thread takes: L0 does not mind in which order they come.
+
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Builder, Scope};
+
+use kreon_base::{Error, LogOffset, Lsn, RegionId, Result};
+use kreon_l0::L0;
+
+use super::{Insert, Replayed};
+use crate::sync::Mutex;
+
+/// Bytes of keys and short values in one batch.
+const BATCH_BYTES: usize = 64 << 10;
+
+/// Batches that wait for a thread; with those being worked on about a MiB.
+const BATCHES_WAITING: usize = 8;
+
+/// So many batches are put into L0 by the calling thread: a short log is not worth threads, and opens the same
+/// way each time.
+const BATCHES_ALONE: usize = 32;
+
+/// Most threads; more than this one log cannot feed.
+const THREADS_MAX: usize = 6;
+
+/// Records in memory.
+#[derive(Default)]
+struct Batch {
+    records: Vec<Gathered>,
+    /// Key and value of each record, one behind the other.
+    bytes: Vec<u8>,
+}
+
+struct Gathered {
+    lsn: Lsn,
+    offset: LogOffset,
+    region: RegionId,
+    key_bytes: u32,
+    value_bytes: Option<u32>,
+    /// Whether the value follows the key.
+    has_value: bool,
+}
+
+/// See the module's text.
+pub struct Crew<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    l0: &'scope L0,
+    insert: Insert<'scope>,
+    batch: Batch,
+    /// Batches that the calling thread has put into L0 itself.
+    put_alone: usize,
+    /// The way to the threads, once there are any.
+    batches: Option<SyncSender<Batch>>,
+}
+
+impl Crew<'_, '_> {
+    /// Takes a record; it is in L0 when the crew has ended.
+    pub fn insert(&mut self, record: &Replayed<'_>) -> Result<()> {
+        let Batch { records, bytes } = &mut self.batch;
+        records.push(Gathered {
+            lsn: record.lsn,
+            offset: record.offset,
+            region: record.region,
+            key_bytes: record.key.len() as u32,
+            value_bytes: record.value_bytes,
+            has_value: record.value.is_some(),
+        });
+        bytes.extend_from_slice(record.key);
+        bytes.extend_from_slice(record.value.unwrap_or_default());
+        let is_full = bytes.len() + records.len() * size_of::<Gathered>() >= BATCH_BYTES;
+        match is_full {
+            true => self.hand_over(),
+            false => Ok(()),
+        }
+    }
+
+    fn hand_over(&mut self) -> Result<()> {
+        let batch = std::mem::take(&mut self.batch);
+        if self.batches.is_none() && self.put_alone >= BATCHES_ALONE {
+            self.batches = self.start()?;
+        }
+        let Some(batches) = &self.batches else {
+            self.put_alone += 1;
+            batch.put(self.l0, self.insert);
+            return Ok(());
+        };
+        let ended = |_| Error::invalid("the threads that replay the log ended early");
+        batches.send(batch).map_err(ended)
+    }
+
+    /// Starts the threads; none where there is one processor only.
+    fn start(&self) -> Result<Option<SyncSender<Batch>>> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        if processors == 1 {
+            return Ok(None);
+        }
+        let (batches, waiting) = sync_channel::<Batch>(BATCHES_WAITING);
+        let waiting = Arc::new(Mutex::new(waiting));
+        for _ in 0..processors.min(THREADS_MAX) {
+            let (waiting, l0, insert) = (Arc::clone(&waiting), self.l0, self.insert);
+            let body = move || {
+                loop {
+                    // One waits for a batch, the others for their turn to wait.
+                    let batch = waiting.lock().recv();
+                    match batch {
+                        Ok(batch) => batch.put(l0, insert),
+                        Err(_) => return,
+                    }
+                }
+            };
+            Builder::new()
+                .name("kreon-replay".into())
+                .spawn_scoped(self.scope, body)
+                .map_err(|error| Error::io("start a thread that replays the log", error))?;
+        }
+        Ok(Some(batches))
+    }
+}
+
+impl Batch {
+    fn put(&self, l0: &L0, insert: Insert<'_>) {
+        let mut rest = self.bytes.as_slice();
+        let mut take = |count: usize| {
+            let (taken, behind) = rest.split_at_checked(count).unwrap_or_default();
+            rest = behind;
+            taken
+        };
+        for record in &self.records {
+            let key = take(record.key_bytes as usize);
+            let value = record
+                .has_value
+                .then(|| take(record.value_bytes.unwrap_or(0) as usize));
+            let replayed = Replayed {
+                lsn: record.lsn,
+                offset: record.offset,
+                region: record.region,
+                key,
+                value_bytes: record.value_bytes,
+                value,
+            };
+            insert(l0, replayed);
+        }
+    }
+}
+
+/// Lets `work` hand records over; when this returns they are all in `l0`.
+///
+/// # Errors
+/// Those of `work`, and if no thread can be had.
+pub fn with_crew<R>(
+    l0: &L0,
+    insert: Insert<'_>,
+    work: impl FnOnce(&mut Crew<'_, '_>) -> Result<R>,
+) -> Result<R> {
+    std::thread::scope(|scope| {
+        let mut crew = Crew {
+            scope,
+            l0,
+            insert,
+            batch: Batch::default(),
+            put_alone: 0,
+            batches: None,
+        };
+        let outcome = work(&mut crew)?;
+        crew.hand_over()?;
+        // The channel ends with the crew, and the threads with the channel.
+        Ok(outcome)
+    })
+}
