@@ -22,6 +22,9 @@ use crate::sync::{Mutex, Ordering};
 /// A shorter log is not worth an image: it is replayed in a tenth of a second, if its values are not tiny.
 const LOG_BYTES_MIN: u64 = 64 << 20;
 
+/// What an interval is taken for, whatever was asked for: neither all the time nor behind the end of all clocks.
+const INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1 << 30)];
+
 /// With more parts than this the image is written anew: each costs an opening a walk.
 const PARTS_MAX: usize = 64;
 
@@ -87,6 +90,7 @@ impl Core {
         let Some(interval) = self.options.l0_checkpoint_interval else {
             return;
         };
+        let interval = interval.clamp(INTERVALS[0], INTERVALS[1]);
         let mut due = Instant::now() + interval;
         while !self.closed.load(Ordering::Acquire) {
             let begun = Instant::now();
