@@ -57,7 +57,8 @@ impl Mapping {
             check: &unchecked,
         };
         let pages = pages_of(offset_bytes, into.len());
-        if pages.end - pages.start > 1 {
+        let count = (pages.end - pages.start) as u32;
+        if count > 1 && !self.are_resident(PageNo(pages.start), count) {
             let requests: Vec<_> = pages.clone().map(request).collect();
             self.prefetch(&requests)?;
         }

@@ -58,6 +58,12 @@ fn hash(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// Another one each time.
+fn start_seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(1, |now| now.as_nanos() as u64)
+}
+
 fn key(number: u64) -> String {
     format!("user{:020}", hash(number))
 }
@@ -91,17 +97,18 @@ impl Run<'_> {
     /// Runs `work` in `threads` threads until the time is up; it returns the operations of one round.
     fn measure(&self, name: &str, threads: u64, work: impl Fn(&mut Random) -> Result<u64> + Sync) {
         let warm = Instant::now();
-        let mut random = Random(7);
+        // Never the same keys twice: they would be in memory.
+        let mut seeds = Random(start_seed());
+        let mut random = Random(seeds.draw());
         while warm.elapsed() < self.time / 4 {
             work(&mut random).expect("warm");
         }
         let operations = AtomicU64::new(0);
         let (start, cpu_start, before) = (Instant::now(), cpu(), self.store.stats());
         std::thread::scope(|scope| {
-            for thread in 0..threads {
-                let (operations, work) = (&operations, &work);
+            for _ in 0..threads {
+                let (operations, work, mut random) = (&operations, &work, Random(seeds.draw()));
                 scope.spawn(move || {
-                    let mut random = Random(hash(thread + 1));
                     while start.elapsed() < self.time {
                         operations.fetch_add(work(&mut random).expect("reads"), Relaxed);
                     }

@@ -191,8 +191,7 @@ impl Core {
         if len > RECORD_BYTES_MAX || !self.parts.log.is_on_device(*offset) {
             return None;
         }
-        let wanted = wanted_log(offset.0, len);
-        (!self.parts.mapping.are_resident(wanted.first, wanted.count)).then_some(wanted)
+        (!self.parts.mapping.has_bytes(offset.0, len)).then(|| wanted_log(offset.0, len))
     }
 }
 
