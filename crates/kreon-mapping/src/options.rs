@@ -46,7 +46,7 @@ pub struct MappingModes {
     pub eviction: Eviction,
     /// In which order dirty pages are written.
     pub writeback: Writeback,
-    /// Most transfers of a prefetch or a writeback that are in flight at once; 1: one after the other.
+    /// Most transfers of a prefetch or a writeback that are in flight at once, at least 1: one after the other.
     pub depth_max: usize,
 }
 

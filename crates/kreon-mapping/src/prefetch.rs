@@ -119,12 +119,8 @@ impl Mapping {
     pub fn prefetch(&self, requests: &[PageRequest<'_>]) -> Result<()> {
         let missing = self.missing(requests)?;
         let mut outcome = Ok(());
-        for batch in missing.chunks(
-            self.modes
-                .depth_max
-                .min(LOADS_MAX)
-                .min(self.plan.frames / 4),
-        ) {
+        let loads_max = LOADS_MAX.min(self.plan.frames / 4);
+        for batch in missing.chunks(self.modes.depth_max.clamp(1, loads_max)) {
             outcome = outcome.and(self.load_batch(batch));
         }
         outcome

@@ -59,6 +59,8 @@ pub use kreon_engine::{
     SalvageProgress as RepairProgress, SalvageReport as RepairReport, SalvagedRegion, Stats,
     TransferStats, VerifyReport, Writeback,
 };
+#[doc(hidden)]
+pub use kreon_engine::{Eviction, MappingModes, Writeback};
 pub use options::Options;
 pub use range::KeyRange;
 pub use region::Region;

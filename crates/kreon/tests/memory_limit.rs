@@ -59,7 +59,7 @@ fn open_under_limit(door: &Path) {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("store.kreon");
     let open = |bytes| kreon::Store::options().memory_bytes(bytes).open(&path);
-    let refused = open(LIMIT_BYTES).err().expect("refused");
+    let refused = open(LIMIT_BYTES).expect_err("refused");
     assert_eq!(refused.kind(), kreon::ErrorKind::InvalidArgument);
     assert!(refused.to_string().contains("control group"), "{refused}");
     assert!(!path.exists() || std::fs::metadata(&path).expect("metadata").len() == 0);

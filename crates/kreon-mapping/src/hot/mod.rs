@@ -12,6 +12,8 @@
 mod queues;
 mod ring;
 mod slots;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -34,7 +36,8 @@ const SHARD_TABLE_BYTES_MIN: usize = 4 << 10;
 /// they fill all of it.
 const TABLE_SHARE: usize = 64;
 
-/// Generations take this share of the tables' memory.
+/// Generations take this share of the tables' memory, and as much is for the lists of the rings' frames:
+/// 4 bytes each, and as many that a list has in reserve.
 const GENERATION_SHARE: usize = 8;
 
 /// Less memory than this has no room for records.
@@ -71,7 +74,7 @@ impl Hot {
         }
         let generation_bytes = table_bytes / GENERATION_SHARE;
         let shards = (table_bytes / SHARD_TABLE_BYTES_MIN).clamp(1, SHARDS_MAX);
-        let shard_bytes = (table_bytes - generation_bytes) / shards;
+        let shard_bytes = (table_bytes - 2 * generation_bytes) / shards;
         Some(Self {
             shards: (0..shards)
                 .map(|_| Mutex::new(Queues::new(shard_bytes)))

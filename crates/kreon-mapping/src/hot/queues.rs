@@ -146,7 +146,10 @@ impl Queues {
         is_current: impl Fn(&Record) -> bool,
     ) {
         let tag = tag(record.offset);
-        let known = |place| self.header(space, place).record == record;
+        let known = |place| {
+            let header = self.header(space, place);
+            header.record == record && header.len >= bytes.len()
+        };
         if self.slots.find(tag, known).is_some() {
             return;
         }
