@@ -11,7 +11,7 @@ use crate::shard::PRIORITIES;
 use crate::well::PageState;
 
 /// Frames that records leave to pages of the last priority: one in so many.
-const LAST_PAGES_SHARE: usize = 16;
+const LAST_PAGES_SHARE: usize = 64;
 
 /// Frames that records keep when pages are short of them: one in so many.
 const RECORDS_SHARE: usize = 32;

@@ -38,21 +38,18 @@ fn the_classes_of_memory_sum_up_to_the_budget_whatever_the_store_does() {
     }
     let after = check();
     assert!(after.memory.leaf_bytes > 0 && after.memory.index_bytes > 0);
-    assert!(
-        after.memory.log_page_bytes > MEMORY_BYTES / 4,
-        "{:?}",
-        after.memory
-    );
+    let of_log = after.memory.log_page_bytes + after.memory.record_bytes;
+    assert!(of_log > MEMORY_BYTES / 4, "{:?}", after.memory);
     assert!(after.mapping.hits > before.mapping.hits);
     assert!(after.mapping.misses > before.mapping.misses);
-    assert!(after.mapping.pages_evicted > 0 && after.mapping.pages_written > 0);
+    assert!(after.mapping.pages_written > 0);
     let reads_by_size: u64 = after.device.reads.sizes.iter().sum();
     assert_eq!(reads_by_size, after.device_reads);
     assert!(after.device.depth_max >= 1);
     let text = after.to_string();
     for name in [
         "leaves",
-        "log pages",
+        "records",
         "log buffers",
         "L0",
         "page misses",
