@@ -47,8 +47,12 @@ fn a_right_store_ends_the_command_well() {
     let results = results(dir.path());
     assert_eq!(records_of(&results, "kreon").len(), 4);
     assert!(results["broken"].as_array().unwrap().is_empty());
-    for name in ["results.md", "report.html"] {
-        assert!(dir.path().join("out").join(name).exists());
+    let read = |name| std::fs::read_to_string(dir.path().join("out").join(name)).unwrap();
+    assert!(read("results.md").contains("| Load A | kreon |"));
+    let page = read("report.html");
+    assert!(page.matches("<svg").count() >= 5, "plots");
+    for outside in ["http:", "https:", "src=", "<script", "@import"] {
+        assert!(!page.contains(outside), "the page needs {outside}");
     }
 }
 

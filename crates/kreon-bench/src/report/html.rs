@@ -52,7 +52,7 @@ pub fn page(results: &Results) -> String {
 fn plots(cells: &[&Cell]) -> String {
     let amplification = |cell: &Cell| cell.io_amplification;
     let figures: [(&str, &str, bool, Figure<'_>); 5] = [
-        ("Throughput", "k ops/s", false, &|c| {
+        ("Throughput", "k ops/s, logarithmic", true, &|c| {
             Some(c.ops_per_second / 1e3)
         }),
         ("CPU time per operation", "us, logarithmic", true, &|c| {
@@ -128,7 +128,9 @@ fn bar_plot(
 fn over_time(cells: &[&Cell]) -> String {
     let of_cell = |cell: &&Cell| {
         let record = &cell.typical;
-        let points = record.series.iter().enumerate();
+        // The last interval is not whole: it would look like a stall.
+        let whole = record.series.len().saturating_sub(1).max(1);
+        let points = record.series.iter().take(whole).enumerate();
         let points = points.map(|(at, rate)| (at as f64 * record.interval_seconds, rate / 1e3));
         series(cell.engine, points.collect())
     };
@@ -149,8 +151,8 @@ fn latency(cells: &[&Cell]) -> String {
         let curve = PERCENTILES.iter().zip(&cell.typical.latency_curve_us);
         series(cell.engine, curve.map(|(p, us)| (nines(*p), *us)).collect())
     };
-    // No mark at 99.999 %: it would stand in that of the longest one.
-    let marks: Vec<_> = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99]
+    // No marks at 0 and 99.999 %: they would stand in those beside them.
+    let marks: Vec<_> = [50.0, 90.0, 99.0, 99.9, 99.99]
         .map(|percentile| (nines(percentile), format!("{percentile} %")))
         .into_iter()
         .chain([(NINES_MAX, "max".to_owned())])

@@ -136,7 +136,8 @@ impl Scale {
         match is_log {
             true => Self {
                 is_log,
-                low: 10f64.powf(low.log10().floor()),
+                // The lowest bar must be seen, too.
+                low: 10f64.powf((low / 1.5).log10().floor()),
                 high: 10f64.powf(high.log10().ceil()).max(low * 10.0),
             },
             false => Self {
