@@ -54,10 +54,9 @@ pub use kreon_base::{
     Error, ErrorKind, KEY_BYTES_MAX, REGION_NAME_BYTES_MAX, Result, VALUE_BYTES_MAX,
 };
 pub use kreon_engine::{
-    DamagedPage, DeviceStats, Durability, Durable, Eviction, ImageStats, LevelStats, LogHole,
-    LostRange, MappingModes, MappingStats, MemoryStats, PageRole,
-    SalvageProgress as RepairProgress, SalvageReport as RepairReport, SalvagedRegion, Stats,
-    TransferStats, VerifyReport, Writeback,
+    DamagedPage, DeviceStats, Durability, Durable, ImageStats, LevelStats, LogHole, LostRange,
+    MappingStats, MemoryStats, PageRole, SalvageProgress as RepairProgress,
+    SalvageReport as RepairReport, SalvagedRegion, Stats, TransferStats, VerifyReport,
 };
 #[doc(hidden)]
 pub use kreon_engine::{Eviction, MappingModes, Writeback};
