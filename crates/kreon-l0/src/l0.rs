@@ -50,8 +50,7 @@ impl L0 {
     }
 
     /// An empty L0 that leaves its memory to its [successors](Self::successor): as long as all of them
-    /// together have no more than `bytes`, rounded up to 2 MiB, nothing goes back to the system. From
-    /// 32 MiB on the memory comes in huge pages where the system has them.
+    /// together have no more than `bytes`, rounded up to 2 MiB, nothing goes back to the system.
     pub fn with_budget(bytes: usize) -> Self {
         Self {
             tree: Tree::new(Pool::new(bytes)),

@@ -12,9 +12,6 @@ use parking_lot::Mutex;
 
 use super::chunk::{CHUNK_BYTES, Chunk};
 
-/// With fewer chunks than this a huge page, of which only a part is used, would be too much of the whole.
-const HUGE_CHUNKS_MIN: usize = 16;
-
 /// The chunks of some spaces, in use and spare.
 pub(crate) struct Pool {
     chunks: Mutex<Chunks>,
@@ -46,7 +43,7 @@ impl Pool {
         chunks.in_use += 1;
         let spare = chunks.spare.pop();
         drop(chunks);
-        spare.unwrap_or_else(|| Chunk::new(self.kept_max >= HUGE_CHUNKS_MIN))
+        spare.unwrap_or_else(Chunk::new)
     }
 
     /// Takes back chunks that [`Self::take`] gave.
