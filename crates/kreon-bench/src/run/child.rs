@@ -59,12 +59,17 @@ fn phases(job: &Job) -> anyhow::Result<()> {
         let before = Usage::now(disk.as_ref());
         let workload = phase.workload.name().to_owned();
         let outcome = phase.run(open.as_ref(), &mut |requests, last| {
-            say(&Said::Progress {
+            let said = Said::Progress {
                 workload: workload.clone(),
                 requests,
                 of: phase.requests,
                 rate: last as f64 / crate::ycsb::phase::INTERVAL_SECONDS,
-            });
+            };
+            if !say(&said) {
+                // Nobody listens any more: the run was interrupted.
+                let _ = fs::remove_dir_all(&job.dir);
+                std::process::exit(1);
+            }
         })?;
         settle_device(&job.dir);
         let about = Circumstances {
@@ -94,11 +99,10 @@ fn settle_device(dir: &Path) {
     }
 }
 
-fn say(what: &Said) {
-    if let Ok(line) = serde_json::to_string(what) {
-        // If nobody listens any more, the work is done for nothing: the next write of the parent's tells.
-        let _ = writeln!(std::io::stdout().lock(), "{line}");
-    }
+/// Whether the parent listens.
+fn say(what: &Said) -> bool {
+    serde_json::to_string(what)
+        .is_ok_and(|line| writeln!(std::io::stdout().lock(), "{line}").is_ok())
 }
 
 fn empty(dir: &Path) -> anyhow::Result<()> {

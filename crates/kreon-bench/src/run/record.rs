@@ -162,10 +162,7 @@ impl Record {
             p999_us: us(99.9),
             p9999_us: us(99.99),
             max_us: us(100.0),
-            latency_curve_us: PERCENTILES
-                .iter()
-                .map(|percentile| us(*percentile))
-                .collect(),
+            latency_curve_us: PERCENTILES.map(us).to_vec(),
             worst_second_share: outcome.worst_second_share(),
             series: outcome
                 .series
