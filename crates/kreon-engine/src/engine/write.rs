@@ -234,10 +234,8 @@ impl Core {
     /// Whether [`Self::make_room`] has something to do for a writer.
     fn must_make_room(&self, view: &View) -> bool {
         let bytes = view.active.bytes();
-        match view.frozen {
-            None => bytes >= self.split.l0_bytes,
-            Some(_) => bytes >= self.split.l0_bytes / 2,
-        }
+        let is_spilling = view.frozen.is_some();
+        bytes >= self.split.l0_bytes || (is_spilling && self.pressure.must_look(bytes))
     }
 
     /// Makes sure that L0' has room, slowing the writer down while a spill is under way.
