@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kreon_base::{
+    Bug, Error, Incarnation, LogId, PAGE_BYTES, RegionId, Result, SEGMENT_PAGES, SegmentId,
+};
+use kreon_device::Device;
+use kreon_format::{Catalogue, LogRecord, RecordKind, Superblock};
+
 use super::assemble::{Ground, assemble, first_checkpoint};
-use super::crew;
 use super::image::{self, Restored};
-use super::{Insert, Replayed, segments_max};
+use super::{Insert, Replayed, crew, segments_max};
 use crate::checkpoint::catalogue::{self, MAIN_LOG};
 use crate::level::Levels;
 use crate::log::{LogHistory, ReplayEnd, ReplayRecord, ReplayStart, replay};
 use crate::options::{MemorySplit, Options};
 use crate::state::{Ledger, Parts, RegionEntry};
 use crate::volume::Allocator;
-use kreon_base::{
-    Bug, Error, Incarnation, LogId, PAGE_BYTES, RegionId, Result, SEGMENT_PAGES, SegmentId,
-};
-use kreon_device::Device;
-use kreon_format::{Catalogue, LogRecord, RecordKind, Superblock};
 
 /// Opens the store that `superblock` describes.
 pub fn open(
