@@ -6,7 +6,12 @@ use kreon_base::PageNo;
 
 use super::*;
 
-const STEPS: u64 = if cfg!(miri) { 600 } else { 40_000 };
+const STEPS: u64 = if cfg!(miri) { 200 } else { 40_000 };
+const LEN_MAX: u64 = if cfg!(miri) {
+    90
+} else {
+    RECORD_BYTES_MAX as u64
+};
 const FRAMES: u32 = 24;
 
 /// The bytes of a version of the record at `offset`.
@@ -30,7 +35,7 @@ fn a_record_is_found_as_it_was_put_or_not_at_all() {
         // Half of the steps go to few records, which become hot.
         let range = if random & 16 == 0 { 8 } else { 200 };
         let offset = segment * SEGMENT_BYTES + (random >> 8) % range * 4096;
-        let len = 1 + (slots::hash(offset) % RECORD_BYTES_MAX as u64) as usize;
+        let len = 1 + (slots::hash(offset) % LEN_MAX) as usize;
         let expected = content(offset, versions[segment as usize], len);
         if (random >> 40).is_multiple_of(256) {
             versions[segment as usize] += 1;
