@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use kreon_base::{PageBytes, PageNo};
-use parking_lot::Mutex;
+use std::sync::Mutex;
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn read(space: &Space, stop: &AtomicBool) {
 
 /// Publishes, writes, retires and reuses frames of one page.
 fn churn(space: &Space, page: PageNo, free: &Mutex<Vec<FreeFrame>>, round: usize) {
-    let limbo = match free.lock().pop() {
+    let limbo = match free.lock().expect("no panic").pop() {
         None => Vec::new(),
         Some(mut frame) => {
             if round.is_multiple_of(2) {
@@ -71,6 +71,7 @@ fn churn(space: &Space, page: PageNo, free: &Mutex<Vec<FreeFrame>>, round: usize
         let (settled, used) = space.settle(limbo);
         limbo = used;
         free.lock()
+            .expect("no panic")
             .extend(settled.into_iter().map(|(frame, _)| frame));
         thread::yield_now();
     }
@@ -96,7 +97,7 @@ fn frames_are_never_reused_under_a_reader() {
         }
         stop.store(true, Relaxed);
     });
-    assert_eq!(free.lock().len(), 4);
+    assert_eq!(free.lock().expect("no panic").len(), 4);
 }
 
 #[test]
