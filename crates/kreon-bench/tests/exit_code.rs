@@ -57,6 +57,33 @@ fn a_right_store_ends_the_command_well() {
 }
 
 #[test]
+fn the_bare_device_takes_the_loads_only() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kreon-bench"));
+    command.args(["ycsb", "--preset", "quick", "--engines", "kreon", "--sync"]);
+    command.args([
+        "--records",
+        "200",
+        "--operations",
+        "200",
+        "--workloads",
+        "c",
+    ]);
+    command.arg("--dir").arg(dir.path());
+    command.arg("--out").arg(dir.path().join("out"));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let results = results(dir.path());
+    for engine in ["device", "unwritten"] {
+        let found = records_of(&results, engine);
+        assert_eq!(found.len(), 1, "{engine}");
+        assert_eq!(found[0]["failures"], 0);
+        assert_eq!(found[0]["is_sync"], true);
+    }
+    assert_eq!(records_of(&results, "kreon").len(), 2);
+}
+
+#[test]
 fn wrong_answers_make_the_command_fail() {
     for (plant, workloads, kind) in [
         ("value", "c", "wrong"),

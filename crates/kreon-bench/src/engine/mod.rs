@@ -92,12 +92,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether it is the bare device, which only takes loads.
+    pub fn is_device(self) -> bool {
+        matches!(self, Self::Device | Self::Unwritten)
+    }
+
     /// Whether it is a store, and not part of the harness or the bare device.
     pub fn is_store(self) -> bool {
-        !matches!(
-            self,
-            Self::Nothing | Self::Busy | Self::Device | Self::Unwritten
-        )
+        !self.is_device() && !matches!(self, Self::Nothing | Self::Busy)
     }
 
     /// Its name.

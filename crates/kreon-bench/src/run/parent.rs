@@ -88,7 +88,9 @@ fn phases(engine: Kind, phases: &[Phase]) -> Vec<Phase> {
         },
         _ => *phase,
     };
-    phases.iter().map(longer).collect()
+    // The bare device cannot read.
+    let can = |phase: &&Phase| !engine.is_device() || phase.workload.is_load();
+    phases.iter().filter(can).map(longer).collect()
 }
 
 fn title(engine: Kind, point: &Point, round: u32, rounds: u32) -> String {
