@@ -41,7 +41,7 @@ fn phases(job: &Job) -> anyhow::Result<()> {
     let (disk, mhz) = (Disk::under(&job.dir).ok(), About::here(&job.dir).mhz);
     let mut engine: Option<Box<dyn Engine>> = None;
     let mut records = 0;
-    for phase in &job.phases {
+    for (at, phase) in job.phases.iter().enumerate() {
         if phase.workload.is_load() {
             // The old store first: both would not fit into the memory.
             drop(engine.take());
@@ -84,7 +84,11 @@ fn phases(job: &Job) -> anyhow::Result<()> {
         say(&Said::Ended(Box::new(Record::new(
             &phase, &outcome, &about,
         ))));
-        if job.means.is_warmed && phase.workload.is_load() {
+        let is_followed = job
+            .phases
+            .get(at + 1)
+            .is_some_and(|next| !next.workload.is_load());
+        if job.means.is_warmed && phase.workload.is_load() && is_followed {
             crate::ycsb::warm::warm(open.as_ref(), phase.mix, records, phase.threads)?;
         }
         engine = Some(open);
