@@ -71,7 +71,7 @@ fn a_spill_of_which_one_thread_fails_gives_all_its_pages_back() {
     for read in [1, 3, 6] {
         bench
             .device
-            .inject(Fault::nth(read, Call::Read, Effect::Io));
+            .inject(Fault::nth(read, Call::Read, Effect::Io).for_ever());
         progress.start(1);
         let failed = spill(&core.parts, &frozen, &view.levels, &orders);
         assert_eq!(failed.err().map(|error| error.kind()), Some(ErrorKind::Io));
