@@ -5,13 +5,22 @@ use std::sync::atomic::Ordering::Relaxed;
 use kreon_base::{PAGE_BYTES, PageNo, Priority, Result, SEGMENT_BYTES};
 use kreon_device::AlignedBuf;
 
+use crate::evict::EVICT_BATCH_MAX;
 use crate::hot::{Hot, RECORD_BYTES_MAX};
 use crate::mapping::Mapping;
+use crate::options::KeepRecords;
 use crate::shard::PRIORITIES;
 use crate::well::PageState;
 
 /// Frames that records leave to pages of the last priority: one in so many.
 const LAST_PAGES_SHARE: usize = 64;
+
+/// As long as one in so many frames is free, log pages are kept whole: that a page is resident costs no
+/// lock and no copy to learn.
+const FREE_SHARE: usize = 8;
+
+/// The fewest free frames for that; an eviction sets some free at a time.
+const FREE_MIN: usize = 4 * EVICT_BATCH_MAX;
 
 /// Frames that records keep when pages are short of them: one in so many.
 const RECORDS_SHARE: usize = 32;
@@ -24,7 +33,7 @@ pub(crate) fn can_be_kept(offset_bytes: u64, len_bytes: usize) -> bool {
 
 impl Mapping {
     /// Lends a record to `use_bytes`: from its page if that is resident, else as it was kept, else
-    /// from the device, and keeps it.
+    /// from the device, and keeps it; by its page while frames are plenty.
     pub(crate) fn with_record<R>(
         &self,
         hot: &Hot,
@@ -44,6 +53,9 @@ impl Mapping {
         if hot.get(space, offset_bytes, len_bytes, scratch) {
             return Ok(use_bytes(scratch));
         }
+        if self.modes.records == KeepRecords::Scarce && self.has_plenty_of_frames() {
+            return self.with_pages(offset_bytes, len_bytes, priority, scratch, use_bytes);
+        }
         let generation = hot.generation(offset_bytes);
         let pages = (last.0 - first.0 + 1) as usize;
         self.counters.misses.add(1);
@@ -60,6 +72,10 @@ impl Mapping {
             || self.take_frame(),
         );
         Ok(use_bytes(bytes))
+    }
+
+    fn has_plenty_of_frames(&self) -> bool {
+        self.pool.len() >= (self.plan.frames / FREE_SHARE).max(FREE_MIN)
     }
 
     /// Frames that records may take now: all but those of pages that matter more, and a few.

@@ -49,6 +49,6 @@ mod writeback;
 pub use begin::{Begun, PageCheck, PagesWanted};
 pub use limits::check_memory;
 pub use mapping::Mapping;
-pub use options::{Eviction, MappingModes, MappingOptions, PageRequest, Writeback};
+pub use options::{Eviction, KeepRecords, MappingModes, MappingOptions, PageRequest, Writeback};
 pub use stats::MappingStats;
 pub use ticket::Ticket;

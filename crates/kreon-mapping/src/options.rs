@@ -41,13 +41,26 @@ impl MappingOptions {
 pub struct MappingModes {
     /// Whether single records that [`with_bytes`](crate::Mapping::with_bytes) reads are kept, without the
     /// pages around them.
-    pub records: bool,
+    pub records: KeepRecords,
     /// Who goes first.
     pub eviction: Eviction,
     /// In which order dirty pages are written.
     pub writeback: Writeback,
     /// Most transfers of a prefetch or a writeback that are in flight at once, at least 1: one after the other.
     pub depth_max: usize,
+}
+
+/// When records are kept by themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeepRecords {
+    /// Pages only.
+    Never,
+    /// When free frames are few. As long as they are plenty, pages are kept: that one is resident costs no
+    /// lock and no copy to learn.
+    #[default]
+    Scarce,
+    /// Also while frames are plenty.
+    Always,
 }
 
 /// Which pages are evicted first.
@@ -75,7 +88,7 @@ pub enum Writeback {
 impl Default for MappingModes {
     fn default() -> Self {
         Self {
-            records: true,
+            records: KeepRecords::default(),
             eviction: Eviction::default(),
             writeback: Writeback::default(),
             depth_max: usize::MAX,

@@ -5,7 +5,7 @@ use std::thread;
 use kreon_base::{Error, PAGE_BYTES, Result};
 
 use crate::hot;
-use crate::options::MappingOptions;
+use crate::options::{KeepRecords, MappingOptions};
 use crate::pool::POOL_BYTES_PER_FRAME;
 use crate::records::RECORD_BYTES;
 use crate::shard::{PRIORITIES, Shard};
@@ -79,8 +79,8 @@ impl Plan {
             pages,
             stripes_max: stripes_max(options.memory_bytes, pages, volume_bytes),
             record_table_bytes: match options.modes.records {
-                true => hot::table_bytes(options.memory_bytes),
-                false => 0,
+                KeepRecords::Scarce | KeepRecords::Always => hot::table_bytes(options.memory_bytes),
+                KeepRecords::Never => 0,
             },
         };
         let rest = options

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{Content, MemoryDevice, Random, VOLUME_BYTES, any, fill, mapping_with};
 use kreon_base::{PageNo, Priority};
-use kreon_mapping::Mapping;
+use kreon_mapping::{KeepRecords, Mapping};
 use parking_lot::RwLock;
 
 const FRAMES: u64 = 1200;
@@ -21,7 +21,9 @@ fn device() -> Arc<MemoryDevice> {
 }
 
 fn mapping(device: &Arc<MemoryDevice>) -> Mapping {
-    mapping_with(device, FRAMES, |_| ())
+    mapping_with(device, FRAMES, |options| {
+        options.modes.records = KeepRecords::Always;
+    })
 }
 
 fn read(mapping: &Mapping, offset: u64, len: usize) -> Vec<u8> {

@@ -59,7 +59,7 @@ pub use kreon_engine::{
     SalvageReport as RepairReport, SalvagedRegion, Stats, TransferStats, VerifyReport,
 };
 #[doc(hidden)]
-pub use kreon_engine::{Eviction, MappingModes, Writeback};
+pub use kreon_engine::{Eviction, KeepRecords, MappingModes, Writeback};
 pub use options::Options;
 pub use range::KeyRange;
 pub use region::Region;

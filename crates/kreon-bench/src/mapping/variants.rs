@@ -1,6 +1,6 @@
 //! What is compared.
 
-use kreon::{Eviction, MappingModes, Writeback};
+use kreon::{Eviction, KeepRecords, MappingModes, Writeback};
 
 /// One way to go about it.
 pub struct Variant {
@@ -20,11 +20,13 @@ fn variant(name: &'static str, change: impl FnOnce(&mut MappingModes)) -> Varian
 pub fn reading() -> Vec<Variant> {
     vec![
         variant("default", |_| ()),
-        variant("log pages, no records", |modes| modes.records = false),
+        variant("log pages, no records", |modes| {
+            modes.records = KeepRecords::Never
+        }),
         variant("fifo", |modes| modes.eviction = Eviction::Fifo),
         variant("fifo, no records", |modes| {
             modes.eviction = Eviction::Fifo;
-            modes.records = false;
+            modes.records = KeepRecords::Never;
         }),
     ]
 }
