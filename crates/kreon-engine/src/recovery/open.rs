@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kreon_base::{
-    Bug, Error, Incarnation, LogId, PAGE_BYTES, RegionId, Result, SEGMENT_PAGES, SegmentId,
+    Bug, Error, Incarnation, LogId, Lsn, PAGE_BYTES, RegionId, Result, SEGMENT_PAGES, SegmentId,
 };
 use kreon_device::Device;
 use kreon_format::{Catalogue, LogRecord, RecordKind, Superblock};
@@ -67,6 +67,7 @@ pub fn open(
         })
     })?;
     tracing::info!(records = end.record_count, "replayed the log");
+    trust_image(&mut ledger, end.history.end);
     let history = settle_segments(&device, &mut allocator, end)?;
     let parts = assemble(
         Ground {
@@ -84,6 +85,14 @@ pub fn open(
     image::insert_long(&parts, &long, insert)?;
     first_checkpoint(&parts, damaged)?;
     Ok(parts)
+}
+
+/// What an image needs of the log was found. It may reach into a unit that was under way when the image was
+/// taken and never ended: this run writes over that, and the next one must not look for it.
+fn trust_image(ledger: &mut Ledger, end: Lsn) {
+    for part in &mut ledger.image {
+        part.needed = part.needed.min(end).max(part.end);
+    }
 }
 
 /// A volume that lost its end is not opened: what it says is free may no longer be there to be written.
