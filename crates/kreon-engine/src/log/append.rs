@@ -47,10 +47,11 @@ impl Log {
                     return Ok(tail);
                 }
             }
-            if bytes > WHOLE_UNIT_BYTES_MAX {
-                return self.append_spanning(unit, placed);
+            if bytes <= WHOLE_UNIT_BYTES_MAX {
+                self.roll_for(bytes, purpose_of(unit))?;
+            } else if let Some(end) = self.append_spanning(unit, bytes, &mut placed)? {
+                return Ok(end);
             }
-            self.roll_for(bytes, purpose_of(unit))?;
         }
     }
 

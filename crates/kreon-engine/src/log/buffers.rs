@@ -50,6 +50,11 @@ impl Buffered {
         self.lsn(self.buffer.reserved_bytes())
     }
 
+    /// Bytes that are not reserved.
+    pub fn rest_bytes(&self) -> u32 {
+        self.buffer.capacity_bytes() - self.buffer.reserved_bytes()
+    }
+
     /// Whether all of it is on the device.
     pub fn is_complete(&self) -> bool {
         self.complete.load(Ordering::Acquire)

@@ -157,8 +157,7 @@ impl Log {
         let _rolling = self.rolling.lock();
         self.poison.check()?;
         let current = self.current.load_full();
-        let rest = current.buffer.capacity_bytes() - current.buffer.reserved_bytes();
-        if bytes <= rest as usize {
+        if bytes <= current.rest_bytes() as usize {
             return Ok(());
         }
         self.supply(2, purpose)?;

@@ -18,25 +18,31 @@ use super::open::Log;
 use super::record::{NewRecord, Place, purpose_of};
 
 impl Log {
-    /// See [`Log::append`].
+    /// See [`Log::append`]. `bytes`: what the unit takes if no record of it is cut. `None`: it fits in the
+    /// current segment, which somebody else opened while this thread waited.
     pub(super) fn append_spanning(
         &self,
         unit: &[NewRecord<'_>],
-        mut placed: impl FnMut(Place),
-    ) -> Result<Lsn> {
+        bytes: usize,
+        placed: &mut impl FnMut(Place),
+    ) -> Result<Option<Lsn>> {
         let purpose = purpose_of(unit);
         let segments = segments_needed(unit.iter().map(NewRecord::payload_bytes));
         let _rolling = self.rolling.lock();
         self.poison.check()?;
+        let mut buffered = self.current.load_full();
+        // From here on the room only shrinks: the unit ends in a segment that is opened below.
+        if bytes <= buffered.rest_bytes() as usize {
+            return Ok(None);
+        }
         self.supply(segments + 1, purpose)?;
         let mut rest = Rest {
             unit,
             from: 0,
             end: Lsn(0),
         };
-        let mut buffered = self.current.load_full();
         if let Reserve::Reserved(room) = buffered.buffer.reserve_rest() {
-            self.fill_spanning(&buffered, room, &mut rest, &mut placed);
+            self.fill_spanning(&buffered, room, &mut rest, placed);
         }
         while !rest.unit.is_empty() {
             // From here on only a failed write can end the unit before its time; it poisons the log,
@@ -46,10 +52,10 @@ impl Log {
             self.publish(Arc::clone(&buffered));
             if let Reserve::Reserved(room) = room {
                 rest.end = buffered.lsn(room.end());
-                self.fill_spanning(&buffered, room, &mut rest, &mut placed);
+                self.fill_spanning(&buffered, room, &mut rest, placed);
             }
         }
-        Ok(rest.end)
+        Ok(Some(rest.end))
     }
 
     /// Fills `room`, the end of a segment or of the unit, with the next records of `rest`.

@@ -140,3 +140,36 @@ fn all_who_wait_for_a_failed_flush_are_told() {
         }
     });
 }
+
+#[test]
+fn a_long_unit_that_finds_a_new_segment_open_ends_behind_its_bytes() {
+    let bench = Setup::default().open();
+    let checkpoint = bench.checkpoint(LOG_START);
+    let log = &bench.log;
+    // Room for 64 KiB, and not for the unit.
+    let first = noise(SEGMENT_BYTES as usize - (100 << 10), 1);
+    bench.put(b"first", &first);
+    let value = noise(150 << 10, 2);
+    let rolling = log.rolling.lock();
+    let (place, end) = std::thread::scope(|scope| {
+        let long = scope.spawn(|| bench.put(b"long", &value));
+        // It waits for the lock by now.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        log.supply(2, Purpose::Put).unwrap();
+        let next = log.open_segment().unwrap();
+        if let kreon_device::Reserve::Reserved(rest) = log.current.load().buffer.reserve_rest() {
+            log.pad(&log.current.load(), rest);
+        }
+        log.publish(Arc::new(next));
+        drop(rolling);
+        long.join().unwrap()
+    });
+    assert!(end.0 >= place.lsn.0 + value.len() as u64, "{place:?} {end}");
+    log.sync(end).unwrap();
+    assert!(log.durable() >= end);
+    let (seen, _) = checkpoint.replay(&bench.device).unwrap();
+    assert_eq!(seen.len(), 2);
+    // What is left of the segment is not lost.
+    let (next, _) = bench.put(b"next", b"");
+    assert_eq!(next.offset.segment(), place.offset.segment());
+}
