@@ -10,6 +10,7 @@ mod payload;
 mod planted;
 pub mod sync;
 mod units;
+mod wake;
 
 pub use checksum::Checksum;
 pub use error::{Error, ErrorKind, Result};
@@ -20,3 +21,4 @@ pub use units::{
     KEY_BYTES_MAX, PAGE_BYTES, PageBytes, REGION_NAME_BYTES_MAX, SEGMENT_BYTES, SEGMENT_PAGES,
     VALUE_BYTES_MAX,
 };
+pub use wake::wake;

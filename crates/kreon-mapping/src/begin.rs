@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use kreon_base::{PageBytes, PageNo, Priority, Result};
+use kreon_base::{PageBytes, PageNo, Priority, Result, wake};
 
 use crate::background::{BackgroundReads, Cargo};
 use crate::drive;
@@ -96,7 +96,7 @@ impl Mapping {
         }
         self.hand_over(reads);
         // What has ended before the ticket was closed has woken nobody.
-        ended.into_iter().for_each(Waker::wake);
+        ended.into_iter().for_each(wake);
         Ok(Begun::Pending(Some(ticket)))
     }
 

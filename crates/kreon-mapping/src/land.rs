@@ -1,9 +1,8 @@
 //! The end of loads that nobody waits for in a call.
 
-use std::task::Waker;
 use std::time::Duration;
 
-use kreon_base::{PageNo, Result};
+use kreon_base::{PageNo, Result, wake};
 use kreon_device::Read;
 
 use crate::background::{BackgroundReads, Cargo};
@@ -36,7 +35,7 @@ impl Mapping {
             self.waiters.take(page, &mut wakers);
         }
         reads.take_waiting_for_room(&mut wakers);
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(wake);
         true
     }
 

@@ -2,7 +2,7 @@
 
 use std::task::Waker;
 
-use kreon_base::PageNo;
+use kreon_base::{PageNo, wake};
 #[cfg(loom)]
 use kreon_base::sync::Mutex;
 use kreon_base::sync::{AtomicUsize, Ordering::SeqCst, fence};
@@ -73,7 +73,7 @@ impl Waiters {
     pub(crate) fn wake(&self, page: PageNo) {
         let mut taken = Vec::new();
         self.take(page, &mut taken);
-        taken.into_iter().for_each(Waker::wake);
+        taken.into_iter().for_each(wake);
     }
 }
 

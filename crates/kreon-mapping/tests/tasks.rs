@@ -316,6 +316,28 @@ fn a_discarded_page_is_not_published_by_a_load_from_before() {
 }
 
 #[test]
+fn a_waker_that_panics_harms_no_other() {
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("as ordered");
+        }
+    }
+    let (state, mapping) = mapping();
+    let (calls, good) = waker();
+    let bad = Waker::from(Arc::new(Panics));
+    for round in 0..2 {
+        let first = begin(&mapping, &wanted(10 + round, 1), &bad).unwrap();
+        // Woken after it, and by the same thread the next time.
+        let second = begin(&mapping, &wanted(20 + round, 1), &good).unwrap();
+        assert!(begin(&mapping, &wanted(10 + round, 1), &good).is_none());
+        state.released.store(2, SeqCst);
+        until(|| calls.0.load(SeqCst) == 2 * (round as usize + 1));
+        assert!(first.poll(&good).is_ready() && second.poll(&good).is_ready());
+    }
+}
+
+#[test]
 fn a_driving_thread_that_waits_for_its_own_read_is_looked_after() {
     let (state, mapping) = mapping();
     let (_, waker) = waker();

@@ -276,8 +276,10 @@ impl Engine {
         self.core.images.wake();
         self.core.parts.log.wake_writer();
         self.core.parts.log.wake_flusher();
+        let this = std::thread::current().id();
         for thread in threads.drain(..) {
-            if thread.join().is_err() {
+            // A task that a thread of the store woke may have been the last who had the store open.
+            if thread.thread().id() != this && thread.join().is_err() {
                 tracing::error!("a background thread had panicked");
             }
         }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use kreon_base::{Lsn, Result};
+use kreon_base::{Lsn, Result, wake};
 
 use super::bell::Bell;
 use super::open::Log;
@@ -67,7 +67,7 @@ impl Waiter {
             call.task.take()
         };
         match task {
-            Some(task) => task.wake(),
+            Some(task) => wake(task),
             None => _ = self.called.notify_one(),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -250,4 +251,75 @@ fn a_write_that_overtakes_an_earlier_one_is_durable_only_with_it() {
         assert_eq!(bench.get(&region, &name(key)).unwrap().unwrap(), long);
     }
     assert_eq!(bench.get(&region, b"last").unwrap().unwrap(), b"value");
+}
+
+/// Does something once, when it is called.
+struct Once(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl Once {
+    fn waker(what: impl FnOnce() + Send + 'static) -> Waker {
+        Waker::from(Arc::new(Self(Mutex::new(Some(Box::new(what))))))
+    }
+}
+
+impl Wake for Once {
+    fn wake(self: Arc<Self>) {
+        let what = self.0.lock().unwrap().take();
+        what.into_iter().for_each(|what| what());
+    }
+}
+
+#[test]
+fn a_waker_that_panics_harms_no_other() {
+    let (bench, region) = threaded();
+    for round in 0..2 {
+        let mut bad = bench.put_async(&region, round);
+        let waker = Once::waker(|| panic!("as ordered"));
+        let _ = Pin::new(&mut bad).poll(&mut Context::from_waker(&waker));
+        let bells = Arc::new(Bells::default());
+        let waker = Waker::from(Arc::clone(&bells));
+        let mut good = bench.put_async(&region, 100 + round);
+        let poll = Pin::new(&mut good).poll(&mut Context::from_waker(&waker));
+        block_on(bench.put_async(&region, 200 + round)).unwrap();
+        if poll.is_pending() {
+            let start = std::time::Instant::now();
+            while bells.0.load(Ordering::SeqCst) == 0 {
+                assert!(start.elapsed() < Duration::from_secs(20), "never woken");
+                std::thread::yield_now();
+            }
+        }
+    }
+    bench.engine.close().unwrap();
+}
+
+#[test]
+fn a_task_that_the_flusher_wakes_may_be_the_last_who_has_the_store() {
+    let (bench, region) = threaded();
+    let device = Arc::clone(&bench.device);
+    let bench = Arc::new(Mutex::new(Some(bench)));
+    let (closed, is_closed) = std::sync::mpsc::channel();
+    // Some end at once: before the flusher begins, or by a flush that was under way.
+    let future = loop {
+        let mut future = bench
+            .lock()
+            .unwrap()
+            .as_ref()
+            .unwrap()
+            .put_async(&region, 1);
+        let (bench, closed) = (Arc::clone(&bench), closed.clone());
+        let waker = Once::waker(move || {
+            let bench = bench.lock().unwrap().take().unwrap();
+            closed.send(bench.engine.close()).unwrap();
+        });
+        let poll = Pin::new(&mut future).poll(&mut Context::from_waker(&waker));
+        if poll.is_pending() {
+            break future;
+        }
+    };
+    let outcome = is_closed.recv_timeout(Duration::from_secs(20));
+    outcome.expect("no thread waits for itself").unwrap();
+    block_on(future).unwrap();
+    let bench = Bench::open(device.image(), options()).unwrap();
+    let region = bench.engine.existing_region("r").unwrap();
+    assert_eq!(bench.get(&region, &name(1)).unwrap().unwrap(), value(1));
 }
