@@ -2,10 +2,10 @@
 
 use std::task::Waker;
 
-use kreon_base::{PageNo, wake};
 #[cfg(loom)]
 use kreon_base::sync::Mutex;
 use kreon_base::sync::{AtomicUsize, Ordering::SeqCst, fence};
+use kreon_base::{PageNo, wake};
 #[cfg(not(loom))]
 use parking_lot::Mutex;
 
@@ -46,8 +46,12 @@ impl Waiters {
         if is_loading() {
             return true;
         }
-        list.retain(|(waits_for, known)| *waits_for != page || !known.will_wake(waker));
-        self.count.store(list.len(), SeqCst);
+        // What stood there already is of another part of the same task, which relies on it: the end of the
+        // load is about to call it.
+        if !known {
+            list.pop();
+            self.count.store(list.len(), SeqCst);
+        }
         false
     }
 
@@ -74,6 +78,36 @@ impl Waiters {
         let mut taken = Vec::new();
         self.take(page, &mut taken);
         taken.into_iter().for_each(wake);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::task::Wake;
+
+    use super::*;
+
+    struct Calls(AtomicUsize);
+
+    impl Wake for Calls {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_task_that_comes_too_late_leaves_the_other_parts_waiting() {
+        let waiters = Waiters::new();
+        let calls = Arc::new(Calls(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&calls));
+        assert!(waiters.wait(PageNo(3), &waker, || true));
+        // The load has ended, but has not called anybody yet.
+        assert!(!waiters.wait(PageNo(3), &waker, || false));
+        waiters.wake(PageNo(3));
+        assert_eq!(calls.0.load(SeqCst), 1);
+        assert!(!waiters.wait(PageNo(3), &waker, || false));
+        assert_eq!(waiters.count.load(SeqCst), 0, "nothing is left behind");
     }
 }
 
