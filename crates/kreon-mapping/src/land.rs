@@ -78,8 +78,11 @@ impl Mapping {
                     }
                 }
                 Err(error) => {
+                    // A page that was discarded meanwhile may have come as anything.
+                    if load.is_wanted() {
+                        outcome = outcome.and(Err(error));
+                    }
                     failed.push(load);
-                    outcome = outcome.and(Err(error));
                 }
             }
         }

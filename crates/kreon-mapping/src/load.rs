@@ -61,6 +61,13 @@ impl<'a> Load<'a> {
         self.page
     }
 
+    /// Whether the page was neither discarded nor made fresh meanwhile.
+    pub(crate) fn is_wanted(&self) -> bool {
+        let space = &self.mapping.pages.space;
+        let frame = self.frame.as_ref();
+        frame.is_some_and(|frame| space.is_loading(self.page, frame))
+    }
+
     /// Where the device is to put the page.
     pub(crate) fn bytes_mut(&mut self) -> Option<&mut PageBytes> {
         let space = &self.mapping.pages.space;

@@ -316,6 +316,20 @@ fn a_discarded_page_is_not_published_by_a_load_from_before() {
 }
 
 #[test]
+fn what_comes_for_a_discarded_page_is_no_error_whatever_it_is() {
+    let (state, mapping) = mapping();
+    let (calls, waker) = waker();
+    let mut wanted = wanted(10, 2);
+    wanted.check = Some(Arc::new(|_| Err(Error::corruption("a hole by now"))));
+    let ticket = begin(&mapping, &wanted, &waker).unwrap();
+    mapping.discard(PageNo(10), 2);
+    state.released.store(1, SeqCst);
+    until(|| calls.0.load(SeqCst) == 1);
+    assert!(matches!(ticket.poll(&waker), Poll::Ready(Ok(()))));
+    assert!(!mapping.is_resident(PageNo(10)) && !mapping.is_resident(PageNo(11)));
+}
+
+#[test]
 fn a_waker_that_panics_harms_no_other() {
     struct Panics;
     impl Wake for Panics {

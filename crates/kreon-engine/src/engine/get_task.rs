@@ -45,7 +45,8 @@ pub struct GetTask {
 /// How far a poll got.
 enum Attempt<R> {
     Done(Option<R>),
-    Missing(PagesWanted),
+    /// Pages are missing that were begun to be loaded, or not.
+    Missing(Begun),
 }
 
 impl GetTask {
@@ -87,16 +88,12 @@ impl GetTask {
             if self.loads >= LOADS_MAX {
                 return Poll::Ready(self.wait(key, show));
             }
-            let wanted = match self.attempt(key, &mut show) {
+            match self.attempt(key, waker, &mut show) {
                 Err(error) => return Poll::Ready(Err(error)),
                 Ok(Attempt::Done(shown)) => return Poll::Ready(Ok(shown)),
-                Ok(Attempt::Missing(wanted)) => wanted,
-            };
-            match self.core.parts.mapping.begin(&wanted, waker) {
-                Err(error) => return Poll::Ready(Err(error)),
-                Ok(Begun::Ready) => self.loads += 1,
-                Ok(Begun::Refused) => return Poll::Ready(self.wait(key, show)),
-                Ok(Begun::Pending(ticket)) => {
+                Ok(Attempt::Missing(Begun::Ready)) => self.loads += 1,
+                Ok(Attempt::Missing(Begun::Refused)) => return Poll::Ready(self.wait(key, show)),
+                Ok(Attempt::Missing(Begun::Pending(ticket))) => {
                     self.loads += u32::from(ticket.is_some());
                     self.ticket = ticket;
                     return Poll::Pending;
@@ -118,9 +115,13 @@ impl GetTask {
         Ok(shown.flatten())
     }
 
+    /// Goes as far as what is in memory leads, and begins to load what is missing there. The view is held
+    /// for that, too: until they are marked as being loaded, nothing but a view keeps pages from being
+    /// discarded and used for something else, and what came from before would stay in their place.
     fn attempt<R, F: FnOnce(&[u8]) -> R>(
         &mut self,
         key: &[u8],
+        waker: &Waker,
         show: &mut Once<F>,
     ) -> Result<Attempt<R>> {
         let (core, region) = (&*self.core, &*self.region);
@@ -128,10 +129,16 @@ impl GetTask {
         // Before the check: a view from after a drop would show the region empty.
         let view = core.parts.views.load();
         region.check()?;
+        let begin = |wanted| {
+            core.parts
+                .mapping
+                .begin(&wanted, waker)
+                .map(Attempt::Missing)
+        };
         let located = match self.place.take() {
             Some((located, sequence)) if sequence == view.sequence() => located,
             _ => match find_resident(core, &view, region, key, self.at(), show)? {
-                Search::Missing(wanted) => return Ok(Attempt::Missing(wanted)),
+                Search::Missing(wanted) => return begin(wanted),
                 Search::Ended(None | Some(Found::Deleted)) => return Ok(Attempt::Done(None)),
                 Search::Ended(Some(Found::Shown(shown))) => return Ok(Attempt::Done(shown)),
                 Search::Ended(Some(Found::Logged(located))) => located,
@@ -139,7 +146,7 @@ impl GetTask {
         };
         if let Some(wanted) = core.missing_value(key, &located) {
             self.place = Some((located, view.sequence()));
-            return Ok(Attempt::Missing(wanted));
+            return begin(wanted);
         }
         let shown = core.show_logged(region, key, &located, |value| show.take(value))?;
         Ok(Attempt::Done(shown.flatten()))

@@ -141,6 +141,13 @@ impl Space {
         self.change(page, Entry::ABSENT, loading)
     }
 
+    /// Whether the page is being loaded into this frame: false if that was cancelled.
+    pub(crate) fn is_loading(&self, page: PageNo, frame: &FreeFrame) -> bool {
+        let loading = Entry::loading(frame.number());
+        let entry = self.table.entry(page);
+        entry.is_some_and(|entry| Entry(entry.load(Acquire)) == loading)
+    }
+
     /// Loading by this frame -> absent. False if it was cancelled before.
     pub(crate) fn abandon_load(&self, page: PageNo, frame: &FreeFrame) -> bool {
         let loading = Entry::loading(frame.number());
