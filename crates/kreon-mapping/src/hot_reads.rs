@@ -32,8 +32,16 @@ pub(crate) fn can_be_kept(offset_bytes: u64, len_bytes: usize) -> bool {
 }
 
 impl Mapping {
-    /// Lends a record to `use_bytes`: from its page if that is resident, else as it was kept, else
-    /// from the device, and keeps it; by its page while frames are plenty.
+    /// Whether [`with_record`](Self::with_record) would find the record kept.
+    pub(crate) fn has_record(&self, offset_bytes: u64, len_bytes: usize) -> bool {
+        self.hot.as_ref().is_some_and(|hot| {
+            can_be_kept(offset_bytes, len_bytes)
+                && hot.has(&self.pages.space, offset_bytes, len_bytes)
+        })
+    }
+
+    /// Lends a record to `use_bytes`: from its pages if they are resident, else as it was kept, else
+    /// from the device, and keeps it: by its pages while frames are plenty, or if one of them is there.
     pub(crate) fn with_record<R>(
         &self,
         hot: &Hot,
@@ -46,18 +54,19 @@ impl Mapping {
         let space = &self.pages.space;
         let first = PageNo::containing(offset_bytes);
         let last = PageNo::containing(offset_bytes + len_bytes as u64 - 1);
-        let is_absent = |page| space.state(PageNo(page)) == PageState::Absent;
-        if !(first.0..=last.0).all(is_absent) {
+        let pages = (last.0 - first.0 + 1) as usize;
+        if self.are_resident(first, pages as u32) {
             return self.with_pages(offset_bytes, len_bytes, priority, scratch, use_bytes);
         }
         if hot.get(space, offset_bytes, len_bytes, scratch) {
             return Ok(use_bytes(scratch));
         }
-        if self.modes.records == KeepRecords::Scarce && self.has_plenty_of_frames() {
+        let is_absent = |page| space.state(PageNo(page)) == PageState::Absent;
+        let keeps_pages = self.modes.records == KeepRecords::Scarce && self.has_plenty_of_frames();
+        if keeps_pages || !(first.0..=last.0).all(is_absent) {
             return self.with_pages(offset_bytes, len_bytes, priority, scratch, use_bytes);
         }
         let generation = hot.generation(offset_bytes);
-        let pages = (last.0 - first.0 + 1) as usize;
         self.counters.misses.add(1);
         let mut buffer = AlignedBuf::new(pages * PAGE_BYTES);
         self.device.read_at(first.offset_bytes(), &mut buffer)?;

@@ -87,11 +87,12 @@ impl Mapping {
         (first.0..first.0 + u64::from(count)).all(|page| self.is_resident(PageNo(page)))
     }
 
-    /// Whether a range could be read without the device just now.
+    /// Whether [`with_bytes`](Self::with_bytes) of this range would do without the device just now.
     pub fn has_bytes(&self, offset_bytes: u64, len_bytes: usize) -> bool {
         let first = PageNo::containing(offset_bytes);
         let last = PageNo::containing(offset_bytes + len_bytes.max(1) as u64 - 1);
         self.are_resident(first, (last.0 - first.0 + 1) as u32)
+            || self.has_record(offset_bytes, len_bytes)
     }
 
     /// Brings bytes, up to 2 KiB, towards the processor if they are resident: to be called a few hundred

@@ -72,6 +72,26 @@ fn a_record_is_read_once_and_equals_what_the_device_holds() {
 }
 
 #[test]
+fn a_kept_record_counts_as_there_until_it_is_forgotten() {
+    let device = device();
+    let mapping = mapping(&device);
+    // In pages 0 and 1.
+    let (offset, len) = (4000, 500);
+    assert!(!mapping.has_bytes(offset, len));
+    read(&mapping, offset, len);
+    assert!(mapping.has_bytes(offset, len) && !mapping.is_resident(PageNo(0)));
+    assert!(!mapping.has_bytes(offset, len + 1));
+    let calls = device.read_calls.load(SeqCst);
+    // One of its pages alone changes nothing.
+    mapping.read(any(1), |_| ()).unwrap();
+    assert!(mapping.has_bytes(offset, len));
+    assert_eq!(read(&mapping, offset, len), held(&device, offset, len));
+    assert_eq!(device.read_calls.load(SeqCst), calls + 1, "page 1 only");
+    mapping.discard(PageNo(300), 1);
+    assert!(!mapping.has_bytes(offset, len));
+}
+
+#[test]
 fn a_discard_of_any_page_of_the_segment_forgets_its_records() {
     let device = device();
     let mapping = mapping(&device);

@@ -238,3 +238,27 @@ fn a_drive_waits_for_other_things_as_well() {
     });
     assert!(flag.load(SeqCst));
 }
+
+#[test]
+fn what_is_kept_without_its_pages_is_not_read_again_by_any_kind_of_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, region) = filled(&folder, true);
+    let key = key(5);
+    // Twice: the index comes as pages, then the record alone.
+    for _ in 0..2 {
+        assert_eq!(region.get(key).unwrap().unwrap(), value(5, 0).as_slice());
+    }
+    let (before, expected) = (store.stats().mapping, value(5, 0));
+    assert!(before.record_hits > 0, "not kept");
+    let get = block_on(region.get_async(key)).unwrap();
+    assert_eq!(get.unwrap(), expected.as_slice());
+    let many = region.multi_get(&[key, key]).unwrap();
+    for found in many {
+        assert_eq!(found.unwrap(), expected.as_slice());
+    }
+    let (_, scanned) = region.range(key..).limit(1).next().unwrap().unwrap();
+    assert_eq!(scanned, expected.as_slice());
+    let after = store.stats().mapping;
+    assert_eq!(after.pages_read, before.pages_read);
+    assert_eq!(after.record_hits, before.record_hits + 4);
+}

@@ -141,11 +141,12 @@ impl LogPages for MappedLog<'_> {
     }
 }
 
-/// Loads the log pages that hold these (offset, length) ranges, all at once. Those that cannot be
-/// loaded are left to the read that needs them.
+/// Loads the log pages that hold these (offset, length) ranges, all at once, where the ranges are not in
+/// memory. Those that cannot be loaded are left to the read that needs them.
 pub fn prefetch_log(mapping: &Mapping, ranges: impl Iterator<Item = (u64, usize)>) -> Result<()> {
     let unchecked = |_: &PageBytes| Ok(());
-    let pages = ranges.flat_map(|(offset, len)| {
+    let missing = ranges.filter(|(offset, len)| !mapping.has_bytes(*offset, *len));
+    let pages = missing.flat_map(|(offset, len)| {
         let last = offset + len.max(1) as u64 - 1;
         offset / PAGE_BYTES as u64..=last / PAGE_BYTES as u64
     });

@@ -122,6 +122,15 @@ impl Hot {
             .get(space, offset, generation, len, into)
     }
 
+    /// Whether [`get`](Self::get) would find the record. It does not count as a read.
+    pub(crate) fn has(&self, space: &Space, offset: u64, len: usize) -> bool {
+        let generation = self.generation(offset).0;
+        let queues = self.shard(offset).lock();
+        queues
+            .find(space, Record { offset, generation }, len)
+            .is_some()
+    }
+
     /// Keeps a record that was read after its generation was taken. `frames_max`: what all records
     /// may take; `take_frame` is asked for frames until then.
     pub(crate) fn keep(

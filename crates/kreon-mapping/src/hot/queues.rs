@@ -29,7 +29,7 @@ pub(super) struct Record {
 }
 
 /// What stands in front of the bytes.
-struct Header {
+pub(super) struct Header {
     record: Record,
     len: usize,
     visits: u8,
@@ -102,6 +102,20 @@ impl Queues {
         self.small.frames_lacking(entry_bytes(len)) + SPARE_FRAMES > self.spare.len()
     }
 
+    /// Where a record is of which at least `len` bytes are there.
+    pub(super) fn find(&self, space: &Space, wanted: Record, len: usize) -> Option<(u32, Header)> {
+        let mut found = None;
+        self.slots.find(tag(wanted.offset), |place| {
+            let header = self.header(space, place);
+            let is_it = header.record == wanted && header.len >= len;
+            if is_it {
+                found = Some((place, header));
+            }
+            is_it
+        });
+        found
+    }
+
     /// Copies a record, if it is there and current.
     pub(super) fn get(
         &mut self,
@@ -111,17 +125,7 @@ impl Queues {
         len: usize,
         into: &mut Vec<u8>,
     ) -> bool {
-        let wanted = Record { offset, generation };
-        let mut found = None;
-        self.slots.find(tag(offset), |place| {
-            let header = self.header(space, place);
-            let is_it = header.record == wanted && header.len >= len;
-            if is_it {
-                found = Some((place, header));
-            }
-            is_it
-        });
-        let Some((place, mut header)) = found else {
+        let Some((place, mut header)) = self.find(space, Record { offset, generation }, len) else {
             return false;
         };
         let position = self.position(place);
@@ -146,11 +150,7 @@ impl Queues {
         is_current: impl Fn(&Record) -> bool,
     ) {
         let tag = tag(record.offset);
-        let known = |place| {
-            let header = self.header(space, place);
-            header.record == record && header.len >= bytes.len()
-        };
-        if self.slots.find(tag, known).is_some() {
+        if self.find(space, record, bytes.len()).is_some() {
             return;
         }
         let queue = if self.slots.recall(tag) { MAIN } else { 0 };
