@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use kreon::{Durability, ErrorKind, GetAsync, Region, Store};
+use kreon::{Durability, ErrorKind, GetAsync, KeepRecords, MappingModes, Options, Region, Store};
 
 const RECORDS: u64 = 20_000;
 
@@ -21,12 +21,12 @@ fn value(number: u64, version: u64) -> Vec<u8> {
 
 /// A store of 16 MB of values in 8 MiB of memory, all of them on the device.
 fn filled(folder: &tempfile::TempDir, io_uring: bool) -> (Store, Region) {
+    filled_with(folder, Store::options().io_uring(io_uring))
+}
+
+fn filled_with(folder: &tempfile::TempDir, options: Options) -> (Store, Region) {
     let path = folder.path().join("store");
-    let store = Store::options()
-        .memory_bytes(8 << 20)
-        .io_uring(io_uring)
-        .open(path)
-        .unwrap();
+    let store = options.memory_bytes(8 << 20).open(path).unwrap();
     let region = store.region("r").unwrap();
     for number in 0..RECORDS {
         region
@@ -242,7 +242,11 @@ fn a_drive_waits_for_other_things_as_well() {
 #[test]
 fn what_is_kept_without_its_pages_is_not_read_again_by_any_kind_of_read() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, region) = filled(&folder, true);
+    let modes = MappingModes {
+        records: KeepRecords::Always,
+        ..MappingModes::default()
+    };
+    let (store, region) = filled_with(&folder, Store::options().mapping_modes(modes));
     let key = key(5);
     // Twice: the index comes as pages, then the record alone.
     for _ in 0..2 {
