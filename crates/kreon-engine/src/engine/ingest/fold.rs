@@ -20,6 +20,10 @@ use crate::volume::PageRuns;
 /// left to do.
 const ROUNDS_MAX: usize = 3;
 
+/// A region has at most so many trees when a load begins, and folds that fail again and again make no more of
+/// them: far from what a catalogue can hold.
+pub const TREES_MAX: usize = 12;
+
 /// How long folds that fail, for lack of space perhaps, are left alone.
 #[derive(Default)]
 pub struct FoldPause {
@@ -60,7 +64,7 @@ impl Core {
     /// Makes the trees of every region one, where nobody builds on them.
     ///
     /// # Errors
-    /// Those of a spill; what was not folded stays as it is.
+    /// Those of a spill, the first of any region; what was not folded stays as it is.
     pub fn fold_all(&self) -> Result<()> {
         let view = self.parts.views.load_full();
         let regions = view.levels.regions();
@@ -68,12 +72,13 @@ impl Core {
             .filter_map(|(region, trees)| (trees.len() > 1).then_some(region))
             .collect();
         drop(view);
+        let mut outcome = Ok(());
         for region in due {
             if let Some(_hold) = self.holds.try_take_for_fold(region) {
-                self.fold_held(region)?;
+                outcome = outcome.and(self.fold_held(region));
             }
         }
-        Ok(())
+        outcome
     }
 
     /// Makes the trees of a region one; the caller holds it.
@@ -113,7 +118,9 @@ impl Core {
         if trees.len() < 2 || !self.is_spilled_up_to(self.hidden_up_to(region)) {
             return Ok(true);
         }
-        if !holds_spills_up {
+        // Were this fold to fail, as those before it, the next spill would have made one tree more.
+        let is_crowded = view.levels.of(region).len() >= TREES_MAX;
+        if !holds_spills_up && !is_crowded {
             self.put_empty_tree_on(region);
             upkeep = None;
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kreon_base::{Bug, Error, ErrorKind, Lsn, PageNo, RegionId, Result};
 use kreon_format::TreeRecord;
 
+use super::fold::TREES_MAX;
 use super::hold::Hold;
 use super::incoming::{Incoming, Pairs, append, record};
 use crate::engine::core::Core;
@@ -15,9 +16,6 @@ use crate::spill::sink::FreshNodes;
 use crate::spill::{LEAF_FILL, Spilled};
 use crate::tree::{self, Changes, MergeRules, Reference};
 use crate::volume::{PageRuns, Purpose};
-
-/// A region has at most so many trees when a load begins: far from what a catalogue can hold.
-const TREES_MAX: usize = 12;
 
 /// Trees that a load found, with a place for what is spilled meanwhile above them.
 struct Ground<'a> {
