@@ -46,6 +46,8 @@ pub struct Core {
     pub images: Images,
     /// Wakes the thread that spills.
     pub spill_wanted: Signal,
+    /// Wakes the thread that folds.
+    pub fold_wanted: Signal,
     /// Set when the store is closed.
     pub closed: AtomicBool,
 }

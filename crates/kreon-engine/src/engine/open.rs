@@ -273,6 +273,7 @@ impl Engine {
         self.core.parts.mapping.quiesce();
         let outcome = self.core.settle();
         self.core.spill_wanted.call();
+        self.core.fold_wanted.call();
         self.core.images.wake();
         self.core.parts.log.wake_writer();
         self.core.parts.log.wake_flusher();
@@ -335,6 +336,7 @@ impl Core {
             rotation: Mutex::default(),
             images: Default::default(),
             spill_wanted: Default::default(),
+            fold_wanted: Default::default(),
             closed: AtomicBool::new(false),
         }
     }
@@ -370,7 +372,7 @@ impl Core {
     }
 }
 
-/// The threads that spill, write the log out, flush for tasks, and take images of L0.
+/// The threads that spill, fold, write the log out, flush for tasks, and take images of L0.
 fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
     let start = |name: &str, body: fn(&Arc<Core>)| {
         let core = Arc::clone(core);
@@ -381,6 +383,7 @@ fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
     };
     Ok(vec![
         start("kreon-spill", Core::spill_loop)?,
+        start("kreon-fold", Core::fold_loop)?,
         // Two, so that the device has work while one sees to what it has done.
         start("kreon-log", Core::write_out_loop)?,
         start("kreon-log-2", Core::write_out_loop)?,

@@ -79,17 +79,26 @@ impl Core {
     /// The body of the thread that spills.
     pub fn spill_loop(self: &Arc<Self>) {
         const PATIENCE: Duration = Duration::from_millis(200);
-        let mut folds = FoldPause::default();
         while !self.closed.load(Ordering::Acquire) {
             self.spill_wanted.wait(PATIENCE);
             if self.parts.views.load().frozen.is_some() && self.parts.poison.check().is_ok() {
                 // Told to waiting writers through `pressure`; out of space is tried again.
                 let _ = self.spill_frozen();
             }
+            let _ = self.give_back();
+        }
+    }
+
+    /// The body of the thread that folds what loads left in trees of its own. Not that of spills: a fold may take
+    /// minutes, and spills go on beside it.
+    pub fn fold_loop(self: &Arc<Self>) {
+        const PATIENCE: Duration = Duration::from_millis(200);
+        let mut folds = FoldPause::default();
+        while !self.closed.load(Ordering::Acquire) {
             if folds.is_over() && self.parts.poison.check().is_ok() {
                 folds.after(&self.fold_all());
             }
-            let _ = self.give_back();
+            self.fold_wanted.wait(PATIENCE);
         }
     }
 
@@ -103,14 +112,15 @@ impl Core {
         };
         let outcome = self.spill_and_commit(&view, &frozen);
         drop((view, frozen));
-        drop(upkeep);
         if let Err(error) = &outcome {
             tracing::warn!(%error, "a spill failed");
             if error.kind() != ErrorKind::OutOfSpace {
                 self.parts.poison.set(error);
             }
         }
+        // Before the next spill starts, whose pace this would end.
         self.pressure.spill_ended(&outcome);
+        drop(upkeep);
         outcome.and_then(|()| self.give_back())
     }
 

@@ -1,5 +1,9 @@
 //! Loads whose trees cannot be made one.
 
+use std::time::Duration;
+
+use kreon_sim::{Call, Effect, Fault};
+
 use super::*;
 
 /// Pairs with the keys of [`Bench::filled`].
@@ -54,4 +58,46 @@ fn trees_that_cannot_be_folded_never_become_too_many_for_the_catalogue() {
     }
     let trees = bench.trees();
     assert!((2..=16).contains(&trees), "{trees}");
+}
+
+#[test]
+fn spills_go_on_beside_a_long_fold() {
+    let bench = Bench::filled();
+    let old = bench.tree_page();
+    let bench = Bench::open(bench.closed(), options()).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let (start, flip) = (old.offset_bytes(), Effect::FlippedBit { bit: 9 });
+    let fault = Fault::nth(1, Call::Read, flip).for_ever();
+    bench.device.inject(fault.within(start..start + 4096));
+    bench.load(&region);
+    assert!(bench.trees() > 1);
+    // Both trees are there and whole; to read the lower one takes long.
+    let device = SimDevice::from_image(bench.device.image(), SimOptions::default());
+    let time = Duration::from_millis(1500);
+    let slow = Fault::nth(1, Call::Read, Effect::Slow { time });
+    device.inject(slow.within(start..start + 4096));
+    let device = Arc::new(device);
+    let options = Options {
+        background: Background::Threads,
+        ..options()
+    };
+    let engine = Engine::open(Arc::clone(&device) as Arc<dyn Device>, options).unwrap();
+    let bench = Bench { device, engine };
+    let region = bench.engine.region("r").unwrap();
+    let core = bench.engine.core();
+    while core.holds.try_take_for_fold(region.id).is_some() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let pressure = &core.pressure;
+    for key in 0.. {
+        bench.put(&region, &name(key), &[1; 40]).unwrap();
+        if pressure.spills_ended() == 2 {
+            break;
+        }
+    }
+    assert!(bench.trees() > 1, "the spills waited for the fold");
+    while bench.trees() > 1 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(bench.problems(), Vec::<String>::new());
 }
