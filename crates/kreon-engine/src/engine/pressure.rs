@@ -62,15 +62,15 @@ impl Pressure {
         self.spill.lock().committing = Some(Instant::now());
     }
 
-    /// Whether a writer should ask for its [`delay`](Self::delay): not much more than two loads.
-    pub fn must_look(&self, used_bytes: usize) -> bool {
+    /// Whether a writer is to ask for its [`delay`](Self::delay). Asked by every write: mostly not.
+    pub fn is_look_due(&self, used_bytes: usize) -> bool {
         self.is_spilling.load(Ordering::Relaxed)
             && used_bytes as u64 >= self.look_at_bytes.load(Ordering::Relaxed)
     }
 
     /// How long a writer should sleep while L0', which is full at `full_bytes`, has `used_bytes`.
     pub fn delay(&self, used_bytes: usize, full_bytes: usize) -> Duration {
-        if !self.must_look(used_bytes) {
+        if !self.is_look_due(used_bytes) {
             return Duration::ZERO;
         }
         let next = used_bytes as u64 + LOOK_BYTES.min(full_bytes as u64 / 64);

@@ -232,10 +232,12 @@ impl Core {
     }
 
     /// Whether [`Self::make_room`] has something to do for a writer.
-    fn must_make_room(&self, view: &View) -> bool {
+    pub(super) fn must_make_room(&self, view: &View) -> bool {
         let bytes = view.active.bytes();
-        let is_spilling = view.frozen.is_some();
-        bytes >= self.split.l0_bytes || (is_spilling && self.pressure.must_look(bytes))
+        match view.frozen {
+            None => bytes >= self.split.l0_bytes,
+            Some(_) => bytes >= self.split.l0_bytes || self.pressure.is_look_due(bytes),
+        }
     }
 
     /// Makes sure that L0' has room, slowing the writer down while a spill is under way.

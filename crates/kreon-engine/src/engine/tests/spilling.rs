@@ -6,6 +6,7 @@ use kreon_sim::{Call, Effect, Fault};
 use super::*;
 use crate::options::Work;
 use crate::spill::{Orders, Progress, spill};
+use crate::volume::page_runs::discard;
 
 /// Enough that the tree is cut into parts.
 const MANY: u32 = 24_000;
@@ -68,16 +69,29 @@ fn a_spill_of_which_one_thread_fails_gives_all_its_pages_back() {
     };
     let free = || core.parts.allocator.lock().free_segment_count();
     let free_before = free();
-    for read in [1, 3, 6] {
-        bench
-            .device
-            .inject(Fault::nth(read, Call::Read, Effect::Io).for_ever());
+    // What is read before the one that fails stays in memory: so the first ones of each round are others.
+    let mut failures = 0;
+    loop {
+        let fault = Fault::nth(1 + failures % 3, Call::Read, Effect::Io);
+        bench.device.inject(fault);
         progress.start(1);
-        let failed = spill(&core.parts, &frozen, &view.levels, &orders);
-        assert_eq!(failed.err().map(|error| error.kind()), Some(ErrorKind::Io));
+        let spilled = spill(&core.parts, &frozen, &view.levels, &orders);
         bench.device.clear_faults();
+        let error = match spilled {
+            Err(error) => error,
+            Ok(spilled) => {
+                discard(&core.parts.mapping, &spilled.kept);
+                let mut allocator = core.parts.allocator.lock();
+                allocator.release_pages(&spilled.kept).unwrap();
+                break;
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::Io);
         assert_eq!(free(), free_before);
+        failures += 1;
     }
+    assert!(failures >= 3, "{failures}");
+    assert_eq!(free(), free_before);
     drop((view, frozen));
     bench.engine.background(Work::Spill).unwrap();
     assert_eq!(bench.problems(), Vec::<String>::new());
@@ -85,4 +99,32 @@ fn a_spill_of_which_one_thread_fails_gives_all_its_pages_back() {
     for key in (0..MANY).step_by(17) {
         assert_eq!(bench.get(&region, &name(key)).unwrap(), Some(vec![2; 60]));
     }
+}
+
+#[test]
+fn writers_are_held_to_the_pace_of_a_spill_long_before_l0_is_half_full() {
+    let options = Options {
+        l0_bytes: Some(4 << 20),
+        background: Background::Driven,
+        ..options()
+    };
+    let bench = Bench::open(Image::default(), options).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let put_all = || (0..KEYS).for_each(|key| bench.put(&region, &name(key), &value(key)).unwrap());
+    let core = bench.engine.core();
+    let is_asked = || core.must_make_room(&core.parts.views.load());
+    put_all();
+    core.freeze(0);
+    put_all();
+    assert!(!is_asked(), "no spill has begun");
+    let used = core.parts.views.load().active.bytes();
+    assert!(used < core.split.l0_bytes / 10, "{used}");
+    core.pressure.spill_starts(u64::from(KEYS));
+    assert!(is_asked());
+    core.pressure.delay(used, core.split.l0_bytes);
+    assert!(!is_asked(), "not each write asks");
+    (0..100).for_each(|key| bench.put(&region, &name(KEYS + key), &[1]).unwrap());
+    assert!(is_asked());
+    bench.engine.background(Work::Spill).unwrap();
+    assert!(!is_asked());
 }
