@@ -119,7 +119,7 @@ impl Core {
         let Some(plan) = self.plan_image(log_bytes_min) else {
             return Ok(false);
         };
-        match self.write_image(&plan) {
+        match self.write_image(plan) {
             Ok(None) => Ok(false),
             Ok(Some(bytes)) => {
                 let mut taken = self.images.taken.lock();
@@ -184,7 +184,7 @@ impl Core {
     }
 
     /// Returns the bytes written; `None` if a spill made all of it superfluous.
-    fn write_image(&self, plan: &Plan) -> Result<Option<u64>> {
+    fn write_image(&self, plan: Plan) -> Result<Option<u64>> {
         let (epoch, regions) = {
             let ledger = self.parts.ledger.lock();
             (ledger.epoch.next(), ledger.regions.clone())
@@ -192,8 +192,12 @@ impl Core {
         let exists = |region| regions.contains_key(&region);
         let mut pages = ImagePages::new(&self.parts, epoch);
         let mut fresh = Vec::new();
-        let built = plan.stretches.iter().try_for_each(|stretch| {
-            fresh.push(build(stretch, &exists, &mut pages)?);
+        // Each L0 is let go as soon as its part is there: it may have been spilled meanwhile, and its memory
+        // is the next one's.
+        let built = plan.stretches.into_iter().try_for_each(|stretch| {
+            if stretch.end > self.parts.ledger.lock().marker {
+                fresh.push(build(&stretch, &exists, &mut pages)?);
+            }
             Ok(())
         });
         drop(pages);
