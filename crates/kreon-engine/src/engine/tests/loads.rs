@@ -5,6 +5,7 @@ use std::time::Duration;
 use kreon_sim::{Call, Effect, Fault};
 
 use super::*;
+use crate::options::Work;
 
 /// Pairs with the keys of [`Bench::filled`].
 struct Load {
@@ -100,4 +101,115 @@ fn spills_go_on_beside_a_long_fold() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(bench.problems(), Vec::<String>::new());
+}
+
+/// Pairs with the keys of [`Bench::filled`], with images of L0, writes and a spill while they are handed in.
+struct Busy<'a> {
+    bench: &'a Bench,
+    region: &'a RegionState,
+    pairs: Load,
+    /// What a kill in the middle leaves.
+    killed: Option<Image>,
+}
+
+impl Busy<'_> {
+    fn delete(&self, key: u32) {
+        let operation = Operation {
+            region: self.region,
+            key: &name(key),
+            value: None,
+        };
+        let deleted = self.bench.engine.write(&[operation], Durability::Buffered);
+        deleted.unwrap();
+    }
+
+    fn put(&self, key: u32, value: &[u8]) {
+        self.bench.put(self.region, &name(key), value).unwrap();
+    }
+
+    fn beside(&mut self) {
+        let engine = &self.bench.engine;
+        match self.pairs.next {
+            100 => {
+                self.put(500, b"beside");
+                self.delete(50);
+                engine.background(Work::Image).unwrap();
+            }
+            1000 => {
+                assert!(engine.core().freeze(0));
+                engine.background(Work::Spill).unwrap();
+                self.put(501, b"beside");
+                self.delete(1600);
+                engine.background(Work::Image).unwrap();
+            }
+            2000 => {
+                self.put(502, b"beside");
+                engine.sync().unwrap();
+                self.killed = Some(self.bench.device.image());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Pairs for Busy<'_> {
+    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        self.beside();
+        self.pairs.next()
+    }
+}
+
+#[test]
+fn an_image_taken_beside_a_load_brings_back_what_stands_above_it_and_nothing_else() {
+    let driven = Options {
+        l0_bytes: Some(4 << 20),
+        background: Background::Driven,
+        ..options()
+    };
+    let filled = Bench::filled();
+    let old = filled.tree_page().offset_bytes();
+    let filled = filled.closed();
+    let check = |image: Image, is_loaded: bool| {
+        let after = Bench::open(image, driven.clone()).unwrap();
+        let region = after.engine.region("r").unwrap();
+        let older = |key| match key {
+            2990 => b"before".to_vec(),
+            _ => value(key),
+        };
+        for key in 0..KEYS {
+            let expected = match key {
+                500..=502 => Some(b"beside".to_vec()),
+                50 | 1600 => None,
+                _ if is_loaded => Some(b"loaded".to_vec()),
+                _ => Some(older(key)),
+            };
+            assert_eq!(after.get(&region, &name(key)).unwrap(), expected, "{key}");
+        }
+        assert_eq!(after.problems(), Vec::<String>::new());
+    };
+    for is_folded in [true, false] {
+        let bench = Bench::open(filled.clone(), driven.clone()).unwrap();
+        let region = bench.engine.region("r").unwrap();
+        bench.put(&region, &name(2990), b"before").unwrap();
+        bench.engine.background(Work::Image).unwrap();
+        let (next, key) = (0, Vec::new());
+        let mut busy = Busy {
+            bench: &bench,
+            region: &region,
+            pairs: Load { next, key },
+            killed: None,
+        };
+        if !is_folded {
+            let fault = Fault::nth(1, Call::Read, Effect::FlippedBit { bit: 9 });
+            bench
+                .device
+                .inject(fault.for_ever().within(old..old + 4096));
+        }
+        bench.engine.ingest(&region, &mut busy).unwrap();
+        let killed = busy.killed.take().unwrap();
+        check(killed, false);
+        assert_eq!(bench.engine.core().parts.ledger.lock().image.len(), 1);
+        assert_eq!(bench.trees() > 2, !is_folded);
+        check(bench.device.image(), true);
+    }
 }
