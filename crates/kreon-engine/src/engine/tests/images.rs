@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kreon_format::pages_of;
+use kreon_base::Lsn;
+use kreon_format::{pages_of, place_of};
 
 use super::*;
 use crate::options::Work;
@@ -344,4 +345,41 @@ fn images_beside_writers_and_spills_lose_nothing() {
             .for_each(|writer| writer.join().unwrap());
     });
     assert_eq!(bench.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn an_image_from_within_a_unit_that_never_ended_is_believed_by_every_later_opening() {
+    let bench = empty();
+    bench.write_mixture();
+    bench.take_image();
+    let (region, core) = (bench.engine.region("r").unwrap(), bench.engine.core());
+    bench
+        .put(&region, b"never ends", &vec![7; 5 << 20])
+        .unwrap();
+    let tail = core.parts.log.tail();
+    // As if the image had been taken while the unit was being appended.
+    let within = Lsn(tail.0 - (3 << 20));
+    core.parts.ledger.lock().image.last_mut().unwrap().needed = within;
+    bench.engine.region("other").unwrap();
+    bench.engine.background(Work::WriteOut).unwrap();
+    let mut cut = bench.device.image();
+    let open = core.parts.log.checkpoint_record(Lsn(0)).open.unwrap();
+    let (sequence, end) = place_of(tail);
+    assert_eq!(open.sequence, sequence);
+    cut.write(
+        open.segment.offset_bytes() + u64::from(end) - 9000,
+        &[0; 9000],
+    );
+    let after = reopened(cut);
+    after.check_mixture();
+    let region = after.engine.existing_region("r").unwrap();
+    after.put(&region, b"later", b"value").unwrap();
+    after.engine.sync().unwrap();
+    let after = reopened(after.device.image());
+    after.check_mixture();
+    assert_eq!(
+        after.get(&region, b"later").unwrap(),
+        Some(b"value".to_vec())
+    );
+    assert_eq!(after.get(&region, b"never ends").unwrap(), None);
 }
