@@ -9,8 +9,9 @@ use kreon_sim::{Image, Keep};
 use crate::content::{self, Content, difference};
 use crate::course::Course;
 use crate::model::{Model, Prefix};
+use crate::progress::Progress;
 use crate::script::{Change, Step, Value};
-use crate::store::{Progress, Store, options, options_of_check};
+use crate::store::{Store, options, options_of_check};
 
 /// What a recovery found and did.
 pub struct Recovered {

@@ -8,10 +8,11 @@ use crate::check::{After, Recovered, check, check_with};
 use crate::content::Content;
 use crate::model::Model;
 use crate::plan::{self, Choice};
+use crate::progress::{Progress, progress_at};
 use crate::script::{Shape, Step, script};
 use crate::sequences::{Sequence, sequence};
 use crate::stale::{self, Outcome, Slots};
-use crate::store::{Progress, Store, options, options_of_check, progress_at};
+use crate::store::{Store, options, options_of_check};
 
 /// Steps of a script.
 const STEPS: usize = 130;

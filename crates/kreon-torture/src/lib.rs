@@ -40,6 +40,7 @@ pub mod model;
 pub mod plan;
 #[cfg(feature = "planted")]
 pub mod planted;
+pub mod progress;
 pub mod script;
 pub mod sequences;
 pub mod silent;

@@ -8,7 +8,8 @@ use kreon_sim::Image;
 
 use crate::content::{self, Content, Digest};
 use crate::model::{Model, Prefix};
-use crate::store::{Progress, Store};
+use crate::progress::Progress;
+use crate::store::Store;
 
 /// What is known of the lie.
 #[derive(Clone, Copy, Debug)]

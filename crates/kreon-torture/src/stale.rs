@@ -11,7 +11,8 @@ use kreon_sim::{Content as Written, Dice, Event, History, Image, Keep};
 use crate::content;
 use crate::model::Model;
 use crate::plan::Choice;
-use crate::store::{Progress, Store, options_of_check};
+use crate::progress::Progress;
+use crate::store::{Store, options_of_check};
 
 /// Which slots, and how old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,9 @@ use crate::check::{is_sound, said};
 use crate::class::{Class, Manner};
 use crate::content::{self, Content};
 use crate::model::Prefix;
+use crate::progress::Progress;
 use crate::script::{Change, Step, Value};
-use crate::store::{Progress, Store};
+use crate::store::Store;
 
 /// A store under a fault.
 pub struct Trial {

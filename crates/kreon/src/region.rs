@@ -242,6 +242,7 @@ impl Region {
     /// dirty page must be written to make room in memory, and where the system has no `io_uring` or no memory
     /// to spare: then a poll reads as [`get`](Self::get) does. The answer is the value at some moment between the first
     /// poll and the last. The future may be dropped at any time, moved between threads, or forgotten.
+    /// A waker must not call into the store.
     ///
     /// # Errors
     /// As [`get`](Self::get).

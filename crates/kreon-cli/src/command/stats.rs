@@ -1,7 +1,9 @@
 //! `kreon stats`: what the store holds and has done.
 
 use clap::Args;
-use kreon::{LevelStats, MemoryStats, Result};
+use kreon::{
+    DeviceStats, ImageStats, LevelStats, MappingStats, MemoryStats, Result, TransferStats,
+};
 use serde_json::{Value, json};
 
 use crate::session::Session;
@@ -33,6 +35,10 @@ fn as_json(stats: &kreon::Stats) -> Value {
         "log_bytes": stats.log_bytes,
         "log_live_bytes": stats.log_live_bytes,
         "replay_bytes": stats.replay_bytes,
+        "image_bytes": stats.image_bytes,
+        "found_damaged_image": stats.found_damaged_image,
+        "images": stats.images,
+        "last_image": stats.last_image.as_ref().map(image_as_json),
         "l0_entries": stats.l0_entries,
         "l0_bytes": stats.l0_bytes,
         "levels": stats.levels.iter().map(level_as_json).collect::<Vec<_>>(),
@@ -42,21 +48,13 @@ fn as_json(stats: &kreon::Stats) -> Value {
         "memory_bytes": stats.memory_bytes,
         "memory": memory_as_json(&stats.memory),
         "resident_pages": stats.resident_pages,
-        "page_hits": stats.mapping.hits,
-        "record_hits": stats.mapping.record_hits,
-        "page_misses": stats.mapping.misses,
-        "pages_evicted": stats.mapping.pages_evicted,
-        "pages_written_back": stats.mapping.pages_written,
-        "writebacks": stats.mapping.writes,
+        "mapping": mapping_as_json(&stats.mapping),
         "device_reads": stats.device_reads,
         "device_read_bytes": stats.device_read_bytes,
         "device_writes": stats.device_writes,
         "device_write_bytes": stats.device_write_bytes,
         "device_flushes": stats.device_flushes,
-        "device_depth_max": stats.device.depth_max,
-        "device_depth_average": stats.device.depth_average,
-        "device_reads_by_log2_bytes": stats.device.reads.sizes,
-        "device_writes_by_log2_bytes": stats.device.writes.sizes,
+        "device": device_as_json(&stats.device),
     })
 }
 
@@ -71,6 +69,58 @@ fn memory_as_json(memory: &MemoryStats) -> Value {
         "log_buffer_bytes": memory.log_buffer_bytes,
         "l0_bytes": memory.l0_bytes,
         "spare_bytes": memory.spare_bytes,
+    })
+}
+
+fn mapping_as_json(mapping: &MappingStats) -> Value {
+    json!({
+        "hits": mapping.hits,
+        "misses": mapping.misses,
+        "record_hits": mapping.record_hits,
+        "pages_read": mapping.pages_read,
+        "pages_read_past": mapping.pages_read_past,
+        "pages_fresh": mapping.pages_fresh,
+        "pages_written": mapping.pages_written,
+        "writes": mapping.writes,
+        "pages_written_past": mapping.pages_written_past,
+        "write_errors": mapping.write_errors,
+        "pages_evicted": mapping.pages_evicted,
+        "stripes_emptied": mapping.stripes_emptied,
+        "frames": mapping.frames,
+        "frames_free": mapping.frames_free,
+        "pages_resident": mapping.pages_resident,
+        "frames_of_records": mapping.frames_of_records,
+        "pages_dirty": mapping.pages_dirty,
+        "memory_bytes": mapping.memory_bytes,
+    })
+}
+
+fn device_as_json(device: &DeviceStats) -> Value {
+    json!({
+        "reads": transfers_as_json(&device.reads),
+        "writes": transfers_as_json(&device.writes),
+        "flushes": device.flushes,
+        "allocations": device.allocations,
+        "discards": device.discards,
+        "depth_max": device.depth_max,
+        "depth_average": device.depth_average,
+    })
+}
+
+/// `sizes`: transfers by the logarithm to base 2 of their bytes.
+fn transfers_as_json(transfers: &TransferStats) -> Value {
+    json!({
+        "count": transfers.count,
+        "bytes": transfers.bytes,
+        "sizes": transfers.sizes,
+    })
+}
+
+fn image_as_json(image: &ImageStats) -> Value {
+    json!({
+        "bytes": image.bytes,
+        "seconds": image.seconds,
+        "age_seconds": image.age_seconds,
     })
 }
 

@@ -19,7 +19,8 @@ use crate::sync::Ordering;
 /// It runs in any executor, or in none: it needs no runtime. All futures and all `Sync` writers that
 /// wait at the same time share a flush, so thousands may be under way in one thread. The first poll asks
 /// for the flush; the background thread of the store does it. Dropping the future undoes nothing: the
-/// write is then like a buffered one.
+/// write is then like a buffered one. A waker must not call into the store: the one that leads the flush
+/// may hold locks.
 ///
 /// # Errors
 /// Of a write that was refused, those of a buffered one: nothing was applied. Else `Poisoned` if the
@@ -30,7 +31,7 @@ pub struct Durable(State);
 
 enum State {
     /// Nothing was applied.
-    Refused(Option<kreon_base::Error>),
+    Refused(kreon_base::Error),
     Waits {
         core: Arc<Core>,
         wait: DurableWait,
@@ -44,13 +45,13 @@ impl Durable {
                 core: Arc::clone(core),
                 wait: DurableWait::new(upto),
             },
-            Err(error) => State::Refused(Some(error)),
+            Err(error) => State::Refused(error),
         })
     }
 
     /// The future of a write that was refused.
     pub fn refused(error: kreon_base::Error) -> Self {
-        Self(State::Refused(Some(error)))
+        Self(State::Refused(error))
     }
 }
 
@@ -59,7 +60,7 @@ impl Future for Durable {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         match &mut self.0 {
-            State::Refused(error) => Poll::Ready(error.take().map_or(Ok(()), Err)),
+            State::Refused(error) => Poll::Ready(Err(error.clone())),
             State::Waits { core, wait } => core
                 .parts
                 .log

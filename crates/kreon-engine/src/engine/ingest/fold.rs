@@ -245,7 +245,9 @@ impl Core {
         }
         for tree in old {
             let hidden_up_to = levels.hidden_up_to(tree);
-            if oldest.is_none_or(|oldest| oldest > hidden_up_to) {
+            // One that is hidden from everybody is not told to anybody yet.
+            let is_told = hidden_up_to < Lsn::MAX;
+            if is_told && oldest.is_none_or(|oldest| oldest > hidden_up_to) {
                 levels.show(tree);
             }
         }
