@@ -80,6 +80,8 @@ bugs! {
     SnapshotSeesSpilledWrite,
     /// A spill drops a deletion although an older version stays for a snapshot.
     DeletionForgotten,
+    /// A merge of levels drops deletions although older versions of their keys lie further down.
+    DeletionsDroppedEarly,
     /// Each step of a scan begins with the last key of the step before.
     ScanStepRepeatsKey,
     /// Superblock slots are believed whatever their checksum says, and sealed anew.

@@ -6,7 +6,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use kreon::Result;
 
 use crate::command::{
-    Count, Delete, Export, Get, Import, Put, Regions, Repair, Scan, Stats, Verify, run_shell,
+    Compact, Count, Delete, Export, Get, Import, Put, Regions, Repair, Scan, Stats, Verify,
+    run_shell,
 };
 use crate::encoding::Encoding;
 use crate::session::Session;
@@ -99,6 +100,7 @@ pub enum Command {
     Import(Import),
     Export(Export),
     Stats(Stats),
+    Compact(Compact),
     Verify(Verify),
     Repair(Repair),
     Regions(Regions),
@@ -138,6 +140,7 @@ impl Command {
             Self::Import(import) => import.run(session, out),
             Self::Export(export) => export.run(session),
             Self::Stats(stats) => stats.run(session, out),
+            Self::Compact(compact) => compact.run(session),
             Self::Verify(verify) => verify.run(session, out),
             Self::Regions(regions) => regions.run(session, out),
             Self::Shell => return run_shell(session, out),

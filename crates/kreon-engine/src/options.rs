@@ -35,6 +35,8 @@ pub enum Background {
 pub enum Work {
     /// Spills the frozen L0, if there is one, and gives back what nobody reaches.
     Spill,
+    /// Merges trees of a region, as long as that is due in any.
+    Merge,
     /// Writes the log out, without a flush.
     WriteOut,
     /// Takes an image of L0, if anything was written since the last one.
@@ -67,6 +69,11 @@ pub struct Options {
     /// Threads that merge a spill, by ranges of keys. 0: a quarter of the processors, at least one. With
     /// [`Background::Inline`] and [`Background::Driven`] there is one.
     pub spill_threads: usize,
+    /// How many times larger than the level above it a level may become; from [`GROWTH_FACTOR_MIN`] to
+    /// [`GROWTH_FACTOR_MAX`]. `None`: there is one level, whatever its size.
+    pub growth_factor: Option<u32>,
+    /// Spills write the whole first level anew instead of the leaves that receive entries. For comparison.
+    pub full_compaction: bool,
     /// Take tree pages one by one, the lowest first, instead of in long runs. Tests set it: freed pages come back
     /// soon, so that a page that is reused too early is noticed in a small store.
     pub scatter_pages: bool,
@@ -79,6 +86,12 @@ pub const MEMORY_BYTES_MIN: usize = 8 << 20;
 
 /// The largest L0: its arena refers to 32 GiB, and batches and deletions may overfill it.
 pub const L0_BYTES_MAX: usize = 16 << 30;
+
+/// The least growth factor.
+pub const GROWTH_FACTOR_MIN: u32 = 2;
+
+/// The largest growth factor.
+pub const GROWTH_FACTOR_MAX: u32 = 100;
 
 /// Most threads that merge a spill.
 const SPILL_THREADS_MAX: usize = 64;
@@ -97,6 +110,8 @@ impl Default for Options {
             create: true,
             background: Background::Threads,
             spill_threads: 0,
+            growth_factor: Some(10),
+            full_compaction: false,
             scatter_pages: false,
             store_id: None,
         }
@@ -142,6 +157,13 @@ impl Options {
                 "inline_value_bytes_max is {}, the most is {}",
                 self.inline_value_bytes_max,
                 kreon_format::INLINE_VALUE_BYTES_MAX
+            )));
+        }
+        if let Some(growth) = self.growth_factor
+            && !(GROWTH_FACTOR_MIN..=GROWTH_FACTOR_MAX).contains(&growth)
+        {
+            return Err(Error::invalid(format!(
+                "growth_factor is {growth}, it can be {GROWTH_FACTOR_MIN} to {GROWTH_FACTOR_MAX}"
             )));
         }
         let l0_bytes = self
@@ -210,6 +232,14 @@ mod tests {
             ..Options::default()
         };
         assert!(long_values.split().is_err());
+        for growth in [0, 1, 101] {
+            let growth_factor = Some(growth);
+            let steep = Options {
+                growth_factor,
+                ..Options::default()
+            };
+            assert!(steep.split().is_err());
+        }
         let empty = Options {
             l0_bytes: Some(0),
             ..Options::default()

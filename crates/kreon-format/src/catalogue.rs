@@ -1,6 +1,6 @@
 //! The catalogue: everything that a checkpoint makes durable besides pages and log.
 
-use kreon_base::{Epoch, Incarnation, LogId, Lsn, PageNo, RegionId, SegmentId};
+use kreon_base::{Epoch, Incarnation, LogId, Lsn, PAGE_BYTES, PageNo, RegionId, SegmentId};
 
 use crate::PagePointer;
 
@@ -20,6 +20,14 @@ pub struct TreeRecord {
     pub leaf_pages: u64,
     /// Pages of its index nodes.
     pub index_pages: u64,
+}
+
+impl TreeRecord {
+    /// Its pages, in bytes.
+    pub fn bytes(&self) -> u64 {
+        let pages = self.leaf_pages.saturating_add(self.index_pages);
+        pages.saturating_mul(PAGE_BYTES as u64)
+    }
 }
 
 /// A region and its levels.

@@ -24,6 +24,8 @@ use crate::watchdog::without_panic;
 pub enum Job {
     /// See [`Work::Spill`].
     Spill,
+    /// See [`Work::Merge`].
+    Merge,
     /// See [`Work::WriteOut`].
     WriteOut,
     /// See [`Work::Image`].
@@ -222,6 +224,7 @@ impl Stage {
             let outcome = without_panic(|| {
                 Ok(match job {
                     Job::Spill => engine.background(Work::Spill),
+                    Job::Merge => engine.background(Work::Merge),
                     Job::WriteOut => engine.background(Work::WriteOut),
                     Job::Image => engine.background(Work::Image),
                     Job::Sync => engine.sync(),
@@ -362,6 +365,7 @@ impl Scene {
             40..=43 => Job::Sync,
             44 => Job::Checkpoint,
             45..=50 => Job::Image,
+            51..=60 if engine.is_merge_due() => Job::Merge,
             _ => return None,
         };
         Some((job, engine, self.acknowledged))

@@ -20,6 +20,8 @@ pub fn options() -> Options {
     Options {
         memory_bytes: kreon_engine::MEMORY_BYTES_MIN,
         l0_bytes: Some(L0_BYTES),
+        // A level holds one leaf, two, four...
+        growth_factor: Some(2),
         volume_bytes_max: 256 << 20,
         background: Background::Inline,
         scatter_pages: true,

@@ -111,6 +111,23 @@ impl Options {
         self
     }
 
+    /// How many times larger than the level above it a level of a region may become: 2 to 100, default DEFAULT. `None`:
+    /// regions have one level, whatever their size.
+    ///
+    /// A region starts with one level and gets more as it grows. Less means fewer bytes written, more means fewer
+    /// trees for a get of a key that is not there, or that lies in the lowest one.
+    pub fn growth_factor(mut self, factor: impl Into<Option<u32>>) -> Self {
+        self.engine.growth_factor = factor.into();
+        self
+    }
+
+    /// Whether a spill writes the whole first level anew, as other stores do, instead of only the leaves that
+    /// receive entries. For comparison. Default no.
+    pub fn full_compaction(mut self, full: bool) -> Self {
+        self.engine.full_compaction = full;
+        self
+    }
+
     /// Does background work in the calling thread, so that every run takes the same course. For tests.
     #[doc(hidden)]
     pub fn background_inline(mut self) -> Self {

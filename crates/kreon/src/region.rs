@@ -180,6 +180,35 @@ impl Region {
         self.engine.ingest(&self.state, &mut pairs)
     }
 
+    /// Spills what the in-memory level has, and makes one tree of all levels of this region: every leaf is written
+    /// anew and full, and deletions are gone. Durable when it returns. Others read and write meanwhile; what
+    /// they write is not part of it. Values in the log stay where they are.
+    ///
+    /// It needs as much free space as the region's levels take. No store asks for it: it is for reading much
+    /// after the last write, and for giving space back at once after many deletions.
+    ///
+    /// # Errors
+    /// `Busy` (a load into this region is under way), `OutOfSpace`, `Corruption`, `Closed` (also if the region is
+    /// dropped meanwhile), `Poisoned`: the region is as it was. `Io`.
+    ///
+    /// ```
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let store = kreon::Store::open(folder.path().join("store"))?;
+    /// let region = store.region("r")?;
+    /// region.put("a", "1")?;
+    /// region.put("b", "2")?;
+    /// region.delete("a")?;
+    /// region.compact()?;
+    /// let level = &store.stats().levels[0];
+    /// assert_eq!((level.level, level.entries), (1, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn compact(&self) -> Result<()> {
+        self.engine.compact(&self.state)
+    }
+
     /// The value of `key`, as a copy.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The commands, one file each (or a family).
 
+mod compact;
 mod count;
 mod delete;
 mod export;
@@ -14,6 +15,7 @@ mod stats;
 mod verify;
 
 pub use crate::shell::run_shell;
+pub use compact::Compact;
 pub use count::Count;
 pub use delete::Delete;
 pub use export::Export;

@@ -43,6 +43,11 @@ fn as_json(stats: &kreon::Stats) -> Value {
         "l0_bytes": stats.l0_bytes,
         "levels": stats.levels.iter().map(level_as_json).collect::<Vec<_>>(),
         "spills": stats.spills,
+        "spill_pages_read": stats.spill_pages_read,
+        "spill_pages_written": stats.spill_pages_written,
+        "merges": stats.merges,
+        "merge_pages_read": stats.merge_pages_read,
+        "merge_pages_written": stats.merge_pages_written,
         "snapshots": stats.snapshots,
         "retired_pages": stats.retired_pages,
         "memory_bytes": stats.memory_bytes,
@@ -131,6 +136,8 @@ fn level_as_json(level: &LevelStats) -> Value {
         "entries": level.entries,
         "leaf_pages": level.leaf_pages,
         "index_pages": level.index_pages,
+        "bytes": level.bytes,
+        "target_bytes": level.target_bytes,
         "height": level.height,
     })
 }

@@ -5,7 +5,7 @@ use kreon::{Error, Result};
 
 use super::lines::Lines;
 use super::words::split_words;
-use crate::command::{Count, Delete, Get, Put, Regions, Scan, Stats, Verify};
+use crate::command::{Compact, Count, Delete, Get, Put, Regions, Scan, Stats, Verify};
 use crate::failure;
 use crate::session::Session;
 use crate::sink::Sink;
@@ -37,6 +37,7 @@ enum LineCommand {
     },
     Regions(Regions),
     Stats(Stats),
+    Compact(Compact),
     Verify(Verify),
     /// Make everything written so far durable
     Sync,
@@ -104,6 +105,7 @@ fn run_line(line: &str, session: &Session, out: &mut Sink) -> Result<Flow> {
         LineCommand::Region { name: None } => out.line(&session.region_name())?,
         LineCommand::Regions(regions) => regions.run(session, out)?,
         LineCommand::Stats(stats) => stats.run(session, out)?,
+        LineCommand::Compact(compact) => compact.run(session)?,
         LineCommand::Verify(verify) => verify.run(session, out)?,
         LineCommand::Sync => session.store.sync()?,
         LineCommand::Quit => return Ok(Flow::Quit),

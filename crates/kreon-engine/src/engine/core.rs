@@ -7,7 +7,7 @@ use kreon_base::{RegionId, Result};
 
 use super::gate::Gate;
 use super::images::Images;
-use super::ingest::Holds;
+use super::levels::{Holds, MergeWork};
 use super::pressure::Pressure;
 use super::region::Regions;
 use super::signal::Signal;
@@ -46,8 +46,10 @@ pub struct Core {
     pub images: Images,
     /// Wakes the thread that spills.
     pub spill_wanted: Signal,
-    /// Wakes the thread that folds.
-    pub fold_wanted: Signal,
+    /// Wakes a thread that merges levels.
+    pub merge_wanted: Signal,
+    /// What spills and merges did.
+    pub merges: MergeWork,
     /// Set when the store is closed.
     pub closed: AtomicBool,
 }

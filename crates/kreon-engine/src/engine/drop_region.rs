@@ -16,11 +16,22 @@ impl Core {
     /// Drops the region called `name`.
     pub fn drop_region(&self, name: &str) -> Result<()> {
         self.check_writable()?;
-        let _upkeep = self.upkeep.lock();
-        let Some(region) = self.regions.get(name) else {
-            let message = format!("there is no region {name:?}");
-            return Err(Error::new(ErrorKind::NotFound, message));
+        let find = || {
+            let missing = || format!("there is no region {name:?}");
+            let found = self.regions.get(name);
+            found.ok_or_else(|| Error::new(ErrorKind::NotFound, missing()))
         };
+        // What is being made of its trees is for nobody.
+        let id = find()?.id;
+        let _dropping = self.holds.begin_drop(id);
+        let _upkeep = self.upkeep.lock();
+        let region = find()?;
+        if region.id != id {
+            return Err(Error::new(
+                ErrorKind::Busy,
+                format!("region {name:?} was dropped and made again meanwhile"),
+            ));
+        }
         let view = self.parts.views.load_full();
         let mut gone = Reached::new(&self.parts.log);
         for (nodes, record) in self

@@ -5,6 +5,7 @@
 //! - [`read`], [`multi_get`], [`get_task`]: gets
 //! - [`scan`], [`merge_scan`], [`scan_source`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
 //! - [`ingest`]: bulk loads, which become a level without going through L0
+//! - [`levels`]: merges of a region's trees
 //! - [`upkeep`], [`drop_region`]: spills and what they free
 //! - [`images`]: checkpoints of L0
 //! - `region`: regions
@@ -18,6 +19,7 @@ mod gate;
 mod get_task;
 mod images;
 mod ingest;
+mod levels;
 mod memory_stats;
 mod merge_scan;
 #[cfg(all(test, shuttle))]

@@ -222,11 +222,23 @@ impl Engine {
     pub fn checkpoint(&self) -> Result<()> {
         self.core.check_writable()?;
         self.core.checkpoint()?;
-        match self.core.fold_all() {
+        if self.core.options.background == Background::Threads {
+            self.core.merge_wanted.call();
+            return Ok(());
+        }
+        match self.core.merge_due() {
             // Readers look into one more tree until there is room.
             Err(error) if error.kind() == ErrorKind::OutOfSpace => Ok(()),
             outcome => outcome,
         }
+    }
+
+    /// Spills what L0 has of a region, and makes one packed tree of all its levels.
+    ///
+    /// # Errors
+    /// Those of a spill: nothing has changed; `Busy` during a load into the region.
+    pub fn compact(&self, region: &RegionState) -> Result<()> {
+        self.core.compact(region)
     }
 
     /// Does a piece of background work, for [`Background::Driven`].
@@ -244,6 +256,11 @@ impl Engine {
     /// Those of a write.
     pub fn write_out(&self) -> Result<()> {
         self.core.background(Work::WriteOut)
+    }
+
+    /// Whether trees of some region should be merged: [`Work::Merge`].
+    pub fn is_merge_due(&self) -> bool {
+        self.core.is_merge_due()
     }
 
     /// Whether L0 is frozen and waits for its spill to end.
@@ -273,7 +290,7 @@ impl Engine {
         self.core.parts.mapping.quiesce();
         let outcome = self.core.settle();
         self.core.spill_wanted.call();
-        self.core.fold_wanted.call();
+        self.core.merge_wanted.call();
         self.core.images.wake();
         self.core.parts.log.wake_writer();
         self.core.parts.log.wake_flusher();
@@ -336,7 +353,8 @@ impl Core {
             rotation: Mutex::default(),
             images: Default::default(),
             spill_wanted: Default::default(),
-            fold_wanted: Default::default(),
+            merge_wanted: Default::default(),
+            merges: Default::default(),
             closed: AtomicBool::new(false),
         }
     }
@@ -372,7 +390,7 @@ impl Core {
     }
 }
 
-/// The threads that spill, fold, write the log out, flush for tasks, and take images of L0.
+/// The threads that spill, merge levels, write the log out, flush for tasks, and take images of L0.
 fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
     let start = |name: &str, body: fn(&Arc<Core>)| {
         let core = Arc::clone(core);
@@ -383,7 +401,9 @@ fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
     };
     Ok(vec![
         start("kreon-spill", Core::spill_loop)?,
-        start("kreon-fold", Core::fold_loop)?,
+        // Two, so that the upper levels are merged beside a long merge of lower ones.
+        start("kreon-merge", Core::merge_loop)?,
+        start("kreon-merge-2", Core::merge_loop)?,
         // Two, so that the device has work while one sees to what it has done.
         start("kreon-log", Core::write_out_loop)?,
         start("kreon-log-2", Core::write_out_loop)?,

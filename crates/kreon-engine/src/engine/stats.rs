@@ -8,7 +8,7 @@ use super::memory_stats::MemoryStats;
 use crate::checkpoint::catalogue::MAIN_LOG;
 use kreon_base::{PAGE_BYTES, SEGMENT_BYTES};
 use kreon_device::DeviceStats;
-use kreon_format::pages_of;
+use kreon_format::{TreeRecord, pages_of};
 use kreon_mapping::MappingStats;
 
 /// One level tree of one region.
@@ -25,6 +25,10 @@ pub struct LevelStats {
     pub leaf_pages: u64,
     /// Its index nodes, 4 KiB each.
     pub index_pages: u64,
+    /// All its pages, in bytes.
+    pub bytes: u64,
+    /// Larger than this it is merged into the level below; none: there is one level.
+    pub target_bytes: Option<u64>,
     /// Nodes from the root to a leaf.
     pub height: u8,
 }
@@ -61,6 +65,16 @@ pub struct Stats {
     pub levels: Vec<LevelStats>,
     /// Spills that ended.
     pub spills: u64,
+    /// Pages of trees that spills took apart, and that they wrote.
+    pub spill_pages_read: u64,
+    /// See [`spill_pages_read`](Self::spill_pages_read).
+    pub spill_pages_written: u64,
+    /// Merges of levels that ended.
+    pub merges: u64,
+    /// Pages of trees that merges of levels took apart, and that they wrote.
+    pub merge_pages_read: u64,
+    /// See [`merge_pages_read`](Self::merge_pages_read).
+    pub merge_pages_written: u64,
     /// Open snapshots.
     pub snapshots: u64,
     /// Pages that wait for readers of older views.
@@ -106,6 +120,8 @@ impl Core {
         };
         let (images, last_image) = self.images.taken();
         let device: DeviceStats = self.parts.device.stats();
+        let (spill_pages_read, spill_pages_written) = self.merges.spill_pages();
+        let (merge_pages_read, merge_pages_written) = self.merges.merge_pages();
         let l0s = || std::iter::once(&view.active).chain(view.frozen.iter().map(|f| &f.l0));
         let allocator = self.parts.allocator.lock();
         let segments = allocator.log_segments(MAIN_LOG);
@@ -127,6 +143,11 @@ impl Core {
             l0_bytes: l0s().map(|l0| l0.bytes() as u64).sum(),
             levels: self.level_stats(&view),
             spills: self.pressure.spills_ended(),
+            spill_pages_read,
+            spill_pages_written,
+            merges: self.merges.merges(),
+            merge_pages_read,
+            merge_pages_written,
             snapshots: self.snapshots.count() as u64,
             retired_pages: self.parts.views.waiting().0,
             memory_bytes: self.options.memory_bytes as u64,
@@ -145,13 +166,17 @@ impl Core {
     fn level_stats(&self, view: &crate::level::View) -> Vec<LevelStats> {
         let mut all = Vec::new();
         for region in self.regions.list() {
-            for (level, tree) in (1..).zip(view.levels.of(region.id)) {
+            let trees = view.levels.of(region.id);
+            let targets = self.scale().targets(trees.iter().map(TreeRecord::bytes));
+            for ((level, tree), target_bytes) in (1..).zip(trees).zip(targets) {
                 all.push(LevelStats {
                     region: region.name.clone(),
                     level,
                     entries: tree.entries,
                     leaf_pages: tree.leaf_pages,
                     index_pages: tree.index_pages,
+                    bytes: tree.bytes(),
+                    target_bytes: (target_bytes < u64::MAX).then_some(target_bytes),
                     height: tree.height,
                 });
             }
@@ -187,6 +212,12 @@ impl fmt::Display for Stats {
         let written = format!("{} in {}", self.mapping.pages_written, self.mapping.writes);
         line(f, "pages written back", written)?;
         line(f, "spills", self.spills.to_string())?;
+        let pages = |read: u64, written: u64| format!("{read} read, {written} written");
+        let spilled = pages(self.spill_pages_read, self.spill_pages_written);
+        line(f, "  pages", spilled)?;
+        line(f, "merges of levels", self.merges.to_string())?;
+        let merged = pages(self.merge_pages_read, self.merge_pages_written);
+        line(f, "  pages", merged)?;
         line(f, "open snapshots", self.snapshots.to_string())?;
         line(
             f,
@@ -205,24 +236,35 @@ impl fmt::Display for Stats {
             self.device.depth_average, self.device.depth_max
         );
         line(f, "device queue depth", depth)?;
-        for level in &self.levels {
-            let fill = match level.leaf_pages {
-                0 => 0,
-                pages => level.entries / pages,
-            };
+        levels_table(f, &self.levels)
+    }
+}
+
+/// The levels, a line each, those of a region from L1 downwards.
+fn levels_table(f: &mut fmt::Formatter<'_>, levels: &[LevelStats]) -> fmt::Result {
+    let mut region = None;
+    for level in levels {
+        if region.replace(&level.region) != Some(&level.region) {
+            writeln!(f, "region {:?}", level.region)?;
             writeln!(
                 f,
-                "region {:?} L{}: {} entries, {} leaves ({fill} entries each), {} index nodes, height {}",
-                level.region,
-                level.level,
-                level.entries,
-                level.leaf_pages,
-                level.index_pages,
-                level.height
+                "  level      entries     leaves   of each  index nodes  height        size      up to"
             )?;
         }
-        Ok(())
+        let each = level.entries.checked_div(level.leaf_pages).unwrap_or(0);
+        let target = level.target_bytes.map_or("-".to_owned(), bytes);
+        writeln!(
+            f,
+            "  {:<5} {:>12} {:>10} {each:>9} {:>12} {:>7} {:>11} {target:>10}",
+            format!("L{}", level.level),
+            level.entries,
+            level.leaf_pages,
+            level.index_pages,
+            level.height,
+            bytes(level.bytes),
+        )?;
     }
+    Ok(())
 }
 
 /// A size for people.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use kreon_base::{Bug, ErrorKind, PAGE_BYTES, PageNo, Result, SEGMENT_PAGES};
 
 use super::core::Core;
-use super::ingest::FoldPause;
 use crate::checkpoint::{self, Change};
 use crate::level::{Frozen, View};
 use crate::options::{Background, Work};
@@ -52,7 +51,7 @@ impl Core {
         match self.options.background {
             Background::Threads => self.spill_wanted.call(),
             // The outcome stands in `pressure`: the next write that needs room gets it.
-            Background::Inline => drop(self.spill_frozen()),
+            Background::Inline => drop(self.spill_frozen().and_then(|()| self.merge_due())),
             Background::Driven => {}
         }
     }
@@ -62,6 +61,7 @@ impl Core {
         self.check_open()?;
         match work {
             Work::Spill => self.spill_frozen().and_then(|()| self.give_back()),
+            Work::Merge => self.merge_due(),
             Work::WriteOut => {
                 let log = &self.parts.log;
                 log.write_out(log.tail())
@@ -89,19 +89,6 @@ impl Core {
         }
     }
 
-    /// The body of the thread that folds what loads left in trees of its own. Not that of spills: a fold may take
-    /// minutes, and spills go on beside it.
-    pub fn fold_loop(self: &Arc<Self>) {
-        const PATIENCE: Duration = Duration::from_millis(200);
-        let mut folds = FoldPause::default();
-        while !self.closed.load(Ordering::Acquire) {
-            if folds.is_over() && self.parts.poison.check().is_ok() {
-                folds.after(&self.fold_all());
-            }
-            self.fold_wanted.wait(PATIENCE);
-        }
-    }
-
     /// Spills the frozen L0, if there is one, and makes the result durable.
     pub fn spill_frozen(&self) -> Result<()> {
         let upkeep = self.upkeep.lock();
@@ -121,6 +108,9 @@ impl Core {
         // Before the next spill starts, whose pace this would end.
         self.pressure.spill_ended(&outcome);
         drop(upkeep);
+        if self.options.background == Background::Threads && self.is_merge_due() {
+            self.merge_wanted.call();
+        }
         outcome.and_then(|()| self.give_back())
     }
 
@@ -135,6 +125,7 @@ impl Core {
             snapshots: &snapshots,
             workers: self.options.spill_workers(),
             progress: &self.pressure.progress,
+            rewrites_all: self.options.full_compaction,
         };
         let spilled = spill::spill(&self.parts, frozen, &view.levels, &orders)?;
         self.pressure.commit_starts();
@@ -142,7 +133,10 @@ impl Core {
             true => self.parts.log.tail(),
             false => frozen.end,
         };
-        self.commit_spill(spilled, |ledger| ledger.marker = marker, false)
+        let (written, read) = (spilled.kept.len(), spilled.dropped.len());
+        self.commit_spill(spilled, |ledger| ledger.marker = marker, false)?;
+        self.merges.count_spill(read, written);
+        Ok(())
     }
 
     /// Makes a change of levels durable and shows it to readers. `keep_frozen` leaves L0 in the view.
@@ -215,8 +209,8 @@ impl Core {
         Ok(())
     }
 
-    /// Keeps as much space in reserve as the next spill may need: every node written anew, and the
-    /// leaves that a full L0 adds.
+    /// Keeps as much space in reserve as the next spill and the merges beside it may need: every node of all levels
+    /// written anew, once, and the leaves that a full L0 adds.
     pub fn set_reserve(&self) {
         let view = self.parts.views.load();
         let trees = view.levels.regions().flat_map(|(_, trees)| trees);

@@ -37,6 +37,7 @@ pub fn build(
     let rules = MergeRules {
         snapshots: &[Lsn(1)],
         last_level: false,
+        rewrites_all: false,
         fill: 1.0,
     };
     for region in regions_of(l0.cursor()).into_iter().filter(|id| exists(*id)) {

@@ -9,8 +9,8 @@ use kreon_format::TreeRecord;
 
 /// The trees of every region, upper level first. Never changes: a spill makes a new one.
 ///
-/// Most regions have one tree. A load puts another one beneath what is spilled while it runs, and above
-/// what was there before; a fold makes one of them. Spills go into the first tree.
+/// Small regions have one tree. Spills go into the first, and trees are merged downwards as they grow. A load puts one
+/// beneath what is spilled while it runs, and above what was there before.
 #[derive(Clone, Default)]
 pub struct Levels {
     trees: BTreeMap<RegionId, Vec<TreeRecord>>,

@@ -33,6 +33,8 @@ pub struct Orders<'a> {
     pub snapshots: &'a [Lsn],
     /// Threads that merge, this one included. With one, every run takes the same course.
     pub workers: usize,
+    /// The whole first level is written anew.
+    pub rewrites_all: bool,
     /// Is told how far the spill has come.
     pub progress: &'a Progress,
 }
@@ -84,6 +86,7 @@ pub fn spill(
             snapshots: orders.snapshots,
             last_level: trees.len() == 1,
             fill: LEAF_FILL,
+            rewrites_all: orders.rewrites_all,
         };
         if let Some(first) = trees.first_mut() {
             let spill = RegionSpill {

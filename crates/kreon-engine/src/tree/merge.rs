@@ -35,6 +35,8 @@ pub struct MergeRules<'a> {
     pub last_level: bool,
     /// How full leaves and index nodes get, as a share of a page, 0 to 1; 0.95 serves.
     pub fill: f32,
+    /// Every node is taken apart, also those that no entry belongs to.
+    pub rewrites_all: bool,
 }
 
 /// Merges `input` into `tree` and returns the new tree; the old one stays whole. All versions in
@@ -80,6 +82,7 @@ pub(super) struct Merge<'m, S, K, I, C> {
     pub(super) tree: &'m TreeRecord,
     window: Window<'m, I>,
     pub(super) filter: VersionFilter<'m, K, C>,
+    rewrites_all: bool,
     /// Nodes freed, and all of merged parts.
     pub(super) counts: Counts,
     spare_pages: Vec<Box<PageBytes>>,
@@ -101,6 +104,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
             tree,
             window: Window::new(input),
             filter: VersionFilter::new(output, changes, VersionRules::new(rules)),
+            rewrites_all: rules.rewrites_all,
             counts: Counts::default(),
             spare_pages: Vec::new(),
             key: Vec::new(),
@@ -163,6 +167,10 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
         bound: Option<&Bound>,
     ) -> Result<bool> {
         if self.continues_in(node, level)? {
+            return Ok(true);
+        }
+        if self.rewrites_all {
+            self.filter.close();
             return Ok(true);
         }
         self.filter.close();

@@ -81,6 +81,7 @@ mod tests {
             snapshots: &snapshots,
             last_level,
             fill: 0.95,
+            rewrites_all: false,
         });
         rules.start();
         let judge = |(lsn, tombstone): &(u64, bool)| rules.judge(Lsn(*lsn), *tombstone);

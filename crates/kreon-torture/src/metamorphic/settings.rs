@@ -63,6 +63,12 @@ const SETTINGS: &[Setting] = &[
     ("inline_value_bytes_max", |s, dice| {
         s.engine.inline_value_bytes_max = any(dice, &[0, 1, 17, 64, 200, 256]);
     }),
+    ("growth_factor", |s, dice| {
+        s.engine.growth_factor = any(dice, &[None, Some(2), Some(3), Some(10)]);
+    }),
+    ("full_compaction", |s, dice| {
+        s.engine.full_compaction = any(dice, &[false, true]);
+    }),
     ("background", |s, dice| {
         s.engine.background = any(dice, &[Background::Inline, Background::Threads]);
     }),
@@ -115,10 +121,12 @@ impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "memory {} l0 {:?} inline {} {:?} sync_every {:?} threads {} direct {:?} ring {:?} snapshots {} \
+            "memory {} l0 {:?} growth {:?} full {} inline {} {:?} sync_every {:?} threads {} direct {:?} ring {:?} snapshots {} \
              checkpoint_every {:?} reopens {}",
             self.engine.memory_bytes,
             self.engine.l0_bytes,
+            self.engine.growth_factor,
+            self.engine.full_compaction,
             self.engine.inline_value_bytes_max,
             self.engine.background,
             self.sync_every,

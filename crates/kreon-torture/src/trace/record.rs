@@ -141,6 +141,7 @@ pub fn some_options(dice: &mut Dice) -> Options {
     Options {
         memory_bytes: MEMORY_BYTES_MIN << dice.below(2),
         l0_bytes: Some(16 << 10 << dice.below(5)),
+        growth_factor: [Some(2), Some(4), Some(10)][dice.below(3) as usize],
         background: Background::Threads,
         ..options()
     }

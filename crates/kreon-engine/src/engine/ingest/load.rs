@@ -5,10 +5,9 @@ use std::sync::Arc;
 use kreon_base::{Bug, Error, ErrorKind, Lsn, PageNo, RegionId, Result};
 use kreon_format::TreeRecord;
 
-use super::fold::TREES_MAX;
-use super::hold::Hold;
 use super::incoming::{Incoming, Pairs, append, record};
 use crate::engine::core::Core;
+use crate::engine::levels::{Hold, Purpose as HeldFor, TREES_MAX};
 use crate::engine::region::RegionState;
 use crate::level::{Curtain, Levels, View};
 use crate::spill::charges::Charges;
@@ -80,11 +79,11 @@ impl Core {
             }
             self.give_back_load(region);
         }
-        hold.turn_into_fold();
-        if let Err(error) = self.fold_held(region.id)
+        drop(hold);
+        if let Err(error) = self.merge_region(region.id)
             && error.kind() != ErrorKind::Closed
         {
-            tracing::warn!(%error, "the trees of a load are folded later");
+            tracing::warn!(%error, "the trees of a load are merged later");
         }
         loaded.map(|()| count)
     }
@@ -92,7 +91,7 @@ impl Core {
     /// Spills what is older than the load, and keeps what comes from now on apart from it.
     fn ground<'a>(self: &'a Arc<Self>, region: &'a RegionState) -> Result<Ground<'a>> {
         let may_wait = || self.check_writable();
-        let hold = self.holds.take_for_load(region.id, may_wait)?;
+        let hold = self.holds.take_whole(region.id, HeldFor::Load, may_wait)?;
         if self.parts.views.load().levels.of(region.id).len() > TREES_MAX {
             return Err(Error::new(
                 ErrorKind::OutOfSpace,
@@ -182,6 +181,7 @@ fn build<'a, P: Pairs>(
         snapshots: &[],
         last_level: true,
         fill: LEAF_FILL,
+        rewrites_all: false,
     };
     let nodes = core.nodes_of_level(region.id, 1);
     let mut pointed = Pointed(Charges::new(&parts.log));

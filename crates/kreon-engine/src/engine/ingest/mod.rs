@@ -8,23 +8,15 @@
 //!    kept from the beginning of the load on, because nothing points at its records yet.
 //! 3. One checkpoint makes the tree part of the levels, behind a curtain: nobody sees it yet. With the gate
 //!    closed the curtain is opened for all but the snapshots that are open. That is the moment of the load.
-//! 4. What stands above the old tree is folded into it, while the next spills go into another empty tree on
-//!    top.
+//! 4. The tree is merged with others of the region as its size asks for: see [`levels`](super::levels).
 //!
 //! A load that ends before its checkpoint leaves records in the log that are dead, and pages that no
 //! checkpoint ever had.
 //!
-//! - [`hold`]: who builds on the lower trees of which region
 //! - [`incoming`]: pairs on their way into log and tree
 //! - [`load`]: a load from its beginning to its end
-//! - [`fold`], [`overlay`]: many trees to one
 
-mod fold;
-mod hold;
 mod incoming;
 mod load;
-mod overlay;
 
-pub use fold::FoldPause;
-pub use hold::Holds;
 pub use incoming::Pairs;

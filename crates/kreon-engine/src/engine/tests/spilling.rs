@@ -62,6 +62,7 @@ fn a_spill_of_which_one_thread_fails_gives_all_its_pages_back() {
     let frozen = view.frozen.clone().unwrap();
     let progress = Progress::default();
     let orders = Orders {
+        rewrites_all: false,
         exists: &|_| true,
         snapshots: &[],
         workers: 3,

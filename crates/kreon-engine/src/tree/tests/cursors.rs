@@ -96,6 +96,7 @@ fn numbered(count: u32) -> Model {
         snapshots: &[],
         last_level: true,
         fill: 0.1,
+        rewrites_all: false,
     };
     model.merge(&input, &rules);
     model

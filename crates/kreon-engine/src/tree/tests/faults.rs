@@ -11,6 +11,7 @@ const RULES: MergeRules<'_> = MergeRules {
     snapshots: &[],
     last_level: true,
     fill: 0.15,
+    rewrites_all: false,
 };
 
 fn input(model: &Model, pool: &[Vec<u8>], step: usize) -> Entries {

@@ -108,6 +108,7 @@ impl History {
             snapshots: &self.snapshots,
             last_level: self.random.one_in(2),
             fill: self.fill,
+            rewrites_all: self.random.one_in(4),
         };
         self.model.merge(input, &rules);
         let ats = self.snapshots.iter().copied().chain([Lsn::MAX]);

@@ -13,6 +13,7 @@ const PLAIN: MergeRules<'_> = MergeRules {
     snapshots: &[],
     last_level: true,
     fill: 0.95,
+    rewrites_all: false,
 };
 
 fn user(number: usize) -> Vec<u8> {

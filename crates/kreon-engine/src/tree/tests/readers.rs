@@ -34,6 +34,7 @@ const PLAIN: MergeRules<'_> = MergeRules {
     snapshots: &[],
     last_level: true,
     fill: 0.95,
+    rewrites_all: false,
 };
 
 fn user(number: u32) -> Vec<u8> {

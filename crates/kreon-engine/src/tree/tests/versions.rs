@@ -10,6 +10,7 @@ fn rules<'a>(snapshots: &'a [Lsn], last_level: bool) -> MergeRules<'a> {
         snapshots,
         last_level,
         fill: 0.95,
+        rewrites_all: false,
     }
 }
 

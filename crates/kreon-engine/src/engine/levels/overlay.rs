@@ -1,8 +1,8 @@
-//! The entries of several trees as one stream: what a load put together, or what was spilled while it ran,
-//! on its way into the tree beneath.
+//! The entries of several trees as one stream, on its way into the tree beneath.
 
 use kreon_base::{Lsn, Result};
 
+use super::holds::Hold;
 use crate::engine::core::Core;
 use crate::level::MappedNodes;
 use crate::spill::charges::Charges;
@@ -49,6 +49,7 @@ impl<'a> Upper<'a> {
 /// although it ended later.
 pub struct Overlay<'a> {
     core: &'a Core,
+    hold: &'a Hold<'a>,
     trees: Vec<Upper<'a>>,
     /// The tree that the versions of the open key come from.
     at: usize,
@@ -60,9 +61,10 @@ pub struct Overlay<'a> {
 }
 
 impl<'a> Overlay<'a> {
-    pub fn new(core: &'a Core, trees: Vec<Upper<'a>>) -> Self {
+    pub fn new(core: &'a Core, hold: &'a Hold<'a>, trees: Vec<Upper<'a>>) -> Self {
         Self {
             core,
+            hold,
             at: trees.len(),
             trees,
             key: Vec::new(),
@@ -78,8 +80,9 @@ impl<'a> Overlay<'a> {
 
     /// Opens the next key; false at the end.
     fn open_key(&mut self) -> Result<bool> {
-        // Who closes the store waits for a fold.
+        // Who closes the store or drops the region waits for a merge.
         self.core.check_open()?;
+        self.hold.check()?;
         for tree in &mut self.trees {
             tree.settle()?;
         }

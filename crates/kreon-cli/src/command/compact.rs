@@ -1,0 +1,16 @@
+//! `kreon compact`: one packed tree of all levels of a region.
+
+use clap::Args;
+use kreon::Result;
+
+use crate::session::Session;
+
+/// Make one packed tree of all levels of the region, without what was deleted
+#[derive(Debug, Args)]
+pub struct Compact {}
+
+impl Compact {
+    pub fn run(&self, session: &Session) -> Result<()> {
+        session.existing_region()?.compact()
+    }
+}

@@ -1,0 +1,293 @@
+//! Adjacent trees of a region to one, beside spills.
+//!
+//! The lowest of the trees is merged with what the others hold, by the partial merge that spills are made
+//! of, too. Where the first tree is among them, spills go into an empty one on top meanwhile. Nothing is held
+//! but the right to build on these trees: their pages are free only when they leave the levels, which is
+//! what the merge does at its end, or the drop of the region, which waits for it. So readers of older views and the space
+//! of other trees do not wait for a long merge.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::sync::MutexGuard;
+use kreon_base::{Bug, Error, ErrorKind, Lsn, PageNo, RegionId, Result, SegmentId};
+use kreon_format::TreeRecord;
+
+use super::holds::Hold;
+use super::overlay::{Overlay, Upper};
+use super::shape::TREES_MAX;
+use crate::engine::core::Core;
+use crate::level::{Levels, MappedNodes, View};
+use crate::spill::charges::Charges;
+use crate::spill::sink::FreshNodes;
+use crate::spill::{LEAF_FILL, Spilled};
+use crate::tree::{self, Changes, Cursor, MergeRules, Reference};
+use crate::volume::PageRuns;
+
+/// So often everything is spilled before a merge of trees that some readers do not see is given up for now.
+const SPILLS_MAX: usize = 3;
+
+/// Each merge of small trees takes in what was spilled during the one before. After so many, one holds spills up: it
+/// has little left to do.
+const ROUNDS_BESIDE_SPILLS: usize = 2;
+
+/// Trees that are to become one, upper first.
+pub(super) struct Job {
+    region: RegionId,
+    trees: Vec<TreeRecord>,
+    /// For each tree the position up to which readers do not see it.
+    hidden_up_to: Vec<Lsn>,
+    /// Level of the first of them, 1 for L1.
+    level: u8,
+    /// Nothing is beneath them.
+    is_last: bool,
+    /// The first one takes spills.
+    has_first: bool,
+    /// Every entry is written anew, that of the lowest tree, too.
+    is_whole: bool,
+    /// Spills wait for its end.
+    holds_spills_up: bool,
+}
+
+/// A tree that takes the place of others.
+struct Merged<'a> {
+    record: TreeRecord,
+    pages: PageRuns<'a>,
+    dropped: Vec<PageNo>,
+    charges: BTreeMap<SegmentId, i64>,
+}
+
+/// What a step of [`Core::merge_region`] came to.
+enum Step {
+    /// There is nothing to merge.
+    Idle,
+    /// Trees became one.
+    Merged,
+    /// First everything must be spilled.
+    Spill,
+}
+
+impl Job {
+    /// The trees of `region` in `range`.
+    fn new(view: &View, region: RegionId, range: Range<usize>) -> Option<Self> {
+        let all = view.levels.of(region);
+        let trees = all.get(range.clone())?.to_vec();
+        let hidden_up_to = trees.iter().map(|tree| view.levels.hidden_up_to(tree));
+        Some(Self {
+            region,
+            hidden_up_to: hidden_up_to.collect(),
+            level: range.start as u8 + 1,
+            is_last: range.end == all.len(),
+            has_first: range.start == 0,
+            is_whole: false,
+            holds_spills_up: false,
+            trees,
+        })
+    }
+
+    /// All trees of `region`; each entry is written anew.
+    pub(super) fn of_all(view: &View, region: RegionId) -> Option<Self> {
+        let trees = view.levels.of(region);
+        let first = trees.iter().position(|tree| tree.root.is_some())?;
+        let job = Self::new(view, region, first..trees.len())?;
+        Some(Self {
+            is_whole: true,
+            ..job
+        })
+    }
+
+    /// The position up to which some readers do not see some of them.
+    pub(super) fn hidden_up_to(&self) -> Lsn {
+        self.hidden_up_to.iter().copied().max().unwrap_or_default()
+    }
+
+    fn roots(&self) -> BTreeSet<PageNo> {
+        let roots = self.trees.iter().filter_map(|tree| tree.root);
+        roots.map(|root| root.page).collect()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.trees.iter().map(TreeRecord::bytes).sum()
+    }
+}
+
+impl Core {
+    /// Merges trees of `region` as long as any are due that nobody merges.
+    ///
+    /// # Errors
+    /// Those of a spill; what was not merged stays as it is.
+    pub fn merge_region(&self, region: RegionId) -> Result<()> {
+        let (mut spills, mut rounds) = (0, 0);
+        loop {
+            match self.merge_step(region, rounds)? {
+                Step::Idle => return self.give_back(),
+                Step::Merged => {
+                    rounds += 1;
+                    self.give_back()?;
+                }
+                Step::Spill if spills == SPILLS_MAX => return Ok(()),
+                Step::Spill => {
+                    spills += 1;
+                    self.checkpoint()?;
+                }
+            }
+        }
+    }
+
+    /// The merge that is due next, after so many `rounds`.
+    fn merge_step(&self, region: RegionId, rounds: usize) -> Result<Step> {
+        let upkeep = self.upkeep.lock();
+        self.check_writable()?;
+        // Who comes for the whole region now finds it as it is when `upkeep` is free.
+        if !self.holds.lets_merge(region) {
+            return Ok(Step::Idle);
+        }
+        self.tidy(region);
+        let view = self.parts.views.load_full();
+        let due = self.scale().next_merge(&self.sizes(&view, region));
+        let Some(mut job) = due.and_then(|range| Job::new(&view, region, range)) else {
+            return Ok(Step::Idle);
+        };
+        if !self.is_spilled_up_to(job.hidden_up_to()) {
+            return Ok(Step::Spill);
+        }
+        let Some(hold) = self.holds.try_take(region, job.roots()) else {
+            return Ok(Step::Idle);
+        };
+        // Were a merge to fail, as those before it, the next spill would have made one tree more.
+        let is_crowded = view.levels.of(region).len() >= TREES_MAX;
+        let is_short = rounds >= ROUNDS_BESIDE_SPILLS && self.scale().is_short(job.bytes());
+        job.holds_spills_up = job.has_first && (is_crowded || is_short);
+        drop(view);
+        self.run_merge(&job, &hold, upkeep)?;
+        Ok(Step::Merged)
+    }
+
+    /// Merges, and puts the tree in the place of the others. The caller has `hold` of them.
+    pub(super) fn run_merge(
+        &self,
+        job: &Job,
+        hold: &Hold<'_>,
+        upkeep: MutexGuard<'_, ()>,
+    ) -> Result<()> {
+        let mut upkeep = Some(upkeep);
+        if !job.holds_spills_up {
+            if job.has_first {
+                self.put_empty_tree_on(job.region);
+            }
+            upkeep = None;
+        }
+        let merged = self.build(job, hold).and_then(|merged| {
+            let upkeep = upkeep.unwrap_or_else(|| self.upkeep.lock());
+            self.check_writable()?;
+            hold.check()?;
+            self.install(job, merged).map(|()| drop(upkeep))
+        });
+        merged.inspect_err(|error| {
+            // A tree that does not verify harms nobody who does not read it; a failed write does.
+            if error.kind() == ErrorKind::Io {
+                self.parts.poison.set(error);
+            }
+        })
+    }
+
+    fn install(&self, job: &Job, merged: Merged<'_>) -> Result<()> {
+        let mut levels = Levels::clone(&self.parts.views.load().levels);
+        let mut trees = levels.of(job.region).to_vec();
+        let count = job.trees.len();
+        let place = trees.windows(count).position(|window| window == job.trees);
+        let at = place.ok_or_else(|| Error::invalid("trees that were merged are gone"))?;
+        trees.splice(at..at + count, [merged.record]);
+        levels.set(job.region, trees);
+        let change = Spilled {
+            levels,
+            kept: merged.pages.finish()?,
+            dropped: merged.dropped,
+            charges: merged.charges,
+        };
+        let (written, read) = (change.kept.len(), change.dropped.len());
+        self.commit_spill(change, |_| {}, true)?;
+        self.merges.count_merge(read, written);
+        self.tidy(job.region);
+        Ok(())
+    }
+
+    /// Whether everything before `position` is in the levels. A merge gives the entries of a hidden tree the
+    /// position up to which it is hidden: what was written before that and still is in L0 could not be
+    /// spilled over them.
+    pub(super) fn is_spilled_up_to(&self, position: Lsn) -> bool {
+        let marker = self.parts.ledger.lock().marker;
+        position == Lsn(0) || marker > position || self.quiet_tail().is_some()
+    }
+
+    fn build<'a>(&'a self, job: &Job, hold: &Hold<'_>) -> Result<Merged<'a>> {
+        let parts = &self.parts;
+        // Snapshots that open from now on see all that is in the trees.
+        let snapshots = self.snapshots.list();
+        let levels = (job.level..).take(job.trees.len());
+        let nodes: Vec<MappedNodes<'_>> = levels
+            .map(|level| self.nodes_of_level(job.region, level))
+            .collect();
+        let (Some((lowest, others)), Some(source)) = (job.trees.split_last(), nodes.last()) else {
+            return Err(Error::invalid("nothing to merge"));
+        };
+        // Entries of a hidden tree need its position, so all of them are written anew.
+        let is_hidden = job.hidden_up_to.last().is_some_and(|last| *last > Lsn(0));
+        let (lower, above) = match is_hidden || job.is_whole {
+            false => (*lowest, others),
+            true => (TreeRecord::default(), job.trees.as_slice()),
+        };
+        let (mut uppers, mut dropped) = (Vec::new(), Vec::new());
+        for ((tree, nodes), hidden_up_to) in above.iter().zip(&nodes).zip(&job.hidden_up_to) {
+            dropped.extend(tree::pages(nodes, tree)?);
+            uppers.push(Upper::new(Cursor::new(nodes, tree), *hidden_up_to)?);
+        }
+        let mut input = Overlay::new(self, hold, uppers);
+        let mut pages = PageRuns::new(&parts.allocator, &parts.mapping);
+        let epoch = parts.ledger.lock().epoch.next();
+        let level = job.level + u8::from(job.has_first);
+        let what = (parts.store, epoch, job.region, level);
+        let mut sink = FreshNodes::new(&parts.mapping, &mut pages, what);
+        let rules = MergeRules {
+            snapshots: &snapshots,
+            last_level: job.is_last || Bug::DeletionsDroppedEarly.is_planted(),
+            fill: LEAF_FILL,
+            rewrites_all: false,
+        };
+        let mut changed = Changed {
+            charges: Charges::new(&parts.log),
+            dropped,
+        };
+        let record = tree::merge(source, &mut sink, &lower, &mut input, &rules, &mut changed)?;
+        let mut charges = changed.charges.finish();
+        for (segment, bytes) in input.finish().finish() {
+            *charges.entry(segment).or_insert(0) += bytes;
+        }
+        Ok(Merged {
+            record,
+            pages,
+            dropped: changed.dropped,
+            charges,
+        })
+    }
+}
+
+/// Collects what the merge reports.
+struct Changed<'a> {
+    charges: Charges<'a>,
+    dropped: Vec<PageNo>,
+}
+
+impl Changes for Changed<'_> {
+    fn freed(&mut self, page: PageNo) {
+        self.dropped.push(page);
+    }
+
+    fn referenced(&mut self, record: Reference) {
+        self.charges.add(&record);
+    }
+
+    fn dropped(&mut self, record: Reference) {
+        self.charges.drop(&record);
+    }
+}
