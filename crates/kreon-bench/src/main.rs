@@ -7,6 +7,7 @@ mod keys;
 mod machine;
 mod mapping;
 mod meter;
+mod overwrite;
 mod randomness;
 mod recovery;
 mod report;
@@ -40,6 +41,11 @@ enum Command {
     /// One process of `recovery`.
     #[command(hide = true)]
     RecoveryChild,
+    /// Loads, then overwrites many times the data set: space on the device, what is written, throughput over time.
+    Overwrite(overwrite::Settings),
+    /// One store of `overwrite`.
+    #[command(hide = true)]
+    OverwriteChild,
     /// Prints the tables for a README from a run's `results.json`.
     Table {
         /// The file.
@@ -71,6 +77,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Figures(settings) => figures::run(&settings),
         Command::Recovery(settings) => recovery::run(&settings),
         Command::RecoveryChild => recovery::child::run(),
+        Command::Overwrite(settings) => overwrite::run(&settings),
+        Command::OverwriteChild => overwrite::child::run(),
         Command::Table { results, out } => {
             let results = Results::read(&results)?;
             print!("{}", report::readme::markdown(&results));

@@ -8,10 +8,13 @@ use anyhow::Context;
 use kreon::{Durability, Region, Store};
 use kreon_device::{Device, FileDevice, FileOptions};
 
-use super::Engine;
 use super::tuning::Means;
 use super::watched::Watched;
+use super::{Engine, Inside};
 use crate::randomness::Randomness;
+
+/// Of an index page.
+const PAGE_BYTES: u64 = 4096;
 
 struct Kreon {
     store: Store,
@@ -36,6 +39,9 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
         let interval = Duration::from_secs(u64::from(seconds));
         options = options.l0_checkpoint_interval((seconds > 0).then_some(interval));
     }
+    if let Some(target) = means.space_amplification {
+        options = with_space_amplification(options, target);
+    }
     let path = dir.join("store.kreon");
     let (store, watched) = match means.trace {
         true => open_watched(options, &path),
@@ -48,6 +54,15 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
         region,
         watched,
     }))
+}
+
+/// Whether the store can be told how much space it may take. Where it cannot, a report says so.
+pub const HAS_SPACE_TARGET: bool = false;
+
+/// Sets the space that the store may take for each byte of live records.
+fn with_space_amplification(options: kreon::Options, _target: f64) -> kreon::Options {
+    // The one place for `options.space_amplification(target)`, together with `HAS_SPACE_TARGET`.
+    options
 }
 
 fn open_watched(
@@ -101,5 +116,20 @@ impl Engine for Kreon {
     fn take_randomness(&self) -> Option<Randomness> {
         let watched = self.watched.as_ref()?;
         Some(watched.take().randomness(watched.len_bytes()))
+    }
+
+    fn inside(&self) -> Option<Inside> {
+        let stats = self.store.stats();
+        let pages = stats.levels.iter().map(|l| l.leaf_pages + l.index_pages);
+        Some(Inside {
+            volume_bytes: stats.volume_bytes,
+            free_bytes: stats.free_bytes,
+            log_bytes: stats.log_bytes,
+            log_live_bytes: stats.log_live_bytes,
+            index_bytes: pages.sum::<u64>() * PAGE_BYTES,
+            write_bytes: stats.device_write_bytes,
+            page_write_bytes: (stats.mapping.pages_written + stats.mapping.pages_written_past)
+                * PAGE_BYTES,
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! The stores that are measured, behind one face.
 
-mod kreon;
+pub mod kreon;
 mod nothing;
 pub mod planted;
 mod raw;
@@ -60,6 +60,30 @@ pub trait Engine: Send + Sync {
     fn take_randomness(&self) -> Option<Randomness> {
         None
     }
+
+    /// Where its space is, and what it wrote since it was opened, if the store can tell.
+    fn inside(&self) -> Option<Inside> {
+        None
+    }
+}
+
+/// What a store says of itself, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inside {
+    /// Length of the volume.
+    pub volume_bytes: u64,
+    /// Free within the volume, backed by blocks or not.
+    pub free_bytes: u64,
+    /// Segments of the log.
+    pub log_bytes: u64,
+    /// Of this, what the index points at.
+    pub log_live_bytes: u64,
+    /// Pages of the index.
+    pub index_bytes: u64,
+    /// Written to the device.
+    pub write_bytes: u64,
+    /// Of this, pages: the index, above all.
+    pub page_write_bytes: u64,
 }
 
 /// The stores that can be measured.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::Engine;
+use super::{Engine, Inside};
 use crate::randomness::Randomness;
 
 /// What is wrong.
@@ -104,5 +104,9 @@ impl Engine for Planted {
 
     fn take_randomness(&self) -> Option<Randomness> {
         self.inner.take_randomness()
+    }
+
+    fn inside(&self) -> Option<Inside> {
+        self.inner.inside()
     }
 }

@@ -11,7 +11,8 @@ use crate::ycsb::workload::Workload;
 /// What a bar shows of a cell.
 type Figure<'a> = &'a dyn Fn(&Cell) -> Option<f64>;
 
-const STYLE: &str = include_str!("report.css");
+/// The style sheet of every page.
+pub const STYLE: &str = include_str!("report.css");
 
 /// The whole page.
 pub fn page(results: &Results) -> String {
@@ -185,7 +186,7 @@ fn series(engine: Kind, points: Vec<(f64, f64)>) -> Series {
 }
 
 /// The tables of the Markdown file as HTML.
-fn tables(markdown: &str) -> String {
+pub fn tables(markdown: &str) -> String {
     let (mut html, mut in_table, mut before) = (String::new(), false, String::new());
     for line in markdown.lines() {
         let Some(cells) = line

@@ -97,7 +97,7 @@ fn phases(job: &Job) -> anyhow::Result<()> {
 }
 
 /// Brings what the page cache still holds to the device, so that it counts for the phase that wrote it.
-fn settle_device(dir: &Path) {
+pub fn settle_device(dir: &Path) {
     if let Ok(folder) = fs::File::open(dir) {
         let _ = rustix::fs::syncfs(folder);
     }
@@ -109,7 +109,11 @@ fn say(what: &Said) -> bool {
         .is_ok_and(|line| writeln!(std::io::stdout().lock(), "{line}").is_ok())
 }
 
-fn empty(dir: &Path) -> anyhow::Result<()> {
+/// Deletes what is in `dir`.
+///
+/// # Errors
+/// Of the file system.
+pub fn empty(dir: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         match entry.file_type()?.is_dir() {

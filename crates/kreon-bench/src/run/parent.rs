@@ -155,7 +155,8 @@ fn run_child(job: &Job, title: &str, ended: &mut dyn FnMut(Record)) -> anyhow::R
     }
 }
 
-fn bar(title: &str) -> ProgressBar {
+/// Shows how far a job is.
+pub fn bar(title: &str) -> ProgressBar {
     let style = ProgressStyle::with_template("{prefix} {bar:30} {pos:>9}/{len:<9} {msg}");
     let bar = ProgressBar::new(0).with_prefix(title.to_owned());
     if let Ok(style) = style {
@@ -166,7 +167,7 @@ fn bar(title: &str) -> ProgressBar {
 }
 
 /// A child that does not outlive the run, whatever ends it.
-struct Ends(Child);
+pub struct Ends(pub Child);
 
 impl Drop for Ends {
     fn drop(&mut self) {

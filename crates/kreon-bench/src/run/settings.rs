@@ -166,6 +166,7 @@ impl Arguments {
             data_bytes: (self.records(mix) as f64 * mix.pair_bytes_mean()) as u64,
             l0_percent: sweep.l0_percent(),
             l0_checkpoint_seconds: sweep.l0_checkpoint_seconds(),
+            space_amplification: None,
             is_warmed: self.preset.is_warmed(),
             trace: self.trace || self.preset.is_traced(),
             plant: self.plant,

@@ -67,6 +67,11 @@ pub fn is_value(mix: Mix, number: u64, value: &[u8]) -> bool {
     body[tail..] == TABLE[start + tail..start + body.len()]
 }
 
+/// The version in the head of a value.
+pub fn version(value: &[u8]) -> Option<u32> {
+    value.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
 /// Whether `value` fits `key`, for scans, which do not know the number: by the key's digits.
 pub fn fits(mix: Mix, key: &[u8], value: &[u8]) -> bool {
     number_of(mix, key).is_some_and(|number| is_value(mix, number, value))
