@@ -21,6 +21,9 @@ pub struct Settings {
     /// Memory of the store, in MiB.
     #[arg(long, default_value_t = 2048)]
     memory_mib: usize,
+    /// Longest value that stands in the leaves of the index; the store's default, if not given.
+    #[arg(long)]
+    inline_bytes: Option<usize>,
     /// Threads.
     #[arg(long, default_value_t = 2)]
     threads: u64,
@@ -57,9 +60,11 @@ fn measure(settings: &Settings, path: &std::path::Path) -> anyhow::Result<()> {
     );
     println!("| phase | k ops/s | CPU us/op | device bytes written per byte | read |");
     println!("|---|---|---|---|---|");
-    let store = Store::options()
-        .memory_bytes(settings.memory_mib << 20)
-        .open(path)?;
+    let mut options = Store::options().memory_bytes(settings.memory_mib << 20);
+    if let Some(bytes) = settings.inline_bytes {
+        options = options.inline_value_bytes_max(bytes);
+    }
+    let store = options.open(path)?;
     let region = store.region("bench")?;
     let phases: [(&str, Body); 4] = [
         ("insert, hashed order", insert),

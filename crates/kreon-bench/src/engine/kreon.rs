@@ -39,6 +39,9 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
         let interval = Duration::from_secs(u64::from(seconds));
         options = options.l0_checkpoint_interval((seconds > 0).then_some(interval));
     }
+    if let Some(bytes) = means.inline_bytes {
+        options = options.inline_value_bytes_max(bytes as usize);
+    }
     if let Some(target) = means.space_amplification {
         options = with_space_amplification(options, target);
     }

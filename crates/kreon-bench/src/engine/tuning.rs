@@ -25,6 +25,8 @@ pub struct Means {
     pub l0_percent: Option<u32>,
     /// Seconds from one checkpoint of L0 to the next, where a sweep sets them; 0: none (kreon only).
     pub l0_checkpoint_seconds: Option<u32>,
+    /// Longest value that stands in the leaves of the index, where a sweep sets it (kreon only).
+    pub inline_bytes: Option<u32>,
     /// Space for each byte of live records that the store may take, where a run sets it (kreon only).
     pub space_amplification: Option<f64>,
     /// Between a load and the workloads behind it every record is read once: for what fits in memory.

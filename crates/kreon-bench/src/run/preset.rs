@@ -1,6 +1,7 @@
 //! Presets: what is worth measuring, so that figures can be compared.
 
 use crate::engine::Kind;
+use crate::ycsb::mix::Mix;
 use crate::ycsb::workload::Workload;
 
 /// See the module's text.
@@ -22,6 +23,12 @@ pub enum Preset {
     SweepL0,
     /// A checkpoint of L0 every 1 to 8 seconds, and none (`Kreon 4.5`).
     SweepCheckpoint,
+    /// Tebis' mixes of sizes, all in memory: kreon and RocksDB.
+    Mixes,
+    /// The same with four times as much data as memory.
+    MixesLarge,
+    /// Values of 0 to 256 bytes in the leaves of the index, four times as much data as memory.
+    SweepInline,
 }
 
 /// One point of a sweep.
@@ -33,6 +40,8 @@ pub enum Sweep {
     L0Percent(u32),
     /// A checkpoint of L0 every so many seconds; 0: none.
     CheckpointSeconds(u32),
+    /// Values up to this length stand in the leaves.
+    InlineBytes(u32),
 }
 
 const MIB: u64 = 1 << 20;
@@ -49,13 +58,18 @@ impl Preset {
             Self::Sync => "sync",
             Self::SweepL0 => "sweep-l0",
             Self::SweepCheckpoint => "sweep-checkpoint",
+            Self::Mixes => "mixes",
+            Self::MixesLarge => "mixes-large",
+            Self::SweepInline => "sweep-inline",
         }
     }
 
     /// The stores that it compares, where none are named.
     pub fn engines(self) -> Vec<Kind> {
         match self {
-            Self::Paper | Self::PaperLarge => vec![Kind::Kreon, Kind::Rocksdb],
+            Self::Paper | Self::PaperLarge | Self::Mixes | Self::MixesLarge => {
+                vec![Kind::Kreon, Kind::Rocksdb]
+            }
             _ => vec![Kind::Kreon],
         }
     }
@@ -64,6 +78,8 @@ impl Preset {
     pub fn data_bytes(self) -> u64 {
         match self {
             Self::Quick => 100 * MIB,
+            Self::Mixes | Self::SweepInline => 256 * MIB,
+            Self::MixesLarge => 512 * MIB,
             Self::Small | Self::Paper | Self::SweepL0 => 400 * MIB,
             Self::SweepCheckpoint => 6144 * MIB,
             Self::Large | Self::PaperLarge => 2048 * MIB,
@@ -77,6 +93,9 @@ impl Preset {
             Self::Quick | Self::Large | Self::PaperLarge | Self::Sync => 512 * MIB,
             Self::Small | Self::Paper => 1536 * MIB,
             Self::SweepL0 => 256 * MIB,
+            Self::Mixes => 1024 * MIB,
+            Self::MixesLarge => 128 * MIB,
+            Self::SweepInline => 64 * MIB,
             // L0 takes some seconds to fill.
             Self::SweepCheckpoint => 2048 * MIB,
         }
@@ -89,6 +108,8 @@ impl Preset {
             Self::Small | Self::Paper => 400_000,
             Self::Large | Self::PaperLarge => 200_000,
             Self::Sync | Self::SweepL0 | Self::SweepCheckpoint => 100_000,
+            Self::Mixes => 1_000_000,
+            Self::MixesLarge | Self::SweepInline => 200_000,
         }
     }
 
@@ -96,7 +117,7 @@ impl Preset {
     pub fn seconds_max(self) -> Option<f64> {
         match self {
             Self::Quick => Some(4.0),
-            Self::Large | Self::PaperLarge => Some(6.0),
+            Self::Large | Self::PaperLarge | Self::MixesLarge | Self::SweepInline => Some(6.0),
             _ => Some(10.0),
         }
     }
@@ -131,7 +152,7 @@ impl Preset {
     /// What was loaded is read into memory before the workloads: else stores that live on the page cache would start
     /// with all of it there, and those with direct I/O with nothing.
     pub fn is_warmed(self) -> bool {
-        matches!(self, Self::Quick | Self::Small | Self::Paper)
+        matches!(self, Self::Quick | Self::Small | Self::Paper | Self::Mixes)
     }
 
     /// The randomness of device transfers is watched, too.
@@ -148,10 +169,23 @@ impl Preset {
     pub fn workloads(self) -> Vec<Workload> {
         match self {
             Self::Sync | Self::SweepCheckpoint => vec![Workload::LoadA],
-            Self::SweepL0 => vec![Workload::LoadA, Workload::A, Workload::C],
+            Self::SweepL0 | Self::Mixes | Self::MixesLarge | Self::SweepInline => {
+                vec![Workload::LoadA, Workload::A, Workload::C]
+            }
             Self::Quick | Self::Small | Self::Large | Self::Paper | Self::PaperLarge => {
                 Workload::ALL.to_vec()
             }
+        }
+    }
+
+    /// Sizes of the pairs.
+    pub fn mixes(self) -> Vec<Mix> {
+        match self {
+            Self::Mixes | Self::MixesLarge => {
+                vec![Mix::S, Mix::M, Mix::L, Mix::Sd, Mix::Md, Mix::Ld]
+            }
+            Self::SweepInline => vec![Mix::S, Mix::M, Mix::Sd],
+            _ => vec![Mix::K],
         }
     }
 
@@ -160,6 +194,7 @@ impl Preset {
         match self {
             Self::SweepL0 => [1, 2, 4, 8, 16].map(Sweep::L0Percent).to_vec(),
             Self::SweepCheckpoint => [1, 2, 4, 8, 0].map(Sweep::CheckpointSeconds).to_vec(),
+            Self::SweepInline => [0, 64, 128, 256].map(Sweep::InlineBytes).to_vec(),
             _ => vec![Sweep::Default],
         }
     }
@@ -173,6 +208,7 @@ impl Sweep {
             Self::L0Percent(percent) => format!("L0 {percent} % of memory"),
             Self::CheckpointSeconds(0) => "no checkpoint of L0".to_owned(),
             Self::CheckpointSeconds(seconds) => format!("a checkpoint of L0 every {seconds} s"),
+            Self::InlineBytes(bytes) => format!("values up to {bytes} B in leaves"),
         }
     }
 
@@ -190,5 +226,38 @@ impl Sweep {
             Self::CheckpointSeconds(seconds) => Some(seconds),
             _ => None,
         }
+    }
+
+    /// See [`Means`](crate::engine::tuning::Means).
+    pub fn inline_bytes(self) -> Option<u32> {
+        match self {
+            Self::InlineBytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn names_are_those_of_the_command_line() {
+        for preset in Preset::value_variants() {
+            let value = preset.to_possible_value();
+            assert_eq!(value.unwrap().get_name(), preset.name());
+        }
+    }
+
+    #[test]
+    fn the_mixes_of_the_paper_are_all_there_with_and_without_room() {
+        for preset in [Preset::Mixes, Preset::MixesLarge] {
+            assert_eq!(preset.mixes().len(), 6);
+            assert_eq!(preset.engines(), [Kind::Kreon, Kind::Rocksdb]);
+            assert_eq!(preset.workloads().len(), 3);
+        }
+        assert!(Preset::Mixes.memory_bytes() >= 4 * Preset::Mixes.data_bytes());
+        assert!(Preset::MixesLarge.data_bytes() >= 4 * Preset::MixesLarge.memory_bytes());
     }
 }

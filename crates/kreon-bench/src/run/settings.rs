@@ -123,7 +123,7 @@ impl Arguments {
 
     fn points(&self) -> Vec<Point> {
         let mixes = match self.mix.is_empty() {
-            true => vec![Mix::K],
+            true => self.preset.mixes(),
             false => self.mix.clone(),
         };
         let threads = match self.threads.is_empty() {
@@ -166,6 +166,7 @@ impl Arguments {
             data_bytes: (self.records(mix) as f64 * mix.pair_bytes_mean()) as u64,
             l0_percent: sweep.l0_percent(),
             l0_checkpoint_seconds: sweep.l0_checkpoint_seconds(),
+            inline_bytes: sweep.inline_bytes(),
             space_amplification: None,
             is_warmed: self.preset.is_warmed(),
             trace: self.trace || self.preset.is_traced(),
