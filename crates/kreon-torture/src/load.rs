@@ -2,21 +2,30 @@
 
 use std::collections::BTreeSet;
 
-use kreon_base::Result;
-use kreon_engine::{Durability, Pairs};
+use kreon_base::{Error, ErrorKind, Result};
+use kreon_engine::Pairs;
 
 use crate::content::Digest;
-use crate::script::{Change, Handed};
+use crate::script::{Change, Handed, Step};
 use crate::store::Store;
 
 /// Carries out a load. It counts as a unit behind what is written while its pairs are handed in, and leaves
-/// the keys of that as they are.
+/// the keys of that as they are. An inner error is what the store said; the model says that the load happened.
 ///
 /// # Errors
-/// Those of the store; the model says that the load happened.
-pub fn ingest(store: &mut Store, region: &str, handed: &[Handed]) -> Result<()> {
-    let engine = store.shared_engine()?;
-    let state = engine.existing_region(region)?;
+/// What the store should not have done.
+pub fn ingest(
+    store: &mut Store,
+    region: &str,
+    handed: &[Handed],
+) -> std::result::Result<Result<()>, String> {
+    let found = store
+        .shared_engine()
+        .and_then(|engine| Ok((engine.existing_region(region)?, engine)));
+    let (state, engine) = match found {
+        Ok(found) => found,
+        Err(error) => return Ok(Err(error)),
+    };
     let mut load = Load {
         store,
         region,
@@ -25,12 +34,17 @@ pub fn ingest(store: &mut Store, region: &str, handed: &[Handed]) -> Result<()> 
         key: Vec::new(),
         value: Vec::new(),
         is_begun: false,
+        wrong: None,
     };
     let outcome = engine.ingest(&state, &mut load);
+    if let Some(what) = load.wrong {
+        return Err(format!("beside a load: {what}"));
+    }
     load.begin();
-    outcome?;
-    store.all_durable();
-    Ok(())
+    if outcome.is_ok() {
+        store.all_durable();
+    }
+    Ok(outcome.map(drop))
 }
 
 /// A load under way.
@@ -43,6 +57,8 @@ struct Load<'a> {
     value: Vec<u8>,
     /// The model has it.
     is_begun: bool,
+    /// What the store did meanwhile and should not have done.
+    wrong: Option<String>,
 }
 
 impl Load<'_> {
@@ -53,7 +69,11 @@ impl Load<'_> {
         }
         let done = self.all.len() - self.rest.len();
         let beside = self.all.iter().take(done).flat_map(|handed| &handed.before);
-        let written: BTreeSet<_> = beside
+        let changes = beside.flat_map(|step| match step {
+            Step::Write(changes, _) => changes.as_slice(),
+            _ => &[],
+        });
+        let written: BTreeSet<_> = changes
             .filter(|change| change.region == self.region)
             .map(|change| change.key.as_slice())
             .collect();
@@ -79,9 +99,15 @@ impl Pairs for Load<'_> {
             return Ok(None);
         };
         self.rest = rest;
-        for change in &handed.before {
-            let changes = std::slice::from_ref(change);
-            self.store.write(changes, Durability::Buffered)?;
+        for step in &handed.before {
+            match self.store.beside(step) {
+                Ok(said) => said?,
+                Err(what) => {
+                    self.wrong = Some(format!("{step:?}: {what}"));
+                    let error = Error::new(ErrorKind::InvalidArgument, "the harness gives up");
+                    return Err(error);
+                }
+            }
         }
         self.key.clone_from(&handed.key);
         self.value = handed.value.bytes();

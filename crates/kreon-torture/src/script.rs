@@ -1,6 +1,6 @@
 //! Scripts: what is done to a store, from a seed.
 
-use std::collections::BTreeMap;
+mod loads;
 
 use kreon_engine::Durability;
 use kreon_sim::Dice;
@@ -41,8 +41,8 @@ impl Value {
 /// A pair of a load.
 #[derive(Clone, Debug)]
 pub struct Handed {
-    /// What is written before it is handed in.
-    pub before: Vec<Change>,
+    /// What is done before it is handed in: any step that leaves the store open and its regions as they are.
+    pub before: Vec<Step>,
     /// Its key; above the one before.
     pub key: Vec<u8>,
     /// Its value.
@@ -54,7 +54,7 @@ pub struct Handed {
 pub enum Step {
     /// A put, a deletion or a batch.
     Write(Vec<Change>, Durability),
-    /// A bulk load into a region: what is handed in, and before each pair what is written meanwhile.
+    /// A bulk load into a region: what is handed in, and before each pair what is done meanwhile.
     Ingest(String, Vec<Handed>),
     /// Makes a region.
     Create(String),
@@ -164,7 +164,11 @@ pub fn script(seed: u64, shape: Shape, regions: &[String]) -> Vec<Step> {
         regions: regions.to_vec(),
         giants: 0,
     };
-    (0..shape.steps).map(|_| author.step()).collect()
+    let mut steps = Vec::new();
+    while steps.len() < shape.steps {
+        author.add(&mut steps);
+    }
+    steps
 }
 
 struct Author {
@@ -175,6 +179,15 @@ struct Author {
 }
 
 impl Author {
+    /// Adds a step, or a load with what belongs to it.
+    fn add(&mut self, steps: &mut Vec<Step>) {
+        let is_load = !self.regions.is_empty() && self.dice.below(12) == 0;
+        match is_load {
+            true => self.load(steps),
+            false => steps.push(self.step()),
+        }
+    }
+
     fn step(&mut self) -> Step {
         if self.regions.is_empty() {
             return self.create();
@@ -209,26 +222,8 @@ impl Author {
                 let changes = (0..count).map(|_| self.change()).collect();
                 Step::Write(changes, self.durability())
             }
-            27..=31 => self.ingest(),
             _ => Step::Write(vec![self.change()], self.durability()),
         }
-    }
-
-    /// A load of up to twenty pairs; others write beside one in eight.
-    fn ingest(&mut self) -> Step {
-        let index = self.dice.below(self.regions.len() as u64) as usize;
-        let region = self.regions.get(index).cloned().unwrap_or_default();
-        let count = self.dice.below(20);
-        let pairs: BTreeMap<_, _> = (0..count).map(|_| (self.key(), self.value())).collect();
-        let mut handed = Vec::new();
-        for (key, value) in pairs {
-            let mut before = Vec::new();
-            if self.dice.below(8) == 0 {
-                before.push(self.change());
-            }
-            handed.push(Handed { before, key, value });
-        }
-        Step::Ingest(region, handed)
     }
 
     fn create(&mut self) -> Step {

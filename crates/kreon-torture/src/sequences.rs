@@ -4,10 +4,10 @@
 use kreon_base::SEGMENT_BYTES;
 use kreon_engine::Durability;
 
-use crate::script::{Change, Step, Value};
+use crate::script::{Change, Handed, Step, Value};
 
 /// Letters of the alphabet; see [`Writer::letter`].
-const LETTERS: u64 = 12;
+const LETTERS: u64 = 14;
 
 const OF_ONE: u64 = LETTERS;
 const OF_TWO: u64 = LETTERS * LETTERS;
@@ -147,9 +147,38 @@ impl Writer {
             8 => return (0..7).map(|n| self.fill(region, n)).collect(),
             9 => Step::Sync,
             10 => Step::WriteOut,
-            _ => Step::Kill,
+            11 => Step::Kill,
+            12 => self.load(region, [Vec::new(), Vec::new()]),
+            // Older than the snapshot, then newer than the load, and spilled before its tree is there.
+            _ => {
+                self.has_snapshot = false;
+                let newer = Step::Write(vec![put(region, "two", 70, seed)], Durability::Buffered);
+                let load = self.load(region, [vec![newer], vec![Step::Checkpoint]]);
+                return vec![Step::Snapshot, load, Step::Release, Step::Read];
+            }
         };
         vec![step]
+    }
+
+    /// A load of four keys, with what is done before the second and the third of them.
+    fn load(&self, region: &str, before: [Vec<Step>; 2]) -> Step {
+        let [second, third] = before;
+        let pairs = [
+            ("four", 40, Vec::new()),
+            ("one", 300, second),
+            ("three", 30_000, third),
+            ("two", 500, Vec::new()),
+        ];
+        let pairs = pairs.into_iter().zip(0..);
+        let handed = pairs.map(|((key, len_bytes, before), number)| Handed {
+            before,
+            key: key.as_bytes().to_vec(),
+            value: Value {
+                len_bytes,
+                seed: self.seed + number,
+            },
+        });
+        Step::Ingest(region.to_owned(), handed.collect())
     }
 
     fn fill(&self, region: &str, number: u64) -> Step {

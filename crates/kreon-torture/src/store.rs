@@ -203,10 +203,18 @@ impl Store {
         self.collect()
     }
 
+    /// Does a step while a load runs, in the middle of another step. As [`step`](Self::step), but for the
+    /// background work, which goes on anyway.
+    pub(crate) fn beside(&mut self, step: &Step) -> Result<Result<()>, String> {
+        let outcome = self.carry_out(step)?;
+        self.note();
+        Ok(outcome)
+    }
+
     fn carry_out(&mut self, step: &Step) -> Result<Result<()>, String> {
         Ok(match step {
             Step::Write(changes, durability) => self.write(changes, *durability),
-            Step::Ingest(region, handed) => load::ingest(self, region, handed),
+            Step::Ingest(region, handed) => return load::ingest(self, region, handed),
             Step::Create(name) => self.create(name),
             Step::Drop(name) => self.drop_region(name),
             Step::Checkpoint => self
