@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kreon_base::Result;
 
+use crate::file::{FileMap, MapAdvice};
 use crate::stats::DeviceStats;
 
 /// Smallest block of a device, in bytes.
@@ -65,6 +66,14 @@ pub trait Device: Send + Sync + 'static {
     /// thing.
     fn read_queue(&self) -> Option<Box<dyn ReadQueue>> {
         None
+    }
+
+    /// The bytes as the kernel shows them in memory, up to a length of `len_bytes_max`. A copy that is made
+    /// after a [`write`](Self::write) has returned holds what was written. `None` where there is no such thing:
+    /// direct I/O goes past what the kernel shows.
+    fn map(&self, len_bytes_max: u64, advice: MapAdvice) -> Result<Option<FileMap>> {
+        let _ = (len_bytes_max, advice);
+        Ok(None)
     }
 
     /// Gives up the lock on the volume, so that it can be opened elsewhere while this device still

@@ -26,7 +26,9 @@ pub use engine::{
     Operation, Pairs, RegionState, Scan, Stats, VerifyReport, prefix_bounds,
 };
 pub use kreon_device::{DeviceStats, TransferStats};
-pub use kreon_mapping::{Eviction, KeepRecords, MappingModes, MappingStats, Writeback};
+pub use kreon_mapping::{
+    Backend, Eviction, KeepRecords, MapAdvice, MappingModes, MappingStats, Writeback,
+};
 pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options, Work};
 pub use salvage::{
     DamagedPage, LogHole, LostRange, PageRole, SalvageOptions, SalvageProgress, SalvageReport,

@@ -34,9 +34,13 @@ pub(crate) struct Cargo {
 }
 
 impl Mapping {
-    /// What reads without a waiting thread need; `None` if the system does not have it.
+    /// What reads without a waiting thread need; `None` if the system does not have it, or
+    /// pages are read through `mmap`.
     pub(crate) fn background(self: &Arc<Self>) -> Option<&BackgroundReads> {
         let reads = self.background.get_or_init(|| {
+            if self.mapped.is_some() {
+                return None;
+            }
             let queue = self.device.read_queue()?;
             let reactor = Reactor::start(self)?;
             // SAFETY: it is dropped with the mapping, of which it is a field in front of `pages`, which has

@@ -75,7 +75,7 @@ impl Mapping {
         if reads.is_full() && reads.wait_for_room(waker) {
             return Ok(Begun::Pending(None));
         }
-        self.counters.misses.add(1);
+        self.counters.misses.add(wanted.priority, 1);
         let Some(loads) = self.begin_loads(&absent, wanted.priority) else {
             return Ok(Begun::Refused);
         };

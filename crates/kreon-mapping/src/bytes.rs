@@ -21,14 +21,14 @@ fn unchecked(_: &PageBytes) -> Result<()> {
 }
 
 /// The pages that a range of bytes touches.
-fn pages_of(offset_bytes: u64, len_bytes: usize) -> std::ops::Range<u64> {
+pub(crate) fn pages_of(offset_bytes: u64, len_bytes: usize) -> std::ops::Range<u64> {
     let page_bytes = PAGE_BYTES as u64;
     offset_bytes / page_bytes..(offset_bytes + len_bytes as u64).div_ceil(page_bytes)
 }
 
 /// The part of `into`, a copy of the volume's bytes from `offset_bytes` on, that page `page` fills,
 /// and where in the page that part starts.
-fn part_of(into: &mut [u8], offset_bytes: u64, page: u64) -> (&mut [u8], usize) {
+pub(crate) fn part_of(into: &mut [u8], offset_bytes: u64, page: u64) -> (&mut [u8], usize) {
     let page_start = page * PAGE_BYTES as u64;
     let within = offset_bytes.saturating_sub(page_start) as usize;
     let skipped = page_start.saturating_sub(offset_bytes) as usize;
@@ -48,8 +48,11 @@ impl Mapping {
         if into.is_empty() {
             return Ok(());
         }
+        if let Some(mapped) = &self.mapped {
+            return self.copy_mapped(mapped, offset_bytes, priority, into);
+        }
         if into.len() > FRAMED_BYTES_MAX {
-            return self.read_long(offset_bytes, into);
+            return self.read_long(offset_bytes, priority, into);
         }
         let request = |page| PageRequest {
             page: PageNo(page),
@@ -93,6 +96,12 @@ impl Mapping {
         {
             return self.with_record(hot, offset_bytes, len_bytes, priority, scratch, use_bytes);
         }
+        if self.mapped.is_some() {
+            scratch.clear();
+            scratch.resize(len_bytes, 0);
+            self.read_bytes(offset_bytes, priority, scratch)?;
+            return Ok(use_bytes(scratch));
+        }
         self.with_pages(offset_bytes, len_bytes, priority, scratch, use_bytes)
     }
 
@@ -134,7 +143,7 @@ impl Mapping {
     }
 
     /// Reads a long range window by window.
-    fn read_long(&self, offset_bytes: u64, into: &mut [u8]) -> Result<()> {
+    fn read_long(&self, offset_bytes: u64, priority: Priority, into: &mut [u8]) -> Result<()> {
         // A range that is not aligned touches one page more than its length says.
         let touched_bytes = into.len().next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
         let mut window = AlignedBuf::new(touched_bytes.min(WINDOW_BYTES as usize));
@@ -145,7 +154,7 @@ impl Mapping {
             let window_end = (offset / WINDOW_BYTES + 1) * WINDOW_BYTES;
             let len = (window_end - offset).min(rest.len() as u64) as usize;
             let (part, later) = rest.split_at_mut(len);
-            self.read_window(offset, part, &mut window)?;
+            self.read_window(offset, priority, part, &mut window)?;
             offset += len as u64;
             rest = later;
         }
@@ -156,6 +165,7 @@ impl Mapping {
     fn read_window(
         &self,
         offset_bytes: u64,
+        priority: Priority,
         into: &mut [u8],
         window: &mut AlignedBuf,
     ) -> Result<()> {
@@ -163,14 +173,14 @@ impl Mapping {
         let mut absent = Vec::new();
         for page in pages.clone() {
             let (part, within) = part_of(into, offset_bytes, page);
-            let copied = self.read_resident(PageNo(page), |bytes| {
+            let copied = self.read_resident(PageNo(page), priority, |bytes| {
                 part.copy_from_slice(&bytes[within..within + part.len()]);
             });
             if copied.is_none() {
                 absent.push(page);
             }
         }
-        self.read_runs(pages.start, &absent, window)?;
+        self.read_runs(pages.start, &absent, priority, window)?;
         for page in absent {
             let (part, within) = part_of(into, offset_bytes, page);
             let start = (page - pages.start) as usize * PAGE_BYTES + within;
@@ -180,7 +190,13 @@ impl Mapping {
     }
 
     /// Reads sorted pages to their places in a window that starts with page `first`.
-    fn read_runs(&self, first: u64, pages: &[u64], window: &mut [u8]) -> Result<()> {
+    fn read_runs(
+        &self,
+        first: u64,
+        pages: &[u64],
+        priority: Priority,
+        window: &mut [u8],
+    ) -> Result<()> {
         let mut reads: Vec<Read<'_>> = Vec::new();
         let mut rest = window;
         let mut position = first;
@@ -200,7 +216,7 @@ impl Mapping {
         if reads.is_empty() {
             return Ok(());
         }
-        self.counters.misses.add(pages.len() as u64);
+        self.counters.misses.add(priority, pages.len() as u64);
         self.device.read(&mut reads)?;
         self.counters.pages_read.add(pages.len() as u64);
         self.counters.pages_read_past.add(pages.len() as u64);

@@ -100,7 +100,6 @@ impl Mapping {
         if hunt.caught.is_empty() && hunt.dirty.is_empty() && hunt.given == 0 {
             self.hunt_all(&mut hunt, &mut turn, false);
         }
-        self.counters.pages_evicted.add(hunt.caught.len() as u64);
         let freed = self.settle(hunt.caught);
         hunt.dirty.sort_unstable();
         hunt.dirty.dedup();
@@ -188,6 +187,7 @@ impl Mapping {
         }
         match locked.remove(page) {
             Removal::Retired(retired) => {
+                self.counters.pages_evicted.add(priority, 1);
                 hunt.caught.push(retired);
                 true
             }

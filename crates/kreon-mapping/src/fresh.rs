@@ -33,6 +33,9 @@ impl Mapping {
         if let Some(hot) = &self.hot {
             hot.forget(page, 1);
         }
+        if let Some(mapped) = &self.mapped {
+            mapped.forget(page, 1);
+        }
         let mut frame = self.take_frame();
         while let Some(mut filled) = frame {
             self.pages
@@ -66,6 +69,9 @@ impl Mapping {
         let end = first.0.saturating_add(pages).min(self.plan.pages);
         if let Some(hot) = &self.hot {
             hot.forget(first, end.saturating_sub(first.0));
+        }
+        if let Some(mapped) = &self.mapped {
+            mapped.forget(first, end.saturating_sub(first.0));
         }
         let mut page = first.0;
         while page < end {

@@ -67,7 +67,7 @@ impl Mapping {
             return self.with_pages(offset_bytes, len_bytes, priority, scratch, use_bytes);
         }
         let generation = hot.generation(offset_bytes);
-        self.counters.misses.add(1);
+        self.counters.misses.add(priority, 1);
         let mut buffer = AlignedBuf::new(pages * PAGE_BYTES);
         self.device.read_at(first.offset_bytes(), &mut buffer)?;
         self.counters.pages_read.add(pages as u64);

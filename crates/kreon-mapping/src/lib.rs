@@ -11,6 +11,7 @@
 //! - `load`, `prefetch`, `bytes`: from the device into frames, one page, many, or a range
 //! - `background`, `begin`, `land`, `reactor`, `drive`, `ticket`, `waiters`: the same for tasks, which do not
 //!   wait in a call
+//! - `mapped`: the same through `mmap`, for comparison
 //! - `fresh`: pages that come into being and cease
 //! - `hot`, `hot_reads`: single records that are read often
 //! - `writeback`: from frames to the device
@@ -19,6 +20,8 @@
 //! - `shard`, `records`: what is kept about pages and frames
 //! - `stats`: what it did
 //! - `well`: the unsafe code: frames' memory, the page table, pins
+
+pub use kreon_device::MapAdvice;
 
 mod background;
 mod begin;
@@ -31,6 +34,7 @@ mod hot_reads;
 mod land;
 mod limits;
 mod load;
+mod mapped;
 mod mapping;
 mod options;
 mod plan;
@@ -49,6 +53,8 @@ mod writeback;
 pub use begin::{Begun, PageCheck, PagesWanted};
 pub use limits::check_memory;
 pub use mapping::Mapping;
-pub use options::{Eviction, KeepRecords, MappingModes, MappingOptions, PageRequest, Writeback};
-pub use stats::MappingStats;
+pub use options::{
+    Backend, Eviction, KeepRecords, MappingModes, MappingOptions, PageRequest, Writeback,
+};
+pub use stats::{MappingStats, PriorityStats};
 pub use ticket::Ticket;

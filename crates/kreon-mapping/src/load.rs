@@ -158,7 +158,10 @@ impl Mapping {
     ) -> Result<R> {
         let page = request.page;
         self.check_page(page)?;
-        self.counters.misses.add(1);
+        if let Some(mapped) = &self.mapped {
+            return self.read_mapped(mapped, request, use_page);
+        }
+        self.counters.misses.add(request.priority, 1);
         loop {
             self.wait_loaded(page);
             if let Some(pinned) = self.pages.space.pin(page) {
@@ -197,14 +200,15 @@ impl Mapping {
         }
     }
 
-    /// Lends the page if it is resident; never waits.
+    /// Lends the page if it is resident; never waits. The priority is that of a request for it.
     pub fn read_resident<R>(
         &self,
         page: PageNo,
+        priority: Priority,
         use_page: impl FnOnce(&PageBytes) -> R,
     ) -> Option<R> {
         if let Some(pinned) = self.pages.space.pin(page) {
-            self.counters.hit(pinned.thread());
+            self.counters.hits.add(pinned.thread(), priority);
             return Some(use_page(pinned.bytes()));
         }
         self.pages.space.copy(page).map(|copy| use_page(&copy))
@@ -222,7 +226,7 @@ impl Mapping {
     }
 
     /// Reads a page into memory of its own.
-    fn read_past<R>(
+    pub(crate) fn read_past<R>(
         &self,
         request: PageRequest<'_>,
         use_page: impl FnOnce(&PageBytes) -> R,

@@ -11,12 +11,13 @@ use crate::background::BackgroundReads;
 use crate::evict::EVICT_BATCH_MAX;
 use crate::hot::Hot;
 use crate::limits::check_addresses;
+use crate::mapped::Mapped;
 use crate::options::{Eviction, MappingModes, MappingOptions, PageRequest};
 use crate::plan::Plan;
 use crate::pool::Pool;
 use crate::records::Records;
 use crate::shard::{Pages, Shard};
-use crate::stats::Counters;
+use crate::stats::{ClassCounters, Counters};
 use crate::stripes::StripeBudget;
 use crate::waiters::Waiters;
 use crate::well::{RetiredFrame, Space};
@@ -46,6 +47,8 @@ pub struct Mapping {
     pub(crate) pool: Pool,
     /// Retired frames that readers were still using at the last look.
     pub(crate) limbo: Mutex<Vec<RetiredFrame>>,
+    /// The kernel's mapping, where that is read instead.
+    pub(crate) mapped: Option<Mapped>,
     /// Single records.
     pub(crate) hot: Option<Hot>,
     /// Whose turn it is to evict, and the shard where it goes on.
@@ -68,6 +71,7 @@ impl Mapping {
     pub fn new(device: Arc<dyn Device>, options: MappingOptions) -> Result<Self> {
         let plan = Plan::new(&options, device.len_bytes())?;
         check_addresses(plan.address_bytes())?;
+        let mapped = Mapped::new(&device, &options)?;
         let frames = plan.frames as u32;
         let (space, free) = Space::new(frames, plan.pages, options.huge_pages)?;
         let pool = Pool::new(free, plan.frames, plan.shards);
@@ -78,6 +82,7 @@ impl Mapping {
             stripe_budget: StripeBudget::new(plan.stripes_max),
             classes: Box::new([const { AtomicUsize::new(0) }; _]),
             dirty: AtomicUsize::new(0),
+            written: ClassCounters::default(),
             by_priority: options.modes.eviction == Eviction::Priority,
         };
         tracing::debug!(
@@ -94,6 +99,7 @@ impl Mapping {
             pages,
             pool,
             limbo: Mutex::default(),
+            mapped,
             hot: Hot::new(plan.record_table_bytes),
             evictor: Mutex::default(),
             modes: options.modes,
@@ -120,7 +126,7 @@ impl Mapping {
     ) -> Result<R> {
         match self.pages.space.pin(request.page) {
             Some(pinned) => {
-                self.counters.hit(pinned.thread());
+                self.counters.hits.add(pinned.thread(), request.priority);
                 Ok(use_page(pinned.bytes()))
             }
             None => self.read_missing(request, use_page),

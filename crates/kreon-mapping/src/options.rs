@@ -1,6 +1,7 @@
 //! What a mapping is opened with, and how its memory is divided.
 
 use kreon_base::{PageBytes, PageNo, Priority, Result};
+use kreon_device::MapAdvice;
 
 /// What a mapping is opened with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ impl MappingOptions {
 /// another for anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappingModes {
+    /// Where clean pages are read.
+    pub backend: Backend,
     /// Whether single records that [`with_bytes`](crate::Mapping::with_bytes) reads are kept, without the
     /// pages around them.
     pub records: KeepRecords,
@@ -48,6 +51,18 @@ pub struct MappingModes {
     pub writeback: Writeback,
     /// Most transfers of a prefetch or a writeback that are in flight at once, at least 1: one after the other.
     pub depth_max: usize,
+}
+
+/// Where clean pages are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// In frames.
+    #[default]
+    Pool,
+    /// In the page cache, through the kernel's mapping of the volume. The device must not use direct I/O. Frames
+    /// hold dirty pages only, and get an eighth of the memory; the rest is left to the page cache. The modes of
+    /// reading below do not matter then.
+    Mmap(MapAdvice),
 }
 
 /// When records are kept by themselves.
@@ -88,6 +103,7 @@ pub enum Writeback {
 impl Default for MappingModes {
     fn default() -> Self {
         Self {
+            backend: Backend::default(),
             records: KeepRecords::default(),
             eviction: Eviction::default(),
             writeback: Writeback::default(),

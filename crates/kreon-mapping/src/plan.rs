@@ -5,7 +5,8 @@ use std::thread;
 use kreon_base::{Error, PAGE_BYTES, Result};
 
 use crate::hot;
-use crate::options::{KeepRecords, MappingOptions};
+use crate::mapped;
+use crate::options::{Backend, KeepRecords, MappingOptions};
 use crate::pool::POOL_BYTES_PER_FRAME;
 use crate::records::RECORD_BYTES;
 use crate::shard::{PRIORITIES, Shard};
@@ -73,19 +74,23 @@ impl Plan {
                 options.dirty_share_percent
             )));
         }
+        let (memory_bytes, is_pool) = match options.modes.backend {
+            Backend::Pool => (options.memory_bytes, true),
+            Backend::Mmap(_) => (mapped::frame_memory_bytes(options.memory_bytes), false),
+        };
         let mut plan = Self {
             frames: 0,
             shards: shards(options),
             pages,
-            stripes_max: stripes_max(options.memory_bytes, pages, volume_bytes),
+            stripes_max: stripes_max(memory_bytes, pages, volume_bytes),
             record_table_bytes: match options.modes.records {
-                KeepRecords::Scarce | KeepRecords::Always => hot::table_bytes(options.memory_bytes),
-                KeepRecords::Never => 0,
+                KeepRecords::Scarce | KeepRecords::Always if is_pool => {
+                    hot::table_bytes(memory_bytes)
+                }
+                _ => 0,
             },
         };
-        let rest = options
-            .memory_bytes
-            .saturating_sub(plan.bytes(plan.stripes_max));
+        let rest = memory_bytes.saturating_sub(plan.bytes(plan.stripes_max));
         plan.frames = (rest / FRAME_BYTES).min(FRAMES_MAX);
         if plan.frames >= HUGE_MIN * HUGE_FRAMES {
             // The system gives reserved huge pages as wholes only.
@@ -93,8 +98,9 @@ impl Plan {
         }
         if plan.frames < FRAMES_MIN {
             return Err(Error::invalid(format!(
-                "{} bytes of memory have room for {} frames, at least {FRAMES_MIN} are needed",
-                options.memory_bytes, plan.frames
+                "{memory_bytes} bytes of memory have room for {} frames, at least {FRAMES_MIN} are \
+                 needed",
+                plan.frames
             )));
         }
         Ok(plan)

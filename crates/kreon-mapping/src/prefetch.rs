@@ -118,6 +118,10 @@ impl Mapping {
     /// # Errors
     /// The first of the device or of a `check`. Pages without error are resident all the same.
     pub fn prefetch(&self, requests: &[PageRequest<'_>]) -> Result<()> {
+        if let Some(mapped) = &self.mapped {
+            mapped.will_need(requests);
+            return Ok(());
+        }
         let missing = self.missing(requests)?;
         let mut outcome = Ok(());
         let loads_max = LOADS_MAX.min(self.plan.frames / 4);

@@ -8,6 +8,7 @@ use kreon_base::{PageNo, Priority};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::records::{Queue, Records};
+use crate::stats::ClassCounters;
 use crate::stripes::StripeBudget;
 use crate::well::{FreeFrame, PageState, Pinned, RetiredFrame, STRIPE_PAGES, Space, Writing};
 
@@ -41,6 +42,8 @@ pub(crate) struct Pages {
     pub classes: Box<[AtomicUsize; PRIORITIES]>,
     /// Dirty pages, those being written included.
     pub dirty: AtomicUsize,
+    /// Dirty pages that were written.
+    pub written: ClassCounters,
     /// Off: all pages have the last priority.
     pub by_priority: bool,
 }
@@ -222,6 +225,11 @@ impl<'a> Locked<'a> {
         writing.finish(taken);
         if taken {
             self.count_clean(page);
+            if let PageState::Resident { frame, .. } = self.pages.space.state(page) {
+                self.pages
+                    .written
+                    .add(self.pages.records.priority(frame), 1);
+            }
         }
         self.changed();
     }

@@ -136,7 +136,9 @@ impl Mapping {
                     writing: false,
                     ..
                 } if !self.pages.space.is_pinned(&pins, frame) => {
+                    let priority = self.pages.records.priority(frame);
                     if let Removal::Retired(frame) = locked.remove(page) {
+                        self.counters.pages_evicted.add(priority, 1);
                         retired.push(frame);
                     }
                 }
@@ -144,7 +146,6 @@ impl Mapping {
             }
         }
         drop(locked);
-        self.counters.pages_evicted.add(retired.len() as u64);
         self.settle(retired);
     }
 }

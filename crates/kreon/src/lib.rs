@@ -53,13 +53,13 @@ pub use get_async::GetAsync;
 pub use kreon_base::{
     Error, ErrorKind, KEY_BYTES_MAX, REGION_NAME_BYTES_MAX, Result, VALUE_BYTES_MAX,
 };
+#[doc(hidden)]
+pub use kreon_engine::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, Writeback};
 pub use kreon_engine::{
     DamagedPage, DeviceStats, Durability, Durable, ImageStats, LevelStats, LogHole, LostRange,
     MappingStats, MemoryStats, PageRole, SalvageProgress as RepairProgress,
     SalvageReport as RepairReport, SalvagedRegion, Stats, TransferStats, VerifyReport,
 };
-#[doc(hidden)]
-pub use kreon_engine::{Eviction, KeepRecords, MappingModes, Writeback};
 pub use options::Options;
 pub use range::KeyRange;
 pub use region::Region;

@@ -146,7 +146,7 @@ impl Options {
     pub fn open(self, path: impl AsRef<Path>) -> Result<Store> {
         let file = FileOptions {
             create: self.engine.create,
-            direct: facility(self.direct_io_off),
+            direct: facility(self.direct_io_off || reads_through_page_cache(&self.engine.mapping)),
             ring: facility(self.io_uring_off),
             ..FileOptions::default()
         };
@@ -165,6 +165,11 @@ impl Options {
             durability: self.durability,
         })
     }
+}
+
+/// What the kernel maps is its page cache: writes must go through it, too.
+fn reads_through_page_cache(modes: &kreon_engine::MappingModes) -> bool {
+    modes.backend != kreon_engine::Backend::Pool
 }
 
 fn facility(is_off: bool) -> Facility {

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 
+use super::file_map::{FileMap, MapAdvice};
 use super::kind::{Kind, make_direct};
 use super::opening;
 use super::options::{Facility, FileOptions};
@@ -42,7 +43,7 @@ pub struct FileDevice {
     read_only: bool,
     len_bytes_max: u64,
     /// Only raised, under `growing`.
-    len_bytes: AtomicU64,
+    len_bytes: Arc<AtomicU64>,
     growing: Mutex<()>,
     rings: RingPool,
     counters: Arc<Counters>,
@@ -77,7 +78,7 @@ impl FileDevice {
                 Kind::Regular => options.len_bytes_max.unwrap_or(u64::MAX),
                 Kind::BlockDevice => len_bytes,
             },
-            len_bytes: AtomicU64::new(len_bytes),
+            len_bytes: Arc::new(AtomicU64::new(len_bytes)),
             growing: Mutex::new(()),
             rings: match options.ring {
                 Facility::Auto => RingPool::new(options.ring_depth),
@@ -283,6 +284,21 @@ impl Device for FileDevice {
                 None
             }
         }
+    }
+
+    fn map(&self, len_bytes_max: u64, advice: MapAdvice) -> Result<Option<FileMap>> {
+        if self.is_direct {
+            return Ok(None);
+        }
+        let len_bytes_max = len_bytes_max.min(self.len_bytes_max);
+        FileMap::new(
+            &self.file,
+            Arc::clone(&self.len_bytes),
+            len_bytes_max,
+            advice,
+        )
+        .map(Some)
+        .map_err(|error| self.named(&error))
     }
 
     fn unlock(&self) -> Result<()> {

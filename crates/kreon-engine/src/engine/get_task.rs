@@ -18,7 +18,7 @@ use super::read::{Found, Once, find_in_levels};
 use super::region::RegionState;
 use super::scan_source::Located;
 use super::snapshot::OpenSnapshot;
-use crate::level::source::wanted_log;
+use crate::level::source::{node_priority, wanted_log};
 use crate::level::view::ViewSequence;
 use crate::level::{MappedNodes, View};
 use crate::tree::NodeSource;
@@ -215,7 +215,9 @@ impl NodeSource for ResidentNodes<'_> {
         height: u8,
         use_node: impl FnOnce(&PageBytes) -> Result<R>,
     ) -> Result<R> {
-        match self.nodes.mapping.read_resident(pointer.page, use_node) {
+        let priority = node_priority(self.nodes.level, height);
+        let mapping = self.nodes.mapping;
+        match mapping.read_resident(pointer.page, priority, use_node) {
             Some(outcome) => outcome,
             None => {
                 self.missing.set(Some(self.nodes.wanted(pointer, height)));

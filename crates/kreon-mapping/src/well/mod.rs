@@ -23,6 +23,7 @@
 //!
 //! Tokens are used with the [`Space`] that made them; each mapping has one and keeps them to itself.
 
+mod bits;
 mod entry;
 mod flights;
 mod frames;
@@ -32,6 +33,7 @@ mod space;
 mod table;
 mod transfer;
 
+pub(crate) use bits::PageBits;
 pub(crate) use entry::{FRAMES_MAX, PageState};
 pub(crate) use flights::{Flights, Landed};
 pub(crate) use frames::{FreeFrame, RetiredFrame};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use kreon_device::Facility;
-use kreon_engine::{Background, MEMORY_BYTES_MIN, Options};
+use kreon_engine::{Backend, Background, MEMORY_BYTES_MIN, MapAdvice, Options};
 use kreon_sim::Dice;
 
 use super::operations::LANES;
@@ -83,6 +83,10 @@ const SETTINGS: &[Setting] = &[
     }),
     ("ring", |s, dice| {
         s.ring = any(dice, &[Facility::Auto, Facility::Off])
+    }),
+    ("backend", |s, dice| {
+        let mapped = Backend::Mmap(MapAdvice::Random);
+        s.engine.mapping.backend = any(dice, &[Backend::Pool, mapped]);
     }),
     ("holds_snapshots", |s, dice| {
         s.holds_snapshots = any(dice, &[false, true])

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kreon_base::{Error, Result};
-use kreon_device::{Device, FileDevice, FileOptions};
-use kreon_engine::{Engine, OpenSnapshot, RegionState};
+use kreon_device::{Device, Facility, FileDevice, FileOptions};
+use kreon_engine::{Backend, Engine, OpenSnapshot, RegionState};
 use kreon_sim::{Dice, SimDevice, SimOptions};
 use tempfile::TempDir;
 
@@ -82,19 +82,27 @@ impl Store {
         if let Some(engine) = self.engine.take() {
             engine.close()?;
         }
+        let mut engine = settings.engine.clone();
         let device: Arc<dyn Device> = match &self.place {
-            Place::Sim(device) => Arc::clone(device) as Arc<dyn Device>,
+            Place::Sim(device) => {
+                // The kernel knows nothing of it.
+                engine.mapping.backend = Backend::Pool;
+                Arc::clone(device) as Arc<dyn Device>
+            }
             Place::File(folder) => {
                 let options = FileOptions {
                     create: true,
-                    direct: settings.direct,
+                    direct: match engine.mapping.backend {
+                        Backend::Pool => settings.direct,
+                        Backend::Mmap(_) => Facility::Off,
+                    },
                     ring: settings.ring,
                     ..FileOptions::default()
                 };
                 Arc::new(FileDevice::open(folder.path().join("store"), &options)?.0)
             }
         };
-        let engine = Engine::open(device, settings.engine.clone())?;
+        let engine = Engine::open(device, engine)?;
         for number in 0..REGIONS {
             self.regions.push(engine.region(&region_name(number))?);
         }
