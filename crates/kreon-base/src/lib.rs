@@ -5,6 +5,7 @@
 
 mod checksum;
 mod error;
+mod hash;
 mod ids;
 mod payload;
 mod planted;
@@ -14,6 +15,7 @@ mod wake;
 
 pub use checksum::Checksum;
 pub use error::{Error, ErrorKind, Result};
+pub use hash::KeyHash;
 pub use ids::{Epoch, Incarnation, LogId, LogOffset, Lsn, PageNo, Priority, RegionId, SegmentId};
 pub use payload::Payload;
 pub use planted::Bug;

@@ -96,6 +96,8 @@ bugs! {
     RecordAddressIgnored,
     /// Damage in the log is taken for its end.
     DamageTakenForEnd,
+    /// The filter of a leaf lacks the leaf's last key.
+    FilterMissesKey,
     /// A verification does not read the records that trees point at.
     VerifySkipsRecords,
     /// A checkpoint goes on although pages could not be written.

@@ -22,8 +22,8 @@ mod tree;
 mod volume;
 
 pub use engine::{
-    Durable, Engine, GetTask, ImageStats, KeyBounds, LevelStats, MemoryStats, OpenSnapshot,
-    Operation, Pairs, RegionState, Scan, Stats, VerifyReport, prefix_bounds,
+    Durable, Engine, GetStats, GetTask, ImageStats, KeyBounds, LevelStats, MemoryStats,
+    OpenSnapshot, Operation, Pairs, RegionState, Scan, Stats, VerifyReport, prefix_bounds,
 };
 pub use kreon_device::{DeviceStats, TransferStats};
 pub use kreon_mapping::{

@@ -60,6 +60,9 @@ pub struct Options {
     /// Values up to this length are placed in the leaves once they leave L0, longer ones stay in the
     /// log.
     pub inline_value_bytes_max: usize,
+    /// Bits a key of the filters that tell which leaves lack a key, so that a get need not read them. They
+    /// stand in the index nodes above the leaves. 0: leaves that are written from now on have none.
+    pub filter_bits_per_key: usize,
     /// How the mapping goes about its work. For experiments.
     pub mapping: MappingModes,
     /// Make the store if it does not exist.
@@ -106,6 +109,7 @@ impl Default for Options {
             l0_checkpoint_interval: Some(Duration::from_secs(120)),
             volume_bytes_max: 16 << 40,
             inline_value_bytes_max: 64,
+            filter_bits_per_key: 10,
             mapping: MappingModes::default(),
             create: true,
             background: Background::Threads,
@@ -164,6 +168,13 @@ impl Options {
         {
             return Err(Error::invalid(format!(
                 "growth_factor is {growth}, it can be {GROWTH_FACTOR_MIN} to {GROWTH_FACTOR_MAX}"
+            )));
+        }
+        if self.filter_bits_per_key > kreon_format::FILTER_BITS_PER_KEY_MAX {
+            return Err(Error::invalid(format!(
+                "filter_bits_per_key is {}, the most is {}",
+                self.filter_bits_per_key,
+                kreon_format::FILTER_BITS_PER_KEY_MAX
             )));
         }
         let l0_bytes = self
@@ -240,6 +251,11 @@ mod tests {
             };
             assert!(steep.split().is_err());
         }
+        let wide_filters = Options {
+            filter_bits_per_key: kreon_format::FILTER_BITS_PER_KEY_MAX + 1,
+            ..Options::default()
+        };
+        assert!(wide_filters.split().is_err());
         let empty = Options {
             l0_bytes: Some(0),
             ..Options::default()

@@ -5,11 +5,15 @@ use std::fmt;
 use kreon_base::{PageBytes, RegionId, Result};
 
 use crate::bytes::array_at;
+use crate::filter::FilterView;
 use crate::node::{NodeView, Place, stored_part};
-use crate::{PagePointer, Pivot};
+use crate::{LeafFilter, PAGE_POINTER_BYTES, PagePointer, Pivot};
 
 /// The tag of an entry whose pivot is ambiguous; that of others is 0.
 pub(crate) const TAG_AMBIGUOUS: u8 = 1;
+
+/// Set in the tag of an entry with a filter behind its pointer.
+pub(crate) const TAG_FILTERED: u8 = 2;
 
 /// An index node: children `0..len`, and before each but the first a pivot.
 #[derive(Clone, Copy)]
@@ -67,6 +71,36 @@ impl<'a> IndexNode<'a> {
         };
         let bytes = bytes.ok_or_else(|| self.0.damaged(index))?;
         Ok(PagePointer::decode(&bytes))
+    }
+
+    /// Whether child `index`, a leaf, may hold `key` (whole); none if it has no filter that could tell.
+    pub fn may_hold(&self, index: usize, key: &[u8]) -> Result<Option<bool>> {
+        let filter = self.filter_view(index)?;
+        Ok(filter.map(|filter| filter.may_hold(key)))
+    }
+
+    /// A copy of the filter of child `index`; none if there is none.
+    pub fn filter(&self, index: usize) -> Result<LeafFilter> {
+        let filter = self.filter_view(index)?;
+        Ok(filter.map(|filter| filter.to_owned()).unwrap_or_default())
+    }
+
+    fn filter_view(&self, index: usize) -> Result<Option<FilterView<'a>>> {
+        let bytes = match index.checked_sub(1) {
+            None => self.0.top_filter(),
+            Some(entry) => {
+                let entry = self.0.entry(entry)?;
+                let has_filter = entry.tag & TAG_FILTERED != 0;
+                has_filter.then(|| entry.body.get(PAGE_POINTER_BYTES..).unwrap_or_default())
+            }
+        };
+        match bytes {
+            None => Ok(None),
+            Some(bytes) => match FilterView::open(bytes) {
+                None => Err(self.0.damaged(index)),
+                filter => Ok(filter),
+            },
+        }
     }
 
     /// The pivot before child `index`, 1 to `len() - 1`.

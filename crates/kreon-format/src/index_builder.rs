@@ -2,17 +2,24 @@
 
 use kreon_base::{Error, PAGE_BYTES, PageBytes, Result};
 
-use crate::index::TAG_AMBIGUOUS;
-use crate::node_draft::{NodeDraft, Plan, room_of_three};
-use crate::{LONG_KEY_STORED_BYTES, NodeIdentity, PAGE_POINTER_BYTES, PagePointer, Pivot};
+use crate::filter::FILTER_BYTES_MAX;
+use crate::index::{TAG_AMBIGUOUS, TAG_FILTERED};
+use crate::node_draft::{NodeDraft, Plan, room_beside, room_of_three};
+use crate::{
+    LONG_KEY_STORED_BYTES, LeafFilter, NodeIdentity, PAGE_POINTER_BYTES, PagePointer, Pivot,
+};
 
 // Three maximal pivots with four children fit in any node.
 const _: () = assert!(room_of_three(PAGE_POINTER_BYTES) > PAGE_POINTER_BYTES);
+// Two with three children and their filters do, too.
+const CHILD_BYTES_MAX: usize = PAGE_POINTER_BYTES + FILTER_BYTES_MAX;
+const _: () = assert!(room_beside(2, CHILD_BYTES_MAX) > CHILD_BYTES_MAX);
 
 /// Builds index nodes, one after the other, from children in order.
 #[derive(Debug, Default)]
 pub struct IndexBuilder {
     first: Option<PagePointer>,
+    first_filter: LeafFilter,
     draft: NodeDraft,
 }
 
@@ -25,6 +32,7 @@ impl IndexBuilder {
     /// Empties the builder.
     pub fn clear(&mut self) {
         self.first = None;
+        self.first_filter = LeafFilter::default();
         self.draft.clear();
     }
 
@@ -40,12 +48,18 @@ impl IndexBuilder {
 
     /// Bytes of the page that the children take, header included; at most [`PAGE_BYTES`]. Exact.
     pub fn used_bytes(&self) -> usize {
-        self.draft.used_bytes() + self.first.map_or(0, |_| PAGE_POINTER_BYTES)
+        let first_bytes = PAGE_POINTER_BYTES + self.first_filter.as_bytes().len();
+        self.draft.used_bytes() + self.first.map_or(0, |_| first_bytes)
     }
 
     /// Whether [`push`](Self::push) of a child behind `pivot` will succeed. Exact.
     pub fn fits(&self, pivot: &Pivot) -> bool {
-        self.is_empty() || self.admit(pivot).is_ok()
+        self.fits_filtered(pivot, &LeafFilter::default())
+    }
+
+    /// As [`fits`](Self::fits), of a leaf with its filter.
+    pub fn fits_filtered(&self, pivot: &Pivot, filter: &LeafFilter) -> bool {
+        self.is_empty() || self.admit(pivot, filter).is_ok()
     }
 
     /// Adds a child behind the others; `pivot` separates it from the one before. The pivot of a
@@ -55,31 +69,51 @@ impl IndexBuilder {
     /// Fails with `InvalidArgument`, changing nothing, if there is no room, or the pivot is longer
     /// than [`LONG_KEY_STORED_BYTES`] or out of order.
     pub fn push(&mut self, pivot: &Pivot, child: PagePointer) -> Result<()> {
+        self.push_filtered(pivot, child, &LeafFilter::default())
+    }
+
+    /// As [`push`](Self::push), of a leaf with its filter.
+    pub fn push_filtered(
+        &mut self,
+        pivot: &Pivot,
+        child: PagePointer,
+        filter: &LeafFilter,
+    ) -> Result<()> {
         if self.is_empty() {
             self.first = Some(child);
-            return Ok(());
+            self.first_filter.clone_from(filter);
+        } else {
+            let plan = self.admit(pivot, filter)?;
+            let mut tag = if pivot.ambiguous { TAG_AMBIGUOUS } else { 0 };
+            if !filter.is_none() {
+                tag |= TAG_FILTERED;
+            }
+            let body = [&child.encode(), filter.as_bytes()];
+            self.draft.push(plan, &pivot.bytes, tag, body);
         }
-        let plan = self.admit(pivot)?;
-        let tag = if pivot.ambiguous { TAG_AMBIGUOUS } else { 0 };
-        self.draft
-            .push(plan, &pivot.bytes, tag, [&child.encode(), &[]]);
+        self.draft.has_filters |= !filter.is_none();
         Ok(())
     }
 
     /// Writes the node into `page`, sealed, and empties the builder. Fails with `InvalidArgument` if
-    /// there is no child or `identity.level` is 0.
+    /// there is no child, `identity.level` is 0, or it is not 1 and a child has a filter.
     pub fn finish(&mut self, identity: &NodeIdentity, page: &mut PageBytes) -> Result<PagePointer> {
         let count = self.len();
+        if self.draft.has_filters && identity.level != 1 {
+            return Err(Error::invalid("a filter of what is no leaf"));
+        }
         match self.first.filter(|_| identity.level != 0) {
             None => Err(Error::invalid("an index node without child or of level 0")),
             Some(first) => {
-                self.first = None;
-                Ok(self.draft.finish(identity, count, &first.encode(), page))
+                let top = [&first.encode(), self.first_filter.as_bytes()].concat();
+                let pointer = self.draft.finish(identity, count, &top, page);
+                self.clear();
+                Ok(pointer)
             }
         }
     }
 
-    fn admit(&self, pivot: &Pivot) -> Result<Plan> {
+    fn admit(&self, pivot: &Pivot, filter: &LeafFilter) -> Result<Plan> {
         if pivot.bytes.len() > LONG_KEY_STORED_BYTES {
             return Err(Error::invalid("a pivot above the longest"));
         }
@@ -89,8 +123,10 @@ impl IndexBuilder {
                 return Err(Error::invalid("a pivot out of order in an index node"));
             }
         }
-        let plan = self.draft.plan(&pivot.bytes, PAGE_POINTER_BYTES);
-        if plan.used_bytes + PAGE_POINTER_BYTES > PAGE_BYTES {
+        let body_bytes = PAGE_POINTER_BYTES + filter.as_bytes().len();
+        let first_bytes = PAGE_POINTER_BYTES + self.first_filter.as_bytes().len();
+        let plan = self.draft.plan(&pivot.bytes, body_bytes);
+        if plan.used_bytes + first_bytes > PAGE_BYTES {
             return Err(Error::invalid(
                 "a child for which an index node has no room",
             ));

@@ -14,6 +14,7 @@ mod catalogue_page;
 mod claim;
 mod draft_run;
 mod entry_code;
+mod filter;
 mod fragment;
 mod heads;
 mod index;
@@ -43,6 +44,7 @@ pub use catalogue_page::{CATALOGUE_PAGE_PAYLOAD_BYTES, decode_page, encode_chain
 pub use claim::{
     FragmentClaim, NodeClaim, claimed_catalogue_page, claimed_fragment, claimed_node, claimed_store,
 };
+pub use filter::{FILTER_BITS_PER_KEY_MAX, FilterBuilder, LeafFilter};
 pub use fragment::{
     FRAGMENT_HEADER_BYTES, Fragment, FragmentHeader, FragmentSeal, RECORD_ALIGN_BYTES, RecordKind,
     fragment_bytes, fragment_extent, incarnation_mark,

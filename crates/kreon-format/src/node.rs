@@ -1,10 +1,11 @@
 //! What leaves and index nodes share: the layout of the page, and the search by heads.
 //!
 //! A node: header (32 bytes) | heads (8 bytes each) | slots (2 bytes each: where the entry stands) |
-//! zeroes | entries, the first one last | for an index node its first child | common prefix.
+//! zeroes | entries, the first one last | for an index node its first child, with its filter | common
+//! prefix.
 //!
 //! An entry: tag (1 byte) | bytes of the key behind the prefix (1 byte, 2 if the tag says so) | what
-//! of the key follows the head | body (a leaf: see `leaf_entry`; an index node: the page pointer).
+//! of the key follows the head | body (a leaf: see `leaf_entry`; an index node: the page pointer, and the filter if the tag says so).
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -41,10 +42,11 @@ const REGION_AT: usize = 20;
 const COUNT_AT: usize = 24;
 const PREFIX_BYTES_AT: usize = 26;
 const HEAP_START_AT: usize = 28;
-/// Two bytes of the header that are always zero.
-const SPARE_AT: usize = 30;
+/// Bytes of the first child's filter; 0 if it has none, and in a leaf.
+const TOP_FILTER_BYTES_AT: usize = 30;
 
-const _: () = assert!(SPARE_AT + 2 == NODE_HEADER_BYTES && PAGE_BYTES <= u16::MAX as usize);
+const _: () =
+    assert!(TOP_FILTER_BYTES_AT + 2 == NODE_HEADER_BYTES && PAGE_BYTES <= u16::MAX as usize);
 
 /// What a node is and where it stands; its header carries it (but for the store, which seeds the
 /// checksum).
@@ -78,6 +80,19 @@ pub(crate) fn begin_node(
     put(page, PREFIX_BYTES_AT, &(prefix_bytes as u16).to_le_bytes());
     put(page, HEAP_START_AT, &(heap_start as u16).to_le_bytes());
 }
+
+/// Notes that an index node has filters, the one of its first child so many bytes long.
+pub(crate) fn note_filters(page: &mut PageBytes, top_filter_bytes: usize) {
+    sealed::set_version(page, FILTERS_VERSION);
+    put(
+        page,
+        TOP_FILTER_BYTES_AT,
+        &(top_filter_bytes as u16).to_le_bytes(),
+    );
+}
+
+/// From this version of the format on there are filters.
+pub(crate) const FILTERS_VERSION: u8 = 3;
 
 /// The parts of a node that leaves and index nodes read the same way. Opening it checks that heads,
 /// slots, entries and prefix do not overlap; each entry is checked when it is read.
@@ -133,7 +148,7 @@ impl<'a> NodeView<'a> {
         let (pivots, top_bytes) = if leaf {
             (count, 0)
         } else {
-            (count.checked_sub(1)?, PAGE_POINTER_BYTES)
+            (count.checked_sub(1)?, top_bytes(page))
         };
         let prefix_start = PAGE_BYTES.checked_sub(usize::from(u16_at(page, PREFIX_BYTES_AT)))?;
         let heap_end = prefix_start.checked_sub(top_bytes)?;
@@ -178,11 +193,12 @@ impl<'a> NodeView<'a> {
         front_bytes + (PAGE_BYTES - self.heap_start)
     }
 
-    /// Whether what lies between slots and entries, and the spare bytes of the header, are zero.
+    /// Whether what lies between slots and entries, and what the header has for an index node only, are zero.
     pub(crate) fn is_clean(&self) -> bool {
         let slots_end = NODE_HEADER_BYTES + self.heads.len() * (HEAD_BYTES + SLOT_BYTES);
         let gap = self.page.get(slots_end..self.heap_start);
-        let spare = self.page.get(SPARE_AT..NODE_HEADER_BYTES);
+        let spare = self.page.get(TOP_FILTER_BYTES_AT..NODE_HEADER_BYTES);
+        let spare = spare.filter(|_| self.level() == 0);
         // A sum of bits and no early end, so that it works on many bytes at once.
         let any_bit = |bytes: &[u8]| bytes.iter().fold(0, |bits, byte| bits | byte);
         gap.map_or(0, any_bit) | spare.map_or(0, any_bit) == 0
@@ -193,7 +209,7 @@ impl<'a> NodeView<'a> {
         let top_bytes = if self.level() == 0 {
             0
         } else {
-            PAGE_POINTER_BYTES
+            top_bytes(self.page)
         };
         let end = PAGE_BYTES - self.prefix.len() - top_bytes;
         (self.heap_start, end)
@@ -202,6 +218,19 @@ impl<'a> NodeView<'a> {
     /// The first child of an index node.
     pub(crate) fn top(&self) -> Option<[u8; PAGE_POINTER_BYTES]> {
         array_at(self.page, self.heap().1)
+    }
+
+    /// The filter of the first child of an index node, if it has one.
+    pub(crate) fn top_filter(&self) -> Option<&'a [u8]> {
+        let bytes = top_bytes(self.page);
+        let at = self.heap().1;
+        let filter = self.page.get(at + PAGE_POINTER_BYTES..at + bytes);
+        filter.filter(|filter| !filter.is_empty())
+    }
+
+    /// The version of the format that the node says it has.
+    pub(crate) fn version(&self) -> u8 {
+        sealed::version(self.page)
     }
 
     /// Where entry `index` stands.
@@ -366,6 +395,11 @@ impl<'a> NodeView<'a> {
             format_args!("entry {index} of {count} is damaged or missing"),
         )
     }
+}
+
+/// Bytes of an index node's first child, its filter included.
+fn top_bytes(page: &PageBytes) -> usize {
+    PAGE_POINTER_BYTES + usize::from(u16_at(page, TOP_FILTER_BYTES_AT))
 }
 
 /// The first bytes of `key` that a node stores.

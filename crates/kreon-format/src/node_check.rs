@@ -4,11 +4,12 @@ use std::cmp::Ordering;
 
 use kreon_base::{Bug, Lsn, PageBytes, Result};
 
+use crate::filter::FilterView;
 use crate::heads::{HEAD_BYTES, compare_rests};
-use crate::index::TAG_AMBIGUOUS;
+use crate::index::{TAG_AMBIGUOUS, TAG_FILTERED};
 use crate::leaf_builder::order_of_equals;
 use crate::leaf_entry::{decode_body, is_long, is_well_formed};
-use crate::node::{NodeView, RawEntry, TAG_WIDE};
+use crate::node::{FILTERS_VERSION, NodeView, RawEntry, TAG_WIDE};
 use crate::sealed::{self, PageKind};
 use crate::{PAGE_POINTER_BYTES, PagePointer, StoreId};
 
@@ -44,7 +45,23 @@ pub fn check_node(
     if level == 0 && node.heads.is_empty() {
         return Err(damaged("an empty leaf"));
     }
+    if level > 0 && !is_well_filtered(&node) {
+        return Err(damaged("a filter of the first child that makes no sense"));
+    }
     check_entries(&node)
+}
+
+/// Whether the node may have filters.
+fn may_have_filters(node: &NodeView<'_>) -> bool {
+    node.level() == 1 && node.version() >= FILTERS_VERSION
+}
+
+/// Whether the filter of an index node's first child, if there is one, makes sense.
+fn is_well_filtered(node: &NodeView<'_>) -> bool {
+    node.top_filter().is_none_or(|bytes| {
+        let filter = FilterView::open(bytes).filter(|_| may_have_filters(node));
+        filter.is_some_and(|filter| filter.encoded_bytes() == bytes.len())
+    })
 }
 
 fn check_entries(node: &NodeView<'_>) -> Result<()> {
@@ -58,7 +75,7 @@ fn check_entries(node: &NodeView<'_>) -> Result<()> {
         let body_bytes = if leaf {
             leaf_body_bytes(node, &raw)
         } else {
-            index_body_bytes(&raw)
+            index_body_bytes(node, &raw)
         };
         let front_bytes = front_bytes(node, start, raw.length).ok_or_else(damaged)?;
         let bytes = front_bytes + raw.rest.len() + body_bytes.ok_or_else(damaged)?;
@@ -96,9 +113,16 @@ fn leaf_body_bytes(node: &NodeView<'_>, raw: &RawEntry<'_>) -> Option<usize> {
     is_well_formed(raw.tag, node.prefix.len() + raw.length, &body).then_some(body.bytes)
 }
 
-fn index_body_bytes(raw: &RawEntry<'_>) -> Option<usize> {
-    let whole = raw.body.len() >= PAGE_POINTER_BYTES && raw.tag & !TAG_AMBIGUOUS == 0;
-    whole.then_some(PAGE_POINTER_BYTES)
+fn index_body_bytes(node: &NodeView<'_>, raw: &RawEntry<'_>) -> Option<usize> {
+    let (_, behind) = raw.body.split_at_checked(PAGE_POINTER_BYTES)?;
+    match raw.tag & !TAG_AMBIGUOUS {
+        0 => Some(PAGE_POINTER_BYTES),
+        TAG_FILTERED if may_have_filters(node) => {
+            let filter = FilterView::open(behind)?;
+            Some(PAGE_POINTER_BYTES + filter.encoded_bytes())
+        }
+        _ => None,
+    }
 }
 
 /// Whether the head of a key that ends within it has zeroes behind the key.

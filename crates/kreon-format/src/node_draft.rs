@@ -7,18 +7,23 @@ use kreon_base::{PAGE_BYTES, PageBytes};
 
 use crate::entry_code::{NewEntry, Shift};
 use crate::heads::{HEAD_BYTES, head_of};
-use crate::node::{ENTRY_FRONT_BYTES_MAX, NODE_HEADER_BYTES, SLOT_BYTES, begin_node};
+use crate::node::{ENTRY_FRONT_BYTES_MAX, NODE_HEADER_BYTES, SLOT_BYTES, begin_node, note_filters};
 use crate::sealed;
-use crate::{LONG_KEY_STORED_BYTES, NodeIdentity, PagePointer};
+use crate::{LONG_KEY_STORED_BYTES, NodeIdentity, PAGE_POINTER_BYTES, PagePointer};
 
 /// Bytes of an entry besides key and body: head, slot, tag.
 const ENTRY_BYTES: usize = HEAD_BYTES + SLOT_BYTES + 1;
 
-/// The room that three maximal entries of `body_bytes` leave in a node.
-pub(crate) const fn room_of_three(body_bytes: usize) -> usize {
+/// The room that so many maximal entries of `body_bytes` leave in a node.
+pub(crate) const fn room_beside(count: usize, body_bytes: usize) -> usize {
     let entry_bytes = HEAD_BYTES + SLOT_BYTES + ENTRY_FRONT_BYTES_MAX + body_bytes;
     let key_bytes = LONG_KEY_STORED_BYTES - HEAD_BYTES;
-    (PAGE_BYTES - NODE_HEADER_BYTES).saturating_sub(3 * (entry_bytes + key_bytes))
+    (PAGE_BYTES - NODE_HEADER_BYTES).saturating_sub(count * (entry_bytes + key_bytes))
+}
+
+/// The room that three maximal entries of `body_bytes` leave in a node.
+pub(crate) const fn room_of_three(body_bytes: usize) -> usize {
+    room_beside(3, body_bytes)
 }
 
 /// Entries in order, with their common prefix and the room they take kept up to date.
@@ -46,6 +51,8 @@ pub(crate) struct NodeDraft {
     /// Room of all entries' lengths and rests of keys, given `prefix_bytes`.
     pub(crate) keys_bytes: usize,
     pub(crate) bodies_bytes: usize,
+    /// Of an index node: a child has a filter.
+    pub(crate) has_filters: bool,
     /// Of a run that is being copied: bytes of the bodies of its first entries.
     pub(crate) run_bodies: Vec<u32>,
     /// Key of its last entry.
@@ -181,6 +188,9 @@ impl NodeDraft {
         let front_bytes = NODE_HEADER_BYTES + self.len() * (HEAD_BYTES + SLOT_BYTES);
         let heap_start = PAGE_BYTES - (self.used_bytes() + top.len() - front_bytes);
         begin_node(page, identity, count, self.prefix_bytes, heap_start);
+        if self.has_filters {
+            note_filters(page, top.len().saturating_sub(PAGE_POINTER_BYTES));
+        }
         page[PAGE_BYTES - self.prefix_bytes..]
             .copy_from_slice(&self.first_key[..self.prefix_bytes]);
         let top_at = PAGE_BYTES - self.prefix_bytes - top.len();
@@ -268,6 +278,7 @@ impl NodeDraft {
         self.prefix_bytes = 0;
         self.keys_bytes = 0;
         self.bodies_bytes = 0;
+        self.has_filters = false;
     }
 
     /// Forgets what is noted about entries from `count` on; not their sums.

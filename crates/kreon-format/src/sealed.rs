@@ -9,7 +9,8 @@ use crate::bytes::{put, u32_at};
 /// superblock: older builds refuse the whole store. What did not change since version 1 still says 1.
 ///
 /// - 2: the catalogue tells its version, and of images of L0.
-pub const FORMAT_VERSION: u8 = 2;
+/// - 3: index nodes above leaves may hold filters; one that does says 3.
+pub const FORMAT_VERSION: u8 = 3;
 
 const MAGIC_AT: usize = 4;
 const VERSION_AT: usize = 6;
@@ -77,6 +78,11 @@ pub(crate) fn begin(bytes: &mut PageBytes, kind: PageKind, detail: u8) {
     put(bytes, MAGIC_AT, &kind.magic());
     bytes[VERSION_AT] = kind.version();
     bytes[DETAIL_AT] = detail;
+}
+
+/// Says that a page that was begun is of this version of the format.
+pub(crate) fn set_version(bytes: &mut PageBytes, version: u8) {
+    bytes[VERSION_AT] = version;
 }
 
 /// An empty page of `kind`.

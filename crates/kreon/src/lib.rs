@@ -56,8 +56,8 @@ pub use kreon_base::{
 #[doc(hidden)]
 pub use kreon_engine::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, Writeback};
 pub use kreon_engine::{
-    DamagedPage, DeviceStats, Durability, Durable, ImageStats, LevelStats, LogHole, LostRange,
-    MappingStats, MemoryStats, PageRole, SalvageProgress as RepairProgress,
+    DamagedPage, DeviceStats, Durability, Durable, GetStats, ImageStats, LevelStats, LogHole,
+    LostRange, MappingStats, MemoryStats, PageRole, SalvageProgress as RepairProgress,
     SalvageReport as RepairReport, SalvagedRegion, Stats, TransferStats, VerifyReport,
 };
 pub use options::Options;

@@ -1,5 +1,7 @@
 //! The state of an open store that all its handles and threads share.
 
+use std::sync::Arc;
+
 use crate::sync::{AtomicBool, Ordering};
 
 use crate::sync::Mutex;
@@ -13,7 +15,7 @@ use super::region::Regions;
 use super::signal::Signal;
 use super::snapshots::Snapshots;
 use super::units::Units;
-use crate::level::{MappedLog, MappedNodes, View};
+use crate::level::{GetCounts, MappedLog, MappedNodes, View};
 use crate::options::{MemorySplit, Options};
 use crate::state::Parts;
 use crate::state::poison::closed;
@@ -44,6 +46,8 @@ pub struct Core {
     pub rotation: Mutex<()>,
     /// Images of L0.
     pub images: Images,
+    /// What gets read.
+    pub gets: Arc<GetCounts>,
     /// Wakes the thread that spills.
     pub spill_wanted: Signal,
     /// Wakes a thread that merges levels.
@@ -87,6 +91,15 @@ impl Core {
             store: self.parts.store,
             region,
             level,
+            counts: None,
+        }
+    }
+
+    /// The nodes of one level for gets, which count what they read.
+    pub fn nodes_for_gets(&self, region: RegionId, level: u8) -> MappedNodes<'_> {
+        MappedNodes {
+            counts: Some(&self.gets),
+            ..self.nodes_of_level(region, level)
         }
     }
 

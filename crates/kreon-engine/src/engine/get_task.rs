@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use kreon_base::{Error, ErrorKind, LogOffset, Lsn, PageBytes, Result, SEGMENT_BYTES};
+use kreon_base::{Error, ErrorKind, LogOffset, Lsn, PageBytes, PageNo, Result, SEGMENT_BYTES};
 use kreon_format::{PagePointer, fragment_bytes};
 use kreon_mapping::{Begun, PagesWanted, Ticket};
 
@@ -21,7 +21,7 @@ use super::snapshot::OpenSnapshot;
 use crate::level::source::{node_priority, wanted_log};
 use crate::level::view::ViewSequence;
 use crate::level::{MappedNodes, View};
-use crate::tree::NodeSource;
+use crate::tree::{Filtering, NodeSource};
 
 /// After so many loads that were in vain, as others needed the frames at once, a poll waits for the device:
 /// it must come to an end.
@@ -39,6 +39,8 @@ pub struct GetTask {
     ticket: Option<Ticket>,
     /// Where the value was found, and the view in which it is there.
     place: Option<(Located, ViewSequence)>,
+    /// The leaf that was begun to be loaded because its filter let the key pass.
+    passed: Cell<Option<PageNo>>,
     loads: u32,
 }
 
@@ -61,6 +63,7 @@ impl GetTask {
             snapshot: snapshot.map(Arc::clone),
             ticket: None,
             place: None,
+            passed: Cell::new(None),
             loads: 0,
         }
     }
@@ -137,7 +140,7 @@ impl GetTask {
         };
         let located = match self.place.take() {
             Some((located, sequence)) if sequence == view.sequence() => located,
-            _ => match find_resident(core, &view, region, key, self.at(), show)? {
+            _ => match self.find_resident(&view, key, show)? {
                 Search::Missing(wanted) => return begin(wanted),
                 Search::Ended(None | Some(Found::Deleted)) => return Ok(Attempt::Done(None)),
                 Search::Ended(Some(Found::Shown(shown))) => return Ok(Attempt::Done(shown)),
@@ -158,27 +161,29 @@ enum Search<R> {
     Missing(PagesWanted),
 }
 
-/// Looks as far as nodes are resident.
-fn find_resident<R, F: FnOnce(&[u8]) -> R>(
-    core: &Core,
-    view: &View,
-    region: &RegionState,
-    key: &[u8],
-    at: Lsn,
-    show: &mut Once<F>,
-) -> Result<Search<R>> {
-    if let Some(found) = core.find_in_l0s(view, region, key, at, show) {
-        return Ok(Search::Ended(Some(found)));
-    }
-    let missing = Cell::new(None);
-    let nodes_of = |level| ResidentNodes {
-        nodes: core.nodes_of_level(region.id, level),
-        missing: &missing,
-    };
-    let found = find_in_levels(view, region, key, at, nodes_of, show);
-    match missing.take() {
-        Some(wanted) => Ok(Search::Missing(wanted)),
-        None => found.map(Search::Ended),
+impl GetTask {
+    /// Looks as far as nodes are resident.
+    fn find_resident<R, F: FnOnce(&[u8]) -> R>(
+        &self,
+        view: &View,
+        key: &[u8],
+        show: &mut Once<F>,
+    ) -> Result<Search<R>> {
+        let (core, region, at) = (&*self.core, &*self.region, self.at());
+        if let Some(found) = core.find_in_l0s(view, region, key, at, show) {
+            return Ok(Search::Ended(Some(found)));
+        }
+        let missing = Cell::new(None);
+        let nodes_of = |level| ResidentNodes {
+            nodes: core.nodes_for_gets(region.id, level),
+            missing: &missing,
+            passed: &self.passed,
+        };
+        let found = find_in_levels(view, region, key, at, nodes_of, show);
+        match missing.take() {
+            Some(wanted) => Ok(Search::Missing(wanted)),
+            None => found.map(Search::Ended),
+        }
     }
 }
 
@@ -206,6 +211,8 @@ impl Core {
 struct ResidentNodes<'a> {
     nodes: MappedNodes<'a>,
     missing: &'a Cell<Option<PagesWanted>>,
+    /// The leaf that a filter let the key pass to in an earlier poll.
+    passed: &'a Cell<Option<PageNo>>,
 }
 
 impl NodeSource for ResidentNodes<'_> {
@@ -229,6 +236,19 @@ impl NodeSource for ResidentNodes<'_> {
 
     fn prefetch(&self, _: &[PagePointer], _: u8) -> Result<()> {
         Ok(())
+    }
+
+    /// A leaf that was loaded since its filter was asked is no hit: what comes of it is to be counted.
+    fn is_resident(&self, pointer: &PagePointer) -> bool {
+        self.passed.get() != Some(pointer.page) && self.nodes.is_resident(pointer)
+    }
+
+    fn filtered(&self, leaf: &PagePointer, answer: Filtering) {
+        let is_told =
+            answer == Filtering::Passed && self.passed.replace(Some(leaf.page)) == Some(leaf.page);
+        if !is_told {
+            self.nodes.filtered(leaf, answer);
+        }
     }
 
     /// The rests of long keys are read waiting: they are as rare as keys of more than 1 KiB.

@@ -50,7 +50,7 @@ pub use open::Engine;
 pub use region::RegionState;
 pub use scan::{KeyBounds, Scan, prefix_bounds};
 pub use snapshot::OpenSnapshot;
-pub use stats::{ImageStats, LevelStats, Stats};
+pub use stats::{GetStats, ImageStats, LevelStats, Stats};
 pub use verify::VerifyReport;
 pub use write::Operation;
 

@@ -10,7 +10,7 @@ use super::scan::Entry;
 use super::scan_source::Located;
 use crate::keys::L0Key;
 use crate::level::View;
-use crate::tree;
+use crate::tree::{self, Filtering};
 
 /// So many searches of the L0s wait for memory together.
 const TOGETHER: usize = 8;
@@ -55,17 +55,22 @@ impl Core {
             }
         }
         for (level, record) in view.levels.seen(region.id, at) {
-            let nodes = self.nodes_of_level(region.id, level);
+            let nodes = self.nodes_for_gets(region.id, level);
             let wanted: Vec<_> = missing.iter().map(|index| keys[*index]).collect();
-            tree::prefetch_paths(&nodes, record, &wanted)?;
+            let passed = tree::prefetch_paths(&nodes, record, &wanted)?;
             let mut still_missing = Vec::new();
-            for index in missing {
+            for (place, index) in missing.into_iter().enumerate() {
                 let key = keys[index];
                 match tree::get(&nodes, record, key, at, |version| {
                     Located::from(version.payload)
                 })? {
                     Some(located) => found.push((index, (key.to_vec(), located))),
-                    None => still_missing.push(index),
+                    None => {
+                        if passed.binary_search(&place).is_ok() {
+                            self.gets.filtered(Filtering::InVain);
+                        }
+                        still_missing.push(index);
+                    }
                 }
             }
             missing = still_missing;

@@ -352,6 +352,7 @@ impl Core {
             upkeep: Mutex::default(),
             rotation: Mutex::default(),
             images: Default::default(),
+            gets: Default::default(),
             spill_wanted: Default::default(),
             merge_wanted: Default::default(),
             merges: Default::default(),

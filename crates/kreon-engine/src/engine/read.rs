@@ -28,7 +28,7 @@ impl Core {
         let view = self.parts.views.load();
         region.check()?;
         let mut show = Once(Some(show));
-        let nodes = |level| self.nodes_of_level(region.id, level);
+        let nodes = |level| self.nodes_for_gets(region.id, level);
         let found = match self.find_in_l0s(&view, region, key, at, &mut show) {
             Some(found) => Some(found),
             None => find_in_levels(&view, region, key, at, nodes, &mut show)?,
@@ -50,7 +50,7 @@ impl Core {
         let view = self.parts.views.load();
         region.check()?;
         let mut show = Once(Some(|_: &[u8]| ()));
-        let nodes = |level| self.nodes_of_level(region.id, level);
+        let nodes = |level| self.nodes_for_gets(region.id, level);
         let found = match self.find_in_l0s(&view, region, key, at, &mut show) {
             Some(found) => Some(found),
             None => find_in_levels(&view, region, key, at, nodes, &mut show)?,

@@ -6,6 +6,7 @@ use super::core::Core;
 pub use super::images::ImageStats;
 use super::memory_stats::MemoryStats;
 use crate::checkpoint::catalogue::MAIN_LOG;
+pub use crate::level::GetStats;
 use kreon_base::{PAGE_BYTES, SEGMENT_BYTES};
 use kreon_device::DeviceStats;
 use kreon_format::{TreeRecord, pages_of};
@@ -85,6 +86,8 @@ pub struct Stats {
     pub memory: MemoryStats,
     /// Frames of the mapping that hold a page.
     pub resident_pages: u64,
+    /// What gets read from the device, and what filters spared them.
+    pub gets: GetStats,
     /// What the mapping did: hits, misses, evictions, writebacks.
     pub mapping: MappingStats,
     /// Reads at the device.
@@ -153,6 +156,7 @@ impl Core {
             memory_bytes: self.options.memory_bytes as u64,
             memory: self.memory_stats(),
             resident_pages: self.parts.mapping.resident_pages(),
+            gets: self.gets.stats(),
             mapping: self.parts.mapping.stats(),
             device_reads: device.reads.count,
             device_read_bytes: device.reads.bytes,
@@ -208,6 +212,7 @@ impl fmt::Display for Stats {
         write!(f, "{}", self.memory)?;
         line(f, "page hits", self.mapping.hits.to_string())?;
         line(f, "page misses", self.mapping.misses.to_string())?;
+        write_gets(&self.gets, f)?;
         line(f, "pages evicted", self.mapping.pages_evicted.to_string())?;
         let written = format!("{} in {}", self.mapping.pages_written, self.mapping.writes);
         line(f, "pages written back", written)?;
@@ -263,6 +268,19 @@ fn levels_table(f: &mut fmt::Formatter<'_>, levels: &[LevelStats]) -> fmt::Resul
             level.height,
             bytes(level.bytes),
         )?;
+    }
+    Ok(())
+}
+
+fn write_gets(gets: &GetStats, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let percent = |share: f64| format!("{:.2} %", share * 100.0);
+    for (name, text) in [
+        ("leaves read by gets", gets.leaf_reads.to_string()),
+        ("filters asked", gets.filter_checks.to_string()),
+        ("  read spared", percent(gets.exclusions())),
+        ("  false positives", percent(gets.false_positives())),
+    ] {
+        writeln!(f, "{name:<22} {text:>20}")?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-use kreon_base::{Lsn, RegionId};
+use kreon_base::{KeyHash, Lsn, RegionId};
 
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 
@@ -46,20 +46,9 @@ pub struct Marks {
 
 /// The mark of one key, never 0. Another one in every process: nobody can look for keys that share one.
 pub fn mark(region: RegionId, key: &[u8]) -> u64 {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
-    let step = |state: u64, word: u64| {
-        let product = u128::from(state ^ word) * u128::from(ODD);
-        product as u64 ^ (product >> 64) as u64
-    };
-    let (words, rest) = key.as_chunks::<8>();
     let start = *SEED ^ (u64::from(region.0) << 32 | key.len() as u64);
-    let state = words
-        .iter()
-        .fold(start, |state, word| step(state, u64::from_le_bytes(*word)));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    step(step(state, u64::from_le_bytes(last)), *SEED).max(1)
+    KeyHash::new(start).bytes(key).word(*SEED).finish().max(1)
 }
 
 /// A unit under way; ends when dropped.

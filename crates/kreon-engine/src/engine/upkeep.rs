@@ -123,6 +123,7 @@ impl Core {
         let orders = Orders {
             exists: &exists,
             snapshots: &snapshots,
+            filter_bits_per_key: self.options.filter_bits_per_key,
             workers: self.options.spill_workers(),
             progress: &self.pressure.progress,
             rewrites_all: self.options.full_compaction,

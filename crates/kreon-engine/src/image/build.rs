@@ -39,6 +39,7 @@ pub fn build(
         last_level: false,
         rewrites_all: false,
         fill: 1.0,
+        filter_bits_per_key: 0,
     };
     for region in regions_of(l0.cursor()).into_iter().filter(|id| exists(*id)) {
         let mut input = StretchStream::new(l0.cursor(), region, *start, *end);

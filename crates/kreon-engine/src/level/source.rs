@@ -6,8 +6,9 @@ use kreon_base::{LogOffset, PAGE_BYTES, PageBytes, PageNo, Priority, RegionId, R
 use kreon_format::{PagePointer, StoreId, check_node};
 use kreon_mapping::{Mapping, PageRequest, PagesWanted};
 
+use super::GetCounts;
 use crate::log::{Log, LogPages};
-use crate::tree::NodeSource;
+use crate::tree::{Filtering, NodeSource};
 
 /// Eviction priority of log pages: they go first (`Kreon 3.3.1`).
 pub const LOG_PRIORITY: Priority = Priority(255);
@@ -40,20 +41,34 @@ pub struct MappedNodes<'a> {
     pub region: RegionId,
     /// 1 for L1.
     pub level: u8,
+    /// Where gets count what they read. None: no get reads through this.
+    pub counts: Option<&'a Arc<GetCounts>>,
 }
 
 impl MappedNodes<'_> {
     /// What it takes to load a node in the background.
     pub fn wanted(&self, pointer: &PagePointer, height: u8) -> PagesWanted {
         let (store, pointer) = (self.store, *pointer);
+        let counts = self.counts.cloned();
         PagesWanted {
             first: pointer.page,
             count: 1,
             priority: node_priority(self.level, height),
             check: Some(Arc::new(move |bytes: &PageBytes| {
+                if let Some(counts) = &counts {
+                    counts.read(height);
+                }
                 check_node(bytes, store, &pointer, height)
             })),
         }
+    }
+
+    /// Counts and checks a node that comes from the device.
+    fn take(&self, bytes: &PageBytes, pointer: &PagePointer, height: u8) -> Result<()> {
+        if let Some(counts) = self.counts {
+            counts.read(height);
+        }
+        check_node(bytes, self.store, pointer, height)
     }
 }
 
@@ -76,7 +91,7 @@ impl NodeSource for MappedNodes<'_> {
         height: u8,
         use_node: impl FnOnce(&PageBytes) -> Result<R>,
     ) -> Result<R> {
-        let check = |bytes: &PageBytes| check_node(bytes, self.store, pointer, height);
+        let check = |bytes: &PageBytes| self.take(bytes, pointer, height);
         let priority = node_priority(self.level, height);
         let request = PageRequest {
             page: pointer.page,
@@ -89,7 +104,7 @@ impl NodeSource for MappedNodes<'_> {
     fn prefetch(&self, pointers: &[PagePointer], height: u8) -> Result<()> {
         let checks: Vec<_> = pointers
             .iter()
-            .map(|pointer| move |bytes: &PageBytes| check_node(bytes, self.store, pointer, height))
+            .map(|pointer| move |bytes: &PageBytes| self.take(bytes, pointer, height))
             .collect();
         let priority = node_priority(self.level, height);
         let requests: Vec<_> = pointers
@@ -102,6 +117,16 @@ impl NodeSource for MappedNodes<'_> {
             })
             .collect();
         self.mapping.prefetch(&requests)
+    }
+
+    fn is_resident(&self, pointer: &PagePointer) -> bool {
+        self.mapping.is_resident(pointer.page)
+    }
+
+    fn filtered(&self, _leaf: &PagePointer, answer: Filtering) {
+        if let Some(counts) = self.counts {
+            counts.filtered(answer);
+        }
     }
 
     fn read_key(&self, offset: LogOffset, key_bytes: u32, key: &mut Vec<u8>) -> Result<()> {

@@ -31,6 +31,8 @@ pub struct Orders<'a> {
     pub exists: &'a (dyn Fn(RegionId) -> bool + Sync),
     /// The open snapshots, ascending: the versions that they see are kept.
     pub snapshots: &'a [Lsn],
+    /// Bits a key of the filters of fresh leaves.
+    pub filter_bits_per_key: usize,
     /// Threads that merge, this one included. With one, every run takes the same course.
     pub workers: usize,
     /// The whole first level is written anew.
@@ -87,6 +89,7 @@ pub fn spill(
             last_level: trees.len() == 1,
             fill: LEAF_FILL,
             rewrites_all: orders.rewrites_all,
+            filter_bits_per_key: orders.filter_bits_per_key,
         };
         if let Some(first) = trees.first_mut() {
             let spill = RegionSpill {
@@ -135,6 +138,7 @@ impl<'a> RegionSpill<'a> {
             store: self.parts.store,
             region: self.region,
             level: 1,
+            counts: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use kreon_base::Result;
-use kreon_format::{LONG_KEY_STORED_BYTES, PagePointer, Pivot, separator};
+use kreon_format::{IndexNode, LONG_KEY_STORED_BYTES, LeafFilter, PagePointer, Pivot, separator};
 
 use super::NodeSource;
 use super::leaf_keys::first_under;
@@ -14,8 +14,28 @@ pub(super) struct Child {
     /// Separates it from the child before, also where that is under another node.
     pub(super) pivot: Pivot,
     pub(super) pointer: PagePointer,
+    /// Of a leaf, if it has one. A child of an old node gets it when it joins the new one.
+    pub(super) filter: LeafFilter,
     /// Written by this merge; others are part of the old tree.
     pub(super) is_fresh: bool,
+}
+
+impl Child {
+    /// The root of a tree.
+    pub(super) fn root(pointer: PagePointer) -> Self {
+        Self {
+            pivot: Pivot::default(),
+            pointer,
+            filter: LeafFilter::default(),
+            is_fresh: false,
+        }
+    }
+
+    /// The child with the filter that the old node `index` has of it.
+    pub(super) fn with_filter(self, index: &IndexNode<'_>, child: usize) -> Result<Self> {
+        let filter = index.filter(child)?;
+        Ok(Self { filter, ..self })
+    }
 }
 
 /// The pivot between two leaves, from the stored parts of the keys on its sides.

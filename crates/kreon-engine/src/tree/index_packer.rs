@@ -4,7 +4,7 @@
 //! split evenly.
 
 use kreon_base::{Error, PAGE_BYTES, PageBytes, Result};
-use kreon_format::{IndexBuilder, Pivot};
+use kreon_format::{IndexBuilder, LeafFilter, Pivot};
 
 use super::NodeSink;
 use super::child::Child;
@@ -126,7 +126,7 @@ impl IndexPacker {
     /// get two at least.
     fn half(&self) -> usize {
         // What a pivot and its pointer take besides the key's bytes, about.
-        let bytes_of = |child: &Child| child.pivot.bytes.len() + 28;
+        let bytes_of = |child: &Child| child.pivot.bytes.len() + child.filter.as_bytes().len() + 28;
         let total: usize = self.children.iter().map(bytes_of).sum();
         let mut sum = 0;
         let is_left = |child: &&Child| {
@@ -143,10 +143,16 @@ impl IndexPacker {
         self.builder.clear();
         for child in self.children.iter().take(count_max) {
             let is_full = self.builder.len() >= 2 && self.builder.used_bytes() >= bytes_max;
-            if is_full || !self.builder.fits(&child.pivot) {
+            let Child {
+                pivot,
+                pointer,
+                filter,
+                ..
+            } = child;
+            if is_full || !self.builder.fits_filtered(pivot, filter) {
                 break;
             }
-            self.builder.push(&child.pivot, child.pointer)?;
+            self.builder.push_filtered(pivot, *pointer, filter)?;
         }
         Ok(self.builder.len())
     }
@@ -165,6 +171,7 @@ impl IndexPacker {
         Ok(Child {
             pivot,
             pointer,
+            filter: LeafFilter::default(),
             is_fresh: true,
         })
     }

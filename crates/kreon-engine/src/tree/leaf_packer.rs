@@ -6,7 +6,9 @@
 use std::ops::Range;
 
 use kreon_base::{Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, Result};
-use kreon_format::{Leaf, LeafBuilder, NodeIdentity, PagePointer, Pivot};
+use kreon_format::{
+    FilterBuilder, Leaf, LeafBuilder, LeafFilter, NodeIdentity, PagePointer, Pivot,
+};
 
 use super::NodeSink;
 use super::child::{Child, pivot_between, pivot_kept};
@@ -17,6 +19,8 @@ use super::limits::Limits;
 pub(super) struct LeafPacker {
     limits: Limits,
     builder: LeafBuilder,
+    filters: FilterBuilder,
+    filter_bits_per_key: usize,
     /// Where the run starts, until its first leaf has it.
     pivot: Pivot,
     held: Option<SealedLeaf>,
@@ -32,16 +36,19 @@ struct SealedLeaf {
     page: Box<PageBytes>,
     identity: NodeIdentity,
     pointer: PagePointer,
+    filter: LeafFilter,
     pivot: Pivot,
     /// Stored part of its last key.
     last_key: Vec<u8>,
 }
 
 impl LeafPacker {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits, filter_bits_per_key: usize) -> Self {
         Self {
             limits,
             builder: LeafBuilder::new(),
+            filters: FilterBuilder::new(),
+            filter_bits_per_key,
             pivot: Pivot::default(),
             held: None,
             spare: None,
@@ -218,11 +225,14 @@ impl LeafPacker {
         let spare = self.spare.take();
         let mut page = spare.unwrap_or_else(|| Box::new([0; PAGE_BYTES]));
         let pointer = self.builder.finish(&identity, &mut page)?;
+        let leaf = Leaf::open(&page)?;
+        let filter = self.filters.build(&leaf, self.filter_bits_per_key)?;
         self.write_held(pages)?;
         self.held = Some(SealedLeaf {
             page,
             identity,
             pointer,
+            filter,
             pivot,
             last_key,
         });
@@ -238,6 +248,7 @@ impl LeafPacker {
         self.ready.push(Child {
             pivot: held.pivot,
             pointer: held.pointer,
+            filter: held.filter,
             is_fresh: true,
         });
         Ok(())

@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use kreon_base::{Error, Lsn, PAGE_BYTES, PageBytes, Result};
-use kreon_format::{IndexNode, Leaf, LeafEntry, PagePointer, Pivot, TreeRecord};
+use kreon_format::{IndexNode, Leaf, LeafEntry, LeafFilter, PagePointer, Pivot, TreeRecord};
 
 use super::child::{Bound, Child};
 use super::leaf_keys::{first_under, is_long, key_of, lower_bound, record_of, stored_part};
@@ -37,6 +37,8 @@ pub struct MergeRules<'a> {
     pub fill: f32,
     /// Every node is taken apart, also those that no entry belongs to.
     pub rewrites_all: bool,
+    /// Bits a key of the filters of fresh leaves; 0: none. Leaves that stay keep what they have.
+    pub filter_bits_per_key: usize,
 }
 
 /// Merges `input` into `tree` and returns the new tree; the old one stays whole. All versions in
@@ -65,12 +67,7 @@ where
     }
     match root_of(tree)? {
         Some((pointer, level)) => {
-            let root = Child {
-                pivot: Pivot::default(),
-                pointer,
-                is_fresh: false,
-            };
-            merge.visit(root, level, None)?;
+            merge.visit(Child::root(pointer), level, None)?;
         }
         None => merge.take_whole_input()?,
     }
@@ -98,7 +95,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
         rules: &MergeRules<'m>,
         changes: &'m mut C,
     ) -> Self {
-        let output = Output::new(sink, rules.fill);
+        let output = Output::new(sink, rules);
         Self {
             source,
             tree,
@@ -148,6 +145,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
             if self.enters(&child, level - 1, bound)? {
                 self.visit(child, level - 1, bound)?;
             } else {
+                let child = child.with_filter(index, next - 1)?;
                 self.filter.output.add(child, level - 1)?;
             }
             match own {
@@ -391,11 +389,25 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
     }
 }
 
-/// A child of a node of the old tree, not the first, with the pivot before it.
+/// A child of a node of the old tree, not the first, with the pivot before it; without its filter.
 pub(super) fn child_of(index: &IndexNode<'_>, child: usize) -> Result<Child> {
     Ok(Child {
         pivot: index.pivot(child)?,
         pointer: index.child(child)?,
+        filter: LeafFilter::default(),
         is_fresh: false,
     })
+}
+
+/// All children of `node`, which is `index`, with their filters.
+pub(super) fn children_of(index: &IndexNode<'_>, node: Child) -> Result<Vec<Child>> {
+    let first = Child {
+        pointer: index.child(0)?,
+        ..node
+    };
+    let mut children = vec![first.with_filter(index, 0)?];
+    for child in 1..index.len() {
+        children.push(child_of(index, child)?.with_filter(index, child)?);
+    }
+    Ok(children)
 }

@@ -4,7 +4,7 @@ use kreon_base::Result;
 use kreon_format::{IndexNode, Leaf, TreeRecord};
 
 use super::child::Child;
-use super::merge::{Merge, child_of};
+use super::merge::{Merge, children_of};
 use super::{Changes, EntryStream, NodeSink, NodeSource};
 
 impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, C> {
@@ -87,13 +87,7 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
         let page = self.read(&node.pointer, level)?;
         let index = IndexNode::open(&page)?;
         let pointer = node.pointer;
-        let mut children = vec![Child {
-            pointer: index.child(0)?,
-            ..node
-        }];
-        for child in 1..index.len() {
-            children.push(child_of(&index, child)?);
-        }
+        let children = children_of(&index, node)?;
         if let Some(waiting) = self.filter.output.waiting(level - 1) {
             waiting.prepend(children);
         }

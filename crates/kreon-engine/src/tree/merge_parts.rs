@@ -9,10 +9,10 @@
 use std::ops::Range;
 
 use kreon_base::Result;
-use kreon_format::{IndexNode, PagePointer, Pivot, TreeRecord};
+use kreon_format::{IndexNode, PagePointer, TreeRecord};
 
 use super::child::{Bound, Child};
-use super::merge::{Merge, child_of};
+use super::merge::{Merge, children_of};
 use super::search::root_of;
 use super::{Changes, Entry, EntryStream, MergeRules, NodeSink, NodeSource};
 
@@ -60,11 +60,7 @@ impl Cut {
         let Some((pointer, level)) = root_of(tree)? else {
             return Ok(None);
         };
-        let root = Child {
-            pivot: Pivot::default(),
-            pointer,
-            is_fresh: false,
-        };
+        let root = Child::root(pointer);
         let mut cut = Self {
             level,
             subtrees: vec![root],
@@ -82,16 +78,11 @@ impl Cut {
     fn go_down<S: NodeSource>(&mut self, source: &S) -> Result<()> {
         let mut below = Vec::new();
         for node in std::mem::take(&mut self.subtrees) {
-            self.above.push((node.pointer, self.level));
-            source.read_node(&node.pointer, self.level, |page| {
+            let pointer = node.pointer;
+            self.above.push((pointer, self.level));
+            source.read_node(&pointer, self.level, |page| {
                 let index = IndexNode::open(page)?;
-                below.push(Child {
-                    pointer: index.child(0)?,
-                    ..node.clone()
-                });
-                for child in 1..index.len() {
-                    below.push(child_of(&index, child)?);
-                }
+                below.extend(children_of(&index, node)?);
                 Ok(())
             })?;
         }

@@ -42,7 +42,7 @@ pub use cursor::Cursor;
 pub use entry::{Changes, Entry, EntryStream, Reference, Version};
 pub use merge::{MergeRules, merge};
 pub use merge_parts::{Cut, MergedPart, join, merge_part};
-pub use node_source::{NodeSink, NodeSource};
+pub use node_source::{Filtering, NodeSink, NodeSource};
 pub use pages::pages;
 pub use prefetch::prefetch_paths;
 pub use search::get;

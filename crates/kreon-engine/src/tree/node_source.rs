@@ -4,6 +4,17 @@
 use kreon_base::{Epoch, LogOffset, PageBytes, PageNo, RegionId, Result};
 use kreon_format::{PagePointer, StoreId};
 
+/// How the filter of a leaf did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filtering {
+    /// The leaf does not hold the key, and need not be read.
+    Excluded,
+    /// The leaf may hold the key.
+    Passed,
+    /// The leaf was read after that, and did not hold the key.
+    InVain,
+}
+
 /// Reads nodes of one tree, and the rest of long keys from the log. `level` is a node's height above
 /// the leaves: 0 is a leaf.
 pub trait NodeSource {
@@ -19,6 +30,15 @@ pub trait NodeSource {
     /// Loads nodes of one level, all at once. A hint: those that cannot be loaded or kept are left to
     /// the read that needs them.
     fn prefetch(&self, pointers: &[PagePointer], level: u8) -> Result<()>;
+
+    /// Whether reading the node would do without the device just now. A get asks filters only of leaves
+    /// where it would not: a leaf that is there is searched as quickly.
+    fn is_resident(&self, _pointer: &PagePointer) -> bool {
+        true
+    }
+
+    /// Is told how the filter of a leaf that was not resident did.
+    fn filtered(&self, _leaf: &PagePointer, _answer: Filtering) {}
 
     /// Replaces the content of `key` by the whole key, `key_bytes` long, of the record at `offset`.
     fn read_key(&self, offset: LogOffset, key_bytes: u32, key: &mut Vec<u8>) -> Result<()>;

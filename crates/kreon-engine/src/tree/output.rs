@@ -9,12 +9,12 @@ use std::ops::Range;
 use kreon_base::{Lsn, Payload, Result};
 use kreon_format::{Leaf, Pivot};
 
-use super::NodeSink;
 use super::child::Child;
 use super::fresh_pages::FreshPages;
 use super::index_packer::IndexPacker;
 use super::leaf_packer::LeafPacker;
 use super::limits::Limits;
+use super::{MergeRules, NodeSink};
 
 pub(super) struct Output<'k, K> {
     pub(super) pages: FreshPages<'k, K>,
@@ -25,12 +25,12 @@ pub(super) struct Output<'k, K> {
 }
 
 impl<'k, K: NodeSink> Output<'k, K> {
-    pub(super) fn new(sink: &'k mut K, fill: f32) -> Self {
-        let limits = Limits::new(fill);
+    pub(super) fn new(sink: &'k mut K, rules: &MergeRules<'_>) -> Self {
+        let limits = Limits::new(rules.fill);
         Self {
             pages: FreshPages::new(sink),
             limits,
-            leaves: LeafPacker::new(limits),
+            leaves: LeafPacker::new(limits, rules.filter_bits_per_key),
             floors: Vec::new(),
         }
     }

@@ -2,23 +2,47 @@
 
 use std::ops::Range;
 
-use kreon_base::{PageBytes, Result};
+use kreon_base::Result;
 use kreon_format::{IndexNode, PagePointer, Pivot, Route, TreeRecord};
 
-use super::NodeSource;
+use super::{Filtering, NodeSource};
 
 /// Nodes that one round loads together: deep enough for any device, few enough for a small mapping.
 pub(super) const ROUND_NODES_MAX: usize = 128;
 
-/// Loads the index nodes and leaves that `keys` (ascending) lead to, about 128 at a time. A hint: what
-/// cannot be kept is read again when it is needed.
-pub fn prefetch_paths<S: NodeSource>(source: &S, tree: &TreeRecord, keys: &[&[u8]]) -> Result<()> {
+/// Loads the index nodes and leaves that gets of `keys` (ascending) will read, about 128 at a time: no leaf
+/// whose filter excludes its keys. A hint: what cannot be kept is read again when it is needed. Returns
+/// which of the keys a filter let pass, ascending: their leaves were not resident before.
+pub fn prefetch_paths<S: NodeSource>(
+    source: &S,
+    tree: &TreeRecord,
+    keys: &[&[u8]],
+) -> Result<Vec<usize>> {
     let key = |index: usize| keys.get(index).copied().unwrap_or_default();
+    let mut passed = Vec::new();
+    let mut wants = |node: &IndexNode<'_>, child: usize, range: Range<usize>| {
+        let leaf = node.child(child)?;
+        if source.is_resident(&leaf) {
+            return Ok(false);
+        }
+        let before = passed.len();
+        for index in range {
+            match node.may_hold(child, key(index))? {
+                None => return Ok(true),
+                Some(false) => {}
+                Some(true) => {
+                    source.filtered(&leaf, Filtering::Passed);
+                    passed.push(index);
+                }
+            }
+        }
+        Ok(passed.len() > before)
+    };
     let mut done = 0;
     while done < keys.len() {
-        done = prefetch_round(source, tree, done..keys.len(), key)?;
+        done = round(source, tree, done..keys.len(), &key, &mut wants)?;
     }
-    Ok(())
+    Ok(passed)
 }
 
 /// Loads the nodes for the first of the keys `range`, up to [`ROUND_NODES_MAX`] of each level; returns
@@ -29,6 +53,17 @@ pub(super) fn prefetch_round<'k, S: NodeSource>(
     range: Range<usize>,
     key: impl Fn(usize) -> &'k [u8],
 ) -> Result<usize> {
+    round(source, tree, range, &key, &mut |_, _, _| Ok(true))
+}
+
+/// A round in which `wants` says of a leaf and the keys that lead to it whether to load it.
+fn round<'k, S: NodeSource>(
+    source: &S,
+    tree: &TreeRecord,
+    range: Range<usize>,
+    key: &impl Fn(usize) -> &'k [u8],
+    wants: &mut impl FnMut(&IndexNode<'_>, usize, Range<usize>) -> Result<bool>,
+) -> Result<usize> {
     let mut covered = range.end;
     let mut nodes: Vec<Visit> = tree.root.map(|root| (root, range)).into_iter().collect();
     for level in (1..tree.height).rev() {
@@ -37,15 +72,15 @@ pub(super) fn prefetch_round<'k, S: NodeSource>(
             if children.len() >= ROUND_NODES_MAX {
                 break;
             }
-            source.read_node(&node, level, |page| {
-                spread(page, range, &key, &mut children)
+            covered = source.read_node(&node, level, |page| {
+                let node = IndexNode::open(page)?;
+                spread(&node, range, key, &mut children, |child, range| {
+                    Ok(level > 1 || wants(&node, child, range)?)
+                })
             })?;
         }
         let pointers: Vec<_> = children.iter().map(|(pointer, _)| *pointer).collect();
         source.prefetch(&pointers, level - 1)?;
-        if let Some((_, range)) = children.last() {
-            covered = range.end;
-        }
         nodes = children;
     }
     Ok(covered)
@@ -54,14 +89,15 @@ pub(super) fn prefetch_round<'k, S: NodeSource>(
 /// A node and the keys that lead to it.
 type Visit = (PagePointer, Range<usize>);
 
-/// Adds the children that keys `range` lead to, up to [`ROUND_NODES_MAX`] in all.
+/// Adds those of the children that keys `range` lead to that are wanted, up to [`ROUND_NODES_MAX`] in all;
+/// returns how far it got.
 fn spread<'k>(
-    page: &PageBytes,
+    node: &IndexNode<'_>,
     range: Range<usize>,
     key: &impl Fn(usize) -> &'k [u8],
     children: &mut Vec<Visit>,
-) -> Result<()> {
-    let node = IndexNode::open(page)?;
+    mut wants: impl FnMut(usize, Range<usize>) -> Result<bool>,
+) -> Result<usize> {
     let mut pivot = Pivot::default();
     let mut at = range.start;
     while at < range.end && children.len() < ROUND_NODES_MAX {
@@ -76,10 +112,12 @@ fn spread<'k>(
         } else {
             range.end
         };
-        children.push((node.child(child)?, at..end));
+        if wants(child, at..end)? {
+            children.push((node.child(child)?, at..end));
+        }
         at = end;
     }
-    Ok(())
+    Ok(at)
 }
 
 fn first_not_below<'k>(

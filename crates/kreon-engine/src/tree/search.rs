@@ -4,11 +4,12 @@ use kreon_base::{Error, LogOffset, Lsn, PageBytes, Payload, Result};
 use kreon_format::{IndexNode, Leaf, LeafEntry, LeafSearch, PagePointer, Route, TreeRecord};
 
 use super::leaf_keys::{count_before, first_leaf_under, is_long, record_of};
-use super::{NodeSource, Version};
+use super::{Filtering, NodeSource, Version};
 
 /// Finds the newest version of `key` with an LSN below `at` (LSN 0 always qualifies) and hands it to
 /// `found`; an inline value is borrowed from the page. None if there is none. Reads one node of each
-/// level; more, and for long keys the log, only where keys or their versions tie with a pivot.
+/// level; more, and for long keys the log, only where keys or their versions tie with a pivot. A leaf
+/// that is not resident is not read if its filter tells that it lacks the key.
 pub fn get<S: NodeSource, R>(
     source: &S,
     tree: &TreeRecord,
@@ -24,6 +25,7 @@ pub fn get<S: NodeSource, R>(
         key,
         at,
         found: Some(found),
+        is_filtered: false,
     };
     search.below(root, level)
 }
@@ -48,10 +50,14 @@ struct Search<'a, S, F> {
     at: Lsn,
     /// Taken when the version is found.
     found: Option<F>,
+    /// The filter of the leaf let the key pass.
+    is_filtered: bool,
 }
 
 enum Step {
     Down(PagePointer),
+    /// To a leaf whose filter lets the key pass, or not.
+    Filtered(PagePointer, bool),
     /// Children whose pivots tie with the key.
     Among(Vec<PagePointer>),
 }
@@ -74,12 +80,18 @@ struct LongEntry {
 impl<S: NodeSource, R, F: FnOnce(Version<'_>) -> R> Search<'_, S, F> {
     fn below(&mut self, mut node: PagePointer, level: u8) -> Result<Option<R>> {
         for level in (1..=level).rev() {
-            let key = self.key;
-            match self
-                .source
-                .read_node(&node, level, |page| step(page, key))?
-            {
+            let (source, key) = (self.source, self.key);
+            match source.read_node(&node, level, |page| step(source, page, level, key))? {
                 Step::Down(child) => node = child,
+                Step::Filtered(leaf, false) => {
+                    source.filtered(&leaf, Filtering::Excluded);
+                    return Ok(None);
+                }
+                Step::Filtered(leaf, true) => {
+                    source.filtered(&leaf, Filtering::Passed);
+                    self.is_filtered = true;
+                    node = leaf;
+                }
                 Step::Among(children) => return self.among(&children, level - 1),
             }
         }
@@ -115,11 +127,18 @@ impl<S: NodeSource, R, F: FnOnce(Version<'_>) -> R> Search<'_, S, F> {
             key,
             at,
             found,
+            is_filtered,
         } = self;
+        let is_filtered = std::mem::take(is_filtered);
         let outcome = source.read_node(node, 0, |page| {
             let leaf = Leaf::open(page)?;
             match leaf.search(key)? {
-                LeafSearch::Absent(_) => Ok(Outcome::Absent),
+                LeafSearch::Absent(_) => {
+                    if is_filtered {
+                        source.filtered(node, Filtering::InVain);
+                    }
+                    Ok(Outcome::Absent)
+                }
                 LeafSearch::Long { first, end } => tie(&leaf, first, end, key),
                 LeafSearch::Found(first) => Ok(match newest_before(&leaf, first, key, *at)? {
                     Some(entry) => deliver(found, entry.lsn, entry.payload),
@@ -193,10 +212,21 @@ impl LongEntry {
     }
 }
 
-fn step(page: &PageBytes, key: &[u8]) -> Result<Step> {
+fn step<S: NodeSource>(source: &S, page: &PageBytes, level: u8, key: &[u8]) -> Result<Step> {
     let node = IndexNode::open(page)?;
     match node.route(key)? {
-        Route::Child(index) => node.child(index).map(Step::Down),
+        Route::Child(index) => {
+            let child = node.child(index)?;
+            // Whether a page is resident is what a read of it looks up next, anyway.
+            if level > 1 || source.is_resident(&child) {
+                return Ok(Step::Down(child));
+            }
+            Ok(match node.may_hold(index, key)? {
+                None => Step::Down(child),
+                Some(may_hold) => Step::Filtered(child, may_hold),
+            })
+        }
+        // As rare as versions of one key in several leaves, and as long keys that begin alike.
         Route::Ambiguous { first, end } => {
             let children = (first..end).map(|index| node.child(index));
             children.collect::<Result<_>>().map(Step::Among)

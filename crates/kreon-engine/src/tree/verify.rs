@@ -1,7 +1,7 @@
 //! Walks a whole tree and checks that it is what its record and its pivots say.
 
 use kreon_base::{Error, ErrorKind, Lsn, PAGE_BYTES, PageBytes, RegionId, Result};
-use kreon_format::{IndexNode, Leaf, PagePointer, Pivot, TreeRecord};
+use kreon_format::{IndexNode, Leaf, LeafFilter, PagePointer, Pivot, TreeRecord};
 
 use super::leaf_keys::{key_of, stored_part};
 use super::prefetch::ROUND_NODES_MAX;
@@ -39,7 +39,7 @@ pub struct Findings {
 }
 
 /// Reads every node of the tree and the log records of its long keys, shows them to `visitor`, and
-/// checks order, pivots, levels, region and counts. Goes on behind a problem. Takes a page of memory
+/// checks order, pivots, filters, levels, region and counts. Goes on behind a problem. Takes a page of memory
 /// per level.
 pub fn verify<S: NodeSource>(
     source: &S,
@@ -55,6 +55,7 @@ pub fn verify<S: NodeSource>(
         is_whole: true,
         last: None,
         pivots: Vec::new(),
+        filter: LeafFilter::default(),
         key: Vec::new(),
     };
     match root_of(tree) {
@@ -77,6 +78,8 @@ struct Walk<'a, S, V> {
     last: Option<(Vec<u8>, Lsn)>,
     /// Pivots between the entry before and the next one.
     pivots: Vec<Pivot>,
+    /// What the parent of the next leaf has of it.
+    filter: LeafFilter,
     key: Vec<u8>,
 }
 
@@ -149,6 +152,7 @@ impl<S: NodeSource, V: Visitor> Walk<'_, S, V> {
             if at > 0 {
                 self.pivot(pointer, index.pivot(at)?);
             }
+            self.filter = index.filter(at)?;
             self.node(child, level - 1);
         }
         Ok(())
@@ -181,6 +185,9 @@ impl<S: NodeSource, V: Visitor> Walk<'_, S, V> {
                 self.problem(format!("{page}, entry {index}: out of order"));
             }
             self.check_pivots(pointer, &key);
+            if !self.filter.may_hold(&key) {
+                self.problem(format!("{page}, entry {index}: its filter denies the key"));
+            }
             self.visitor.entry(Entry {
                 key: &key,
                 lsn: entry.lsn,

@@ -82,6 +82,7 @@ mod tests {
             last_level,
             fill: 0.95,
             rewrites_all: false,
+            filter_bits_per_key: 0,
         });
         rules.start();
         let judge = |(lsn, tombstone): &(u64, bool)| rules.judge(Lsn(*lsn), *tombstone);

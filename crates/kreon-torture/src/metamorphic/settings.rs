@@ -69,6 +69,9 @@ const SETTINGS: &[Setting] = &[
     ("full_compaction", |s, dice| {
         s.engine.full_compaction = any(dice, &[false, true]);
     }),
+    ("filter_bits_per_key", |s, dice| {
+        s.engine.filter_bits_per_key = any(dice, &[0, 1, 10, 24]);
+    }),
     ("background", |s, dice| {
         s.engine.background = any(dice, &[Background::Inline, Background::Threads]);
     }),
@@ -125,13 +128,14 @@ impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "memory {} l0 {:?} growth {:?} full {} inline {} {:?} sync_every {:?} threads {} direct {:?} ring {:?} snapshots {} \
+            "memory {} l0 {:?} growth {:?} full {} inline {} filters {} {:?} sync_every {:?} threads {} direct {:?} ring {:?} snapshots {} \
              checkpoint_every {:?} reopens {}",
             self.engine.memory_bytes,
             self.engine.l0_bytes,
             self.engine.growth_factor,
             self.engine.full_compaction,
             self.engine.inline_value_bytes_max,
+            self.engine.filter_bits_per_key,
             self.engine.background,
             self.sync_every,
             self.threads,

@@ -182,6 +182,7 @@ fn build<'a, P: Pairs>(
         last_level: true,
         fill: LEAF_FILL,
         rewrites_all: false,
+        filter_bits_per_key: core.options.filter_bits_per_key,
     };
     let nodes = core.nodes_of_level(region.id, 1);
     let mut pointed = Pointed(Charges::new(&parts.log));

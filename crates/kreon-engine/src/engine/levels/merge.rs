@@ -251,6 +251,7 @@ impl Core {
         let rules = MergeRules {
             snapshots: &snapshots,
             last_level: job.is_last || Bug::DeletionsDroppedEarly.is_planted(),
+            filter_bits_per_key: self.options.filter_bits_per_key,
             fill: LEAF_FILL,
             rewrites_all: false,
         };

@@ -65,6 +65,7 @@ fn a_spill_of_which_one_thread_fails_gives_all_its_pages_back() {
         rewrites_all: false,
         exists: &|_| true,
         snapshots: &[],
+        filter_bits_per_key: 10,
         workers: 3,
         progress: &progress,
     };

@@ -97,6 +97,7 @@ fn numbered(count: u32) -> Model {
         last_level: true,
         fill: 0.1,
         rewrites_all: false,
+        filter_bits_per_key: 0,
     };
     model.merge(&input, &rules);
     model

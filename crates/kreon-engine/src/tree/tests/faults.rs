@@ -12,6 +12,7 @@ const RULES: MergeRules<'_> = MergeRules {
     last_level: true,
     fill: 0.15,
     rewrites_all: false,
+    filter_bits_per_key: 10,
 };
 
 fn input(model: &Model, pool: &[Vec<u8>], step: usize) -> Entries {

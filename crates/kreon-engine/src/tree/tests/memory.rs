@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use kreon_base::{Epoch, Error, ErrorKind, LogOffset, PageBytes, PageNo, RegionId, Result};
 use kreon_format::{PagePointer, StoreId, check_node};
 
-use crate::tree::{NodeSink, NodeSource};
+use crate::tree::{Filtering, NodeSink, NodeSource};
 
 pub const STORE: StoreId = StoreId(0x5eed);
 pub const REGION: RegionId = RegionId(3);
@@ -23,6 +23,8 @@ pub struct Memory {
     pub reads: RefCell<BTreeSet<(u8, PageNo)>>,
     /// Nodes per call of `prefetch`, with their level.
     pub prefetches: RefCell<Vec<(u8, usize)>>,
+    /// What filters did.
+    pub filtering: RefCell<Vec<Filtering>>,
     /// Keys read from the log.
     pub key_reads: Cell<u64>,
     /// Operations until one fails; none: no fault.
@@ -71,6 +73,7 @@ impl Memory {
     pub fn forget_reads(&self) {
         self.reads.borrow_mut().clear();
         self.prefetches.borrow_mut().clear();
+        self.filtering.borrow_mut().clear();
         self.key_reads.set(0);
     }
 
@@ -112,6 +115,14 @@ impl NodeSource for Memory {
         self.step()?;
         self.prefetches.borrow_mut().push((level, pointers.len()));
         Ok(())
+    }
+
+    fn is_resident(&self, _: &PagePointer) -> bool {
+        false
+    }
+
+    fn filtered(&self, _: &PagePointer, filtering: Filtering) {
+        self.filtering.borrow_mut().push(filtering);
     }
 
     fn read_key(&self, offset: LogOffset, key_bytes: u32, key: &mut Vec<u8>) -> Result<()> {

@@ -109,6 +109,7 @@ impl History {
             last_level: self.random.one_in(2),
             fill: self.fill,
             rewrites_all: self.random.one_in(4),
+            filter_bits_per_key: *self.random.pick(&[0, 1, 10, 24]),
         };
         self.model.merge(input, &rules);
         let ats = self.snapshots.iter().copied().chain([Lsn::MAX]);

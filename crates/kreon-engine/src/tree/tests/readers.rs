@@ -35,6 +35,7 @@ const PLAIN: MergeRules<'_> = MergeRules {
     last_level: true,
     fill: 0.95,
     rewrites_all: false,
+    filter_bits_per_key: 0,
 };
 
 fn user(number: u32) -> Vec<u8> {

@@ -11,6 +11,7 @@ fn rules<'a>(snapshots: &'a [Lsn], last_level: bool) -> MergeRules<'a> {
         last_level,
         fill: 0.95,
         rewrites_all: false,
+        filter_bits_per_key: 0,
     }
 }
 

@@ -1,0 +1,96 @@
+//! A small hash of keys: for tables and filters, not against people who choose keys to collide.
+
+/// An odd number with bits all over: the golden ratio.
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A hash that takes words one after the other. The length of what is hashed belongs into the seed, so that
+/// the last word may be filled up.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyHash(u64);
+
+impl KeyHash {
+    /// Begins with a seed.
+    #[inline]
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Takes eight bytes.
+    #[inline]
+    #[must_use]
+    pub const fn word(self, word: u64) -> Self {
+        let product = (self.0 ^ word) as u128 * ODD as u128;
+        Self(product as u64 ^ (product >> 64) as u64)
+    }
+
+    /// Takes bytes, by words; the last ones as one word.
+    #[inline]
+    #[must_use]
+    pub fn bytes(self, bytes: &[u8]) -> Self {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let whole = words
+            .iter()
+            .fold(self, |hash, word| hash.word(u64::from_le_bytes(*word)));
+        match rest.is_empty() {
+            true => whole,
+            false => whole.word(few(rest)),
+        }
+    }
+
+    /// The hash.
+    #[inline]
+    pub const fn finish(self) -> u64 {
+        self.word(ODD.rotate_left(32)).0
+    }
+}
+
+/// One to seven bytes as a number: other bytes of the same length make another one.
+#[inline]
+fn few(bytes: &[u8]) -> u64 {
+    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32
+        }
+        // Of three bytes at most, the first, the one in the middle and the last are all.
+        _ => [0, bytes.len() / 2, bytes.len().saturating_sub(1)]
+            .iter()
+            .filter_map(|&at| bytes.get(at))
+            .fold(0, |number, &byte| number << 8 | u64::from(byte)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn hash(bytes: &[u8]) -> u64 {
+        KeyHash::new(bytes.len() as u64).bytes(bytes).finish()
+    }
+
+    #[test]
+    fn keys_that_differ_in_one_bit_have_hashes_that_differ_in_about_half_of_theirs() {
+        for length in 1..40_usize {
+            let mut key: Vec<u8> = (0..length).map(|at| (at * 37 % 256) as u8).collect();
+            let before = hash(&key);
+            let mut changed = 0;
+            for bit in 0..length * 8 {
+                key[bit / 8] ^= 1 << (bit % 8);
+                changed += (hash(&key) ^ before).count_ones();
+                key[bit / 8] ^= 1 << (bit % 8);
+            }
+            let share = f64::from(changed) / (length * 8 * 64) as f64;
+            assert!((0.42..0.58).contains(&share), "{length} bytes: {share}");
+        }
+    }
+
+    #[test]
+    fn short_keys_have_different_hashes() {
+        let keys = (0..=u16::MAX).map(u16::to_be_bytes);
+        let wide: BTreeSet<u64> = keys.map(|key| hash(&key)).collect();
+        let narrow: BTreeSet<u64> = (0..=u8::MAX).map(|byte| hash(&[byte])).collect();
+        let zeroes: BTreeSet<u64> = (0..64).map(|length| hash(&vec![0; length])).collect();
+        assert_eq!((wide.len(), narrow.len(), zeroes.len()), (65536, 256, 64));
+    }
+}

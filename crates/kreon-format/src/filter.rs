@@ -1,0 +1,211 @@
+//! Filters: which keys a leaf may hold, told by its parent, so that a get need not read a leaf that lacks
+//! its key.
+//!
+//! A filter (of format 3 on) stands in an index node above leaves, behind the pointer to its leaf:
+//! bytes of the leaf's common prefix (11 bits) and probes less one (4 bits), together 2 bytes | length of
+//! what follows in words of 4 bytes (1 byte) | bits (Bloom).
+//!
+//! What is hashed is the stored part of a key behind the leaf's prefix: in a leaf that stands apart
+//! already, as head, length and rest. So the filter of a leaf costs one pass over its page, whether its
+//! entries were encoded or copied. A filter is asked for keys that lead to its leaf, nearly all of which
+//! have the prefix.
+
+use kreon_base::{Bug, KeyHash, Result};
+
+use crate::heads::{HEAD_BYTES, head_of};
+use crate::node::stored_part;
+use crate::{LONG_KEY_STORED_BYTES, Leaf};
+
+/// Most bits a key that a filter can be made with.
+pub const FILTER_BITS_PER_KEY_MAX: usize = 24;
+
+/// Bytes of an encoded filter, at most.
+pub(crate) const FILTER_BYTES_MAX: usize = FRONT_BYTES + WORDS_MAX * WORD_BYTES;
+
+const FRONT_BYTES: usize = 3;
+const WORD_BYTES: usize = 4;
+
+/// Three children with the longest pivots and filters share any node; 400 keys have ten bits each.
+const WORDS_MAX: usize = 127;
+
+/// The prefix' length takes this many bits of the first two bytes, the probes the ones above.
+const PREFIX_BITS: u32 = 11;
+const PROBES_BITS: u32 = 4;
+const PROBES_MAX: u32 = 1 << PROBES_BITS;
+
+const _: () = assert!(LONG_KEY_STORED_BYTES < 1 << PREFIX_BITS);
+
+const SEED: u64 = u64::from_be_bytes(*b"filter 1");
+
+/// The filter of one leaf, as it stands in the leaf's parent. Empty: none, every key may be there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeafFilter(Vec<u8>);
+
+/// Makes filters, one after the other.
+#[derive(Debug, Default)]
+pub struct FilterBuilder {
+    /// Of the leaf's distinct keys; kept from call to call for its memory.
+    hashes: Vec<u64>,
+}
+
+impl LeafFilter {
+    /// Whether there is no filter.
+    pub fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the leaf may hold `key` (whole).
+    pub fn may_hold(&self, key: &[u8]) -> bool {
+        FilterView::open(&self.0).is_none_or(|filter| filter.may_hold(key))
+    }
+
+    /// Its bytes as they stand in a node.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl FilterBuilder {
+    /// A builder.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The filter of `leaf`, with about so many bits for each of its keys; none with 0 bits.
+    ///
+    /// # Errors
+    /// `Corruption` if an entry of the leaf makes no sense.
+    pub fn build(&mut self, leaf: &Leaf<'_>, bits_per_key: usize) -> Result<LeafFilter> {
+        if bits_per_key == 0 {
+            return Ok(LeafFilter::default());
+        }
+        self.hash_keys(leaf)?;
+        let bits_per_key = bits_per_key.min(FILTER_BITS_PER_KEY_MAX);
+        let words = (self.hashes.len() * bits_per_key).div_ceil(8 * WORD_BYTES);
+        let words = words.clamp(1, WORDS_MAX);
+        // ln 2 of the bits a key is best; one probe less is hardly worse and costs less to set.
+        let probes = (bits_per_key as u32 * 6 / 10).clamp(1, PROBES_MAX);
+        let front = leaf.prefix().len() as u16 | (probes as u16 - 1) << PREFIX_BITS;
+        let mut bytes = vec![0; FRONT_BYTES + words * WORD_BYTES];
+        bytes[..2].copy_from_slice(&front.to_le_bytes());
+        bytes[2] = words as u8;
+        let bits = &mut bytes[FRONT_BYTES..];
+        let places = bits.len() * 8;
+        for hash in &self.hashes {
+            for place in Places::new(*hash, places).take(probes as usize) {
+                bits[place / 8] |= 1 << (place % 8);
+            }
+        }
+        Ok(LeafFilter(bytes))
+    }
+
+    /// Hashes the leaf's keys; versions of one key stand side by side and count once.
+    fn hash_keys(&mut self, leaf: &Leaf<'_>) -> Result<()> {
+        self.hashes.clear();
+        let mut last = None;
+        for (index, head) in leaf.0.heads.iter().enumerate() {
+            let raw = leaf.0.entry(index)?;
+            let hash = hash_of(raw.length, head, raw.rest);
+            if last.replace(hash) != Some(hash) {
+                self.hashes.push(hash);
+            }
+        }
+        if Bug::FilterMissesKey.is_planted() {
+            self.hashes.pop();
+        }
+        Ok(())
+    }
+}
+
+/// A filter, where it lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FilterView<'a> {
+    prefix_bytes: usize,
+    probes: usize,
+    bits: &'a [u8],
+    /// All of it, as it stands in a node.
+    bytes: &'a [u8],
+}
+
+impl<'a> FilterView<'a> {
+    /// The filter that `bytes` begin with; none if they make no sense.
+    pub(crate) fn open(bytes: &'a [u8]) -> Option<Self> {
+        let ([low, high, words], rest) = bytes.split_first_chunk()?;
+        let front = u16::from_le_bytes([*low, *high]);
+        let prefix_bytes = usize::from(front & ((1 << PREFIX_BITS) - 1));
+        let probes = u32::from(front >> PREFIX_BITS) + 1;
+        let words = usize::from(*words);
+        let is_sound = prefix_bytes <= LONG_KEY_STORED_BYTES
+            && probes <= PROBES_MAX
+            && (1..=WORDS_MAX).contains(&words);
+        let bits = rest.get(..words * WORD_BYTES).filter(|_| is_sound)?;
+        Some(Self {
+            prefix_bytes,
+            probes: probes as usize,
+            bits,
+            bytes: bytes.get(..FRONT_BYTES + bits.len())?,
+        })
+    }
+
+    /// A copy of it.
+    pub(crate) fn to_owned(self) -> LeafFilter {
+        LeafFilter(self.bytes.to_vec())
+    }
+
+    /// Bytes that it takes in a node.
+    pub(crate) fn encoded_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether the leaf may hold `key` (whole).
+    pub(crate) fn may_hold(&self, key: &[u8]) -> bool {
+        let Some(remainder) = stored_part(key).get(self.prefix_bytes..) else {
+            return false;
+        };
+        let rest = remainder.get(HEAD_BYTES..).unwrap_or_default();
+        let hash = hash_of(remainder.len(), &head_of(remainder), rest);
+        Places::new(hash, self.bits.len() * 8)
+            .take(self.probes)
+            .all(|place| {
+                let byte = self.bits.get(place / 8).copied().unwrap_or(0);
+                byte & (1 << (place % 8)) != 0
+            })
+    }
+}
+
+/// The hash of a key, of which `length` bytes follow the leaf's prefix.
+#[inline]
+fn hash_of(length: usize, head: &[u8; HEAD_BYTES], rest: &[u8]) -> u64 {
+    KeyHash::new(SEED ^ length as u64)
+        .word(u64::from_le_bytes(*head))
+        .bytes(rest)
+        .finish()
+}
+
+/// The bits of a key: a hash is a fraction, which times the number of bits gives one of them and a
+/// fraction anew.
+struct Places {
+    fraction: u64,
+    count: u64,
+}
+
+impl Places {
+    #[inline]
+    fn new(hash: u64, count: usize) -> Self {
+        Self {
+            fraction: hash,
+            count: count as u64,
+        }
+    }
+}
+
+impl Iterator for Places {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let product = u128::from(self.fraction) * u128::from(self.count);
+        self.fraction = product as u64;
+        Some((product >> 64) as usize)
+    }
+}
