@@ -4,6 +4,7 @@ mod damage;
 mod formats;
 mod futures;
 mod images;
+mod levels;
 mod loads;
 mod refusals;
 mod spilling;

@@ -1,0 +1,154 @@
+//! Merges of levels that meet with something.
+
+use std::time::{Duration, Instant};
+
+use kreon_base::ErrorKind;
+use kreon_sim::{Call, Effect, Fault};
+
+use super::*;
+use crate::options::Work;
+use crate::volume::Purpose;
+
+/// L0s of 16 KiB, and levels of 32, 128, 512 KiB.
+fn level_options(background: Background) -> Options {
+    Options {
+        l0_bytes: Some(16 << 10),
+        growth_factor: Some(4),
+        volume_bytes_max: 64 << 20,
+        background,
+        ..options()
+    }
+}
+
+impl Bench {
+    /// A store whose region "r" has trees to be merged, which nobody does by himself.
+    fn due() -> Self {
+        let bench = Self::open(Image::default(), level_options(Background::Driven)).unwrap();
+        let region = bench.engine.region("r").unwrap();
+        let mut key = 0;
+        while !(bench.engine.is_merge_due() && bench.full_trees() > 1) {
+            bench.put(&region, &name(key), &value(key)).unwrap();
+            key += 1;
+            if bench.engine.is_spill_due() {
+                bench.engine.background(Work::Spill).unwrap();
+                if bench.full_trees() < 2 {
+                    bench.engine.background(Work::Merge).unwrap();
+                }
+            }
+        }
+        bench
+    }
+
+    fn full_trees(&self) -> usize {
+        let levels = self.engine.stats().levels;
+        levels.iter().filter(|level| level.entries > 0).count()
+    }
+}
+
+#[test]
+fn a_merge_without_space_changes_nothing_and_succeeds_later() {
+    let bench = Bench::due();
+    let parts = &bench.engine.core().parts;
+    let before = bench.engine.stats();
+    let mut taken = Vec::new();
+    while let Ok((first, count)) = parts.allocator.lock().allocate_pages(512, Purpose::Upkeep) {
+        taken.extend((first.0..first.0 + count).map(PageNo));
+    }
+    let error = bench.engine.background(Work::Merge).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfSpace);
+    assert_eq!(bench.engine.stats().merges, before.merges);
+    parts.allocator.lock().release_pages(&taken).unwrap();
+    assert_eq!(bench.problems(), Vec::<String>::new());
+    assert!(bench.engine.is_merge_due());
+    bench.engine.background(Work::Merge).unwrap();
+    assert!(!bench.engine.is_merge_due());
+    assert_eq!(bench.engine.stats().merges, before.merges + 1);
+    assert_eq!(bench.problems(), Vec::<String>::new());
+}
+
+/// The pages of the lowest tree of region "r" are read slowly.
+fn slowly(bench: Bench, time: Duration) -> Bench {
+    let region = bench.engine.region("r").unwrap();
+    let core = bench.engine.core();
+    let lowest = *core.parts.views.load().levels.of(region.id).last().unwrap();
+    let start = lowest.root.unwrap().page.offset_bytes();
+    let device = SimDevice::from_image(bench.closed(), SimOptions::default());
+    let slow = Fault::nth(1, Call::Read, Effect::Slow { time });
+    device.inject(slow.within(start..start + 4096));
+    let device = Arc::new(device);
+    let options = level_options(Background::Threads);
+    let engine = Engine::open(Arc::clone(&device) as Arc<dyn Device>, options).unwrap();
+    let bench = Bench { device, engine };
+    while bench.engine.core().holds.merged(region.id).is_empty() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    bench
+}
+
+#[test]
+fn a_region_is_dropped_in_the_middle_of_a_merge() {
+    let bench = slowly(Bench::due(), Duration::from_millis(400));
+    bench.engine.drop_region("r").unwrap();
+    assert_eq!(bench.problems(), Vec::<String>::new());
+    assert_eq!(bench.engine.stats().levels, []);
+    assert_eq!(bench.engine.stats().merges, 0);
+    let again = bench.engine.region("r").unwrap();
+    bench.put(&again, b"key", b"value").unwrap();
+    bench.engine.checkpoint().unwrap();
+    assert_eq!(bench.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn a_store_closes_in_the_middle_of_a_merge() {
+    let bench = slowly(Bench::due(), Duration::from_millis(400));
+    let begun = Instant::now();
+    let image = bench.closed();
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    let bench = Bench::open(image, level_options(Background::Inline)).unwrap();
+    assert_eq!(bench.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn spilled_pages_come_back_during_a_long_merge() {
+    let bench = slowly(Bench::due(), Duration::from_millis(1500));
+    let region = bench.engine.region("r").unwrap();
+    let core = bench.engine.core();
+    let spilled = bench.engine.stats().spills;
+    for key in 0.. {
+        bench.put(&region, &name(key), &[1; 40]).unwrap();
+        if bench.engine.stats().spills > spilled + 3 {
+            break;
+        }
+    }
+    // The tree that they went into was replaced three times; nobody waits for those pages.
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(!core.holds.merged(region.id).is_empty(), "it was too quick");
+    let waiting = bench.engine.stats().retired_pages;
+    assert!(waiting < 20, "{waiting} pages wait for the merge");
+    while bench.engine.is_merge_due() || !core.holds.merged(region.id).is_empty() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(bench.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn a_spill_that_rewrites_all_leaves_packs_them() {
+    let full = Options {
+        full_compaction: true,
+        growth_factor: None,
+        ..options()
+    };
+    let bench = Bench::open(Image::default(), full).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let leaves = |bench: &Bench| bench.engine.stats().levels[0].leaf_pages;
+    for key in 0..KEYS {
+        bench.put(&region, &name(key), &value(key)).unwrap();
+    }
+    bench.engine.checkpoint().unwrap();
+    let (before, written) = (leaves(&bench), bench.engine.stats().spill_pages_written);
+    bench.put(&region, &name(1), b"one more").unwrap();
+    bench.engine.checkpoint().unwrap();
+    let more = bench.engine.stats().spill_pages_written - written;
+    assert!(more > before && before.abs_diff(leaves(&bench)) <= 1);
+    assert_eq!(bench.problems(), Vec::<String>::new());
+}
