@@ -86,7 +86,7 @@ impl Load<'_> {
         let changes: Vec<_> = changes.collect();
         let digest = |change: &Change| change.value.map(|value| Digest::of(&value.bytes()));
         let digests: Vec<_> = changes.iter().map(digest).collect();
-        self.store.model.write(&changes, &digests);
+        self.store.model.load(&changes, &digests);
         self.store.progress.begun_units += 1;
         self.store.note();
     }

@@ -4,7 +4,7 @@
 //! acknowledged, also if buffered writes from before are not. A region that is dropped and made again
 //! is another *instance*.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use crate::content::{Content, Digest, Pairs, sum, sums, weight};
@@ -27,6 +27,8 @@ pub struct Model {
     /// Instances that exist at the start.
     present: Vec<usize>,
     units: Vec<Vec<KeyChange>>,
+    /// Units that are loads.
+    loads: BTreeSet<usize>,
     region_changes: Vec<RegionChange>,
     /// Instance by name, after everything.
     current: BTreeMap<String, usize>,
@@ -125,9 +127,40 @@ impl Model {
         self.sums.push(sums);
     }
 
+    /// A load is a unit, too.
+    pub fn load(&mut self, changes: &[Change], digests: &[Option<Digest>]) {
+        self.loads.insert(self.units.len());
+        self.write(changes, digests);
+    }
+
+    /// Whether `found` is the content after as many units as the bounds say, but for the last load, or the last few,
+    /// which never happened.
+    pub fn lacks_loads(
+        &self,
+        found: &Content,
+        units: RangeInclusive<usize>,
+        region_changes: RangeInclusive<usize>,
+    ) -> bool {
+        let found = sums(found);
+        units.into_iter().any(|units| {
+            self.loads.iter().any(|first_lost| {
+                let kept = |unit: &usize| unit < first_lost || !self.loads.contains(unit);
+                let pairs = self.pairs_of((0..units).filter(kept));
+                region_changes.clone().any(|region_changes| {
+                    let present = self.present_after(region_changes).into_iter();
+                    let of = |instance: usize| pairs.get(instance).map_or(0, sum);
+                    present
+                        .map(|(name, instance)| (name, of(instance)))
+                        .eq(found.iter().cloned())
+                })
+            })
+        })
+    }
+
     /// Takes back the last unit: it was refused.
     pub fn undo_write(&mut self) {
         self.units.pop();
+        self.loads.remove(&self.units.len());
         self.sums.pop();
         self.latest = self.pairs_after(self.units.len());
     }
@@ -203,6 +236,7 @@ impl Model {
     /// Forgets what came behind `prefix`: it was lost, and will not come back.
     pub fn truncate(&mut self, prefix: Prefix) {
         self.units.truncate(prefix.units);
+        self.loads.split_off(&prefix.units);
         self.sums.truncate(prefix.units + 1);
         self.region_changes.truncate(prefix.region_changes);
         self.latest = self.pairs_after(prefix.units);
@@ -237,12 +271,16 @@ impl Model {
     }
 
     fn pairs_after(&self, units: usize) -> Vec<Pairs> {
+        self.pairs_of(0..units)
+    }
+
+    fn pairs_of(&self, units: impl Iterator<Item = usize>) -> Vec<Pairs> {
         let mut pairs: Vec<_> = self
             .instances
             .iter()
             .map(|(_, pairs)| pairs.clone())
             .collect();
-        for (instance, key, digest) in self.units.iter().take(units).flatten() {
+        for (instance, key, digest) in units.filter_map(|unit| self.units.get(unit)).flatten() {
             if let Some(pairs) = pairs.get_mut(*instance) {
                 apply(pairs, key, *digest, None);
             }

@@ -2,7 +2,8 @@
 //!
 //! If one slot with the newest epoch is left, nothing may be missing. If all are older, the store may
 //! refuse to open or to read, or be right all the same; what it must not do is lose acknowledged
-//! writes without a word. One thing it cannot know: that the last change of regions was undone.
+//! writes without a word. Two things it cannot know, because only the catalogue tells them: that the last change of
+//! regions was undone, or the last load, whose records a replay passes over.
 
 use kreon_base::{ErrorKind, PAGE_BYTES};
 use kreon_format::{SUPERBLOCK_PAGES, Superblock};
@@ -143,8 +144,11 @@ pub fn judge(
         return Ok(Outcome::Old("right all the same"));
     }
     let most = progress.begun_region_changes;
-    if model.find(&found, units, 0..=most).is_some() {
+    if model.find(&found, units.clone(), 0..=most).is_some() {
         return Ok(Outcome::Old("a change of regions undone"));
+    }
+    if model.lacks_loads(&found, units, 0..=most) {
+        return Ok(Outcome::Old("a load undone"));
     }
     let any = model.find(
         &found,

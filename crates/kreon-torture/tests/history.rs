@@ -8,7 +8,16 @@ use kreon_torture::{history, metamorphic};
 fn what_concurrent_clients_see_can_be_explained() {
     let counts = history(Duration::from_secs(4), 1);
     assert_eq!(counts.failed, 0, "{counts}");
-    for class in ["get", "put", "batch", "snapshot", "scan"] {
+    for class in [
+        "get",
+        "put",
+        "batch",
+        "snapshot",
+        "scan",
+        "load",
+        "image",
+        "get_async",
+    ] {
         assert!(counts.tried.contains_key(class), "{counts}");
     }
     assert!(!counts.tried.contains_key("no verdict"), "{counts}");

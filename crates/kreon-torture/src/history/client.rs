@@ -1,7 +1,7 @@
 //! A client: random calls, each recorded with what it saw.
 
 use kreon_base::{Error, ErrorKind, Result as Said};
-use kreon_engine::{Durability, Operation};
+use kreon_engine::{Durability, Operation, Work};
 use kreon_sim::Dice;
 
 use super::call::{Call, Seen};
@@ -83,6 +83,7 @@ impl<'w> Client<'w> {
             Action::Get => (0..1 + self.dice.below(6)).try_for_each(|_| self.get()),
             Action::Contains => self.contains(),
             Action::MultiGet => self.multi_get(),
+            Action::GetAsync => self.get_async(),
             Action::OpenSnapshot => self.open_snapshot(),
             Action::ReadSnapshot => self.read_snapshot(),
             Action::CloseSnapshot => self.close_snapshot(),
@@ -93,6 +94,12 @@ impl<'w> Client<'w> {
             Action::FindRegion => self.find_region(),
             Action::Sync => self.settle("sync", |world| world.engine.sync()),
             Action::Checkpoint => self.settle("checkpoint", |world| world.engine.checkpoint()),
+            // As `checkpoint_l0` of a store.
+            Action::Image => self.settle("image", |world| {
+                world.engine.sync()?;
+                world.engine.background(Work::Image)
+            }),
+            Action::Load => self.ingest(),
         }
     }
 
@@ -108,7 +115,7 @@ impl<'w> Client<'w> {
         self.any_fixed_region()
     }
 
-    fn any_fixed_region(&mut self) -> Handle {
+    pub(super) fn any_fixed_region(&mut self) -> Handle {
         let fixed = &self.world.fixed;
         fixed[self.dice.below(fixed.len() as u64) as usize].clone()
     }
@@ -154,6 +161,20 @@ impl<'w> Client<'w> {
     }
 
     fn write(&mut self, what: &'static str, changes: &[(Handle, usize, bool)]) -> Result<(), End> {
+        let world = self.world;
+        world.reserved.beside(|allowed| {
+            let allowed = changes
+                .iter()
+                .map(|(handle, key, is_put)| (handle.clone(), allowed(handle, *key), *is_put));
+            self.write_allowed(what, &allowed.collect::<Vec<_>>())
+        })
+    }
+
+    fn write_allowed(
+        &mut self,
+        what: &'static str,
+        changes: &[(Handle, usize, bool)],
+    ) -> Result<(), End> {
         let mut call = self.call(what);
         let mut values = Vec::with_capacity(changes.len());
         for (handle, key, is_put) in changes {
@@ -182,7 +203,7 @@ impl<'w> Client<'w> {
             _ => Durability::Buffered,
         };
         call.invoked = self.world.now();
-        let outcome = self.world.engine.write(&operations, durability);
+        let outcome = self.apply(&operations, durability);
         call.returned = Some(self.world.now());
         call.is_durable = outcome.is_ok() && durability == Durability::Sync;
         self.record(call, outcome)
@@ -250,7 +271,7 @@ impl<'w> Client<'w> {
         self.record_seen(call, &handle, key, outcome.map(|_| seen))
     }
 
-    fn record_read(
+    pub(super) fn record_read(
         &mut self,
         call: Call,
         handle: &Handle,

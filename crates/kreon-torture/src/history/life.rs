@@ -174,6 +174,7 @@ fn options(dice: &mut Dice) -> Options {
         l0_bytes: Some(l0_bytes[dice.below(6) as usize]),
         growth_factor: [Some(2), Some(3), Some(10), None][dice.below(4) as usize],
         inline_value_bytes_max: [0, 20, 64, 256][dice.below(4) as usize],
+        spill_threads: dice.below(4) as usize,
         ..Options::default()
     }
 }

@@ -17,6 +17,8 @@ pub enum Action {
     Contains,
     /// Several gets in one call.
     MultiGet,
+    /// Several gets as futures.
+    GetAsync,
     /// Opens a snapshot.
     OpenSnapshot,
     /// Gets, or scans, through an open snapshot.
@@ -37,16 +39,21 @@ pub enum Action {
     Sync,
     /// Spills everything.
     Checkpoint,
+    /// Takes an image of L0.
+    Image,
+    /// Loads half the keys of a region.
+    Load,
 }
 
 /// Actions and how often each is done, usually.
-const ACTIONS: [(Action, u64); 16] = [
+const ACTIONS: [(Action, u64); 19] = [
     (Action::Put, 400),
     (Action::Delete, 100),
     (Action::Batch, 150),
     (Action::Get, 400),
     (Action::Contains, 80),
     (Action::MultiGet, 80),
+    (Action::GetAsync, 60),
     (Action::OpenSnapshot, 50),
     (Action::ReadSnapshot, 150),
     (Action::CloseSnapshot, 40),
@@ -57,6 +64,8 @@ const ACTIONS: [(Action, u64); 16] = [
     (Action::FindRegion, 12),
     (Action::Sync, 4),
     (Action::Checkpoint, 3),
+    (Action::Image, 4),
+    (Action::Load, 4),
 ];
 
 /// Weights of the actions.
@@ -69,13 +78,18 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// Any mix: each round is rich in something else.
-    pub fn of(dice: &mut Dice) -> Self {
+    /// Any mix: each round is rich in something else. Without `has_loads` there are none.
+    pub fn of(dice: &mut Dice, has_loads: bool) -> Self {
         let weights = ACTIONS.map(|(_, weight)| weight * [0, 1, 1, 2, 4][dice.below(5) as usize]);
         // Somebody always writes and reads.
         let mut weights = weights.map(|weight| weight + 1);
         weights[0] += 100;
         weights[3] += 50;
+        for ((action, _), weight) in ACTIONS.iter().zip(&mut weights) {
+            if *action == Action::Load && !has_loads {
+                *weight = 0;
+            }
+        }
         Self {
             weights,
             sum: weights.iter().sum(),

@@ -3,7 +3,7 @@
 //! - [`call`]: what clients did and saw
 //! - [`dense`], [`frontier`], [`mod@judge`]: whether there is an order that explains it
 //! - `values`, `world`, `place`, `jitter`: the store that the clients share
-//! - `mix`, `client`, `reader`, `moment`, `passing`: what a client does
+//! - `mix`, `client`, `reader`, `moment`, `passing`, `tasks`, `loading`: what a client does
 //! - `round`, `life`: rounds of clients, between them ends and power cuts
 pub mod call;
 mod client;
@@ -12,6 +12,7 @@ pub mod frontier;
 mod jitter;
 pub mod judge;
 mod life;
+mod loading;
 mod mix;
 mod moment;
 mod passing;
@@ -19,6 +20,7 @@ mod place;
 mod reader;
 mod round;
 mod run;
+mod tasks;
 mod values;
 mod world;
 

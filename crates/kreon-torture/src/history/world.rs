@@ -9,6 +9,7 @@ use kreon_sim::Dice;
 use parking_lot::Mutex;
 
 use super::call::{Register, State, Version};
+use super::loading::Reserved;
 use super::values::{self, Taste};
 
 /// Regions that are there in every round.
@@ -55,6 +56,8 @@ pub struct World {
     pub passing: Vec<Mutex<Option<Handle>>>,
     /// All keys, ascending.
     pub keys: Vec<Vec<u8>>,
+    /// Keys that a load has for itself.
+    pub reserved: Reserved,
     /// How values are.
     pub taste: Taste,
     /// Something failed: everybody ends.
@@ -81,6 +84,7 @@ impl World {
             fixed,
             passing: (0..shape.names).map(|_| Mutex::default()).collect(),
             keys: keys(shape.keys),
+            reserved: Reserved::default(),
             taste: shape.taste,
             stop: AtomicBool::new(false),
             cut: AtomicU64::new(u64::MAX),

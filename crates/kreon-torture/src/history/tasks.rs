@@ -1,0 +1,114 @@
+//! Writes and gets as futures.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use kreon_base::Result as Said;
+use kreon_engine::{Durability, GetTask, Operation};
+
+use super::call::Call;
+use super::client::{Client, End};
+use super::values;
+use super::world::Handle;
+
+/// A get that has begun.
+struct Begun {
+    call: Call,
+    handle: Handle,
+    key: usize,
+    task: GetTask,
+    outcome: Option<Found>,
+}
+
+/// What a get found: nothing, a version, or something that nobody wrote.
+type Found = Said<Option<Result<u64, String>>>;
+
+/// Wakes a thread.
+struct Unparks(Thread);
+
+impl Wake for Unparks {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for `future` without a part in the store's reads: its own thread ends them.
+fn wait_for<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unparks(std::thread::current())));
+    let (mut future, mut context) = (pin!(future), Context::from_waker(&waker));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+impl Client<'_> {
+    /// Waits for a future in one of both ways.
+    fn await_here<F: Future>(&mut self, future: F) -> F::Output {
+        match self.dice.below(2) {
+            0 => self.world.engine.drive(future),
+            _ => wait_for(future),
+        }
+    }
+
+    /// Applies a unit; one that is to be durable now and then as a future.
+    pub(super) fn apply(
+        &mut self,
+        operations: &[Operation<'_>],
+        durability: Durability,
+    ) -> Said<()> {
+        let engine = &self.world.engine;
+        match (durability, self.dice.below(3)) {
+            (Durability::Sync, 0) => {
+                let durable = engine.write_async(operations);
+                self.await_here(durable)
+            }
+            _ => engine.write(operations, durability),
+        }
+    }
+
+    /// Up to eight gets at once, each a call of its own.
+    pub(super) fn get_async(&mut self) -> Result<(), End> {
+        let count = 1 + self.dice.below(8);
+        let mut gets = Vec::new();
+        for _ in 0..count {
+            let (handle, key) = (self.any_region(), self.any_key());
+            let mut call = self.call("get_async");
+            call.invoked = self.world.now();
+            let task = self.world.engine.get_task(&handle.region, None);
+            let outcome = None;
+            gets.push(Begun {
+                call,
+                handle,
+                key,
+                task,
+                outcome,
+            });
+        }
+        let world = self.world;
+        self.await_here(std::future::poll_fn(|context| {
+            for get in gets.iter_mut().filter(|get| get.outcome.is_none()) {
+                let key = world.keys[get.key].as_slice();
+                let polled = get.task.poll(key, context.waker(), values::decode);
+                if let Poll::Ready(found) = polled {
+                    get.call.returned = Some(world.now());
+                    get.outcome = Some(found);
+                }
+            }
+            match gets.iter().all(|get| get.outcome.is_some()) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        }));
+        for get in gets {
+            if let Some(found) = get.outcome {
+                self.record_read(get.call, &get.handle, get.key, found)?;
+            }
+        }
+        Ok(())
+    }
+}
