@@ -56,6 +56,9 @@ enum Command {
     },
     /// What each part of the mapping is worth.
     Mapping(mapping::Settings),
+    /// One process of `mapping`.
+    #[command(hide = true)]
+    MappingChild,
     /// One store through its phases: what `ycsb` starts.
     #[command(hide = true)]
     Child,
@@ -85,6 +88,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             out.map_or(Ok(()), |out| results.write(&out))
         }
         Command::Mapping(settings) => mapping::run(&settings),
+        Command::MappingChild => mapping::child::run(),
         Command::Child => run::child::run(),
     }
 }

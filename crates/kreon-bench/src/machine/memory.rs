@@ -16,6 +16,11 @@ pub fn peak_rss_bytes() -> u64 {
     field(&status, "VmHWM:") << 10
 }
 
+/// What a process may take whose store has this budget: a twentieth and 32 MiB more.
+pub fn allowed_bytes(budget_bytes: u64) -> u64 {
+    budget_bytes + budget_bytes / 20 + (32 << 20)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

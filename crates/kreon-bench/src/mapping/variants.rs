@@ -1,6 +1,6 @@
 //! What is compared.
 
-use kreon::{Eviction, KeepRecords, MappingModes, Writeback};
+use kreon::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, Writeback};
 
 /// One way to go about it.
 pub struct Variant {
@@ -8,39 +8,49 @@ pub struct Variant {
     pub name: &'static str,
     /// The way.
     pub modes: MappingModes,
+    /// Whether there is io_uring.
+    pub ring: bool,
 }
 
 fn variant(name: &'static str, change: impl FnOnce(&mut MappingModes)) -> Variant {
     let mut modes = MappingModes::default();
     change(&mut modes);
-    Variant { name, modes }
+    Variant {
+        name,
+        modes,
+        ring: true,
+    }
 }
 
-/// Those that matter to gets.
-pub fn reading() -> Vec<Variant> {
+fn mmap(name: &'static str, advice: MapAdvice) -> Variant {
+    variant(name, |modes| modes.backend = Backend::Mmap(advice))
+}
+
+/// All.
+pub fn variants() -> Vec<Variant> {
     vec![
-        variant("default", |_| ()),
-        variant("log pages, no records", |modes| {
+        variant("pool", |_| ()),
+        variant("pool, no single records", |modes| {
             modes.records = KeepRecords::Never
         }),
-        variant("fifo", |modes| modes.eviction = Eviction::Fifo),
-        variant("fifo, no records", |modes| {
+        variant("pool, fifo, no single records", |modes| {
             modes.eviction = Eviction::Fifo;
             modes.records = KeepRecords::Never;
         }),
-    ]
-}
-
-/// Those that matter to puts.
-pub fn writing() -> Vec<Variant> {
-    vec![
-        variant("default: sorted and merged", |_| ()),
-        variant("writeback sorted", |modes| {
+        variant("pool, one transfer at a time", |modes| modes.depth_max = 1),
+        Variant {
+            ring: false,
+            ..variant("pool, no io_uring", |_| ())
+        },
+        variant("pool, writeback sorted", |modes| {
             modes.writeback = Writeback::Sorted
         }),
-        variant("writeback unsorted", |modes| {
+        variant("pool, writeback unsorted", |modes| {
             modes.writeback = Writeback::Unsorted
         }),
-        variant("one transfer at a time", |modes| modes.depth_max = 1),
+        mmap("mmap, random", MapAdvice::Random),
+        mmap("mmap, willneed", MapAdvice::WillNeed),
+        mmap("mmap, normal", MapAdvice::Normal),
+        mmap("mmap, sequential", MapAdvice::Sequential),
     ]
 }

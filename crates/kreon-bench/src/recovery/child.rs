@@ -162,7 +162,7 @@ fn look(job: &Job, engine: &dyn Engine) -> anyhow::Result<(u64, u64)> {
 }
 
 /// Drops what the page cache holds of the files in `dir`: a machine that was just started has none of it.
-fn forget_pages(dir: &Path) -> anyhow::Result<()> {
+pub fn forget_pages(dir: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
