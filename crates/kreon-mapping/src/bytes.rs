@@ -131,7 +131,7 @@ impl Mapping {
         Ok(use_bytes(scratch))
     }
 
-    fn check_range(&self, offset_bytes: u64, len_bytes: usize) -> Result<()> {
+    pub(crate) fn check_range(&self, offset_bytes: u64, len_bytes: usize) -> Result<()> {
         let volume_bytes = self.plan.pages * PAGE_BYTES as u64;
         match offset_bytes.checked_add(len_bytes as u64) {
             Some(end) if end <= volume_bytes => Ok(()),

@@ -3,13 +3,14 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use kreon_base::{PAGE_BYTES, PageNo, Priority, Result, SEGMENT_BYTES};
-use kreon_device::AlignedBuf;
 
 use crate::evict::EVICT_BATCH_MAX;
-use crate::hot::{Hot, RECORD_BYTES_MAX};
+use crate::fetch::FinalBytes;
+use crate::hot::{Generation, Hot, RECORD_BYTES_MAX};
 use crate::mapping::Mapping;
 use crate::options::KeepRecords;
 use crate::shard::PRIORITIES;
+use crate::spare::Spare;
 use crate::well::PageState;
 
 /// Frames that records leave to pages of the last priority: one in so many.
@@ -58,32 +59,69 @@ impl Mapping {
         if self.are_resident(first, pages as u32) {
             return self.with_pages(offset_bytes, len_bytes, priority, scratch, use_bytes);
         }
+        scratch.clear();
         if hot.get(space, offset_bytes, len_bytes, scratch) {
             return Ok(use_bytes(scratch));
         }
-        let is_absent = |page| space.state(PageNo(page)) == PageState::Absent;
-        let keeps_pages = self.modes.records == KeepRecords::Scarce && self.has_plenty_of_frames();
-        if keeps_pages || !(first.0..=last.0).all(is_absent) {
+        if !self.keeps_record(first, pages as u32) {
             return self.with_pages(offset_bytes, len_bytes, priority, scratch, use_bytes);
         }
         let generation = hot.generation(offset_bytes);
         self.counters.misses.add(priority, 1);
-        let mut buffer = AlignedBuf::new(pages * PAGE_BYTES);
-        self.device.read_at(first.offset_bytes(), &mut buffer)?;
-        self.counters.pages_read.add(pages as u64);
-        let within = (offset_bytes % PAGE_BYTES as u64) as usize;
-        let bytes = &buffer[within..within + len_bytes];
+        // Whole blocks, not pages: reads of two pages are half as many a second.
+        let block_bytes = u64::from(self.device.block_bytes());
+        let within = (offset_bytes % block_bytes) as usize;
+        let start = offset_bytes - within as u64;
+        let span = (within + len_bytes).next_multiple_of(block_bytes as usize);
+        let mut memory = Spare::new(span);
+        let read = &mut memory[..span];
+        self.device.read_at(start, read)?;
+        self.counters
+            .pages_read
+            .add(span.div_ceil(PAGE_BYTES) as u64);
+        let bytes = &read[within..within + len_bytes];
+        self.keep(hot, offset_bytes, generation, bytes);
+        Ok(use_bytes(bytes))
+    }
+
+    /// Whether a record on these pages is to be kept by itself if it is read now: frames are scarce, and none of
+    /// the pages is there or on its way.
+    fn keeps_record(&self, first: PageNo, pages: u32) -> bool {
+        let is_absent = |page| self.pages.space.state(PageNo(page)) == PageState::Absent;
+        let keeps_pages = self.modes.records == KeepRecords::Scarce && self.has_plenty_of_frames();
+        !keeps_pages && (first.0..first.0 + u64::from(pages)).all(is_absent)
+    }
+
+    /// Where a record that is read now is to be kept by itself.
+    pub(crate) fn hot_for(&self, bytes: &FinalBytes) -> Option<&Hot> {
+        let hot = self.hot.as_ref()?;
+        let (first, pages) = bytes.pages();
+        let keeps =
+            can_be_kept(bytes.offset_bytes, bytes.len_bytes) && self.keeps_record(first, pages);
+        keeps.then_some(hot)
+    }
+
+    /// Appends a record to `into` if it is kept.
+    pub(crate) fn has_kept(&self, offset_bytes: u64, len_bytes: usize, into: &mut Vec<u8>) -> bool {
+        self.hot.as_ref().is_some_and(|hot| {
+            can_be_kept(offset_bytes, len_bytes)
+                && hot.get(&self.pages.space, offset_bytes, len_bytes, into)
+        })
+    }
+
+    /// Keeps a record that was read after its generation was taken.
+    pub(crate) fn keep(&self, hot: &Hot, offset_bytes: u64, generation: Generation, bytes: &[u8]) {
         hot.keep(
-            space,
+            &self.pages.space,
             (offset_bytes, generation),
             bytes,
             || self.record_frames_max(),
             || self.take_frame(),
         );
-        Ok(use_bytes(bytes))
     }
 
-    fn has_plenty_of_frames(&self) -> bool {
+    /// Whether so many frames are free that log pages are kept whole.
+    pub fn has_plenty_of_frames(&self) -> bool {
         self.pool.len() >= (self.plan.frames / FREE_SHARE).max(FREE_MIN)
     }
 

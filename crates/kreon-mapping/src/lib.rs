@@ -12,6 +12,7 @@
 //! - `background`, `begin`, `land`, `reactor`, `drive`, `ticket`, `waiters`: the same for tasks, which do not
 //!   wait in a call
 //! - `mapped`: the same through `mmap`, for comparison
+//! - `fetch`, `spare`: many records from the device into memory of their reader's own
 //! - `fresh`: pages that come into being and cease
 //! - `hot`, `hot_reads`: single records that are read often
 //! - `writeback`: from frames to the device
@@ -28,6 +29,7 @@ mod begin;
 mod bytes;
 mod drive;
 mod evict;
+mod fetch;
 mod fresh;
 mod hot;
 mod hot_reads;
@@ -43,6 +45,7 @@ mod prefetch;
 mod reactor;
 mod records;
 mod shard;
+mod spare;
 mod stats;
 mod stripes;
 mod ticket;
@@ -51,6 +54,7 @@ mod well;
 mod writeback;
 
 pub use begin::{Begun, PageCheck, PagesWanted};
+pub use fetch::{Fetched, FinalBytes};
 pub use limits::check_memory;
 pub use mapping::Mapping;
 pub use options::{

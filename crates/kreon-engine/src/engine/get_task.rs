@@ -9,8 +9,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use kreon_base::{Error, ErrorKind, LogOffset, Lsn, PageBytes, PageNo, Result, SEGMENT_BYTES};
-use kreon_format::{PagePointer, fragment_bytes};
+use kreon_base::{Error, ErrorKind, LogOffset, Lsn, PageBytes, PageNo, Result};
+use kreon_format::PagePointer;
 use kreon_mapping::{Begun, PagesWanted, Ticket};
 
 use super::core::Core;
@@ -151,7 +151,8 @@ impl GetTask {
             self.place = Some((located, view.sequence()));
             return begin(wanted);
         }
-        let shown = core.show_logged(region, key, &located, |value| show.take(value))?;
+        let log = core.log_pages();
+        let shown = core.show_logged(region, key, &located, &log, |value| show.take(value))?;
         Ok(Attempt::Done(shown.flatten()))
     }
 }
@@ -197,13 +198,11 @@ impl Core {
         else {
             return None;
         };
-        // As for a prefetch: nothing behind the segment.
-        let rest = SEGMENT_BYTES as usize - offset.within_segment() as usize;
-        let len = fragment_bytes(key.len() + *value_bytes as usize).min(rest);
-        if len > RECORD_BYTES_MAX || !self.parts.log.is_on_device(*offset) {
-            return None;
-        }
-        (!self.parts.mapping.has_bytes(offset.0, len)).then(|| wanted_log(offset.0, len))
+        let payload_bytes = key.len() + *value_bytes as usize;
+        let bytes = self.parts.log.on_device(*offset, payload_bytes)?;
+        let (offset, len) = (bytes.offset_bytes, bytes.len_bytes);
+        (len <= RECORD_BYTES_MAX && !self.parts.mapping.has_bytes(offset, len))
+            .then(|| wanted_log(offset, len))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kreon_base::{Lsn, Result};
+use kreon_mapping::Fetched;
 
 use super::core::Core;
 use super::region::RegionState;
@@ -10,10 +11,14 @@ use super::scan::Entry;
 use super::scan_source::Located;
 use crate::keys::L0Key;
 use crate::level::View;
+use crate::level::source::FetchedLog;
 use crate::tree::{self, Filtering};
 
 /// So many searches of the L0s wait for memory together.
 const TOGETHER: usize = 8;
+
+/// Values that are in flight together: as many as keep a device busy.
+const FETCHED_MAX: usize = 256;
 
 /// Has the processor fetch the leaves of the L0s where `keys` belong.
 fn approach<'k>(view: &View, region: &RegionState, keys: impl Iterator<Item = &'k [u8]>) {
@@ -75,10 +80,13 @@ impl Core {
             }
             missing = still_missing;
         }
-        let (indexes, located): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-        self.prefetch_values(&located)?;
-        for (index, (key, located)) in indexes.into_iter().zip(&located) {
-            self.show_logged(region, key, located, |value| show(index, value))?;
+        let mut fetched = Fetched::default();
+        for found in found.chunks(FETCHED_MAX) {
+            self.fetch_values(found.iter().map(|(_, entry)| entry), &mut fetched)?;
+            let log = FetchedLog::new(self.log_pages(), &fetched);
+            for (index, (key, located)) in found {
+                self.show_logged(region, key, located, &log, |value| show(*index, value))?;
+            }
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::region::RegionState;
 use super::scan_source::Located;
 use crate::keys::L0Key;
 use crate::level::View;
-use crate::log::ValueAt;
+use crate::log::{LogPages, ValueAt};
 use crate::tree::{self, NodeSource};
 
 impl Core {
@@ -37,7 +37,9 @@ impl Core {
             None | Some(Found::Deleted) => Ok(None),
             Some(Found::Shown(result)) => Ok(result),
             Some(Found::Logged(located)) => {
-                let shown = self.show_logged(region, key, &located, |value| show.take(value))?;
+                let log = self.log_pages();
+                let shown =
+                    self.show_logged(region, key, &located, &log, |value| show.take(value))?;
                 Ok(shown.flatten())
             }
         }
@@ -106,6 +108,7 @@ impl Core {
         region: &RegionState,
         key: &[u8],
         located: &Located,
+        pages: &impl LogPages,
         show: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         let (offset, value_bytes) = match located {
@@ -116,7 +119,6 @@ impl Core {
             Located::Inline(value) => return Ok(Some(show(value))),
             Located::Deleted => return Ok(None),
         };
-        let (pages, mut scratch) = (self.log_pages(), Vec::new());
         let at = ValueAt {
             offset,
             region: region.id,
@@ -125,7 +127,7 @@ impl Core {
         };
         self.parts
             .log
-            .with_value(&pages, &at, &mut scratch, show)
+            .with_value(pages, &at, &mut Vec::new(), show)
             .map(Some)
     }
 }

@@ -9,8 +9,9 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use kreon_base::{Bug, Error, KEY_BYTES_MAX, LogOffset, Result, SEGMENT_BYTES};
+use kreon_base::{Bug, Error, KEY_BYTES_MAX, LogOffset, Result};
 use kreon_format::fragment_bytes;
+use kreon_mapping::Fetched;
 
 use super::batch::{Batch, Found, Pair};
 use super::core::Core;
@@ -18,12 +19,16 @@ use super::merge_scan::{self, Step};
 use super::region::RegionState;
 use super::scan_source::{Direction, Located};
 use super::snapshot::OpenSnapshot;
-use crate::level::source::prefetch_log;
+use crate::level::source::{FetchedLog, LOG_PRIORITY};
 use crate::level::view::ViewSequence;
 
 const FIRST_STEP_ENTRIES: usize = 16;
 const STEP_ENTRIES_MAX: usize = 512;
 const STEP_BYTES_MAX: usize = 1 << 20;
+
+/// The same where records come into memory of the scan's own: as many as keep a device busy.
+const FETCHED_ENTRIES_MAX: usize = 128;
+const FETCHED_BYTES_MAX: usize = 256 << 10;
 
 /// How many pairs ahead of the one that is shown a record is brought from memory towards the processor.
 const HINT_PAIRS: usize = 2;
@@ -57,6 +62,8 @@ struct Ahead {
     batch: Batch,
     /// The view in which the records are where the batch says.
     view: ViewSequence,
+    /// Records that are not in memory otherwise.
+    fetched: Fetched,
 }
 
 impl Scan {
@@ -162,7 +169,8 @@ impl Scan {
         let view = core.parts.views.load();
         let shown = if view.sequence() == ahead.view {
             // What the log had then cannot have been given back: that would have changed the view.
-            core.show_logged(region, key, &located, |value| show(key, value))?
+            let log = FetchedLog::new(core.log_pages(), &ahead.fetched);
+            core.show_logged(region, key, &located, &log, |value| show(key, value))?
         } else {
             drop(view);
             core.get(region, key, self.snapshot.lsn(), |value| show(key, value))?
@@ -204,14 +212,18 @@ impl Scan {
             Direction::Forward => (&mut self.front, &bounds.0, &bounds.1),
             Direction::Backward => (&mut self.back, &bounds.1, &bounds.0),
         };
+        let (entries_max, bytes_max) = match self.core.parts.mapping.has_plenty_of_frames() {
+            true => (STEP_ENTRIES_MAX, STEP_BYTES_MAX),
+            false => (FETCHED_ENTRIES_MAX, FETCHED_BYTES_MAX),
+        };
         let step = Step {
             region: self.region.id,
             at: self.snapshot.lsn(),
             direction,
             start,
             end,
-            entries_max: self.step_entries.min(self.left),
-            bytes_max: STEP_BYTES_MAX,
+            entries_max: self.step_entries.min(self.left).min(entries_max),
+            bytes_max,
         };
         ahead.batch.clear();
         ahead.view = view.sequence();
@@ -221,36 +233,42 @@ impl Scan {
         .inspect_err(|_| ahead.batch.clear())?;
         self.step_entries = (self.step_entries * 2).min(STEP_ENTRIES_MAX);
         if self.with_values {
-            self.core.prefetch_records(ahead.batch.records())?;
+            let records = ahead.batch.records();
+            self.core.fetch_records(records, &mut ahead.fetched)?;
         }
         Ok((ahead.batch.last_key(), is_exhausted))
     }
 }
 
 impl Core {
-    /// Loads the log pages of small values, all at once; large ones are read by themselves.
-    pub fn prefetch_values(&self, located: &[Entry]) -> Result<()> {
-        self.prefetch_records(located.iter().filter_map(|(key, found)| match found {
+    /// Has the records of pairs at hand, all at once; large ones are read by themselves.
+    pub fn fetch_values<'e>(
+        &self,
+        located: impl Iterator<Item = &'e Entry>,
+        into: &mut Fetched,
+    ) -> Result<()> {
+        let records = located.filter_map(|(key, found)| match found {
             Located::Logged {
                 offset,
                 value_bytes,
             } => Some((*offset, key.len() + *value_bytes as usize)),
             Located::Inline(_) | Located::Deleted => None,
-        }))
+        });
+        self.fetch_records(records, into)
     }
 
-    /// Loads the log pages of records, given by their places and the bytes of key and value.
-    fn prefetch_records(&self, records: impl Iterator<Item = (LogOffset, usize)>) -> Result<()> {
-        const PREFETCH_BYTES_MAX: usize = 64 << 10;
+    /// The same for records given by their places and the bytes of key and value.
+    fn fetch_records(
+        &self,
+        records: impl Iterator<Item = (LogOffset, usize)>,
+        into: &mut Fetched,
+    ) -> Result<()> {
+        const FETCH_BYTES_MAX: usize = 64 << 10;
         let log = &self.parts.log;
-        let ranges = records.filter_map(|(offset, payload_bytes)| {
-            // A record may go on in another segment. What lies behind this one on the volume must not
-            // come into a frame: it would be there, stale, when the log writes that segment.
-            let rest = SEGMENT_BYTES as usize - offset.within_segment() as usize;
-            let len = fragment_bytes(payload_bytes).min(rest);
-            (len <= PREFETCH_BYTES_MAX && log.is_on_device(offset)).then_some((offset.0, len))
-        });
-        prefetch_log(&self.parts.mapping, ranges)
+        let records = records
+            .filter_map(|(offset, payload_bytes)| log.on_device(offset, payload_bytes))
+            .filter(|bytes| bytes.len_bytes <= FETCH_BYTES_MAX);
+        self.parts.mapping.fetch(records, LOG_PRIORITY, into)
     }
 }
 
@@ -278,7 +296,7 @@ pub fn prefix_bounds(prefix: &[u8]) -> KeyBounds {
     (Bound::Included(prefix.to_vec()), Bound::Unbounded)
 }
 
-const _: () = assert!(KEY_BYTES_MAX < STEP_BYTES_MAX);
+const _: () = assert!(KEY_BYTES_MAX < FETCHED_BYTES_MAX);
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kreon_base::{Bug, LogOffset, Lsn, PageNo, Payload, Result, SegmentId};
 use kreon_format::{ImagePart, PagePointer, pages_of};
 use kreon_l0::L0;
+use kreon_mapping::Fetched;
 
 use super::core::Core;
 use super::region::RegionState;
@@ -12,6 +13,8 @@ use super::scan_source::Located;
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::keys::split;
 use crate::level::View;
+use crate::level::source::FetchedLog;
+use crate::log::LogPages;
 use crate::spill::charges::Charges;
 use crate::state::Ledger;
 use crate::tree::{self, Entry, Reference, Visitor};
@@ -89,7 +92,7 @@ impl Core {
             {
                 for version in cursor.versions() {
                     report.entries += 1;
-                    self.verify_record(region, key, version.payload, report);
+                    self.verify_record(region, key, version.payload, &self.log_pages(), report);
                 }
             }
             is_valid = cursor.next();
@@ -101,6 +104,7 @@ impl Core {
         region: &RegionState,
         key: &[u8],
         payload: Payload<'_>,
+        log: &impl LogPages,
         report: &mut VerifyReport,
     ) {
         let Payload::Logged { value_bytes, .. } = payload else {
@@ -109,7 +113,7 @@ impl Core {
         if Bug::VerifySkipsRecords.is_planted() {
             return;
         }
-        match self.show_logged(region, key, &Located::from(payload), |_| ()) {
+        match self.show_logged(region, key, &Located::from(payload), log, |_| ()) {
             Ok(_) => {
                 report.records += 1;
                 report.value_bytes += u64::from(value_bytes);
@@ -271,15 +275,17 @@ impl Records<'_, '_> {
         self.round
             .sort_unstable_by_key(|(_, payload)| offset_of(payload));
         let core = self.reached.core;
+        let mut fetched = Fetched::default();
         for some in self.round.chunks(ROUND_RECORDS_MAX / 16) {
             let located: Vec<_> = some
                 .iter()
                 .map(|(key, payload)| (key.clone(), (*payload).into()))
                 .collect();
             // What cannot be loaded now is told by the read that needs it.
-            let _ = core.prefetch_values(&located);
+            let _ = core.fetch_values(located.iter(), &mut fetched);
+            let log = FetchedLog::new(core.log_pages(), &fetched);
             for (key, payload) in some {
-                core.verify_record(self.region, key, *payload, self.reached.report);
+                core.verify_record(self.region, key, *payload, &log, self.reached.report);
             }
         }
         self.round.clear();

@@ -1,10 +1,11 @@
 //! Nodes and log pages through the mapping.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-use kreon_base::{LogOffset, PAGE_BYTES, PageBytes, PageNo, Priority, RegionId, Result};
+use kreon_base::{LogOffset, PageBytes, PageNo, Priority, RegionId, Result};
 use kreon_format::{PagePointer, StoreId, check_node};
-use kreon_mapping::{Mapping, PageRequest, PagesWanted};
+use kreon_mapping::{Fetched, FinalBytes, Mapping, PageRequest, PagesWanted};
 
 use super::GetCounts;
 use crate::log::{Log, LogPages};
@@ -146,13 +147,12 @@ pub struct MappedLog<'a> {
 impl LogPages for MappedLog<'_> {
     fn with_bytes<R>(
         &self,
-        offset_bytes: u64,
-        len: usize,
+        bytes: FinalBytes,
         scratch: &mut Vec<u8>,
         use_bytes: impl FnOnce(&[u8]) -> R,
     ) -> Result<R> {
         self.mapping
-            .with_bytes(offset_bytes, len, LOG_PRIORITY, scratch, use_bytes)
+            .with_final_bytes(bytes, LOG_PRIORITY, scratch, use_bytes)
     }
 
     fn read_bytes(&self, offset_bytes: u64, into: &mut [u8]) -> Result<()> {
@@ -166,25 +166,48 @@ impl LogPages for MappedLog<'_> {
     }
 }
 
-/// Loads the log pages that hold these (offset, length) ranges, all at once, where the ranges are not in
-/// memory. Those that cannot be loaded are left to the read that needs them.
-pub fn prefetch_log(mapping: &Mapping, ranges: impl Iterator<Item = (u64, usize)>) -> Result<()> {
-    let unchecked = |_: &PageBytes| Ok(());
-    let missing = ranges.filter(|(offset, len)| !mapping.has_bytes(*offset, *len));
-    let pages = missing.flat_map(|(offset, len)| {
-        let last = offset + len.max(1) as u64 - 1;
-        offset / PAGE_BYTES as u64..=last / PAGE_BYTES as u64
-    });
-    let requests: Vec<_> = pages
-        .filter(|page| !mapping.is_resident(PageNo(*page)))
-        .map(|page| PageRequest {
-            page: PageNo(page),
-            priority: LOG_PRIORITY,
-            check: &unchecked,
-        })
-        .collect();
-    if requests.is_empty() {
-        return Ok(());
+/// The same, with what was fetched ahead.
+pub struct FetchedLog<'a> {
+    log: MappedLog<'a>,
+    fetched: &'a Fetched,
+    /// Something did not verify: nothing that was fetched is believed any more.
+    is_forgotten: Cell<bool>,
+}
+
+impl<'a> FetchedLog<'a> {
+    /// `fetched`: from this log.
+    pub fn new(log: MappedLog<'a>, fetched: &'a Fetched) -> Self {
+        Self {
+            log,
+            fetched,
+            is_forgotten: Cell::new(false),
+        }
     }
-    mapping.prefetch(&requests)
+}
+
+impl LogPages for FetchedLog<'_> {
+    fn with_bytes<R>(
+        &self,
+        bytes: FinalBytes,
+        scratch: &mut Vec<u8>,
+        use_bytes: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R> {
+        let fetched = match self.is_forgotten.get() {
+            true => None,
+            false => self.fetched.get(bytes.offset_bytes, bytes.len_bytes),
+        };
+        match fetched {
+            Some(fetched) => Ok(use_bytes(fetched)),
+            None => self.log.with_bytes(bytes, scratch, use_bytes),
+        }
+    }
+
+    fn read_bytes(&self, offset_bytes: u64, into: &mut [u8]) -> Result<()> {
+        self.log.read_bytes(offset_bytes, into)
+    }
+
+    fn forget(&self, offset_bytes: u64, len: usize) {
+        self.is_forgotten.set(true);
+        self.log.forget(offset_bytes, len);
+    }
 }

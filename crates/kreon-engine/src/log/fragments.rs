@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::Guard;
 use kreon_base::{Error, LogOffset, PAGE_BYTES, Result, SegmentId};
 use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, fragment_extent};
+use kreon_mapping::FinalBytes;
 
 use super::buffers::Buffered;
 use super::cut::{PAYLOAD_START, SEGMENT};
@@ -56,7 +57,7 @@ impl Log {
                 check_bounds(offset, extent, end)?;
                 let mut f = Some(f);
                 let mut look = || {
-                    pages.with_bytes(offset.0, extent, scratch, |bytes| {
+                    pages.with_bytes(final_bytes(offset, extent, end), scratch, |bytes| {
                         let fragment = Fragment::decode(bytes, &seal, offset)?;
                         Ok::<_, Error>(f.take().map(|f| f(fragment)))
                     })
@@ -127,7 +128,8 @@ impl Log {
             Site::Memory(buffered) => Ok(in_memory(&buffered, offset)?.len()),
             Site::Device { end } => {
                 check_bounds(offset, FRAGMENT_HEADER_BYTES, end)?;
-                let start = pages.with_bytes(offset.0, 8, &mut Vec::new(), |bytes| {
+                let bytes = final_bytes(offset, 8, end);
+                let start = pages.with_bytes(bytes, &mut Vec::new(), |bytes| {
                     bytes.first_chunk().map(fragment_extent)
                 })?;
                 let extent = start.ok_or_else(nothing)?;
@@ -179,6 +181,15 @@ fn check_bounds(offset: LogOffset, extent: usize, end: u32) -> Result<()> {
         return Err(nothing());
     }
     Ok(())
+}
+
+/// `len` bytes at `offset` of a segment that is final up to `end`.
+pub(super) fn final_bytes(offset: LogOffset, len: usize, end: u32) -> FinalBytes {
+    FinalBytes {
+        offset_bytes: offset.0,
+        len_bytes: len,
+        final_end_bytes: offset.segment().offset_bytes() + u64::from(end),
+    }
 }
 
 fn in_memory(found: &Found, offset: LogOffset) -> Result<&[u8]> {

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use kreon_base::{Error, ErrorKind, LogOffset, RegionId, Result, SegmentId};
 use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, RecordKind, fragment_bytes};
+use kreon_mapping::FinalBytes;
 
 use super::cut::{PAYLOAD_START, Piece, Pieces};
 use super::fragments::at_record;
@@ -15,12 +16,11 @@ use super::open::Log;
 
 /// Where the log reads what is on the device: the mapping.
 pub trait LogPages {
-    /// Calls `f` with `len` bytes of the volume: without a copy where they stand in one page, else
-    /// through `scratch`.
+    /// Calls `f` with bytes of the volume: without a copy where they stand in one page, else through
+    /// `scratch`.
     fn with_bytes<R>(
         &self,
-        offset_bytes: u64,
-        len: usize,
+        bytes: FinalBytes,
         scratch: &mut Vec<u8>,
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<R>;

@@ -1,17 +1,28 @@
 //! Where the bytes of a record are now.
 
-use kreon_base::LogOffset;
+use kreon_base::{LogOffset, SEGMENT_BYTES};
+use kreon_format::fragment_bytes;
+use kreon_mapping::FinalBytes;
 
+use super::cut::SEGMENT;
+use super::fragments::final_bytes;
 use super::open::Log;
 
 impl Log {
-    /// Whether the record at `offset` is read from the device: all its bytes are there. Those of a
-    /// segment that is still in memory are not, or only in part.
-    pub fn is_on_device(&self, offset: LogOffset) -> bool {
+    /// The bytes on the device of a record at `offset` with so many bytes of key and value, those left out that
+    /// are in other segments. `None`: it is read in memory, as those of a segment are that is not on the device
+    /// or only in part.
+    pub fn on_device(&self, offset: LogOffset, payload_bytes: usize) -> Option<FinalBytes> {
+        let within = offset.within_segment();
         let found = self.buffers.find(offset.segment());
-        match found.as_ref().and_then(|found| found.as_ref()) {
-            Some(buffered) => offset.within_segment() < buffered.readable_from,
-            None => true,
-        }
+        let end = match found.as_ref().and_then(|found| found.as_ref()) {
+            Some(buffered) => buffered.readable_from,
+            None => SEGMENT,
+        };
+        // What lies behind this segment on the volume must not come into a frame: it would be there, stale, when
+        // the log writes that segment.
+        let rest = SEGMENT_BYTES as usize - within as usize;
+        let len = fragment_bytes(payload_bytes).min(rest);
+        (within < end).then(|| final_bytes(offset, len, end))
     }
 }

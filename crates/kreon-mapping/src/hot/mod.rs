@@ -63,7 +63,7 @@ pub(crate) const fn table_bytes(memory_bytes: usize) -> usize {
 }
 
 /// What must not change between reading a record from the device and keeping it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Generation(u32);
 
 impl Hot {
@@ -114,7 +114,7 @@ impl Hot {
         }
     }
 
-    /// Copies the record of `len` bytes at `offset` into `into`, if it is there.
+    /// Appends the record of `len` bytes at `offset` to `into`, if it is there.
     pub(crate) fn get(&self, space: &Space, offset: u64, len: usize, into: &mut Vec<u8>) -> bool {
         let generation = self.generation(offset).0;
         self.shard(offset)

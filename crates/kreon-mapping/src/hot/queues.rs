@@ -116,7 +116,7 @@ impl Queues {
         found
     }
 
-    /// Copies a record, if it is there and current.
+    /// Appends a record to `into`, if it is there and current.
     pub(super) fn get(
         &mut self,
         space: &Space,
@@ -130,7 +130,6 @@ impl Queues {
         };
         let position = self.position(place);
         self.hits += 1;
-        into.clear();
         self.ring(place)
             .read(space, position + ALIGNMENT, len, into);
         if header.visits < VISITS_MAX {

@@ -37,6 +37,7 @@ fn a_record_is_found_as_it_was_put_or_not_at_all() {
         let offset = segment * SEGMENT_BYTES + (random >> 8) % range * 4096;
         let len = 1 + (slots::hash(offset) % LEN_MAX) as usize;
         let expected = content(offset, versions[segment as usize], len);
+        into.clear();
         if (random >> 40).is_multiple_of(256) {
             versions[segment as usize] += 1;
             hot.forget(PageNo(segment * SEGMENT_PAGES), SEGMENT_PAGES);

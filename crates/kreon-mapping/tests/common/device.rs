@@ -112,27 +112,31 @@ impl MemoryDevice {
     fn read_one(&self, read: &mut Read<'_>) -> Result<()> {
         self.reads.fetch_add(1, SeqCst);
         self.lucky(&self.read_failure_rate)?;
-        let mut page = aligned(read.offset);
+        let mut at = block_aligned(read.offset);
         assert!(
             read.offset + read.len_bytes() <= self.len_bytes,
             "read past the end"
         );
         for buffer in &mut read.buffers {
             assert!(
-                buffer.as_ptr().addr().is_multiple_of(512),
+                buffer.as_ptr().addr().is_multiple_of(512) && buffer.len().is_multiple_of(512),
                 "unaligned buffer"
             );
-            for part in buffer.chunks_mut(PAGE_BYTES) {
+            let mut rest = &mut **buffer;
+            while !rest.is_empty() {
+                let (page, within) = (at / PAGE, (at % PAGE) as usize);
+                let len = rest.len().min(PAGE_BYTES - within);
+                let (part, later) = rest.split_at_mut(len);
                 if self.bad_reads.lock().contains(&page) {
                     return Err(io_error("bad page"));
                 }
-                let bytes = self.page(page);
+                let bytes = &self.page(page)[within..within + len];
                 if self.short_reads.load(SeqCst) {
-                    part[..1000].copy_from_slice(&bytes[..1000]);
+                    part[..500].copy_from_slice(&bytes[..500]);
                     return Err(io_error("short read"));
                 }
-                part.copy_from_slice(&bytes[..part.len()]);
-                page += 1;
+                part.copy_from_slice(bytes);
+                (rest, at) = (later, at + len as u64);
             }
         }
         Ok(())
@@ -264,9 +268,14 @@ impl Device for MemoryDevice {
 fn aligned(offset: u64) -> u64 {
     assert!(
         offset.is_multiple_of(PAGE),
-        "the mapping transfers whole pages"
+        "the mapping writes whole pages"
     );
     offset / PAGE
+}
+
+fn block_aligned(offset: u64) -> u64 {
+    assert!(offset.is_multiple_of(512), "a read within a block");
+    offset
 }
 
 fn pause(delay_us: &AtomicU64) {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kreon_base::{Error, ErrorKind, LogId, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::{Device, DeviceStats, Read, Write};
+use kreon_mapping::FinalBytes;
 use parking_lot::Mutex;
 
 use super::SEGMENTS;
@@ -215,13 +216,17 @@ pub(super) struct Pages {
 impl LogPages for Pages {
     fn with_bytes<R>(
         &self,
-        offset_bytes: u64,
-        len: usize,
+        bytes: FinalBytes,
         scratch: &mut Vec<u8>,
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<R> {
-        scratch.resize(len, 0);
-        self.read_bytes(offset_bytes, scratch)?;
+        // All that is said to be final may come along.
+        let segment_start = bytes.offset_bytes - bytes.offset_bytes % SEGMENT_BYTES;
+        for page in segment_start / PAGE_BYTES as u64..bytes.final_end_bytes / PAGE_BYTES as u64 {
+            self.read_bytes(page * PAGE_BYTES as u64, &mut [0])?;
+        }
+        scratch.resize(bytes.len_bytes, 0);
+        self.read_bytes(bytes.offset_bytes, scratch)?;
         Ok(f(scratch))
     }
 

@@ -1,0 +1,129 @@
+//! Records that are fetched ahead, and what comes along with a record.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use common::{Content, MemoryDevice, VOLUME_BYTES, mapping_with};
+use kreon_base::{PageNo, Priority, SEGMENT_BYTES};
+use kreon_mapping::{Fetched, FinalBytes, KeepRecords, Mapping};
+
+const FRAMES: u64 = 1200;
+
+const LAST: Priority = Priority(255);
+
+fn device() -> Arc<MemoryDevice> {
+    Arc::new(MemoryDevice::new(VOLUME_BYTES, Content::Numbered))
+}
+
+fn mapping(device: &Arc<MemoryDevice>, records: KeepRecords) -> Mapping {
+    mapping_with(device, FRAMES, |options| options.modes.records = records)
+}
+
+/// A record in a segment that is final up to its end.
+fn record(offset_bytes: u64, len_bytes: usize) -> FinalBytes {
+    FinalBytes {
+        offset_bytes,
+        len_bytes,
+        final_end_bytes: (offset_bytes / SEGMENT_BYTES + 1) * SEGMENT_BYTES,
+    }
+}
+
+/// The bytes that the device holds.
+fn held(device: &MemoryDevice, record: &FinalBytes) -> Vec<u8> {
+    let offset = record.offset_bytes;
+    (offset..offset + record.len_bytes as u64)
+        .map(|at| device.page(at / 4096)[(at % 4096) as usize])
+        .collect()
+}
+
+fn fetch(mapping: &Mapping, records: &[FinalBytes]) -> Fetched {
+    let mut fetched = Fetched::default();
+    mapping
+        .fetch(records.iter().copied(), LAST, &mut fetched)
+        .expect("within the volume");
+    fetched
+}
+
+#[test]
+fn fetched_records_come_in_one_call_and_equal_what_the_device_holds() {
+    let device = device();
+    let mapping = mapping(&device, KeepRecords::Always);
+    // In no order, one twice, neighbours, and one behind a gap.
+    let records: Vec<_> = [900_000, 4000, 5030, 77_777, 4000, 6060, 12_000, 3 << 20]
+        .map(|offset| record(offset, 1030))
+        .into();
+    let fetched = fetch(&mapping, &records);
+    assert_eq!(device.read_calls.load(SeqCst), 1);
+    for record in &records {
+        let found = fetched.get(record.offset_bytes, record.len_bytes);
+        assert_eq!(found, Some(&held(&device, record)[..]));
+    }
+    assert!(fetched.get(4000, 1031).is_none() && fetched.get(4001, 10).is_none());
+    assert_eq!(mapping.stats().pages_resident, 0, "no frames for pages");
+    // They are kept: the second time nothing is read.
+    let again = fetch(&mapping, &records);
+    assert_eq!(device.read_calls.load(SeqCst), 1);
+    for record in &records {
+        let found = again.get(record.offset_bytes, record.len_bytes);
+        assert_eq!(found, Some(&held(&device, record)[..]));
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_left_to_the_read_that_needs_it() {
+    let device = device();
+    let mapping = mapping(&device, KeepRecords::Always);
+    let records = [record(3 * 4096, 500), record(900 * 4096, 500)];
+    device.bad_reads.lock().insert(3);
+    let fetched = fetch(&mapping, &records);
+    assert!(fetched.get(3 * 4096, 500).is_none());
+    assert_eq!(
+        fetched.get(900 * 4096, 500),
+        Some(&held(&device, &records[1])[..])
+    );
+    let read = || mapping.with_final_bytes(records[0], LAST, &mut Vec::new(), <[u8]>::to_vec);
+    assert!(read().is_err());
+    device.bad_reads.lock().clear();
+    assert_eq!(read().unwrap(), held(&device, &records[0]));
+}
+
+#[test]
+fn what_is_around_a_record_comes_along_as_far_as_it_is_final() {
+    let device = device();
+    let mapping = mapping(&device, KeepRecords::Scarce);
+    let read = |record| mapping.with_final_bytes(record, LAST, &mut Vec::new(), <[u8]>::to_vec);
+    let wanted = record(20 * 4096 + 4000, 1030);
+    assert_eq!(read(wanted).unwrap(), held(&device, &wanted));
+    assert_eq!(device.read_calls.load(SeqCst), 1);
+    assert!(mapping.are_resident(PageNo(16), 16));
+    assert!(!mapping.is_resident(PageNo(15)) && !mapping.is_resident(PageNo(32)));
+    // Final up to the middle of page 38, of which the record is a part.
+    let tail = FinalBytes {
+        final_end_bytes: 38 * 4096 + 2000,
+        ..record(37 * 4096 + 4000, 1030)
+    };
+    assert_eq!(read(tail).unwrap(), held(&device, &tail));
+    assert!(mapping.are_resident(PageNo(32), 7));
+    assert!(!mapping.is_resident(PageNo(39)));
+    // The same for a few that are fetched.
+    fetch(&mapping, &[record(100 * 4096, 1030)]);
+    assert!(mapping.are_resident(PageNo(96), 16));
+}
+
+#[test]
+fn nothing_comes_along_when_frames_are_scarce() {
+    let device = device();
+    let mapping = mapping(&device, KeepRecords::Scarce);
+    for number in 0..FRAMES {
+        let record = record(number * 16 * 4096, 500);
+        mapping
+            .with_final_bytes(record, LAST, &mut Vec::new(), |_| ())
+            .unwrap();
+    }
+    let stats = mapping.stats();
+    assert!(stats.frames_of_records > 0, "{stats:?}");
+    assert!(stats.pages_evicted < FRAMES, "{stats:?}");
+    assert!(stats.pages_read < 4 * FRAMES, "{stats:?}");
+}
