@@ -1,10 +1,11 @@
-//! What the device itself can do: 4 KiB reads at random places of a file, with `O_DIRECT`, at a depth.
+//! What the device itself can do: reads at random places of a file, with `O_DIRECT`, at a depth.
 //!
-//! `cargo run --release -p kreon-device --example random_reads -- FILE [SECONDS] [DEPTH..]`
+//! `cargo run --release -p kreon-device --example random_reads -- FILE [SECONDS] [DEPTH[:BYTES]..]`; depth 0 is
+//! `pread` by two threads. Reads of BYTES (4096) begin at any 512th byte, or 4096th if they are that long.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
 
 use io_uring::{IoUring, opcode, types};
@@ -13,29 +14,81 @@ use rustix::time::{ClockId, clock_gettime};
 
 const PAGE: usize = 4096;
 
+/// Smallest unit of direct I/O on most devices.
+const BLOCK: usize = 512;
+
+/// XorShift.
+fn draw(random: &mut u64) -> u64 {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    *random
+}
+
+/// A place for a read of `bytes` in a file of `len` bytes.
+fn place(random: &mut u64, len: u64, bytes: usize) -> u64 {
+    let unit = if bytes.is_multiple_of(PAGE) {
+        PAGE
+    } else {
+        BLOCK
+    } as u64;
+    draw(random) % ((len - bytes as u64) / unit) * unit
+}
+
+fn measure_pread(file: &File, bytes: usize, time: Duration) -> std::io::Result<()> {
+    const THREADS: u64 = 2;
+    let len = file.metadata()?.len();
+    let (start, cpu_start) = (Instant::now(), cpu());
+    let reads = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..=THREADS)
+            .map(|thread| {
+                scope.spawn(move || {
+                    let (mut random, mut reads) = (0x9e37_79b9_7f4a_7c15 * thread, 0_u64);
+                    let mut buffer = AlignedBuf::new(bytes);
+                    while start.elapsed() < time {
+                        file.read_exact_at(&mut buffer, place(&mut random, len, bytes))
+                            .expect("a read");
+                        reads += 1;
+                    }
+                    reads
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a thread"))
+            .sum()
+    });
+    print("pread, 2 threads", bytes, reads, start, cpu_start);
+    Ok(())
+}
+
+fn print(how: &str, bytes: usize, reads: u64, start: Instant, cpu_start: Duration) {
+    let rate = reads as f64 / start.elapsed().as_secs_f64();
+    let cpu_us = (cpu() - cpu_start).as_secs_f64() * 1e6 / reads as f64;
+    println!("raw {how:16} {bytes:6} B: {rate:9.0} reads/s, {cpu_us:6.2} CPU us a read");
+}
+
 fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn measure(file: &File, depth: usize, time: Duration) -> std::io::Result<()> {
-    let pages = file.metadata()?.len() / PAGE as u64;
+fn measure(file: &File, depth: usize, bytes: usize, time: Duration) -> std::io::Result<()> {
+    let len = file.metadata()?.len();
     let mut ring: IoUring = IoUring::builder()
         .setup_coop_taskrun()
         .build(depth as u32)?;
-    let mut buffers: Vec<_> = (0..depth).map(|_| AlignedBuf::new(PAGE)).collect();
+    let mut buffers: Vec<_> = (0..depth).map(|_| AlignedBuf::new(bytes)).collect();
     let mut idle: Vec<usize> = (0..depth).collect();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let (mut reads, start, cpu_start) = (0u64, Instant::now(), cpu());
     loop {
         let more = start.elapsed() < time;
         while more && let Some(slot) = idle.pop() {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
             let file = types::Fd(file.as_raw_fd());
-            let entry = opcode::Read::new(file, buffers[slot].as_mut_ptr(), PAGE as u32)
-                .offset(random % pages * PAGE as u64)
+            let entry = opcode::Read::new(file, buffers[slot].as_mut_ptr(), bytes as u32)
+                .offset(place(&mut random, len, bytes))
                 .build()
                 .user_data(slot as u64);
             // SAFETY: the buffer lives until the loop has seen every completion, and is not touched.
@@ -47,14 +100,12 @@ fn measure(file: &File, depth: usize, time: Duration) -> std::io::Result<()> {
         }
         ring.submit_and_wait(1)?;
         for completion in ring.completion() {
-            assert_eq!(completion.result(), PAGE as i32, "a read failed");
+            assert_eq!(completion.result(), bytes as i32, "a read failed");
             idle.push(completion.user_data() as usize);
             reads += 1;
         }
     }
-    let rate = reads as f64 / start.elapsed().as_secs_f64();
-    let cpu_us = (cpu() - cpu_start).as_secs_f64() * 1e6 / reads as f64;
-    println!("raw depth {depth:4}: {rate:9.0} reads/s, {cpu_us:6.2} CPU us a read");
+    print(&format!("depth {depth}"), bytes, reads, start, cpu_start);
     Ok(())
 }
 
@@ -64,16 +115,28 @@ fn main() -> std::io::Result<()> {
     let seconds = arguments
         .next()
         .map_or(2.0, |s| s.parse().expect("seconds"));
-    let mut depths: Vec<usize> = arguments.map(|d| d.parse().expect("a depth")).collect();
-    if depths.is_empty() {
-        depths = vec![1, 32, 64];
+    let mut points: Vec<(usize, usize)> = arguments
+        .map(|point| {
+            let (depth, bytes) = point.split_once(':').unwrap_or((&point, "4096"));
+            (
+                depth.parse().expect("a depth"),
+                bytes.parse().expect("bytes"),
+            )
+        })
+        .collect();
+    if points.is_empty() {
+        points = vec![(1, PAGE), (32, PAGE), (64, PAGE)];
     }
     let file = File::options()
         .read(true)
         .custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32)
         .open(path)?;
-    for depth in depths {
-        measure(&file, depth, Duration::from_secs_f64(seconds))?;
+    for (depth, bytes) in points {
+        let time = Duration::from_secs_f64(seconds);
+        match depth {
+            0 => measure_pread(&file, bytes, time)?,
+            _ => measure(&file, depth, bytes, time)?,
+        }
     }
     Ok(())
 }
