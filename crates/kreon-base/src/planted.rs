@@ -52,6 +52,10 @@ bugs! {
     SegmentFreedTooEarly,
     /// Pages and segments are reused although readers still reach them.
     ReusedUnderReaders,
+    /// A moved record replaces whatever is known of its key by then.
+    RelocationWithoutCompare,
+    /// A segment of moved records is freed although entries that were not spilled point at it.
+    MovedSegmentFreedTooEarly,
     /// Of a record over two segments only the first is counted as live.
     SecondSegmentNotCounted,
     /// Log segments of a load under way are freed, because no tree points at them yet.

@@ -1,12 +1,14 @@
 //! The engine of Kreon: volume, log, level trees, spill, checkpoint, recovery, and the paths of reads
 //! and writes over them. Floor 3.
 //!
-//! From the ground: `volume` -> `log`, `tree` -> `level` -> `state` -> `spill`, `checkpoint` ->
+//! From the ground: `volume` -> `log`, `tree` -> `level` -> `state` -> `spill`, `checkpoint`,
+//! `gc` ->
 //! `image` -> `recovery` -> `engine` -> `salvage`.
 #![forbid(unsafe_code)]
 
 mod checkpoint;
 mod engine;
+mod gc;
 mod image;
 mod keys;
 mod level;
@@ -22,8 +24,9 @@ mod tree;
 mod volume;
 
 pub use engine::{
-    Durable, Engine, GetStats, GetTask, ImageStats, KeyBounds, LevelStats, MemoryStats,
-    OpenSnapshot, Operation, Pairs, RegionState, Scan, Stats, VerifyReport, prefix_bounds,
+    CollectionStats, Durable, Engine, GetStats, GetTask, ImageStats, KeyBounds, LevelStats,
+    MemoryStats, OpenSnapshot, Operation, Pairs, RegionState, Scan, Stats, VerifyReport,
+    prefix_bounds,
 };
 pub use kreon_device::{DeviceStats, TransferStats};
 pub use kreon_mapping::{

@@ -37,6 +37,8 @@ pub enum Work {
     Spill,
     /// Merges trees of a region, as long as that is due in any.
     Merge,
+    /// Moves live records out of log segments with dead ones.
+    Collect,
     /// Writes the log out, without a flush.
     WriteOut,
     /// Takes an image of L0, if anything was written since the last one.
@@ -63,6 +65,10 @@ pub struct Options {
     /// Bits a key of the filters that tell which leaves lack a key, so that a get need not read them. They
     /// stand in the index nodes above the leaves. 0: leaves that are written from now on have none.
     pub filter_bits_per_key: usize,
+    /// Space on the volume for each byte of live data that garbage collection is content with, 1.05 to 10.
+    pub space_amplification: f64,
+    /// The log between two spills may always have so many bytes, even if that is much for so little data.
+    pub unspilled_bytes_min: u64,
     /// How the mapping goes about its work. For experiments.
     pub mapping: MappingModes,
     /// Make the store if it does not exist.
@@ -95,6 +101,8 @@ pub const GROWTH_FACTOR_MIN: u32 = 2;
 
 /// The largest growth factor.
 pub const GROWTH_FACTOR_MAX: u32 = 100;
+/// Targets of garbage collection that make sense: with less room hardly a segment has a dead byte to gain.
+const AMPLIFICATIONS: std::ops::RangeInclusive<f64> = 1.05..=10.0;
 
 /// Most threads that merge a spill.
 const SPILL_THREADS_MAX: usize = 64;
@@ -110,6 +118,8 @@ impl Default for Options {
             volume_bytes_max: 16 << 40,
             inline_value_bytes_max: 64,
             filter_bits_per_key: 10,
+            space_amplification: 1.3,
+            unspilled_bytes_min: 16 << 20,
             mapping: MappingModes::default(),
             create: true,
             background: Background::Threads,
@@ -129,6 +139,8 @@ pub struct MemorySplit {
     pub l0_bytes: usize,
     /// All buffers of the log.
     pub log_bytes: usize,
+    /// Buffers of garbage collection.
+    pub collector_bytes: usize,
     /// Frames of the mapping and their tables.
     pub mapping_bytes: usize,
 }
@@ -177,6 +189,14 @@ impl Options {
                 kreon_format::FILTER_BITS_PER_KEY_MAX
             )));
         }
+        if !AMPLIFICATIONS.contains(&self.space_amplification) {
+            return Err(Error::invalid(format!(
+                "space_amplification is {}, it must be {} to {}",
+                self.space_amplification,
+                AMPLIFICATIONS.start(),
+                AMPLIFICATIONS.end()
+            )));
+        }
         let l0_bytes = self
             .l0_bytes
             .unwrap_or((self.memory_bytes / 8).min(L0_BYTES_MAX));
@@ -186,7 +206,9 @@ impl Options {
             )));
         }
         let log_bytes = (self.memory_bytes / 16).clamp(4 * MIB, 32 * MIB);
-        let mapping_bytes = self.memory_bytes.saturating_sub(2 * l0_bytes + log_bytes);
+        let collector_bytes = (self.memory_bytes / 32).clamp(MIB / 4, 4 * MIB);
+        let taken = 2 * l0_bytes + log_bytes + collector_bytes;
+        let mapping_bytes = self.memory_bytes.saturating_sub(taken);
         if l0_bytes == 0 || mapping_bytes < MIB / 2 {
             return Err(Error::invalid(format!(
                 "two L0s of {l0_bytes} bytes and {log_bytes} bytes of log buffers leave no room for \
@@ -197,6 +219,7 @@ impl Options {
         Ok(MemorySplit {
             l0_bytes,
             log_bytes,
+            collector_bytes,
             mapping_bytes,
         })
     }
@@ -215,8 +238,11 @@ mod tests {
             }
             .split()
             .unwrap();
-            assert!(2 * split.l0_bytes + split.log_bytes + split.mapping_bytes <= memory_bytes);
-            assert!(split.mapping_bytes >= memory_bytes / 4);
+            assert!(
+                2 * split.l0_bytes + split.log_bytes + split.collector_bytes + split.mapping_bytes
+                    <= memory_bytes
+            );
+            assert!(split.mapping_bytes >= memory_bytes / 5);
         }
     }
 

@@ -54,7 +54,8 @@ pub use index_builder::IndexBuilder;
 pub use leaf::{Leaf, LeafEntry, LeafSearch};
 pub use leaf_builder::LeafBuilder;
 pub use log_segment::{
-    LOG_HEADER_BYTES, LOG_PAYLOAD_BYTES, LOG_SEQUENCE_MAX, LogSegmentHeader, lsn_at, place_of,
+    LOG_HEADER_BYTES, LOG_PAYLOAD_BYTES, LOG_SEQUENCE_MAX, LogSegmentHeader, MOVED_SEQUENCE_MIN,
+    lsn_at, place_of,
 };
 pub use node::{INLINE_VALUE_BYTES_MAX, LONG_KEY_STORED_BYTES, NODE_HEADER_BYTES, NodeIdentity};
 pub use node_check::check_node;

@@ -16,6 +16,10 @@ pub const LOG_PAYLOAD_BYTES: u32 = SEGMENT_BYTES as u32 - LOG_HEADER_BYTES;
 /// can be counted on from without overflow.
 pub const LOG_SEQUENCE_MAX: u64 = 1 << 41;
 
+/// Places of segments that hold moved records start here, those of the log lie below it. So a place tells its
+/// stream, and no fragment of one stream verifies in the other.
+pub const MOVED_SEQUENCE_MIN: u64 = 1 << 40;
+
 const STORE_AT: usize = PREAMBLE_BYTES;
 const SEQUENCE_AT: usize = 16;
 const INCARNATION_AT: usize = 24;

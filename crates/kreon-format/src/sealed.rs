@@ -9,7 +9,8 @@ use crate::bytes::{put, u32_at};
 /// superblock: older builds refuse the whole store. What did not change since version 1 still says 1.
 ///
 /// - 2: the catalogue tells its version, and of images of L0.
-/// - 3: index nodes above leaves may hold filters; one that does says 3.
+/// - 3: index nodes above leaves may hold filters; one that does says 3. Moved records stand in segments of their
+///   own, of log 1.
 pub const FORMAT_VERSION: u8 = 3;
 
 const MAGIC_AT: usize = 4;

@@ -84,6 +84,20 @@ impl Options {
         self
     }
 
+    /// Space on the volume for each byte of live data that garbage collection is content with: 1.05 to 10, default 1.3. Less
+    /// space costs more writes: records are moved out of segments of the log that have fewer dead bytes.
+    pub fn space_amplification(mut self, target: f64) -> Self {
+        self.engine.space_amplification = target;
+        self
+    }
+
+    /// How far the log may grow between two spills however little data there is. For tests with little data.
+    #[doc(hidden)]
+    pub fn unspilled_bytes_min(mut self, bytes: u64) -> Self {
+        self.engine.unspilled_bytes_min = bytes;
+        self
+    }
+
     /// Whether the operating system's page cache is passed by (`O_DIRECT`) where it can be. Default
     /// yes.
     pub fn direct_io(mut self, direct: bool) -> Self {

@@ -9,6 +9,7 @@ use kreon_format::{Catalogue, EPOCH_MAX, Superblock, pages_of, place_of};
 
 use super::catalogue::{self, MAIN_LOG};
 use crate::level::Levels;
+use crate::log::MOVED_LOG;
 use crate::state::{Ledger, Parts};
 use crate::volume::page_io::write_pages;
 use crate::volume::superblock;
@@ -160,7 +161,12 @@ fn account(
         true => parts.log.tail(),
         false => change.ledger.log_needed_from(),
     };
-    let dead = allocator.retire_dead_log_segments(MAIN_LOG, place_of(needed_from).0);
+    let mut dead = allocator.retire_dead_log_segments(MAIN_LOG, place_of(needed_from).0);
+    let moved_sequence = match Bug::MovedSegmentFreedTooEarly.is_planted() {
+        true => u64::MAX,
+        false => place_of(change.ledger.moved_marker).0,
+    };
+    dead.extend(allocator.retire_dead_log_segments(MOVED_LOG, moved_sequence));
     let bitmap = allocator.encode_changed(parts.store, ledger.epoch.next());
     catalogue.groups = allocator.pointers();
     Ok(Accounted {

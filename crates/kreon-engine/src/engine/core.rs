@@ -7,6 +7,7 @@ use crate::sync::{AtomicBool, Ordering};
 use crate::sync::Mutex;
 use kreon_base::{RegionId, Result};
 
+use super::collect::Collector;
 use super::gate::Gate;
 use super::images::Images;
 use super::levels::{Holds, MergeWork};
@@ -38,6 +39,8 @@ pub struct Core {
     pub snapshots: Snapshots,
     /// Slows writers down.
     pub pressure: Pressure,
+    /// Garbage collection. Its turn comes before all other locks.
+    pub collector: Collector,
     /// Who builds on the lower trees of which region.
     pub holds: Holds,
     /// One spill, drop of a region or verification at a time.

@@ -27,6 +27,8 @@ pub struct MemoryStats {
     pub table_bytes: u64,
     /// Buffers of the log, in bytes.
     pub log_buffer_bytes: u64,
+    /// Buffers of garbage collection, in bytes.
+    pub collector_bytes: u64,
     /// L0' and L0, in bytes: at their full size.
     pub l0_bytes: u64,
     /// Given to nobody, in bytes: what rounding leaves.
@@ -40,7 +42,7 @@ impl MemoryStats {
     }
 
     /// Names and bytes of the classes.
-    fn classes(&self) -> [(&'static str, u64); 9] {
+    fn classes(&self) -> [(&'static str, u64); 10] {
         [
             ("index nodes", self.index_bytes),
             ("leaves", self.leaf_bytes),
@@ -49,6 +51,7 @@ impl MemoryStats {
             ("free frames", self.free_frame_bytes),
             ("tables", self.table_bytes),
             ("log buffers", self.log_buffer_bytes),
+            ("collector", self.collector_bytes),
             ("L0", self.l0_bytes),
             ("spare", self.spare_bytes),
         ]
@@ -71,6 +74,7 @@ impl Core {
         let mut stats = MemoryStats {
             l0_bytes: 2 * self.split.l0_bytes as u64,
             log_buffer_bytes: self.split.log_bytes as u64,
+            collector_bytes: self.split.collector_bytes as u64,
             ..MemoryStats::default()
         };
         // Pages come and go meanwhile: the free frames are what this one look leaves.
@@ -112,8 +116,9 @@ mod tests {
             l0_bytes: 64,
             spare_bytes: 128,
             record_bytes: 256,
+            collector_bytes: 512,
         };
-        assert_eq!(stats.sum_bytes(), 511);
-        assert_eq!(stats.to_string().lines().count(), 9);
+        assert_eq!(stats.sum_bytes(), 1023);
+        assert_eq!(stats.to_string().lines().count(), 10);
     }
 }

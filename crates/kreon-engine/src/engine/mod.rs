@@ -6,12 +6,14 @@
 //! - [`scan`], [`merge_scan`], [`scan_source`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
 //! - [`ingest`]: bulk loads, which become a level without going through L0
 //! - [`levels`]: merges of a region's trees
+//! - [`collect`]: garbage collection of the log
 //! - [`upkeep`], [`drop_region`]: spills and what they free
 //! - [`images`]: checkpoints of L0
 //! - `region`: regions
 //! - [`stats`], [`memory_stats`], [`verify`], [`verify_durable`]: inspection
 
 mod batch;
+mod collect;
 mod core;
 mod drop_region;
 mod durable;
@@ -42,6 +44,7 @@ mod verify;
 mod verify_durable;
 mod write;
 
+pub use collect::CollectionStats;
 pub use durable::Durable;
 pub use get_task::GetTask;
 pub use ingest::Pairs;

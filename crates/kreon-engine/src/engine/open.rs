@@ -9,6 +9,7 @@ use kreon_base::{Bug, Error, ErrorKind, Lsn, Result};
 use kreon_device::Device;
 use kreon_l0::Keep;
 
+use super::collect::Collector;
 use super::core::Core;
 use super::get_task::GetTask;
 use super::ingest::Pairs;
@@ -57,6 +58,8 @@ impl Engine {
         let parts = recovery::open_or_create(device, &options, &split, &insert)?;
         let core = Arc::new(Core::new(parts, options, split));
         core.set_reserve();
+        let marker = core.parts.ledger.lock().marker;
+        core.collector.frozen_at(marker, core.unspilled_max());
         let threads = match core.options.background {
             Background::Threads => start_threads(&core)?,
             Background::Inline | Background::Driven => Vec::new(),
@@ -292,6 +295,7 @@ impl Engine {
         self.core.spill_wanted.call();
         self.core.merge_wanted.call();
         self.core.images.wake();
+        self.core.collector.wanted.call();
         self.core.parts.log.wake_writer();
         self.core.parts.log.wake_flusher();
         let this = std::thread::current().id();
@@ -339,10 +343,12 @@ impl Core {
         for (id, entry) in &parts.ledger.lock().regions {
             regions.insert(RegionState::new(*id, entry.name.clone()));
         }
+        let collector = Collector::new(parts.moved.lock().end(), split.collector_bytes / 2);
         Self {
             parts,
             options,
             split,
+            collector,
             regions,
             gate: Default::default(),
             units: Default::default(),
@@ -391,7 +397,7 @@ impl Core {
     }
 }
 
-/// The threads that spill, merge levels, write the log out, flush for tasks, and take images of L0.
+/// The threads that spill, merge levels, collect, write the log out, flush for tasks, and take images of L0.
 fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
     let start = |name: &str, body: fn(&Arc<Core>)| {
         let core = Arc::clone(core);
@@ -405,6 +411,7 @@ fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
         // Two, so that the upper levels are merged beside a long merge of lower ones.
         start("kreon-merge", Core::merge_loop)?,
         start("kreon-merge-2", Core::merge_loop)?,
+        start("kreon-gc", Core::collect_loop)?,
         // Two, so that the device has work while one sees to what it has done.
         start("kreon-log", Core::write_out_loop)?,
         start("kreon-log-2", Core::write_out_loop)?,

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+pub use super::collect::CollectionStats;
 use super::core::Core;
 pub use super::images::ImageStats;
 use super::memory_stats::MemoryStats;
 use crate::checkpoint::catalogue::MAIN_LOG;
 pub use crate::level::GetStats;
+use crate::log::MOVED_LOG;
 use kreon_base::{PAGE_BYTES, SEGMENT_BYTES};
 use kreon_device::DeviceStats;
 use kreon_format::{TreeRecord, pages_of};
@@ -76,6 +78,8 @@ pub struct Stats {
     pub merge_pages_read: u64,
     /// See [`merge_pages_read`](Self::merge_pages_read).
     pub merge_pages_written: u64,
+    /// Garbage collection of the log.
+    pub collection: CollectionStats,
     /// Open snapshots.
     pub snapshots: u64,
     /// Pages that wait for readers of older views.
@@ -126,8 +130,10 @@ impl Core {
         let (spill_pages_read, spill_pages_written) = self.merges.spill_pages();
         let (merge_pages_read, merge_pages_written) = self.merges.merge_pages();
         let l0s = || std::iter::once(&view.active).chain(view.frozen.iter().map(|f| &f.l0));
+        let collection = self.collection_stats();
         let allocator = self.parts.allocator.lock();
-        let segments = allocator.log_segments(MAIN_LOG);
+        let logs = [MAIN_LOG, MOVED_LOG].map(|log| allocator.log_segments(log));
+        let segments = logs.concat();
         Stats {
             epoch,
             volume_bytes: u64::from(allocator.segment_count()) * SEGMENT_BYTES,
@@ -151,6 +157,7 @@ impl Core {
             merges: self.merges.merges(),
             merge_pages_read,
             merge_pages_written,
+            collection,
             snapshots: self.snapshots.count() as u64,
             retired_pages: self.parts.views.waiting().0,
             memory_bytes: self.options.memory_bytes as u64,
@@ -223,6 +230,20 @@ impl fmt::Display for Stats {
         line(f, "merges of levels", self.merges.to_string())?;
         let merged = pages(self.merge_pages_read, self.merge_pages_written);
         line(f, "  pages", merged)?;
+        let collected = &self.collection;
+        let amplification = format!("{:.2}", collected.space_amplification);
+        line(f, "space amplification", amplification)?;
+        line(f, "moved records", bytes(collected.moved_bytes))?;
+        line(f, "log dead", bytes(collected.dead_bytes))?;
+        let (victims, rounds) = (collected.victims, collected.rounds);
+        line(
+            f,
+            "segments collected",
+            format!("{victims} in {rounds} rounds"),
+        )?;
+        let (count, copied) = (collected.records_moved, bytes(collected.bytes_copied));
+        line(f, "  records moved", format!("{count} ({copied})"))?;
+        line(f, "  freed", bytes(collected.bytes_freed))?;
         line(f, "open snapshots", self.snapshots.to_string())?;
         line(
             f,

@@ -17,7 +17,11 @@ use crate::volume::page_runs::discard;
 impl Core {
     /// Freezes L0' as L0 if it is full, and asks for its spill.
     pub fn rotate(self: &Arc<Self>) {
-        if self.freeze(self.split.l0_bytes) {
+        let bytes_min = match self.collector.is_freeze_due(self.parts.log.tail()) {
+            true => 0,
+            false => self.split.l0_bytes,
+        };
+        if self.freeze(bytes_min) {
             self.want_spill();
         }
     }
@@ -30,12 +34,16 @@ impl Core {
         if view.frozen.is_some() || active.is_empty() || active.bytes() < bytes_min {
             return false;
         }
+        let unspilled_max = self.unspilled_max();
         let _closed = self.gate.close();
         let end = self.parts.log.tail();
+        let moved_end = self.collector.inserted();
+        self.collector.frozen_at(end, unspilled_max);
         self.parts.views.change(|view| {
             let frozen = Frozen {
                 l0: Arc::clone(&view.active),
                 end,
+                moved_end,
             };
             (
                 Arc::new(view.active.successor()),
@@ -51,17 +59,21 @@ impl Core {
         match self.options.background {
             Background::Threads => self.spill_wanted.call(),
             // The outcome stands in `pressure`: the next write that needs room gets it.
-            Background::Inline => drop(self.spill_frozen().and_then(|()| self.merge_due())),
+            Background::Inline => {
+                drop(self.spill_frozen().and_then(|()| self.merge_due()));
+                drop(self.collect_lazily());
+            }
             Background::Driven => {}
         }
     }
 
     /// Does a piece of background work in the calling thread.
-    pub fn background(&self, work: Work) -> Result<()> {
+    pub fn background(self: &Arc<Self>, work: Work) -> Result<()> {
         self.check_open()?;
         match work {
             Work::Spill => self.spill_frozen().and_then(|()| self.give_back()),
             Work::Merge => self.merge_due(),
+            Work::Collect => self.collect_driven().and_then(|()| self.give_back()),
             Work::WriteOut => {
                 let log = &self.parts.log;
                 log.write_out(log.tail())
@@ -135,7 +147,12 @@ impl Core {
             false => frozen.end,
         };
         let (written, read) = (spilled.kept.len(), spilled.dropped.len());
-        self.commit_spill(spilled, |ledger| ledger.marker = marker, false)?;
+        let moved_marker = frozen.moved_end;
+        let advance = |ledger: &mut Ledger| {
+            ledger.marker = marker;
+            ledger.moved_marker = moved_marker;
+        };
+        self.commit_spill(spilled, advance, false)?;
         self.merges.count_spill(read, written);
         Ok(())
     }

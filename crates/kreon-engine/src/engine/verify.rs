@@ -14,7 +14,7 @@ use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::keys::split;
 use crate::level::View;
 use crate::level::source::FetchedLog;
-use crate::log::LogPages;
+use crate::log::{LogPages, MOVED_LOG};
 use crate::spill::charges::Charges;
 use crate::state::Ledger;
 use crate::tree::{self, Entry, Reference, Visitor};
@@ -142,7 +142,8 @@ impl Core {
                     ));
                 }
             }
-            for (segment, _) in allocator.log_segments(MAIN_LOG) {
+            let logs = [MAIN_LOG, MOVED_LOG].map(|log| allocator.log_segments(log));
+            for (segment, _) in logs.concat() {
                 let (counted, found) = (
                     i64::from(allocator.live_bytes(segment)),
                     charges.get(&segment).copied(),

@@ -9,9 +9,12 @@ use kreon_format::{Catalogue, LogRecord, LogSegmentHeader, Superblock, place_of}
 use super::core::Core;
 use super::verify::VerifyReport;
 use crate::checkpoint::catalogue::{self, MAIN_LOG};
-use crate::log::{ReplayStart, check_replay};
+use crate::log::{MOVED_LOG, ReplayStart, check_replay};
 use crate::volume::Allocator;
 use crate::volume::page_io::read_pages;
+
+/// Segments of a log with their places in it.
+type Segments = Vec<(SegmentId, u64)>;
 
 impl Core {
     /// Checks what `superblock`, the durable one, leads to. The caller holds the ledger's lock, so
@@ -27,10 +30,15 @@ impl Core {
         let (store, bytes) = (superblock.store, superblock.catalogue_bytes);
         let (catalogue, _) = catalogue::read(device, store, superblock.catalogue, bytes)?;
         let record = main_log(&catalogue)?;
-        let segments = self.durable_segments(superblock, &catalogue)?;
+        let (segments, moved) = self.durable_segments(superblock, &catalogue)?;
         let behind = place_of(record.marker).0;
         for (segment, sequence) in segments.iter().filter(|(_, sequence)| *sequence < behind) {
             if let Err(error) = self.check_header(*segment, *sequence, record.id) {
+                report.problems.push(error.to_string());
+            }
+        }
+        for (segment, sequence) in moved {
+            if let Err(error) = self.check_header(segment, sequence, MOVED_LOG) {
                 report.problems.push(error.to_string());
             }
         }
@@ -48,16 +56,19 @@ impl Core {
         check_replay(&start, self.parts.log.claim())
     }
 
-    /// The segments of the log as the bitmap blocks on the device say.
+    /// The segments of the log, and those of moved records, as the bitmap blocks on the device say.
     fn durable_segments(
         &self,
         superblock: &Superblock,
         catalogue: &Catalogue,
-    ) -> Result<Vec<(SegmentId, u64)>> {
+    ) -> Result<(Segments, Segments)> {
         let device = Arc::clone(&self.parts.device);
         let (store, segments) = (superblock.store, superblock.segments);
         let durable = Allocator::load(device, segments, store, segments, &catalogue.groups)?;
-        Ok(durable.log_segments(MAIN_LOG))
+        // One that was opened after the checkpoint may have no header yet.
+        let mut moved = durable.log_segments(MOVED_LOG);
+        moved.retain(|(segment, _)| durable.live_bytes(*segment) > 0);
+        Ok((durable.log_segments(MAIN_LOG), moved))
     }
 
     /// Nothing needs the header of a segment that lies before the marker but who puts a damaged store

@@ -6,6 +6,7 @@ use kreon_base::{Bug, Error, KEY_BYTES_MAX, Lsn, Payload, Result, VALUE_BYTES_MA
 use kreon_format::RecordKind;
 use kreon_l0::{Keep, L0};
 
+use super::collect::is_full;
 use super::core::Core;
 use super::region::RegionState;
 use super::units::{Marks, mark};
@@ -134,7 +135,10 @@ impl Core {
         }
         let mut is_admitted = false;
         loop {
-            let written = self.append_and_insert(operations, is_admitted)?;
+            let written = match self.append_and_insert(operations, is_admitted) {
+                Err(error) if is_full(&error) && self.relieve()? => continue,
+                outcome => outcome?,
+            };
             if written.is_some() {
                 return Ok(written);
             }
@@ -166,7 +170,8 @@ impl Core {
             [operation] => self.write_one(l0, operation)?,
             _ => self.write_unit(l0, operations)?,
         };
-        let is_l0_full = l0.bytes() >= self.split.l0_bytes;
+        let is_freeze_due = view.frozen.is_none() && self.collector.is_freeze_due(end);
+        let is_l0_full = l0.bytes() >= self.split.l0_bytes || is_freeze_due;
         Ok(Some(Written { end, is_l0_full }))
     }
 
@@ -266,7 +271,7 @@ impl Core {
         // Deletions may overfill L0' by half when spills fail for lack of space.
         let limit = match purpose {
             Purpose::Delete => self.split.l0_bytes + self.split.l0_bytes / 2,
-            Purpose::Put | Purpose::Upkeep => self.split.l0_bytes,
+            Purpose::Put | Purpose::Collection | Purpose::Upkeep => self.split.l0_bytes,
         };
         self.want_spill();
         self.pressure.wait_for_room(|| {

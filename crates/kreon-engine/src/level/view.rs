@@ -24,6 +24,8 @@ pub struct Frozen {
     pub l0: Arc<L0>,
     /// All writes before this position are in it or in the levels; none behind.
     pub end: Lsn,
+    /// Moved records before this position are in it or in the levels, or nothing points at them.
+    pub moved_end: Lsn,
 }
 
 /// What a reader sees. L0' (`active`) first, then L0 (`frozen`), then the levels: the first that has a

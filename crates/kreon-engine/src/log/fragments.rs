@@ -156,7 +156,7 @@ impl Log {
             .ok_or_else(|| Error::corruption(format!("nothing follows {segment} in the log")))
     }
 
-    fn sequence_at(&self, offset: LogOffset) -> Result<u64> {
+    pub(super) fn sequence_at(&self, offset: LogOffset) -> Result<u64> {
         let segment = offset.segment();
         self.table
             .sequence(segment)

@@ -14,6 +14,8 @@
 //! - [`group_commit`], [`crowd`]: one flush for all who wait
 //! - [`waiters`], [`durable`]: threads and tasks that wait for it
 //! - [`fragments`], [`read`]: records from buffers and from the device
+//! - [`moved`]: records that were moved, in segments of their own
+//! - [`fragments_of`]: the fragments of a segment, and those of a record, straight from the device
 //! - [`residence`]: where the bytes of a record are
 //! - [`mod@replay`]: the log after a crash
 //! - [`pause`], [`bell`], [`poison`]: waiting for a copying thread, for work; the end of all writing
@@ -26,10 +28,12 @@ mod crowd;
 mod cut;
 mod durable;
 mod fragments;
+mod fragments_of;
 mod group_commit;
 mod history;
 #[cfg(all(test, shuttle))]
 mod models;
+mod moved;
 mod open;
 mod pause;
 mod poison;
@@ -51,6 +55,7 @@ pub(crate) use cut::{Pieces, SEGMENT};
 pub use durable::DurableWait;
 pub(crate) use history::LOG_START;
 pub use history::LogHistory;
+pub use moved::{MOVED_LOG, MovedRecord, MovedStream};
 pub use open::{Log, LogHome, LogOptions, LogSpace};
 pub use pause::Pause;
 pub(crate) use poison::closed;

@@ -209,6 +209,11 @@ impl Log {
         }
     }
 
+    /// Takes a segment of moved records for one of the log's: its records are read by their offsets as any others.
+    pub fn adopt(&self, segment: SegmentId, sequence: u64) {
+        self.table.insert(segment, sequence);
+    }
+
     /// The segments that hold records, with their sequences, in the order of the log; the last one is
     /// open.
     pub fn segments(&self) -> Vec<(SegmentId, u64)> {

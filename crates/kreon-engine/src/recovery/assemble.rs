@@ -12,7 +12,7 @@ use kreon_mapping::{Mapping, MappingOptions};
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::checkpoint::{self, Change};
 use crate::level::{Levels, Views, VolumeSpace};
-use crate::log::{Log, LogHistory, LogHome, LogOptions};
+use crate::log::{Log, LogHistory, LogHome, LogOptions, MOVED_LOG, MovedStream};
 use crate::options::{MemorySplit, Options};
 use crate::state::{Ledger, Parts, Poison};
 use crate::volume::Allocator;
@@ -42,7 +42,7 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
         store,
         mut allocator,
         levels,
-        ledger,
+        mut ledger,
         history,
         l0,
     } = ground;
@@ -57,6 +57,7 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
             ..MappingOptions::new(split.mapping_bytes, volume_bytes_max)
         },
     )?;
+    let moved = allocator.log_segments(MOVED_LOG);
     let allocator = Arc::new(Mutex::new(allocator));
     let home = LogHome {
         device: Arc::clone(&device),
@@ -74,12 +75,19 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
             ..LogOptions::default()
         },
     )?;
+    let stream = MovedStream::new(&moved, split.collector_bytes / 2);
+    // What an earlier run moved is in the levels, or forgotten.
+    ledger.moved_marker = stream.end();
+    for (segment, sequence) in moved {
+        log.adopt(segment, sequence);
+    }
     Ok(Parts {
         device,
         store,
         mapping: Arc::new(mapping),
         allocator,
         log: Arc::new(log),
+        moved: Mutex::new(stream),
         views: Views::new(Arc::new(l0), Arc::new(levels)),
         ledger: Mutex::new(ledger),
         poison: Poison::default(),

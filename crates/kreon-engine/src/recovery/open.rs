@@ -184,6 +184,7 @@ fn durable_state(
         next_region: catalogue.next_region,
         regions,
         marker: log.marker,
+        moved_marker: Lsn(0),
         image: log.image.clone(),
         found_damaged_image: false,
         catalogue_pages,

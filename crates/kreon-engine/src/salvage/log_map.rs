@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use kreon_base::{Lsn, PageNo, SegmentId};
-use kreon_format::{INCARNATION_MAX, LOG_SEQUENCE_MAX, LogSegmentHeader, StoreId, lsn_at};
+use kreon_format::{
+    INCARNATION_MAX, LOG_SEQUENCE_MAX, LogSegmentHeader, MOVED_SEQUENCE_MIN, StoreId, lsn_at,
+};
 
 use super::source::{ROUND_PAGES_MAX, Source};
 use crate::log::LOG_START;
@@ -103,17 +105,17 @@ impl LogMap {
         self.sequences.get(&segment).copied()
     }
 
-    /// Segments from `sequence` on, in the order of the log.
+    /// Segments from `sequence` on, in the order of the log; those of moved records are left out.
     pub fn from(&self, sequence: u64) -> impl Iterator<Item = (u64, Placed)> + '_ {
         self.by_sequence
-            .range(sequence..)
+            .range(sequence..MOVED_SEQUENCE_MIN)
             .map(|(sequence, placed)| (*sequence, *placed))
     }
 
     /// Where the log that is still there starts.
     pub fn start(&self) -> Lsn {
-        let first = self.by_sequence.keys().next();
-        first.map_or(LOG_START, |first| lsn_at(*first, 0))
+        let first = self.by_sequence.range(..MOVED_SEQUENCE_MIN).next();
+        first.map_or(LOG_START, |(first, _)| lsn_at(*first, 0))
     }
 }
 

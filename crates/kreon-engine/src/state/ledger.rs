@@ -26,6 +26,9 @@ pub struct Ledger {
     pub regions: BTreeMap<RegionId, RegionEntry>,
     /// Every write before is in the levels: replay starts here, or where the image ends.
     pub marker: Lsn,
+    /// Every moved record before is in the levels, or nothing points at it. In memory alone: no run knows which
+    /// records the one before it had moved and not spilled.
+    pub moved_marker: Lsn,
     /// The image of L0 and L0', as far as there is one.
     pub image: Vec<ImagePart>,
     /// The one that this run found could not be read.

@@ -9,10 +9,10 @@ use kreon_mapping::Mapping;
 
 use super::{Ledger, Poison};
 use crate::level::Views;
-use crate::log::Log;
+use crate::log::{Log, MovedStream};
 use crate::volume::Allocator;
 
-/// The parts, each with its own lock. Order of locks: `ledger`, then the log's, then `allocator`.
+/// The parts, each with its own lock. Order of locks: `moved`, `ledger`, then the log's, then `allocator`.
 pub struct Parts {
     /// The device under the volume.
     pub device: Arc<dyn Device>,
@@ -24,6 +24,8 @@ pub struct Parts {
     pub allocator: Arc<Mutex<Allocator>>,
     /// The value log.
     pub log: Arc<Log>,
+    /// Where records are moved to.
+    pub moved: Mutex<MovedStream>,
     /// What readers see.
     pub views: Views,
     /// What is durable.

@@ -40,7 +40,9 @@ pub enum Purpose {
     Put,
     /// Deletions: may use half of the reserve, so that a full store can be emptied.
     Delete,
-    /// Spills, checkpoints and garbage collection: may use all of it, since they free space.
+    /// Garbage collection: may use a little of it. What it moves is freed by the next spill, which needs the rest.
+    Collection,
+    /// Spills and checkpoints: may use all of it, since they free space.
     Upkeep,
 }
 
@@ -82,6 +84,8 @@ pub struct Allocator {
     /// Segments that can be handed out.
     pub(super) free: BTreeSet<u32>,
     pub(super) free_backed: u32,
+    /// Live bytes of all log segments.
+    pub(super) live_bytes: u64,
     /// Tree segments by their longest run of unused pages.
     roomy: BTreeSet<(u64, u32)>,
     pub(super) segments_max: u32,
@@ -99,6 +103,7 @@ impl Allocator {
             groups: Vec::new(),
             free: BTreeSet::new(),
             free_backed: 0,
+            live_bytes: 0,
             roomy: BTreeSet::new(),
             segments_max,
             reserve_segments: RESERVE_SEGMENTS_MIN,
@@ -300,7 +305,8 @@ impl Allocator {
                 segment.usage
             )));
         };
-        segment.live_bytes = live_bytes;
+        let old = std::mem::replace(&mut segment.live_bytes, live_bytes);
+        self.live_bytes = self.live_bytes - u64::from(old) + u64::from(live_bytes);
         self.mark_dirty(id);
         Ok(())
     }

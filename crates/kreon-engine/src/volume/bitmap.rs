@@ -8,8 +8,8 @@ use std::sync::Arc;
 use kreon_base::{Bug, Epoch, Error, LogId, PageBytes, PageNo, Result, SegmentId};
 use kreon_device::Device;
 use kreon_format::{
-    BitmapBlock, GROUP_HEAD_PAGES, GROUP_SEGMENTS, GroupPointer, LOG_SEQUENCE_MAX, SegmentKind,
-    SegmentRecord, StoreId, bitmap_page, group_first_segment,
+    BitmapBlock, GROUP_HEAD_PAGES, GROUP_SEGMENTS, GroupPointer, LOG_SEQUENCE_MAX,
+    MOVED_SEQUENCE_MIN, SegmentKind, SegmentRecord, StoreId, bitmap_page, group_first_segment,
 };
 
 use super::allocator::{Allocator, Group, Segment, Usage};
@@ -112,6 +112,8 @@ impl Allocator {
         for id in 0..segments {
             allocator.index(SegmentId(id));
         }
+        let live = allocator.segments.iter();
+        allocator.live_bytes = live.map(|segment| u64::from(segment.live_bytes)).sum();
         Ok(allocator)
     }
 
@@ -141,6 +143,13 @@ fn check_block(block: &BitmapBlock) -> Result<()> {
     let out_of_range = |record: &SegmentRecord| {
         record.kind == SegmentKind::Log && record.sequence > LOG_SEQUENCE_MAX
     };
+    let is_mixed_up = |record: &SegmentRecord| {
+        let is_moved = record.sequence >= MOVED_SEQUENCE_MIN;
+        record.kind == SegmentKind::Log && (record.log == LogId(0)) == is_moved
+    };
+    if block.segments.iter().any(is_mixed_up) {
+        return Err(damaged("a log segment has a number of another log"));
+    }
     if block.segments.iter().any(out_of_range) {
         return Err(damaged("a log segment has a number above the largest"));
     }

@@ -16,6 +16,25 @@ const GROW_SEGMENTS: u32 = 32;
 /// its blocks back to the file system.
 const SPARE_SEGMENTS: u32 = 4;
 
+/// Segments of the reserve that garbage collection may fill: with one more it can free any segment that
+/// is not full of live records.
+const COLLECTION_SEGMENTS: u32 = 3;
+
+/// Of the segments of a volume, how many are used for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// All.
+    pub segments: u32,
+    /// Those that can be handed out.
+    pub free: u32,
+    /// Of these, those that the file system holds blocks for.
+    pub free_backed: u32,
+    /// Free ones that new data may not use.
+    pub reserve: u32,
+    /// Live bytes of all log segments.
+    pub log_live_bytes: u64,
+}
+
 impl Allocator {
     /// Sets the reserve, in segments. It is filled as far as the device has room.
     pub fn set_reserve(&mut self, segments: u32) {
@@ -29,6 +48,7 @@ impl Allocator {
         let untouchable = match purpose {
             Purpose::Put => self.reserve_segments,
             Purpose::Delete => self.reserve_segments / 2,
+            Purpose::Collection => self.reserve_segments.saturating_sub(COLLECTION_SEGMENTS),
             Purpose::Upkeep => 0,
         };
         if self.free_backed <= untouchable {
@@ -38,6 +58,7 @@ impl Allocator {
             return Err(out_of_space(match purpose {
                 Purpose::Put => "new data",
                 Purpose::Delete => "deletions",
+                Purpose::Collection => "moved records",
                 Purpose::Upkeep => "a spill or checkpoint",
             }));
         }
@@ -148,6 +169,23 @@ impl Allocator {
             self.index(id);
         }
         Ok(())
+    }
+
+    /// Whether new data could have a segment now.
+    pub fn has_room(&mut self) -> Result<bool> {
+        self.back_free_segments(self.reserve_segments + 1)?;
+        Ok(self.free_backed > self.reserve_segments)
+    }
+
+    /// How the space is used.
+    pub fn space(&self) -> Space {
+        Space {
+            segments: self.segment_count(),
+            free: self.free.len() as u32,
+            free_backed: self.free_backed,
+            reserve: self.reserve_segments,
+            log_live_bytes: self.live_bytes,
+        }
     }
 
     /// Free segments, backed or not.

@@ -100,6 +100,13 @@ impl Holds {
         })
     }
 
+    /// Whether a load into `region` is under way.
+    pub fn is_loading(&self, region: RegionId) -> bool {
+        let held = self.held.lock();
+        held.get(&region)
+            .is_some_and(|held| held.whole == Some(Purpose::Load))
+    }
+
     /// Takes the trees with these roots for a merge, unless somebody has one of them, or has or wants all.
     pub fn try_take(&self, region: RegionId, roots: BTreeSet<PageNo>) -> Option<Hold<'_>> {
         let mut held = self.held.lock();

@@ -29,7 +29,7 @@ impl Bench {
         self.engine.background(Work::Image).unwrap();
     }
 
-    fn delete(&self, region: &RegionState, key: &[u8]) {
+    pub(super) fn delete(&self, region: &RegionState, key: &[u8]) {
         let operation = Operation {
             region,
             key,
@@ -238,6 +238,7 @@ fn without_space_the_image_gives_way_and_nobody_is_told() {
     let options = Options {
         volume_bytes_max: 48 << 20,
         l0_bytes: Some(2 << 20),
+        unspilled_bytes_min: 1 << 30,
         background: Background::Driven,
         ..options()
     };

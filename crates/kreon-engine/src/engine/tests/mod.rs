@@ -1,5 +1,6 @@
 //! Whole stores over a simulated device.
 
+mod collecting;
 mod damage;
 mod formats;
 mod futures;

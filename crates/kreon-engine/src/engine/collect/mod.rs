@@ -1,0 +1,19 @@
+//! Garbage collection of the value log at work: when, how much, and how what was moved becomes visible.
+//!
+//! - [`state`]: what the collector remembers from one round to the next
+//! - [`space`]: how much there is, and how much of it should be
+//! - [`round`]: some segments from the choice to the last inserted entry
+//! - [`moving`]: compare and swap; for others who want records moved, too
+//! - [`work`]: the thread that collects, and writers without space
+//! - [`stats`]: what it did
+
+mod moving;
+mod round;
+mod space;
+mod state;
+mod stats;
+mod work;
+
+pub use state::Collector;
+pub use stats::CollectionStats;
+pub use work::is_full;

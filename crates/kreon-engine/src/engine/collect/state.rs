@@ -1,0 +1,137 @@
+//! What the collector remembers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kreon_base::{Lsn, SEGMENT_BYTES, SegmentId};
+use kreon_device::AlignedBuf;
+
+use super::stats::CollectionStats;
+use crate::engine::signal::Signal;
+use crate::gc::Victim;
+use crate::sync::{AtomicU64, Mutex, Ordering};
+
+/// Spills until a segment is freed whose records were all moved: the one that was under way perhaps, and the next.
+const SPILLS_TO_FREE: u64 = 2;
+
+/// A segment that is still there is left alone for so many spills at the most: snapshots hold it.
+const SPILLS_LEFT_ALONE_MAX: u64 = 256;
+
+/// See the module's text.
+pub struct Collector {
+    /// One round at a time.
+    pub(super) turn: Mutex<Turn>,
+    /// Moved records before this position of their stream are in L0' or in what came of it, or nothing will ever point
+    /// at them. Changes inside the gate, if entries were inserted.
+    inserted: AtomicU64,
+    /// L0' is to be frozen when the log comes here.
+    freeze_at: AtomicU64,
+    /// Wakes the thread that collects.
+    pub(in crate::engine) wanted: Signal,
+    done: Mutex<CollectionStats>,
+}
+
+/// What a round needs.
+pub(super) struct Turn {
+    pub buffer: AlignedBuf,
+    tried: BTreeMap<SegmentId, Tried>,
+}
+
+/// A segment whose records were moved.
+struct Tried {
+    sequence: u64,
+    /// Spills that had ended by then.
+    spills: u64,
+    /// Spills until it may be tried again.
+    left_alone: u64,
+}
+
+impl Collector {
+    /// Nothing was moved yet; the stream of moved records ends at `inserted`.
+    pub fn new(inserted: Lsn, buffer_bytes: usize) -> Self {
+        Self {
+            turn: Mutex::new(Turn {
+                buffer: AlignedBuf::new(buffer_bytes),
+                tried: BTreeMap::new(),
+            }),
+            inserted: AtomicU64::new(inserted.0),
+            freeze_at: AtomicU64::new(u64::MAX),
+            wanted: Signal::default(),
+            done: Mutex::default(),
+        }
+    }
+
+    /// See the field.
+    pub fn inserted(&self) -> Lsn {
+        Lsn(self.inserted.load(Ordering::Acquire))
+    }
+
+    /// See the field.
+    pub(super) fn set_inserted(&self, position: Lsn) {
+        self.inserted.store(position.0, Ordering::Release);
+    }
+
+    /// L0' begins at `end`, and the log may grow by `bytes_max` until it is frozen.
+    pub fn frozen_at(&self, end: Lsn, bytes_max: u64) {
+        let at = end.0.saturating_add(bytes_max);
+        self.freeze_at.store(at, Ordering::Relaxed);
+    }
+
+    /// Whether the log has come so far that L0' is to be frozen.
+    pub fn is_freeze_due(&self, tail: Lsn) -> bool {
+        tail.0 >= self.freeze_at.load(Ordering::Relaxed)
+    }
+
+    /// What was done so far.
+    pub(super) fn done(&self) -> CollectionStats {
+        self.done.lock().clone()
+    }
+
+    /// Counts a round.
+    pub(super) fn count(&self, victims: usize, moved: &super::moving::Moved, took: Duration) {
+        let mut done = self.done.lock();
+        done.rounds += 1;
+        done.victims += victims as u64;
+        done.records_moved += moved.records;
+        done.records_skipped += moved.skipped;
+        done.bytes_copied += moved.bytes_copied;
+        done.seconds += took.as_secs_f64();
+    }
+
+    /// Counts segments that are free again.
+    pub fn count_freed(&self, segments: usize) {
+        self.done.lock().bytes_freed += segments as u64 * SEGMENT_BYTES;
+    }
+}
+
+impl Turn {
+    /// Whether a segment may be tried (again).
+    pub fn may_try(&self, victim: &Victim, spills: u64) -> bool {
+        let tried = self.tried.get(&victim.segment);
+        let tried = tried.filter(|tried| tried.sequence == victim.sequence);
+        tried.is_none_or(|tried| spills >= tried.spills + tried.left_alone)
+    }
+
+    /// Notes that the records of `victim` were moved, as far as they could.
+    pub fn note(&mut self, victim: &Victim, spills: u64) {
+        let before = self.tried.get(&victim.segment);
+        let before = before.filter(|tried| tried.sequence == victim.sequence);
+        let left_alone = before.map_or(SPILLS_TO_FREE + 1, |tried| {
+            (tried.left_alone * 2).min(SPILLS_LEFT_ALONE_MAX)
+        });
+        let tried = Tried {
+            sequence: victim.sequence,
+            spills,
+            left_alone,
+        };
+        self.tried.insert(victim.segment, tried);
+    }
+
+    /// Forgets segments that `is_there` no longer knows; returns how many of the others wait to be freed.
+    pub fn pending(&mut self, spills: u64, is_there: impl Fn(SegmentId, u64) -> bool) -> u64 {
+        self.tried
+            .retain(|segment, tried| is_there(*segment, tried.sequence));
+        let waits = |tried: &&Tried| spills < tried.spills + SPILLS_TO_FREE;
+        self.tried.values().filter(waits).count() as u64
+    }
+}

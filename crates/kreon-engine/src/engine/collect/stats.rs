@@ -1,0 +1,52 @@
+//! What garbage collection did.
+
+use kreon_base::SEGMENT_BYTES;
+
+use crate::checkpoint::catalogue::MAIN_LOG;
+use crate::engine::core::Core;
+use crate::log::MOVED_LOG;
+
+/// Garbage collection since the store was opened, and the space now.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CollectionStats {
+    /// Bytes of the volume that are in use or kept ready, for each byte of live data.
+    pub space_amplification: f64,
+    /// Segments of the log, in bytes.
+    pub log_bytes: u64,
+    /// Segments of moved records, in bytes.
+    pub moved_bytes: u64,
+    /// Bytes of both that no tree points at, unspilled ones left out.
+    pub dead_bytes: u64,
+    /// Rounds of work.
+    pub rounds: u64,
+    /// Segments that were emptied, or tried to.
+    pub victims: u64,
+    /// Records that were copied and take the place of the old ones.
+    pub records_moved: u64,
+    /// Records that were copied in vain: somebody wrote their keys meanwhile.
+    pub records_skipped: u64,
+    /// Bytes of the log that moved records take.
+    pub bytes_copied: u64,
+    /// Bytes of segments that were freed after all they held had been moved.
+    pub bytes_freed: u64,
+    /// Time that it took.
+    pub seconds: f64,
+}
+
+impl Core {
+    pub(in crate::engine) fn collection_stats(&self) -> CollectionStats {
+        let space = self.space_use();
+        let sealed = self.sealed_segments();
+        let allocator = self.parts.allocator.lock();
+        let bytes = |log| allocator.log_segments(log).len() as u64 * SEGMENT_BYTES;
+        let dead = |live: u32| SEGMENT_BYTES.saturating_sub(u64::from(live));
+        CollectionStats {
+            space_amplification: space.amplification(),
+            log_bytes: bytes(MAIN_LOG),
+            moved_bytes: bytes(MOVED_LOG),
+            dead_bytes: sealed.iter().map(|victim| dead(victim.live_bytes)).sum(),
+            ..self.collector.done()
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Who collects: a thread of the store, and writers for which there is no space.
+//!
+//! *Lazily*, while the store takes more space than its target: a few segments at a time, as many as it takes to make
+//! up for what is written. *Under pressure*, when a put finds no space: whatever frees any.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kreon_base::{Error, ErrorKind, Result, SEGMENT_BYTES};
+
+use super::round::Round;
+use super::state::Turn;
+use crate::engine::core::Core;
+use crate::gc::Rules;
+use crate::options::Background;
+use crate::sync::Ordering;
+
+/// Segments of one lazy round: their keys share leaves, and a round is short.
+const VICTIMS_LAZY: usize = 8;
+
+/// Segments of one round under pressure, and the least dead share that is worth it.
+const VICTIMS_URGENT: usize = 16;
+const DEAD_SHARE_URGENT: f64 = 0.005;
+
+/// Rounds for one put that found no space: each of them frees something.
+const ROUNDS_URGENT_MAX: usize = 64;
+
+/// How long the thread that collects sleeps when it has nothing to do.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Why there is something to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    Nothing,
+    /// More space is taken than should be.
+    Space,
+    /// Enough was moved; a spill would free it.
+    Spill,
+}
+
+impl Core {
+    /// The body of the thread that collects.
+    pub(in crate::engine) fn collect_loop(self: &Arc<Self>) {
+        while !self.closed.load(Ordering::Acquire) {
+            self.collector.wanted.wait(PATIENCE);
+            while !self.closed.load(Ordering::Acquire) && self.parts.poison.check().is_ok() {
+                match self.collect_lazily() {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(_) => {
+                        // Told by then. Damage stays where it is, and is no reason to look at it all the time.
+                        self.collector.wanted.wait(Duration::from_secs(1));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Collects a little, if the store takes more space than its target; whether it did.
+    pub(in crate::engine) fn collect_lazily(self: &Arc<Self>) -> Result<bool> {
+        let Some(mut turn) = self.collector.turn.try_lock() else {
+            return Ok(false);
+        };
+        match self.need(&mut turn) {
+            Need::Nothing => Ok(false),
+            Need::Spill => {
+                let is_frozen = self.freeze(0);
+                drop(turn);
+                if is_frozen {
+                    self.want_spill();
+                }
+                Ok(false)
+            }
+            Need::Space => {
+                let rules = self.lazy_rules();
+                let Round { victims, moved } = self.collect_round(&mut turn, &rules)?;
+                Ok(victims > 0 && !moved.is_cut_short)
+            }
+        }
+    }
+
+    /// One round of whatever frees space, for [`Background::Driven`].
+    pub(in crate::engine) fn collect_driven(self: &Arc<Self>) -> Result<()> {
+        let mut turn = self.collector.turn.lock();
+        let rules = self.urgent_rules();
+        self.collect_round(&mut turn, &rules).map(|_| ())
+    }
+
+    /// A put found no space: frees some, if there is anything dead; whether it is worth trying again.
+    ///
+    /// # Errors
+    /// Those of a spill.
+    pub(in crate::engine) fn relieve(self: &Arc<Self>) -> Result<bool> {
+        if self.options.background == Background::Driven {
+            return Ok(false);
+        }
+        let mut turn = self.collector.turn.lock();
+        self.check_writable()?;
+        let mut least = self.free_segments();
+        for _ in 0..ROUNDS_URGENT_MAX {
+            // What is in L0 may have made whole segments dead, and what was moved waits for it.
+            self.spill_all()?;
+            if self.has_room()? {
+                return Ok(true);
+            }
+            let free = self.free_segments();
+            let rules = self.urgent_rules();
+            let Round { victims, moved } = self.collect_round(&mut turn, &rules)?;
+            if victims == 0 || (moved.records == 0 && free <= least) {
+                break;
+            }
+            least = free;
+        }
+        self.spill_all()?;
+        self.has_room()
+    }
+
+    fn spill_all(&self) -> Result<()> {
+        self.checkpoint()?;
+        self.give_back()
+    }
+
+    fn has_room(&self) -> Result<bool> {
+        self.parts.allocator.lock().has_room()
+    }
+
+    fn free_segments(&self) -> u32 {
+        self.parts.allocator.lock().free_segment_count()
+    }
+
+    fn need(&self, turn: &mut Turn) -> Need {
+        let space = self.space_use();
+        let spills = self.pressure.spills_ended();
+        let log = &self.parts.log;
+        let is_there = |segment, sequence| log.sequence_of(segment) == Some(sequence);
+        let pending = turn.pending(spills, is_there) * SEGMENT_BYTES;
+        let target = self.options.space_amplification;
+        let goal = (space.live_bytes as f64 * target) as u64;
+        if space.used_bytes <= goal.saturating_sub(self.unspilled_max()) {
+            return Need::Nothing;
+        }
+        let after = space.used_bytes.saturating_sub(pending);
+        if after > goal.saturating_sub(self.unspilled_max()) {
+            return Need::Space;
+        }
+        match space.used_bytes > goal && pending > self.unspilled_max() {
+            true => Need::Spill,
+            false => Need::Nothing,
+        }
+    }
+
+    fn lazy_rules(&self) -> Rules {
+        let target = self.options.space_amplification;
+        Rules {
+            dead_share_min: (target - 1.0) / target / 4.0,
+            is_urgent: false,
+            count_max: VICTIMS_LAZY,
+            live_bytes_max: u64::MAX,
+        }
+    }
+
+    fn urgent_rules(&self) -> Rules {
+        Rules {
+            dead_share_min: DEAD_SHARE_URGENT,
+            is_urgent: true,
+            count_max: VICTIMS_URGENT,
+            live_bytes_max: u64::MAX,
+        }
+    }
+}
+
+/// Whether `error` says that the volume is full.
+pub fn is_full(error: &Error) -> bool {
+    error.kind() == ErrorKind::OutOfSpace
+}
