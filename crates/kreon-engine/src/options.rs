@@ -206,7 +206,8 @@ impl Options {
             )));
         }
         let log_bytes = (self.memory_bytes / 16).clamp(4 * MIB, 32 * MIB);
-        let collector_bytes = (self.memory_bytes / 32).clamp(MIB / 4, 4 * MIB);
+        // Halves of whole pages: they are read and written directly.
+        let collector_bytes = (self.memory_bytes / 32).clamp(MIB / 4, 4 * MIB) & !(MIB / 8 - 1);
         let taken = 2 * l0_bytes + log_bytes + collector_bytes;
         let mapping_bytes = self.memory_bytes.saturating_sub(taken);
         if l0_bytes == 0 || mapping_bytes < MIB / 2 {

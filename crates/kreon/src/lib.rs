@@ -56,9 +56,10 @@ pub use kreon_base::{
 #[doc(hidden)]
 pub use kreon_engine::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, Writeback};
 pub use kreon_engine::{
-    DamagedPage, DeviceStats, Durability, Durable, GetStats, ImageStats, LevelStats, LogHole,
-    LostRange, MappingStats, MemoryStats, PageRole, SalvageProgress as RepairProgress,
-    SalvageReport as RepairReport, SalvagedRegion, Stats, TransferStats, VerifyReport,
+    CollectionStats, DamagedPage, DeviceStats, Durability, Durable, GetStats, ImageStats,
+    LevelStats, LogHole, LostRange, MappingStats, MemoryStats, PageRole,
+    SalvageProgress as RepairProgress, SalvageReport as RepairReport, SalvagedRegion, Stats,
+    TransferStats, VerifyReport,
 };
 pub use options::Options;
 pub use range::KeyRange;
