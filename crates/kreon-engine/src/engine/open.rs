@@ -403,7 +403,10 @@ fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
         let core = Arc::clone(core);
         std::thread::Builder::new()
             .name(name.to_owned())
-            .spawn(move || body(&core))
+            .spawn(move || {
+                kreon_device::take_short_turns();
+                body(&core);
+            })
             .map_err(|error| Error::io(format!("start thread {name}"), error))
     };
     Ok(vec![
