@@ -12,7 +12,7 @@ use super::pause::Pause;
 
 /// Unwritten bytes that are worth a write of their own: the device is at its full rate with writes of
 /// this size.
-pub(super) const STREAM_BYTES: u32 = 256 << 10;
+pub(super) const STREAM_BYTES: u32 = 128 << 10;
 
 /// When to write, and how to wake who does it.
 #[derive(Default)]
@@ -78,6 +78,7 @@ impl Log {
     /// [`end_writing`](Self::end_writing): appenders leave the writing to it.
     pub fn begin_writing(&self) {
         self.background.writers.fetch_add(1, Ordering::AcqRel);
+        self.buffers.make_ahead();
     }
 
     /// See [`begin_writing`](Self::begin_writing).

@@ -155,6 +155,19 @@ impl Buffers {
         held_by_readers.then(|| AppendBuffer::new(SEGMENT))
     }
 
+    /// Makes a buffer before a roll needs it, unless one is free or there are as many as there may be: the first
+    /// touch of its memory takes long.
+    pub fn make_ahead(&self) {
+        let mut pool = self.pool.lock();
+        if !pool.free.is_empty() || pool.count >= self.windows.len() {
+            return;
+        }
+        pool.count += 1;
+        drop(pool);
+        let buffer = AppendBuffer::new(SEGMENT);
+        self.pool.lock().free.push(buffer);
+    }
+
     /// Hides the buffer of a segment that was released and may soon be used for something else. Its
     /// memory comes back in its turn: the chain must have no gap.
     pub fn hide(&self, segment: SegmentId) {

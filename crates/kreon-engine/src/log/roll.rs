@@ -200,6 +200,7 @@ impl Log {
             && self.rolled.swap(false, Ordering::AcqRel)
         {
             let _ = self.supply_as(&supplier, SEGMENTS_AHEAD, Purpose::Put);
+            self.buffers.make_ahead();
         }
     }
 

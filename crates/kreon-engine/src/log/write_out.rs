@@ -20,12 +20,9 @@ use super::cut::{PAYLOAD_START, SEGMENT};
 use super::open::Log;
 use super::pause::Pause;
 
-/// Most bytes of one write; longer runs are cut, so that the device works on several at once.
-const WRITE_BYTES_MAX: u32 = 512 << 10;
-
 /// Most bytes of one call. Writers wait for calls to land when the device falls behind: short calls make
-/// short waits.
-const CALL_BYTES_MAX: u32 = 1 << 20;
+/// short waits. With 1 MiB they waited for a millisecond, and the device was no faster.
+const CALL_BYTES_MAX: u32 = 256 << 10;
 
 /// Most calls under way: how much of the log may wait for the next flush behind them.
 const CALLS_MAX: usize = 3;
@@ -140,15 +137,10 @@ impl WriteOut {
 }
 
 impl Run {
-    /// The writes of this run.
-    fn writes(&self) -> impl Iterator<Item = Result<Write<'_>>> {
-        let starts = (self.start..self.end).step_by(WRITE_BYTES_MAX as usize);
-        starts.map(|start| {
-            let end = self.end.min(start + WRITE_BYTES_MAX);
-            let bytes = self.buffered.buffer.committed_range(start..end);
-            let bytes = bytes.ok_or_else(|| Error::invalid("a write of uncommitted bytes"))?;
-            Ok(Write::new(self.buffered.offset(start).0, bytes))
-        })
+    fn write(&self) -> Result<Write<'_>> {
+        let bytes = self.buffered.buffer.committed_range(self.start..self.end);
+        let bytes = bytes.ok_or_else(|| Error::invalid("a write of uncommitted bytes"))?;
+        Ok(Write::new(self.buffered.offset(self.start).0, bytes))
     }
 }
 
@@ -165,10 +157,7 @@ impl Log {
             return Ok(false);
         };
         let dies = Dies(self);
-        let writes = runs
-            .iter()
-            .flat_map(Run::writes)
-            .collect::<Result<Vec<_>>>();
+        let writes = runs.iter().map(Run::write).collect::<Result<Vec<_>>>();
         let outcome = writes.and_then(|writes| self.home.device.write(&writes));
         std::mem::forget(dies);
         // A buffer is free for use as soon as its last call has landed.
