@@ -34,6 +34,9 @@ pub struct Space {
     /// Live bytes of all log segments.
     pub log_live_bytes: u64,
 }
+/// A call backs up to so many segments that follow each other, but no more than an eighth of the volume has: the file
+/// system stops all transfers to a file while it works on it.
+const RUN_SEGMENTS_MAX: u32 = 16;
 
 impl Allocator {
     /// Sets the reserve, in segments. It is filled as far as the device has room.
@@ -97,17 +100,35 @@ impl Allocator {
         Ok(())
     }
 
-    /// Whether the device could back the segment.
+    /// Whether the device could back the segment. Backs some behind it, too, where there is room.
     fn back(&mut self, id: SegmentId) -> Result<bool> {
-        match self.device.allocate(id.offset_bytes(), SEGMENT_BYTES) {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::OutOfSpace => return Ok(false),
-            Err(error) => return Err(error),
+        let is_bare = |id: &u32| self.free.contains(id) && !self.segments[*id as usize].backed;
+        let run = (id.0..id.0 + self.run_segments()).take_while(is_bare);
+        let run = run.count() as u64;
+        for segments in [run, 1] {
+            match self
+                .device
+                .allocate(id.offset_bytes(), segments * SEGMENT_BYTES)
+            {
+                Ok(()) => {
+                    for id in (id.0..id.0 + segments as u32).map(SegmentId) {
+                        self.unindex(id);
+                        self.segment_mut(id)?.backed = true;
+                        self.index(id);
+                    }
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == ErrorKind::OutOfSpace => {}
+                Err(error) => return Err(error),
+            }
         }
-        self.unindex(id);
-        self.segment_mut(id)?.backed = true;
-        self.index(id);
-        Ok(true)
+        Ok(false)
+    }
+
+    /// So many segments are backed together.
+    fn run_segments(&self) -> u32 {
+        let used = self.segment_count() - self.free.len() as u32;
+        (used / 8).clamp(1, RUN_SEGMENTS_MAX)
     }
 
     /// Whether the volume could be made longer.
@@ -149,7 +170,7 @@ impl Allocator {
     /// Gives the blocks of free segments back to the file system, but for a stock of spare ones. As
     /// well as that goes: what is free stays free if the device refuses.
     pub fn trim(&mut self) -> Result<()> {
-        let keep = self.reserve_segments + SPARE_SEGMENTS;
+        let keep = self.reserve_segments + SPARE_SEGMENTS.max(self.run_segments());
         while self.free_backed > keep {
             let last = self
                 .free
