@@ -231,4 +231,34 @@ mod tests {
         let (fill, _) = run(Last::default(), write_rate, 200 * MS, 10 * MS);
         assert!(fill < 1.0, "{fill}");
     }
+
+    /// The monotonic clock should not do this; a store is not to stand still where it does.
+    #[test]
+    fn whatever_the_clock_does_no_sleep_is_longer_than_a_millisecond() {
+        let last = Last {
+            merge: 200 * MS,
+            commit: 20 * MS,
+        };
+        let mut pace = Pace::new(last);
+        let hour = 3_600_000 * MS;
+        let jumps = [
+            MS,
+            hour,
+            2 * MS,
+            Duration::ZERO,
+            hour * 1000,
+            50 * MS,
+            51 * MS,
+        ];
+        for (i, elapsed) in jumps.iter().cycle().take(700).enumerate() {
+            let now = Moment {
+                elapsed: *elapsed,
+                progress: (i as f64 / 700.0).min(1.0),
+                committing: (i > 500).then_some(*elapsed),
+                used_bytes: FULL / 2 + i * 500,
+                full_bytes: FULL,
+            };
+            assert!(pace.delay(&now) <= SLEEP_MAX, "{now:?}");
+        }
+    }
 }

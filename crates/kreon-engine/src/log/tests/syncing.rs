@@ -196,12 +196,12 @@ fn streaming_writes_are_large_and_every_byte_is_written_once() {
     for (start, end) in others {
         let ends_segment = end.is_multiple_of(SEGMENT_BYTES);
         assert!(
-            ends_segment || end - start >= 256 << 10,
+            ends_segment || end - start >= 128 << 10,
             "{start}..{end} of {writes:?}"
         );
-        assert!(end - start <= 512 << 10);
+        assert!(end - start <= 256 << 10);
     }
-    assert!(last.1 - last.0 <= 512 << 10);
+    assert!(last.1 - last.0 <= 256 << 10);
 }
 
 /// A log whose last unit was left half written by a thread that died, and a checkpoint before it.
