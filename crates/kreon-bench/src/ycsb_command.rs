@@ -6,6 +6,7 @@ use anyhow::{bail, ensure};
 
 use crate::engine::Kind;
 use crate::machine::about::About;
+use crate::machine::memory::allowed_bytes;
 use crate::report::results::{Results, SCHEMA};
 use crate::report::table;
 use crate::run::parent::{self, Scratch};
@@ -71,7 +72,25 @@ fn verdict(results: &Results) -> Option<String> {
             first.failed.first.as_deref().unwrap_or("not told")
         ));
     }
+    if let Some(over) = results.records.iter().find(|r| is_over_budget(results, r)) {
+        whys.push(format!(
+            "{} took {} MiB of memory in {}, more than its budget, a twentieth and 32 MiB",
+            over.engine.name(),
+            over.peak_rss_bytes >> 20,
+            over.workload.name()
+        ));
+    }
     (!whys.is_empty()).then(|| whys.join("; "))
+}
+
+/// Whether the process took more memory than kreon promises for its budget. The others promise nothing.
+fn is_over_budget(results: &Results, record: &Record) -> bool {
+    let points = &results.settings.points;
+    let point = points.iter().find(|point| point.variant == record.variant);
+    point.is_some_and(|point| {
+        let budget_bytes = point.means.own_memory_bytes() as u64;
+        record.engine == Kind::Kreon && record.peak_rss_bytes > allowed_bytes(budget_bytes)
+    })
 }
 
 /// A line for a phase that has ended.

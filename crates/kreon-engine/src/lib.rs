@@ -25,8 +25,8 @@ mod volume;
 
 pub use engine::{
     CollectionStats, Durable, Engine, GetStats, GetTask, ImageStats, KeyBounds, LevelStats,
-    MemoryStats, OpenSnapshot, Operation, Pairs, RegionState, Scan, Stats, VerifyReport,
-    prefix_bounds,
+    MemoryStats, OpenSnapshot, Operation, PageClassStats, PageStats, Pairs, RegionState, Scan,
+    Stats, VerifyReport, prefix_bounds,
 };
 pub use kreon_device::{DeviceStats, TransferStats};
 pub use kreon_mapping::{

@@ -57,7 +57,7 @@ pub use kreon_base::{
 pub use kreon_engine::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, Writeback};
 pub use kreon_engine::{
     CollectionStats, DamagedPage, DeviceStats, Durability, Durable, GetStats, ImageStats,
-    LevelStats, LogHole, LostRange, MappingStats, MemoryStats, PageRole,
+    LevelStats, LogHole, LostRange, MappingStats, MemoryStats, PageClassStats, PageRole, PageStats,
     SalvageProgress as RepairProgress, SalvageReport as RepairReport, SalvagedRegion, Stats,
     TransferStats, VerifyReport,
 };

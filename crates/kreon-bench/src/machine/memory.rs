@@ -26,6 +26,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_twentieth_and_a_bit_are_allowed_beyond_the_budget() {
+        assert_eq!(allowed_bytes(200 << 20), (242 << 20));
+    }
+
+    #[test]
     fn the_peak_is_seen() {
         let before = peak_rss_bytes();
         let block = vec![1u8; 64 << 20];

@@ -107,10 +107,11 @@ fn mapping(path: &Path, backend: Backend, memory_bytes: usize) -> anyhow::Result
 
 /// Follows the cycle through `read`.
 fn follow(what: &str, mut read: impl FnMut(u64) -> anyhow::Result<u64>) -> anyhow::Result<Cost> {
-    let mut page = 0;
-    for _ in 0..PAGES {
-        page = read(page)?;
+    // In the order of their numbers: frames filled in the order of the cycle would be read in a row.
+    for page in 0..PAGES {
+        read(page)?;
     }
+    let mut page = 0;
     let meter = Meter::start();
     for _ in 0..HITS {
         page = read(page)?;

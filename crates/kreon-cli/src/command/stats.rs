@@ -2,7 +2,8 @@
 
 use clap::Args;
 use kreon::{
-    DeviceStats, ImageStats, LevelStats, MappingStats, MemoryStats, Result, TransferStats,
+    DeviceStats, ImageStats, LevelStats, MappingStats, MemoryStats, PageClassStats, Result,
+    TransferStats,
 };
 use serde_json::{Value, json};
 
@@ -54,6 +55,11 @@ fn as_json(stats: &kreon::Stats) -> Value {
         "memory": memory_as_json(&stats.memory),
         "resident_pages": stats.resident_pages,
         "mapping": mapping_as_json(&stats.mapping),
+        "pages": {
+            "index": pages_as_json(&stats.pages.index),
+            "leaves": pages_as_json(&stats.pages.leaves),
+            "log": pages_as_json(&stats.pages.log),
+        },
         "device_reads": stats.device_reads,
         "device_read_bytes": stats.device_read_bytes,
         "device_writes": stats.device_writes,
@@ -81,6 +87,7 @@ fn mapping_as_json(mapping: &MappingStats) -> Value {
     json!({
         "hits": mapping.hits,
         "misses": mapping.misses,
+        "pages_mapped": mapping.pages_mapped,
         "record_hits": mapping.record_hits,
         "pages_read": mapping.pages_read,
         "pages_read_past": mapping.pages_read_past,
@@ -97,6 +104,15 @@ fn mapping_as_json(mapping: &MappingStats) -> Value {
         "frames_of_records": mapping.frames_of_records,
         "pages_dirty": mapping.pages_dirty,
         "memory_bytes": mapping.memory_bytes,
+    })
+}
+
+fn pages_as_json(class: &PageClassStats) -> Value {
+    json!({
+        "hits": class.hits,
+        "misses": class.misses,
+        "evicted": class.evicted,
+        "written": class.written,
     })
 }
 

@@ -10,7 +10,7 @@
 //! - [`upkeep`], [`drop_region`]: spills and what they free
 //! - [`images`]: checkpoints of L0
 //! - `region`: regions
-//! - [`stats`], [`memory_stats`], [`verify`], [`verify_durable`]: inspection
+//! - [`stats`], [`memory_stats`], [`page_stats`], [`verify`], [`verify_durable`]: inspection
 
 mod batch;
 mod collect;
@@ -29,6 +29,7 @@ mod models;
 mod multi_get;
 mod open;
 mod pace;
+mod page_stats;
 mod pressure;
 mod read;
 mod region;
@@ -50,6 +51,7 @@ pub use get_task::GetTask;
 pub use ingest::Pairs;
 pub use memory_stats::MemoryStats;
 pub use open::Engine;
+pub use page_stats::{PageClassStats, PageStats};
 pub use region::RegionState;
 pub use scan::{KeyBounds, Scan, prefix_bounds};
 pub use snapshot::OpenSnapshot;

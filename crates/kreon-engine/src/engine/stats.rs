@@ -6,11 +6,12 @@ pub use super::collect::CollectionStats;
 use super::core::Core;
 pub use super::images::ImageStats;
 use super::memory_stats::MemoryStats;
+use super::page_stats::PageStats;
 use crate::checkpoint::catalogue::MAIN_LOG;
 pub use crate::level::GetStats;
 use crate::log::MOVED_LOG;
 use kreon_base::{PAGE_BYTES, SEGMENT_BYTES};
-use kreon_device::DeviceStats;
+use kreon_device::{DeviceStats, TransferStats};
 use kreon_format::{TreeRecord, pages_of};
 use kreon_mapping::MappingStats;
 
@@ -94,6 +95,8 @@ pub struct Stats {
     pub gets: GetStats,
     /// What the mapping did: hits, misses, evictions, writebacks.
     pub mapping: MappingStats,
+    /// The same by what the pages are.
+    pub pages: PageStats,
     /// Reads at the device.
     pub device_reads: u64,
     /// Bytes read from the device.
@@ -165,6 +168,7 @@ impl Core {
             resident_pages: self.parts.mapping.resident_pages(),
             gets: self.gets.stats(),
             mapping: self.parts.mapping.stats(),
+            pages: self.page_stats(),
             device_reads: device.reads.count,
             device_read_bytes: device.reads.bytes,
             device_writes: device.writes.count,
@@ -220,9 +224,11 @@ impl fmt::Display for Stats {
         line(f, "page hits", self.mapping.hits.to_string())?;
         line(f, "page misses", self.mapping.misses.to_string())?;
         write_gets(&self.gets, f)?;
+        line(f, "record hits", self.mapping.record_hits.to_string())?;
         line(f, "pages evicted", self.mapping.pages_evicted.to_string())?;
         let written = format!("{} in {}", self.mapping.pages_written, self.mapping.writes);
         line(f, "pages written back", written)?;
+        write!(f, "{}", self.pages)?;
         line(f, "spills", self.spills.to_string())?;
         let pages = |read: u64, written: u64| format!("{read} read, {written} written");
         let spilled = pages(self.spill_pages_read, self.spill_pages_written);
@@ -256,6 +262,8 @@ impl fmt::Display for Stats {
             bytes(self.device_write_bytes)
         );
         line(f, "device writes", writes)?;
+        line(f, "  sizes read", sizes(&self.device.reads))?;
+        line(f, "  sizes written", sizes(&self.device.writes))?;
         line(f, "device flushes", self.device_flushes.to_string())?;
         let depth = format!(
             "{:.1}, {} most",
@@ -306,6 +314,14 @@ fn write_gets(gets: &GetStats, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
+/// The mean size of transfers, and how many there are of each size.
+fn sizes(transfers: &TransferStats) -> String {
+    let mean = transfers.bytes.checked_div(transfers.count).unwrap_or(0);
+    let counted = (0..).zip(transfers.sizes).filter(|(_, count)| *count > 0);
+    let each = counted.map(|(class, count)| format!(", {count} from {}", bytes(1 << class)));
+    format!("{} on average{}", bytes(mean), each.collect::<String>())
+}
+
 /// A size for people.
 pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -323,6 +339,16 @@ pub(super) fn bytes(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn transfers_are_told_by_size() {
+        let mut transfers = super::TransferStats::default();
+        assert_eq!(super::sizes(&transfers), "0 B on average");
+        (transfers.count, transfers.bytes) = (3, 12 << 10);
+        (transfers.sizes[11], transfers.sizes[13]) = (2, 1);
+        let told = "4.0 KiB on average, 2 from 2.0 KiB, 1 from 8.0 KiB";
+        assert_eq!(super::sizes(&transfers), told);
+    }
+
     #[test]
     fn sizes_read_well() {
         assert_eq!(super::bytes(0), "0 B");
