@@ -44,7 +44,7 @@ fn each_backend_goes_on_with_what_the_other_wrote() {
             false => value(n, 1),
         };
         for n in (0..KEYS).filter(|n| round == 1 || n.is_multiple_of(2)) {
-            region.put(&key(n), &value(n, round)).unwrap();
+            region.put(key(n), value(n, round)).unwrap();
             if n % 97 == 0 {
                 let older = n / 2;
                 let found = region.get(key(older)).unwrap();
@@ -76,7 +76,7 @@ fn a_store_that_was_cut_off_is_an_error_and_no_signal() {
     let path = folder.path().join("store");
     let store = open(&path, Backend::Pool);
     let region = store.region("r").unwrap();
-    (0..KEYS).for_each(|n| region.put(&key(n), &value(n, 1)).unwrap());
+    (0..KEYS).for_each(|n| region.put(key(n), value(n, 1)).unwrap());
     drop(region);
     store.close().unwrap();
     let file = std::fs::File::options().write(true).open(&path).unwrap();

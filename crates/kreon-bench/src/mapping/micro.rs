@@ -166,8 +166,11 @@ fn hits(path: &Path, next: &[u64]) -> anyhow::Result<Vec<Cost>> {
     Ok(costs)
 }
 
+/// A part of a [`LockedTable`].
+type Part = Mutex<HashMap<u64, Box<PageBytes>, BuildHasherDefault<Mixed>>>;
+
 /// What caches in user space mostly are: a hash table in parts, each under a lock.
-struct LockedTable(Vec<Mutex<HashMap<u64, Box<PageBytes>, BuildHasherDefault<Mixed>>>>);
+struct LockedTable(Vec<Part>);
 
 /// One multiplication, as good hash tables of numbers do.
 #[derive(Default)]
@@ -202,7 +205,7 @@ impl LockedTable {
         table
     }
 
-    fn part(&self, page: u64) -> &Mutex<HashMap<u64, Box<PageBytes>, BuildHasherDefault<Mixed>>> {
+    fn part(&self, page: u64) -> &Part {
         &self.0[page as usize % self.0.len()]
     }
 
