@@ -124,7 +124,7 @@ impl Default for Options {
             create: true,
             background: Background::Threads,
             spill_threads: 0,
-            growth_factor: Some(10),
+            growth_factor: Some(8),
             full_compaction: false,
             scatter_pages: false,
             store_id: None,

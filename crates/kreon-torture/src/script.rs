@@ -108,6 +108,8 @@ pub enum Taste {
     Restless,
     /// Batches, most of them over the ends of segments.
     Batches,
+    /// Long keys and short values: leaves hold few entries, and regions get several levels.
+    Levels,
 }
 
 impl Shape {
@@ -146,6 +148,12 @@ impl Shape {
                 giants_max: 6,
                 keys: 90,
                 taste: Taste::Batches,
+                ..mixed
+            },
+            4 => Self {
+                giants_max: 0,
+                keys: 90,
+                taste: Taste::Levels,
                 ..mixed
             },
             _ => Self {
@@ -202,7 +210,7 @@ impl Author {
         let taste = self.shape.taste;
         let roll = match self.dice.below(100) {
             15.. if taste == Taste::Restless && self.dice.below(3) == 0 => self.dice.below(15),
-            27.. if taste == Taste::Batches => 15,
+            27.. if matches!(taste, Taste::Batches | Taste::Levels) => 15,
             roll => roll,
         };
         match roll {
@@ -274,6 +282,7 @@ impl Author {
             }
             11 => key.resize(300, b'x'),
             13 if number == 13 => key.clear(),
+            _ if self.shape.taste == Taste::Levels => key.resize(600, b'y'),
             _ => {}
         }
         key
@@ -283,7 +292,7 @@ impl Author {
         let dice = &mut self.dice;
         let roll = match self.shape.taste {
             Taste::Giants if dice.below(4) == 0 => 39,
-            Taste::Tiny => dice.below(16),
+            Taste::Tiny | Taste::Levels => dice.below(16),
             Taste::Batches => 10 + dice.below(30),
             _ => dice.below(40),
         };

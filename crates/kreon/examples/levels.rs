@@ -82,7 +82,7 @@ fn settle(store: &Store) -> kreon::Result<()> {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let numbers: Vec<u64> = env::args().skip(1).flat_map(|arg| arg.parse()).collect();
     let number = |at: usize, usual| numbers.get(at).copied().unwrap_or(usual);
-    let (records, growth) = (number(0, 2_000_000), number(1, 10) as u32);
+    let (records, growth) = (number(0, 2_000_000), number(1, 8) as u32);
     let (memory_mib, gets) = (number(2, 64) as usize, number(3, 200_000));
     let folder = tempfile::tempdir_in(".")?;
     let store = Store::options()

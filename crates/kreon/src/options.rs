@@ -133,7 +133,7 @@ impl Options {
         self
     }
 
-    /// How many times larger than the level above it a level of a region may become: 2 to 100, default DEFAULT. `None`:
+    /// How many times larger than the level above it a level of a region may become: 2 to 100, default 8. `None`:
     /// regions have one level, whatever their size.
     ///
     /// A region starts with one level and gets more as it grows. Less means fewer bytes written, more means fewer
