@@ -73,3 +73,21 @@ fn verify_prints_counts() {
         assert!(report.contains(what), "{report}");
     }
 }
+
+#[test]
+fn compact_leaves_one_level_without_what_was_deleted() {
+    let fixture = Fixture::new();
+    for key in ["a", "b", "c"] {
+        fixture.ok(&["put", key, "v"]);
+    }
+    fixture.ok(&["delete", "b"]);
+    assert_eq!(fixture.ok(&["compact"]), "");
+    let json = fixture.ok(&["stats", "--json"]);
+    let object: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let levels = object["levels"].as_array().unwrap();
+    assert_eq!((levels.len(), &levels[0]["entries"]), (1, &2.into()));
+    assert!(levels[0]["target_bytes"].as_u64() > levels[0]["bytes"].as_u64());
+    fixture
+        .run(&["compact", "-r", "none"])
+        .fails(1, &["not found"]);
+}

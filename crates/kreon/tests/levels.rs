@@ -211,7 +211,7 @@ fn agree(seed: u64, growth: u32, steps: usize) -> usize {
 
 #[test]
 fn many_levels_agree_with_a_map() {
-    let most = [(1, 2), (2, 3), (3, 2), (4, 3)].map(|(seed, growth)| agree(seed, growth, 6000));
+    let most = [(1, 2), (2, 3), (3, 2)].map(|(seed, growth)| agree(seed, growth, 4000));
     assert!(most.iter().all(|most| (3..10).contains(most)), "{most:?}");
     assert!(most.iter().any(|most| *most >= 5), "{most:?}");
 }
