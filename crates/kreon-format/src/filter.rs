@@ -3,7 +3,8 @@
 //!
 //! A filter (of format 3 on) stands in an index node above leaves, behind the pointer to its leaf:
 //! bytes of the leaf's common prefix (11 bits) and probes less one (4 bits), together 2 bytes | length of
-//! what follows in words of 4 bytes (1 byte) | bits (Bloom).
+//! what follows in words of 4 bytes (1 byte) | bits (Bloom). Tried and lost: bits set in pairs within words
+//! of 8 bytes (0.8 to 1.04 % false positives instead of 0.84, and not quicker to build).
 //!
 //! What is hashed is the stored part of a key behind the leaf's prefix: in a leaf that stands apart
 //! already, as head, length and rest. So the filter of a leaf costs one pass over its page, whether its

@@ -1,7 +1,7 @@
 //! Index nodes: what a builder makes, and what damage makes of it.
 
 use arbitrary::{Result, Unstructured};
-use kreon_base::{Epoch, PAGE_BYTES, PageBytes, PageNo, RegionId};
+use kreon_base::{Epoch, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId};
 use kreon_format::*;
 
 use crate::forge::{Kind, Origin, forge};
@@ -17,11 +17,17 @@ pub fn index_node(bytes: &[u8]) {
             page: PageNo(u.int_in_range(0..=PAGE_NO_MAX)?),
             epoch: Epoch(u.int_in_range(0..=EPOCH_MAX)?),
             region: RegionId(u.arbitrary()?),
-            level: u.int_in_range(1..=u8::MAX)?,
+            // Nodes above leaves, which have filters, as often as all others.
+            level: if u.arbitrary()? {
+                1
+            } else {
+                u.int_in_range(2..=u8::MAX)?
+            },
         };
         let pivots = any_pivots(u)?;
         let mut page = [0; PAGE_BYTES];
-        let (given, pointer) = build(u, &pivots, &identity, &mut page)?;
+        let filters = any_filters(u, identity.level)?;
+        let (given, pointer) = build(u, (&pivots, &filters), &identity, &mut page)?;
         let kind = Kind {
             marks: seal::NODE,
             store: identity.store,
@@ -53,8 +59,8 @@ pub fn index_node(bytes: &[u8]) {
     });
 }
 
-/// A pivot, and the child behind it; the first child has none.
-type Children = Vec<(Option<Pivot>, PagePointer)>;
+/// A pivot, and the child behind it with its filter; the first child has no pivot.
+type Children = Vec<(Option<Pivot>, PagePointer, LeafFilter)>;
 
 /// Pivots in order: of equal bytes the exact one first, and no second exact one.
 fn any_pivots(u: &mut Unstructured<'_>) -> Result<Vec<Pivot>> {
@@ -71,23 +77,61 @@ fn any_pivots(u: &mut Unstructured<'_>) -> Result<Vec<Pivot>> {
     Ok(pivots)
 }
 
+/// Filters of a leaf or two, and none; above index nodes there are none.
+fn any_filters(u: &mut Unstructured<'_>, level: u8) -> Result<Vec<LeafFilter>> {
+    let mut filters = vec![LeafFilter::default()];
+    for _ in 0..if level == 1 {
+        u.int_in_range(0..=2)?
+    } else {
+        0
+    } {
+        let mut builder = LeafBuilder::new();
+        let offset = LogOffset(8);
+        for number in 0..u.int_in_range(1..=160_u64)? {
+            let payload = Payload::Tombstone { offset };
+            // What no more fits is left out.
+            let _ = builder.push(&number.to_be_bytes(), Lsn(0), payload);
+        }
+        let mut page = [0; PAGE_BYTES];
+        let identity = NodeIdentity {
+            store: StoreId(1),
+            page: PageNo(1),
+            epoch: Epoch(1),
+            region: RegionId(1),
+            level: 0,
+        };
+        let built = builder.finish(&identity, &mut page);
+        let bits_per_key = u.int_in_range(1..=30)?;
+        if built.is_ok()
+            && let Ok(leaf) = Leaf::open(&page)
+            && let Ok(filter) = FilterBuilder::new().build(&leaf, bits_per_key)
+        {
+            assert!(filter.may_hold(&0_u64.to_be_bytes()));
+            filters.push(filter);
+        }
+    }
+    Ok(filters)
+}
+
 /// Builds a node with a first child and one behind each pivot, as many as fit.
 fn build(
     u: &mut Unstructured<'_>,
-    pivots: &[Pivot],
+    (pivots, filters): (&[Pivot], &[LeafFilter]),
     identity: &NodeIdentity,
     page: &mut PageBytes,
 ) -> Result<(Children, PagePointer)> {
     let (mut builder, mut children) = (IndexBuilder::new(), Vec::new());
-    let first = any_pointer(u)?;
-    assert!(builder.push(&Pivot::default(), first).is_ok());
-    children.push((None, first));
+    let (first, filter) = (any_pointer(u)?, u.choose(filters)?);
+    let pushed = builder.push_filtered(&Pivot::default(), first, filter);
+    assert!(pushed.is_ok());
+    children.push((None, first, filter.clone()));
     for pivot in pivots {
-        let child = any_pointer(u)?;
-        let fits = builder.fits(pivot);
-        assert_eq!(builder.push(pivot, child).is_ok(), fits);
+        let (child, filter) = (any_pointer(u)?, u.choose(filters)?);
+        let fits = builder.fits_filtered(pivot, filter);
+        let pushed = builder.push_filtered(pivot, child, filter);
+        assert_eq!(pushed.is_ok(), fits);
         if fits {
-            children.push((Some(pivot.clone()), child));
+            children.push((Some(pivot.clone()), child, filter.clone()));
         }
     }
     let used_bytes = builder.used_bytes();
@@ -108,7 +152,7 @@ fn children(page: &PageBytes) -> Option<Children> {
                 0 => None,
                 _ => Some(node.pivot(index).ok()?),
             };
-            Some((pivot, node.child(index).ok()?))
+            Some((pivot, node.child(index).ok()?, node.filter(index).ok()?))
         })
         .collect()
 }
@@ -123,7 +167,7 @@ fn is_usable(page: &PageBytes, probes: &[Vec<u8>], identity: &NodeIdentity) {
     };
     let pivots: Vec<Pivot> = given
         .iter()
-        .filter_map(|(pivot, _)| pivot.clone())
+        .filter_map(|(pivot, ..)| pivot.clone())
         .collect();
     let ordered =
         pivots.is_sorted_by(|a, b| a.bytes < b.bytes || a.bytes == b.bytes && b.ambiguous);
@@ -133,9 +177,9 @@ fn is_usable(page: &PageBytes, probes: &[Vec<u8>], identity: &NodeIdentity) {
         assert_eq!(node.route(&key).ok(), Some(scan(&pivots, &key)), "{key:?}");
     }
     let mut builder = IndexBuilder::new();
-    for (pivot, child) in &given {
+    for (pivot, child, filter) in &given {
         let pivot = pivot.clone().unwrap_or_default();
-        if builder.push(&pivot, *child).is_err() {
+        if builder.push_filtered(&pivot, *child, filter).is_err() {
             // The longest common prefix, which a builder chooses, need not make the shortest node.
             return;
         }
@@ -173,6 +217,7 @@ fn touch(page: &PageBytes, keys: &[Vec<u8>]) {
         assert!(index < node.len() || node.child(index).is_err());
         let _ = node.child(index);
         let _ = node.pivot_into(index, &mut pivot);
+        let _ = (node.filter(index), node.may_hold(index, &pivot.bytes));
     }
     for key in keys {
         if let Ok(Route::Child(child)) = node.route(key) {

@@ -14,14 +14,19 @@ use crate::tree::{Filtering, NodeSource};
 /// Eviction priority of log pages: they go first (`Kreon 3.3.1`).
 pub const LOG_PRIORITY: Priority = Priority(255);
 
-/// Eviction priority of a node: 2i - 1 for index nodes of level i, 2i for its leaves (`Kreon 3.3.1`).
-/// `height` is 0 for a leaf.
+/// Leaves of all levels come behind the index nodes of so many.
+const LEAVES_BEHIND: u8 = 128;
+
+/// Eviction priority of a node: 2i - 1 for index nodes of level i, 128 + 2i for its leaves. `height` is 0
+/// for a leaf.
+///
+/// In `Kreon 3.3.1` leaves of level i come before index nodes of level i + 1. But those have the filters that
+/// every get asks, and a get seldom wants a leaf of more than one level.
 pub fn node_priority(level: u8, height: u8) -> Priority {
-    let leaf = level.saturating_mul(2).min(254);
-    Priority(if height == 0 {
-        leaf
-    } else {
-        leaf.saturating_sub(1)
+    let twice = level.saturating_mul(2);
+    Priority(match height {
+        0 => (twice & !1).saturating_add(LEAVES_BEHIND).min(254),
+        _ => twice.saturating_sub(1).min(253),
     })
 }
 

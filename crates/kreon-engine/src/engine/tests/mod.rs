@@ -2,6 +2,7 @@
 
 mod collecting;
 mod damage;
+mod filtering;
 mod formats;
 mod futures;
 mod images;

@@ -7,6 +7,7 @@
 
 mod cursors;
 mod faults;
+mod filters;
 mod keys;
 mod memory;
 mod merges;
