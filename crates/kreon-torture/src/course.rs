@@ -77,6 +77,8 @@ pub struct Course {
     pub history: History,
     /// The contents of the superblock slots.
     slots: Slots,
+    /// How often the two threads met at a lock: without that, the same seed takes the same course again.
+    pub meetings: u64,
     /// Power cuts before so many events belong to another course.
     first_event: usize,
     /// Events before this are those of the open.
@@ -87,8 +89,10 @@ impl Course {
     /// What `store` has done since it was made, with an open that took `opened` events. It is closed.
     pub fn of(store: &mut Store, opened: usize) -> Self {
         let history = store.device.history();
+        let meetings = store.meetings();
         store.abandon();
         Self {
+            meetings,
             chapters: std::mem::take(&mut store.chapters),
             model: std::mem::take(&mut store.model),
             timeline: std::mem::take(&mut store.timeline),

@@ -80,6 +80,9 @@ struct Scene {
     is_fore_inside: bool,
     /// Counts what the fore does here: it does nothing if this stays the same.
     moves: u64,
+    /// How often one of the two slept on something that the other one held: when that is let go, both run at once up
+    /// to the next call of the device.
+    meetings: u64,
     is_killed: bool,
     is_over: bool,
     done: Vec<Done>,
@@ -134,6 +137,7 @@ impl Duet {
                 is_free: false,
                 is_fore_inside: false,
                 moves: 0,
+                meetings: 0,
                 is_killed: false,
                 is_over: false,
                 done: Vec::new(),
@@ -179,6 +183,11 @@ impl Duet {
         scene.is_fore_inside = false;
         scene.moves += 1;
         std::mem::take(&mut scene.done)
+    }
+
+    /// How often one of the two slept on something that the other one held.
+    pub fn meetings(&self) -> u64 {
+        self.stage.scene.lock().meetings
     }
 
     /// Lets the back end what it does.
@@ -259,6 +268,7 @@ impl Stage {
                 && let Some(engine) = scene.engine.clone()
             {
                 // A writer waits for room.
+                scene.meetings += 1;
                 scene.job = Some((Job::Spill, engine, 0));
             }
         }
@@ -281,10 +291,13 @@ impl Stage {
         loop {
             let may_go = scene.is_killed || scene.is_free || scene.grants > 0;
             let moves = scene.moves;
-            if may_go
-                || self.changed.wait_for(&mut scene, PATIENCE).timed_out()
-                    && self.is_fore_stuck(&mut scene, moves)
+            if may_go {
+                break;
+            }
+            if self.changed.wait_for(&mut scene, PATIENCE).timed_out()
+                && self.is_fore_stuck(&mut scene, moves)
             {
+                scene.meetings += 1;
                 break;
             }
         }
@@ -340,6 +353,7 @@ impl Stage {
             let is_asleep = MutexGuard::unlocked(scene, || back.is_asleep());
             scene.is_blocked = is_asleep && scene.is_busy && !scene.is_at_gate;
             if scene.is_blocked {
+                scene.meetings += 1;
                 return;
             }
         }

@@ -128,6 +128,11 @@ impl Store {
         self.engine.clone().ok_or_else(closed)
     }
 
+    /// See [`Duet::meetings`].
+    pub fn meetings(&self) -> u64 {
+        self.duet.as_ref().map_or(0, Duet::meetings)
+    }
+
     /// Forgets the open store, without regard to how its end goes.
     pub fn abandon(&mut self) {
         self.snapshot = None;
