@@ -9,6 +9,7 @@ use kreon_base::{PageNo, Priority};
 use parking_lot::Mutex;
 
 use crate::begin::PageCheck;
+use crate::hot::Generation;
 use crate::mapping::Mapping;
 use crate::reactor::Reactor;
 use crate::ticket::Stub;
@@ -25,12 +26,28 @@ pub(crate) struct BackgroundReads {
     pub reactor: Arc<Reactor>,
 }
 
-/// What the landing of consecutive pages needs to know.
+/// What a landing needs to know.
 pub(crate) struct Cargo {
-    pub first: PageNo,
-    pub priority: Priority,
-    pub check: Option<PageCheck>,
+    pub what: Wanted,
     pub stub: Stub,
+}
+
+/// What a flight brings.
+pub(crate) enum Wanted {
+    /// Consecutive pages, which are being loaded.
+    Pages {
+        first: PageNo,
+        priority: Priority,
+        check: Option<PageCheck>,
+    },
+    /// A record that is to be kept by itself.
+    Record {
+        offset_bytes: u64,
+        len_bytes: usize,
+        /// Bytes of the flight before it.
+        within: usize,
+        generation: Generation,
+    },
 }
 
 impl Mapping {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use kreon_base::{PageBytes, PageNo, Priority, Result, wake};
+use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Priority, Result, wake};
 
-use crate::background::{BackgroundReads, Cargo};
+use crate::background::{BackgroundReads, Cargo, Wanted};
 use crate::drive;
 use crate::load::{Begin, Load};
 use crate::mapping::Mapping;
@@ -87,17 +87,28 @@ impl Mapping {
         }
         let ticket = Ticket::new(waker);
         let is_begun = self.take_off(reads, wanted, loads, &ticket);
+        Ok(self.see_off(reads, is_begun, ticket, waker))
+    }
+
+    /// All that belongs to the ticket is in flight, unless nothing is.
+    pub(crate) fn see_off(
+        self: &Arc<Self>,
+        reads: &BackgroundReads,
+        is_begun: bool,
+        ticket: Ticket,
+        waker: &Waker,
+    ) -> Begun {
         let ended = ticket.close();
         if !is_begun {
-            return Ok(match reads.wait_for_room(waker) {
+            return match reads.wait_for_room(waker) {
                 true => Begun::Pending(None),
                 false => Begun::Refused,
-            });
+            };
         }
         self.hand_over(reads);
         // What has ended before the ticket was closed has woken nobody.
         ended.into_iter().for_each(wake);
-        Ok(Begun::Pending(Some(ticket)))
+        Begun::Pending(Some(ticket))
     }
 
     /// Waits for the load of another.
@@ -151,15 +162,19 @@ impl Mapping {
                 .take_while(|(load, page)| load.page().0 == *page)
                 .count();
             let frames = loads.drain(..run).filter_map(Load::suspend).collect();
-            let cargo = Cargo {
+            let what = Wanted::Pages {
                 first,
                 priority: wanted.priority,
                 check: wanted.check.clone(),
-                stub: ticket.stub(),
             };
-            let begun = reads
-                .flights
-                .begin(&self.pages.space, first.offset_bytes(), frames, cargo);
+            let stub = ticket.stub();
+            let begun = reads.flights.begin(
+                &self.pages.space,
+                first.offset_bytes(),
+                run * PAGE_BYTES,
+                frames,
+                Cargo { what, stub },
+            );
             match begun {
                 Ok(()) => is_begun = true,
                 Err((frames, cargo)) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kreon_base::{PageNo, Result, wake};
 use kreon_device::Read;
 
-use crate::background::{BackgroundReads, Cargo};
+use crate::background::{BackgroundReads, Cargo, Wanted};
 use crate::load::{End, Load};
 use crate::mapping::Mapping;
 use crate::ticket::Stub;
@@ -45,12 +45,29 @@ impl Mapping {
         failed: &mut Failed<'a>,
         pages: &mut Vec<PageNo>,
     ) -> (Stub, Result<()>) {
-        let Cargo {
-            first,
-            priority,
-            check,
-            stub,
-        } = flight.cargo;
+        let Cargo { what, stub } = flight.cargo;
+        let (first, priority, check) = match what {
+            Wanted::Pages {
+                first,
+                priority,
+                check,
+            } => (first, priority, check),
+            Wanted::Record {
+                offset_bytes,
+                len_bytes,
+                within,
+                generation,
+            } => {
+                if flight.is_whole {
+                    let place = (offset_bytes, generation);
+                    self.keep_landed(flight.frames, place, within, len_bytes);
+                } else {
+                    // The task tries again, and in the end waits for the device, which tells what is wrong.
+                    self.put_all(flight.frames);
+                }
+                return (stub, Ok(()));
+            }
+        };
         let mut loads: Vec<_> = (first.0..)
             .zip(flight.frames)
             .map(|(page, frame)| Load::resume(self, PageNo(page), priority, frame))

@@ -9,7 +9,7 @@
 //! - `plan`: how its memory is divided
 //! - `limits`: what the system lets the process have
 //! - `load`, `prefetch`, `bytes`: from the device into frames, one page, many, or a range
-//! - `background`, `begin`, `land`, `reactor`, `drive`, `ticket`, `waiters`: the same for tasks, which do not
+//! - `background`, `begin`, `begin_record`, `land`, `reactor`, `drive`, `ticket`, `waiters`: the same for tasks, which do not
 //!   wait in a call
 //! - `mapped`: the same through `mmap`, for comparison
 //! - `fetch`, `spare`: many records from the device into memory of their reader's own
@@ -26,6 +26,7 @@ pub use kreon_device::MapAdvice;
 
 mod background;
 mod begin;
+mod begin_record;
 mod bytes;
 mod drive;
 mod evict;

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use common::{any, fill};
 use kreon_base::{Error, ErrorKind, PAGE_BYTES, PageNo, Priority, Result};
 use kreon_device::{Device, DeviceStats, Ended, Read, ReadQueue, Write};
-use kreon_mapping::{Begun, Mapping, MappingOptions, PagesWanted, Ticket};
+use kreon_mapping::{Begun, FinalBytes, Mapping, MappingOptions, PagesWanted, Ticket};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 const VOLUME_BYTES: u64 = 64 << 20;
 
-/// A read in flight: its tag, its first page, its buffers.
+/// A read in flight: its tag, where it starts, its buffers.
 type InFlight = (u64, u64, Vec<(*mut u8, usize)>);
 
 #[derive(Default)]
@@ -41,6 +41,13 @@ struct Slow(Arc<State>);
 
 struct Queue(Arc<State>);
 
+/// The bytes that the device holds.
+fn held(offset: u64, len: usize) -> Vec<u8> {
+    let pages = offset / PAGE..(offset + len as u64).div_ceil(PAGE);
+    let bytes = pages.flat_map(|page| fill(page, 0).to_vec());
+    bytes.skip((offset % PAGE) as usize).take(len).collect()
+}
+
 impl ReadQueue for Queue {
     unsafe fn push(&self, tag: u64, offset: u64, buffers: &mut [IoSliceMut<'_>]) -> bool {
         let mut in_flight = self.0.in_flight.lock().unwrap();
@@ -48,7 +55,7 @@ impl ReadQueue for Queue {
             return false;
         }
         let buffers = buffers.iter_mut().map(|b| (b.as_mut_ptr(), b.len()));
-        in_flight.push((tag, offset / PAGE, buffers.collect()));
+        in_flight.push((tag, offset, buffers.collect()));
         self.0.reads.fetch_add(1, SeqCst);
         true
     }
@@ -81,14 +88,13 @@ impl ReadQueue for Queue {
                 .fetch_update(SeqCst, SeqCst, may_end)
                 .is_ok()
         {
-            let (tag, mut page, buffers) = in_flight.remove(0);
+            let (tag, offset, buffers) = in_flight.remove(0);
             let mut moved_bytes = 0;
             for (start, len) in buffers {
-                let bytes = fill(page, 0);
+                let bytes = held(offset + moved_bytes as u64, len);
                 // SAFETY: the pusher promises that the memory stays until this returns the tag.
                 unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, len) };
                 moved_bytes += len;
-                page += 1;
             }
             if self.0.is_short.load(SeqCst) {
                 moved_bytes /= 2;
@@ -238,6 +244,54 @@ fn what_comes_short_or_fails_is_read_again_and_its_error_told_to_who_began_it() 
     assert!(mapping.is_resident(PageNo(10)) && !mapping.is_resident(PageNo(20)));
     *state.bad.lock().unwrap() = None;
     assert_eq!(common::version(&mapping, 21).unwrap(), 0);
+}
+
+#[test]
+fn a_record_comes_without_its_pages_and_is_kept() {
+    let (state, mapping) = mapping();
+    let (calls, waker) = waker();
+    // Within a page, over the border of two, and the longest that is kept.
+    for (n, (offset, len)) in [(5000, 1030), (12_000, 1030), (40_900, 3072)]
+        .into_iter()
+        .enumerate()
+    {
+        let bytes = FinalBytes {
+            offset_bytes: offset,
+            len_bytes: len,
+            final_end_bytes: 2 << 20,
+        };
+        let begun = mapping.begin_bytes(&bytes, Priority(255), &waker).unwrap();
+        let Begun::Pending(Some(ticket)) = begun else {
+            panic!("{begun:?}");
+        };
+        state.released.store(1, SeqCst);
+        until(|| calls.0.load(SeqCst) == n + 1);
+        assert!(matches!(ticket.poll(&waker), Poll::Ready(Ok(()))));
+        assert!(mapping.has_bytes(offset, len));
+        let mut scratch = Vec::new();
+        let seen = mapping.with_bytes(offset, len, Priority(255), &mut scratch, <[u8]>::to_vec);
+        assert_eq!(seen.unwrap(), held(offset, len));
+    }
+    assert_eq!(state.blocking_reads.load(SeqCst), 0);
+    assert_eq!(mapping.stats().pages_resident, 0);
+}
+
+#[test]
+fn nothing_is_kept_of_a_record_that_came_short() {
+    let (state, mapping) = mapping();
+    let (calls, waker) = waker();
+    let free = mapping.stats().frames_free;
+    state.is_short.store(true, SeqCst);
+    let bytes = FinalBytes {
+        offset_bytes: 5000,
+        len_bytes: 1030,
+        final_end_bytes: 2 << 20,
+    };
+    drop(mapping.begin_bytes(&bytes, Priority(255), &waker).unwrap());
+    state.released.store(1, SeqCst);
+    until(|| calls.0.load(SeqCst) == 1);
+    assert!(!mapping.has_bytes(5000, 1030));
+    assert_eq!(mapping.stats().frames_free, free);
 }
 
 #[test]

@@ -11,14 +11,14 @@ use std::task::{Poll, Waker};
 
 use kreon_base::{Error, ErrorKind, LogOffset, Lsn, PageBytes, PageNo, Result};
 use kreon_format::PagePointer;
-use kreon_mapping::{Begun, PagesWanted, Ticket};
+use kreon_mapping::{Begun, FinalBytes, PagesWanted, Ticket};
 
 use super::core::Core;
 use super::read::{Found, Once, find_in_levels};
 use super::region::RegionState;
 use super::scan_source::Located;
 use super::snapshot::OpenSnapshot;
-use crate::level::source::{node_priority, wanted_log};
+use crate::level::source::{LOG_PRIORITY, node_priority};
 use crate::level::view::ViewSequence;
 use crate::level::{MappedNodes, View};
 use crate::tree::{Filtering, NodeSource};
@@ -132,16 +132,13 @@ impl GetTask {
         // Before the check: a view from after a drop would show the region empty.
         let view = core.parts.views.load();
         region.check()?;
-        let begin = |wanted| {
-            core.parts
-                .mapping
-                .begin(&wanted, waker)
-                .map(Attempt::Missing)
-        };
+        let mapping = &core.parts.mapping;
         let located = match self.place.take() {
             Some((located, sequence)) if sequence == view.sequence() => located,
             _ => match self.find_resident(&view, key, show)? {
-                Search::Missing(wanted) => return begin(wanted),
+                Search::Missing(wanted) => {
+                    return mapping.begin(&wanted, waker).map(Attempt::Missing);
+                }
                 Search::Ended(None | Some(Found::Deleted)) => return Ok(Attempt::Done(None)),
                 Search::Ended(Some(Found::Shown(shown))) => return Ok(Attempt::Done(shown)),
                 Search::Ended(Some(Found::Logged(located))) => located,
@@ -149,7 +146,9 @@ impl GetTask {
         };
         if let Some(wanted) = core.missing_value(key, &located) {
             self.place = Some((located, view.sequence()));
-            return begin(wanted);
+            return mapping
+                .begin_bytes(&wanted, LOG_PRIORITY, waker)
+                .map(Attempt::Missing);
         }
         let log = core.log_pages();
         let shown = core.show_logged(region, key, &located, &log, |value| show.take(value))?;
@@ -189,8 +188,8 @@ impl GetTask {
 }
 
 impl Core {
-    /// The pages of a logged value that must be loaded before it can be shown without waiting.
-    fn missing_value(&self, key: &[u8], located: &Located) -> Option<PagesWanted> {
+    /// The bytes of a logged value that must be read before it can be shown without waiting.
+    fn missing_value(&self, key: &[u8], located: &Located) -> Option<FinalBytes> {
         let Located::Logged {
             offset,
             value_bytes,
@@ -201,8 +200,7 @@ impl Core {
         let payload_bytes = key.len() + *value_bytes as usize;
         let bytes = self.parts.log.on_device(*offset, payload_bytes)?;
         let (offset, len) = (bytes.offset_bytes, bytes.len_bytes);
-        (len <= RECORD_BYTES_MAX && !self.parts.mapping.has_bytes(offset, len))
-            .then(|| wanted_log(offset, len))
+        (len <= RECORD_BYTES_MAX && !self.parts.mapping.has_bytes(offset, len)).then_some(bytes)
     }
 }
 

@@ -78,18 +78,6 @@ impl MappedNodes<'_> {
     }
 }
 
-/// What it takes to load a range of the log in the background.
-pub fn wanted_log(offset_bytes: u64, len: usize) -> PagesWanted {
-    let first = PageNo::containing(offset_bytes);
-    let last = PageNo::containing(offset_bytes + len.max(1) as u64 - 1);
-    PagesWanted {
-        first,
-        count: (last.0 - first.0 + 1) as u32,
-        priority: LOG_PRIORITY,
-        check: None,
-    }
-}
-
 impl NodeSource for MappedNodes<'_> {
     fn read_node<R>(
         &self,

@@ -13,7 +13,7 @@ use super::space::Space;
 /// How long the end of a flight is waited for at a time.
 const LANDING_PATIENCE: Duration = Duration::from_millis(10);
 
-/// Reads of consecutive pages into frames, each with cargo of its owner's. Once begun, a flight owns its
+/// Reads of consecutive bytes into frames, each with cargo of its owner's. Once begun, a flight owns its
 /// frames until it has [landed](Self::land): who began it may forget about it.
 pub(crate) struct Flights<T> {
     queue: Box<dyn ReadQueue>,
@@ -28,6 +28,7 @@ struct Places<T> {
 
 struct Flight<T> {
     frames: Vec<FreeFrame>,
+    len_bytes: usize,
     /// The kernel may read this array until it has taken the read.
     _buffers: Box<[IoSliceMut<'static>]>,
     cargo: T,
@@ -35,7 +36,7 @@ struct Flight<T> {
 
 /// What a flight brought.
 pub(crate) struct Landed<T> {
-    /// Of consecutive pages.
+    /// Filled one after the other.
     pub frames: Vec<FreeFrame>,
     /// What was given along.
     pub cargo: T,
@@ -62,18 +63,22 @@ impl<T> Flights<T> {
         &*self.queue
     }
 
-    /// Begins to read consecutive pages from `offset_bytes` on into `frames`. They come back if there is no
-    /// room in flight.
+    /// Begins to read `len_bytes` from `offset_bytes` on into `frames`, one after the other. They come back if
+    /// there is no room in flight.
     pub(crate) fn begin(
         &self,
         space: &Space,
         offset_bytes: u64,
+        len_bytes: usize,
         mut frames: Vec<FreeFrame>,
         cargo: T,
     ) -> Result<(), (Vec<FreeFrame>, T)> {
+        debug_assert!(len_bytes.div_ceil(PAGE_BYTES) == frames.len());
+        let starts = (0..len_bytes).step_by(PAGE_BYTES);
         let mut buffers: Box<[_]> = frames
             .iter_mut()
-            .map(|frame| buffer_of(space, frame))
+            .zip(starts)
+            .map(|(frame, start)| buffer_of(space, frame, len_bytes - start))
             .collect();
         let mut places = self.places.lock();
         let place = places.vacant();
@@ -86,6 +91,7 @@ impl<T> Flights<T> {
         }
         let flight = Some(Flight {
             frames,
+            len_bytes,
             _buffers: buffers,
             cargo,
         });
@@ -121,11 +127,10 @@ impl<T> Places<T> {
         let place = ended.tag as usize;
         let flight = self.taken.get_mut(place)?.take()?;
         self.free.push(place);
-        let len_bytes = flight.frames.len() * PAGE_BYTES;
         Some(Landed {
             frames: flight.frames,
             cargo: flight.cargo,
-            is_whole: ended.moved_bytes == len_bytes,
+            is_whole: ended.moved_bytes == flight.len_bytes,
         })
     }
 }
@@ -141,8 +146,9 @@ impl<T> Drop for Flights<T> {
     }
 }
 
-fn buffer_of(space: &Space, frame: &mut FreeFrame) -> IoSliceMut<'static> {
-    let bytes: *mut [u8] = space.bytes_mut(frame).as_mut_slice();
+/// The frame's memory, up to `len_bytes` of it.
+fn buffer_of(space: &Space, frame: &mut FreeFrame, len_bytes: usize) -> IoSliceMut<'static> {
+    let bytes: *mut [u8] = &mut space.bytes_mut(frame)[..len_bytes.min(PAGE_BYTES)];
     // SAFETY: the memory is that of a frame, which lives as long as the space. Exclusive: the frame's token
     // is in the hands of the caller, who makes no other reference before it is done with this one.
     IoSliceMut::new(unsafe { &mut *bytes })

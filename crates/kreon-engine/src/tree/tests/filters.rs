@@ -10,6 +10,7 @@ const RULES: MergeRules<'_> = MergeRules {
     snapshots: &[],
     last_level: true,
     fill: 0.95,
+    rewrites_all: false,
     filter_bits_per_key: 10,
 };
 
