@@ -1,6 +1,7 @@
 //! `kreon-bench`: what operations cost, in throughput, latency, CPU time and bytes moved, beside other stores.
 #![forbid(unsafe_code)]
 
+mod depth;
 mod engine;
 mod figures;
 mod keys;
@@ -59,6 +60,8 @@ enum Command {
     /// One process of `mapping`.
     #[command(hide = true)]
     MappingChild,
+    /// What one thread gets with many gets in flight, beside the device's random reads.
+    Depth(depth::Settings),
     /// One store through its phases: what `ycsb` starts.
     #[command(hide = true)]
     Child,
@@ -89,6 +92,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         }
         Command::Mapping(settings) => mapping::run(&settings),
         Command::MappingChild => mapping::child::run(),
+        Command::Depth(settings) => depth::run(&settings),
         Command::Child => run::child::run(),
     }
 }
