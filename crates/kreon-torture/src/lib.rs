@@ -19,6 +19,7 @@
 //! - [`trace`]: power cuts of a real device
 //! - [`mod@history`]: concurrent clients, and whether what they saw can be explained
 //! - [`mod@metamorphic`]: the same operations under many settings
+//! - [`mod@overwrites`]: garbage collection of the log
 //! - [`silent`]: what it may say if the device lied
 //! - [`mod@damage`]: every byte of every structure on disk
 //! - [`watchdog`]: ends a run that hangs
@@ -37,6 +38,7 @@ pub mod history;
 mod load;
 pub mod metamorphic;
 pub mod model;
+pub mod overwrites;
 pub mod plan;
 #[cfg(feature = "planted")]
 pub mod planted;
@@ -58,3 +60,4 @@ pub use damage::{Extent, damage, replay as replay_damage};
 pub use faults::{faults, replay as replay_fault};
 pub use history::history;
 pub use metamorphic::metamorphic;
+pub use overwrites::overwrites;

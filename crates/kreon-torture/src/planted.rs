@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use kreon_base::Bug;
 
-use crate::{Counts, Extent, Sim, damage, faults, history, metamorphic};
+use crate::{Counts, Extent, Sim, damage, faults, history, metamorphic, overwrites};
 
 /// What looks for a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -25,6 +25,8 @@ pub enum Hunt {
     History,
     /// Settings of `metamorphic`.
     Metamorphic,
+    /// Values that are overwritten until garbage collection has moved most of them.
+    Overwrites,
 }
 
 /// What `planted` does.
@@ -77,6 +79,7 @@ impl Hunt {
                 Self::History
             }
             Bug::ScanStepRepeatsKey => Self::Metamorphic,
+            Bug::RelocationWithoutCompare | Bug::MovedSegmentFreedTooEarly => Self::Overwrites,
             _ => Self::Sim,
         }
     }
@@ -114,6 +117,7 @@ impl Hunt {
             Self::Damage => damage(extent(97 / (seed as usize).min(97))),
             Self::History => history(left.min(Duration::from_secs(10)), seed),
             Self::Metamorphic => metamorphic(8, seed),
+            Self::Overwrites => overwrites(seed),
         }
     }
 

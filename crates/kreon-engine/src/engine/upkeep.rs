@@ -219,6 +219,7 @@ impl Core {
             }
             let mut allocator = self.parts.allocator.lock();
             allocator.release_pages(&retired.pages)?;
+            self.collector.count_freed(retired.segments.len());
             for segment in retired.segments {
                 allocator.reuse_segment(segment)?;
             }

@@ -1,6 +1,7 @@
 //! The write path: room, log, L0, and the flush if the write asks for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kreon_base::{Bug, Error, KEY_BYTES_MAX, Lsn, Payload, Result, VALUE_BYTES_MAX};
 use kreon_format::RecordKind;
@@ -74,10 +75,19 @@ fn purpose(operations: &[Operation<'_>]) -> Purpose {
     }
 }
 
+/// Bytes of keys and values.
+fn record_bytes(operations: &[Operation<'_>]) -> u64 {
+    let bytes =
+        |operation: &Operation<'_>| operation.key.len() + operation.value.map_or(0, <[u8]>::len);
+    operations.iter().map(bytes).sum::<usize>() as u64
+}
+
 /// A unit that is in the log and in L0'.
 struct Written {
     /// The position behind it.
     end: Lsn,
+    /// How long the writer sleeps, because garbage collection is behind.
+    sleep: Duration,
     /// L0' is to be frozen.
     is_l0_full: bool,
 }
@@ -139,8 +149,12 @@ impl Core {
                 Err(error) if is_full(&error) && self.relieve()? => continue,
                 outcome => outcome?,
             };
-            if written.is_some() {
-                return Ok(written);
+            if let Some(written) = written {
+                // Deletions free space.
+                if !written.sleep.is_zero() && purpose(operations) == Purpose::Put {
+                    crate::sync::sleep(written.sleep);
+                }
+                return Ok(Some(written));
             }
             self.make_room(purpose(operations))?;
             is_admitted = true;
@@ -172,7 +186,15 @@ impl Core {
         };
         let is_freeze_due = view.frozen.is_none() && self.collector.is_freeze_due(end);
         let is_l0_full = l0.bytes() >= self.split.l0_bytes || is_freeze_due;
-        Ok(Some(Written { end, is_l0_full }))
+        let bytes = record_bytes(operations);
+        let sleep = self
+            .collector
+            .sleep_after(Lsn(end.0.saturating_sub(bytes)), end);
+        Ok(Some(Written {
+            end,
+            sleep,
+            is_l0_full,
+        }))
     }
 
     fn write_one(&self, l0: &L0, operation: &Operation<'_>) -> Result<Lsn> {

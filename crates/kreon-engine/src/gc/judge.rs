@@ -4,7 +4,7 @@
 //! that points at exactly its place. Older versions, which snapshots alone see, stay where they are and keep their
 //! segments until the snapshots are gone.
 
-use kreon_base::{LogOffset, Lsn, Payload, RegionId, Result};
+use kreon_base::{Bug, LogOffset, Lsn, Payload, RegionId, Result};
 
 use super::candidates::Candidates;
 use crate::keys::L0Key;
@@ -37,6 +37,9 @@ pub struct Judged {
 
 /// Whether L0' or L0 says anything about a key: that is newer than all trees.
 pub fn is_in_l0s(view: &View, l0_key: &[u8]) -> bool {
+    if Bug::RelocationWithoutCompare.is_planted() {
+        return false;
+    }
     let has = |l0: &kreon_l0::L0| l0.get(l0_key, Lsn::MAX, |_| true, |_| ()).is_some();
     has(&view.active) || view.frozen.as_ref().is_some_and(|frozen| has(&frozen.l0))
 }

@@ -167,7 +167,7 @@ impl Core {
                 .get(&region)
                 .is_some_and(|found| found.check().is_ok());
             let key = L0Key::new(region, candidates.key(candidate));
-            let is_newest = blind || !is_in_l0s(&view, key.as_slice());
+            let is_newest = !is_in_l0s(&view, key.as_slice());
             if !exists || !is_newest || self.holds.is_loading(region) {
                 moved.skipped += 1;
                 continue;

@@ -17,6 +17,13 @@ const SPILLS_TO_FREE: u64 = 2;
 /// A segment that is still there is left alone for so many spills at the most: snapshots hold it.
 const SPILLS_LEFT_ALONE_MAX: u64 = 256;
 
+/// Writers sleep at borders of this.
+const STEP_BYTES: u64 = 64 << 10;
+
+/// The longest sleep, and the share above the target from which on it is that.
+const SLEEP_MAX: Duration = Duration::from_millis(2);
+const SLOWEST_ABOVE: f64 = 0.1;
+
 /// See the module's text.
 pub struct Collector {
     /// One round at a time.
@@ -26,6 +33,10 @@ pub struct Collector {
     inserted: AtomicU64,
     /// L0' is to be frozen when the log comes here.
     freeze_at: AtomicU64,
+    /// How long a writer sleeps for each [`STEP_BYTES`] of the log, in nanoseconds.
+    sleep_ns: AtomicU64,
+    /// The end of the log at the last look.
+    looked_at: AtomicU64,
     /// Wakes the thread that collects.
     pub(in crate::engine) wanted: Signal,
     done: Mutex<CollectionStats>,
@@ -56,6 +67,8 @@ impl Collector {
             }),
             inserted: AtomicU64::new(inserted.0),
             freeze_at: AtomicU64::new(u64::MAX),
+            sleep_ns: AtomicU64::new(0),
+            looked_at: AtomicU64::new(0),
             wanted: Signal::default(),
             done: Mutex::default(),
         }
@@ -80,6 +93,29 @@ impl Collector {
     /// Whether the log has come so far that L0' is to be frozen.
     pub fn is_freeze_due(&self, tail: Lsn) -> bool {
         tail.0 >= self.freeze_at.load(Ordering::Relaxed)
+    }
+
+    /// Slows writers down in proportion to what is used above `goal`, all in bytes.
+    pub(super) fn slow_down(&self, used: u64, goal: u64) {
+        let above = used.saturating_sub(goal) as f64 / goal.max(1) as f64;
+        let share = (above / SLOWEST_ABOVE).min(1.0);
+        let sleep = SLEEP_MAX.as_nanos() as f64 * share;
+        self.sleep_ns.store(sleep as u64, Ordering::Relaxed);
+    }
+
+    /// How long a writer sleeps whose record went from `start` to `end`.
+    pub fn sleep_after(&self, start: Lsn, end: Lsn) -> Duration {
+        let sleep_ns = self.sleep_ns.load(Ordering::Relaxed);
+        let steps = end.0 / STEP_BYTES - start.0 / STEP_BYTES;
+        match sleep_ns {
+            0 => Duration::ZERO,
+            _ => Duration::from_nanos(sleep_ns.saturating_mul(steps.min(16))),
+        }
+    }
+
+    /// Whether the log has not grown since the last look.
+    pub(super) fn is_quiet(&self, tail: Lsn) -> bool {
+        self.looked_at.swap(tail.0, Ordering::Relaxed) == tail.0
     }
 
     /// What was done so far.

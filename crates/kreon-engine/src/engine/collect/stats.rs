@@ -28,7 +28,7 @@ pub struct CollectionStats {
     pub records_skipped: u64,
     /// Bytes of the log that moved records take.
     pub bytes_copied: u64,
-    /// Bytes of segments that were freed after all they held had been moved.
+    /// Bytes of segments of both that were freed.
     pub bytes_freed: u64,
     /// Time that it took.
     pub seconds: f64,

@@ -62,22 +62,20 @@ impl Core {
         let Some(mut turn) = self.collector.turn.try_lock() else {
             return Ok(false);
         };
-        match self.need(&mut turn) {
-            Need::Nothing => Ok(false),
-            Need::Spill => {
-                let is_frozen = self.freeze(0);
-                drop(turn);
-                if is_frozen {
-                    self.want_spill();
-                }
-                Ok(false)
-            }
-            Need::Space => {
-                let rules = self.lazy_rules();
-                let Round { victims, moved } = self.collect_round(&mut turn, &rules)?;
-                Ok(victims > 0 && !moved.is_cut_short)
-            }
+        let need = self.need(&mut turn);
+        let mut wants_spill = need == Need::Spill;
+        let mut did_something = false;
+        if need == Need::Space {
+            let Round { victims, moved } = self.collect_round(&mut turn, &self.lazy_rules())?;
+            did_something = victims > 0 && !moved.is_cut_short;
+            // Whatever can be moved was: then that is what there is to gain.
+            wants_spill = !did_something && self.pending_bytes(&mut turn) > 0;
         }
+        drop(turn);
+        if wants_spill && self.freeze(0) {
+            self.want_spill();
+        }
+        Ok(did_something)
     }
 
     /// One round of whatever frees space, for [`Background::Driven`].
@@ -131,23 +129,33 @@ impl Core {
 
     fn need(&self, turn: &mut Turn) -> Need {
         let space = self.space_use();
-        let spills = self.pressure.spills_ended();
-        let log = &self.parts.log;
-        let is_there = |segment, sequence| log.sequence_of(segment) == Some(sequence);
-        let pending = turn.pending(spills, is_there) * SEGMENT_BYTES;
-        let target = self.options.space_amplification;
+        let pending = self.pending_bytes(turn);
+        let (unspilled, target) = (self.unspilled_max(), self.options.space_amplification);
         let goal = (space.live_bytes as f64 * target) as u64;
-        if space.used_bytes <= goal.saturating_sub(self.unspilled_max()) {
+        self.collector.slow_down(space.used_bytes, goal + unspilled);
+        if space.used_bytes <= goal.saturating_sub(unspilled) {
             return Need::Nothing;
         }
-        let after = space.used_bytes.saturating_sub(pending);
-        if after > goal.saturating_sub(self.unspilled_max()) {
-            return Need::Space;
+        if space.used_bytes > goal && pending > 2 * unspilled {
+            return Need::Spill;
         }
-        match space.used_bytes > goal && pending > self.unspilled_max() {
-            true => Need::Spill,
+        match space.used_bytes - pending.min(space.used_bytes) > goal.saturating_sub(unspilled) {
+            true => Need::Space,
+            false if space.used_bytes > goal && pending > 0 && self.is_quiet() => Need::Spill,
             false => Need::Nothing,
         }
+    }
+
+    /// What segments hold whose records were all moved: the next spills free them.
+    fn pending_bytes(&self, turn: &mut Turn) -> u64 {
+        let log = &self.parts.log;
+        let is_there = |segment, sequence| log.sequence_of(segment) == Some(sequence);
+        turn.pending(self.pressure.spills_ended(), is_there) * SEGMENT_BYTES
+    }
+
+    /// Whether nobody wrote since the last look.
+    fn is_quiet(&self) -> bool {
+        self.collector.is_quiet(self.parts.log.tail())
     }
 
     fn lazy_rules(&self) -> Rules {

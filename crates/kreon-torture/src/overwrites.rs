@@ -1,0 +1,141 @@
+//! Values that are overwritten until garbage collection has moved most of them, with openings after a crash in between:
+//! every key has its last value, whatever was moved where.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kreon_base::{Error, Result};
+use kreon_device::Device;
+use kreon_engine::{Background, Durability, Engine, Operation, Options, RegionState, Work};
+use kreon_sim::{Dice, Image, SimDevice, SimOptions};
+
+use crate::Counts;
+
+const KEYS: u64 = 2000;
+const ROUNDS: u64 = 12;
+const WRITES: u64 = 2500;
+
+/// Some rounds of writes, collections, checkpoints and crashes, by `seed`.
+pub fn overwrites(seed: u64) -> Counts {
+    let mut counts = Counts::default();
+    counts.count("overwrites");
+    match run(seed) {
+        Ok(moved) if moved > 0 => {}
+        Ok(_) => counts.fail(format!("overwrites: nothing was moved with seed {seed}")),
+        Err(error) => counts.fail(format!("overwrites: {error} with seed {seed}")),
+    }
+    counts
+}
+
+/// A store and what it must hold.
+struct Store {
+    device: Arc<SimDevice>,
+    engine: Engine,
+    region: Arc<RegionState>,
+    model: BTreeMap<u64, Vec<u8>>,
+}
+
+fn run(seed: u64) -> Result<u64> {
+    let mut dice = Dice::new(seed);
+    let mut store = Store::open(Image::default(), BTreeMap::new())?;
+    let mut moved = 0;
+    for round in 0..ROUNDS {
+        for step in 0..WRITES {
+            store.write(&mut dice, round * WRITES + step)?;
+            if dice.below(400) == 0 {
+                store.work(&mut dice)?;
+            }
+        }
+        // The key that is written next has been moved, perhaps: both are in L0' then.
+        store.engine.background(Work::Collect)?;
+        store.engine.region(&format!("region {round}"))?;
+        store.check()?;
+        moved += store.engine.stats().collection.records_moved;
+        if dice.below(3) == 0 {
+            store.engine.sync()?;
+            let image = store.device.image();
+            let model = std::mem::take(&mut store.model);
+            store = Store::open(image, model)?;
+            store.check()?;
+        }
+    }
+    Ok(moved)
+}
+
+impl Store {
+    fn open(image: Image, model: BTreeMap<u64, Vec<u8>>) -> Result<Self> {
+        let settings = SimOptions {
+            record: false,
+            ..SimOptions::default()
+        };
+        let device = Arc::new(SimDevice::from_image(image, settings));
+        let options = Options {
+            memory_bytes: 16 << 20,
+            l0_bytes: Some(512 << 10),
+            background: Background::Driven,
+            store_id: Some(7),
+            ..Options::default()
+        };
+        let engine = Engine::open(Arc::clone(&device) as Arc<dyn Device>, options)?;
+        let region = engine.region("r")?;
+        Ok(Self {
+            device,
+            engine,
+            region,
+            model,
+        })
+    }
+
+    fn write(&mut self, dice: &mut Dice, number: u64) -> Result<()> {
+        let key = dice.below(KEYS);
+        let is_deletion = dice.below(16) == 0;
+        let mut value = number.to_le_bytes().to_vec();
+        value.resize(200 + dice.below(1200) as usize, key as u8);
+        let operation = Operation {
+            region: &self.region,
+            key: &key.to_be_bytes(),
+            value: (!is_deletion).then_some(value.as_slice()),
+        };
+        if self.engine.is_spill_due() {
+            self.engine.background(Work::Spill)?;
+        }
+        self.engine.write(&[operation], Durability::Buffered)?;
+        match is_deletion {
+            true => drop(self.model.remove(&key)),
+            false => drop(self.model.insert(key, value)),
+        }
+        Ok(())
+    }
+
+    fn work(&self, dice: &mut Dice) -> Result<()> {
+        match dice.below(3) {
+            0 => self.engine.background(Work::Collect),
+            1 => self.engine.background(Work::Image),
+            _ => self.engine.checkpoint(),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        for key in 0..KEYS {
+            let found = self
+                .engine
+                .get(&self.region, &key.to_be_bytes(), None, <[u8]>::to_vec)?;
+            if found.as_ref() != self.model.get(&key) {
+                return Err(Error::invalid(format!("key {key} has another value")));
+            }
+        }
+        match self.engine.verify()?.problems.into_iter().next() {
+            Some(problem) => Err(Error::corruption(problem)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn overwritten_keys_have_their_last_values() {
+        let counts = super::overwrites(3);
+        assert_eq!(counts.failures, Vec::<String>::new());
+    }
+}
