@@ -22,7 +22,7 @@ const STEP_BYTES: u64 = 64 << 10;
 
 /// The longest sleep, and the share above the target from which on it is that.
 const SLEEP_MAX: Duration = Duration::from_millis(2);
-const SLOWEST_ABOVE: f64 = 0.1;
+const SLOWEST_ABOVE: f64 = 0.2;
 
 /// See the module's text.
 pub struct Collector {

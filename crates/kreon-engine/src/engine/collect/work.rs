@@ -132,14 +132,17 @@ impl Core {
         let pending = self.pending_bytes(turn);
         let (unspilled, target) = (self.unspilled_max(), self.options.space_amplification);
         let goal = (space.live_bytes as f64 * target) as u64;
-        self.collector.slow_down(space.used_bytes, goal + unspilled);
-        if space.used_bytes <= goal.saturating_sub(unspilled) {
+        self.collector
+            .slow_down(space.used_bytes, goal + 2 * unspilled);
+        let enough = goal.saturating_sub(unspilled);
+        if space.used_bytes <= enough {
             return Need::Nothing;
         }
-        if space.used_bytes > goal && pending > 2 * unspilled {
+        // Copies take space, too, until a spill frees what they were made of: never too many of them at once.
+        if space.used_bytes > goal && pending >= unspilled {
             return Need::Spill;
         }
-        match space.used_bytes - pending.min(space.used_bytes) > goal.saturating_sub(unspilled) {
+        match space.used_bytes.saturating_sub(pending) > enough {
             true => Need::Space,
             false if space.used_bytes > goal && pending > 0 && self.is_quiet() => Need::Spill,
             false => Need::Nothing,
