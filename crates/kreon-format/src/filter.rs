@@ -82,8 +82,9 @@ impl FilterBuilder {
         }
         self.hash_keys(leaf)?;
         let bits_per_key = bits_per_key.min(FILTER_BITS_PER_KEY_MAX);
-        let words = (self.hashes.len() * bits_per_key).div_ceil(8 * WORD_BYTES);
-        let words = words.clamp(1, WORDS_MAX);
+        // A word more: filters of few keys have more false positives than large ones.
+        let words = (self.hashes.len() * bits_per_key).div_ceil(8 * WORD_BYTES) + 1;
+        let words = words.min(WORDS_MAX);
         // ln 2 of the bits a key is best; one probe less is hardly worse and costs less to set.
         let probes = (bits_per_key as u32 * 6 / 10).clamp(1, PROBES_MAX);
         let front = leaf.prefix().len() as u16 | (probes as u16 - 1) << PREFIX_BITS;
