@@ -105,9 +105,11 @@ impl Core {
         let view = self.parts.views.load_full();
         let due = self.due_regions(&view);
         drop(view);
-        due.into_iter().fold(Ok(()), |outcome, region| {
-            outcome.and(self.merge_region(region))
-        })
+        let mut outcome = Ok(());
+        for region in due {
+            outcome = outcome.and(self.merge_region(region));
+        }
+        outcome
     }
 
     /// Whether trees of some region should be merged that nobody merges.

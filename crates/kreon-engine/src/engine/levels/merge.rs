@@ -31,6 +31,9 @@ const SPILLS_MAX: usize = 3;
 /// has little left to do.
 const ROUNDS_BESIDE_SPILLS: usize = 2;
 
+/// After so many merges other regions have their turn, and a load returns, however much others write.
+const ROUNDS_MAX: usize = 8;
+
 /// Trees that are to become one, upper first.
 pub(super) struct Job {
     region: RegionId,
@@ -112,13 +115,13 @@ impl Job {
 }
 
 impl Core {
-    /// Merges trees of `region` as long as any are due that nobody merges.
+    /// Merges trees of `region` as long as any are due that nobody merges, a few times at the most.
     ///
     /// # Errors
     /// Those of a spill; what was not merged stays as it is.
     pub fn merge_region(&self, region: RegionId) -> Result<()> {
         let (mut spills, mut rounds) = (0, 0);
-        loop {
+        while rounds < ROUNDS_MAX {
             match self.merge_step(region, rounds)? {
                 Step::Idle => return self.give_back(),
                 Step::Merged => {
@@ -132,6 +135,7 @@ impl Core {
                 }
             }
         }
+        Ok(())
     }
 
     /// The merge that is due next, after so many `rounds`.
