@@ -23,4 +23,11 @@ pub enum Payload<'a> {
         /// Where the record of the deletion starts.
         offset: LogOffset,
     },
+    /// The key lies in a range that was deleted. Stands in trees alone, above an older version of the key that a
+    /// snapshot sees, and hides nothing but that: what other trees say of the key is not its affair, the deletion
+    /// of a range is applied to each of them. It has no record of its own.
+    Erased {
+        /// A record that holds the key, for a key that does not fit a node: that of the version beneath. Else 0.
+        key_at: LogOffset,
+    },
 }

@@ -86,6 +86,8 @@ bugs! {
     DeletionForgotten,
     /// A merge of levels drops deletions although older versions of their keys lie further down.
     DeletionsDroppedEarly,
+    /// A spill forgets the deletions of ranges: what is in the trees comes back.
+    RangeIgnoredBySpill,
     /// Each step of a scan begins with the last key of the step before.
     ScanStepRepeatsKey,
     /// Superblock slots are believed whatever their checksum says, and sealed anew.

@@ -15,6 +15,7 @@ mod level;
 mod log;
 mod options;
 mod placement;
+mod ranges;
 mod recovery;
 mod salvage;
 mod spill;
@@ -24,9 +25,9 @@ mod tree;
 mod volume;
 
 pub use engine::{
-    CollectionStats, Durable, Engine, GetStats, GetTask, ImageStats, KeyBounds, LevelStats,
-    MemoryStats, OpenSnapshot, Operation, PageClassStats, PageStats, Pairs, RegionState, Scan,
-    Stats, VerifyReport, prefix_bounds,
+    CollectionStats, DeletedRange, Durable, Engine, GetStats, GetTask, ImageStats, KeyBounds,
+    LevelStats, MemoryStats, OpenSnapshot, Operation, PageClassStats, PageStats, Pairs,
+    RegionState, Scan, Stats, VerifyReport, prefix_bounds,
 };
 pub use kreon_device::{DeviceStats, TransferStats};
 pub use kreon_mapping::{

@@ -54,6 +54,9 @@ pub enum RecordKind {
     /// A value of a bulk load. It counts through the tree that points at it and not by itself: replay
     /// passes over it. One without key and value marks that a load begins.
     Ingested,
+    /// All keys from this one on are deleted, before the end that the value tells: see
+    /// [`range_end`](crate::range_end).
+    DeleteRange,
 }
 
 impl RecordKind {
@@ -64,6 +67,7 @@ impl RecordKind {
             Self::Delete => 2,
             Self::Relocation => 3,
             Self::Ingested => 4,
+            Self::DeleteRange => 5,
         }
     }
 
@@ -73,6 +77,7 @@ impl RecordKind {
             2 => Some(Self::Delete),
             3 => Some(Self::Relocation),
             4 => Some(Self::Ingested),
+            5 => Some(Self::DeleteRange),
             _ => None,
         }
     }

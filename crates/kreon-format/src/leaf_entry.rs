@@ -1,7 +1,7 @@
 //! The body of a leaf's entry: LSN, payload, length of a long key.
 //!
-//! LSN (8 bytes, if not 0) | log offset (6 bytes, unless inline) | length of the value (1 to 4 bytes,
-//! unless a tombstone) | length of the whole key (3 bytes, if long) | the value, if inline. The
+//! LSN (8 bytes, if not 0) | log offset (6 bytes, unless inline, or erased and not long) | length of the value (1
+//! to 4 bytes, unless a tombstone or erased) | length of the whole key (3 bytes, if long) | the value, if inline. The
 //! entry's tag says what is there.
 
 use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, VALUE_BYTES_MAX};
@@ -14,6 +14,8 @@ const KIND_MASK: u8 = 0x03;
 const KIND_LOGGED: u8 = 0;
 const KIND_INLINE: u8 = 1;
 const KIND_TOMBSTONE: u8 = 2;
+/// From format 3 on.
+const KIND_ERASED: u8 = 3;
 const HAS_LSN: u8 = 0x04;
 const LONG: u8 = 0x08;
 /// Two bits: bytes of the value's length, less one.
@@ -76,6 +78,12 @@ impl<'v> Body<'v> {
                 body.tag |= KIND_TOMBSTONE;
                 body.add(&u48_bytes(offset.0));
             }
+            Payload::Erased { key_at } => {
+                body.tag |= KIND_ERASED;
+                if key_bytes > LONG_KEY_STORED_BYTES {
+                    body.add(&u48_bytes(key_at.0));
+                }
+            }
         }
         if key_bytes > LONG_KEY_STORED_BYTES {
             body.tag |= LONG;
@@ -113,7 +121,9 @@ fn check_limits(key_bytes: usize, payload: Payload<'_>) -> Result<()> {
 fn broken_limit(key_bytes: usize, payload: Payload<'_>) -> Option<&'static str> {
     match payload {
         _ if key_bytes > KEY_BYTES_MAX => Some("a key above the longest"),
-        Payload::Logged { offset, .. } | Payload::Tombstone { offset }
+        Payload::Logged { offset, .. }
+        | Payload::Tombstone { offset }
+        | Payload::Erased { key_at: offset }
             if offset.0 > LOG_OFFSET_MAX =>
         {
             Some("a log offset above the largest")
@@ -158,9 +168,10 @@ pub(crate) fn decode_body<'a>(entry: &RawEntry<'a>) -> Option<DecodedBody<'a>> {
     let kind = tag & KIND_MASK;
     let offset = match kind {
         KIND_LOGGED | KIND_TOMBSTONE => LogOffset(u48(reader.array()?)),
+        KIND_ERASED if is_long(tag) => LogOffset(u48(reader.array()?)),
         _ => LogOffset(0),
     };
-    let value_bytes = if kind == KIND_TOMBSTONE {
+    let value_bytes = if matches!(kind, KIND_TOMBSTONE | KIND_ERASED) {
         0
     } else {
         reader.number(usize::from((tag & WIDTH_MASK) >> WIDTH_SHIFT) + 1)?
@@ -179,7 +190,7 @@ pub(crate) fn decode_body<'a>(entry: &RawEntry<'a>) -> Option<DecodedBody<'a>> {
             value: reader.slice(value_bytes as usize)?,
         },
         KIND_TOMBSTONE => Payload::Tombstone { offset },
-        _ => return None,
+        _ => Payload::Erased { key_at: offset },
     };
     Some(DecodedBody {
         lsn,
@@ -202,7 +213,11 @@ pub(crate) fn is_well_formed(tag: u8, stored_bytes: usize, body: &DecodedBody<'_
             whole
         }
     };
-    let no_width = !matches!(body.payload, Payload::Tombstone { .. }) || tag & WIDTH_MASK == 0;
+    let has_no_value = matches!(
+        body.payload,
+        Payload::Tombstone { .. } | Payload::Erased { .. }
+    );
+    let no_width = !has_no_value || tag & WIDTH_MASK == 0;
     tag & UNUSED == 0 && no_width && broken_limit(key_bytes, body.payload).is_none()
 }
 

@@ -29,6 +29,7 @@ mod node_draft;
 mod pad;
 mod pivot;
 mod pointer;
+mod range_end;
 mod sealed;
 mod superblock;
 
@@ -65,5 +66,6 @@ pub use pointer::{
     EPOCH_MAX, LOG_OFFSET_MAX, PAGE_NO_MAX, PAGE_POINTER_BYTES, PagePointer, StoreId,
     VOLUME_SEGMENTS_MAX,
 };
+pub use range_end::{RANGE_END_BYTES_MAX, RANGE_VALUE_BYTES_MAX, range_end, range_value};
 pub use sealed::FORMAT_VERSION;
 pub use superblock::{INCARNATION_MAX, SUPERBLOCK_PAGES, Superblock, SuperblockSlot};

@@ -10,7 +10,7 @@ use crate::bytes::{put, u32_at};
 ///
 /// - 2: the catalogue tells its version, and of images of L0.
 /// - 3: index nodes above leaves may hold filters; one that does says 3. Moved records stand in segments of their
-///   own, of log 1.
+///   own, of log 1. Ranges are deleted by records of their own, and leaves may hold deletions without a record.
 pub const FORMAT_VERSION: u8 = 3;
 
 const MAGIC_AT: usize = 4;

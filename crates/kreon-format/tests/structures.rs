@@ -211,6 +211,7 @@ proptest! {
                 RecordKind::Delete,
                 RecordKind::Relocation,
                 RecordKind::Ingested,
+                RecordKind::DeleteRange,
             ][kind],
             starts_record: flags & 1 != 0,
             ends_record: flags & 6 != 0,

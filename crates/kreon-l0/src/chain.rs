@@ -102,7 +102,7 @@ impl Write<'_> {
         let tag = match self.payload {
             Payload::Logged { value_bytes, .. } => value_bytes,
             Payload::Inline { value } => value.len() as u32,
-            Payload::Tombstone { .. } => 0,
+            Payload::Tombstone { .. } | Payload::Erased { .. } => 0,
         };
         Tagged { tag, to }
     }

@@ -94,7 +94,7 @@ impl L0 {
     /// # Panics
     /// Where an argument is out of range, which the caller is to make sure of beforehand: the key
     /// over [`L0_KEY_BYTES_MAX`], an inline value over [`INLINE_BYTES_MAX`], an LSN from 2^63 on, an
-    /// offset from 2^61 on; or where [`bytes`](Self::bytes) has reached [`L0_BYTES_MAX`]. Nothing is
+    /// offset from 2^61 on, [`Payload::Erased`]; or where [`bytes`](Self::bytes) has reached [`L0_BYTES_MAX`]. Nothing is
     /// changed then. Where the system has no more memory the process ends, as with any allocation.
     pub fn insert(&self, key: &[u8], lsn: Lsn, payload: Payload<'_>, keep: Keep) {
         self.at(key).insert(lsn, payload, keep);
@@ -203,5 +203,6 @@ fn check(key: &[u8], lsn: Lsn, payload: &Payload<'_>) {
         Payload::Logged { offset, .. } | Payload::Tombstone { offset } => {
             assert!(offset.0 < OFFSET_MAX, "{offset} is out of range");
         }
+        Payload::Erased { .. } => panic!("what a deleted range leaves in trees is no write"),
     }
 }

@@ -75,7 +75,8 @@ impl Place {
         let at = match *payload {
             Payload::Logged { offset, .. } => Where::Logged(offset),
             Payload::Tombstone { offset } => Where::Deleted(offset),
-            Payload::Inline { .. } => inline,
+            // Of trees alone: an insert does not take it.
+            Payload::Inline { .. } | Payload::Erased { .. } => inline,
         };
         Self::new(at, pending)
     }

@@ -28,6 +28,7 @@ enum Owned {
     Logged(LogOffset, u32),
     Inline(Vec<u8>),
     Tombstone(LogOffset),
+    Erased(LogOffset),
 }
 
 /// A leaf that was built, damaged or made up.
@@ -134,7 +135,9 @@ fn build(
 
 fn any_payload(u: &mut Unstructured<'_>, key_bytes: usize) -> Result<Owned> {
     let offset = LogOffset(u.int_in_range(0..=LOG_OFFSET_MAX)?);
-    Ok(match u.int_in_range(0..=2)? {
+    Ok(match u.int_in_range(0..=3)? {
+        3 if key_bytes <= LONG_KEY_STORED_BYTES => Owned::Erased(LogOffset(0)),
+        3 => Owned::Erased(offset),
         0 => Owned::Tombstone(offset),
         1 if key_bytes <= LONG_KEY_STORED_BYTES => {
             let len_bytes = u.int_in_range(0..=INLINE_VALUE_BYTES_MAX)?;
@@ -153,6 +156,7 @@ impl Owned {
             },
             Self::Inline(value) => Payload::Inline { value },
             Self::Tombstone(offset) => Payload::Tombstone { offset: *offset },
+            Self::Erased(key_at) => Payload::Erased { key_at: *key_at },
         }
     }
 
@@ -164,6 +168,7 @@ impl Owned {
             } => Self::Logged(offset, value_bytes),
             Payload::Inline { value } => Self::Inline(value.to_vec()),
             Payload::Tombstone { offset } => Self::Tombstone(offset),
+            Payload::Erased { key_at } => Self::Erased(key_at),
         }
     }
 }

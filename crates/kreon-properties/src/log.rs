@@ -133,6 +133,7 @@ fn add_fragment(
             RecordKind::Delete,
             RecordKind::Relocation,
             RecordKind::Ingested,
+            RecordKind::DeleteRange,
         ])?,
         starts_record: u.arbitrary()?,
         ends_record,

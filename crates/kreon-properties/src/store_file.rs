@@ -200,6 +200,7 @@ fn write(engine: &Engine) -> bool {
         region: &region,
         key: NEW_KEY,
         value: Some(&[9; 100]),
+        is_range: false,
     };
     engine.write(&[put], Durability::Sync).is_ok()
 }

@@ -189,6 +189,7 @@ fn further_steps(store: &Store) -> Vec<Step> {
             len_bytes,
             seed: 99,
         }),
+        until: None,
     };
     let mut steps = vec![Step::Create("after".to_owned())];
     steps.push(Step::Write(
@@ -201,6 +202,7 @@ fn further_steps(store: &Store) -> Vec<Step> {
             region,
             key,
             value: None,
+            until: None,
         });
     }
     steps.push(Step::Write(batch, Durability::Buffered));

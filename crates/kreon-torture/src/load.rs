@@ -73,15 +73,20 @@ impl Load<'_> {
             Step::Write(changes, _) => changes.as_slice(),
             _ => &[],
         });
-        let written: BTreeSet<_> = changes
+        let beside: Vec<_> = changes
             .filter(|change| change.region == self.region)
-            .map(|change| change.key.as_slice())
             .collect();
-        let counts = |handed: &&Handed| !written.contains(handed.key.as_slice());
+        let single = beside.iter().filter(|change| change.until.is_none());
+        let written: BTreeSet<_> = single.map(|change| change.key.as_slice()).collect();
+        let counts = |handed: &&Handed| {
+            let key = handed.key.as_slice();
+            !written.contains(key) && !beside.iter().any(|change| change.erases(key))
+        };
         let changes = self.all.iter().filter(counts).map(|handed| Change {
             region: self.region.to_owned(),
             key: handed.key.clone(),
             value: Some(handed.value),
+            until: None,
         });
         let changes: Vec<_> = changes.collect();
         let digest = |change: &Change| change.value.map(|value| Digest::of(&value.bytes()));

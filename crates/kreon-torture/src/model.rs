@@ -115,13 +115,21 @@ impl Model {
             let Some(&instance) = self.current.get(&change.region) else {
                 continue;
             };
-            unit.push((instance, change.key.clone(), *digest));
-            apply(
-                &mut self.latest[instance],
-                &change.key,
-                *digest,
-                Some(&mut sums[instance]),
-            );
+            let latest = &mut self.latest[instance];
+            let sum = &mut sums[instance];
+            let keys = match change.until {
+                None => vec![change.key.clone()],
+                Some(_) => latest
+                    .keys()
+                    .filter(|key| change.erases(key))
+                    .cloned()
+                    .collect(),
+            };
+            let digest = digest.filter(|_| change.until.is_none());
+            for key in keys {
+                apply(latest, &key, digest, Some(&mut *sum));
+                unit.push((instance, key, digest));
+            }
         }
         self.units.push(unit);
         self.sums.push(sums);

@@ -3,10 +3,11 @@
 mod loads;
 
 use kreon_engine::Durability;
+use kreon_format::range_value;
 use kreon_sim::Dice;
 
-/// One change of one key.
-#[derive(Clone, Debug)]
+/// One change of one key, or the deletion of a range of keys.
+#[derive(Clone, Debug, Default)]
 pub struct Change {
     /// Name of the region.
     pub region: String,
@@ -14,6 +15,38 @@ pub struct Change {
     pub key: Vec<u8>,
     /// The value; `None` deletes.
     pub value: Option<Value>,
+    /// Deletes all keys from `key` on, up to there.
+    pub until: Option<Until>,
+}
+
+/// Where the deletion of a range ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Before this key.
+    Before(Vec<u8>),
+    /// Behind the last key.
+    Last,
+}
+
+impl Change {
+    /// Whether it deletes a range that `key` is in.
+    pub fn erases(&self, key: &[u8]) -> bool {
+        self.key.as_slice() <= key
+            && match &self.until {
+                Some(Until::Before(end)) => key < end.as_slice(),
+                Some(Until::Last) => true,
+                None => false,
+            }
+    }
+
+    /// The value of its record; `None` deletes one key.
+    pub fn value_bytes(&self) -> Option<Vec<u8>> {
+        match &self.until {
+            Some(Until::Before(end)) => Some(range_value(Some(end))),
+            Some(Until::Last) => Some(range_value(None)),
+            None => self.value.map(|value| value.bytes()),
+        }
+    }
 }
 
 /// A value, from few words.
@@ -268,7 +301,27 @@ impl Author {
             region = self.regions.first().cloned().unwrap_or_default();
             key = b"giant".to_vec();
         }
-        Change { region, key, value }
+        let until = (value.is_none() && self.dice.below(3) == 0).then(|| self.until(&key));
+        Change {
+            region,
+            key,
+            value,
+            until,
+        }
+    }
+
+    /// Most ranges have a few keys.
+    fn until(&mut self, key: &[u8]) -> Until {
+        match self.dice.below(12) {
+            0 => Until::Last,
+            1..=4 => Until::Before(self.key()),
+            5 => Until::Before([key, &[0]].concat()),
+            _ => {
+                let number = self.dice.below(self.shape.keys);
+                let few = 1 + self.dice.below(self.shape.keys / 8 + 1);
+                Until::Before(format!("key-{:05}", number + few).into_bytes())
+            }
+        }
     }
 
     fn key(&mut self) -> Vec<u8> {

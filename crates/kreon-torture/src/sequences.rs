@@ -193,6 +193,7 @@ fn put(region: &str, key: &str, len_bytes: usize, seed: u64) -> Change {
         region: region.to_owned(),
         key: key.as_bytes().to_vec(),
         value: Some(Value { len_bytes, seed }),
+        until: None,
     }
 }
 
@@ -201,6 +202,7 @@ fn delete(region: &str, key: &str) -> Change {
         region: region.to_owned(),
         key: key.as_bytes().to_vec(),
         value: None,
+        until: None,
     }
 }
 

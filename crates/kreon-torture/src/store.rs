@@ -297,10 +297,7 @@ impl Store {
     /// Writes one unit.
     pub fn write(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
         let engine = self.shared_engine()?;
-        let values: Vec<_> = changes
-            .iter()
-            .map(|c| c.value.map(|value| value.bytes()))
-            .collect();
+        let values: Vec<_> = changes.iter().map(Change::value_bytes).collect();
         let mut regions = BTreeMap::new();
         for change in changes {
             regions.insert(&change.region, engine.existing_region(&change.region)?);
@@ -314,6 +311,7 @@ impl Store {
                     region,
                     key: &change.key,
                     value: value.as_deref(),
+                    is_range: change.until.is_some(),
                 })
             })
             .collect();

@@ -321,6 +321,7 @@ impl Trial {
                 region,
                 key,
                 value: None,
+                until: None,
             };
             let step = Step::Write(vec![change], kreon_engine::Durability::Sync);
             if let Err(error) = self.store.step(&step)? {
@@ -343,6 +344,7 @@ impl Trial {
                     region: region.clone(),
                     key,
                     value: None,
+                    until: None,
                 };
                 let step = Step::Write(vec![change], kreon_engine::Durability::Buffered);
                 self.store
@@ -379,6 +381,7 @@ impl Trial {
             region: "again".to_owned(),
             key: b"key".to_vec(),
             value,
+            until: None,
         };
         let durability = kreon_engine::Durability::Sync;
         for step in [

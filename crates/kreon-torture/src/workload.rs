@@ -77,6 +77,7 @@ fn change(region: &str, key: &str, len_bytes: Option<usize>) -> Change {
         region: region.to_owned(),
         key: key.as_bytes().to_vec(),
         value: len_bytes.map(|len_bytes| Value { len_bytes, seed }),
+        until: None,
     }
 }
 

@@ -21,6 +21,7 @@ fn a_checkpoint_that_is_cut_short_by_a_full_disk_stops_the_store() {
         region: &region,
         key: b"key",
         value: Some(b"value"),
+        is_range: false,
     };
     engine.write(&[put], Durability::Sync).unwrap();
 
@@ -51,6 +52,7 @@ fn a_device_that_refuses_to_take_space_back_fails_nothing() {
             region: &region,
             key: &[number],
             value: Some(&value),
+            is_range: false,
         };
         engine.write(&[put], Durability::Buffered).unwrap();
     }
@@ -59,6 +61,7 @@ fn a_device_that_refuses_to_take_space_back_fails_nothing() {
             region: &region,
             key: &[number],
             value: None,
+            is_range: false,
         };
         engine.write(&[gone], Durability::Buffered).unwrap();
     }
@@ -69,6 +72,7 @@ fn a_device_that_refuses_to_take_space_back_fails_nothing() {
         region: &region,
         key: b"key",
         value: Some(&value),
+        is_range: false,
     };
     engine.write(&[put], Durability::Sync).unwrap();
     assert!(engine.verify().unwrap().is_clean());

@@ -31,6 +31,7 @@ fn a_region_that_cannot_be_read_is_not_called_damaged() {
         region: &region,
         key: b"key",
         value: Some(b"value"),
+        is_range: false,
     };
     engine.write(&[put], Durability::Sync).unwrap();
     engine.checkpoint().unwrap();

@@ -19,6 +19,7 @@ fn put(engine: &Engine, region: &str, key: &[u8]) {
         region: &region,
         key,
         value: Some(b"value"),
+        is_range: false,
     };
     engine.write(&[put], Durability::Sync).unwrap();
 }

@@ -1,6 +1,8 @@
 //! Batches: several changes that happen together.
 
-use crate::Region;
+use kreon_engine::DeletedRange;
+
+use crate::{KeyRange, Region, Result};
 
 /// Changes that are applied together by [`Store::write`](crate::Store::write): readers and crashes see
 /// all of them or none. A later change of a key wins over an earlier one. The batch holds copies of
@@ -33,6 +35,8 @@ pub(crate) struct Change {
     pub key_bytes: usize,
     /// `None` for a deletion.
     pub value_bytes: Option<usize>,
+    /// `key` is the start of a range, the value its end.
+    pub is_range: bool,
 }
 
 impl WriteBatch {
@@ -43,21 +47,49 @@ impl WriteBatch {
 
     /// Adds: `key` of `region` gets `value`.
     pub fn put(&mut self, region: &Region, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
-        self.add(region, key.as_ref(), Some(value.as_ref()));
+        self.add(region, key.as_ref(), Some(value.as_ref()), false);
     }
 
     /// Adds: `key` of `region` is deleted.
     pub fn delete(&mut self, region: &Region, key: impl AsRef<[u8]>) {
-        self.add(region, key.as_ref(), None);
+        self.add(region, key.as_ref(), None, false);
     }
 
-    fn add(&mut self, region: &Region, key: &[u8], value: Option<&[u8]>) {
+    /// Adds: all keys of `region` in a range are deleted, those that the batch has put so far as well. See
+    /// [`Region::delete_range`].
+    ///
+    /// ```
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let store = kreon::Store::open(folder.path().join("store"))?;
+    /// let region = store.region("r")?;
+    /// region.put("old", "1")?;
+    /// let mut batch = kreon::WriteBatch::new();
+    /// batch.delete_range(&region, ..)?;
+    /// batch.put(&region, "new", "2");
+    /// store.write(batch, kreon::Durability::Buffered)?;
+    /// assert_eq!(region.iter().keys().collect::<Result<Vec<_>, _>>()?, [b"new"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a bound over 64 KiB: nothing is added.
+    pub fn delete_range(&mut self, region: &Region, range: impl KeyRange) -> Result<()> {
+        if let Some(range) = DeletedRange::of(range.into_bounds())? {
+            self.add(region, range.start(), Some(range.end()), true);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, region: &Region, key: &[u8], value: Option<&[u8]>, is_range: bool) {
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value.unwrap_or_default());
         self.changes.push(Change {
             region: region.clone(),
             key_bytes: key.len(),
             value_bytes: value.map(<[u8]>::len),
+            is_range,
         });
     }
 

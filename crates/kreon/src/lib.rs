@@ -59,7 +59,7 @@ pub use kreon_engine::{
     CollectionStats, DamagedPage, DeviceStats, Durability, Durable, GetStats, ImageStats,
     LevelStats, LogHole, LostRange, MappingStats, MemoryStats, PageClassStats, PageRole, PageStats,
     SalvageProgress as RepairProgress, SalvageReport as RepairReport, SalvagedRegion, Stats,
-    TransferStats, VerifyReport,
+    TransferStats, VerifyReport, prefix_bounds,
 };
 pub use options::Options;
 pub use range::KeyRange;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kreon_engine::{Engine, KeyBounds, Operation, Pairs, RegionState, prefix_bounds};
+use kreon_engine::{DeletedRange, Engine, KeyBounds, Operation, Pairs, RegionState, prefix_bounds};
 
 use crate::{Durability, Durable, GetAsync, KeyRange, Result, Scan, Value};
 
@@ -121,13 +121,78 @@ impl Region {
             .write_async(&[self.operation(key.as_ref(), None)])
     }
 
+    /// Deletes all keys of a range, whatever their number, in one write: it costs what a deletion costs. What is put
+    /// there afterwards is seen again; snapshots and scans that are open see the old values. Loads that are under way
+    /// lose the keys as well. Readers go past a deleted range at once; a spill takes it out of the levels.
+    ///
+    /// ```
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let region = kreon::Store::open(folder.path().join("store"))?.region("r")?;
+    /// for day in 1..=9 {
+    ///     region.put(format!("log/{day}"), "entry")?;
+    /// }
+    /// region.delete_range("log/3".."log/8")?;
+    /// assert_eq!(region.prefix("log/").count(), 4);
+    /// region.delete_prefix("log/")?;
+    /// assert_eq!(region.iter().count(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`delete`](Self::delete); `InvalidArgument` also for a bound over 64 KiB.
+    pub fn delete_range(&self, range: impl KeyRange) -> Result<()> {
+        self.delete_range_with(range, self.durability)
+    }
+
+    /// Deletes all keys of a range, with a durability of its own.
+    ///
+    /// # Errors
+    /// As [`delete_range`](Self::delete_range).
+    pub fn delete_range_with(&self, range: impl KeyRange, durability: Durability) -> Result<()> {
+        let range = DeletedRange::of(range.into_bounds())?;
+        self.engine
+            .write(self.deletion(range.as_ref()).as_slice(), durability)
+    }
+
+    /// Deletes all keys of a range and does not wait for the device, as [`put_async`](Self::put_async).
+    ///
+    /// # Errors
+    /// As [`delete_async`](Self::delete_async); `InvalidArgument` also for a bound over 64 KiB.
+    pub fn delete_range_async(&self, range: impl KeyRange) -> Durable {
+        match DeletedRange::of(range.into_bounds()) {
+            Ok(range) => self
+                .engine
+                .write_async(self.deletion(range.as_ref()).as_slice()),
+            Err(error) => Durable::refused(error),
+        }
+    }
+
+    /// Deletes all keys that start with `prefix`, as [`delete_range`](Self::delete_range).
+    ///
+    /// # Errors
+    /// As [`delete_range`](Self::delete_range).
+    pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_range(prefix_bounds(prefix.as_ref()))
+    }
+
+    /// None: the range is empty.
+    fn deletion<'a>(&'a self, range: Option<&'a DeletedRange>) -> Option<Operation<'a>> {
+        range.map(|range| range.operation(&self.state))
+    }
+
     fn change(&self, key: &[u8], value: Option<&[u8]>, durability: Durability) -> Result<()> {
         self.engine.write(&[self.operation(key, value)], durability)
     }
 
     fn operation<'a>(&'a self, key: &'a [u8], value: Option<&'a [u8]>) -> Operation<'a> {
-        let region = &self.state;
-        Operation { region, key, value }
+        Operation {
+            region: &self.state,
+            key,
+            value,
+            is_range: false,
+        }
     }
 
     /// Loads many pairs at once, in strictly ascending order of their keys; returns how many. They become a

@@ -134,6 +134,7 @@ impl Store {
                 region: &change.region.state,
                 key,
                 value,
+                is_range: change.is_range,
             });
             rest = after;
         }

@@ -10,11 +10,22 @@ use proptest::prelude::*;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// Of a batch.
+#[derive(Clone, Debug)]
+enum Change {
+    Put(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    DeleteRange(Bounds),
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Put(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
-    Batch(Vec<(Vec<u8>, Option<Vec<u8>>)>),
+    DeleteRange(Bounds),
+    Batch(Vec<Change>),
     /// Pairs, and what is done before each of them is handed in.
     Ingest(Vec<(Vec<u8>, Vec<u8>, Vec<Beside>)>),
     Get(Vec<u8>),
@@ -35,6 +46,7 @@ enum Step {
 enum Beside {
     Put(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
+    DeleteRange(Bounds),
     Snapshot,
     DropSnapshot(usize),
     ReadSnapshot(usize, Vec<u8>),
@@ -49,6 +61,7 @@ impl Beside {
         match self {
             Self::Put(key, value) => Step::Put(key, value),
             Self::Delete(key) => Step::Delete(key),
+            Self::DeleteRange(bounds) => Step::DeleteRange(bounds),
             Self::Snapshot => Step::Snapshot,
             Self::DropSnapshot(n) => Step::DropSnapshot(n),
             Self::ReadSnapshot(n, key) => Step::ReadSnapshot(n, key),
@@ -64,6 +77,7 @@ fn beside() -> impl Strategy<Value = Beside> {
     prop_oneof![
         6 => (key(), value()).prop_map(|(k, v)| Beside::Put(k, v)),
         3 => key().prop_map(Beside::Delete),
+        2 => bounds().prop_map(Beside::DeleteRange),
         2 => Just(Beside::Snapshot),
         1 => (0usize..4).prop_map(Beside::DropSnapshot),
         2 => (0usize..4, key()).prop_map(|(n, k)| Beside::ReadSnapshot(n, k)),
@@ -123,11 +137,36 @@ fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
     ]
 }
 
+/// Short ranges more often than long ones, so that something stays.
+fn bounds() -> impl Strategy<Value = Bounds> {
+    let near = (0u32..120, 0u32..12).prop_map(|(start, length)| {
+        let key = |number: u32| format!("key{number:03}").into_bytes();
+        (
+            Bound::Included(key(start)),
+            Bound::Excluded(key(start + length)),
+        )
+    });
+    prop_oneof![
+        6 => near,
+        1 => (bound(), bound()),
+        1 => (bound(), key().prop_map(Bound::Excluded)),
+    ]
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        6 => (key(), value()).prop_map(|(k, v)| Change::Put(k, v)),
+        4 => key().prop_map(Change::Delete),
+        1 => bounds().prop_map(Change::DeleteRange),
+    ]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         30 => (key(), value()).prop_map(|(k, v)| Step::Put(k, v)),
         10 => key().prop_map(Step::Delete),
-        5 => prop::collection::vec((key(), prop::option::of(value())), 0..12).prop_map(Step::Batch),
+        5 => bounds().prop_map(Step::DeleteRange),
+        5 => prop::collection::vec(change(), 0..12).prop_map(Step::Batch),
         4 => load(),
         10 => key().prop_map(Step::Get),
         2 => prop::collection::vec(key(), 0..20).prop_map(Step::MultiGet),
@@ -197,6 +236,10 @@ impl Run {
                 self.region.delete(&key).unwrap();
                 self.map.remove(&key);
             }
+            Step::DeleteRange(bounds) => {
+                self.region.delete_range(bounds.clone()).unwrap();
+                self.erase(&bounds);
+            }
             Step::Batch(changes) => self.batch(changes),
             Step::Ingest(pairs) => self.ingest(pairs, path, inline),
             Step::Get(key) => {
@@ -244,6 +287,12 @@ impl Run {
         }
     }
 
+    fn erase(&mut self, (low, high): &Bounds) {
+        for (key, _) in in_range(&self.map, low, high) {
+            self.map.remove(&key);
+        }
+    }
+
     /// Keys that were written while the load ran keep what they were given.
     fn ingest(&mut self, pairs: Vec<(Vec<u8>, Vec<u8>, Vec<Beside>)>, path: &Path, inline: usize) {
         let loaded: Vec<_> = pairs
@@ -251,11 +300,16 @@ impl Run {
             .map(|(k, v, _)| (k.clone(), v.clone()))
             .collect();
         let mut written = BTreeSet::new();
+        let loaded_map: Map = loaded.iter().cloned().collect();
         let region = self.region.clone();
         let handed_in = pairs.into_iter().map(|(key, value, meanwhile)| {
             for beside in meanwhile {
                 if let Beside::Put(key, _) | Beside::Delete(key) = &beside {
                     written.insert(key.clone());
+                }
+                if let Beside::DeleteRange((low, high)) = &beside {
+                    let erased = in_range(&loaded_map, low, high).into_iter();
+                    written.extend(erased.map(|(key, _)| key));
                 }
                 self.apply(beside.step(), path, inline);
             }
@@ -267,17 +321,21 @@ impl Run {
         self.map.extend(counts);
     }
 
-    fn batch(&mut self, changes: Vec<(Vec<u8>, Option<Vec<u8>>)>) {
+    fn batch(&mut self, changes: Vec<Change>) {
         let mut batch = WriteBatch::new();
-        for (key, value) in changes {
-            match value {
-                Some(value) => {
+        for change in changes {
+            match change {
+                Change::Put(key, value) => {
                     batch.put(&self.region, &key, &value);
                     self.map.insert(key, value);
                 }
-                None => {
+                Change::Delete(key) => {
                     batch.delete(&self.region, &key);
                     self.map.remove(&key);
+                }
+                Change::DeleteRange(bounds) => {
+                    batch.delete_range(&self.region, bounds.clone()).unwrap();
+                    self.erase(&bounds);
                 }
             }
         }

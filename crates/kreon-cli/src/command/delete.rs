@@ -5,19 +5,29 @@ use std::ffi::OsString;
 use clap::Args;
 use kreon::Result;
 
+use super::selection::Selection;
 use crate::session::Session;
 
-/// Remove keys and their values; a key that is not there is no failure
+/// Remove keys and their values, one by one or whole ranges of them; a key that is not there is no failure
 #[derive(Debug, Args)]
 pub struct Delete {
     /// The keys, in the encoding of keys
-    #[arg(required = true, value_name = "KEY")]
+    #[arg(
+        required_unless_present_any = ["prefix", "from", "to"],
+        conflicts_with_all = ["prefix", "from", "to"],
+        value_name = "KEY"
+    )]
     keys: Vec<OsString>,
+    #[command(flatten)]
+    range: Selection,
 }
 
 impl Delete {
     pub fn run(&self, session: &Session) -> Result<()> {
         let region = session.existing_region()?;
+        if self.keys.is_empty() {
+            return region.delete_range_with(self.range.bounds(session)?, session.durability);
+        }
         for key in &self.keys {
             region.delete_with(session.key(key)?, session.durability)?;
         }

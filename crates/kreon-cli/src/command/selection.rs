@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::ops::Bound;
 
 use clap::Args;
-use kreon::{Result, Scan};
+use kreon::{KeyRange, Result, Scan, prefix_bounds};
 
 use crate::session::Session;
 
@@ -26,8 +26,13 @@ impl Selection {
     /// A scan over the chosen keys of the session's region.
     pub fn scan(&self, session: &Session) -> Result<Scan> {
         let region = session.existing_region()?;
+        Ok(region.range(self.bounds(session)?))
+    }
+
+    /// The chosen keys.
+    pub fn bounds(&self, session: &Session) -> Result<impl KeyRange + use<>> {
         if let Some(prefix) = &self.prefix {
-            return Ok(region.prefix(session.key(prefix)?));
+            return Ok(prefix_bounds(&session.key(prefix)?));
         }
         let from = match &self.from {
             Some(from) => Bound::Included(session.key(from)?),
@@ -37,6 +42,6 @@ impl Selection {
             Some(to) => Bound::Excluded(session.key(to)?),
             None => Bound::Unbounded,
         };
-        Ok(region.range((from, to)))
+        Ok((from, to))
     }
 }

@@ -84,6 +84,24 @@ struct Plan {
     adds: bool,
 }
 
+/// The stretches that hold anything, up to the first deletion of a range: parts have entries alone, so the replay
+/// must begin before it. A spill later there are none left in what an image is of.
+fn up_to_range(stretches: impl Iterator<Item = Stretch>) -> Vec<Stretch> {
+    let mut kept = Vec::new();
+    for mut stretch in stretches {
+        let first = stretch.l0.ranges().first_from(stretch.start);
+        let is_cut = first.is_some_and(|first| first < stretch.end);
+        stretch.end = first.unwrap_or(Lsn::MAX).min(stretch.end);
+        if stretch.start < stretch.end {
+            kept.push(stretch);
+        }
+        if is_cut {
+            break;
+        }
+    }
+    kept
+}
+
 impl Core {
     /// The body of the thread that takes images.
     pub fn image_loop(self: &Arc<Self>) {
@@ -175,12 +193,8 @@ impl Core {
             start: start.max(border),
             end,
         };
-        let stretches = frozen.into_iter().chain([active]);
-        let stretches = stretches.filter(|stretch| stretch.start < stretch.end);
-        Some(Plan {
-            stretches: stretches.collect(),
-            adds,
-        })
+        let stretches = up_to_range(frozen.into_iter().chain([active]));
+        (!stretches.is_empty()).then_some(Plan { stretches, adds })
     }
 
     /// Returns the bytes written; `None` if a spill made all of it superfluous.

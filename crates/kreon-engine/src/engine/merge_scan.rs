@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use kreon_base::{Lsn, RegionId, Result};
 
+use super::covering::DeadKeys;
 use super::scan_source::{Direction, Located, Source};
 use crate::level::{MappedNodes, View};
 use crate::tree;
@@ -38,8 +39,10 @@ pub fn run<'a>(
         at, direction, end, ..
     } = *step;
     let mut sources = open(view, step, nodes);
+    let mut dead = DeadKeys::of(view, step.region, at);
     for source in &mut sources {
         source.start(step.start, direction)?;
+        source.leave_dead(&mut dead, direction)?;
     }
     let (mut entries, mut bytes) = (0, 0);
     let mut key = Vec::new();
@@ -48,10 +51,14 @@ pub fn run<'a>(
             return Ok(true);
         }
         let mut located = None;
+        let deleted = dead.newest(&key);
         for source in &mut sources {
             if source.key() == Some(key.as_slice()) {
-                let here = source.take(&key, at, direction)?;
-                located = located.or(here);
+                match located {
+                    Some(_) => source.pass(&key, direction)?,
+                    None => located = source.take(&key, at, deleted, direction)?,
+                }
+                source.leave_dead(&mut dead, direction)?;
             }
         }
         let value_bytes = match &located {

@@ -1,8 +1,8 @@
 //! An open store: what its handles do, and what goes on behind them.
 //!
 //! - [`open`]: opening and closing, background threads
-//! - [`write`], [`gate`], [`units`], [`pressure`], [`pace`]: the write path
-//! - [`read`], [`multi_get`], [`get_task`]: gets
+//! - [`write`], [`deleted_range`], [`gate`], [`units`], [`pressure`], [`pace`]: the write path
+//! - [`read`], [`multi_get`], [`get_task`]: gets; [`covering`]: deleted ranges as readers meet them
 //! - [`scan`], [`merge_scan`], [`scan_source`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
 //! - [`ingest`]: bulk loads, which become a level without going through L0
 //! - [`levels`]: merges of a region's trees
@@ -15,6 +15,8 @@
 mod batch;
 mod collect;
 mod core;
+mod covering;
+mod deleted_range;
 mod drop_region;
 mod durable;
 mod gate;
@@ -46,6 +48,7 @@ mod verify_durable;
 mod write;
 
 pub use collect::CollectionStats;
+pub use deleted_range::DeletedRange;
 pub use durable::Durable;
 pub use get_task::GetTask;
 pub use ingest::Pairs;

@@ -73,6 +73,7 @@ impl Bench {
                 region: &self.region,
                 key,
                 value: Some(&value),
+                is_range: false,
             })
             .collect();
         self.engine

@@ -4,6 +4,7 @@ use kreon_base::{Lsn, Payload, Result};
 use kreon_l0::{L0, Version};
 
 use super::core::Core;
+use super::covering::SeenRanges;
 use super::region::RegionState;
 use super::scan_source::Located;
 use crate::keys::L0Key;
@@ -86,20 +87,30 @@ impl Core {
     ) -> Option<Found<R>> {
         let l0_key = L0Key::new(region.id, key);
         let sight = self.units.sight();
-        let sees = |lsn| sight.sees(lsn);
-        let mut look = |l0: &L0| {
-            loop {
-                let found = l0.get(l0_key.as_slice(), at, sees, |version: Version<'_>| {
-                    (!sight.is_stale()).then(|| show.at_payload(version.payload))
-                });
-                match found {
-                    Some(None) => {}
-                    Some(found) => return found,
-                    None => return None,
-                }
+        loop {
+            // Before the versions, and anew if those show that a unit has ended meanwhile.
+            let ranges = SeenRanges::of(view);
+            let covering = ranges.covering(region.id, key, at, &sight);
+            let sees = |lsn| covering.deletes(lsn) || sight.sees(lsn);
+            let mut look = |l0: &L0| {
+                l0.get(l0_key.as_slice(), at, sees, |version: Version<'_>| {
+                    let is_deleted = covering.deletes(version.lsn);
+                    (!sight.is_stale()).then(|| match is_deleted {
+                        true => Found::Deleted,
+                        false => show.at_payload(version.payload),
+                    })
+                })
+            };
+            let frozen = view.frozen.as_ref();
+            let found = look(&view.active).or_else(|| frozen.and_then(|frozen| look(&frozen.l0)));
+            match found {
+                Some(None) => {}
+                Some(found) => return found,
+                None if !covering.deletes(Lsn(0)) => return None,
+                None if sight.is_stale() => {}
+                None => return Some(Found::Deleted),
             }
-        };
-        look(&view.active).or_else(|| view.frozen.as_ref().and_then(|frozen| look(&frozen.l0)))
+        }
     }
 
     /// Shows a value that stands in the log.
@@ -180,7 +191,7 @@ impl<F> Once<F> {
         match payload {
             Payload::Inline { value } => Found::Shown(self.take(value)),
             Payload::Logged { .. } => Found::Logged(payload.into()),
-            Payload::Tombstone { .. } => Found::Deleted,
+            Payload::Tombstone { .. } | Payload::Erased { .. } => Found::Deleted,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use kreon_base::{LogOffset, Lsn, Payload, RegionId, Result};
 use kreon_l0::L0;
 
+use super::covering::DeadKeys;
 use crate::keys::{L0Key, split};
 use crate::level::MappedNodes;
 use crate::tree;
@@ -45,7 +46,7 @@ impl From<Payload<'_>> for Located {
                 offset,
                 value_bytes,
             },
-            Payload::Tombstone { .. } => Self::Deleted,
+            Payload::Tombstone { .. } | Payload::Erased { .. } => Self::Deleted,
         }
     }
 }
@@ -61,6 +62,8 @@ pub enum Source<'a> {
     },
     /// A level.
     Level(tree::Cursor<'a, MappedNodes<'a>>),
+    /// A level of which nothing is left.
+    Ended,
 }
 
 impl<'a> Source<'a> {
@@ -77,6 +80,7 @@ impl<'a> Source<'a> {
         match self {
             Self::L0 { cursor, region } => drop(start_in_l0(cursor, *region, start, direction)),
             Self::Level(cursor) => drop(start_in_level(cursor, start, direction)?),
+            Self::Ended => {}
         }
         Ok(())
     }
@@ -89,11 +93,19 @@ impl<'a> Source<'a> {
                 (found == *region).then_some(key)
             }
             Self::Level(cursor) => cursor.is_valid().then(|| cursor.key()),
+            Self::Ended => None,
         }
     }
 
-    /// Moves behind `key`, which it stands on; the newest version of that key before `at`, if any.
-    pub fn take(&mut self, key: &[u8], at: Lsn, direction: Direction) -> Result<Option<Located>> {
+    /// Moves behind `key`, which it stands on; the newest version of that key before `at`, if any. Versions before
+    /// `deleted` are dead.
+    pub fn take(
+        &mut self,
+        key: &[u8],
+        at: Lsn,
+        deleted: Option<Lsn>,
+        direction: Direction,
+    ) -> Result<Option<Located>> {
         match self {
             Self::L0 { cursor, .. } => {
                 let visible = cursor.versions().find(|version| version.lsn < at);
@@ -101,10 +113,54 @@ impl<'a> Source<'a> {
                     Direction::Forward => cursor.next(),
                     Direction::Backward => cursor.prev(),
                 };
-                Ok(visible.map(|version| version.payload.into()))
+                let is_dead = |lsn: Lsn| deleted.is_some_and(|deleted| lsn < deleted);
+                Ok(visible.map(|version| match is_dead(version.lsn) {
+                    true => Located::Deleted,
+                    false => version.payload.into(),
+                }))
             }
             Self::Level(cursor) => take_in_level(cursor, key, at, direction),
+            Self::Ended => Ok(None),
         }
+    }
+
+    /// Moves behind `key`, which it stands on, without a look at what it says of it.
+    pub fn pass(&mut self, key: &[u8], direction: Direction) -> Result<()> {
+        match self {
+            Self::L0 { cursor, .. } => match direction {
+                Direction::Forward => drop(cursor.next()),
+                Direction::Backward => drop(cursor.prev()),
+            },
+            Self::Level(cursor) => {
+                while cursor.is_valid() && cursor.key() == key {
+                    match direction {
+                        Direction::Forward => cursor.next()?,
+                        Direction::Backward => cursor.prev()?,
+                    };
+                }
+            }
+            Self::Ended => {}
+        }
+        Ok(())
+    }
+
+    /// Leaves stretches of dead keys behind, where all of them are dead: in the levels.
+    pub fn leave_dead(&mut self, dead: &mut DeadKeys, direction: Direction) -> Result<()> {
+        if dead.is_empty() {
+            return Ok(());
+        }
+        while let Self::Level(cursor) = self
+            && cursor.is_valid()
+            && dead.newest(cursor.key()).is_some()
+        {
+            let stretch = dead.around(cursor.key());
+            match (direction, &stretch.start, &stretch.end) {
+                (Direction::Forward, _, Some(end)) => drop(cursor.seek(end)?),
+                (Direction::Backward, Some(start), _) => drop(cursor.seek_before(start)?),
+                _ => *self = Self::Ended,
+            }
+        }
+        Ok(())
     }
 }
 

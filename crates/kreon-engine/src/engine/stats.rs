@@ -63,6 +63,8 @@ pub struct Stats {
     pub last_image: Option<ImageStats>,
     /// Entries in L0' and L0.
     pub l0_entries: u64,
+    /// Stretches of keys in L0' and L0 that were deleted as ranges, and that no spill has taken out of the levels yet.
+    pub l0_ranges: u64,
     /// Memory of L0' and L0, in bytes.
     pub l0_bytes: u64,
     /// The level trees.
@@ -152,6 +154,7 @@ impl Core {
             images,
             last_image,
             l0_entries: l0s().map(|l0| l0.len() as u64).sum(),
+            l0_ranges: l0s().map(|l0| l0.fragments() as u64).sum(),
             l0_bytes: l0s().map(|l0| l0.bytes() as u64).sum(),
             levels: self.level_stats(&view),
             spills: self.pressure.spills_ended(),
@@ -218,6 +221,7 @@ impl fmt::Display for Stats {
             line(f, "  last image taken", text)?;
         }
         line(f, "L0 entries", self.l0_entries.to_string())?;
+        line(f, "L0 deleted ranges", self.l0_ranges.to_string())?;
         line(f, "L0 memory", bytes(self.l0_bytes))?;
         line(f, "memory budget", bytes(self.memory_bytes))?;
         write!(f, "{}", self.memory)?;

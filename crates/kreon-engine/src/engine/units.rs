@@ -42,6 +42,8 @@ pub struct Marks {
     /// A hash table: a mark stands at the index of its low bits, or in the next place that was empty; 0 is
     /// empty. At least half of it is. A power of two long.
     places: Vec<u64>,
+    /// Every key is marked: a range of keys is deleted. That is rare, and a unit is under way for a moment.
+    has_all: bool,
 }
 
 /// The mark of one key, never 0. Another one in every process: nobody can look for keys that share one.
@@ -64,6 +66,7 @@ impl Marks {
         let length = (2 * keys.len()).next_power_of_two();
         let mut marks = Self {
             places: vec![0; length],
+            has_all: false,
         };
         for (region, key) in keys {
             let mark = mark(region, key);
@@ -75,8 +78,16 @@ impl Marks {
         marks
     }
 
+    /// Of all keys there are.
+    pub fn of_every_key() -> Self {
+        Self {
+            places: vec![0; 1],
+            has_all: true,
+        }
+    }
+
     fn has(&self, mark: u64) -> bool {
-        self.places.get(self.place_of(mark)) == Some(&mark)
+        self.has_all || self.places.get(self.place_of(mark)) == Some(&mark)
     }
 
     /// Where `mark` is, or would be put.
@@ -95,6 +106,9 @@ impl Marks {
 
     /// Whether some mark is in both.
     fn meet(&self, other: &Self) -> bool {
+        if self.has_all || other.has_all {
+            return true;
+        }
         let (few, many) = match self.places.len() < other.places.len() {
             true => (self, other),
             false => (other, self),
@@ -166,6 +180,11 @@ impl Units {
             let mut earlier = units.iter().filter(|unit| unit.start < lsn);
             earlier.any(|unit| unit.keys.has(mark))
         });
+    }
+
+    /// As [`Self::wait_for_earlier`], whatever the keys of the units are.
+    pub fn wait_for_all_earlier(&self, lsn: Lsn) {
+        self.wait_while(|units| units.iter().any(|unit| unit.start < lsn));
     }
 
     fn wait_while(&self, is_in_the_way: impl Fn(&[Unit]) -> bool) {

@@ -31,7 +31,7 @@ impl Core {
         let _rotation = self.rotation.lock();
         let view = self.parts.views.load_full();
         let active = &view.active;
-        if view.frozen.is_some() || active.is_empty() || active.bytes() < bytes_min {
+        if view.frozen.is_some() || active.is_empty() || !active.is_full(bytes_min) {
             return false;
         }
         let unspilled_max = self.unspilled_max();
@@ -126,7 +126,7 @@ impl Core {
         outcome.and_then(|()| self.give_back())
     }
 
-    fn spill_and_commit(&self, view: &View, frozen: &Frozen) -> Result<()> {
+    fn spill_and_commit(&self, view: &Arc<View>, frozen: &Frozen) -> Result<()> {
         // Snapshots that open from now on lie behind `frozen.end` and need only newest versions.
         let snapshots = self.snapshots.list();
         let regions = self.parts.ledger.lock().regions.clone();
@@ -154,7 +154,19 @@ impl Core {
         };
         self.commit_spill(spilled, advance, false)?;
         self.merges.count_spill(read, written);
+        self.note_erased(view, frozen);
         Ok(())
+    }
+
+    /// Tells those who build on the trees what ranges the spill of `frozen` took out of them; `view` has the trees as
+    /// they were.
+    fn note_erased(&self, view: &Arc<View>, frozen: &Frozen) {
+        let ranges = frozen.l0.ranges();
+        for region in ranges.regions() {
+            if let Some(ranges) = ranges.of(region) {
+                self.holds.erased(region, ranges, view);
+            }
+        }
     }
 
     /// Makes a change of levels durable and shows it to readers. `keep_frozen` leaves L0 in the view.
@@ -202,7 +214,7 @@ impl Core {
     }
 
     /// Gives back fresh pages of a change that did not happen.
-    fn forget(&self, fresh: &[PageNo]) -> Result<()> {
+    pub(super) fn forget(&self, fresh: &[PageNo]) -> Result<()> {
         discard(&self.parts.mapping, fresh);
         self.parts.allocator.lock().release_pages(fresh)
     }

@@ -296,7 +296,7 @@ impl Records<'_, '_> {
 fn offset_of(payload: &Payload<'_>) -> Option<LogOffset> {
     match payload {
         Payload::Logged { offset, .. } => Some(*offset),
-        Payload::Inline { .. } | Payload::Tombstone { .. } => None,
+        Payload::Inline { .. } | Payload::Tombstone { .. } | Payload::Erased { .. } => None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_base::{Bug, Error, KEY_BYTES_MAX, Lsn, Payload, Result, VALUE_BYTES_MAX};
-use kreon_format::RecordKind;
+use kreon_format::{RecordKind, range_end};
 use kreon_l0::{Keep, L0};
 
 use super::collect::is_full;
@@ -12,13 +12,13 @@ use super::core::Core;
 use super::region::RegionState;
 use super::units::{Marks, mark};
 use crate::keys::L0Key;
-use crate::level::View;
+use crate::level::{Memory, View};
 use crate::log::{NewRecord, Place};
 use crate::options::{Background, Durability};
 use crate::placement;
 use crate::volume::Purpose;
 
-/// One change of one key.
+/// One change of one key, or the deletion of a range of keys.
 #[derive(Clone, Copy)]
 pub struct Operation<'a> {
     /// Where.
@@ -27,6 +27,9 @@ pub struct Operation<'a> {
     pub key: &'a [u8],
     /// The new value; `None` deletes the key.
     pub value: Option<&'a [u8]>,
+    /// Deletes all keys from `key` on, up to where `value` says, which [`range_value`](kreon_format::range_value)
+    /// has made.
+    pub is_range: bool,
 }
 
 impl Operation<'_> {
@@ -37,6 +40,9 @@ impl Operation<'_> {
                 self.key.len()
             )));
         }
+        if self.is_range {
+            return self.range().map(drop);
+        }
         match self.value {
             Some(value) if value.len() > VALUE_BYTES_MAX => Err(Error::invalid(format!(
                 "a value has at most {VALUE_BYTES_MAX} bytes, this one {}",
@@ -46,13 +52,20 @@ impl Operation<'_> {
         }
     }
 
+    /// The keys of the range that it deletes: from the first on, before the second.
+    fn range(&self) -> Result<(&[u8], Option<&[u8]>)> {
+        let end = range_end(self.value.unwrap_or_default());
+        let end = end.map_err(|_| Error::invalid("the end of a range that is none"))?;
+        Ok((self.key, end))
+    }
+
     fn record(&self) -> NewRecord<'_> {
         NewRecord {
             region: self.region.id,
-            kind: if self.value.is_some() {
-                RecordKind::Put
-            } else {
-                RecordKind::Delete
+            kind: match self.value {
+                Some(_) if self.is_range => RecordKind::DeleteRange,
+                Some(_) => RecordKind::Put,
+                None => RecordKind::Delete,
             },
             key: self.key,
             value: self.value.unwrap_or_default(),
@@ -61,6 +74,9 @@ impl Operation<'_> {
 }
 
 fn marks(operations: &[Operation<'_>]) -> Marks {
+    if operations.iter().any(|operation| operation.is_range) {
+        return Marks::of_every_key();
+    }
     Marks::of(
         operations
             .iter()
@@ -69,7 +85,8 @@ fn marks(operations: &[Operation<'_>]) -> Marks {
 }
 
 fn purpose(operations: &[Operation<'_>]) -> Purpose {
-    match operations.iter().any(|operation| operation.value.is_some()) {
+    let is_put = |operation: &Operation<'_>| operation.value.is_some() && !operation.is_range;
+    match operations.iter().any(is_put) {
         true => Purpose::Put,
         false => Purpose::Delete,
     }
@@ -181,11 +198,12 @@ impl Core {
         }
         let l0 = view.active.as_ref();
         let end = match operations {
+            [operation] if operation.is_range => self.write_range(l0, operation)?,
             [operation] => self.write_one(l0, operation)?,
             _ => self.write_unit(l0, operations)?,
         };
         let is_freeze_due = view.frozen.is_none() && self.collector.is_freeze_due(end);
-        let is_l0_full = l0.bytes() >= self.split.l0_bytes || is_freeze_due;
+        let is_l0_full = l0.is_full(self.split.l0_bytes) || is_freeze_due;
         let bytes = record_bytes(operations);
         let sleep = self
             .collector
@@ -214,7 +232,22 @@ impl Core {
         Ok(end)
     }
 
-    fn write_unit(&self, l0: &L0, operations: &[Operation<'_>]) -> Result<Lsn> {
+    fn write_range(&self, l0: &Memory, operation: &Operation<'_>) -> Result<Lsn> {
+        let range = operation.range()?;
+        let (place, end) = self.parts.log.append_one(&operation.record())?;
+        if self.units.any() {
+            self.units.wait_for_all_earlier(place.lsn);
+        }
+        let keep = Keep {
+            snapshot_max: self.snapshots.newest(),
+            visible_before: self.units.settled(),
+            ..Keep::default()
+        };
+        l0.delete_range(operation.region.id, range, place.lsn, keep);
+        Ok(end)
+    }
+
+    fn write_unit(&self, l0: &Memory, operations: &[Operation<'_>]) -> Result<Lsn> {
         let log = &self.parts.log;
         let mut unit = self.units.begin(marks(operations), || log.tail());
         let records: Vec<_> = operations.iter().map(Operation::record).collect();
@@ -229,6 +262,9 @@ impl Core {
             unit_pending: !Bug::BatchSeenInPart.is_planted(),
             visible_before: self.units.settled(),
         };
+        for (operation, place) in operations.iter().zip(&places).filter(|(o, _)| o.is_range) {
+            l0.delete_range(operation.region.id, operation.range()?, place.lsn, keep);
+        }
         for (operations, places) in operations.chunks(TOGETHER).zip(places.chunks(TOGETHER)) {
             self.insert_together(l0, operations, places, keep);
         }
@@ -238,7 +274,7 @@ impl Core {
     /// Inserts at most [`TOGETHER`] operations.
     fn insert_together(&self, l0: &L0, operations: &[Operation<'_>], places: &[Place], keep: Keep) {
         let keys: [_; TOGETHER] = std::array::from_fn(|at| {
-            let operation = operations.get(at)?;
+            let operation = operations.get(at).filter(|operation| !operation.is_range)?;
             Some(L0Key::new(operation.region.id, operation.key))
         });
         let spots = keys
@@ -262,8 +298,12 @@ impl Core {
     pub(super) fn must_make_room(&self, view: &View) -> bool {
         let bytes = view.active.bytes();
         match view.frozen {
-            None => bytes >= self.split.l0_bytes,
-            Some(_) => bytes >= self.split.l0_bytes || self.pressure.is_look_due(bytes),
+            None => view.active.is_full(self.split.l0_bytes),
+            Some(_) => {
+                bytes >= self.split.l0_bytes
+                    || self.pressure.is_look_due(bytes)
+                    || view.active.is_crowded()
+            }
         }
     }
 
@@ -271,15 +311,16 @@ impl Core {
     fn make_room(self: &Arc<Self>, purpose: Purpose) -> Result<()> {
         let view = self.parts.views.load();
         let (used, full) = (view.active.bytes(), self.split.l0_bytes);
+        let (is_full, is_crowded) = (view.active.is_full(full), view.active.is_crowded());
         let is_spilling = view.frozen.is_some();
         drop(view);
-        if used >= full && !is_spilling {
+        if is_full && !is_spilling {
             self.rotate();
         }
         if !is_spilling {
             return Ok(());
         }
-        if used < full {
+        if used < full && !is_crowded {
             // Deletions free space: what slows down new data must not slow them down.
             let is_driven = self.options.background == Background::Driven;
             if purpose == Purpose::Put && !is_driven {
@@ -299,7 +340,8 @@ impl Core {
         self.pressure.wait_for_room(|| {
             self.check_writable()?;
             let view = self.parts.views.load();
-            Ok(view.frozen.is_some() && view.active.bytes() >= limit)
+            let is_over = view.active.bytes() >= limit || view.active.is_crowded();
+            Ok(view.frozen.is_some() && is_over)
         })
     }
 }

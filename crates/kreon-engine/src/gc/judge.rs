@@ -7,8 +7,8 @@
 use kreon_base::{Bug, LogOffset, Lsn, Payload, RegionId, Result};
 
 use super::candidates::Candidates;
-use crate::keys::L0Key;
-use crate::level::{MappedNodes, View};
+use crate::keys::{L0Key, split};
+use crate::level::{MappedNodes, Memory, View};
 use crate::state::Parts;
 use crate::tree::{self, prefetch_paths};
 
@@ -35,13 +35,24 @@ pub struct Judged {
     pub shadowed: u64,
 }
 
-/// Whether L0' or L0 says anything about a key: that is newer than all trees.
+/// Whether L0' or L0 says anything about a key, or of a range that it is in: that is newer than all trees, and an
+/// entry in L0' must not come before what L0 says.
 pub fn is_in_l0s(view: &View, l0_key: &[u8]) -> bool {
     if Bug::RelocationWithoutCompare.is_planted() {
         return false;
     }
-    let has = |l0: &kreon_l0::L0| l0.get(l0_key, Lsn::MAX, |_| true, |_| ()).is_some();
-    has(&view.active) || view.frozen.as_ref().is_some_and(|frozen| has(&frozen.l0))
+    let has = |l0: &Memory| l0.get(l0_key, Lsn::MAX, |_| true, |_| ()).is_some();
+    let erases = |l0: &Memory| {
+        let ranges = l0.has_ranges().then(|| l0.ranges());
+        let (ranges, key) = (ranges.as_ref(), split(l0_key));
+        ranges.zip(key).is_some_and(|(ranges, (region, key))| {
+            let of_region = ranges.of(region);
+            of_region.is_some_and(|ranges| !ranges.covering(key).is_empty())
+        })
+    };
+    let knows = |l0: &Memory| has(l0) || erases(l0);
+    let frozen = view.frozen.as_ref();
+    knows(&view.active) || frozen.is_some_and(|frozen| knows(&frozen.l0))
 }
 
 /// Asks for the candidates at `indexes`, which are in the order of their keys. What is written from `marker` on is
@@ -147,6 +158,6 @@ fn place_of(payload: Payload<'_>) -> Option<(LogOffset, Option<u32>)> {
             value_bytes,
         } => Some((offset, Some(value_bytes))),
         Payload::Tombstone { offset } => Some((offset, None)),
-        Payload::Inline { .. } => None,
+        Payload::Inline { .. } | Payload::Erased { .. } => None,
     }
 }

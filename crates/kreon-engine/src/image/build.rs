@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use kreon_base::{LogOffset, Lsn, PageBytes, PageNo, RegionId, Result};
 use kreon_format::{ImagePart, PagePointer, TreeRecord};
-use kreon_l0::L0;
 
 use super::pages::ImagePages;
 use super::stretch::StretchStream;
+use crate::level::Memory;
 use crate::spill::stream::regions_of;
 use crate::tree::{self, Changes, MergeRules, NodeSource, Reference};
 
 /// What a part is to be of.
 pub struct Stretch {
     /// Has everything from `start` to `end`.
-    pub l0: Arc<L0>,
+    pub l0: Arc<Memory>,
     /// From here on.
     pub start: Lsn,
     /// Up to here: the log's tail at a moment without writers, or the end of a frozen L0.

@@ -169,6 +169,11 @@ impl Loader<'_> {
                 self.part.start, self.part.end, entry.lsn
             )));
         }
+        if matches!(entry.payload, Payload::Erased { .. }) {
+            return Err(Error::corruption(
+                "an image of L0 has an entry that only levels have",
+            ));
+        }
         let Some(l0) = self.l0 else {
             return Ok(());
         };
@@ -184,7 +189,7 @@ impl Loader<'_> {
                 value_bytes,
             } => (offset, Some(value_bytes)),
             Payload::Tombstone { offset } => (offset, None),
-            Payload::Inline { .. } => {
+            Payload::Inline { .. } | Payload::Erased { .. } => {
                 return Err(Error::corruption("a long key with an inline value"));
             }
         };

@@ -59,6 +59,11 @@ impl Levels {
         curtain.map_or(Lsn(0), Curtain::last)
     }
 
+    /// What hides `tree`.
+    pub fn curtain(&self, tree: &TreeRecord) -> Option<Curtain> {
+        self.curtains.get(&tree.root?.page).cloned()
+    }
+
     /// All regions that have trees.
     pub fn regions(&self) -> impl Iterator<Item = (RegionId, &[TreeRecord])> {
         self.trees.iter().map(|(id, trees)| (*id, trees.as_slice()))

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use crate::sync::Mutex;
 use arc_swap::ArcSwap;
 use kreon_base::{Bug, Lsn, PageNo, SegmentId};
-use kreon_l0::L0;
 
-use super::Levels;
+use super::{Levels, Memory};
 
 /// Counts views; a later view has a higher number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -20,8 +19,8 @@ pub struct ViewSequence(u64);
 
 /// An L0 that takes no more writes. It holds every record before `end` that no level holds.
 pub struct Frozen {
-    /// The index.
-    pub l0: Arc<L0>,
+    /// Keys and deleted ranges.
+    pub l0: Arc<Memory>,
     /// All writes before this position are in it or in the levels; none behind.
     pub end: Lsn,
     /// Moved records before this position are in it or in the levels, or nothing points at them.
@@ -32,7 +31,7 @@ pub struct Frozen {
 /// visible version of a key wins.
 pub struct View {
     /// Takes the writes.
-    pub active: Arc<L0>,
+    pub active: Arc<Memory>,
     /// Is being spilled.
     pub frozen: Option<Arc<Frozen>>,
     /// The device levels.
@@ -83,7 +82,7 @@ pub struct Views {
 
 impl Views {
     /// Starts with an empty L0 over `levels`.
-    pub fn new(active: Arc<L0>, levels: Arc<Levels>) -> Self {
+    pub fn new(active: Arc<Memory>, levels: Arc<Levels>) -> Self {
         let registry = Arc::new(Registry::default());
         let first = View {
             active,
@@ -114,7 +113,7 @@ impl Views {
     /// Replaces the view by what `change` makes of the current one, as (active, frozen, levels).
     pub fn change(
         &self,
-        change: impl FnOnce(&View) -> (Arc<L0>, Option<Arc<Frozen>>, Arc<Levels>),
+        change: impl FnOnce(&View) -> (Arc<Memory>, Option<Arc<Frozen>>, Arc<Levels>),
     ) {
         let mut next = self.next.lock();
         let old = self.current.load_full();
@@ -171,10 +170,15 @@ impl Views {
 
 #[cfg(test)]
 mod tests {
+    use kreon_l0::L0;
+
     use super::*;
 
     fn views() -> Views {
-        Views::new(Arc::new(L0::new()), Arc::new(Levels::default()))
+        Views::new(
+            Arc::new(Memory::new(L0::new())),
+            Arc::new(Levels::default()),
+        )
     }
 
     fn step(views: &Views) {

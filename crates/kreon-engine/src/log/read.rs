@@ -70,7 +70,7 @@ impl ValueAt<'_> {
         if header.starts_record != (from == 0) || header.ends_record != piece.is_last {
             return wrong("a piece of another record stands here");
         }
-        if header.kind == RecordKind::Delete {
+        if matches!(header.kind, RecordKind::Delete | RecordKind::DeleteRange) {
             return wrong("the record is a deletion");
         }
         let key = self.key.get(from..).unwrap_or_default();

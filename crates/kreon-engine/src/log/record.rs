@@ -1,7 +1,7 @@
 //! What a writer hands to the log, and what it gets back.
 
 use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, VALUE_BYTES_MAX};
-use kreon_format::{RecordKind, fragment_bytes};
+use kreon_format::{RecordKind, fragment_bytes, range_end};
 
 use crate::volume::Purpose;
 
@@ -24,6 +24,10 @@ impl NewRecord<'_> {
         self.key.len() + self.value.len()
     }
 
+    fn deletes(&self) -> bool {
+        matches!(self.kind, RecordKind::Delete | RecordKind::DeleteRange)
+    }
+
     fn check(&self) -> Result<()> {
         let (key_bytes, value_bytes) = (self.key.len(), self.value.len());
         if key_bytes > KEY_BYTES_MAX {
@@ -35,6 +39,9 @@ impl NewRecord<'_> {
             return Err(Error::invalid(format!(
                 "a value has {value_bytes} bytes, the most is {VALUE_BYTES_MAX}"
             )));
+        }
+        if self.kind == RecordKind::DeleteRange {
+            return range_end(self.value).map(drop);
         }
         if self.kind == RecordKind::Delete && value_bytes > 0 {
             return Err(Error::invalid("a deletion carries a value"));
@@ -71,11 +78,11 @@ pub(super) fn purpose_of(unit: &[NewRecord<'_>]) -> Purpose {
     let is_data = |record: &NewRecord<'_>| match record.kind {
         RecordKind::Put => true,
         RecordKind::Ingested => record.payload_bytes() > 0,
-        RecordKind::Delete | RecordKind::Relocation => false,
+        RecordKind::Delete | RecordKind::DeleteRange | RecordKind::Relocation => false,
     };
     if unit.iter().any(is_data) {
         Purpose::Put
-    } else if unit.iter().any(|record| record.kind == RecordKind::Delete) {
+    } else if unit.iter().any(NewRecord::deletes) {
         Purpose::Delete
     } else {
         Purpose::Upkeep

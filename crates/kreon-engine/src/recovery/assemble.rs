@@ -6,12 +6,11 @@ use crate::sync::Mutex;
 use kreon_base::{PAGE_BYTES, PageNo, Result, SEGMENT_BYTES};
 use kreon_device::Device;
 use kreon_format::StoreId;
-use kreon_l0::L0;
 use kreon_mapping::{Mapping, MappingOptions};
 
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::checkpoint::{self, Change};
-use crate::level::{Levels, Views, VolumeSpace};
+use crate::level::{Levels, Memory, Views, VolumeSpace};
 use crate::log::{Log, LogHistory, LogHome, LogOptions, MOVED_LOG, MovedStream};
 use crate::options::{MemorySplit, Options};
 use crate::state::{Ledger, Parts, Poison};
@@ -32,7 +31,7 @@ pub struct Ground {
     /// The log so far.
     pub history: LogHistory,
     /// What replay found behind the marker.
-    pub l0: L0,
+    pub l0: Memory,
 }
 
 /// Puts the parts together. Writes nothing but what the log needs to begin a segment.

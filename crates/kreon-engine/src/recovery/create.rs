@@ -10,7 +10,7 @@ use kreon_l0::L0;
 
 use super::assemble::{Ground, assemble, first_checkpoint};
 use super::segments_max;
-use crate::level::Levels;
+use crate::level::{Levels, Memory};
 use crate::log::LogHistory;
 use crate::options::{MemorySplit, Options};
 use crate::state::{Ledger, Parts};
@@ -35,7 +35,7 @@ pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -
         levels,
         ledger,
         history,
-        l0: L0::with_budget(2 * split.l0_bytes),
+        l0: Memory::new(L0::with_budget(2 * split.l0_bytes)),
     };
     let parts = assemble(ground, options, split)?;
     first_checkpoint(&parts, Vec::new())?;

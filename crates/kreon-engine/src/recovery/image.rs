@@ -7,13 +7,13 @@ use kreon_l0::L0;
 
 use super::{Insert, Replayed};
 use crate::image::load::{LongEntry, load};
-use crate::level::MappedLog;
+use crate::level::{MappedLog, Memory};
 use crate::state::{Ledger, Parts};
 
 /// What came of it.
 pub struct Restored {
     /// What the image had.
-    pub l0: L0,
+    pub l0: Memory,
     /// Entries that are still to be put into L0.
     pub long: Vec<LongEntry>,
     /// Pages of an image that cannot be read.
@@ -28,7 +28,7 @@ pub fn restore(
     ledger: &mut Ledger,
     l0_bytes: usize,
 ) -> Restored {
-    let l0 = L0::with_budget(l0_bytes);
+    let l0 = Memory::new(L0::with_budget(l0_bytes));
     let exists = |region| ledger.regions.contains_key(&region);
     match load(device, store, &ledger.image, &exists, &l0) {
         Ok(loaded) => {
@@ -42,7 +42,7 @@ pub fn restore(
             ledger.found_damaged_image = true;
             let pages = image.iter().flat_map(|part| pages_of(&part.pages));
             Restored {
-                l0: L0::with_budget(l0_bytes),
+                l0: Memory::new(L0::with_budget(l0_bytes)),
                 long: Vec::new(),
                 damaged: pages.collect(),
             }

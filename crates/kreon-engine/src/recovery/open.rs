@@ -7,13 +7,14 @@ use kreon_base::{
     Bug, Error, Incarnation, LogId, Lsn, PAGE_BYTES, RegionId, Result, SEGMENT_PAGES, SegmentId,
 };
 use kreon_device::Device;
-use kreon_format::{Catalogue, LogRecord, RecordKind, Superblock};
+use kreon_format::{Catalogue, LogRecord, RecordKind, Superblock, range_end};
+use kreon_l0::Keep;
 
 use super::assemble::{Ground, assemble, first_checkpoint};
 use super::image::{self, Restored};
 use super::{Insert, Replayed, crew, segments_max};
 use crate::checkpoint::catalogue::{self, MAIN_LOG};
-use crate::level::Levels;
+use crate::level::{Levels, Memory};
 use crate::log::{LogHistory, ReplayEnd, ReplayRecord, ReplayStart, replay};
 use crate::options::{MemorySplit, Options};
 use crate::state::{Ledger, Parts, RegionEntry};
@@ -60,10 +61,13 @@ pub fn open(
             // Loads: the trees have them, or they never ended.
             let is_loaded = record.kind == RecordKind::Ingested && !Bug::LoadReplayed.is_planted();
             // If there is no region, it was written before that was dropped.
-            if !is_loaded && ledger.regions.contains_key(&record.region) {
-                crew.insert(&replayed(&record))?;
+            if is_loaded || !ledger.regions.contains_key(&record.region) {
+                return Ok(());
             }
-            Ok(())
+            match record.kind {
+                RecordKind::DeleteRange => delete_range(&l0, &record),
+                _ => crew.insert(&replayed(&record)),
+            }
         })
     })?;
     tracing::info!(records = end.record_count, "replayed the log");
@@ -147,6 +151,14 @@ fn check_region(ledger: &Ledger, record: &ReplayRecord<'_>) -> Result<()> {
             record.region, record.offset
         ))),
     }
+}
+
+/// Beside the crew, which may be at older records still: their order stands in their positions.
+fn delete_range(l0: &Memory, record: &ReplayRecord<'_>) -> Result<()> {
+    let end = range_end(record.value.unwrap_or_default())?;
+    let range = (record.key, end);
+    l0.delete_range(record.region, range, record.lsn, Keep::default());
+    Ok(())
 }
 
 fn main_log(catalogue: &Catalogue) -> Result<&LogRecord> {

@@ -1,6 +1,7 @@
 //! What is lost of one region: ranges of keys, and single keys. Bounded in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use kreon_base::Lsn;
 
@@ -89,6 +90,33 @@ impl Losses {
         }
     }
 
+    /// As [`Self::overwritten`], of all keys from `start` on, before `end`. Returns those that were lost.
+    pub fn erased(&mut self, start: &[u8], end: Option<&[u8]>, lsn: Lsn) -> Vec<Vec<u8>> {
+        let from = self
+            .keys
+            .range::<[u8], _>((Bound::Included(start), Bound::Unbounded));
+        let within = from.take_while(|(key, _)| end.is_none_or(|end| key.as_slice() < end));
+        let found = within.filter(|(_, lost)| **lost <= lsn);
+        let found: Vec<_> = found.map(|(key, _)| key.clone()).collect();
+        for key in &found {
+            self.overwritten(key, lsn);
+        }
+        found
+    }
+
+    /// The lost ranges, as far as they lie from `start` on, before `end`.
+    pub fn ranges_within(&self, start: &[u8], end: Option<&[u8]>) -> Vec<LostRange> {
+        let cut = self.ranges.iter().map(|range| LostRange {
+            start: range.start.as_slice().max(start).to_vec(),
+            end: match (range.end.as_deref(), end) {
+                (Some(one), Some(two)) => Some(one.min(two).to_vec()),
+                (one, two) => one.or(two).map(<[u8]>::to_vec),
+            },
+        });
+        let has_keys = |range: &LostRange| range.end.as_ref().is_none_or(|end| range.start < *end);
+        cut.filter(has_keys).collect()
+    }
+
     /// All that was in the lost ranges was found elsewhere.
     pub fn ranges_found(&mut self) {
         self.ranges.clear();
@@ -150,6 +178,25 @@ mod tests {
         assert!(losses.has_key(b"k"));
         losses.overwritten(b"k", Lsn(8));
         assert!(losses.is_empty());
+    }
+
+    #[test]
+    fn keys_of_a_deleted_range_are_not_lost() {
+        let mut losses = Losses::default();
+        for (key, lsn) in [("a", 3), ("b", 3), ("c", 9), ("d", 3)] {
+            losses.key(key.as_bytes(), Lsn(lsn));
+        }
+        assert_eq!(losses.erased(b"b", Some(b"d"), Lsn(5)), [b"b"]);
+        let left = ["a", "b", "c", "d"].map(|key| losses.has_key(key.as_bytes()));
+        assert_eq!(left, [true, false, true, true]);
+        losses.range(b"b", Some(b"d"));
+        losses.range(b"m", None);
+        let within = losses.ranges_within(b"c", Some(b"p"));
+        let bounds = |start: &[u8], end: &[u8]| LostRange {
+            start: start.to_vec(),
+            end: Some(end.to_vec()),
+        };
+        assert_eq!(within, [bounds(b"c", b"d"), bounds(b"m", b"p")]);
     }
 
     #[test]

@@ -20,6 +20,7 @@
 //! - [`run`]: all of it in order
 
 mod doubts;
+mod erasing;
 mod found;
 mod log_map;
 mod log_runs;

@@ -17,6 +17,8 @@ pub struct Wanted {
     pub key_bytes: u32,
     pub value_bytes: u32,
     pub is_deletion: bool,
+    /// A deleted range covers the key; the record is that of an older version.
+    pub is_erased: bool,
 }
 
 /// Key and value of a record.

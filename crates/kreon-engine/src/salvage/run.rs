@@ -4,6 +4,7 @@ use kreon_base::{Lsn, RegionId, Result};
 use kreon_format::{Catalogue, LogRecord, RecordKind, SegmentKind, place_of};
 
 use super::doubts;
+use super::erasing::{self, erased};
 use super::found::{FoundLeaf, FoundPage, scan};
 use super::log_runs::Runs;
 use super::log_walk::{Hole, LogAt, Stretch, Walked, examine, walk};
@@ -241,6 +242,9 @@ impl<'a> Work<'a, '_> {
             let Some(region) = target.regions().get(&record.region) else {
                 return Ok(());
             };
+            if let Some(range) = erased(&record)? {
+                return erasing::apply_to_stale(target, record.region, range, &stale);
+            }
             if !region.losses.in_range(record.key) && !region.losses.has_key(record.key) {
                 return Ok(());
             }
@@ -258,6 +262,9 @@ impl<'a> Work<'a, '_> {
             let Some(region) = target.regions().get(&record.region) else {
                 return Ok(());
             };
+            if let Some(range) = erased(&record)? {
+                return erasing::apply_to_lost(target, record.region, range);
+            }
             if region.losses.in_range(record.key) || region.losses.has_key(record.key) {
                 let region = target.region(record.region)?;
                 region.losses.overwritten(record.key, Lsn::MAX);
@@ -300,6 +307,9 @@ impl<'a> Work<'a, '_> {
             // Others were dropped after the record was written.
             if !target.regions().contains_key(&record.region) {
                 return Ok(());
+            }
+            if let Some(range) = erased(&record)? {
+                return erasing::apply(target, record.region, range, Lsn::MAX);
             }
             let region = target.region(record.region)?;
             region.losses.overwritten(record.key, Lsn::MAX);
@@ -346,6 +356,9 @@ impl<'a> Work<'a, '_> {
         let walked = walk(self.at, stretch, |record| {
             if pieces.is_dropped(record.region) {
                 return Ok(());
+            }
+            if let Some(range) = erased(&record)? {
+                return erasing::apply(target, record.region, range, record.lsn);
             }
             let region = target.region(record.region)?;
             region.losses.overwritten(record.key, record.lsn);
@@ -421,7 +434,8 @@ impl Walked {
 fn apply(target: &mut Target<'_>, record: &ReplayRecord<'_>) -> Result<()> {
     let value = match record.kind {
         RecordKind::Delete => None,
-        // A walk passes over records of loads.
+        // A walk passes over records of loads; deleted ranges are applied before they get here.
+        RecordKind::DeleteRange => return Ok(()),
         RecordKind::Put | RecordKind::Relocation | RecordKind::Ingested => record.value,
     };
     target.change(record.region, record.key, value)

@@ -27,10 +27,11 @@ impl Stale {
         let Some(region) = target.regions().get(&record.region) else {
             return Ok(false);
         };
+        let place = (record.region, record.key.to_vec());
         if region.losses.has_key(record.key) {
+            self.keys.insert(place);
             return Ok(true);
         }
-        let place = (record.region, record.key.to_vec());
         if self.keys.contains(&place) {
             return Ok(true);
         }
@@ -42,5 +43,13 @@ impl Stale {
         self.keys_bytes += cost;
         self.keys.insert(place);
         Ok(true)
+    }
+
+    /// The keys of `region` from `start` on, before `end`, that older values were taken for.
+    pub fn taken(&self, region: RegionId, start: &[u8], end: Option<&[u8]>) -> Vec<Vec<u8>> {
+        let from = self.keys.range((region, start.to_vec())..);
+        let within = from
+            .take_while(|(of, key)| *of == region && end.is_none_or(|end| key.as_slice() < end));
+        within.map(|(_, key)| key.clone()).collect()
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use kreon_base::{RegionId, Result};
+use kreon_format::range_value;
 
 use super::losses::Losses;
 use super::report::{SalvageProgress, SalvagedRegion};
@@ -31,6 +32,7 @@ struct Change {
     region: RegionId,
     key: Vec<u8>,
     value: Option<Vec<u8>>,
+    is_range: bool,
 }
 
 /// See the module's text.
@@ -121,12 +123,33 @@ impl<'a> Target<'a> {
 
     /// Gives `key` a value, or deletes it.
     pub fn change(&mut self, region: RegionId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.add(region, key, value, false)
+    }
+
+    /// Deletes the keys from `start` on, before `end`.
+    pub fn delete_range(
+        &mut self,
+        region: RegionId,
+        start: &[u8],
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        self.add(region, start, Some(&range_value(end)), true)
+    }
+
+    fn add(
+        &mut self,
+        region: RegionId,
+        key: &[u8],
+        value: Option<&[u8]>,
+        is_range: bool,
+    ) -> Result<()> {
         self.region(region)?;
         self.bytes += key.len() + value.map_or(0, <[u8]>::len);
         self.changes.push(Change {
             region,
             key: key.to_vec(),
             value: value.map(<[u8]>::to_vec),
+            is_range,
         });
         if self.changes.len() >= BATCH_MAX || self.bytes >= BATCH_BYTES_MAX {
             self.flush()?;
@@ -150,6 +173,7 @@ impl<'a> Target<'a> {
                     region: &self.regions.get(&change.region)?.state,
                     key: &change.key,
                     value: change.value.as_deref(),
+                    is_range: change.is_range,
                 })
             })
             .collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{Error, Lsn, PageBytes, PageNo, Payload, RegionId, Result, SegmentId};
+use kreon_base::{Error, LogOffset, Lsn, PageBytes, PageNo, Payload, RegionId, Result, SegmentId};
 use kreon_format::{
     IndexNode, LONG_KEY_STORED_BYTES, Leaf, LeafEntry, PagePointer, Pivot, StoreId, TreeRecord,
     check_node, lsn_at,
@@ -60,6 +60,8 @@ pub struct LeafTaker<'a, 't> {
     last: Option<Vec<u8>>,
     /// The first part of long keys of which a newer version could not be read.
     unreadable: Option<Vec<u8>>,
+    /// A deleted range covers the long key whose record stands there.
+    erased: Option<LogOffset>,
     /// Trees beneath this one were taken before it.
     pub is_above: bool,
 }
@@ -75,6 +77,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
             wanted_bytes: 0,
             last: None,
             unreadable: None,
+            erased: None,
             is_above: false,
         }
     }
@@ -103,7 +106,9 @@ impl<'a, 't> LeafTaker<'a, 't> {
                 match entry.payload {
                     Payload::Inline { value } => self.target.change(region, &key, Some(value))?,
                     Payload::Logged { .. } => self.want(region, &key, &entry)?,
-                    Payload::Tombstone { .. } => self.deleted(region, &key)?,
+                    Payload::Tombstone { .. } | Payload::Erased { .. } => {
+                        self.deleted(region, &key)?;
+                    }
                 }
             }
         }
@@ -114,6 +119,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
     pub fn forget(&mut self) {
         self.last = None;
         self.unreadable = None;
+        self.erased = None;
     }
 
     /// A tree beneath may have given the key a value.
@@ -141,6 +147,11 @@ impl<'a, 't> LeafTaker<'a, 't> {
                 value_bytes,
             } => (offset, value_bytes, false),
             Payload::Tombstone { offset } => (offset, 0, true),
+            Payload::Erased { key_at } => {
+                // The key stands in the record of the next older version, which comes next.
+                self.erased = Some(key_at);
+                return Ok(());
+            }
             Payload::Inline { .. } => {
                 return Err(Error::corruption("a long key with an inline value"));
             }
@@ -157,6 +168,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
             key_bytes: entry.key_bytes,
             value_bytes,
             is_deletion,
+            is_erased: self.erased.take() == Some(offset),
         };
         self.wanted.push((wanted, entry.lsn));
         Ok(())
@@ -184,7 +196,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
                     if is_long {
                         self.last = Some(pair.key.clone());
                     }
-                    if wanted.is_deletion {
+                    if wanted.is_deletion || wanted.is_erased {
                         self.deleted(wanted.region, &pair.key)?;
                     } else {
                         self.target

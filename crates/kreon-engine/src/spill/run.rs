@@ -1,16 +1,19 @@
 //! The spill of a whole L0.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kreon_base::{Bug, Epoch, Lsn, PageNo, RegionId, Result, SegmentId};
 use kreon_format::TreeRecord;
 
 use super::charges::Charges;
+use super::erase::replace;
 use super::progress::Progress;
 use super::sink::FreshNodes;
 use super::stream::{RegionStream, regions_of};
 use super::workers::spill_in_parts;
 use crate::level::{Frozen, Levels, MappedNodes};
+use crate::ranges::RegionRanges;
 use crate::state::Parts;
 use crate::tree::{self, Changes, Cut, MergeRules, Reference};
 use crate::volume::PageRuns;
@@ -61,6 +64,8 @@ pub(super) struct RegionSpill<'a> {
     pub rules: MergeRules<'a>,
     pub epoch: Epoch,
     pub region: RegionId,
+    /// What it deletes besides keys.
+    pub ranges: Option<Arc<RegionRanges>>,
 }
 
 /// Spills `frozen` into L1 of `levels`.
@@ -76,7 +81,10 @@ pub fn spill(
     let epoch = parts.ledger.lock().epoch.next();
     let mut changed = Changed::new(parts);
     let mut levels = levels.clone();
-    for region in regions_of(frozen.l0.cursor()) {
+    let ranges = frozen.l0.ranges();
+    let mut regions: BTreeSet<_> = regions_of(frozen.l0.cursor()).into_iter().collect();
+    regions.extend(ranges.regions());
+    for region in regions {
         if !(orders.exists)(region) {
             continue;
         }
@@ -91,18 +99,21 @@ pub fn spill(
             rewrites_all: orders.rewrites_all,
             filter_bits_per_key: orders.filter_bits_per_key,
         };
-        if let Some(first) = trees.first_mut() {
-            let spill = RegionSpill {
-                parts,
-                frozen,
-                orders,
-                rules,
-                epoch,
-                region,
-            };
+        let deleted = ranges.of(region).cloned();
+        let spill = RegionSpill {
+            parts,
+            frozen,
+            orders,
+            rules,
+            epoch,
+            region,
+            ranges: deleted.filter(|_| !Bug::RangeIgnoredBySpill.is_planted()),
+        };
+        if let Some((first, others)) = trees.split_first_mut() {
             *first = spill.run(first, &mut changed)?;
+            spill.erase(others, &mut changed)?;
         }
-        levels.set(region, trees);
+        replace(&mut levels, region, trees);
     }
     changed.finish(levels)
 }
@@ -155,6 +166,7 @@ impl<'a> RegionSpill<'a> {
     pub fn input(&self, keys: (Option<&[u8]>, Option<&[u8]>)) -> RegionStream<'a> {
         let cursor = self.frozen.l0.cursor();
         RegionStream::new(cursor, self.region, keys, self.orders.progress)
+            .deleting(self.ranges.clone())
     }
 }
 

@@ -1,10 +1,13 @@
 //! The entries of one region of a frozen L0, in the order in which a merge takes them.
 
+use std::sync::Arc;
+
 use kreon_base::{RegionId, Result};
 use kreon_l0::{Cursor, Version, Versions};
 
 use super::progress::Progress;
 use crate::keys::{L0Key, split};
+use crate::ranges::RegionRanges;
 use crate::tree::{Entry, EntryStream};
 
 /// Keys until they are told as progress: few enough for a smooth course.
@@ -18,6 +21,7 @@ pub struct RegionStream<'a> {
     end: Option<Vec<u8>>,
     key: &'a [u8],
     versions: Option<Versions<'a>>,
+    ranges: Option<Arc<RegionRanges>>,
     progress: &'a Progress,
     /// Keys that were taken and not told yet.
     taken: u64,
@@ -39,11 +43,18 @@ impl<'a> RegionStream<'a> {
             end: end.map(<[u8]>::to_vec),
             key: b"",
             versions: None,
+            ranges: None,
             progress,
             taken: 0,
         };
         stream.stand();
         stream
+    }
+
+    /// The same stream, which deletes `ranges`.
+    pub fn deleting(mut self, ranges: Option<Arc<RegionRanges>>) -> Self {
+        self.ranges = ranges;
+        self
     }
 
     fn stand(&mut self) {
@@ -81,6 +92,10 @@ impl EntryStream for RegionStream<'_> {
             lsn: version.lsn,
             payload: version.payload,
         }))
+    }
+
+    fn ranges(&self) -> Option<Arc<RegionRanges>> {
+        self.ranges.clone()
     }
 }
 

@@ -1,7 +1,11 @@
 //! Versions of keys, the input of a merge, and what a merge reports to the owner of the log and of
 //! the pages.
 
+use std::sync::Arc;
+
 use kreon_base::{LogOffset, Lsn, PageNo, Payload, Result};
+
+use crate::ranges::RegionRanges;
 
 /// One version of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,12 @@ pub struct Entry<'a> {
 pub trait EntryStream {
     /// The next entry; none at the end, and from then on.
     fn next(&mut self) -> Result<Option<Entry<'_>>>;
+
+    /// Ranges that are deleted: of all keys in them, versions older than the deletion, in the stream and in the
+    /// tree. Asked for once, before the first entry.
+    fn ranges(&self) -> Option<Arc<RegionRanges>> {
+        None
+    }
 }
 
 /// A log record that an entry of a tree points at.
@@ -41,7 +51,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// What an entry points at; none if it holds the value itself.
+    /// What an entry points at; none if it holds the value itself, or is what a deleted range left.
     pub fn of(key_bytes: u32, payload: Payload<'_>) -> Option<Self> {
         let (offset, value_bytes) = match payload {
             Payload::Logged {
@@ -49,7 +59,7 @@ impl Reference {
                 value_bytes,
             } => (offset, value_bytes),
             Payload::Tombstone { offset } => (offset, 0),
-            Payload::Inline { .. } => return None,
+            Payload::Inline { .. } | Payload::Erased { .. } => return None,
         };
         Some(Self {
             offset,

@@ -21,7 +21,9 @@ pub(super) fn stored_part(key: &[u8]) -> &[u8] {
 /// The record that holds the rest of an entry's long key.
 pub(super) fn record_of(entry: &LeafEntry<'_>) -> Result<LogOffset> {
     match entry.payload {
-        Payload::Logged { offset, .. } | Payload::Tombstone { offset } => Ok(offset),
+        Payload::Logged { offset, .. }
+        | Payload::Tombstone { offset }
+        | Payload::Erased { key_at: offset } => Ok(offset),
         Payload::Inline { .. } => Err(Error::corruption("a long key with an inline value")),
     }
 }

@@ -8,7 +8,8 @@
 //! and a small remainder balanced with a neighbour.
 //!
 //! The recursion knows of a node only its pivot, its bound and the input between the two, so disjoint
-//! children can be merged by several workers: see `merge_parts`.
+//! children can be merged by several workers: see `merge_parts`. Where the input deletes ranges of keys, see
+//! `merge_ranges`.
 
 use std::ops::Range;
 
@@ -62,7 +63,7 @@ where
     C: Changes,
 {
     let mut merge = Merge::new(source, sink, tree, input, rules, changes);
-    if merge.window.peek()?.is_none() {
+    if merge.window.peek()?.is_none() && merge.filter.ranges.is_none() {
         return Ok(*tree);
     }
     match root_of(tree)? {
@@ -83,7 +84,7 @@ pub(super) struct Merge<'m, S, K, I, C> {
     /// Nodes freed, and all of merged parts.
     pub(super) counts: Counts,
     spare_pages: Vec<Box<PageBytes>>,
-    key: Vec<u8>,
+    pub(super) key: Vec<u8>,
 }
 
 impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K, I, C> {
@@ -96,11 +97,12 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
         changes: &'m mut C,
     ) -> Self {
         let output = Output::new(sink, rules);
+        let ranges = input.ranges().filter(|ranges| !ranges.is_empty());
         Self {
             source,
             tree,
             window: Window::new(input),
-            filter: VersionFilter::new(output, changes, VersionRules::new(rules)),
+            filter: VersionFilter::new(output, changes, VersionRules::new(rules), ranges),
             rewrites_all: rules.rewrites_all,
             counts: Counts::default(),
             spare_pages: Vec::new(),
@@ -135,6 +137,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
             pointer: index.child(0)?,
             ..node
         };
+        self.load_erased(index, &child.pivot, level, bound)?;
         for next in 1..=index.len() {
             let own = if next < index.len() {
                 Some(Bound::new(child_of(index, next)?, level - 1))
@@ -172,7 +175,9 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
             return Ok(true);
         }
         self.filter.close();
-        Ok(self.has_input_before(bound)? || !self.make_way(level)?)
+        Ok(self.has_input_before(bound)?
+            || self.may_be_erased(&node.pivot, bound)
+            || !self.make_way(level)?)
     }
 
     /// Whether the versions of the open key go on under this node.
@@ -197,7 +202,8 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
     }
 
     fn visit_leaf(&mut self, leaf: &Leaf<'_>, pivot: Pivot, bound: Option<&Bound>) -> Result<()> {
-        let is_continued = pivot.ambiguous && self.filter.open_key().is_none();
+        let is_continued =
+            pivot.ambiguous && self.filter.open_key().is_none() && !self.is_first_erased(leaf)?;
         self.filter.output.begin(pivot);
         let mut at = if is_continued {
             // Newer versions of its first key may stand in the leaf before, which stays as it is.
@@ -294,11 +300,11 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
     }
 
     /// Copies entries whose keys receive none. Those that carry an LSN are judged anew: the snapshots
-    /// that they were kept for may be gone.
+    /// that they were kept for may be gone. So are those in a deleted range.
     fn copy(&mut self, leaf: &Leaf<'_>, range: Range<usize>) -> Result<()> {
         let mut start = range.start;
         loop {
-            let at = leaf.next_with_lsn(start..range.end);
+            let at = self.next_to_judge(leaf, start..range.end)?;
             self.filter.output.push_run(leaf, start..at)?;
             if at == range.end {
                 return Ok(());

@@ -8,7 +8,7 @@
 //! - [`entry`]: versions, the input of a merge, and what a merge reports
 //! - [`search`], [`cursor`], [`prefetch`], [`pages`], [`verify`]: readers
 //! - [`merge`]: the one writer; a merge into an empty tree builds one at once; [`merge_parts`] for several
-//!   workers. Beneath them `window`
+//!   workers, `merge_ranges` for deleted ranges. Beneath them `window`
 //!   (input), `version_rules` and `version_filter` (which versions stay), `output`, `leaf_packer`,
 //!   `leaf_balance` and `index_packer` (fresh nodes)
 
@@ -24,6 +24,7 @@ mod limits;
 mod merge;
 mod merge_balance;
 mod merge_parts;
+mod merge_ranges;
 mod node_source;
 mod output;
 mod pages;

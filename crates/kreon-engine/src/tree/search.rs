@@ -195,7 +195,10 @@ impl LongEntry {
                 offset: record,
                 value_bytes,
             },
-            _ => Payload::Tombstone { offset: record },
+            Payload::Erased { .. } => Payload::Erased { key_at: record },
+            Payload::Tombstone { .. } | Payload::Inline { .. } => {
+                Payload::Tombstone { offset: record }
+            }
         };
         Ok(Self {
             lsn: entry.lsn,

@@ -1,16 +1,22 @@
 //! Passes the versions that stay on to the output, key by key, and accounts for the others.
 
+use std::sync::Arc;
+
 use kreon_base::{Bug, LogOffset, Lsn, Payload, Result};
 
+use super::leaf_keys::is_long;
 use super::output::Output;
 use super::version_rules::{Verdict, VersionRules};
 use super::{Changes, NodeSink, Reference, Version};
+use crate::ranges::RegionRanges;
 
 /// Where a version comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Input,
     Tree,
+    /// The deletion of a range.
+    Range,
 }
 
 /// The versions of one key, of which more may come: from the input first, then from the old tree,
@@ -19,11 +25,15 @@ pub(super) struct VersionFilter<'m, K, C> {
     pub(super) output: Output<'m, K>,
     pub(super) changes: &'m mut C,
     rules: VersionRules<'m>,
+    /// The ranges that the input deletes.
+    pub(super) ranges: Option<Arc<RegionRanges>>,
     key: Vec<u8>,
     is_open: bool,
+    /// Positions of deletions that cover the open key and were not judged yet, the newest last.
+    erasures: Vec<Lsn>,
     /// Deletions that stay only if an older version does, newest first.
     deletions: Vec<Deletion>,
-    /// Entries from the input that are in the output.
+    /// Entries of the output that the old tree has not.
     pub(super) added: u64,
     /// Entries of the old tree that are not.
     pub(super) removed: u64,
@@ -31,18 +41,44 @@ pub(super) struct VersionFilter<'m, K, C> {
 
 struct Deletion {
     lsn: Lsn,
-    offset: LogOffset,
+    /// Its record; none for that of a range.
+    record: Option<LogOffset>,
     origin: Origin,
 }
 
+impl Deletion {
+    /// Above `older`, which may lend its record.
+    fn payload(&self, key: &[u8], older: Payload<'_>) -> Payload<'static> {
+        if let Some(offset) = self.record {
+            return Payload::Tombstone { offset };
+        }
+        let key_at = match older {
+            _ if !is_long(key.len() as u32) => LogOffset(0),
+            Payload::Logged { offset, .. }
+            | Payload::Tombstone { offset }
+            | Payload::Erased { key_at: offset } => offset,
+            // Never of a long key.
+            Payload::Inline { .. } => LogOffset(0),
+        };
+        Payload::Erased { key_at }
+    }
+}
+
 impl<'m, K: NodeSink, C: Changes> VersionFilter<'m, K, C> {
-    pub(super) fn new(output: Output<'m, K>, changes: &'m mut C, rules: VersionRules<'m>) -> Self {
+    pub(super) fn new(
+        output: Output<'m, K>,
+        changes: &'m mut C,
+        rules: VersionRules<'m>,
+        ranges: Option<Arc<RegionRanges>>,
+    ) -> Self {
         Self {
             output,
             changes,
             rules,
+            ranges,
             key: Vec::new(),
             is_open: false,
+            erasures: Vec::new(),
             deletions: Vec::new(),
             added: 0,
             removed: 0,
@@ -56,6 +92,11 @@ impl<'m, K: NodeSink, C: Changes> VersionFilter<'m, K, C> {
         self.key.extend_from_slice(key);
         self.is_open = true;
         self.rules.start();
+        if let Some(ranges) = &self.ranges {
+            let covering = ranges.covering(key).iter().rev();
+            self.erasures.clear();
+            self.erasures.extend(covering.map(|deletion| deletion.lsn));
+        }
     }
 
     /// The whole key that is open; none if more versions of it cannot come.
@@ -65,14 +106,16 @@ impl<'m, K: NodeSink, C: Changes> VersionFilter<'m, K, C> {
 
     /// Takes the next older version of the open key.
     pub(super) fn take(&mut self, version: Version<'_>, origin: Origin) -> Result<()> {
-        let tombstone = match version.payload {
-            Payload::Tombstone { offset } => Some(offset),
+        while let Some(lsn) = self.erasures.pop_if(|lsn| *lsn > version.lsn) {
+            self.erase(lsn);
+        }
+        let deletion = match version.payload {
+            Payload::Tombstone { offset } => Some(Some(offset)),
+            Payload::Erased { .. } => Some(None),
             Payload::Logged { .. } | Payload::Inline { .. } => None,
         };
-        match (
-            self.rules.judge(version.lsn, tombstone.is_some()),
-            tombstone,
-        ) {
+        let verdict = self.rules.judge(version.lsn, deletion.is_some());
+        match (verdict, deletion) {
             (Verdict::Drop, _) => {
                 self.count_gone(version.payload, origin);
                 Ok(())
@@ -81,36 +124,50 @@ impl<'m, K: NodeSink, C: Changes> VersionFilter<'m, K, C> {
                 self.count_gone(version.payload, origin);
                 Ok(())
             }
-            (Verdict::KeepIfOlder(lsn), Some(offset)) => {
-                self.deletions.push(Deletion {
+            (Verdict::KeepIfOlder(lsn), Some(record))
+            | (Verdict::Keep(lsn), Some(record @ None)) => {
+                let deletion = Deletion {
                     lsn,
-                    offset,
+                    record,
                     origin,
-                });
+                };
+                self.deletions.push(deletion);
                 Ok(())
             }
             (Verdict::Keep(lsn) | Verdict::KeepIfOlder(lsn), _) => {
-                self.keep_deletions()?;
+                self.keep_deletions(version.payload)?;
                 self.keep(lsn, version.payload, origin)
             }
+        }
+    }
+
+    /// Takes the deletion of a range for the next older version of the open key. It stays above an older one that
+    /// stays, in this tree; the others are erased by themselves.
+    fn erase(&mut self, lsn: Lsn) {
+        if let Verdict::Keep(lsn) | Verdict::KeepIfOlder(lsn) = self.rules.judge(lsn, true) {
+            self.deletions.push(Deletion {
+                lsn,
+                record: None,
+                origin: Origin::Range,
+            });
         }
     }
 
     /// No more versions of the open key come.
     pub(super) fn close(&mut self) {
         self.is_open = false;
+        self.erasures.clear();
         while let Some(deletion) = self.deletions.pop() {
-            let offset = deletion.offset;
-            self.count_gone(Payload::Tombstone { offset }, deletion.origin);
+            let key_at = LogOffset(0);
+            let payload = deletion.payload(&self.key, Payload::Erased { key_at });
+            self.count_gone(payload, deletion.origin);
         }
     }
 
-    fn keep_deletions(&mut self) -> Result<()> {
+    fn keep_deletions(&mut self, older: Payload<'_>) -> Result<()> {
         let mut deletions = std::mem::take(&mut self.deletions);
         for deletion in deletions.drain(..) {
-            let payload = Payload::Tombstone {
-                offset: deletion.offset,
-            };
+            let payload = deletion.payload(&self.key, older);
             self.keep(deletion.lsn, payload, deletion.origin)?;
         }
         self.deletions = deletions;
@@ -119,7 +176,7 @@ impl<'m, K: NodeSink, C: Changes> VersionFilter<'m, K, C> {
 
     fn keep(&mut self, lsn: Lsn, payload: Payload<'_>, origin: Origin) -> Result<()> {
         self.output.push(&self.key, lsn, payload)?;
-        if origin == Origin::Input {
+        if origin != Origin::Tree {
             self.added += 1;
             if let Some(record) = Reference::of(self.key.len() as u32, payload) {
                 self.changes.referenced(record);

@@ -33,6 +33,7 @@ enum HeldPayload {
     Logged { offset: LogOffset, value_bytes: u32 },
     Inline(Range<usize>),
     Tombstone { offset: LogOffset },
+    Erased { key_at: LogOffset },
 }
 
 impl<'i, I: EntryStream> Window<'i, I> {
@@ -67,6 +68,7 @@ impl<'i, I: EntryStream> Window<'i, I> {
                     value: self.slice(value),
                 },
                 HeldPayload::Tombstone { offset } => Payload::Tombstone { offset: *offset },
+                HeldPayload::Erased { key_at } => Payload::Erased { key_at: *key_at },
             },
         }))
     }
@@ -160,6 +162,7 @@ fn hold(bytes: &mut Vec<u8>, entry: &Entry<'_>) -> Held {
             },
             Payload::Inline { value } => HeldPayload::Inline(append(bytes, value)),
             Payload::Tombstone { offset } => HeldPayload::Tombstone { offset },
+            Payload::Erased { key_at } => HeldPayload::Erased { key_at },
         },
     }
 }

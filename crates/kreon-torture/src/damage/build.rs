@@ -103,6 +103,7 @@ impl Builder {
                     region: regions.get(region)?,
                     key,
                     value: value.as_deref(),
+                    is_range: false,
                 })
             })
             .collect();

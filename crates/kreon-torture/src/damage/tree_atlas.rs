@@ -110,7 +110,7 @@ impl<'a> TreeWalk<'a> {
             Payload::Logged { offset, .. } => Some(self.record(offset)?),
             // Only of a long key anything reads it.
             Payload::Tombstone { offset } if is_long => Some(self.record(offset)?),
-            Payload::Tombstone { .. } | Payload::Inline { .. } => None,
+            Payload::Tombstone { .. } | Payload::Inline { .. } | Payload::Erased { .. } => None,
         };
         if let Some(record) = record {
             if is_long {

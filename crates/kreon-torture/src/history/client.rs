@@ -196,6 +196,7 @@ impl<'w> Client<'w> {
                 region: &handle.region,
                 key: &self.world.keys[*key],
                 value: value.as_deref(),
+                is_range: false,
             })
             .collect();
         let durability = match self.dice.below(self.mix.sync_every) {

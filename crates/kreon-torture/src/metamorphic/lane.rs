@@ -131,6 +131,7 @@ impl Lane {
                 region: &seen.regions[change.region],
                 key: &change.key,
                 value: value.as_deref(),
+                is_range: false,
             })
             .collect();
         let outcome = seen.engine.write(&writes, durability);

@@ -86,6 +86,7 @@ impl Course {
                     region: name(region.clone()),
                     key: handed.key,
                     value: Some(handed.value),
+                    until: None,
                 });
                 let changes: Vec<_> = changes.collect();
                 match changes.is_empty() {

@@ -250,14 +250,14 @@ impl Worker {
         for change in changes {
             regions.insert(&change.region, engine.existing_region(&change.region)?);
         }
-        let value = |change: &Change| change.value.map(|value| value.bytes());
-        let values: Vec<_> = changes.iter().map(value).collect();
+        let values: Vec<_> = changes.iter().map(Change::value_bytes).collect();
         let operation = |(change, value)| {
             let (change, value): (&Change, &Option<Vec<u8>>) = (change, value);
             Some(Operation {
                 region: regions.get(&change.region)?,
                 key: &change.key,
                 value: value.as_deref(),
+                is_range: change.until.is_some(),
             })
         };
         let operations: Vec<_> = changes.iter().zip(&values).filter_map(operation).collect();

@@ -1,5 +1,6 @@
 //! A load from its beginning to its end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kreon_base::{Bug, Error, ErrorKind, Lsn, PageNo, RegionId, Result};
@@ -12,7 +13,7 @@ use crate::engine::region::RegionState;
 use crate::level::{Curtain, Levels, View};
 use crate::spill::charges::Charges;
 use crate::spill::sink::FreshNodes;
-use crate::spill::{LEAF_FILL, Spilled};
+use crate::spill::{Erasing, LEAF_FILL, Spilled};
 use crate::tree::{self, Changes, MergeRules, Reference};
 use crate::volume::{PageRuns, Purpose};
 
@@ -53,7 +54,18 @@ impl Drop for KeptLog<'_> {
 struct Built<'a> {
     record: TreeRecord,
     pages: PageRuns<'a>,
-    charges: Charges<'a>,
+    pointed: Pointed<'a>,
+}
+
+/// Nobody sees the tree yet, and nothing is beneath it that it would hide.
+fn rules(core: &Core) -> MergeRules<'static> {
+    MergeRules {
+        snapshots: &[],
+        last_level: true,
+        fill: LEAF_FILL,
+        rewrites_all: false,
+        filter_bits_per_key: core.options.filter_bits_per_key,
+    }
 }
 
 impl Core {
@@ -101,6 +113,7 @@ impl Core {
         self.checkpoint()?;
         let _upkeep = self.upkeep.lock();
         region.check()?;
+        hold.begin_load();
         let ground = Ground {
             core: self,
             // Before the first record, so that no checkpoint frees its segment.
@@ -177,40 +190,45 @@ fn build<'a, P: Pairs>(
     let mut pages = PageRuns::with_purpose(&parts.allocator, &parts.mapping, Purpose::Put);
     let what = (parts.store, epoch, region.id, 1);
     let mut sink = FreshNodes::new(&parts.mapping, &mut pages, what);
-    let rules = MergeRules {
-        snapshots: &[],
-        last_level: true,
-        fill: LEAF_FILL,
-        rewrites_all: false,
-        filter_bits_per_key: core.options.filter_bits_per_key,
-    };
+    let rules = rules(core);
     let nodes = core.nodes_of_level(region.id, 1);
-    let mut pointed = Pointed(Charges::new(&parts.log));
+    let mut pointed = Pointed {
+        charges: Charges::new(&parts.log),
+        freed: Vec::new(),
+    };
     let empty = TreeRecord::default();
     let record = tree::merge(&nodes, &mut sink, &empty, incoming, &rules, &mut pointed)?;
     Ok(record.root.is_some().then_some(Built {
         record,
         pages,
-        charges: pointed.0,
+        pointed,
     }))
 }
 
 /// Counts what the fresh tree points at.
-struct Pointed<'a>(Charges<'a>);
-
-impl Changes for Pointed<'_> {
-    fn freed(&mut self, _page: PageNo) {}
-
-    fn referenced(&mut self, record: Reference) {
-        self.0.add(&record);
-    }
-
-    fn dropped(&mut self, _record: Reference) {}
+struct Pointed<'a> {
+    charges: Charges<'a>,
+    /// Fresh pages that are part of the tree no more.
+    freed: Vec<PageNo>,
 }
 
-impl Ground<'_> {
+impl Changes for Pointed<'_> {
+    fn freed(&mut self, page: PageNo) {
+        self.freed.push(page);
+    }
+
+    fn referenced(&mut self, record: Reference) {
+        self.charges.add(&record);
+    }
+
+    fn dropped(&mut self, record: Reference) {
+        self.charges.drop(&record);
+    }
+}
+
+impl<'a> Ground<'a> {
     /// Makes the tree durable, then visible.
-    fn commit(&self, built: Built<'_>) -> Result<()> {
+    fn commit(&self, mut built: Built<'a>) -> Result<()> {
         let (core, region) = (self.core, self.region);
         let log = &core.parts.log;
         let sync = || {
@@ -226,13 +244,22 @@ impl Ground<'_> {
         let _upkeep = core.upkeep.lock();
         core.check_writable()?;
         region.check()?;
+        self.erase(&mut built)?;
+        if built.record.root.is_none() {
+            return Ok(());
+        }
         let curtain = Curtain::drawn();
         let levels = self.levels_with(&core.parts.views.load(), &built.record, &curtain);
+        let Pointed { charges, freed } = built.pointed;
+        let freed: BTreeSet<PageNo> = freed.into_iter().collect();
+        let handed_out = built.pages.finish()?.into_iter();
+        let (freed, kept) = handed_out.partition::<Vec<_>, _>(|page| freed.contains(page));
+        core.forget(&freed)?;
         let change = Spilled {
             levels,
-            kept: built.pages.finish()?,
+            kept,
             dropped: Vec::new(),
-            charges: built.charges.finish(),
+            charges: charges.finish(),
         };
         let marker = core.quiet_tail();
         core.commit_spill(
@@ -246,6 +273,31 @@ impl Ground<'_> {
         core.reveal(region, &curtain)?;
         // What was written before the load survives if the load does.
         sync()
+    }
+
+    /// Takes ranges out of the tree that were deleted while it was built and are in no L0 any more: like a single
+    /// deletion, that of a range stands against a load that is under way. The caller holds `upkeep`.
+    fn erase(&self, built: &mut Built<'a>) -> Result<()> {
+        let ranges = self.hold.erased_meanwhile();
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        let (parts, region) = (&self.core.parts, self.region.id);
+        let epoch = parts.ledger.lock().epoch.next();
+        let what = (parts.store, epoch, region, 1);
+        let mut sink = FreshNodes::new(&parts.mapping, &mut built.pages, what);
+        let nodes = self.core.nodes_of_level(region, 1);
+        let mut input = Erasing(Arc::new(ranges));
+        let (old, pointed) = (&built.record, &mut built.pointed);
+        built.record = tree::merge(
+            &nodes,
+            &mut sink,
+            old,
+            &mut input,
+            &rules(self.core),
+            pointed,
+        )?;
+        Ok(())
     }
 
     /// The levels with `tree` above the trees that the load found and beneath what came since.

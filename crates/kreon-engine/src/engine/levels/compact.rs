@@ -35,15 +35,14 @@ impl Core {
                 return Ok(());
             };
             drop(view);
-            if self.is_spilled_up_to(job.hidden_up_to()) {
-                self.run_merge(&job, &hold, upkeep)?;
+            if self.is_spilled_up_to(job.hidden_up_to()) && self.run_merge(&job, &hold, upkeep)? {
                 drop(hold);
                 return self.give_back();
             }
         }
         Err(Error::new(
             ErrorKind::Busy,
-            "a load has just ended and its region is written to all the time",
+            "a load has just ended and its region is written to all the time, or ranges are deleted in it",
         ))
     }
 }

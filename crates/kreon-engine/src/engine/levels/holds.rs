@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::level::View;
+use crate::ranges::RegionRanges;
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering};
 use kreon_base::{Error, ErrorKind, PageNo, RegionId, Result};
 
@@ -34,6 +36,11 @@ struct Held {
     waiting: usize,
     /// The region is being dropped: merges end early.
     is_dropped: Arc<AtomicBool>,
+    /// What spills have taken out of the trees since the load that is under way began.
+    erased: RegionRanges,
+    /// Views with the trees of merges that spills took ranges out of meanwhile: as long as a merge reads such a
+    /// tree, its pages are not handed out again.
+    read: Vec<Arc<View>>,
 }
 
 /// The right to build on trees of a region, until it is dropped.
@@ -134,6 +141,21 @@ impl Holds {
         merges.into_iter().flatten().flatten().copied().collect()
     }
 
+    /// A spill has taken `ranges` out of the trees of `region`, which merges may read in `view` until they end. What
+    /// is being loaded loses them, too. The caller holds `upkeep`: no merge begins meanwhile.
+    pub fn erased(&self, region: RegionId, ranges: &RegionRanges, view: &Arc<View>) {
+        let mut held = self.held.lock();
+        let Some(of_region) = held.get_mut(&region) else {
+            return;
+        };
+        if of_region.is_merged() {
+            of_region.read.push(Arc::clone(view));
+        }
+        if of_region.whole == Some(Purpose::Load) {
+            of_region.erased = of_region.erased.and(ranges);
+        }
+    }
+
     /// Whether merges of `region` may begin.
     pub fn lets_merge(&self, region: RegionId) -> bool {
         let held = self.held.lock();
@@ -160,6 +182,16 @@ impl Held {
     fn is_merged(&self) -> bool {
         !self.merges.is_empty() || self.whole == Some(Purpose::Compaction)
     }
+
+    /// Forgets what those who have ended needed.
+    fn tidy(&mut self) {
+        if !self.is_merged() {
+            self.read.clear();
+        }
+        if self.whole != Some(Purpose::Load) {
+            self.erased = RegionRanges::default();
+        }
+    }
 }
 
 /// A region that nobody holds takes no room.
@@ -182,6 +214,20 @@ impl Hold<'_> {
         }
         Ok(())
     }
+
+    /// What the load puts together from here on is newer than what was erased so far. The caller holds `upkeep`.
+    pub fn begin_load(&self) {
+        if let Some(held) = self.holds.held.lock().get_mut(&self.region) {
+            held.erased = RegionRanges::default();
+        }
+    }
+
+    /// What spills have taken out of the trees of the region since the load began.
+    pub fn erased_meanwhile(&self) -> RegionRanges {
+        let held = self.holds.held.lock();
+        held.get(&self.region)
+            .map_or_else(Default::default, |held| held.erased.clone())
+    }
 }
 
 impl Drop for Hold<'_> {
@@ -192,6 +238,7 @@ impl Drop for Hold<'_> {
                 None => of_region.whole = None,
                 Some(roots) => of_region.merges.retain(|merge| merge != roots),
             }
+            of_region.tidy();
         }
         forget_if_free(&mut held, self.region);
         self.holds.changed.notify_all();

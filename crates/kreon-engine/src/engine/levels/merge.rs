@@ -167,13 +167,14 @@ impl Core {
         Ok(Step::Merged)
     }
 
-    /// Merges, and puts the tree in the place of the others. The caller has `hold` of them.
+    /// Merges, and puts the tree in the place of the others; false: they changed meanwhile, and stay. The caller has
+    /// `hold` of them.
     pub(super) fn run_merge(
         &self,
         job: &Job,
         hold: &Hold<'_>,
         upkeep: MutexGuard<'_, ()>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mut upkeep = Some(upkeep);
         if !job.holds_spills_up {
             if job.has_first {
@@ -185,7 +186,7 @@ impl Core {
             let upkeep = upkeep.unwrap_or_else(|| self.upkeep.lock());
             self.check_writable()?;
             hold.check()?;
-            self.install(job, merged).map(|()| drop(upkeep))
+            self.install(job, merged).inspect(|_| drop(upkeep))
         });
         merged.inspect_err(|error| {
             // A tree that does not verify harms nobody who does not read it; a failed write does.
@@ -195,12 +196,14 @@ impl Core {
         })
     }
 
-    fn install(&self, job: &Job, merged: Merged<'_>) -> Result<()> {
+    fn install(&self, job: &Job, merged: Merged<'_>) -> Result<bool> {
         let mut levels = Levels::clone(&self.parts.views.load().levels);
         let mut trees = levels.of(job.region).to_vec();
         let count = job.trees.len();
-        let place = trees.windows(count).position(|window| window == job.trees);
-        let at = place.ok_or_else(|| Error::invalid("trees that were merged are gone"))?;
+        let Some(at) = trees.windows(count).position(|window| window == job.trees) else {
+            // A spill took a range out of them meanwhile: what was merged has it still.
+            return Ok(false);
+        };
         trees.splice(at..at + count, [merged.record]);
         levels.set(job.region, trees);
         let change = Spilled {
@@ -213,7 +216,7 @@ impl Core {
         self.commit_spill(change, |_| {}, true)?;
         self.merges.count_merge(read, written);
         self.tidy(job.region);
-        Ok(())
+        Ok(true)
     }
 
     /// Whether everything before `position` is in the levels. A merge gives the entries of a hidden tree the

@@ -57,6 +57,7 @@ impl Bench {
             region,
             key: &key,
             value: Some(&value),
+            is_range: false,
         };
         self.engine.write_async(&[operation])
     }
@@ -137,6 +138,7 @@ fn what_a_future_ended_for_survives_a_cut_of_the_power() {
         region: &region,
         key: &key,
         value: Some(b"durable"),
+        is_range: false,
     };
     block_on(engine.write_async(&[operation])).unwrap();
     // Nothing of what was not flushed.
@@ -209,6 +211,7 @@ fn threads_and_futures_share_flushes() {
                         region,
                         key: &name(key),
                         value: Some(&value(key)),
+                        is_range: false,
                     };
                     bench.engine.write(&[operation], Durability::Sync).unwrap();
                 }
@@ -233,7 +236,13 @@ fn a_write_that_overtakes_an_earlier_one_is_durable_only_with_it() {
     let put = |key: &[u8], value: &[u8], durability| {
         let region = &region;
         let value = Some(value);
-        engine.write(&[Operation { region, key, value }], durability)
+        let operation = Operation {
+            region,
+            key,
+            value,
+            is_range: false,
+        };
+        engine.write(&[operation], durability)
     };
     let time = Duration::from_millis(200);
     device.inject(Fault::nth(1, Call::Write, Effect::Slow { time }));

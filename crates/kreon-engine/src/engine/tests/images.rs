@@ -34,6 +34,7 @@ impl Bench {
             region,
             key,
             value: None,
+            is_range: false,
         };
         self.engine
             .write(&[operation], Durability::Buffered)
@@ -307,6 +308,7 @@ fn images_beside_writers_and_spills_lose_nothing() {
                         region,
                         key,
                         value: Some(&value),
+                        is_range: false,
                     });
                     bench
                         .engine

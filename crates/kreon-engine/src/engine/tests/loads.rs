@@ -118,6 +118,7 @@ impl Busy<'_> {
             region: self.region,
             key: &name(key),
             value: None,
+            is_range: false,
         };
         let deleted = self.bench.engine.write(&[operation], Durability::Buffered);
         deleted.unwrap();

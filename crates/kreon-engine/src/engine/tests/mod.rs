@@ -67,6 +67,7 @@ impl Bench {
             region,
             key,
             value: Some(value),
+            is_range: false,
         };
         self.engine.write(&[operation], Durability::Buffered)
     }

@@ -1,7 +1,7 @@
 //! Puts fragments together to records and units, and hands on whole units only.
 
 use kreon_base::{Bug, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, VALUE_BYTES_MAX};
-use kreon_format::{FragmentHeader, RecordKind};
+use kreon_format::{FragmentHeader, RANGE_VALUE_BYTES_MAX, RecordKind};
 
 /// A record of a whole unit, as replay hands it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,12 +124,20 @@ impl Units {
         Ok(Ok(()))
     }
 
+    /// Whether a value of this length is handed on. That of a deleted range always is: it is nowhere else.
+    fn keeps(&self, kind: RecordKind, value_bytes: usize) -> bool {
+        match kind {
+            RecordKind::DeleteRange => value_bytes <= RANGE_VALUE_BYTES_MAX,
+            _ => value_bytes <= self.value_bytes_max,
+        }
+    }
+
     /// Keeps the key's and, if it may be short, the value's part of `payload`.
     fn gather(&mut self, record: &mut Gathered, payload: &[u8]) {
         let key_left = record.key_bytes.saturating_sub(record.payload_bytes);
         record.payload_bytes += payload.len();
         let value_bytes = record.payload_bytes.saturating_sub(record.key_bytes);
-        if value_bytes <= self.value_bytes_max {
+        if self.keeps(record.kind, value_bytes) {
             self.bytes.extend_from_slice(payload);
         } else {
             self.bytes
@@ -149,7 +157,7 @@ impl Units {
         let Some((key, value)) = payload.split_at_checked(record.key_bytes) else {
             return Ok(Err("a record shorter than its key"));
         };
-        let value = (value.len() <= self.value_bytes_max).then_some(value);
+        let value = self.keeps(record.kind, value.len()).then_some(value);
         visit(record.shown(key, value))?;
         self.record_count += 1;
         self.start = None;
@@ -161,7 +169,7 @@ impl Units {
             let rest = self.bytes.get(record.at..).unwrap_or_default();
             let (key, rest) = rest.split_at_checked(record.key_bytes).unwrap_or_default();
             let value_bytes = record.payload_bytes - record.key_bytes;
-            let is_kept = value_bytes <= self.value_bytes_max;
+            let is_kept = self.keeps(record.kind, value_bytes);
             visit(record.shown(key, rest.get(..value_bytes).filter(|_| is_kept)))?;
         }
         self.record_count += self.records.len() as u64;

@@ -17,6 +17,7 @@ pub enum Content {
     Logged(LogOffset, u32),
     Inline(Vec<u8>),
     Deleted(LogOffset),
+    Erased(LogOffset),
 }
 
 impl Content {
@@ -28,6 +29,7 @@ impl Content {
             } => Self::Logged(offset, value_bytes),
             Payload::Inline { value } => Self::Inline(value.to_vec()),
             Payload::Tombstone { offset } => Self::Deleted(offset),
+            Payload::Erased { key_at } => Self::Erased(key_at),
         }
     }
 
@@ -39,6 +41,7 @@ impl Content {
             },
             Self::Inline(value) => Payload::Inline { value },
             Self::Deleted(offset) => Payload::Tombstone { offset: *offset },
+            Self::Erased(key_at) => Payload::Erased { key_at: *key_at },
         }
     }
 }

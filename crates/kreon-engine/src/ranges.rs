@@ -1,0 +1,342 @@
+//! Deleted ranges of keys, beside an L0: which deletion covers which key.
+//!
+//! The set of a region is cut into *fragments*, stretches of keys that the same deletions cover, so that a look
+//! takes one binary search however the ranges overlap. A set never changes: a deletion, which is rare, makes a
+//! new one out of the old one, so readers hold what they look at and wait for nobody.
+
+use std::sync::Arc;
+
+use kreon_base::{Lsn, RegionId};
+use kreon_l0::Keep;
+
+/// What a fragment costs beside its keys: for the accounts of memory.
+const FRAGMENT_BYTES: usize = size_of::<Fragment>() + 64;
+
+/// The deletion of a range, as far as one key is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// Its order.
+    pub lsn: Lsn,
+    /// It is part of a unit that may be under way still.
+    pub pending: bool,
+}
+
+/// Keys from `start` on, before `end` (none: to the last), that the same deletions cover.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Fragment {
+    start: Arc<[u8]>,
+    end: Option<Arc<[u8]>>,
+    /// Newest first; never empty.
+    deletions: Arc<[Deletion]>,
+}
+
+/// The deleted ranges of one region.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegionRanges {
+    /// Ascending; none overlaps another.
+    fragments: Vec<Fragment>,
+}
+
+/// Keys of which the same is known: from `start` on, before `end`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stretch {
+    /// None: from the first key on.
+    pub start: Option<Arc<[u8]>>,
+    /// None: to the last key.
+    pub end: Option<Arc<[u8]>>,
+    /// The newest deletion that covers them.
+    pub deleted: Option<Lsn>,
+}
+
+impl Stretch {
+    /// Whether `key` is one of them.
+    pub fn has(&self, key: &[u8]) -> bool {
+        self.start.as_ref().is_none_or(|start| &**start <= key)
+            && self.end.as_ref().is_none_or(|end| key < &**end)
+    }
+
+    /// The keys that are in both, and the newer deletion.
+    pub fn meet(self, other: Self) -> Self {
+        let end = match (self.end, other.end) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+        Self {
+            // None comes before all.
+            start: self.start.max(other.start),
+            end,
+            deleted: self.deleted.max(other.deleted),
+        }
+    }
+}
+
+impl RegionRanges {
+    /// The deletions that cover `key`, newest first.
+    pub fn covering(&self, key: &[u8]) -> &[Deletion] {
+        let fragment = self.fragments.get(self.first_behind(key).wrapping_sub(1));
+        fragment
+            .filter(|fragment| is_before(key, fragment.end.as_deref()))
+            .map_or(&[], |fragment| &fragment.deletions)
+    }
+
+    /// The keys around `key` of which the same is known to a reader at `at`.
+    pub fn stretch(&self, key: &[u8], at: Lsn) -> Stretch {
+        let behind = self.first_behind(key);
+        let next = self.fragments.get(behind);
+        let Some(last) = self.fragments.get(behind.wrapping_sub(1)) else {
+            return Stretch {
+                end: next.map(|next| Arc::clone(&next.start)),
+                ..Stretch::default()
+            };
+        };
+        if !is_before(key, last.end.as_deref()) {
+            return Stretch {
+                start: last.end.clone(),
+                end: next.map(|next| Arc::clone(&next.start)),
+                deleted: None,
+            };
+        }
+        let seen = last.deletions.iter().find(|deletion| deletion.lsn < at);
+        Stretch {
+            start: Some(Arc::clone(&last.start)),
+            end: last.end.clone(),
+            deleted: seen.map(|deletion| deletion.lsn),
+        }
+    }
+
+    /// Whether some key from `first` on may be covered that is not above `last` (none: up to the last key) or that
+    /// begins with it.
+    pub fn may_meet(&self, first: &[u8], last: Option<&[u8]>) -> bool {
+        let from = self
+            .fragments
+            .partition_point(|fragment| !is_before(first, fragment.end.as_deref()));
+        self.fragments.get(from).is_some_and(|fragment| {
+            last.is_none_or(|last| &*fragment.start <= last || fragment.start.starts_with(last))
+        })
+    }
+
+    /// What either covers. Only the newest deletions are left of both.
+    pub fn and(&self, other: &Self) -> Self {
+        let all = other.fragments.iter();
+        all.fold(self.clone(), |ranges, fragment| {
+            let Some(newest) = fragment.deletions.first() else {
+                return ranges;
+            };
+            let settled = Deletion {
+                pending: false,
+                ..*newest
+            };
+            let end = fragment.end.as_deref();
+            ranges.with(&fragment.start, end, settled, Keep::default())
+        })
+    }
+
+    /// Whether nothing is covered.
+    pub fn is_empty(&self) -> bool {
+        self.fragments.is_empty()
+    }
+
+    /// The place of the first fragment that begins behind `key`.
+    fn first_behind(&self, key: &[u8]) -> usize {
+        self.fragments
+            .partition_point(|fragment| &*fragment.start <= key)
+    }
+
+    /// The set with one deletion more, of the keys from `start` on, before `end`. Of older deletions that it covers
+    /// those stay that `keep` tells: the rules are those of an insert into L0.
+    fn with(&self, start: &[u8], end: Option<&[u8]>, deletion: Deletion, keep: Keep) -> Self {
+        let mut made = Made::default();
+        let (start, end): (Arc<[u8]>, Option<Arc<[u8]>>) = (start.into(), end.map(Into::into));
+        // Up to here the new range is done.
+        let mut from = Some(start);
+        for fragment in &self.fragments {
+            let begins_behind = !is_before(&fragment.start, end.as_deref());
+            let begin = from
+                .clone()
+                .filter(|from| !begins_behind && is_before(from, fragment.end.as_deref()));
+            let Some(begin) = begin else {
+                if begins_behind && let Some(begin) = from.take() {
+                    made.push(&begin, end.as_ref(), Arc::new([deletion]));
+                }
+                made.push(
+                    &fragment.start,
+                    fragment.end.as_ref(),
+                    Arc::clone(&fragment.deletions),
+                );
+                continue;
+            };
+            let (older, shared) = match begin < fragment.start {
+                true => (&begin, &fragment.start),
+                false => (&fragment.start, &begin),
+            };
+            // What only one of the two covers, in front.
+            let in_front = match begin < fragment.start {
+                true => Arc::new([deletion]) as Arc<[Deletion]>,
+                false => Arc::clone(&fragment.deletions),
+            };
+            made.push(older, Some(shared), in_front);
+            let covers_rest = is_end_up_to(fragment.end.as_deref(), end.as_deref());
+            let shared_end = if covers_rest { &fragment.end } else { &end };
+            let both = added(&fragment.deletions, deletion, keep);
+            made.push(shared, shared_end.as_ref(), both);
+            from = match (covers_rest, &fragment.end) {
+                (true, Some(done)) if is_before(done, end.as_deref()) => Some(Arc::clone(done)),
+                _ => None,
+            };
+            if !covers_rest && let Some(end) = &end {
+                let rest = Arc::clone(&fragment.deletions);
+                made.push(end, fragment.end.as_ref(), rest);
+            }
+        }
+        if let Some(begin) = from {
+            made.push(&begin, end.as_ref(), Arc::new([deletion]));
+        }
+        Self {
+            fragments: made.fragments,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let bytes = |fragment: &Fragment| {
+            let end = fragment.end.as_ref().map_or(0, |end| end.len());
+            let deletions = fragment.deletions.len() * size_of::<Deletion>();
+            FRAGMENT_BYTES + fragment.start.len() + end + deletions
+        };
+        self.fragments.iter().map(bytes).sum()
+    }
+}
+
+/// Whether `key` comes before `end`.
+fn is_before(key: &[u8], end: Option<&[u8]>) -> bool {
+    end.is_none_or(|end| key < end)
+}
+
+/// Whether what ends at `one` has no key from `two` on.
+fn is_end_up_to(one: Option<&[u8]>, two: Option<&[u8]>) -> bool {
+    match (one, two) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(one), Some(two)) => one <= two,
+    }
+}
+
+/// Fragments as they are put together.
+#[derive(Default)]
+struct Made {
+    fragments: Vec<Fragment>,
+}
+
+impl Made {
+    fn push(&mut self, start: &Arc<[u8]>, end: Option<&Arc<[u8]>>, deletions: Arc<[Deletion]>) {
+        if !is_before(start, end.map(|end| &**end)) {
+            return;
+        }
+        if let Some(last) = self.fragments.last_mut()
+            && last.end.as_ref() == Some(start)
+            && last.deletions == deletions
+        {
+            last.end = end.cloned();
+            return;
+        }
+        self.fragments.push(Fragment {
+            start: Arc::clone(start),
+            end: end.cloned(),
+            deletions,
+        });
+    }
+}
+
+/// `old` with `new` in its place, without those that nobody needs any more.
+fn added(old: &[Deletion], new: Deletion, keep: Keep) -> Arc<[Deletion]> {
+    let at = old.partition_point(|deletion| deletion.lsn > new.lsn);
+    let is_known = old.get(at).is_some_and(|known| known.lsn == new.lsn);
+    let (newer, older) = old.split_at(at);
+    let new = (!is_known).then_some(new);
+    let mut is_hidden = false;
+    let all = newer
+        .iter()
+        .copied()
+        .chain(new)
+        .chain(older.iter().copied());
+    let needed = all.filter(|deletion| {
+        // One that lies beneath another which everybody sees is for snapshots alone.
+        let is_needed = !is_hidden
+            || keep
+                .snapshot_max
+                .is_some_and(|newest| deletion.lsn < newest);
+        is_hidden |= !deletion.pending || deletion.lsn < keep.visible_before;
+        is_needed
+    });
+    needed.collect()
+}
+
+/// The deleted ranges of all regions.
+#[derive(Clone, Debug, Default)]
+pub struct Ranges {
+    /// Ascending.
+    regions: Vec<(RegionId, Arc<RegionRanges>)>,
+}
+
+impl Ranges {
+    /// Those of `region`.
+    pub fn of(&self, region: RegionId) -> Option<&Arc<RegionRanges>> {
+        let at = self.regions.binary_search_by_key(&region, |(id, _)| *id);
+        at.ok()
+            .and_then(|at| self.regions.get(at))
+            .map(|(_, ranges)| ranges)
+    }
+
+    /// The regions that have any, ascending.
+    pub fn regions(&self) -> impl Iterator<Item = RegionId> {
+        self.regions.iter().map(|(region, _)| *region)
+    }
+
+    /// The set with one deletion more, as L0 with one entry more.
+    pub fn with(
+        &self,
+        region: RegionId,
+        (start, end): (&[u8], Option<&[u8]>),
+        deletion: Deletion,
+        keep: Keep,
+    ) -> Self {
+        let mut regions = self.regions.clone();
+        match regions.binary_search_by_key(&region, |(id, _)| *id) {
+            Ok(at) => {
+                let (_, ranges) = &mut regions[at];
+                *ranges = Arc::new(ranges.with(start, end, deletion, keep));
+            }
+            Err(at) => {
+                let ranges = RegionRanges::default().with(start, end, deletion, keep);
+                regions.insert(at, (region, Arc::new(ranges)));
+            }
+        }
+        Self { regions }
+    }
+
+    /// How many fragments there are: what a change costs.
+    pub fn fragments(&self) -> usize {
+        let all = self.regions.iter();
+        all.map(|(_, ranges)| ranges.fragments.len()).sum()
+    }
+
+    /// Memory that they take.
+    pub fn bytes(&self) -> usize {
+        self.regions.iter().map(|(_, ranges)| ranges.bytes()).sum()
+    }
+
+    /// The lowest position of any deletion from `start` on, of those that are held.
+    pub fn first_from(&self, start: Lsn) -> Option<Lsn> {
+        let fragments = self
+            .regions
+            .iter()
+            .flat_map(|(_, ranges)| &ranges.fragments);
+        let deletions = fragments.flat_map(|fragment| fragment.deletions.iter());
+        deletions
+            .map(|deletion| deletion.lsn)
+            .filter(|lsn| *lsn >= start)
+            .min()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! Deleted ranges of a frozen L0, in the trees beneath the one that takes its entries. So no tree ever holds the
+//! deletion of a range.
+
+use std::sync::Arc;
+
+use kreon_base::{RegionId, Result};
+use kreon_format::TreeRecord;
+
+use super::run::{Changed, RegionSpill};
+use super::sink::FreshNodes;
+use crate::level::{Levels, MappedNodes};
+use crate::ranges::RegionRanges;
+use crate::tree::{self, Entry, EntryStream, MergeRules};
+
+/// Ranges that are deleted, and no entries.
+pub struct Erasing(pub Arc<RegionRanges>);
+
+impl EntryStream for Erasing {
+    fn next(&mut self) -> Result<Option<Entry<'_>>> {
+        Ok(None)
+    }
+
+    fn ranges(&self) -> Option<Arc<RegionRanges>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+impl<'a> RegionSpill<'a> {
+    /// Takes what is deleted out of `trees`, those beneath the first.
+    pub(super) fn erase(&self, trees: &mut [TreeRecord], changed: &mut Changed<'a>) -> Result<()> {
+        let Some(ranges) = &self.ranges else {
+            return Ok(());
+        };
+        let lowest = trees.len();
+        for (level, tree) in (2..).zip(trees) {
+            let source = MappedNodes {
+                level,
+                ..self.source()
+            };
+            let rules = MergeRules {
+                last_level: usize::from(level) - 1 == lowest,
+                ..self.rules
+            };
+            let (pages, notes) = (&mut changed.pages, &mut changed.notes);
+            let (mapping, store) = (&self.parts.mapping, self.parts.store);
+            let what = (store, self.epoch, self.region, level);
+            let mut sink = FreshNodes::new(mapping, pages, what);
+            let mut input = Erasing(Arc::clone(ranges));
+            *tree = tree::merge(&source, &mut sink, tree, &mut input, &rules, notes)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sets the trees of `region`, of which there are as many as before: each stays behind its curtain.
+pub(super) fn replace(levels: &mut Levels, region: RegionId, trees: Vec<TreeRecord>) {
+    let old = levels.of(region).iter();
+    let curtains: Vec<_> = old.map(|tree| levels.curtain(tree)).collect();
+    let hidden: Vec<_> = trees.iter().copied().zip(curtains).collect();
+    levels.set(region, trees);
+    for (tree, curtain) in hidden {
+        if let Some(curtain) = curtain {
+            levels.hide(&tree, curtain);
+        }
+    }
+}
