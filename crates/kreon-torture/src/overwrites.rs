@@ -95,6 +95,7 @@ impl Store {
             region: &self.region,
             key: &key.to_be_bytes(),
             value: (!is_deletion).then_some(value.as_slice()),
+            is_range: false,
         };
         if self.engine.is_spill_due() {
             self.engine.background(Work::Spill)?;

@@ -80,6 +80,7 @@ impl Author {
                 len_bytes: GIANT_BYTES,
                 seed: self.dice.roll(),
             }),
+            until: None,
         };
         let write = Step::Write(vec![giant], Durability::Buffered);
         handed.before.extend([write, Step::Checkpoint]);
