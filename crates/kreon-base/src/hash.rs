@@ -3,6 +3,9 @@
 /// An odd number with bits all over: the golden ratio.
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// Another one.
+const FINAL: u64 = 0xd6e8_feb8_6659_fd93;
+
 /// A hash that takes words one after the other. The length of what is hashed belongs into the seed, so that
 /// the last word may be filled up.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +43,10 @@ impl KeyHash {
     /// The hash.
     #[inline]
     pub const fn finish(self) -> u64 {
-        self.word(ODD.rotate_left(32)).0
+        // Another factor: with the same one, keys that differ by one in a digit have hashes that are related
+        // (1.02 % false positives of a filter instead of 0.64 %).
+        let product = self.0 as u128 * FINAL as u128;
+        product as u64 ^ (product >> 64) as u64
     }
 }
 
