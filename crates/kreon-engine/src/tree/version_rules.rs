@@ -43,6 +43,11 @@ impl<'r> VersionRules<'r> {
 
     /// Judges the next older version.
     pub(super) fn judge(&mut self, lsn: Lsn, is_tombstone: bool) -> Verdict {
+        // What a deleted range left in each of two trees that a fold brings together: the lower one says nothing that
+        // the upper one has not said, and must not make the versions beneath look newer than those above.
+        if self.successor.is_some_and(|successor| lsn >= successor) {
+            return Verdict::Drop;
+        }
         let stays = self
             .successor
             .is_none_or(|successor| self.is_seen_between(lsn, successor));
@@ -120,6 +125,19 @@ mod tests {
     fn a_replayed_version_does_not_stay_twice() {
         let found = verdicts(&[3, 12], false, &[(9, false), (9, false)]);
         assert_eq!(found, [Verdict::Keep(Lsn(9)), Verdict::Drop]);
+    }
+
+    #[test]
+    fn what_stands_beneath_an_older_version_is_gone() {
+        // Two trees with a deletion of the same range at 40, each above a version that 15 sees.
+        let versions = [(40, true), (0, false), (40, true), (0, false)];
+        let expected = [
+            Verdict::KeepIfOlder(Lsn(40)),
+            Verdict::Keep(Lsn(0)),
+            Verdict::Drop,
+            Verdict::Drop,
+        ];
+        assert_eq!(verdicts(&[15], true, &versions), expected);
     }
 
     #[test]
