@@ -277,6 +277,7 @@ fn change(region: u8, key: u8, value: Option<Length>) -> Change {
             len_bytes,
             seed: u64::from(key),
         }),
+        until: None,
     }
 }
 

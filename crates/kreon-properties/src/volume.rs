@@ -105,6 +105,7 @@ fn delete(region: &str, key: Vec<u8>) -> Step {
         region: region.into(),
         key,
         value: None,
+        until: None,
     };
     Step::Write(vec![change], Durability::Buffered)
 }
@@ -115,6 +116,7 @@ fn put(region: &str, key: Vec<u8>, len_bytes: usize) -> Step {
         region: region.into(),
         key,
         value: Some(Value { len_bytes, seed }),
+        until: None,
     };
     Step::Write(vec![change], Durability::Buffered)
 }
