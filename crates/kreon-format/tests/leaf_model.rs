@@ -23,6 +23,7 @@ fn room_bytes(versions: &[Version]) -> usize {
             Payload::Logged { value_bytes, .. } => 6 + number_bytes(value_bytes),
             Payload::Inline { value } => number_bytes(value.len() as u32) + value.len(),
             Payload::Tombstone { .. } => 6,
+            Payload::Erased { .. } => 6 * usize::from(version.is_long()),
         };
         let lsn = if version.lsn == Lsn(0) { 0 } else { 8 };
         let long = if version.is_long() { 3 } else { 0 };

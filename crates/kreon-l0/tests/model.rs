@@ -81,6 +81,7 @@ impl Value {
             } => Self::Logged(offset.0, value_bytes),
             Payload::Inline { value } => Self::Inline(value.to_vec()),
             Payload::Tombstone { offset } => Self::Deleted(offset.0),
+            Payload::Erased { .. } => unreachable!("of trees alone"),
         }
     }
 }

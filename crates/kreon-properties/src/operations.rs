@@ -6,7 +6,7 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use kreon_engine::Durability;
 use kreon_sim::{Image, Keep};
 use kreon_torture::content::{self, Content, Digest};
-use kreon_torture::script::{Change, Step, Value};
+use kreon_torture::script::{Change, Step, Until, Value};
 use kreon_torture::store::Store;
 
 use crate::with;
@@ -284,7 +284,15 @@ fn change(region: u8, key: u8, value: Option<Length>) -> Change {
 fn batch(region: u8, first: u8, count: u8, value: Length) -> Vec<Change> {
     let changes = (0..=count % 12).map(|n| {
         let value = (n % 4 != 3).then_some(if n == 0 { value } else { Length::Short(n) });
-        change(region.wrapping_add(n / 8), first.wrapping_add(n), value)
+        let key = first.wrapping_add(n);
+        let until = (n % 4 == 3 && first.is_multiple_of(4)).then(|| match first % 32 {
+            0 => Until::Last,
+            _ => Until::Before(key_of(key.wrapping_mul(7))),
+        });
+        Change {
+            until,
+            ..change(region.wrapping_add(n / 8), key, value)
+        }
     });
     changes.collect()
 }
