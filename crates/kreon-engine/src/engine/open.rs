@@ -225,10 +225,7 @@ impl Engine {
     pub fn checkpoint(&self) -> Result<()> {
         self.core.check_writable()?;
         self.core.checkpoint()?;
-        if self.core.options.background == Background::Threads {
-            self.core.merge_wanted.call();
-            return Ok(());
-        }
+        // What deletions free is free when this returns, unless a thread merges their trees at this moment.
         match self.core.merge_due() {
             // Readers look into one more tree until there is room.
             Err(error) if error.kind() == ErrorKind::OutOfSpace => Ok(()),
