@@ -12,8 +12,7 @@ const HUGE_BYTES: usize = 2 << 20;
 
 /// Zeroed memory that starts on a page boundary: good for I/O with every block size.
 ///
-/// Whole multiples of 2 MiB ask for huge pages: direct I/O takes hold of one page instead of 512, and the first
-/// touch costs a tenth.
+/// Whole multiples of 2 MiB ask for huge pages: one page for a first touch and for direct I/O instead of 512.
 pub struct AlignedBuf {
     /// From `alloc(layout)`.
     start: NonNull<u8>,
