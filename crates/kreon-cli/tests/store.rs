@@ -91,3 +91,19 @@ fn compact_leaves_one_level_without_what_was_deleted() {
         .run(&["compact", "-r", "none"])
         .fails(1, &["not found"]);
 }
+
+#[test]
+fn delete_takes_keys_a_prefix_or_a_range_and_never_all_by_mistake() {
+    let fixture = Fixture::new();
+    for key in ["a1", "a2", "b1", "b2", "c1"] {
+        fixture.ok(&["put", key, "v"]);
+    }
+    fixture.ok(&["delete", "--prefix", "a"]);
+    assert_eq!(fixture.ok(&["count"]).trim(), "3");
+    fixture.ok(&["delete", "--from", "b2", "--to", "c1"]);
+    assert_eq!(fixture.ok(&["count"]).trim(), "2");
+    fixture.ok(&["delete", "b1"]);
+    fixture.ok(&["get", "c1"]);
+    fixture.ok(&["delete", "--from", "b"]);
+    assert_eq!(fixture.ok(&["count"]).trim(), "0");
+}

@@ -41,6 +41,7 @@ fn as_json(stats: &kreon::Stats) -> Value {
         "images": stats.images,
         "last_image": stats.last_image.as_ref().map(image_as_json),
         "l0_entries": stats.l0_entries,
+        "l0_ranges": stats.l0_ranges,
         "l0_bytes": stats.l0_bytes,
         "levels": stats.levels.iter().map(level_as_json).collect::<Vec<_>>(),
         "spills": stats.spills,
