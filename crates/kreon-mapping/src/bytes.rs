@@ -10,7 +10,7 @@ use crate::prefetch::TRANSFER_PAGES_MAX;
 
 /// Longest range that is brought into frames. Longer values would drive out what is worth keeping,
 /// and gain least from being kept.
-const FRAMED_BYTES_MAX: usize = 64 << 10;
+pub(crate) const FRAMED_BYTES_MAX: usize = 64 << 10;
 
 /// Memory through which longer ranges are read, in bytes: two transfers.
 const WINDOW_BYTES: u64 = (2 * TRANSFER_PAGES_MAX * PAGE_BYTES) as u64;

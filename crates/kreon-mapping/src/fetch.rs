@@ -4,6 +4,7 @@
 use kreon_base::{PAGE_BYTES, PageNo, Priority, Result, SEGMENT_BYTES};
 use kreon_device::Read;
 
+use crate::bytes::FRAMED_BYTES_MAX;
 use crate::hot::{Generation, Hot};
 use crate::mapping::Mapping;
 use crate::options::{KeepRecords, PageRequest};
@@ -274,10 +275,12 @@ impl Mapping {
         arrived
     }
 
-    /// Whether what is around a record is read along with it.
+    /// Whether what is around a record is read along with it: not if the record itself is read past the frames.
     fn widens(&self, bytes: &FinalBytes) -> bool {
-        self.has_plenty_of_frames()
+        bytes.len_bytes <= FRAMED_BYTES_MAX
             && self.modes.records == KeepRecords::Scarce
+            && self.mapped.is_none()
+            && self.has_plenty_of_frames()
             && !self.has_record(bytes.offset_bytes, bytes.len_bytes)
     }
 

@@ -127,3 +127,18 @@ fn nothing_comes_along_when_frames_are_scarce() {
     assert!(stats.pages_evicted < FRAMES, "{stats:?}");
     assert!(stats.pages_read < 4 * FRAMES, "{stats:?}");
 }
+
+#[test]
+fn long_values_are_read_past_the_frames_also_while_those_are_plenty() {
+    let device = device();
+    let mapping = mapping(&device, KeepRecords::Scarce);
+    let wanted = record(20 * 4096 + 100, 300_000);
+    let seen = mapping.with_final_bytes(wanted, LAST, &mut Vec::new(), <[u8]>::to_vec);
+    assert_eq!(seen.unwrap(), held(&device, &wanted));
+    let stats = mapping.stats();
+    assert_eq!(
+        (stats.pages_resident, stats.pages_read),
+        (0, 74),
+        "{stats:?}"
+    );
+}
