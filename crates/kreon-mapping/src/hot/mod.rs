@@ -132,7 +132,7 @@ impl Hot {
     }
 
     /// Keeps a record that was read after its generation was taken. `frames_max`: what all records
-    /// may take; `take_frame` is asked for frames until then.
+    /// may take, but for a few that each shard has; `take_frame` is asked for frames until then.
     pub(crate) fn keep(
         &self,
         space: &Space,
@@ -147,7 +147,7 @@ impl Hot {
         };
         let shard = self.shard(offset);
         let mut queues = shard.lock();
-        if queues.lacks_frames(bytes.len()) && self.frames() < frames_max() {
+        if queues.lacks_frames(bytes.len()) && (self.frames() < frames_max() || queues.is_bare()) {
             // Taking one may evict, and that asks the shards for theirs.
             drop(queues);
             let frame = take_frame();

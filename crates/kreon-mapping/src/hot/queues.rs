@@ -16,6 +16,9 @@ const CHANCES_MAX: usize = 64;
 /// Spare frames: with fewer a record that has a chance may find no place.
 const SPARE_FRAMES: usize = 2;
 
+/// A shard with so many has a place for the record that has just been read: a task finds it there or reads anew.
+const FRAMES_MIN: usize = 3;
+
 /// Positions in units, modulo this, fit in a place: rings are far shorter.
 const UNITS: u64 = 1 << 31;
 
@@ -100,6 +103,11 @@ impl Queues {
     /// Whether a record of so many bytes would drive out another.
     pub(super) fn lacks_frames(&self, len: usize) -> bool {
         self.small.frames_lacking(entry_bytes(len)) + SPARE_FRAMES > self.spare.len()
+    }
+
+    /// Whether it has so few frames that a record may find no place.
+    pub(super) fn is_bare(&self) -> bool {
+        self.small.frames() + self.main.frames() + self.spare.len() < FRAMES_MIN
     }
 
     /// Where a record is of which at least `len` bytes are there.
