@@ -1,6 +1,7 @@
 //! What reads without a waiting thread share.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::Waker;
@@ -39,6 +40,8 @@ pub(crate) enum Wanted {
         first: PageNo,
         priority: Priority,
         check: Option<PageCheck>,
+        /// Those whose errors matter to the task; the others only came along.
+        needed: Range<u64>,
     },
     /// A record that is to be kept by itself.
     Record {

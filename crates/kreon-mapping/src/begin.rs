@@ -1,5 +1,6 @@
 //! Beginning to load pages for a task.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -57,6 +58,17 @@ impl Mapping {
     /// # Errors
     /// `InvalidArgument` if the volume cannot have the pages.
     pub fn begin(self: &Arc<Self>, wanted: &PagesWanted, waker: &Waker) -> Result<Begun> {
+        let first = wanted.first.0;
+        self.begin_pages(wanted, first..first + u64::from(wanted.count), waker)
+    }
+
+    /// The same, where only the pages `needed` are asked for: errors of the others are nothing to the task.
+    pub(crate) fn begin_pages(
+        self: &Arc<Self>,
+        wanted: &PagesWanted,
+        needed: Range<u64>,
+        waker: &Waker,
+    ) -> Result<Begun> {
         wanted.pages().try_for_each(|page| self.check_page(page))?;
         let Some(reads) = self.background() else {
             return Ok(Begun::Refused);
@@ -86,7 +98,7 @@ impl Mapping {
                 .map_or(Begun::Ready, |page| self.wait_for(*page, waker)));
         }
         let ticket = Ticket::new(waker);
-        let is_begun = self.take_off(reads, wanted, loads, &ticket);
+        let is_begun = self.take_off(reads, (wanted, &needed), loads, &ticket);
         Ok(self.see_off(reads, is_begun, ticket, waker))
     }
 
@@ -150,7 +162,7 @@ impl Mapping {
     fn take_off(
         &self,
         reads: &BackgroundReads,
-        wanted: &PagesWanted,
+        (wanted, needed): (&PagesWanted, &Range<u64>),
         mut loads: Vec<Load<'_>>,
         ticket: &Ticket,
     ) -> bool {
@@ -166,6 +178,7 @@ impl Mapping {
                 first,
                 priority: wanted.priority,
                 check: wanted.check.clone(),
+                needed: needed.clone(),
             };
             let stub = ticket.stub();
             let begun = reads.flights.begin(

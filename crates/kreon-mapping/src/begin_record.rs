@@ -36,7 +36,8 @@ impl Mapping {
             priority,
             check: None,
         };
-        self.begin(&wanted, waker)
+        let (first, count) = bytes.pages();
+        self.begin_pages(&wanted, first.0..first.0 + u64::from(count), waker)
     }
 
     fn begin_record(

@@ -46,12 +46,13 @@ impl Mapping {
         pages: &mut Vec<PageNo>,
     ) -> (Stub, Result<()>) {
         let Cargo { what, stub } = flight.cargo;
-        let (first, priority, check) = match what {
+        let (first, priority, check, needed) = match what {
             Wanted::Pages {
                 first,
                 priority,
                 check,
-            } => (first, priority, check),
+                needed,
+            } => (first, priority, check, needed),
             Wanted::Record {
                 offset_bytes,
                 len_bytes,
@@ -73,16 +74,15 @@ impl Mapping {
             .map(|(page, frame)| Load::resume(self, PageNo(page), priority, frame))
             .collect();
         let read = match flight.is_whole {
-            true => Ok(()),
+            true => vec![Ok(()); loads.len()],
             false => self.read_again(&mut loads),
         };
-        if read.is_ok() {
-            self.counters.pages_read.add(loads.len() as u64);
-        }
+        let arrived = read.iter().filter(|outcome| outcome.is_ok()).count();
+        self.counters.pages_read.add(arrived as u64);
         let mut outcome = Ok(());
-        for load in loads {
-            let checked = match (&read, &check, load.bytes()) {
-                (Err(error), ..) => Err(error.clone()),
+        for (load, read) in loads.into_iter().zip(read) {
+            let checked = match (read, &check, load.bytes()) {
+                (Err(error), ..) => Err(error),
                 (Ok(()), Some(check), Some(bytes)) => check(bytes),
                 (Ok(()), ..) => Ok(()),
             };
@@ -96,7 +96,7 @@ impl Mapping {
                 }
                 Err(error) => {
                     // A page that was discarded meanwhile may have come as anything.
-                    if load.is_wanted() {
+                    if load.is_wanted() && needed.contains(&load.page().0) {
                         outcome = outcome.and(Err(error));
                     }
                     failed.push(load);
@@ -107,17 +107,23 @@ impl Mapping {
     }
 
     /// Reads consecutive pages the ordinary way, after a read that failed or came to an early end: this
-    /// tells what is wrong, or goes on where that can be done. It waits for the device, which happens so
-    /// seldom that it does not matter in whose poll.
+    /// tells what is wrong with which page, or goes on where that can be done. It waits for the device, which
+    /// happens so seldom that it does not matter in whose poll.
     #[cold]
-    fn read_again(&self, loads: &mut [Load<'_>]) -> Result<()> {
-        let Some(first) = loads.first().map(Load::page) else {
-            return Ok(());
-        };
+    fn read_again(&self, loads: &mut [Load<'_>]) -> Vec<Result<()>> {
+        let first = loads.first().map(Load::page).unwrap_or_default();
         let buffers = loads.iter_mut().filter_map(Load::bytes_mut);
         let buffers = buffers.map(|bytes| bytes.as_mut_slice()).collect();
         let mut reads = [Read::vectored(first.offset_bytes(), buffers)];
-        self.device.read(&mut reads)
+        if self.device.read(&mut reads).is_ok() {
+            return vec![Ok(()); loads.len()];
+        }
+        let read_alone = |load: &mut Load<'_>| {
+            let offset_bytes = load.page().offset_bytes();
+            let bytes = load.bytes_mut();
+            bytes.map_or(Ok(()), |bytes| self.device.read_at(offset_bytes, bytes))
+        };
+        loads.iter_mut().map(read_alone).collect()
     }
 
     /// Waits for all that is in flight in the background and wakes who waits for it.

@@ -3,6 +3,7 @@
 
 pub mod content;
 pub mod device;
+pub mod slow;
 
 pub use content::{Content, fill, verify};
 pub use device::MemoryDevice;
