@@ -27,7 +27,7 @@ mod volume;
 pub use engine::{
     CollectionStats, DeletedRange, Durable, Engine, GetStats, GetTask, ImageStats, KeyBounds,
     LevelStats, MemoryStats, OpenSnapshot, Operation, PageClassStats, PageStats, Pairs,
-    RegionState, Scan, Stats, VerifyReport, prefix_bounds,
+    RegionState, ReorganisationStats, Scan, Stats, VerifyReport, prefix_bounds,
 };
 pub use kreon_device::{DeviceStats, TransferStats};
 pub use kreon_mapping::{

@@ -39,6 +39,8 @@ pub enum Work {
     Merge,
     /// Moves live records out of log segments with dead ones.
     Collect,
+    /// Lays values together that scans found scattered.
+    Reorganise,
     /// Writes the log out, without a flush.
     WriteOut,
     /// Takes an image of L0, if anything was written since the last one.
@@ -69,6 +71,8 @@ pub struct Options {
     pub space_amplification: f64,
     /// The log between two spills may always have so many bytes, even if that is much for so little data.
     pub unspilled_bytes_min: u64,
+    /// Values that are scanned again and again are laid together (`Kreon 3.2.3`).
+    pub scan_reorganisation: bool,
     /// How the mapping goes about its work. For experiments.
     pub mapping: MappingModes,
     /// Make the store if it does not exist.
@@ -120,6 +124,7 @@ impl Default for Options {
             filter_bits_per_key: 10,
             space_amplification: 1.3,
             unspilled_bytes_min: 16 << 20,
+            scan_reorganisation: true,
             mapping: MappingModes::default(),
             create: true,
             background: Background::Threads,
@@ -146,6 +151,15 @@ pub struct MemorySplit {
 }
 
 impl Options {
+    /// Memory in which scans note where values are scattered: enough for a credit for every leaf of a store ten times
+    /// as large as its memory, with values of 1 KiB.
+    pub(crate) fn credit_bytes(&self) -> usize {
+        match self.scan_reorganisation {
+            true => (self.memory_bytes / 1024).next_power_of_two().min(MIB),
+            false => 0,
+        }
+    }
+
     /// Threads that merge a spill.
     pub fn spill_workers(&self) -> usize {
         let processors = || std::thread::available_parallelism().map_or(1, |count| count.get());
@@ -208,7 +222,7 @@ impl Options {
         let log_bytes = (self.memory_bytes / 16).clamp(4 * MIB, 32 * MIB);
         // Halves of whole pages: they are read and written directly.
         let collector_bytes = (self.memory_bytes / 32).clamp(MIB / 4, 4 * MIB) & !(MIB / 8 - 1);
-        let taken = 2 * l0_bytes + log_bytes + collector_bytes;
+        let taken = 2 * l0_bytes + log_bytes + collector_bytes + self.credit_bytes();
         let mapping_bytes = self.memory_bytes.saturating_sub(taken);
         if l0_bytes == 0 || mapping_bytes < MIB / 2 {
             return Err(Error::invalid(format!(

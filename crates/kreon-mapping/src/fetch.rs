@@ -38,6 +38,8 @@ pub struct Fetched {
     copies: Vec<u8>,
     /// Sorted by their offsets.
     places: Vec<Place>,
+    /// Reads at the device.
+    transfers: usize,
 }
 
 /// Where a record is.
@@ -87,12 +89,52 @@ impl Fetched {
         memory.get(place.at..place.at + place.len)?.get(..len_bytes)
     }
 
+    /// How many reads at the device it took, those into frames left out.
+    pub fn transfers(&self) -> usize {
+        self.transfers
+    }
+
+    /// Whether the record at `offset_bytes` came from the device.
+    pub fn was_read(&self, offset_bytes: u64) -> bool {
+        let found = self
+            .places
+            .binary_search_by_key(&offset_bytes, |place| place.offset);
+        let place = found.ok().and_then(|at| self.places.get(at));
+        place.is_some_and(|place| !place.is_copy)
+    }
+
+    /// How many reads records take that are together: their offsets and lengths, sorted.
+    pub fn transfers_of(records: &[(u64, usize)]) -> usize {
+        let mut read: Option<(u64, u64)> = None;
+        let mut count = 0;
+        for (offset, len) in records {
+            let end = offset + *len as u64;
+            read = match read {
+                Some((start, read_to)) if joins(start, read_to, *offset, end) => {
+                    Some((start, read_to.max(end)))
+                }
+                _ => {
+                    count += 1;
+                    Some((*offset, end))
+                }
+            };
+        }
+        count
+    }
+
     /// Forgets all and gives the memory back.
     pub fn clear(&mut self) {
+        self.transfers = 0;
         self.memory = None;
         self.copies.clear();
         self.places.clear();
     }
+}
+
+/// Whether one read takes the bytes from `next_start` to `next_end` along with those from `start` to `end` before them.
+fn joins(start: u64, end: u64, next_start: u64, next_end: u64) -> bool {
+    next_start <= end + GAP_BYTES_MAX
+        && next_end - start <= (TRANSFER_PAGES_MAX * PAGE_BYTES) as u64
 }
 
 impl Run {
@@ -103,10 +145,7 @@ impl Run {
             let start = record.offset - record.offset % block_bytes;
             let end = (record.offset + record.len as u64).next_multiple_of(block_bytes);
             match runs.last_mut() {
-                Some(run)
-                    if start <= run.end + GAP_BYTES_MAX
-                        && end - run.start <= (TRANSFER_PAGES_MAX * PAGE_BYTES) as u64 =>
-                {
+                Some(run) if joins(run.start, run.end, start, end) => {
                     run.end = run.end.max(end);
                     run.records += 1;
                 }
@@ -227,6 +266,7 @@ impl Mapping {
         missing.dedup_by_key(|record| record.offset);
         let runs = Run::of(&missing, u64::from(self.device.block_bytes()));
         let bytes: u64 = runs.iter().map(|run| run.end - run.start).sum();
+        into.transfers = runs.len();
         let mut memory = Spare::new(bytes as usize);
         self.counters
             .pages_read

@@ -58,8 +58,8 @@ pub use kreon_engine::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, 
 pub use kreon_engine::{
     CollectionStats, DamagedPage, DeviceStats, Durability, Durable, GetStats, ImageStats,
     LevelStats, LogHole, LostRange, MappingStats, MemoryStats, PageClassStats, PageRole, PageStats,
-    SalvageProgress as RepairProgress, SalvageReport as RepairReport, SalvagedRegion, Stats,
-    TransferStats, VerifyReport, prefix_bounds,
+    ReorganisationStats, SalvageProgress as RepairProgress, SalvageReport as RepairReport,
+    SalvagedRegion, Stats, TransferStats, VerifyReport, prefix_bounds,
 };
 pub use options::Options;
 pub use range::KeyRange;

@@ -91,6 +91,13 @@ impl Options {
         self
     }
 
+    /// Whether values that scans read again and again are laid together, so that later scans read them at once. It costs
+    /// writes of its own, about as many bytes as those scans read. Default yes.
+    pub fn scan_reorganisation(mut self, on: bool) -> Self {
+        self.engine.scan_reorganisation = on;
+        self
+    }
+
     /// How far the log may grow between two spills however little data there is. For tests with little data.
     #[doc(hidden)]
     pub fn unspilled_bytes_min(mut self, bytes: u64) -> Self {

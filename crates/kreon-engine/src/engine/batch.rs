@@ -107,6 +107,11 @@ impl Batch {
         self.pairs.iter().filter_map(Pair::record)
     }
 
+    /// How many pairs there are.
+    pub fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
     /// Whether all pairs were taken.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()

@@ -13,6 +13,7 @@ use super::images::Images;
 use super::levels::{Holds, MergeWork};
 use super::pressure::Pressure;
 use super::region::Regions;
+use super::reorganise::Reorganiser;
 use super::signal::Signal;
 use super::snapshots::Snapshots;
 use super::units::Units;
@@ -41,6 +42,8 @@ pub struct Core {
     pub pressure: Pressure,
     /// Garbage collection. Its turn comes before all other locks.
     pub collector: Collector,
+    /// Lays values together that scans read.
+    pub reorganiser: Reorganiser,
     /// Who builds on the lower trees of which region.
     pub holds: Holds,
     /// One spill, drop of a region or verification at a time.

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use kreon_base::{Lsn, RegionId, Result};
+use kreon_base::{Lsn, PageNo, RegionId, Result};
 
 use super::covering::DeadKeys;
 use super::scan_source::{Direction, Located, Source};
@@ -27,13 +27,13 @@ pub struct Step<'a> {
     pub bytes_max: usize,
 }
 
-/// Hands the visible entries of the step to `found`, in order, until its end or a limit. Returns
-/// whether the range is exhausted.
+/// Hands the visible entries of the step to `found`, in order, until its end or a limit, each with the leaf of the
+/// lowest tree where that walk is. Returns whether the range is exhausted.
 pub fn run<'a>(
     step: &Step<'_>,
     view: &'a View,
     nodes: &'a [MappedNodes<'a>],
-    mut found: impl FnMut(&[u8], Located),
+    mut found: impl FnMut(&[u8], Located, Option<PageNo>),
 ) -> Result<bool> {
     let Step {
         at, direction, end, ..
@@ -50,6 +50,7 @@ pub fn run<'a>(
         if !next_key(&sources, direction, &mut key) || is_behind(&key, end, direction) {
             return Ok(true);
         }
+        let leaf = sources.last().and_then(Source::leaf);
         let mut located = None;
         let deleted = dead.newest(&key);
         for source in &mut sources {
@@ -69,7 +70,7 @@ pub fn run<'a>(
         entries += 1;
         bytes += key.len() + value_bytes;
         if let Some(located) = located {
-            found(&key, located);
+            found(&key, located, leaf);
         }
     }
     Ok(false)

@@ -7,6 +7,7 @@
 //! - [`ingest`]: bulk loads, which become a level without going through L0
 //! - [`levels`]: merges of a region's trees
 //! - [`collect`]: garbage collection of the log
+//! - [`reorganise`]: values that are scanned are laid together
 //! - [`upkeep`], [`drop_region`]: spills and what they free
 //! - [`images`]: checkpoints of L0
 //! - `region`: regions
@@ -35,6 +36,7 @@ mod page_stats;
 mod pressure;
 mod read;
 mod region;
+mod reorganise;
 mod scan;
 mod scan_source;
 mod signal;
@@ -56,6 +58,7 @@ pub use memory_stats::MemoryStats;
 pub use open::Engine;
 pub use page_stats::{PageClassStats, PageStats};
 pub use region::RegionState;
+pub use reorganise::ReorganisationStats;
 pub use scan::{KeyBounds, Scan, prefix_bounds};
 pub use snapshot::OpenSnapshot;
 pub use stats::{GetStats, ImageStats, LevelStats, Stats};

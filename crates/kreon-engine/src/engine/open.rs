@@ -14,6 +14,7 @@ use super::core::Core;
 use super::get_task::GetTask;
 use super::ingest::Pairs;
 use super::region::{RegionState, check_name};
+use super::reorganise::Reorganiser;
 use super::scan::{KeyBounds, Scan};
 use super::snapshot::OpenSnapshot;
 use super::stats::Stats;
@@ -293,6 +294,7 @@ impl Engine {
         self.core.merge_wanted.call();
         self.core.images.wake();
         self.core.collector.wanted.call();
+        self.core.reorganiser.wanted.call();
         self.core.parts.log.wake_writer();
         self.core.parts.log.wake_flusher();
         let this = std::thread::current().id();
@@ -340,12 +342,14 @@ impl Core {
         for (id, entry) in &parts.ledger.lock().regions {
             regions.insert(RegionState::new(*id, entry.name.clone()));
         }
+        let reorganiser = Reorganiser::new(options.credit_bytes());
         let collector = Collector::new(parts.moved.lock().end(), split.collector_bytes / 2);
         Self {
             parts,
             options,
             split,
             collector,
+            reorganiser,
             regions,
             gate: Default::default(),
             units: Default::default(),
@@ -413,6 +417,7 @@ fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
         start("kreon-merge-2", Core::merge_loop)?,
         start("kreon-gc", Core::collect_loop)?,
         // Two, so that the device has work while one sees to what it has done.
+        start("kreon-reorg", Core::reorganise_loop)?,
         start("kreon-log", Core::write_out_loop)?,
         start("kreon-log-2", Core::write_out_loop)?,
         start("kreon-flush", Core::flush_loop)?,

@@ -17,6 +17,7 @@ use super::batch::{Batch, Found, Pair};
 use super::core::Core;
 use super::merge_scan::{self, Step};
 use super::region::RegionState;
+use super::reorganise::Leaves;
 use super::scan_source::{Direction, Located};
 use super::snapshot::OpenSnapshot;
 use crate::level::source::{FetchedLog, LOG_PRIORITY};
@@ -64,6 +65,8 @@ struct Ahead {
     view: ViewSequence,
     /// Records that are not in memory otherwise.
     fetched: Fetched,
+    /// The leaves in which they were found.
+    leaves: Leaves,
 }
 
 impl Scan {
@@ -226,8 +229,10 @@ impl Scan {
             bytes_max,
         };
         ahead.batch.clear();
+        ahead.leaves.clear();
         ahead.view = view.sequence();
-        let is_exhausted = merge_scan::run(&step, &view, &nodes, |key, found| {
+        let is_exhausted = merge_scan::run(&step, &view, &nodes, |key, found, leaf| {
+            ahead.leaves.note(leaf, ahead.batch.len());
             ahead.batch.push(key, &found);
         })
         .inspect_err(|_| ahead.batch.clear())?;
@@ -235,6 +240,14 @@ impl Scan {
         if self.with_values {
             let records = ahead.batch.records();
             self.core.fetch_records(records, &mut ahead.fetched)?;
+            let core = &self.core;
+            core.charge_scan(
+                &view,
+                &self.region,
+                &ahead.batch,
+                &ahead.leaves,
+                &ahead.fetched,
+            );
         }
         Ok((ahead.batch.last_key(), is_exhausted))
     }
@@ -258,7 +271,7 @@ impl Core {
     }
 
     /// The same for records given by their places and the bytes of key and value.
-    fn fetch_records(
+    pub(super) fn fetch_records(
         &self,
         records: impl Iterator<Item = (LogOffset, usize)>,
         into: &mut Fetched,

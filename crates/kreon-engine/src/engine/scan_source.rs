@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use kreon_base::{LogOffset, Lsn, Payload, RegionId, Result};
+use kreon_base::{LogOffset, Lsn, PageNo, Payload, RegionId, Result};
 use kreon_l0::L0;
 
 use super::covering::DeadKeys;
@@ -94,6 +94,14 @@ impl<'a> Source<'a> {
             }
             Self::Level(cursor) => cursor.is_valid().then(|| cursor.key()),
             Self::Ended => None,
+        }
+    }
+
+    /// The leaf that it stands in; none: it is an L0, or at its end.
+    pub fn leaf(&self) -> Option<PageNo> {
+        match self {
+            Self::L0 { .. } => None,
+            Self::Level(cursor) => cursor.leaf_page(),
         }
     }
 

@@ -7,6 +7,7 @@ use super::core::Core;
 pub use super::images::ImageStats;
 use super::memory_stats::MemoryStats;
 use super::page_stats::PageStats;
+pub use super::reorganise::ReorganisationStats;
 use crate::checkpoint::catalogue::MAIN_LOG;
 pub use crate::level::GetStats;
 use crate::log::MOVED_LOG;
@@ -83,6 +84,8 @@ pub struct Stats {
     pub merge_pages_written: u64,
     /// Garbage collection of the log.
     pub collection: CollectionStats,
+    /// Values that were laid together for scans.
+    pub reorganisation: ReorganisationStats,
     /// Open snapshots.
     pub snapshots: u64,
     /// Pages that wait for readers of older views.
@@ -164,6 +167,7 @@ impl Core {
             merge_pages_read,
             merge_pages_written,
             collection,
+            reorganisation: self.reorganiser.stats(),
             snapshots: self.snapshots.count() as u64,
             retired_pages: self.parts.views.waiting().0,
             memory_bytes: self.options.memory_bytes as u64,
@@ -254,6 +258,18 @@ impl fmt::Display for Stats {
         let (count, copied) = (collected.records_moved, bytes(collected.bytes_copied));
         line(f, "  records moved", format!("{count} ({copied})"))?;
         line(f, "  freed", bytes(collected.bytes_freed))?;
+        let laid = &self.reorganisation;
+        let (ranges, count) = (laid.ranges_moved, laid.records_moved);
+        line(
+            f,
+            "ranges laid together",
+            format!("{ranges} of {}", laid.ranges_found),
+        )?;
+        line(
+            f,
+            "  records moved",
+            format!("{count} ({})", bytes(laid.bytes_copied)),
+        )?;
         line(f, "open snapshots", self.snapshots.to_string())?;
         line(
             f,

@@ -62,6 +62,7 @@ impl Core {
             Background::Inline => {
                 drop(self.spill_frozen().and_then(|()| self.merge_due()));
                 drop(self.collect_lazily());
+                drop(self.reorganise_all());
             }
             Background::Driven => {}
         }
@@ -74,6 +75,7 @@ impl Core {
             Work::Spill => self.spill_frozen().and_then(|()| self.give_back()),
             Work::Merge => self.merge_due(),
             Work::Collect => self.collect_driven().and_then(|()| self.give_back()),
+            Work::Reorganise => self.reorganise_all().map(|_| ()),
             Work::WriteOut => {
                 let log = &self.parts.log;
                 log.write_out(log.tail())

@@ -1,6 +1,6 @@
 //! Walking through a tree in both directions.
 
-use kreon_base::{Error, Lsn, PAGE_BYTES, PageBytes, Payload, Result};
+use kreon_base::{Error, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, Result};
 use kreon_format::{Leaf, PagePointer, TreeRecord};
 
 use super::NodeSource;
@@ -18,6 +18,8 @@ pub struct Cursor<'a, S> {
     path: Path,
     readahead: Readahead,
     leaf: Box<PageBytes>,
+    /// Where that leaf is; none: it stands in none.
+    leaf_page: Option<PageNo>,
     /// Entries in the leaf.
     entries: usize,
     at: usize,
@@ -71,6 +73,7 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
             path: Path::default(),
             readahead: Readahead::default(),
             leaf: Box::new([0; PAGE_BYTES]),
+            leaf_page: None,
             entries: 0,
             at: 0,
             is_valid: false,
@@ -145,6 +148,26 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         Ok(Leaf::open(&self.leaf)?.entry(self.at)?.payload)
     }
 
+    /// The page of the leaf in which it stands.
+    pub fn leaf_page(&self) -> Option<PageNo> {
+        self.leaf_page.filter(|_| self.is_valid)
+    }
+
+    /// The first and the last key of that leaf.
+    ///
+    /// # Errors
+    /// `InvalidArgument` without an entry; those of reading a long key.
+    pub fn leaf_ends(&self) -> Result<(Vec<u8>, Vec<u8>)> {
+        if !self.is_valid {
+            return Err(Error::invalid("the cursor stands on no entry"));
+        }
+        let leaf = Leaf::open(&self.leaf)?;
+        let (mut first, mut last) = (Vec::new(), Vec::new());
+        key_of(self.source, &leaf, 0, &mut first)?;
+        key_of(self.source, &leaf, self.entries - 1, &mut last)?;
+        Ok((first, last))
+    }
+
     /// Goes to the neighbour of the leaf; false at the end of the tree.
     fn go_beside(&mut self, side: Side) -> Result<bool> {
         let Some(leaf) = self.path.go_beside(self.source, side)? else {
@@ -196,6 +219,7 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
 
     fn load(&mut self, leaf: &PagePointer) -> Result<()> {
         let (copy, entries) = (&mut self.leaf, &mut self.entries);
+        self.leaf_page = Some(leaf.page);
         self.source.read_node(leaf, 0, |page| {
             copy.copy_from_slice(page);
             *entries = Leaf::open(page)?.len();

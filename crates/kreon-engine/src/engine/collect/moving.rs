@@ -20,10 +20,11 @@ use kreon_l0::Keep;
 
 use crate::engine::core::Core;
 use crate::engine::region::RegionState;
-use crate::gc::judge::is_in_l0s;
+use crate::gc::judge::{Live, is_in_l0s};
 use crate::gc::{self, Candidates, Copied, Judged};
 use crate::keys::L0Key;
 use crate::level::Levels;
+use crate::log::MovedStream;
 use crate::options::Background;
 
 /// Entries that are inserted in one visit inside the gate: whoever closes it waits for no more.
@@ -74,6 +75,17 @@ impl Core {
         candidates: &Candidates,
         buffer: &mut AlignedBuf,
     ) -> Result<Moved> {
+        self.move_by(candidates, |stream, live| {
+            gc::copy(&self.parts, stream, candidates, live, buffer)
+        })
+    }
+
+    /// The same with copies that `copy` makes, in the order of what it is given.
+    pub(in crate::engine) fn move_by(
+        self: &Arc<Self>,
+        candidates: &Candidates,
+        copy: impl FnOnce(&mut MovedStream, &[Live]) -> Result<Vec<Copied>>,
+    ) -> Result<Moved> {
         let mut stream = self.parts.moved.lock();
         let (levels, copied, is_cut_short) = {
             // As long as this view is held, none of the segments is handed out again.
@@ -82,8 +94,8 @@ impl Core {
             let parts = &self.parts;
             let Judged { live, .. } =
                 gc::judge(parts, &view, marker, candidates, &candidates.by_key())?;
-            let copied = gc::copy(parts, &mut stream, candidates, &live, buffer)
-                .inspect_err(|error| self.note_failed_copy(error))?;
+            let copied =
+                copy(&mut stream, &live).inspect_err(|error| self.note_failed_copy(error))?;
             let is_cut_short = copied.len() < live.len();
             (Arc::clone(&view.levels), copied, is_cut_short)
         };

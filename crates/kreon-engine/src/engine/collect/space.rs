@@ -17,7 +17,7 @@ const UNSPILLED_SHARE: f64 = 0.25;
 
 /// The space of a store.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SpaceUse {
+pub(in crate::engine) struct SpaceUse {
     /// Segments in use and those that are kept ready, in bytes.
     pub used_bytes: u64,
     /// Keys and values that are in the trees, where they are in the log or in leaves.
@@ -36,7 +36,7 @@ impl SpaceUse {
 
 impl Core {
     /// Takes stock.
-    pub(super) fn space_use(&self) -> SpaceUse {
+    pub(in crate::engine) fn space_use(&self) -> SpaceUse {
         let view = self.parts.views.load();
         let trees = view.levels.regions().flat_map(|(_, trees)| trees);
         let inline: u64 = trees

@@ -9,6 +9,7 @@ mod images;
 mod levels;
 mod loads;
 mod refusals;
+mod reorganising;
 mod spilling;
 mod verifying;
 

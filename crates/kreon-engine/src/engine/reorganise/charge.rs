@@ -1,0 +1,60 @@
+//! What a step of a scan paid because values do not lie together.
+
+use kreon_mapping::Fetched;
+
+use super::leaves::Leaves;
+use super::work::Scattered;
+use crate::engine::batch::{Batch, Pair};
+use crate::engine::core::Core;
+use crate::engine::region::RegionState;
+use crate::level::View;
+
+/// To lay the values of a leaf together costs a read for each that is not in memory, and one write of all. When scans
+/// have paid for this share of its entries, it is worth it. Those that scanned them twice will scan them again.
+const SHARE_PAID: f64 = 0.5;
+
+/// The least that is worth it.
+const PAID_MIN: u64 = 8;
+
+impl Core {
+    /// Credits the leaves of a step with the reads that it would not have needed, and asks for those whose values are
+    /// to be laid together.
+    pub(in crate::engine) fn charge_scan(
+        &self,
+        view: &View,
+        region: &RegionState,
+        batch: &Batch,
+        leaves: &Leaves,
+        fetched: &Fetched,
+    ) {
+        // One read for each leaf, or for each border between runs, is as good as it gets.
+        if fetched.transfers() <= 2 * leaves.len() || !self.options.scan_reorganisation {
+            return;
+        }
+        let Some(tree) = view.levels.of(region.id).last() else {
+            return;
+        };
+        let entries = tree.entries as f64 / tree.leaf_pages.max(1) as f64;
+        let enough = ((entries * SHARE_PAID) as u64).max(PAID_MIN);
+        let mut records = Vec::new();
+        for (leaf, span) in leaves.spans(batch.len()) {
+            records.clear();
+            let pairs = span.clone().filter_map(|at| batch.nth(at));
+            let logged = pairs.filter_map(Pair::record);
+            let read = logged.filter(|(offset, _)| fetched.was_read(offset.0));
+            records.extend(read.map(|(offset, len)| (offset.0, len)));
+            records.sort_unstable();
+            let excess = Fetched::transfers_of(&records).saturating_sub(1) as u64;
+            let credits = &self.reorganiser.credits;
+            if excess > 0
+                && credits.add(region.id, leaf, excess, enough)
+                && let Some(pair) = batch.nth(span.start)
+            {
+                self.reorganiser.ask(Scattered {
+                    region: region.id,
+                    key: batch.key(pair).to_vec(),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Copies of records that a scan has just read: most of them are in memory still.
+
+use kreon_base::{Error, ErrorKind, LogOffset, Result};
+use kreon_format::{Fragment, fragment_bytes};
+use kreon_mapping::Fetched;
+
+use crate::engine::core::Core;
+use crate::gc::judge::Live;
+use crate::gc::{Candidates, Copied};
+use crate::level::source::FetchedLog;
+use crate::log::{LogPages, MovedRecord, MovedStream};
+
+/// Bytes that are brought into memory at once.
+const ROUND_BYTES: usize = 256 << 10;
+
+/// A record to be copied.
+struct Wanted {
+    live: Live,
+    offset: LogOffset,
+    record: MovedRecord,
+}
+
+impl Core {
+    /// Copies `live` in their order. When it returns all copies are written. Stops early without an error when there
+    /// is no room for more.
+    pub(super) fn copy_scattered(
+        &self,
+        stream: &mut MovedStream,
+        candidates: &Candidates,
+        live: &[Live],
+    ) -> Result<Vec<Copied>> {
+        let wanted: Vec<_> = live
+            .iter()
+            .filter_map(|live| Wanted::new(candidates, live))
+            .collect();
+        let mut copied = Vec::with_capacity(wanted.len());
+        let mut fetched = Fetched::default();
+        let mut rest = wanted.as_slice();
+        let mut outcome: Result<()> = Ok(());
+        while !rest.is_empty() && outcome.is_ok() {
+            let (round, behind) = rest.split_at(round_of(rest));
+            let places = round
+                .iter()
+                .map(|wanted| (wanted.offset, wanted.record.payload_bytes));
+            self.fetch_records(places, &mut fetched)?;
+            outcome = round.iter().try_for_each(|wanted| {
+                copied.push(self.copy_one(stream, wanted, &fetched)?);
+                Ok(())
+            });
+            rest = behind;
+        }
+        stream.flush(&self.parts.log, &self.log_pages())?;
+        match outcome {
+            Err(error) if error.kind() != ErrorKind::OutOfSpace => Err(error),
+            _ => Ok(copied),
+        }
+    }
+
+    fn copy_one(
+        &self,
+        stream: &mut MovedStream,
+        wanted: &Wanted,
+        fetched: &Fetched,
+    ) -> Result<Copied> {
+        let (log, pages) = (&self.parts.log, self.log_pages());
+        let payload_bytes = wanted.record.payload_bytes;
+        let len = fragment_bytes(payload_bytes);
+        let in_one_piece = log.on_device(wanted.offset, payload_bytes);
+        let offset = match in_one_piece.filter(|bytes| bytes.len_bytes == len) {
+            Some(bytes) => {
+                let fetched = FetchedLog::new(self.log_pages(), fetched);
+                let append = |bytes: &[u8]| {
+                    let payload = payload_of(log.fragment(wanted.offset, bytes)?, wanted)?;
+                    stream.append(log, &pages, &wanted.record, |room| {
+                        room.copy_from_slice(payload);
+                        Ok(())
+                    })
+                };
+                fetched.with_bytes(bytes, &mut Vec::new(), append)??
+            }
+            None => {
+                let mut record = log.record_at(wanted.offset, payload_bytes);
+                stream.append(log, &pages, &wanted.record, |room| record.read(room))?
+            }
+        };
+        Ok(Copied {
+            live: wanted.live,
+            offset,
+            bytes: len as u64,
+        })
+    }
+}
+
+impl Wanted {
+    fn new(candidates: &Candidates, live: &Live) -> Option<Self> {
+        let candidate = candidates.get(live.index)?;
+        let key_bytes = candidates.key(candidate).len();
+        let value_bytes = live.value_bytes? as usize;
+        Some(Self {
+            live: *live,
+            offset: candidate.offset,
+            record: MovedRecord {
+                region: candidate.region,
+                is_deletion: false,
+                key_bytes: key_bytes as u32,
+                payload_bytes: key_bytes + value_bytes,
+            },
+        })
+    }
+}
+
+/// How many of `wanted` are brought at once; at least one.
+fn round_of(wanted: &[Wanted]) -> usize {
+    let mut sum = 0;
+    let fits = |wanted: &&Wanted| {
+        sum += wanted.record.payload_bytes;
+        sum <= ROUND_BYTES
+    };
+    wanted.iter().take_while(fits).count().max(1)
+}
+
+fn payload_of<'a>(fragment: Fragment<'a>, wanted: &Wanted) -> Result<&'a [u8]> {
+    let Fragment::Record { header, payload } = fragment else {
+        return Err(Error::corruption("filler stands where a record should"));
+    };
+    let is_it = payload.len() == wanted.record.payload_bytes && header.ends_record;
+    if !is_it || header.region != wanted.record.region {
+        return Err(Error::corruption("another record stands there"));
+    }
+    Ok(payload)
+}

@@ -1,0 +1,17 @@
+//! What reorganisation did.
+
+/// Values that were laid together for scans, since the store was opened.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ReorganisationStats {
+    /// Ranges of keys, a leaf each, that scans found scattered often enough.
+    pub ranges_found: u64,
+    /// Those of them whose values were moved; the others lay together by then, or could not be moved.
+    pub ranges_moved: u64,
+    /// Records that were copied and take the place of the old ones.
+    pub records_moved: u64,
+    /// Bytes of the log that all copies take.
+    pub bytes_copied: u64,
+    /// Time that it took.
+    pub seconds: f64,
+}
