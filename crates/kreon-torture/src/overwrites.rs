@@ -1,27 +1,36 @@
-//! Values that are overwritten until garbage collection has moved most of them, with openings after a crash in between:
-//! every key has its last value, whatever was moved where.
+//! Values that are overwritten until garbage collection has moved most of them, and scanned until they were laid
+//! together, with openings after a crash in between: every key has its last value, whatever was moved where.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use kreon_base::{Error, Result};
 use kreon_device::Device;
-use kreon_engine::{Background, Durability, Engine, Operation, Options, RegionState, Work};
+use kreon_engine::{
+    Background, Durability, Engine, KeepRecords, MappingModes, Operation, Options, RegionState,
+    Work,
+};
 use kreon_sim::{Dice, Image, SimDevice, SimOptions};
 
 use crate::Counts;
 
-const KEYS: u64 = 2000;
+const KEYS: u64 = 4000;
 const ROUNDS: u64 = 12;
 const WRITES: u64 = 2500;
+
+/// Pairs of a scan.
+const PAIRS: usize = 150;
 
 /// Some rounds of writes, collections, checkpoints and crashes, by `seed`.
 pub fn overwrites(seed: u64) -> Counts {
     let mut counts = Counts::default();
     counts.count("overwrites");
     match run(seed) {
-        Ok(moved) if moved > 0 => {}
-        Ok(_) => counts.fail(format!("overwrites: nothing was moved with seed {seed}")),
+        Ok([collected, reorganised]) if collected > 0 && reorganised > 0 => {}
+        Ok([collected, reorganised]) => counts.fail(format!(
+            "overwrites: {collected} and {reorganised} records were moved with seed {seed}"
+        )),
         Err(error) => counts.fail(format!("overwrites: {error} with seed {seed}")),
     }
     counts
@@ -35,13 +44,17 @@ struct Store {
     model: BTreeMap<u64, Vec<u8>>,
 }
 
-fn run(seed: u64) -> Result<u64> {
+/// Records that were moved by garbage collection, and for scans.
+fn run(seed: u64) -> Result<[u64; 2]> {
     let mut dice = Dice::new(seed);
     let mut store = Store::open(Image::default(), BTreeMap::new())?;
-    let mut moved = 0;
+    let mut moved = [0; 2];
     for round in 0..ROUNDS {
         for step in 0..WRITES {
             store.write(&mut dice, round * WRITES + step)?;
+            if dice.below(60) == 0 {
+                store.scan(dice.below(KEYS))?;
+            }
             if dice.below(400) == 0 {
                 store.work(&mut dice)?;
             }
@@ -50,7 +63,9 @@ fn run(seed: u64) -> Result<u64> {
         store.engine.background(Work::Collect)?;
         store.engine.region(&format!("region {round}"))?;
         store.check()?;
-        moved += store.engine.stats().collection.records_moved;
+        let stats = store.engine.stats();
+        moved[0] += stats.collection.records_moved;
+        moved[1] += stats.reorganisation.records_moved;
         if dice.below(3) == 0 {
             store.engine.sync()?;
             let image = store.device.image();
@@ -70,10 +85,15 @@ impl Store {
         };
         let device = Arc::new(SimDevice::from_image(image, settings));
         let options = Options {
-            memory_bytes: 16 << 20,
+            memory_bytes: 8 << 20,
             l0_bytes: Some(512 << 10),
             background: Background::Driven,
             store_id: Some(7),
+            // So little memory that scans read from the device.
+            mapping: MappingModes {
+                records: KeepRecords::Always,
+                ..MappingModes::default()
+            },
             ..Options::default()
         };
         let engine = Engine::open(Arc::clone(&device) as Arc<dyn Device>, options)?;
@@ -87,7 +107,9 @@ impl Store {
     }
 
     fn write(&mut self, dice: &mut Dice, number: u64) -> Result<()> {
-        let key = dice.below(KEYS);
+        // Some keys are written much more often than others: what is not in the log's memory is scanned, too.
+        let rank_max = dice.below(KEYS);
+        let key = dice.below(1 + rank_max) * 1597 % KEYS;
         let is_deletion = dice.below(16) == 0;
         let mut value = number.to_le_bytes().to_vec();
         value.resize(200 + dice.below(1200) as usize, key as u8);
@@ -109,11 +131,32 @@ impl Store {
     }
 
     fn work(&self, dice: &mut Dice) -> Result<()> {
-        match dice.below(3) {
+        match dice.below(5) {
+            3 | 4 => self.engine.background(Work::Reorganise),
             0 => self.engine.background(Work::Collect),
             1 => self.engine.background(Work::Image),
             _ => self.engine.checkpoint(),
         }
+    }
+
+    fn scan(&self, from: u64) -> Result<()> {
+        let bounds = (
+            Bound::Included(from.to_be_bytes().to_vec()),
+            Bound::Unbounded,
+        );
+        let mut scan = self
+            .engine
+            .scan(&self.region, self.engine.snapshot(), bounds);
+        scan.limit(PAIRS);
+        for (key, value) in self.model.range(from..).take(PAIRS) {
+            let is_it = |found: &[u8], with: &[u8]| found == key.to_be_bytes() && with == value;
+            if scan.next_with(is_it)? != Some(true) {
+                return Err(Error::invalid(format!(
+                    "a scan from {from} shows another {key}"
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<()> {

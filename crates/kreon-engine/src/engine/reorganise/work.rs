@@ -11,6 +11,7 @@ use super::stats::ReorganisationStats;
 use crate::engine::core::Core;
 use crate::engine::signal::Signal;
 use crate::gc::Candidates;
+use crate::options::Background;
 use crate::sync::{Mutex, Ordering};
 
 /// Most ranges that wait. Scans find those again that found no place.
@@ -107,8 +108,12 @@ impl Core {
         Ok(())
     }
 
-    /// Copies take space until their old places are collected: never more than garbage collection is content with.
+    /// Copies take space until their old places are collected: never more than garbage collection is content with, but
+    /// for who drives both.
     fn has_space_to_reorganise(&self) -> bool {
+        if self.options.background == Background::Driven {
+            return true;
+        }
         let space = self.space_use();
         let goal = space.live_bytes as f64 * self.options.space_amplification;
         space.used_bytes + ROUND_BYTES_MAX <= goal as u64

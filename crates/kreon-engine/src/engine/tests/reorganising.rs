@@ -166,6 +166,7 @@ fn what_was_written_in_order_is_never_moved() {
 fn nothing_is_moved_without_space_or_against_the_setting() {
     let tight = Options {
         space_amplification: 1.05,
+        background: Background::Inline,
         ..driven()
     };
     let off = Options {
@@ -225,6 +226,7 @@ fn keeping() -> Options {
             ..MappingModes::default()
         },
         l0_bytes: Some(256 << 10),
+        space_amplification: 10.0,
         ..driven()
     }
 }
@@ -232,7 +234,7 @@ fn keeping() -> Options {
 /// Puts, deletions, scans, snapshots and all background work, and crashes; every scan is compared with the model.
 #[test]
 fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
-    const KEYS: u64 = 1200;
+    const KEYS: u64 = 3000;
     let mut bench = Bench::open(Image::default(), keeping()).unwrap();
     let mut region = bench.engine.region("r").unwrap();
     let (mut model, mut dice) = (Model::new(), Dice::new(5));
@@ -254,12 +256,12 @@ fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
                 bench.delete(&region, &name(key));
                 model.remove(&name(key));
             }
-            6..=59 => {
-                let value = content(key, step, [10, 200, 900, 2500][dice.below(4) as usize]);
+            6..=45 => {
+                let value = content(key, step, [10, 400, 1500, 2500][dice.below(4) as usize]);
                 bench.put(&region, &name(key), &value).unwrap();
                 model.insert(name(key), value);
             }
-            60..=79 => {
+            46..=79 => {
                 let pairs = 1 + dice.below(150) as usize;
                 let now = bench.engine.snapshot();
                 assert_eq!(
@@ -292,5 +294,5 @@ fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
             _ => {}
         }
     }
-    assert!(moved > 1000, "{moved}");
+    assert!(moved > 500, "{moved}");
 }
