@@ -100,7 +100,7 @@ impl<'a> Source<'a> {
     /// The leaf that it stands in; none: it is an L0, or at its end.
     pub fn leaf(&self) -> Option<PageNo> {
         match self {
-            Self::L0 { .. } => None,
+            Self::L0 { .. } | Self::Ended => None,
             Self::Level(cursor) => cursor.leaf_page(),
         }
     }
