@@ -1,7 +1,7 @@
 //! Scans of random ranges, second by second: how they get faster as what they read comes to lie together.
 //!
 //! ```sh
-//! cargo run --release -p kreon --example scans -- FOLDER [MIB] [SECONDS] [MEMORY_MIB] [on|off]
+//! cargo run --release -p kreon --example scans -- FOLDER [MIB] [SECONDS] [MEMORY_MIB] [SPACE_PERCENT] [on|off]
 //! ```
 
 use std::path::PathBuf;
@@ -57,10 +57,12 @@ fn main() -> Result<()> {
         given.map_or(default, |given| given.parse().expect("a number"))
     };
     let (mib, seconds, memory_mib) = (number(2048), number(40), number(512));
+    let space = number(130) as f64 / 100.0;
     let is_on = arguments.next().is_none_or(|word| word != "off");
     let path = folder.join("scans.kreon");
     _ = std::fs::remove_file(&path);
     let options = Store::options().memory_bytes((memory_mib as usize) << 20);
+    let options = options.space_amplification(space);
     let store = options.scan_reorganisation(is_on).open(&path)?;
     let region = store.region("r")?;
     for number in 0..(mib << 20) / (VALUE_BYTES as u64 + 30) {

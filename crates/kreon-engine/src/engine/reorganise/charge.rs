@@ -9,9 +9,9 @@ use crate::engine::core::Core;
 use crate::engine::region::RegionState;
 use crate::level::View;
 
-/// To lay the values of a leaf together costs a read for each that is not in memory, and one write of all. When scans
-/// have paid for this share of its entries, it is worth it. Those that scanned them twice will scan them again.
-const SHARE_PAID: f64 = 0.5;
+/// To lay the values of a leaf together costs a read for each that is not in memory, and one write of all: about as
+/// much as scans have paid by the time when they have read this share of its entries one by one.
+const SHARE_PAID: f64 = 1.0;
 
 /// The least that is worth it.
 const PAID_MIN: u64 = 8;

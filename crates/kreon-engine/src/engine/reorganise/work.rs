@@ -108,15 +108,15 @@ impl Core {
         Ok(())
     }
 
-    /// Copies take space until their old places are collected: never more than garbage collection is content with, but
-    /// for who drives both.
+    /// Copies take space until their old places are collected. Only as much as garbage collection leaves alone: what
+    /// it had to move for these copies, out of segments with few dead bytes each, would be several times as much.
     fn has_space_to_reorganise(&self) -> bool {
         if self.options.background == Background::Driven {
             return true;
         }
         let space = self.space_use();
         let goal = space.live_bytes as f64 * self.options.space_amplification;
-        space.used_bytes + ROUND_BYTES_MAX <= goal as u64
+        space.used_bytes + ROUND_BYTES_MAX + self.unspilled_max() <= goal as u64
     }
 
     fn reorganise(self: &Arc<Self>, ranges: &[Scattered]) -> Result<()> {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kreon_mapping::{KeepRecords, MappingModes};
 use kreon_sim::Dice;
 
 use super::*;
@@ -124,6 +123,8 @@ fn a_thread_lays_values_together_meanwhile() {
     let options = Options {
         background: Background::Threads,
         l0_checkpoint_interval: None,
+        unspilled_bytes_min: 4 << 20,
+        space_amplification: 10.0,
         ..driven()
     };
     let (bench, region) = written(options, scattered);
@@ -218,26 +219,21 @@ fn a_key_that_is_written_before_its_values_move_keeps_the_new_one() {
     assert_eq!(bench.problems(), Vec::<String>::new());
 }
 
-/// A store of the model test: records are kept by themselves from the start, so that scans of little data read them.
-fn keeping() -> Options {
-    Options {
-        mapping: MappingModes {
-            records: KeepRecords::Always,
-            ..MappingModes::default()
-        },
-        l0_bytes: Some(256 << 10),
-        space_amplification: 10.0,
-        ..driven()
-    }
-}
-
 /// Puts, deletions, scans, snapshots and all background work, and crashes; every scan is compared with the model.
 #[test]
 fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
-    const KEYS: u64 = 3000;
-    let mut bench = Bench::open(Image::default(), keeping()).unwrap();
+    const KEYS: u64 = 4000;
+    let mut bench = Bench::open(Image::default(), driven()).unwrap();
     let mut region = bench.engine.region("r").unwrap();
     let (mut model, mut dice) = (Model::new(), Dice::new(5));
+    // More than there is memory for.
+    for at in 0..KEYS as u32 {
+        let key = at * 1597 % KEYS as u32;
+        let value = content(key, 0, 1500);
+        bench.put(&region, &name(key), &value).unwrap();
+        model.insert(name(key), value);
+    }
+    bench.spill_all();
     let mut held: Option<(Arc<OpenSnapshot>, Model)> = None;
     let mut moved = 0;
     let shown = |model: &Model, key: u32, pairs| -> Vec<_> {
@@ -246,7 +242,7 @@ fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect()
     };
-    for step in 0..12_000u64 {
+    for step in 0..8_000u64 {
         let key = dice.below(KEYS) as u32;
         if bench.engine.is_spill_due() {
             bench.engine.background(Work::Spill).unwrap();
@@ -288,7 +284,7 @@ fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
                 moved += bench.engine.stats().reorganisation.records_moved;
                 let image = bench.device.image();
                 std::mem::forget(bench);
-                bench = Bench::open(image, keeping()).unwrap();
+                bench = Bench::open(image, driven()).unwrap();
                 region = bench.engine.region("r").unwrap();
             }
             _ => {}
