@@ -7,10 +7,7 @@ use std::sync::Arc;
 
 use kreon_base::{Error, Result};
 use kreon_device::Device;
-use kreon_engine::{
-    Background, Durability, Engine, KeepRecords, MappingModes, Operation, Options, RegionState,
-    Work,
-};
+use kreon_engine::{Background, Durability, Engine, Operation, Options, RegionState, Work};
 use kreon_sim::{Dice, Image, SimDevice, SimOptions};
 
 use crate::Counts;
@@ -52,7 +49,7 @@ fn run(seed: u64) -> Result<[u64; 2]> {
     for round in 0..ROUNDS {
         for step in 0..WRITES {
             store.write(&mut dice, round * WRITES + step)?;
-            if dice.below(60) == 0 {
+            if dice.below(20) == 0 {
                 store.scan(dice.below(KEYS))?;
             }
             if dice.below(400) == 0 {
@@ -85,15 +82,11 @@ impl Store {
         };
         let device = Arc::new(SimDevice::from_image(image, settings));
         let options = Options {
+            // So little that scans read from the device.
             memory_bytes: 8 << 20,
-            l0_bytes: Some(512 << 10),
+            l0_bytes: Some(1 << 20),
             background: Background::Driven,
             store_id: Some(7),
-            // So little memory that scans read from the device.
-            mapping: MappingModes {
-                records: KeepRecords::Always,
-                ..MappingModes::default()
-            },
             ..Options::default()
         };
         let engine = Engine::open(Arc::clone(&device) as Arc<dyn Device>, options)?;
@@ -112,7 +105,7 @@ impl Store {
         let key = dice.below(1 + rank_max) * 1597 % KEYS;
         let is_deletion = dice.below(16) == 0;
         let mut value = number.to_le_bytes().to_vec();
-        value.resize(200 + dice.below(1200) as usize, key as u8);
+        value.resize(200 + dice.below(2000) as usize, key as u8);
         let operation = Operation {
             region: &self.region,
             key: &key.to_be_bytes(),

@@ -50,6 +50,13 @@ fn as_json(stats: &kreon::Stats) -> Value {
         "merges": stats.merges,
         "merge_pages_read": stats.merge_pages_read,
         "merge_pages_written": stats.merge_pages_written,
+        "reorganisation": {
+            "ranges_found": stats.reorganisation.ranges_found,
+            "ranges_moved": stats.reorganisation.ranges_moved,
+            "records_moved": stats.reorganisation.records_moved,
+            "bytes_copied": stats.reorganisation.bytes_copied,
+            "seconds": stats.reorganisation.seconds,
+        },
         "snapshots": stats.snapshots,
         "retired_pages": stats.retired_pages,
         "memory_bytes": stats.memory_bytes,
