@@ -31,8 +31,8 @@ impl Core {
     ) -> Result<bool> {
         let region = scattered.region;
         let nodes = self.nodes(view, region);
-        let trees = view.levels.of(region).iter().zip(&nodes);
-        let Some((tree, lowest)) = trees.last() else {
+        let mut trees = view.levels.of(region).iter().zip(&nodes);
+        let Some((tree, lowest)) = trees.next_back() else {
             return Ok(false);
         };
         let mut cursor = tree::Cursor::new(lowest, tree);
