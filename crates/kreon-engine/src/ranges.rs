@@ -131,6 +131,13 @@ impl RegionRanges {
         })
     }
 
+    /// The stretches of keys that are covered, ascending: each from its first key on, before the second (none: to the
+    /// last key).
+    pub fn bounds(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        let fragments = self.fragments.iter();
+        fragments.map(|fragment| (&*fragment.start, fragment.end.as_deref()))
+    }
+
     /// Whether nothing is covered.
     pub fn is_empty(&self) -> bool {
         self.fragments.is_empty()

@@ -1,6 +1,7 @@
 //! Background work: L0 becomes full, is frozen and spilled, and what nobody reaches is given back.
 
 use crate::sync::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -161,12 +162,17 @@ impl Core {
     }
 
     /// Tells those who build on the trees what ranges the spill of `frozen` took out of them; `view` has the trees as
-    /// they were.
+    /// they were. Into the first one spills go, so nobody merges it beside them.
     fn note_erased(&self, view: &Arc<View>, frozen: &Frozen) {
-        let ranges = frozen.l0.ranges();
+        let lower_roots = |view: &View, region| -> BTreeSet<PageNo> {
+            let lower = view.levels.of(region).iter().skip(1);
+            lower.filter_map(|tree| Some(tree.root?.page)).collect()
+        };
+        let (ranges, now) = (frozen.l0.ranges(), self.parts.views.load());
         for region in ranges.regions() {
             if let Some(ranges) = ranges.of(region) {
-                self.holds.erased(region, ranges, view);
+                let gone = &lower_roots(view, region) - &lower_roots(&now, region);
+                self.holds.erased(region, ranges, &gone, view);
             }
         }
     }

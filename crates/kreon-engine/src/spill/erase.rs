@@ -10,7 +10,7 @@ use super::run::{Changed, RegionSpill};
 use super::sink::FreshNodes;
 use crate::level::{Levels, MappedNodes};
 use crate::ranges::RegionRanges;
-use crate::tree::{self, Entry, EntryStream, MergeRules};
+use crate::tree::{self, Cursor, Entry, EntryStream, MergeRules};
 
 /// Ranges that are deleted, and no entries.
 pub struct Erasing(pub Arc<RegionRanges>);
@@ -37,6 +37,9 @@ impl<'a> RegionSpill<'a> {
                 level,
                 ..self.source()
             };
+            if !has_any(&source, tree, ranges)? {
+                continue;
+            }
             let rules = MergeRules {
                 last_level: usize::from(level) - 1 == lowest,
                 ..self.rules
@@ -50,6 +53,20 @@ impl<'a> RegionSpill<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether `tree` has a key in `ranges`. One that has none stays as it is, and so does a merge of it that is under way.
+fn has_any(source: &MappedNodes<'_>, tree: &TreeRecord, ranges: &RegionRanges) -> Result<bool> {
+    let mut cursor = Cursor::new(source, tree);
+    for (start, end) in ranges.bounds() {
+        if !cursor.seek(start)? {
+            return Ok(false);
+        }
+        if end.is_none_or(|end| cursor.key() < end) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Sets the trees of `region`, of which there are as many as before: each stays behind its curtain.

@@ -25,7 +25,7 @@ impl Core {
             .holds
             .take_whole(region.id, Purpose::Compaction, may_go_on)?;
         for _ in 0..SPILLS_MAX {
-            hold.check()?;
+            hold.check_region()?;
             self.checkpoint()?;
             let upkeep = self.upkeep.lock();
             may_go_on()?;

@@ -30,17 +30,28 @@ pub struct Holds {
 struct Held {
     /// All of it.
     whole: Option<Purpose>,
-    /// Some of its trees, by the pages of their roots: each a merge.
-    merges: Vec<BTreeSet<PageNo>>,
+    /// See [`Hold::is_vain`]: that of who has all of it.
+    is_whole_vain: Arc<AtomicBool>,
+    /// Some of its trees.
+    merges: Vec<Merge>,
     /// Who waits for all of it: no merge begins.
     waiting: usize,
     /// The region is being dropped: merges end early.
     is_dropped: Arc<AtomicBool>,
+    /// Who drops it, or tries to.
+    droppers: usize,
     /// What spills have taken out of the trees since the load that is under way began.
     erased: RegionRanges,
-    /// Views with the trees of merges that spills took ranges out of meanwhile: as long as a merge reads such a
-    /// tree, its pages are not handed out again.
+    /// Views with the trees of merges that spills took ranges out of meanwhile: until a merge of such a tree has
+    /// noticed, its pages are not handed out again.
     read: Vec<Arc<View>>,
+}
+
+/// Some trees that are being made one.
+struct Merge {
+    /// The pages of their roots.
+    roots: BTreeSet<PageNo>,
+    is_vain: Arc<AtomicBool>,
 }
 
 /// The right to build on trees of a region, until it is dropped.
@@ -50,6 +61,7 @@ pub struct Hold<'a> {
     /// Of a merge; none: all of them.
     roots: Option<BTreeSet<PageNo>>,
     is_dropped: Arc<AtomicBool>,
+    is_vain: Arc<AtomicBool>,
 }
 
 /// The right to drop a region, until it is dropped itself.
@@ -86,7 +98,9 @@ impl Holds {
                 }
                 None if of_region.merges.is_empty() => {
                     of_region.whole = Some(purpose);
-                    break Ok(Arc::clone(&of_region.is_dropped));
+                    of_region.is_whole_vain = Arc::default();
+                    let (is_dropped, is_vain) = (&of_region.is_dropped, &of_region.is_whole_vain);
+                    break Ok((Arc::clone(is_dropped), Arc::clone(is_vain)));
                 }
                 _ => {}
             }
@@ -99,11 +113,13 @@ impl Holds {
         if outcome.is_err() {
             forget_if_free(&mut held, region);
         }
+        let (is_dropped, is_vain) = outcome?;
         Ok(Hold {
             holds: self,
             region,
             roots: None,
-            is_dropped: outcome?,
+            is_dropped,
+            is_vain,
         })
     }
 
@@ -121,15 +137,21 @@ impl Holds {
         let is_wanted = of_region.whole.is_some()
             || of_region.waiting > 0
             || of_region.is_dropped.load(Ordering::Acquire);
-        if is_wanted || of_region.merges.iter().any(|of| !of.is_disjoint(&roots)) {
+        let is_taken = |merge: &Merge| !merge.roots.is_disjoint(&roots);
+        if is_wanted || of_region.merges.iter().any(is_taken) {
             forget_if_free(&mut held, region);
             return None;
         }
-        of_region.merges.push(roots.clone());
+        let is_vain = Arc::default();
+        of_region.merges.push(Merge {
+            roots: roots.clone(),
+            is_vain: Arc::clone(&is_vain),
+        });
         Some(Hold {
             holds: self,
             region,
             is_dropped: Arc::clone(&of_region.is_dropped),
+            is_vain,
             roots: Some(roots),
         })
     }
@@ -138,17 +160,34 @@ impl Holds {
     pub fn merged(&self, region: RegionId) -> BTreeSet<PageNo> {
         let held = self.held.lock();
         let merges = held.get(&region).map(|of| of.merges.iter());
-        merges.into_iter().flatten().flatten().copied().collect()
+        let roots = merges.into_iter().flatten().flat_map(|of| &of.roots);
+        roots.copied().collect()
     }
 
-    /// A spill has taken `ranges` out of the trees of `region`, which merges may read in `view` until they end. What
-    /// is being loaded loses them, too. The caller holds `upkeep`: no merge begins meanwhile.
-    pub fn erased(&self, region: RegionId, ranges: &RegionRanges, view: &Arc<View>) {
+    /// A spill has taken `ranges` out of the trees of `region`. Of those that it does not fill those with the roots
+    /// `gone` changed: merges of them, which read them in `view`, are in vain and end early. What is being loaded
+    /// loses the ranges, too. The caller holds `upkeep`: no merge begins meanwhile.
+    pub fn erased(
+        &self,
+        region: RegionId,
+        ranges: &RegionRanges,
+        gone: &BTreeSet<PageNo>,
+        view: &Arc<View>,
+    ) {
         let mut held = self.held.lock();
         let Some(of_region) = held.get_mut(&region) else {
             return;
         };
-        if of_region.is_merged() {
+        let merges = of_region.merges.iter();
+        let hit = merges.filter(|merge| !merge.roots.is_disjoint(gone));
+        let mut vain: Vec<_> = hit.map(|merge| &merge.is_vain).collect();
+        if of_region.whole == Some(Purpose::Compaction) && !gone.is_empty() {
+            vain.push(&of_region.is_whole_vain);
+        }
+        for is_vain in &vain {
+            is_vain.store(true, Ordering::Release);
+        }
+        if !vain.is_empty() {
             of_region.read.push(Arc::clone(view));
         }
         if of_region.whole == Some(Purpose::Load) {
@@ -168,6 +207,7 @@ impl Holds {
         let mut held = self.held.lock();
         let of_region = held.entry(region).or_default();
         of_region.is_dropped.store(true, Ordering::Release);
+        of_region.droppers += 1;
         while held.get(&region).is_some_and(Held::is_merged) {
             self.changed.wait_for(&mut held, PATIENCE);
         }
@@ -197,8 +237,8 @@ impl Held {
 /// A region that nobody holds takes no room.
 fn forget_if_free(held: &mut BTreeMap<RegionId, Held>, region: RegionId) {
     let is_free = |of: &Held| {
-        let is_dropped = of.is_dropped.load(Ordering::Acquire);
-        of.whole.is_none() && of.merges.is_empty() && of.waiting == 0 && !is_dropped
+        let is_wanted = of.waiting > 0 || of.droppers > 0;
+        of.whole.is_none() && of.merges.is_empty() && !is_wanted
     };
     if held.get(&region).is_some_and(is_free) {
         held.remove(&region);
@@ -207,12 +247,38 @@ fn forget_if_free(held: &mut BTreeMap<RegionId, Held>, region: RegionId) {
 
 impl Hold<'_> {
     /// # Errors
-    /// `Closed` if the region is being dropped: what is built is for nobody.
+    /// `Closed` if the region is being dropped or the merge [is in vain](Self::is_vain): what is built is for nobody.
     pub fn check(&self) -> Result<()> {
+        self.check_region()?;
+        if self.is_vain() {
+            let text = "ranges were deleted in the trees that are being merged";
+            return Err(Error::new(ErrorKind::Closed, text));
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `Closed` if the region is being dropped.
+    pub fn check_region(&self) -> Result<()> {
         if self.is_dropped.load(Ordering::Acquire) {
             return Err(Error::new(ErrorKind::Closed, "the region is being dropped"));
         }
         Ok(())
+    }
+
+    /// Whether a spill has taken ranges out of the trees since the merge of them began.
+    pub fn is_vain(&self) -> bool {
+        self.is_vain.load(Ordering::Acquire)
+    }
+
+    /// A merge begins, of the trees as they are. The caller holds `upkeep`.
+    pub fn begin_merge(&self) {
+        self.is_vain.store(false, Ordering::Release);
+        if self.roots.is_none()
+            && let Some(held) = self.holds.held.lock().get_mut(&self.region)
+        {
+            held.read.clear();
+        }
     }
 
     /// What the load puts together from here on is newer than what was erased so far. The caller holds `upkeep`.
@@ -236,7 +302,7 @@ impl Drop for Hold<'_> {
         if let Some(of_region) = held.get_mut(&self.region) {
             match &self.roots {
                 None => of_region.whole = None,
-                Some(roots) => of_region.merges.retain(|merge| merge != roots),
+                Some(roots) => of_region.merges.retain(|merge| merge.roots != *roots),
             }
             of_region.tidy();
         }
@@ -248,8 +314,10 @@ impl Drop for Hold<'_> {
 impl Drop for Dropping<'_> {
     fn drop(&mut self) {
         let mut held = self.holds.held.lock();
-        if let Some(of_region) = held.get(&self.region) {
-            of_region.is_dropped.store(false, Ordering::Release);
+        if let Some(of_region) = held.get_mut(&self.region) {
+            of_region.droppers -= 1;
+            let is_dropped = of_region.droppers > 0;
+            of_region.is_dropped.store(is_dropped, Ordering::Release);
         }
         forget_if_free(&mut held, self.region);
     }
@@ -257,7 +325,10 @@ impl Drop for Dropping<'_> {
 
 #[cfg(test)]
 mod tests {
+    use kreon_l0::L0;
+
     use super::*;
+    use crate::level::{Levels, Memory, Views};
 
     const REGION: RegionId = RegionId(1);
 
@@ -312,6 +383,36 @@ mod tests {
     }
 
     #[test]
+    fn who_takes_ranges_out_of_a_tree_ends_its_merge_and_no_other() {
+        let holds = Holds::default();
+        let views = Views::new(
+            Arc::new(Memory::new(L0::new())),
+            Arc::new(Levels::default()),
+        );
+        let first = holds.try_take(REGION, roots(&[1, 2])).unwrap();
+        let second = holds.try_take(REGION, roots(&[3, 4])).unwrap();
+        let erase = |pages: &[u64]| {
+            let view = views.load_full();
+            holds.erased(REGION, &RegionRanges::default(), &roots(pages), &view);
+            Arc::downgrade(&view)
+        };
+        assert_eq!(erase(&[]).strong_count(), 1);
+        let held = erase(&[2, 7]);
+        assert!(first.is_vain() && first.check().is_err() && second.check().is_ok());
+        assert_eq!(held.strong_count(), 2);
+        drop((first, second));
+        assert_eq!(held.strong_count(), 1);
+        let whole = holds
+            .take_whole(REGION, Purpose::Compaction, || Ok(()))
+            .unwrap();
+        drop(erase(&[5]));
+        assert!(whole.check().is_err());
+        whole.begin_merge();
+        assert!(whole.check().is_ok());
+        assert_eq!(held.strong_count(), 1);
+    }
+
+    #[test]
     fn who_drops_a_region_ends_its_merges() {
         let holds = Holds::default();
         let merge = holds.try_take(REGION, roots(&[1])).unwrap();
@@ -325,6 +426,11 @@ mod tests {
             drop(merge);
             dropping.join().unwrap();
         });
+        // Of two one may fail: no merge begins before the other has ended, too.
+        let (first, second) = (holds.begin_drop(REGION), holds.begin_drop(REGION));
+        drop(first);
+        assert!(holds.try_take(REGION, roots(&[2])).is_none());
+        drop(second);
         assert!(holds.try_take(REGION, roots(&[2])).is_some());
     }
 }

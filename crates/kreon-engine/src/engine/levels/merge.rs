@@ -176,6 +176,7 @@ impl Core {
         upkeep: MutexGuard<'_, ()>,
     ) -> Result<bool> {
         let mut upkeep = Some(upkeep);
+        hold.begin_merge();
         if !job.holds_spills_up {
             if job.has_first {
                 self.put_empty_tree_on(job.region);
@@ -188,6 +189,13 @@ impl Core {
             hold.check()?;
             self.install(job, merged).inspect(|_| drop(upkeep))
         });
+        if hold.is_vain()
+            && merged
+                .as_ref()
+                .is_err_and(|error| error.kind() == ErrorKind::Closed)
+        {
+            return self.check_writable().map(|()| false);
+        }
         merged.inspect_err(|error| {
             // A tree that does not verify harms nobody who does not read it; a failed write does.
             if error.kind() == ErrorKind::Io {

@@ -152,3 +152,34 @@ fn a_spill_that_rewrites_all_leaves_packs_them() {
     assert!(more > before && before.abs_diff(leaves(&bench)) <= 1);
     assert_eq!(bench.problems(), Vec::<String>::new());
 }
+
+#[test]
+fn a_range_without_keys_leaves_lower_trees_as_they_are() {
+    let bench = Bench::filled();
+    let region = bench.engine.region("r").unwrap();
+    let core = bench.engine.core();
+    let trees = || core.parts.views.load().levels.of(region.id).to_vec();
+    {
+        let _upkeep = core.upkeep.lock();
+        assert_eq!(core.put_empty_tree_on(region.id), 1);
+    }
+    let before = trees();
+    let delete = |start: &str, end: &str| {
+        let bounds = (
+            std::ops::Bound::Included(start.into()),
+            std::ops::Bound::Excluded(end.into()),
+        );
+        let range = DeletedRange::of(bounds).unwrap().unwrap();
+        let operation = range.operation(&region);
+        let engine = &bench.engine;
+        engine.write(&[operation], Durability::Buffered).unwrap();
+        core.freeze(0);
+        core.spill_frozen().unwrap();
+    };
+    delete("key000001a", "key000001b");
+    delete("l", "m");
+    assert_eq!(trees(), before);
+    delete("key000001", "key000002");
+    assert_eq!(trees()[1].entries, before[1].entries - 1);
+    assert_eq!(bench.problems(), Vec::<String>::new());
+}
