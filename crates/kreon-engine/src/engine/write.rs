@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_base::{Bug, Error, KEY_BYTES_MAX, Lsn, Payload, Result, VALUE_BYTES_MAX};
-use kreon_format::{RecordKind, range_end};
+use kreon_format::{FRAGMENT_HEADER_BYTES, LOG_PAYLOAD_BYTES, RecordKind, range_end};
 use kreon_l0::{Keep, L0};
 
 use super::collect::is_full;
@@ -13,7 +13,7 @@ use super::region::RegionState;
 use super::units::{Marks, mark};
 use crate::keys::L0Key;
 use crate::level::{Memory, View};
-use crate::log::{NewRecord, Place};
+use crate::log::{NewRecord, Place, WHOLE_UNIT_BYTES_MAX};
 use crate::options::{Background, Durability};
 use crate::placement;
 use crate::volume::Purpose;
@@ -99,6 +99,30 @@ fn record_bytes(operations: &[Operation<'_>]) -> u64 {
     operations.iter().map(bytes).sum::<usize>() as u64
 }
 
+/// A unit that may take several segments is tried again so often after space was freed: others may take that, too,
+/// and there may never be enough.
+const TRIES_LONG: usize = 4;
+
+/// Segments of the log that a unit needs to itself.
+fn segments(operations: &[Operation<'_>]) -> u32 {
+    let bytes = record_bytes(operations) + (operations.len() * FRAGMENT_HEADER_BYTES) as u64;
+    match bytes {
+        0..=WHOLE_UNIT_BYTES => 1,
+        // Where it begins and ends there is less room, and the last names the next.
+        _ => u32::try_from(bytes / u64::from(LOG_PAYLOAD_BYTES) + 3).unwrap_or(u32::MAX),
+    }
+}
+
+/// What goes into one segment, whatever its records take to be aligned.
+const WHOLE_UNIT_BYTES: u64 = WHOLE_UNIT_BYTES_MAX as u64 / 2;
+
+fn tries_of(operations: &[Operation<'_>]) -> usize {
+    match segments(operations) {
+        1 => usize::MAX,
+        _ => TRIES_LONG,
+    }
+}
+
 /// A unit that is in the log and in L0'.
 struct Written {
     /// The position behind it.
@@ -160,10 +184,15 @@ impl Core {
         if operations.is_empty() {
             return Ok(None);
         }
-        let mut is_admitted = false;
+        let (mut is_admitted, mut tries) = (false, tries_of(operations));
         loop {
             let written = match self.append_and_insert(operations, is_admitted) {
-                Err(error) if is_full(&error) && self.relieve()? => continue,
+                Err(error)
+                    if is_full(&error) && tries > 0 && self.relieve(segments(operations))? =>
+                {
+                    tries -= 1;
+                    continue;
+                }
                 outcome => outcome?,
             };
             if let Some(written) = written {

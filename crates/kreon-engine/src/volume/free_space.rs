@@ -192,10 +192,11 @@ impl Allocator {
         Ok(())
     }
 
-    /// Whether new data could have a segment now.
-    pub fn has_room(&mut self) -> Result<bool> {
-        self.back_free_segments(self.reserve_segments + 1)?;
-        Ok(self.free_backed > self.reserve_segments)
+    /// Whether new data could have so many segments now.
+    pub fn has_room(&mut self, segments: u32) -> Result<bool> {
+        let wanted = self.reserve_segments.saturating_add(segments);
+        self.back_free_segments(wanted)?;
+        Ok(self.free_backed >= wanted)
     }
 
     /// How the space is used.

@@ -85,11 +85,12 @@ impl Core {
         self.collect_round(&mut turn, &rules).map(|_| ())
     }
 
-    /// A put found no space: frees some, if there is anything dead; whether it is worth trying again.
+    /// A put that needs so many segments found no space: frees some, if there is anything dead; whether it is worth
+    /// trying again.
     ///
     /// # Errors
     /// Those of a spill.
-    pub(in crate::engine) fn relieve(self: &Arc<Self>) -> Result<bool> {
+    pub(in crate::engine) fn relieve(self: &Arc<Self>, segments: u32) -> Result<bool> {
         if self.options.background == Background::Driven {
             return Ok(false);
         }
@@ -99,7 +100,7 @@ impl Core {
         for _ in 0..ROUNDS_URGENT_MAX {
             // What is in L0 may have made whole segments dead, and what was moved waits for it.
             self.spill_all()?;
-            if self.has_room()? {
+            if self.has_room(segments)? {
                 return Ok(true);
             }
             let free = self.free_segments();
@@ -111,7 +112,7 @@ impl Core {
             least = free;
         }
         self.spill_all()?;
-        self.has_room()
+        self.has_room(segments)
     }
 
     fn spill_all(&self) -> Result<()> {
@@ -119,8 +120,8 @@ impl Core {
         self.give_back()
     }
 
-    fn has_room(&self) -> Result<bool> {
-        self.parts.allocator.lock().has_room()
+    fn has_room(&self, segments: u32) -> Result<bool> {
+        self.parts.allocator.lock().has_room(segments)
     }
 
     fn free_segments(&self) -> u32 {

@@ -111,3 +111,25 @@ fn the_table_of_numbers_names_every_tree() {
     assert_eq!(words[..2], ["L1", "3000"], "{text}");
     assert!(lines[1].trim_start().starts_with("level"), "{text}");
 }
+
+#[test]
+fn what_can_never_have_room_is_refused_and_smaller_writes_go_on() {
+    let options = Options {
+        volume_bytes_max: 64 << 20,
+        ..options()
+    };
+    let bench = Bench::open(Image::default(), options).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    bench.put(&region, b"before", b"small").unwrap();
+    let long = vec![7; 80 << 20];
+    let error = bench.put(&region, b"long", &long).unwrap_err();
+    assert_eq!(error.kind(), kreon_base::ErrorKind::OutOfSpace);
+    bench.put(&region, b"after", b"small").unwrap();
+    // As long as there can be room, dead records make it.
+    for round in 0..6_u8 {
+        bench.put(&region, b"long", &long[..10 << 20]).unwrap();
+        bench.put(&region, b"after", &[round]).unwrap();
+    }
+    assert_eq!(bench.get(&region, b"after").unwrap(), Some(vec![5]));
+    assert_eq!(bench.problems(), Vec::<String>::new());
+}
