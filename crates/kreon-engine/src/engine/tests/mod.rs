@@ -6,6 +6,7 @@ mod filtering;
 mod formats;
 mod futures;
 mod images;
+mod interplay;
 mod levels;
 mod loads;
 mod refusals;
