@@ -9,6 +9,9 @@ use kreon_device::AlignedBuf;
 /// A thread keeps no more than this for the next time.
 const KEPT_BYTES_MAX: usize = 256 << 10;
 
+/// Long memory is a multiple of this.
+const STEP_BYTES: usize = 64 << 10;
+
 thread_local! {
     static SPARE: Cell<Option<AlignedBuf>> = const { Cell::new(None) };
 }
@@ -20,8 +23,16 @@ impl Spare {
     /// At least `len_bytes`.
     pub(crate) fn new(len_bytes: usize) -> Self {
         let kept = SPARE.take().filter(|kept| kept.len() >= len_bytes);
-        let memory = kept.unwrap_or_else(|| AlignedBuf::new(len_bytes.next_power_of_two()));
+        let memory = kept.unwrap_or_else(|| AlignedBuf::new(rounded(len_bytes)));
         Self(Some(memory))
+    }
+}
+
+/// Powers of two serve again most often; what is long would waste much by them.
+fn rounded(len_bytes: usize) -> usize {
+    match len_bytes {
+        0..STEP_BYTES => len_bytes.next_power_of_two(),
+        _ => len_bytes.next_multiple_of(STEP_BYTES),
     }
 }
 
@@ -70,7 +81,9 @@ mod tests {
         assert_eq!(again.as_ptr(), address);
         drop(again);
         assert!(Spare::new(50_000).len() >= 50_000);
-        drop(Spare::new(KEPT_BYTES_MAX + 1));
+        let long = Spare::new(KEPT_BYTES_MAX + 1);
+        assert_eq!(long.len(), KEPT_BYTES_MAX + STEP_BYTES);
+        drop(long);
         assert!(Spare::new(1).len() <= KEPT_BYTES_MAX);
     }
 }

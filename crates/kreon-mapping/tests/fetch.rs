@@ -72,6 +72,98 @@ fn fetched_records_come_in_one_call_and_equal_what_the_device_holds() {
 }
 
 #[test]
+fn blocks_of_both_sizes_serve_up_to_the_last_byte_of_the_volume() {
+    for block_bytes in [512, 4096] {
+        let device = device();
+        device.block_bytes.store(block_bytes, SeqCst);
+        let mapping = mapping(&device, KeepRecords::Always);
+        let mut records: Vec<_> = [1, 511, 512, 513, 3072]
+            .iter()
+            .flat_map(|&len| {
+                let end_of_segment = SEGMENT_BYTES - len as u64;
+                [0, 511, 4095, 8000, 500_000, end_of_segment].map(|offset| {
+                    record(3 * SEGMENT_BYTES + len as u64 * 8192 % 65_536 + offset, len)
+                })
+            })
+            .filter(|record| {
+                record.offset_bytes + record.len_bytes as u64 <= record.final_end_bytes
+            })
+            .collect();
+        records.push(record(VOLUME_BYTES - 700, 700));
+        records.dedup_by_key(|record| record.offset_bytes);
+        let read = |record: &FinalBytes| {
+            mapping.with_final_bytes(*record, LAST, &mut Vec::new(), <[u8]>::to_vec)
+        };
+        for record in &records {
+            let fetched = fetch(&mapping, &[*record]);
+            let found = fetched.get(record.offset_bytes, record.len_bytes);
+            assert_eq!(found, Some(&held(&device, record)[..]), "{record:?}");
+            mapping.discard(PageNo(record.offset_bytes / 4096), 1);
+            assert_eq!(read(record).unwrap(), held(&device, record), "{record:?}");
+        }
+    }
+}
+
+#[test]
+fn a_record_of_a_segment_that_is_given_back_meanwhile_is_not_kept() {
+    let device = device();
+    device.read_delay_us.store(300_000, SeqCst);
+    let mapping = mapping(&device, KeepRecords::Always);
+    let wanted = record(5 * SEGMENT_BYTES + 5000, 1030);
+    std::thread::scope(|scope| {
+        let old = held(&device, &wanted);
+        let begun = || device.read_calls.load(SeqCst) > 0;
+        let fetcher = scope.spawn(|| fetch(&mapping, &[wanted]));
+        while !begun() {
+            std::thread::yield_now();
+        }
+        mapping.discard(PageNo(5 * 512), 512);
+        let fetched = fetcher.join().unwrap();
+        assert_eq!(fetched.get(wanted.offset_bytes, 1030), Some(&old[..]));
+    });
+    device.read_delay_us.store(0, SeqCst);
+    for page in 0..512 {
+        device.put(5 * 512 + page, common::fill(5 * 512 + page, 7));
+    }
+    let new = held(&device, &wanted);
+    let seen = mapping.with_final_bytes(wanted, LAST, &mut Vec::new(), <[u8]>::to_vec);
+    assert_eq!(seen.unwrap(), new);
+    let again = fetch(&mapping, &[wanted]);
+    assert_eq!(again.get(wanted.offset_bytes, 1030), Some(&new[..]));
+}
+
+#[test]
+fn what_comes_along_of_a_segment_that_is_given_back_meanwhile_is_not_published() {
+    let device = device();
+    device.read_delay_us.store(300_000, SeqCst);
+    let mapping = mapping(&device, KeepRecords::Scarce);
+    let wanted = record(5 * SEGMENT_BYTES + 5000, 1030);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            mapping
+                .with_final_bytes(wanted, LAST, &mut Vec::new(), |_| ())
+                .unwrap();
+        });
+        while device.read_calls.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        mapping.discard(PageNo(5 * 512), 512);
+        for page in 0..512 {
+            device.put(5 * 512 + page, common::fill(5 * 512 + page, 7));
+        }
+        reader.join().unwrap();
+    });
+    device.read_delay_us.store(0, SeqCst);
+    // The reader has loaded its own pages anew, which is its own affair; none of the others came.
+    assert!((3..16).all(|page| !mapping.is_resident(PageNo(5 * 512 + page))));
+    let stats = mapping.stats();
+    assert_eq!(
+        stats.frames_free + stats.pages_resident + stats.frames_of_records,
+        stats.frames
+    );
+}
+
+#[test]
 fn a_record_that_cannot_be_read_is_left_to_the_read_that_needs_it() {
     let device = device();
     let mapping = mapping(&device, KeepRecords::Always);

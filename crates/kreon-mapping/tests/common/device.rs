@@ -16,6 +16,8 @@ const PAGE: u64 = PAGE_BYTES as u64;
 pub struct MemoryDevice {
     len_bytes: u64,
     content: Content,
+    /// 512 unless a test says otherwise.
+    pub block_bytes: AtomicU32,
     written: Mutex<HashMap<u64, Box<PageBytes>>>,
     /// Pages that cannot be read, or written.
     pub bad_reads: Mutex<HashSet<u64>>,
@@ -48,6 +50,7 @@ impl MemoryDevice {
         Self {
             len_bytes,
             content,
+            block_bytes: AtomicU32::new(512),
             written: Mutex::default(),
             bad_reads: Mutex::default(),
             bad_writes: Mutex::default(),
@@ -112,14 +115,20 @@ impl MemoryDevice {
     fn read_one(&self, read: &mut Read<'_>) -> Result<()> {
         self.reads.fetch_add(1, SeqCst);
         self.lucky(&self.read_failure_rate)?;
-        let mut at = block_aligned(read.offset);
+        let block_bytes = self.block_bytes();
+        assert!(
+            read.offset.is_multiple_of(u64::from(block_bytes)),
+            "a read within a block"
+        );
+        let mut at = read.offset;
         assert!(
             read.offset + read.len_bytes() <= self.len_bytes,
             "read past the end"
         );
         for buffer in &mut read.buffers {
             assert!(
-                buffer.as_ptr().addr().is_multiple_of(512) && buffer.len().is_multiple_of(512),
+                buffer.as_ptr().addr().is_multiple_of(block_bytes as usize)
+                    && buffer.len().is_multiple_of(block_bytes as usize),
                 "unaligned buffer"
             );
             let mut rest = &mut **buffer;
@@ -194,7 +203,7 @@ impl MemoryDevice {
 
 impl Device for MemoryDevice {
     fn block_bytes(&self) -> u32 {
-        512
+        self.block_bytes.load(SeqCst)
     }
 
     fn len_bytes(&self) -> u64 {
@@ -271,11 +280,6 @@ fn aligned(offset: u64) -> u64 {
         "the mapping writes whole pages"
     );
     offset / PAGE
-}
-
-fn block_aligned(offset: u64) -> u64 {
-    assert!(offset.is_multiple_of(512), "a read within a block");
-    offset
 }
 
 fn pause(delay_us: &AtomicU64) {
