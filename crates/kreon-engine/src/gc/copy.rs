@@ -174,8 +174,12 @@ impl Copier<'_> {
             if !is_it || header.region != wanted.region {
                 return Err(Error::corruption("another record stands there"));
             }
+            // It stood in one piece; its copy may be cut, and is asked for part by part.
+            let mut rest = payload;
             self.append(wanted, |room| {
-                room.copy_from_slice(payload);
+                let part = rest.split_off(..room.len());
+                let part = part.ok_or_else(|| Error::invalid("a copy longer than its record"))?;
+                room.copy_from_slice(part);
                 Ok(())
             })?;
         }

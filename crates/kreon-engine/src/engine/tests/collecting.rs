@@ -423,3 +423,23 @@ fn dropped_regions_take_their_moved_records_along() {
     assert!(bench.log_segments().iter().sum::<usize>() <= 4);
     assert_eq!(bench.problems(), Vec::<String>::new());
 }
+
+#[test]
+fn a_record_that_stood_in_one_piece_is_cut_where_its_copy_meets_an_end_of_a_segment() {
+    let bench = Bench::open(Image::default(), driven()).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let mut model = Model::new();
+    for version in 0..2 {
+        for key in (0..60).filter(|key| version == 0 || key % 3 == 0) {
+            // Longer than what is never cut.
+            let value = content(key, version, 90_000 + 1000 * key as usize);
+            bench.put(&region, &name(key), &value).unwrap();
+            model.insert(name(key), value);
+        }
+        bench.spill();
+    }
+    bench.collect();
+    bench.spill();
+    assert!(bench.moved() > 20, "{}", bench.moved());
+    bench.checked(&region, &model);
+}
