@@ -31,26 +31,24 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Nothing between the two keys can be read. Ranges come in order.
+    /// Nothing between the two keys can be read. Ranges of one tree come in order, those of the next begin anew.
     pub fn range(&mut self, start: &[u8], end: Option<&[u8]>) {
-        let is_full = self.ranges.len() >= RANGES_MAX;
-        if let Some(last) = self.ranges.last_mut() {
-            let touches = last.end.as_deref().is_none_or(|last| last >= start);
-            if touches || is_full {
-                if last
-                    .end
-                    .as_deref()
-                    .is_some_and(|old| end.is_none_or(|end| end > old))
-                {
-                    last.end = end.map(<[u8]>::to_vec);
-                }
-                return;
-            }
-        }
-        self.ranges.push(LostRange {
+        let is_before = |range: &LostRange| range.end.as_deref().is_some_and(|end| end < start);
+        let first = self.ranges.partition_point(is_before);
+        let rest = self.ranges.get(first..).unwrap_or_default();
+        let touches = |range: &LostRange| end.is_none_or(|end| range.start.as_slice() <= end);
+        let count = rest.partition_point(touches);
+        let fresh = LostRange {
             start: start.to_vec(),
             end: end.map(<[u8]>::to_vec),
-        });
+        };
+        let joined = self.ranges.drain(first..first + count).fold(fresh, join);
+        self.ranges.insert(first, joined);
+        if self.ranges.len() > RANGES_MAX {
+            let at = first.min(self.ranges.len() - 2);
+            let both = self.ranges.drain(at..at + 2).reduce(join);
+            self.ranges.splice(at..at, both);
+        }
     }
 
     /// The current value of `key`, which was written at `lsn`, cannot be read; `Lsn::MAX`: it is not known
@@ -148,6 +146,14 @@ impl Losses {
     }
 }
 
+/// From the lower start to the higher end.
+fn join(one: LostRange, two: LostRange) -> LostRange {
+    LostRange {
+        start: one.start.min(two.start),
+        end: one.end.zip(two.end).map(|(one, two)| one.max(two)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +174,23 @@ mod tests {
         ] {
             assert_eq!(losses.in_range(key.as_bytes()), is_lost, "{key}");
         }
+    }
+
+    #[test]
+    fn ranges_of_a_second_tree_are_put_in_order() {
+        let mut losses = Losses::default();
+        losses.range(b"m", Some(b"p"));
+        losses.range(b"s", Some(b"t"));
+        losses.range(b"b", Some(b"d"));
+        assert!(losses.in_range(b"c") && losses.in_range(b"n") && losses.in_range(b"s"));
+        assert!(!losses.in_range(b"e"));
+        losses.range(b"o", Some(b"s"));
+        losses.range(b"a", Some(b"c"));
+        let starts: Vec<_> = losses.ranges.iter().map(|range| &range.start[..]).collect();
+        assert_eq!(starts, [b"a", b"m"]);
+        assert!(losses.in_range(b"q") && !losses.in_range(b"d"));
+        losses.range(b"c", None);
+        assert!(losses.in_range(b"z") && losses.ranges.len() == 1);
     }
 
     #[test]

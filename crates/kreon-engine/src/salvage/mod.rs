@@ -14,11 +14,13 @@
 //! - [`found`]: what stands on the volume, without any pointer
 //! - [`survey`]: where to start from
 //! - [`target`]: the new store
-//! - [`trees`], [`orphans`]: leaves along pointers, and those that no whole index node leads to
+//! - [`checkpoint_trees`]: trees in their order, from [`tree_reach`], [`trees`] and [`orphans`]: what readable index nodes
+//!   lead to, leaves along pointers, and those that no whole index node leads to
 //! - [`stale`]: older values where they are asked for
 //! - [`doubts`]: signs that there was more than what can be seen
 //! - [`run`]: all of it in order
 
+mod checkpoint_trees;
 mod doubts;
 mod erasing;
 mod found;
@@ -34,6 +36,7 @@ mod source;
 mod stale;
 mod survey;
 mod target;
+mod tree_reach;
 mod trees;
 
 pub use report::{

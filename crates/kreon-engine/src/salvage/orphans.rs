@@ -16,8 +16,16 @@ pub struct Taken {
     pub spilled: Lsn,
 }
 
-/// Takes `leaves`, older ones first. `may_overlap`: old leaves may be among them; what a newer one
-/// covers and does not hold is not there any more.
+/// What is known of leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Order {
+    /// Old leaves may be among them; what a newer one covers and does not hold is not there any more.
+    pub may_overlap: bool,
+    /// Trees beneath theirs were taken before.
+    pub is_above: bool,
+}
+
+/// Takes `leaves`, older ones first.
 ///
 /// # Errors
 /// Those of the target.
@@ -25,10 +33,15 @@ pub fn take(
     records: Records<'_>,
     target: &mut Target<'_>,
     leaves: &[FoundLeaf],
-    may_overlap: bool,
+    order: Order,
 ) -> Result<Taken> {
+    let Order {
+        may_overlap,
+        is_above,
+    } = order;
     let (source, store) = (records.source, records.store);
     let mut taker = LeafTaker::new(records, target);
+    taker.is_above = is_above;
     let mut region = None;
     for round in leaves.chunks(ROUND_PAGES_MAX) {
         let pages: Vec<_> = round.iter().map(|leaf| leaf.page).collect();

@@ -5,7 +5,6 @@ use kreon_format::{Catalogue, LogRecord, RecordKind, SegmentKind, place_of};
 
 use super::doubts;
 use super::erasing::{self, erased};
-use super::found::{FoundLeaf, FoundPage, scan};
 use super::log_runs::Runs;
 use super::log_walk::{Hole, LogAt, Stretch, Walked, examine, walk};
 use super::orphans;
@@ -14,7 +13,6 @@ use super::report::{LogHole, PageRole, SalvageOptions, SalvageProgress, SalvageR
 use super::stale::Stale;
 use super::survey::{Basis, Pieces, Survey};
 use super::target::Target;
-use super::trees::{LeafTaker, Reached, TreeWalk};
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::engine::Engine;
 use crate::log::{LOG_START, ReplayRecord};
@@ -72,25 +70,25 @@ impl Survey {
 }
 
 /// A salvage under way.
-struct Work<'a, 't> {
-    at: LogAt<'a>,
+pub(super) struct Work<'a, 't> {
+    pub(super) at: LogAt<'a>,
     options: SalvageOptions,
     /// Segments may be there that nothing tells of.
     hides_segments: bool,
-    target: Target<'t>,
+    pub(super) target: Target<'t>,
     /// The first number that no region had at the checkpoint.
     next_region: RegionId,
-    report: SalvageReport,
+    pub(super) report: SalvageReport,
 }
 
 /// Whether a page is in use; none: not known.
-type IsLive<'l> = &'l dyn Fn(kreon_base::PageNo) -> Option<bool>;
+pub(super) type IsLive<'l> = &'l dyn Fn(kreon_base::PageNo) -> Option<bool>;
 
 /// Whether a segment may hold pages of trees.
-type IsTree<'l> = &'l dyn Fn(kreon_base::SegmentId) -> bool;
+pub(super) type IsTree<'l> = &'l dyn Fn(kreon_base::SegmentId) -> bool;
 
 impl<'a> Work<'a, '_> {
-    fn records(&self) -> Records<'a> {
+    pub(super) fn records(&self) -> Records<'a> {
         Records {
             source: self.at.source,
             store: self.at.store,
@@ -105,32 +103,7 @@ impl<'a> Work<'a, '_> {
         is_live: IsLive<'_>,
         is_tree: IsTree<'_>,
     ) -> Result<()> {
-        self.target.step("trees");
-        let mut reached = Reached::default();
-        let mut without_index = Vec::new();
-        for region in &catalogue.regions {
-            self.target.region(region.id)?;
-            let records = self.records();
-            let mut taker = LeafTaker::new(records, &mut self.target);
-            let mut lost_index = false;
-            // The lowest first: where there are several, upper ones are newer.
-            for tree in region.levels.iter().rev() {
-                taker.forget();
-                let mut walk = TreeWalk::new(region.id, &mut taker, &mut reached, &mut self.report);
-                walk.run(tree)?;
-                lost_index |= walk.lost_index;
-                taker.is_above = true;
-            }
-            let entries: u64 = region.levels.iter().map(|tree| tree.entries).sum();
-            let missing = entries.saturating_sub(taker.entries);
-            self.target.region(region.id)?.told.missing_entries = Some(missing);
-            if lost_index {
-                without_index.push(region.id);
-            }
-        }
-        if !without_index.is_empty() {
-            self.take_orphans(&without_index, &reached, is_live, is_tree)?;
-        }
+        self.trees(catalogue, is_live, is_tree)?;
         let Some(log) = catalogue.logs.iter().find(|log| log.id == MAIN_LOG) else {
             return Ok(());
         };
@@ -138,77 +111,6 @@ impl<'a> Work<'a, '_> {
         self.tell_damaged_headers(log);
         self.fill_losses(log)?;
         self.replay_behind(log)
-    }
-
-    /// Leaves of trees of which an index node is lost.
-    fn take_orphans(
-        &mut self,
-        regions: &[RegionId],
-        reached: &Reached,
-        is_live: IsLive<'_>,
-        is_tree: IsTree<'_>,
-    ) -> Result<()> {
-        self.target.step("leaves without index");
-        let (mut sure, mut unsure) = (Vec::new(), Vec::new());
-        let newest = self.report.epoch;
-        let out = |segment| !is_tree(segment);
-        scan(self.at.source, self.at.store, out, |found| {
-            let FoundPage::Node(node) = found else {
-                return;
-            };
-            let is_wanted = node.level == 0
-                && regions.contains(&node.region)
-                && !reached.contains(node.pointer.page)
-                && newest.is_none_or(|newest| node.pointer.epoch <= newest);
-            let leaf = FoundLeaf {
-                epoch: node.pointer.epoch,
-                page: node.pointer.page,
-                region: node.region,
-            };
-            match is_live(leaf.page) {
-                Some(true) if is_wanted => sure.push(leaf),
-                None if is_wanted => unsure.push(leaf),
-                _ => {}
-            }
-        });
-        for region in regions {
-            self.take_orphans_of(*region, &sure, &unsure)?;
-        }
-        Ok(())
-    }
-
-    fn take_orphans_of(
-        &mut self,
-        region: RegionId,
-        sure: &[FoundLeaf],
-        unsure: &[FoundLeaf],
-    ) -> Result<()> {
-        let of_region = |leaves: &[FoundLeaf]| -> Vec<FoundLeaf> {
-            let mut own: Vec<_> = leaves
-                .iter()
-                .filter(|leaf| leaf.region == region)
-                .copied()
-                .collect();
-            own.sort_unstable();
-            own
-        };
-        let (sure, unsure) = (of_region(sure), of_region(unsure));
-        if !unsure.is_empty() {
-            self.report.notes.push(format!(
-                "{region}: {} leaves were left out, because with their bitmap block damaged nothing \
-                 tells whether they are current",
-                unsure.len()
-            ));
-        }
-        let taken = orphans::take(self.records(), &mut self.target, &sure, false)?;
-        let region = self.target.region(region)?;
-        let missing = region.told.missing_entries.unwrap_or(u64::MAX);
-        let missing = missing.saturating_sub(taken.entries);
-        region.told.missing_entries = Some(missing);
-        if missing == 0 {
-            region.losses.ranges_found();
-        }
-        Ok(())
     }
 
     /// What the log before the marker tells of keys that the trees have lost.
@@ -340,7 +242,11 @@ impl<'a> Work<'a, '_> {
             .copied()
             .collect();
         let records = self.records();
-        let taken = orphans::take(records, &mut self.target, &leaves, !pieces.are_live)?;
+        let order = orphans::Order {
+            may_overlap: !pieces.are_live,
+            is_above: false,
+        };
+        let taken = orphans::take(records, &mut self.target, &leaves, order)?;
         self.target.step("log");
         let from = self.at.map.start();
         let found = examine(self.at, from, Lsn::MAX)?;

@@ -1,8 +1,6 @@
 //! Leaves along the pointers of a tree, as far as they lead.
 
-use std::collections::BTreeMap;
-
-use kreon_base::{Error, LogOffset, Lsn, PageBytes, PageNo, Payload, RegionId, Result, SegmentId};
+use kreon_base::{Error, LogOffset, Lsn, PageBytes, Payload, RegionId, Result};
 use kreon_format::{
     IndexNode, LONG_KEY_STORED_BYTES, Leaf, LeafEntry, PagePointer, Pivot, StoreId, TreeRecord,
     check_node, lsn_at,
@@ -12,39 +10,10 @@ use super::records::{Records, Wanted};
 use super::report::{PageRole, SalvageReport};
 use super::source::{ROUND_PAGES_MAX, Source};
 use super::target::Target;
+use super::tree_reach::Reached;
 
 /// Bytes of keys and values that are read from the log together.
 const ROUND_BYTES_MAX: usize = 4 << 20;
-
-/// Pages that were reached: a bit each, for segments that have any.
-#[derive(Default)]
-pub struct Reached(BTreeMap<SegmentId, [u64; 8]>);
-
-impl Reached {
-    fn place(page: PageNo) -> (SegmentId, usize, u64) {
-        let segment = page.segment();
-        let within = page.0 - segment.first_page().0;
-        (segment, within as usize / 64, 1 << (within % 64))
-    }
-
-    /// Returns whether the page is new.
-    pub fn insert(&mut self, page: PageNo) -> bool {
-        let (segment, word, bit) = Self::place(page);
-        let words = self.0.entry(segment).or_default();
-        let Some(word) = words.get_mut(word) else {
-            return false;
-        };
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        is_new
-    }
-
-    pub fn contains(&self, page: PageNo) -> bool {
-        let (segment, word, bit) = Self::place(page);
-        let words = self.0.get(&segment);
-        words.is_some_and(|words| words.get(word).is_some_and(|word| word & bit != 0))
-    }
-}
 
 /// Takes the entries of leaves into the target.
 pub struct LeafTaker<'a, 't> {
@@ -104,7 +73,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
             } else if self.last.as_ref() != Some(&key) {
                 self.last = Some(key.clone());
                 match entry.payload {
-                    Payload::Inline { value } => self.target.change(region, &key, Some(value))?,
+                    Payload::Inline { value } => self.found(region, &key, value)?,
                     Payload::Logged { .. } => self.want(region, &key, &entry)?,
                     Payload::Tombstone { .. } | Payload::Erased { .. } => {
                         self.deleted(region, &key)?;
@@ -122,13 +91,24 @@ impl<'a, 't> LeafTaker<'a, 't> {
         self.erased = None;
     }
 
+    /// What a tree beneath has lost of the key no longer matters.
+    fn found(&mut self, region: RegionId, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.is_above {
+            let losses = &mut self.target.region(region)?.losses;
+            losses.overwritten(key, Lsn::MAX);
+        }
+        self.target.change(region, key, Some(value))
+    }
+
     /// A tree beneath may have given the key a value.
     fn deleted(&mut self, region: RegionId, key: &[u8]) -> Result<()> {
-        self.target.region(region)?.losses.deleted(key);
-        match self.is_above {
-            true => self.target.change(region, key, None),
-            false => Ok(()),
+        let losses = &mut self.target.region(region)?.losses;
+        losses.deleted(key);
+        if !self.is_above {
+            return Ok(());
         }
+        losses.overwritten(key, Lsn::MAX);
+        self.target.change(region, key, None)
     }
 
     /// The newest version of a key is lost: what a tree beneath has is older.
@@ -199,8 +179,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
                     if wanted.is_deletion || wanted.is_erased {
                         self.deleted(wanted.region, &pair.key)?;
                     } else {
-                        self.target
-                            .change(wanted.region, &pair.key, Some(&pair.value))?;
+                        self.found(wanted.region, &pair.key, &pair.value)?;
                     }
                 }
                 Err(error) => {
@@ -225,8 +204,8 @@ pub struct TreeWalk<'w, 'a, 't> {
     pub taker: &'w mut LeafTaker<'a, 't>,
     pub reached: &'w mut Reached,
     pub report: &'w mut SalvageReport,
-    /// An index node cannot be read: leaves may be there that nothing leads to.
-    pub lost_index: bool,
+    /// All leaves of the tree are known, those beneath index nodes that cannot be read, too.
+    pub has_all_leaves: bool,
     /// The leaf before cannot be read, and no pivot since then has told keys apart.
     is_cut: bool,
 }
@@ -248,7 +227,7 @@ impl<'w, 'a, 't> TreeWalk<'w, 'a, 't> {
             taker,
             reached,
             report,
-            lost_index: false,
+            has_all_leaves: false,
             is_cut: false,
         }
     }
@@ -296,8 +275,10 @@ impl<'w, 'a, 't> TreeWalk<'w, 'a, 't> {
             _ => PageRole::Index,
         };
         self.report.damaged(pointer.page, role);
-        self.lost_index |= level > 0;
         self.is_cut = true;
+        if level > 0 && self.has_all_leaves {
+            return Ok(());
+        }
         let region = self.taker.target.region(self.region)?;
         region.losses.range(start, end);
         match self.taker.is_above {

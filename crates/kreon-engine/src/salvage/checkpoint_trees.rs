@@ -1,0 +1,160 @@
+//! The trees of the last checkpoint, region by region, and leaves of theirs that no whole index node leads to.
+//!
+//! Where two trees have a key, the upper one counts. So leaves without index are taken when it is the turn of their
+//! tree. Nothing in a leaf tells which one that is, but where only one tree of a region has lost index nodes, they are
+//! its own; and if it has no more leaves than were found, nothing of it is lost.
+
+use std::collections::BTreeMap;
+
+use kreon_base::{RegionId, Result};
+use kreon_format::{Catalogue, RegionRecord};
+
+use super::found::{FoundLeaf, FoundPage, scan};
+use super::orphans;
+use super::run::{IsLive, IsTree, Work};
+use super::tree_reach::{Lost, Reached, reach};
+use super::trees::{LeafTaker, TreeWalk};
+
+/// Leaves without index.
+#[derive(Default)]
+struct Orphans {
+    /// In use at the checkpoint.
+    sure: Vec<FoundLeaf>,
+    /// Their bitmap block is damaged.
+    unsure: Vec<FoundLeaf>,
+}
+
+/// Trees of a region that have lost index nodes, by their places from the top.
+type Broken = BTreeMap<usize, Lost>;
+
+impl Work<'_, '_> {
+    /// Takes all that can be read of the trees.
+    pub(super) fn trees(
+        &mut self,
+        catalogue: &Catalogue,
+        is_live: IsLive<'_>,
+        is_tree: IsTree<'_>,
+    ) -> Result<()> {
+        self.target.step("trees");
+        let mut reached = Reached::default();
+        let mut broken: BTreeMap<RegionId, Broken> = BTreeMap::new();
+        for region in &catalogue.regions {
+            self.target.region(region.id)?;
+            for (place, tree) in region.levels.iter().enumerate() {
+                let (source, store) = (self.at.source, self.at.store);
+                let lost = reach(source, store, region.id, tree, &mut reached)?;
+                if lost.index_nodes > 0 {
+                    broken.entry(region.id).or_default().insert(place, lost);
+                }
+            }
+        }
+        let mut orphans = match broken.is_empty() {
+            true => BTreeMap::new(),
+            false => self.find_orphans(&broken, &reached, is_live, is_tree),
+        };
+        let mut reached = Reached::default();
+        for region in &catalogue.regions {
+            let broken = broken.remove(&region.id).unwrap_or_default();
+            let orphans = orphans.remove(&region.id).unwrap_or_default();
+            self.trees_of(region, &broken, &orphans, &mut reached)?;
+        }
+        Ok(())
+    }
+
+    fn find_orphans(
+        &mut self,
+        broken: &BTreeMap<RegionId, Broken>,
+        reached: &Reached,
+        is_live: IsLive<'_>,
+        is_tree: IsTree<'_>,
+    ) -> BTreeMap<RegionId, Orphans> {
+        self.target.step("leaves without index");
+        let mut orphans: BTreeMap<RegionId, Orphans> = BTreeMap::new();
+        let newest = self.report.epoch;
+        let out = |segment| !is_tree(segment);
+        scan(self.at.source, self.at.store, out, |found| {
+            let FoundPage::Node(node) = found else {
+                return;
+            };
+            let is_wanted = node.level == 0
+                && broken.contains_key(&node.region)
+                && !reached.contains(node.pointer.page)
+                && newest.is_none_or(|newest| node.pointer.epoch <= newest);
+            if !is_wanted {
+                return;
+            }
+            let leaf = FoundLeaf {
+                epoch: node.pointer.epoch,
+                page: node.pointer.page,
+                region: node.region,
+            };
+            let of_region = orphans.entry(leaf.region).or_default();
+            match is_live(leaf.page) {
+                Some(true) => of_region.sure.push(leaf),
+                None => of_region.unsure.push(leaf),
+                Some(false) => {}
+            }
+        });
+        orphans
+    }
+
+    fn trees_of(
+        &mut self,
+        region: &RegionRecord,
+        broken: &Broken,
+        orphans: &Orphans,
+        reached: &mut Reached,
+    ) -> Result<()> {
+        let is_one = broken.len() == 1;
+        let uppermost = broken.keys().next().copied();
+        let (mut entries, mut is_above) = (0, false);
+        // The lowest first.
+        for (place, tree) in region.levels.iter().enumerate().rev() {
+            let found = orphans.sure.len() as u64;
+            let is_whole = |lost: &Lost| is_one && lost.leaves_reached + found == tree.leaf_pages;
+            let records = self.records();
+            let mut taker = LeafTaker::new(records, &mut self.target);
+            taker.is_above = is_above;
+            let mut walk = TreeWalk::new(region.id, &mut taker, reached, &mut self.report);
+            walk.has_all_leaves = broken.get(&place).is_some_and(is_whole);
+            walk.run(tree)?;
+            entries += taker.entries;
+            if uppermost == Some(place) {
+                entries += self.take_orphans(region.id, orphans, is_above)?;
+            }
+            is_above = true;
+        }
+        if broken.len() > 1 && !orphans.sure.is_empty() {
+            self.report.may_be_stale = true;
+            self.report.notes.push(format!(
+                "{}: several trees have lost index nodes, and nothing tells which of them leaves without \
+                 index belong to: deleted pairs and old values may be back",
+                region.id
+            ));
+        }
+        let all: u64 = region.levels.iter().map(|tree| tree.entries).sum();
+        let told = &mut self.target.region(region.id)?.told;
+        told.missing_entries = Some(all.saturating_sub(entries));
+        Ok(())
+    }
+
+    /// Returns how many entries they have.
+    fn take_orphans(&mut self, region: RegionId, orphans: &Orphans, is_above: bool) -> Result<u64> {
+        let Orphans { sure, unsure } = orphans;
+        if !unsure.is_empty() {
+            self.report.notes.push(format!(
+                "{region}: {} leaves were left out, because with their bitmap block damaged nothing \
+                 tells whether they are current",
+                unsure.len()
+            ));
+        }
+        let mut sure = sure.clone();
+        sure.sort_unstable();
+        let order = orphans::Order {
+            may_overlap: false,
+            is_above,
+        };
+        let taken = orphans::take(self.records(), &mut self.target, &sure, order)?;
+        Ok(taken.entries)
+    }
+}
