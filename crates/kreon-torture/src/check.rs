@@ -206,6 +206,7 @@ fn further_steps(store: &Store) -> Vec<Step> {
         });
     }
     steps.push(Step::Write(batch, Durability::Buffered));
+    steps.push(Step::Collect);
     steps.push(Step::Write(
         vec![put("after", "last", 700)],
         Durability::Sync,

@@ -26,6 +26,8 @@ pub enum Job {
     Spill,
     /// See [`Work::Merge`].
     Merge,
+    /// See [`Work::Collect`].
+    Collect,
     /// See [`Work::WriteOut`].
     WriteOut,
     /// See [`Work::Image`].
@@ -234,6 +236,7 @@ impl Stage {
                 Ok(match job {
                     Job::Spill => engine.background(Work::Spill),
                     Job::Merge => engine.background(Work::Merge),
+                    Job::Collect => engine.background(Work::Collect),
                     Job::WriteOut => engine.background(Work::WriteOut),
                     Job::Image => engine.background(Work::Image),
                     Job::Sync => engine.sync(),
@@ -380,6 +383,7 @@ impl Scene {
             44 => Job::Checkpoint,
             45..=50 => Job::Image,
             51..=60 if engine.is_merge_due() => Job::Merge,
+            61..=63 => Job::Collect,
             _ => return None,
         };
         Some((job, engine, self.acknowledged))

@@ -101,6 +101,8 @@ pub enum Step {
     WriteOut,
     /// Takes an image of L0.
     Image,
+    /// A round of garbage collection.
+    Collect,
     /// Closes and opens again.
     Reopen,
     /// Kills the process and opens the store in another one.
@@ -143,6 +145,8 @@ pub enum Taste {
     Batches,
     /// Long keys and short values: leaves hold few entries, and regions get several levels.
     Levels,
+    /// Few keys that are overwritten with long values: log segments with dead records, and collections of them.
+    Churn,
 }
 
 impl Shape {
@@ -160,7 +164,7 @@ impl Shape {
     /// The shape that goes with `seed`.
     pub fn of(seed: u64, steps: usize) -> Self {
         let mixed = Self::mixed(steps);
-        match seed % 7 {
+        match seed % 8 {
             0 => Self {
                 giants_max: 30,
                 keys: 12,
@@ -187,6 +191,12 @@ impl Shape {
                 giants_max: 0,
                 keys: 90,
                 taste: Taste::Levels,
+                ..mixed
+            },
+            5 => Self {
+                giants_max: 0,
+                keys: 24,
+                taste: Taste::Churn,
                 ..mixed
             },
             _ => Self {
@@ -239,6 +249,14 @@ impl Author {
         }
         if self.dice.below(12) == 0 {
             return Step::Image;
+        }
+        let seldom = if self.shape.taste == Taste::Churn {
+            6
+        } else {
+            24
+        };
+        if self.dice.below(seldom) == 0 {
+            return Step::Collect;
         }
         let taste = self.shape.taste;
         let roll = match self.dice.below(100) {
@@ -347,6 +365,12 @@ impl Author {
             Taste::Giants if dice.below(4) == 0 => 39,
             Taste::Tiny | Taste::Levels => dice.below(16),
             Taste::Batches => 10 + dice.below(30),
+            Taste::Churn if dice.below(2) == 0 => {
+                return Value {
+                    len_bytes: 60_000 + dice.below(200_000) as usize,
+                    seed: dice.roll(),
+                };
+            }
             _ => dice.below(40),
         };
         let len_bytes = match roll {

@@ -22,6 +22,7 @@ pub fn options() -> Options {
         l0_bytes: Some(L0_BYTES),
         // A level holds one leaf, two, four...
         growth_factor: Some(2),
+        unspilled_bytes_min: 1 << 20,
         volume_bytes_max: 256 << 20,
         background: Background::Inline,
         scatter_pages: true,
@@ -234,6 +235,10 @@ impl Store {
             Step::Image => {
                 let engine = self.engine();
                 engine.and_then(|engine| engine.background(Work::Image))
+            }
+            Step::Collect => {
+                let engine = self.engine();
+                engine.and_then(|engine| engine.background(Work::Collect))
             }
             Step::Reopen => self.reopen(),
             Step::Kill => return self.kill(),

@@ -76,7 +76,7 @@ fn again(origin: Origin) -> (Course, bool) {
 #[test]
 fn background_work_overlaps_with_steps() {
     let mut overlapping = (0, 0);
-    for seed in 0..8 {
+    for seed in 0..12 {
         let (course, _) = again(Origin::Script(seed * 3));
         let (writes, flushes) = overlaps(&course.history);
         overlapping = (overlapping.0 + writes, overlapping.1 + flushes);

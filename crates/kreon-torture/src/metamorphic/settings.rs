@@ -72,6 +72,12 @@ const SETTINGS: &[Setting] = &[
     ("filter_bits_per_key", |s, dice| {
         s.engine.filter_bits_per_key = any(dice, &[0, 1, 10, 24]);
     }),
+    ("space_amplification", |s, dice| {
+        s.engine.space_amplification = any(dice, &[1.05, 1.3, 10.0]);
+    }),
+    ("unspilled_bytes_min", |s, dice| {
+        s.engine.unspilled_bytes_min = any(dice, &[1 << 20, 16 << 20]);
+    }),
     ("background", |s, dice| {
         s.engine.background = any(dice, &[Background::Inline, Background::Threads]);
     }),
@@ -128,14 +134,17 @@ impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "memory {} l0 {:?} growth {:?} full {} inline {} filters {} {:?} sync_every {:?} threads {} direct {:?} ring {:?} snapshots {} \
-             checkpoint_every {:?} reopens {}",
+            "memory {} l0 {:?} growth {:?} full {} inline {} filters {} space {} unspilled {} {:?} {:?} sync_every {:?} \
+             threads {} direct {:?} ring {:?} snapshots {} checkpoint_every {:?} reopens {}",
             self.engine.memory_bytes,
             self.engine.l0_bytes,
             self.engine.growth_factor,
             self.engine.full_compaction,
             self.engine.inline_value_bytes_max,
             self.engine.filter_bits_per_key,
+            self.engine.space_amplification,
+            self.engine.unspilled_bytes_min,
+            self.engine.mapping.backend,
             self.engine.background,
             self.sync_every,
             self.threads,

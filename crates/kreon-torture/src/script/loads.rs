@@ -42,7 +42,7 @@ impl Author {
 
     /// What others do while a load into `region` with these keys runs.
     fn beside(&mut self, region: &str, keys: &[Vec<u8>], steps: &mut Vec<Step>) {
-        steps.push(match self.dice.below(16) {
+        steps.push(match self.dice.below(18) {
             0..=7 => {
                 let mut changes: Vec<_> =
                     (0..1 + self.dice.below(3)).map(|_| self.change()).collect();
@@ -58,6 +58,7 @@ impl Author {
             12 => Step::Image,
             13 => Step::Snapshot,
             14 => Step::Release,
+            15 | 16 => Step::Collect,
             _ => Step::Read,
         });
     }

@@ -162,6 +162,7 @@ impl Worker {
                 Step::Read => content::read(engine).map(drop),
                 Step::WriteOut => engine.write_out(),
                 Step::Image => engine.background(kreon_engine::Work::Image),
+                Step::Collect => engine.background(kreon_engine::Work::Collect),
                 Step::Snapshot => {
                     snapshot = Some(engine.snapshot());
                     Ok(())
