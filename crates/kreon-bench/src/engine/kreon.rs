@@ -43,7 +43,7 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
         options = options.inline_value_bytes_max(bytes as usize);
     }
     if let Some(target) = means.space_amplification {
-        options = with_space_amplification(options, target);
+        options = options.space_amplification(target);
     }
     let path = dir.join("store.kreon");
     let (store, watched) = match means.trace {
@@ -57,15 +57,6 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
         region,
         watched,
     }))
-}
-
-/// Whether the store can be told how much space it may take. Where it cannot, a report says so.
-pub const HAS_SPACE_TARGET: bool = false;
-
-/// Sets the space that the store may take for each byte of live records.
-fn with_space_amplification(options: kreon::Options, _target: f64) -> kreon::Options {
-    // The one place for `options.space_amplification(target)`, together with `HAS_SPACE_TARGET`.
-    options
 }
 
 fn open_watched(

@@ -11,7 +11,6 @@ use super::figures::Run;
 use super::job::Job;
 use super::page;
 use crate::engine::Kind;
-use crate::engine::kreon::HAS_SPACE_TARGET;
 use crate::machine::about::About;
 use crate::ycsb::choice::Distribution;
 
@@ -225,12 +224,6 @@ pub fn about(results: &Results) -> Vec<(&'static str, String)> {
             ),
         ));
         all.push(("memory", format!("{} MiB, {limit}", run.memory_bytes >> 20)));
-    }
-    if !HAS_SPACE_TARGET && results.runs.iter().any(|run| run.space_target.is_some()) {
-        all.push((
-            "targets",
-            "this build of kreon cannot be told one: all its runs are alike".to_owned(),
-        ));
     }
     all
 }
