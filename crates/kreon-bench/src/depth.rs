@@ -1,18 +1,14 @@
 //! `kreon-bench depth`: how much of the device's random reads one thread gets by asynchronous gets, from data that
 //! do not fit in memory; both measured by turns.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use kreon::{Region, Store};
-use kreon_device::AlignedBuf;
-use rustix::fs::OFlags;
+use kreon_device::{AlignedBuf, Device, FileDevice, FileOptions, Read};
 
 use crate::keys::{fill, hash, key, number};
 use crate::meter::{Meter, Taken};
@@ -54,9 +50,15 @@ pub struct Settings {
 pub fn run(settings: &Settings) -> anyhow::Result<()> {
     let scratch = Scratch::new(settings.dir.as_deref())?;
     let path = scratch.0.join("depth.kreon");
+    let file = FileOptions {
+        create: true,
+        ring_depth: settings.in_flight as u32,
+        ..FileOptions::default()
+    };
+    let device = Arc::new(FileDevice::open(&path, &file)?.0);
     let store = Store::options()
         .memory_bytes(settings.memory_mib << 20)
-        .open(&path)?;
+        .open_on(Arc::clone(&device) as Arc<dyn Device>)?;
     let region = store.region("bench")?;
     load(settings, &region)?;
     store.checkpoint()?;
@@ -68,7 +70,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
     println!("| round | raw reads k/s | gets k/s | of raw | CPU us a get | device reads a get |");
     println!("|---|---|---|---|---|---|");
     for round in 1..=settings.rounds {
-        let raw = raw_rate(settings, &path)?;
+        let raw = raw_rate(&device)?;
         let (before, meter) = (store.stats(), Meter::start());
         get_all(settings, &store, &region, round)?;
         let (taken, after) = (meter.stop(), store.stats());
@@ -121,36 +123,21 @@ fn get_all(settings: &Settings, store: &Store, region: &Region, round: u64) -> a
     })
 }
 
-/// Direct reads of 4 KiB at random places a second, so many threads with one each: what the device gives.
-fn raw_rate(settings: &Settings, path: &Path) -> anyhow::Result<f64> {
+/// Direct reads of 4 KiB at random places a second, so many in flight from one thread: what the device gives. Threads
+/// that wait for one read each get less where processors are few: with 64 of them they measure the scheduler.
+fn raw_rate(device: &FileDevice) -> anyhow::Result<f64> {
     const TIME: Duration = Duration::from_secs(2);
-    let file = File::options()
-        .read(true)
-        .custom_flags(OFlags::DIRECT.bits() as i32)
-        .open(path)
-        .with_context(|| format!("open {} for direct reads", path.display()))?;
-    let pages = file.metadata()?.len() / PAGE_BYTES as u64;
-    let (next, start) = (AtomicU64::new(0), Instant::now());
-    std::thread::scope(|scope| -> anyhow::Result<()> {
-        let readers: Vec<_> = (0..settings.in_flight)
-            .map(|_| {
-                scope.spawn(|| -> std::io::Result<()> {
-                    let mut page = AlignedBuf::new(PAGE_BYTES);
-                    while start.elapsed() < TIME {
-                        let n = hash(next.fetch_add(1, Ordering::Relaxed) ^ 1 << 60);
-                        file.read_exact_at(&mut page, n % pages * PAGE_BYTES as u64)?;
-                    }
-                    Ok(())
-                })
-            })
-            .collect();
-        for reader in readers {
-            match reader.join() {
-                Ok(outcome) => outcome?,
-                Err(_) => bail!("a reader panicked"),
-            }
-        }
-        Ok(())
-    })?;
-    Ok(next.into_inner() as f64 / start.elapsed().as_secs_f64())
+    /// Reads of a call, which keeps the ring full until its end.
+    const READS: usize = 2048;
+    let pages = device.len_bytes() / PAGE_BYTES as u64;
+    let mut memory = AlignedBuf::new(READS * PAGE_BYTES);
+    let (mut count, start) = (0, Instant::now());
+    while start.elapsed() < TIME {
+        let buffers = memory.chunks_exact_mut(PAGE_BYTES).zip(count..);
+        let place = |n| hash(n ^ 1 << 60) % pages * PAGE_BYTES as u64;
+        let mut reads: Vec<_> = buffers.map(|(page, n)| Read::new(place(n), page)).collect();
+        device.read(&mut reads)?;
+        count += READS as u64;
+    }
+    Ok(count as f64 / start.elapsed().as_secs_f64())
 }
