@@ -47,6 +47,7 @@ mod scan;
 mod snapshot;
 mod store;
 mod value;
+mod whole_levels;
 
 pub use batch::WriteBatch;
 pub use get_async::GetAsync;
