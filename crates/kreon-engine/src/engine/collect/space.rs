@@ -20,6 +20,8 @@ const UNSPILLED_SHARE: f64 = 0.25;
 pub(in crate::engine) struct SpaceUse {
     /// Segments in use and those that are kept ready, in bytes.
     pub used_bytes: u64,
+    /// Of these, those of segments that are kept ready.
+    pub ready_bytes: u64,
     /// Keys and values that are in the trees, where they are in the log or in leaves.
     pub live_bytes: u64,
 }
@@ -49,8 +51,15 @@ impl Core {
         let segments = space.segments - space.free + space.free_backed;
         SpaceUse {
             used_bytes: u64::from(segments) * SEGMENT_BYTES,
+            ready_bytes: u64::from(space.free_backed) * SEGMENT_BYTES,
             live_bytes: space.log_live_bytes + inline,
         }
+    }
+
+    /// Bytes of the log that no spill has taken.
+    pub(super) fn unspilled_bytes(&self) -> u64 {
+        let spilled = self.parts.ledger.lock().log_needed_from();
+        self.parts.log.tail().0.saturating_sub(spilled.0)
     }
 
     /// How far the log may grow between two spills.

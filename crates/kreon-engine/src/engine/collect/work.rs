@@ -9,9 +9,10 @@ use std::time::Duration;
 use kreon_base::{Error, ErrorKind, Result, SEGMENT_BYTES};
 
 use super::round::Round;
+use super::space::SpaceUse;
 use super::state::Turn;
 use crate::engine::core::Core;
-use crate::gc::Rules;
+use crate::gc::{Rules, Victim};
 use crate::options::Background;
 use crate::sync::Ordering;
 
@@ -133,8 +134,7 @@ impl Core {
         let pending = self.pending_bytes(turn);
         let (unspilled, target) = (self.unspilled_max(), self.options.space_amplification);
         let goal = (space.live_bytes as f64 * target) as u64;
-        self.collector
-            .slow_down(space.used_bytes, goal + 2 * unspilled);
+        self.slow_writers_down(&space, goal + goal / 2 + 2 * unspilled);
         let enough = goal.saturating_sub(unspilled);
         if space.used_bytes <= enough {
             return Need::Nothing;
@@ -148,6 +148,22 @@ impl Core {
             false if space.used_bytes > goal && pending > 0 && self.is_quiet() => Need::Spill,
             false => Need::Nothing,
         }
+    }
+
+    /// Only half as much again as the goal slows writers down: a burst of overwrites is collected behind it, in peace. At
+    /// the goal itself every writer ran at the pace of the collector, a tenth of its own.
+    ///
+    /// Writers pay for dead bytes only: what no spill has taken yet is no debt of the collector's, nor what is kept
+    /// ready. Without that a load into an empty store would sleep all the way.
+    fn slow_writers_down(&self, space: &SpaceUse, limit: u64) {
+        let spilled = space.used_bytes - space.ready_bytes;
+        let spilled = spilled.saturating_sub(self.unspilled_bytes());
+        let dead = |victim: &Victim| SEGMENT_BYTES.saturating_sub(u64::from(victim.live_bytes));
+        let used = match spilled > limit {
+            true => spilled.min(limit + self.sealed_segments().iter().map(dead).sum::<u64>()),
+            false => spilled,
+        };
+        self.collector.slow_down(used, limit);
     }
 
     /// What segments hold whose records were all moved: the next spills free them.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{ErrorKind, RegionId, SEGMENT_BYTES};
+use kreon_base::{ErrorKind, Lsn, RegionId, SEGMENT_BYTES};
 
 use super::*;
 use crate::checkpoint::catalogue::MAIN_LOG;
@@ -442,4 +442,29 @@ fn a_record_that_stood_in_one_piece_is_cut_where_its_copy_meets_an_end_of_a_segm
     bench.spill();
     assert!(bench.moved() > 20, "{}", bench.moved());
     bench.checked(&region, &model);
+}
+
+#[test]
+fn a_load_of_new_keys_is_not_slowed_down_and_overwriting_is() {
+    let mut options = driven();
+    (options.unspilled_bytes_min, options.space_amplification) = (1 << 20, 1.05);
+    let bench = Bench::open(Image::default(), options).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let write = |key, version| {
+        let value = content(key, version, 10_000);
+        bench.put(&region, &name(key), &value).unwrap();
+    };
+    let core = bench.engine.core();
+    let is_slow = || {
+        core.collect_lazily().unwrap();
+        !core.collector.sleep_after(Lsn(0), Lsn(1 << 20)).is_zero()
+    };
+    (0..1200).for_each(|key| write(key, 1));
+    assert!(!is_slow(), "nothing of it is dead");
+    bench.spill();
+    for version in 2..5 {
+        (0..1200).for_each(|key| write(key, version));
+        bench.spill();
+    }
+    assert!(is_slow(), "three of four bytes are dead");
 }
