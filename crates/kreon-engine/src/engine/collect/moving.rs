@@ -156,7 +156,8 @@ impl Core {
         if !Arc::ptr_eq(&view.levels, &insertion.levels) && !blind {
             return Ok(Visit::Changed);
         }
-        if view.active.bytes() >= self.split.l0_bytes {
+        // An empty one has some bytes, too, which may be more than a tiny L0 has; it cannot be spilled.
+        if !view.active.is_empty() && view.active.bytes() >= self.split.l0_bytes {
             return Ok(Visit::Full);
         }
         let keep = Keep {
