@@ -50,6 +50,14 @@ fn as_json(stats: &kreon::Stats) -> Value {
         "merges": stats.merges,
         "merge_pages_read": stats.merge_pages_read,
         "merge_pages_written": stats.merge_pages_written,
+        "collection": collection_as_json(&stats.collection),
+        "gets": {
+            "leaf_reads": stats.gets.leaf_reads,
+            "index_reads": stats.gets.index_reads,
+            "filter_checks": stats.gets.filter_checks,
+            "filter_exclusions": stats.gets.filter_exclusions,
+            "filter_failures": stats.gets.filter_failures,
+        },
         "reorganisation": {
             "ranges_found": stats.reorganisation.ranges_found,
             "ranges_moved": stats.reorganisation.ranges_moved,
@@ -88,6 +96,22 @@ fn memory_as_json(memory: &MemoryStats) -> Value {
         "log_buffer_bytes": memory.log_buffer_bytes,
         "l0_bytes": memory.l0_bytes,
         "spare_bytes": memory.spare_bytes,
+    })
+}
+
+fn collection_as_json(collection: &kreon::CollectionStats) -> Value {
+    json!({
+        "space_amplification": collection.space_amplification,
+        "log_bytes": collection.log_bytes,
+        "moved_bytes": collection.moved_bytes,
+        "dead_bytes": collection.dead_bytes,
+        "rounds": collection.rounds,
+        "victims": collection.victims,
+        "records_moved": collection.records_moved,
+        "records_skipped": collection.records_skipped,
+        "bytes_copied": collection.bytes_copied,
+        "bytes_freed": collection.bytes_freed,
+        "seconds": collection.seconds,
     })
 }
 

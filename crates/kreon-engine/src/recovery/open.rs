@@ -186,7 +186,9 @@ fn durable_state(
                 name: region.name.clone(),
             },
         );
-        levels.set(region.id, region.levels.clone());
+        // Empty ones were there for spills beside a merge.
+        let trees = region.levels.iter().filter(|tree| tree.root.is_some());
+        levels.set(region.id, trees.copied().collect());
     }
     let ledger = Ledger {
         epoch: superblock.epoch,

@@ -168,7 +168,7 @@ fn said(error: Error) -> String {
 
 fn options(dice: &mut Dice) -> Options {
     // The largest leaves the fewest frames: pages come and go.
-    let l0_bytes = [1, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 1_800_000];
+    let l0_bytes = [1, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 1_600_000];
     Options {
         memory_bytes: MEMORY_BYTES_MIN,
         l0_bytes: Some(l0_bytes[dice.below(6) as usize]),

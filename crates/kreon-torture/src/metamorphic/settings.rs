@@ -58,7 +58,7 @@ const SETTINGS: &[Setting] = &[
         s.engine.memory_bytes = any(dice, &[MEMORY_BYTES_MIN, 9 << 20, 16 << 20, 64 << 20]);
     }),
     ("l0_bytes", |s, dice| {
-        s.engine.l0_bytes = Some(any(dice, &[1, 1 << 10, 6 << 10, 40 << 10, 1_800_000]));
+        s.engine.l0_bytes = Some(any(dice, &[1, 1 << 10, 6 << 10, 40 << 10, 1_600_000]));
     }),
     ("inline_value_bytes_max", |s, dice| {
         s.engine.inline_value_bytes_max = any(dice, &[0, 1, 17, 64, 200, 256]);

@@ -462,9 +462,11 @@ fn a_load_of_new_keys_is_not_slowed_down_and_overwriting_is() {
     (0..1200).for_each(|key| write(key, 1));
     assert!(!is_slow(), "nothing of it is dead");
     bench.spill();
+    // No segment is all dead, or the spill alone would free it.
     for version in 2..5 {
-        (0..1200).for_each(|key| write(key, version));
+        let keys = (0..1200).filter(|key| key % 4 + 1 >= version);
+        keys.for_each(|key| write(key, version));
         bench.spill();
     }
-    assert!(is_slow(), "three of four bytes are dead");
+    assert!(is_slow(), "more than half of the bytes are dead");
 }
