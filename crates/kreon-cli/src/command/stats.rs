@@ -94,6 +94,7 @@ fn memory_as_json(memory: &MemoryStats) -> Value {
         "free_frame_bytes": memory.free_frame_bytes,
         "table_bytes": memory.table_bytes,
         "log_buffer_bytes": memory.log_buffer_bytes,
+        "collector_bytes": memory.collector_bytes,
         "l0_bytes": memory.l0_bytes,
         "spare_bytes": memory.spare_bytes,
     })
