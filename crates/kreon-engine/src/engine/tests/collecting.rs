@@ -9,6 +9,8 @@ use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::log::MOVED_LOG;
 use crate::options::Work;
 
+mod space;
+
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A generator of numbers that all look different.
@@ -328,60 +330,6 @@ fn a_store_that_is_collected_all_the_time_is_like_its_model() {
 }
 
 #[test]
-fn a_small_live_set_is_overwritten_for_ten_times_the_volume() {
-    let volume_bytes = 48 << 20;
-    let options = Options {
-        volume_bytes_max: volume_bytes,
-        ..tiny()
-    };
-    let bench = Bench::open(Image::default(), options).unwrap();
-    let region = bench.engine.region("r").unwrap();
-    let (mut written, mut dice, mut model) = (0, Dice(5), Model::new());
-    while written < 10 * volume_bytes {
-        let key = dice.below(1000) as u32;
-        let value = content(key, written as u32, 8000);
-        written += value.len() as u64;
-        bench.put(&region, &name(key), &value).unwrap();
-        model.insert(name(key), value);
-    }
-    bench.checked(&region, &model);
-}
-
-#[test]
-fn a_volume_full_of_dead_records_takes_new_ones() {
-    let options = Options {
-        volume_bytes_max: 48 << 20,
-        // Nothing is collected but under pressure.
-        space_amplification: 10.0,
-        ..tiny()
-    };
-    let bench = Bench::open(Image::default(), options).unwrap();
-    let region = bench.engine.region("r").unwrap();
-    let mut key = 0;
-    let mut model = Model::new();
-    let full = loop {
-        let value = content(key, 0, 4000);
-        match bench.put(&region, &name(key), &value) {
-            Ok(()) => model.insert(name(key), value),
-            Err(error) => break error,
-        };
-        key += 1;
-    };
-    assert_eq!(full.kind(), ErrorKind::OutOfSpace);
-    // Every second one goes: no segment is free by that.
-    for dead in (0..key).step_by(2) {
-        bench.delete(&region, &name(dead));
-        model.remove(&name(dead));
-    }
-    for new in 0..key / 4 {
-        let value = content(new, 1, 4000);
-        bench.put(&region, &name(2 * new), &value).unwrap();
-        model.insert(name(2 * new), value);
-    }
-    bench.checked(&region, &model);
-}
-
-#[test]
 fn a_load_is_not_hidden_by_what_was_moved_while_it_ran() {
     struct Collecting<'a>(&'a Bench, u32, [Vec<u8>; 2]);
     impl Pairs for Collecting<'_> {
@@ -442,31 +390,4 @@ fn a_record_that_stood_in_one_piece_is_cut_where_its_copy_meets_an_end_of_a_segm
     bench.spill();
     assert!(bench.moved() > 20, "{}", bench.moved());
     bench.checked(&region, &model);
-}
-
-#[test]
-fn a_load_of_new_keys_is_not_slowed_down_and_overwriting_is() {
-    let mut options = driven();
-    (options.unspilled_bytes_min, options.space_amplification) = (1 << 20, 1.05);
-    let bench = Bench::open(Image::default(), options).unwrap();
-    let region = bench.engine.region("r").unwrap();
-    let write = |key, version| {
-        let value = content(key, version, 10_000);
-        bench.put(&region, &name(key), &value).unwrap();
-    };
-    let core = bench.engine.core();
-    let is_slow = || {
-        core.collect_lazily().unwrap();
-        !core.collector.sleep_after(Lsn(0), Lsn(1 << 20)).is_zero()
-    };
-    (0..1200).for_each(|key| write(key, 1));
-    assert!(!is_slow(), "nothing of it is dead");
-    bench.spill();
-    // No segment is all dead, or the spill alone would free it.
-    for version in 2..5 {
-        let keys = (0..1200).filter(|key| key % 4 + 1 >= version);
-        keys.for_each(|key| write(key, version));
-        bench.spill();
-    }
-    assert!(is_slow(), "more than half of the bytes are dead");
 }

@@ -1,0 +1,84 @@
+//! Space: full volumes, and who is slowed down for it.
+
+use super::*;
+
+#[test]
+fn a_small_live_set_is_overwritten_for_ten_times_the_volume() {
+    let volume_bytes = 48 << 20;
+    let options = Options {
+        volume_bytes_max: volume_bytes,
+        ..tiny()
+    };
+    let bench = Bench::open(Image::default(), options).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let (mut written, mut dice, mut model) = (0, Dice(5), Model::new());
+    while written < 10 * volume_bytes {
+        let key = dice.below(1000) as u32;
+        let value = content(key, written as u32, 8000);
+        written += value.len() as u64;
+        bench.put(&region, &name(key), &value).unwrap();
+        model.insert(name(key), value);
+    }
+    bench.checked(&region, &model);
+}
+
+#[test]
+fn a_volume_full_of_dead_records_takes_new_ones() {
+    let options = Options {
+        volume_bytes_max: 48 << 20,
+        // Nothing is collected but under pressure.
+        space_amplification: 10.0,
+        ..tiny()
+    };
+    let bench = Bench::open(Image::default(), options).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let mut key = 0;
+    let mut model = Model::new();
+    let full = loop {
+        let value = content(key, 0, 4000);
+        match bench.put(&region, &name(key), &value) {
+            Ok(()) => model.insert(name(key), value),
+            Err(error) => break error,
+        };
+        key += 1;
+    };
+    assert_eq!(full.kind(), ErrorKind::OutOfSpace);
+    // Every second one goes: no segment is free by that.
+    for dead in (0..key).step_by(2) {
+        bench.delete(&region, &name(dead));
+        model.remove(&name(dead));
+    }
+    for new in 0..key / 4 {
+        let value = content(new, 1, 4000);
+        bench.put(&region, &name(2 * new), &value).unwrap();
+        model.insert(name(2 * new), value);
+    }
+    bench.checked(&region, &model);
+}
+
+#[test]
+fn a_load_of_new_keys_is_not_slowed_down_and_overwriting_is() {
+    let mut options = driven();
+    (options.unspilled_bytes_min, options.space_amplification) = (1 << 20, 1.05);
+    let bench = Bench::open(Image::default(), options).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let write = |key, version| {
+        let value = content(key, version, 10_000);
+        bench.put(&region, &name(key), &value).unwrap();
+    };
+    let core = bench.engine.core();
+    let is_slow = || {
+        core.collect_lazily().unwrap();
+        !core.collector.sleep_after(Lsn(0), Lsn(1 << 20)).is_zero()
+    };
+    (0..1200).for_each(|key| write(key, 1));
+    assert!(!is_slow(), "nothing of it is dead");
+    bench.spill();
+    // No segment is all dead, or the spill alone would free it.
+    for version in 2..5 {
+        let keys = (0..1200).filter(|key| key % 4 + 1 >= version);
+        keys.for_each(|key| write(key, version));
+        bench.spill();
+    }
+    assert!(is_slow(), "more than half of the bytes are dead");
+}
