@@ -82,8 +82,8 @@ pub struct Options {
     /// Threads that merge a spill, by ranges of keys. 0: a quarter of the processors, at least one. With
     /// [`Background::Inline`] and [`Background::Driven`] there is one.
     pub spill_threads: usize,
-    /// How many times larger than the level above it a level may become; from [`GROWTH_FACTOR_MIN`] to
-    /// [`GROWTH_FACTOR_MAX`]. `None`: there is one level, whatever its size.
+    /// How many times larger than the level above it a level may become; from 2 to
+    /// 100. `None`: there is one level, whatever its size.
     pub growth_factor: Option<u32>,
     /// Spills write the whole first level anew instead of the leaves that receive entries. For comparison.
     pub full_compaction: bool,
