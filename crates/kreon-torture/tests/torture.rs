@@ -85,7 +85,7 @@ fn background_work_overlaps_with_steps() {
 }
 
 #[test]
-fn short_sequences_take_nearly_always_the_same_course_again() {
+fn short_sequences_mostly_take_the_same_course_again() {
     // Every third one has background work.
     let numbers = (2..sequences::COUNT).step_by(3 * 123);
     let (mut overlapping, mut same, mut all) = (0, 0, 0);
@@ -97,6 +97,7 @@ fn short_sequences_take_nearly_always_the_same_course_again() {
         all += 1;
     }
     assert!(overlapping > 0, "none of {all} has work that overlaps");
-    // 72 of 73 where this was written, although both threads met at some lock in every one.
-    assert!(same * 4 >= all * 3, "{same} of {all}");
+    // 72 of 73 before collection joined the background work, which meets the script's thread at more locks: 17 of 25
+    // since.
+    assert!(same * 2 >= all, "{same} of {all}");
 }
