@@ -13,19 +13,6 @@ mod space;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A generator of numbers that all look different.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (self.0 >> 33) % end
-    }
-}
-
 fn tiny() -> Options {
     Options {
         l0_bytes: Some(64 << 10),

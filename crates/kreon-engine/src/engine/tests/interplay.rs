@@ -13,19 +13,6 @@ mod of_ranges;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Numbers from a seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (self.0 >> 33) % end
-    }
-}
-
 const NUMBERS: u64 = 600;
 
 struct Run {

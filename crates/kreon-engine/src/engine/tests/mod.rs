@@ -116,3 +116,16 @@ fn refused(image: Image, options: Options) -> Error {
         Err(error) => error,
     }
 }
+
+/// A generator of numbers that all look different.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (self.0 >> 33) % end
+    }
+}
