@@ -5,6 +5,7 @@ use std::time::Instant;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 use kreon_base::{Lsn, Result};
 
+use super::backlog::Backlog;
 use super::bell::Bell;
 use super::cut::SEGMENT;
 use super::open::Log;
@@ -19,6 +20,8 @@ pub(super) const STREAM_BYTES: u32 = 128 << 10;
 pub(super) struct Background {
     /// There may be something to write.
     bell: Bell,
+    /// At what rate writers may append.
+    backlog: Backlog,
     /// Threads that write out.
     writers: AtomicUsize,
     /// The tail at a moment when not all before it was written.
@@ -105,6 +108,15 @@ impl Log {
     /// behind it waits here, often and briefly, so that nobody has to wait long for a free buffer.
     pub(super) fn keep_pace(&self, tail: Lsn) {
         self.background.wake();
+        if !self.is_written_for() {
+            return;
+        }
+        let (written, most) = (self.written().0, self.unwritten_max());
+        let backlog = &self.background.backlog;
+        let delay = backlog.delay(Instant::now(), tail.0, written, most);
+        if !delay.is_zero() {
+            crate::sync::sleep(delay);
+        }
         let mut pause = Pause::default();
         let is_far = || tail.0.saturating_sub(self.written().0) > self.unwritten_max();
         while self.is_written_for() && is_far() && self.wait_to_land(&mut pause).is_ok() {

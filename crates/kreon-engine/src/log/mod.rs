@@ -10,7 +10,7 @@
 //! - [`history`]: a log that is not open: where it ends and which run wrote what
 //! - [`open`]: the open log
 //! - [`append`], [`spanning`], [`roll`]: units into buffers; long ones; the next segment
-//! - [`write_out`], [`background`]: buffers to the device
+//! - [`write_out`], [`background`]: buffers to the device; [`backlog`]: how fast writers may be meanwhile
 //! - [`group_commit`], [`crowd`]: one flush for all who wait
 //! - [`waiters`], [`durable`]: threads and tasks that wait for it
 //! - [`fragments`], [`read`]: records from buffers and from the device
@@ -22,6 +22,7 @@
 
 mod append;
 mod background;
+mod backlog;
 mod bell;
 mod buffers;
 mod crowd;
