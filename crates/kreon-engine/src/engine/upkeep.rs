@@ -16,9 +16,10 @@ use crate::state::Ledger;
 use crate::volume::page_runs::discard;
 
 impl Core {
-    /// Freezes L0' as L0 if it is full, and asks for its spill.
+    /// Freezes L0' as L0 if it is full or hides too much, and asks for its spill.
     pub fn rotate(self: &Arc<Self>) {
-        let bytes_min = match self.collector.is_freeze_due(self.parts.log.tail()) {
+        let is_due = self.collector.is_freeze_due(self.parts.log.tail());
+        let bytes_min = match is_due && self.hides_too_much() {
             true => 0,
             false => self.split.l0_bytes,
         };

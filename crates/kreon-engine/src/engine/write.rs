@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_base::{Bug, Error, KEY_BYTES_MAX, Lsn, Payload, Result, VALUE_BYTES_MAX};
-use kreon_format::{FRAGMENT_HEADER_BYTES, LOG_PAYLOAD_BYTES, RecordKind, range_end};
+use kreon_format::{
+    FRAGMENT_HEADER_BYTES, LOG_PAYLOAD_BYTES, RecordKind, fragment_bytes, range_end,
+};
 use kreon_l0::{Keep, L0};
 
 use super::collect::is_full;
@@ -257,7 +259,10 @@ impl Core {
             snapshot_max: self.snapshots.newest(),
             ..Keep::default()
         };
-        spot.insert(place.lsn, self.payload(operation, place), keep);
+        let was_known = spot.insert(place.lsn, self.payload(operation, place), keep);
+        let (region, key) = (operation.region.id, operation.key);
+        let collector = &self.collector;
+        collector.note_written((place.lsn, end), region, key, was_known);
         Ok(end)
     }
 
@@ -310,9 +315,15 @@ impl Core {
             .each_ref()
             .map(|key| key.as_ref().map(|key| l0.approach(key.as_slice())));
         for ((operation, place), spot) in operations.iter().zip(places).zip(spots) {
-            if let Some(spot) = spot {
-                spot.insert(place.lsn, self.payload(operation, *place), keep);
-            }
+            let Some(spot) = spot else {
+                continue;
+            };
+            let was_known = spot.insert(place.lsn, self.payload(operation, *place), keep);
+            let bytes = fragment_bytes(record_bytes(std::slice::from_ref(operation)) as usize);
+            let end = Lsn(place.lsn.0 + bytes as u64);
+            let (region, key) = (operation.region.id, operation.key);
+            let collector = &self.collector;
+            collector.note_written((place.lsn, end), region, key, was_known);
         }
     }
 

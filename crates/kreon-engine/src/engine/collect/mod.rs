@@ -1,12 +1,14 @@
 //! Garbage collection of the value log at work: when, how much, and how what was moved becomes visible.
 //!
 //! - [`state`]: what the collector remembers from one round to the next
+//! - [`hidden`]: what is dead although no spill has told so yet
 //! - [`space`]: how much there is, and how much of it should be
 //! - [`round`]: some segments from the choice to the last inserted entry
 //! - [`moving`]: compare and swap; for others who want records moved, too
 //! - [`work`]: the thread that collects, and writers without space
 //! - [`stats`]: what it did
 
+mod hidden;
 mod moving;
 mod round;
 mod space;

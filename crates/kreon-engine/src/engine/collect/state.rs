@@ -6,6 +6,7 @@ use std::time::Duration;
 use kreon_base::{Lsn, SEGMENT_BYTES, SegmentId};
 use kreon_device::AlignedBuf;
 
+use super::hidden::Hidden;
 use super::stats::CollectionStats;
 use crate::engine::signal::Signal;
 use crate::gc::Victim;
@@ -31,8 +32,10 @@ pub struct Collector {
     /// Moved records before this position of their stream are in L0' or in what came of it, or nothing will ever point
     /// at them. Changes inside the gate, if entries were inserted.
     inserted: AtomicU64,
-    /// L0' is to be frozen when the log comes here.
+    /// Where the log is when somebody looks whether L0' is to be frozen.
     freeze_at: AtomicU64,
+    /// What it hides.
+    pub(super) hidden: Mutex<Hidden>,
     /// How long a writer sleeps for each [`STEP_BYTES`] of the log, in nanoseconds.
     sleep_ns: AtomicU64,
     /// The end of the log at the last look.
@@ -67,6 +70,7 @@ impl Collector {
             }),
             inserted: AtomicU64::new(inserted.0),
             freeze_at: AtomicU64::new(u64::MAX),
+            hidden: Mutex::default(),
             sleep_ns: AtomicU64::new(0),
             looked_at: AtomicU64::new(0),
             wanted: Signal::default(),
@@ -84,13 +88,19 @@ impl Collector {
         self.inserted.store(position.0, Ordering::Release);
     }
 
-    /// L0' begins at `end`, and the log may grow by `bytes_max` until it is frozen.
+    /// L0' begins at `end`, and may hide `bytes_max`. With the gate closed, or before any write.
     pub fn frozen_at(&self, end: Lsn, bytes_max: u64) {
-        let at = end.0.saturating_add(bytes_max);
+        *self.hidden.lock() = Hidden::default();
+        self.freeze_at(end, bytes_max);
+    }
+
+    /// The log may grow by `bytes` from `end` until somebody looks.
+    pub(super) fn freeze_at(&self, end: Lsn, bytes: u64) {
+        let at = end.0.saturating_add(bytes);
         self.freeze_at.store(at, Ordering::Relaxed);
     }
 
-    /// Whether the log has come so far that L0' is to be frozen.
+    /// Whether the log has come so far that L0' may have to be frozen.
     pub fn is_freeze_due(&self, tail: Lsn) -> bool {
         tail.0 >= self.freeze_at.load(Ordering::Relaxed)
     }

@@ -82,3 +82,34 @@ fn a_load_of_new_keys_is_not_slowed_down_and_overwriting_is() {
     }
     assert!(is_slow(), "more than half of the bytes are dead");
 }
+
+#[test]
+fn only_what_overwrites_is_spilled_before_l0_is_full() {
+    let mut options = driven();
+    options.unspilled_bytes_min = 2 << 20;
+    let bench = Bench::open(Image::default(), options).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let core = bench.engine.core();
+    let is_frozen = || core.parts.views.load().frozen.is_some();
+    let write = |keys: std::ops::Range<u32>, version| {
+        keys.take_while(|_| !is_frozen())
+            .map(|key| {
+                let value = content(key, version, 4000);
+                bench.put(&region, &name(key), &value).unwrap();
+            })
+            .count()
+    };
+    // 12 MB of new keys: six times what may be hidden.
+    assert_eq!(write(0..3000, 1), 3000);
+    assert!(!is_frozen());
+    // What L0' itself has is overwritten.
+    let few = write(0..3000, 2);
+    assert!((400..1200).contains(&few), "{few}");
+    bench.spill();
+    // What the trees have is, beside as many new keys.
+    let half = (0..3000).take_while(|pair| {
+        write(2999 - pair..3000 - pair, 3) + write(3000 + pair..3001 + pair, 1) == 2
+    });
+    let half = half.count();
+    assert!((400..1200).contains(&half), "{half}");
+}

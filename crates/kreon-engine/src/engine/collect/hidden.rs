@@ -1,0 +1,140 @@
+//! How much of the log since the last freeze is dead, or makes as much dead, unknown to the accounts until a spill.
+//!
+//! A record that replaces an older one of L0' or of the trees makes that dead, about as large as itself; the first one of
+//! its key makes nothing dead. A writer notes the key that crosses each border of [`SAMPLE_BYTES`] of the log, and whether
+//! L0' had it; whether trees have it is asked when it matters, of what is in memory: index nodes and their filters. So a
+//! load of new keys is not spilled before L0' is full, and overwrites as soon as they hide too much.
+
+use kreon_base::{Error, LogOffset, Lsn, PageBytes, RegionId, Result};
+use kreon_format::PagePointer;
+
+use crate::engine::core::Core;
+use crate::keys::L0Key;
+use crate::level::{MappedNodes, View};
+use crate::tree::{self, NodeSource};
+
+/// One key is noted for so many bytes of the log: 128 for the smallest bound on what may be hidden. One costs a lookup
+/// in the trees, 1 to 2 us.
+const SAMPLE_BYTES: u64 = 128 << 10;
+
+/// With as little as this share of its bound left to grow the log is looked at again: not at every write.
+const LOOKS_PER_BOUND: u64 = 8;
+
+/// What was noted since the last freeze.
+#[derive(Default)]
+pub(super) struct Hidden {
+    /// Of the records that were judged: so much is dead.
+    dead_bytes: u64,
+    open: Vec<Noted>,
+}
+
+/// A record of L0' that stands for some bytes of the log.
+struct Noted {
+    region: RegionId,
+    key: Vec<u8>,
+    bytes: u64,
+}
+
+impl super::Collector {
+    /// Notes a record from `start` to `end` in the log, if it stands at a border. `was_known`: L0' had its key.
+    /// Inside the gate.
+    pub fn note_written(
+        &self,
+        (start, end): (Lsn, Lsn),
+        region: RegionId,
+        key: &[u8],
+        was_known: bool,
+    ) {
+        let borders = end.0 / SAMPLE_BYTES - start.0 / SAMPLE_BYTES;
+        if borders == 0 {
+            return;
+        }
+        let bytes = borders * SAMPLE_BYTES;
+        let mut hidden = self.hidden.lock();
+        match was_known {
+            true => hidden.dead_bytes += bytes,
+            false => hidden.open.push(Noted {
+                region,
+                key: key.to_vec(),
+                bytes,
+            }),
+        }
+    }
+}
+
+impl Core {
+    /// Whether what the log hides since the last freeze is too much; if not, says when to ask again. Asked where the
+    /// log has come as far as it was told the last time.
+    pub(in crate::engine) fn hides_too_much(&self) -> bool {
+        // Who finds another one looking goes on.
+        let Some(mut hidden) = self.collector.hidden.try_lock() else {
+            return false;
+        };
+        let view = self.parts.views.load();
+        let open = std::mem::take(&mut hidden.open).into_iter();
+        let replaces = |noted: &Noted| self.may_replace(&view, noted);
+        hidden.dead_bytes += open.filter(replaces).map(|noted| noted.bytes).sum::<u64>();
+        let bound = self.unspilled_max();
+        if hidden.dead_bytes >= bound {
+            return true;
+        }
+        let more = (bound - hidden.dead_bytes).max(bound / LOOKS_PER_BOUND);
+        self.collector.freeze_at(self.parts.log.tail(), more);
+        false
+    }
+
+    /// Whether L0 or the trees have the key, as far as memory tells: if it does not, they do.
+    fn may_replace(&self, view: &View, noted: &Noted) -> bool {
+        let key = L0Key::new(noted.region, &noted.key);
+        let in_frozen = view.frozen.as_ref().is_some_and(|frozen| {
+            let found = frozen.l0.get(key.as_slice(), Lsn::MAX, |_| true, |_| ());
+            found.is_some()
+        });
+        in_frozen
+            || (1..)
+                .zip(view.levels.of(noted.region))
+                .any(|(level, tree)| {
+                    let nodes = Resident(MappedNodes {
+                        mapping: &self.parts.mapping,
+                        log: &self.parts.log,
+                        store: self.parts.store,
+                        region: noted.region,
+                        level,
+                        counts: None,
+                    });
+                    !matches!(
+                        tree::get(&nodes, tree, &noted.key, Lsn::MAX, |_| ()),
+                        Ok(None)
+                    )
+                })
+    }
+}
+
+/// The nodes that are in memory.
+struct Resident<'a>(MappedNodes<'a>);
+
+impl NodeSource for Resident<'_> {
+    fn read_node<R>(
+        &self,
+        pointer: &PagePointer,
+        height: u8,
+        use_node: impl FnOnce(&PageBytes) -> Result<R>,
+    ) -> Result<R> {
+        match self.0.is_resident(pointer) {
+            true => self.0.read_node(pointer, height, use_node),
+            false => Err(Error::invalid("a node that is not in memory")),
+        }
+    }
+
+    fn prefetch(&self, _pointers: &[PagePointer], _height: u8) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_resident(&self, pointer: &PagePointer) -> bool {
+        self.0.is_resident(pointer)
+    }
+
+    fn read_key(&self, _offset: LogOffset, _key_bytes: u32, _key: &mut Vec<u8>) -> Result<()> {
+        Err(Error::invalid("the rest of a key that is not in memory"))
+    }
+}
