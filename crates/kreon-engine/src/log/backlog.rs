@@ -26,7 +26,7 @@ const SPAN: Duration = Duration::from_millis(5);
 const AHEAD_MIN: Duration = Duration::from_micros(60);
 
 /// The longest sleep.
-const SLEEP_MAX: Duration = Duration::from_micros(250);
+const SLEEP_MAX: Duration = Duration::from_micros(150);
 
 /// The line is drawn anew after this time, from where the log's end stands then.
 const LINE_MAX: Duration = Duration::from_millis(5);
