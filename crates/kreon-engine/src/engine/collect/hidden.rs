@@ -20,6 +20,9 @@ const SAMPLE_BYTES: u64 = 128 << 10;
 /// With as little as this share of its bound left to grow the log is looked at again: not at every write.
 const LOOKS_PER_BOUND: u64 = 8;
 
+/// Longer keys are not noted, as that takes memory, but taken for known ones.
+const NOTED_KEY_BYTES_MAX: usize = 256;
+
 /// What was noted since the last freeze.
 #[derive(Default)]
 pub(super) struct Hidden {
@@ -51,7 +54,7 @@ impl super::Collector {
         }
         let bytes = borders * SAMPLE_BYTES;
         let mut hidden = self.hidden.lock();
-        match was_known {
+        match was_known || key.len() > NOTED_KEY_BYTES_MAX {
             true => hidden.dead_bytes += bytes,
             false => hidden.open.push(Noted {
                 region,
