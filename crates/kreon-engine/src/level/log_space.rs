@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::sync::Mutex;
-use kreon_base::{LogId, Result, SegmentId};
+use kreon_base::{LogId, Result};
 
-use crate::log::LogSpace;
+use crate::log::{LogSpace, TakenSegment};
 use crate::volume::{Allocator, Purpose, Usage};
 
 /// The volume, as the log sees it.
@@ -18,16 +18,19 @@ impl LogSpace for VolumeSpace {
         first_sequence: u64,
         count: usize,
         purpose: Purpose,
-    ) -> Result<Vec<SegmentId>> {
+    ) -> Result<Vec<TakenSegment>> {
         // One lock for all: no checkpoint sees segments that are given back.
         let mut allocator = self.0.lock();
         let mut taken = Vec::with_capacity(count);
         for sequence in first_sequence..first_sequence + count as u64 {
             match allocator.allocate_segment(Usage::Log { log, sequence }, purpose) {
-                Ok(segment) => taken.push(segment),
+                Ok(id) => taken.push(TakenSegment {
+                    id,
+                    was_written: allocator.was_written(id),
+                }),
                 Err(error) => {
                     for segment in taken {
-                        allocator.give_up_log_segment(segment)?;
+                        allocator.give_up_log_segment(segment.id)?;
                     }
                     return Err(error);
                 }

@@ -30,6 +30,8 @@ pub(super) struct Buffered {
     pub buffer: AppendBuffer,
     /// Records before this position are not in the buffer: an earlier run wrote them.
     pub readable_from: u32,
+    /// See [`TakenSegment`](super::TakenSegment).
+    pub was_written: bool,
     /// All of it is on the device.
     pub complete: AtomicBool,
 }

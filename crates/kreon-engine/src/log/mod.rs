@@ -11,6 +11,7 @@
 //! - [`open`]: the open log
 //! - [`append`], [`spanning`], [`roll`]: units into buffers; long ones; the next segment
 //! - [`write_out`], [`background`]: buffers to the device; [`backlog`]: how fast writers may be meanwhile
+//! - [`zeroes`]: zeroes ahead of small flushes
 //! - [`group_commit`], [`crowd`]: one flush for all who wait
 //! - [`waiters`], [`durable`]: threads and tasks that wait for it
 //! - [`fragments`], [`read`]: records from buffers and from the device
@@ -47,6 +48,7 @@ mod segments;
 mod spanning;
 mod waiters;
 mod write_out;
+mod zeroes;
 
 #[cfg(test)]
 mod tests;
@@ -57,7 +59,7 @@ pub use durable::DurableWait;
 pub(crate) use history::LOG_START;
 pub use history::LogHistory;
 pub use moved::{MOVED_LOG, MovedRecord, MovedStream};
-pub use open::{Log, LogHome, LogOptions, LogSpace};
+pub use open::{Log, LogHome, LogOptions, LogSpace, TakenSegment};
 pub use pause::Pause;
 pub(crate) use poison::closed;
 pub use read::{LogPages, ValueAt};

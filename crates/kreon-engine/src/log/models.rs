@@ -105,11 +105,15 @@ impl LogSpace for Segments {
         _: u64,
         count: usize,
         _: Purpose,
-    ) -> Result<Vec<SegmentId>> {
+    ) -> Result<Vec<TakenSegment>> {
         let mut next = self.0.lock();
         let first = *next;
         *next += count as u32;
-        Ok((first..*next).map(SegmentId).collect())
+        let taken = |id| TakenSegment {
+            id: SegmentId(id),
+            was_written: false,
+        };
+        Ok((first..*next).map(taken).collect())
     }
 }
 

@@ -155,9 +155,10 @@ impl MovedStream {
         let taken = home
             .space
             .allocate_segments(MOVED_LOG, sequence, 1, Purpose::Collection)?;
-        let segment = *taken
-            .first()
-            .ok_or_else(|| Error::invalid("no segment was taken"))?;
+        let taken = taken.first();
+        let segment = taken
+            .ok_or_else(|| Error::invalid("no segment was taken"))?
+            .id;
         if self.open.is_some() {
             self.pad_to(log, pages, SEGMENT)?;
             self.write_out(log, pages)?;

@@ -21,6 +21,15 @@ use super::segments::SegmentTable;
 use super::write_out::WriteOut;
 use crate::volume::Purpose;
 
+/// A segment that a log has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakenSegment {
+    /// Which.
+    pub id: SegmentId,
+    /// All of it was written since it was backed. Only a hint: a wrong one makes flushes slower.
+    pub was_written: bool,
+}
+
 /// Where a log gets its segments from.
 pub trait LogSpace: Send + Sync {
     /// Takes `count` segments that will be the numbers from `first_sequence` on of `log`: all or none.
@@ -34,7 +43,7 @@ pub trait LogSpace: Send + Sync {
         first_sequence: u64,
         count: usize,
         purpose: Purpose,
-    ) -> Result<Vec<SegmentId>>;
+    ) -> Result<Vec<TakenSegment>>;
 }
 
 /// What a log stands on.
@@ -117,8 +126,12 @@ impl Log {
         let (sequence, within) = place_of(resume);
         let is_fresh = within == PAYLOAD_START;
         let table = SegmentTable::new(&history.segments);
-        let reserved = std::mem::take(&mut history.reserved);
-        let mut roller = Roller::new(sequence + u64::from(!is_fresh), reserved);
+        let reserved = std::mem::take(&mut history.reserved).into_iter();
+        let reserved = reserved.map(|id| TakenSegment {
+            id,
+            was_written: false,
+        });
+        let mut roller = Roller::new(sequence + u64::from(!is_fresh), reserved.collect());
         let buffers = Buffers::new(options.buffers_max.max(2));
         let buffer = buffers
             .try_take()

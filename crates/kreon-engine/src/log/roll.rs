@@ -14,7 +14,7 @@ use kreon_format::{LogSegmentHeader, encode_pad};
 
 use super::buffers::Buffered;
 use super::cut::PAYLOAD_START;
-use super::open::{Log, LogHome};
+use super::open::{Log, LogHome, TakenSegment};
 use super::pause::Pause;
 use super::segments::SegmentTable;
 use crate::volume::Purpose;
@@ -26,11 +26,11 @@ const SEGMENTS_AHEAD: usize = 4;
 pub(super) struct Roller {
     /// Sequence of the first reserved segment.
     next_sequence: u64,
-    reserved: VecDeque<SegmentId>,
+    reserved: VecDeque<TakenSegment>,
 }
 
 impl Roller {
-    pub fn new(next_sequence: u64, reserved: Vec<SegmentId>) -> Self {
+    pub fn new(next_sequence: u64, reserved: Vec<TakenSegment>) -> Self {
         Self {
             next_sequence,
             reserved: reserved.into(),
@@ -62,7 +62,10 @@ impl Roller {
     /// The next segment and the one behind it.
     pub fn upcoming(&self) -> Result<Upcoming> {
         match (self.reserved.front(), self.reserved.get(1)) {
-            (Some(&segment), Some(&next)) => Ok(Upcoming { segment, next }),
+            (Some(&taken), Some(next)) => Ok(Upcoming {
+                taken,
+                next: next.id,
+            }),
             _ => Err(Error::invalid("no segment is reserved")),
         }
     }
@@ -72,11 +75,11 @@ impl Roller {
         &mut self,
         home: &LogHome,
         table: &SegmentTable,
-        Upcoming { segment, next }: Upcoming,
+        Upcoming { taken, next }: Upcoming,
         buffer: AppendBuffer,
         durable: Lsn,
     ) -> Buffered {
-        let sequence = self.next_sequence;
+        let (sequence, segment) = (self.next_sequence, taken.id);
         let header = LogSegmentHeader {
             store: home.store,
             log: home.log,
@@ -98,6 +101,7 @@ impl Roller {
             next,
             buffer,
             readable_from: PAYLOAD_START,
+            was_written: taken.was_written,
             complete,
         }
     }
@@ -120,9 +124,10 @@ impl Roller {
         Ok(Buffered {
             segment,
             sequence,
-            next,
+            next: next.id,
             buffer,
             readable_from: within,
+            was_written: false,
             complete,
         })
     }
@@ -131,7 +136,7 @@ impl Roller {
 /// The next two segments.
 #[derive(Clone, Copy)]
 pub(super) struct Upcoming {
-    segment: SegmentId,
+    taken: TakenSegment,
     next: SegmentId,
 }
 

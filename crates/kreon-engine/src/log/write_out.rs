@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - only whole blocks of the gapless committed prefix are written: nothing in them changes any more,
-//!   so no block is ever written twice, and none that holds acknowledged bytes can be torn by a
-//!   later write;
+//!   so no block is ever written twice, but for [`zeroes`](super::zeroes) before it, and none that holds acknowledged
+//!   bytes can be torn by a later write;
 //! - a segment's header goes with its first records;
 //! - blocks are given to the device in the order of the log, in calls of which a few are under way at once,
 //!   so that it is never idle between two; calls *land* in that order, too, so `written` is a prefix.
@@ -19,6 +19,7 @@ use super::buffers::Buffered;
 use super::cut::{PAYLOAD_START, SEGMENT};
 use super::open::Log;
 use super::pause::Pause;
+use super::zeroes::{Prepared, zeroes};
 
 /// Most bytes of one call. Writers wait for calls to land when the device falls behind: short calls make
 /// short waits. With 1 MiB they waited for a millisecond, and the device was no faster.
@@ -33,6 +34,8 @@ pub(super) struct WriteOut {
     sequence: u64,
     /// Bytes of it that calls have taken.
     taken: u32,
+    /// How far blocks behind that were written before.
+    prepared: Prepared,
     /// Calls under way, and those that ended before one ahead of them did.
     calls: VecDeque<Call>,
     /// Number of the first of `calls`.
@@ -41,6 +44,8 @@ pub(super) struct WriteOut {
 
 struct Call {
     runs: Arc<[Run]>,
+    /// Writes zeroes behind its runs, where the next call writes.
+    is_ahead: bool,
     has_ended: bool,
 }
 
@@ -57,27 +62,33 @@ impl WriteOut {
         Self {
             sequence,
             taken: written,
+            prepared: Prepared::default(),
             calls: VecDeque::new(),
             first_call: 0,
         }
     }
 
-    /// Takes what can be written now for a call; its number, and what it writes.
-    fn take(&mut self, log: &Log, least_bytes: u32) -> Option<(u64, Arc<[Run]>)> {
-        if self.calls.len() >= CALLS_MAX {
+    /// Takes what can be written now for a call; its number, what it writes, and how many zeroes behind that.
+    fn take(&mut self, log: &Log, least_bytes: u32) -> Option<(u64, Arc<[Run]>, u32)> {
+        let is_ahead = |call: &Call| call.is_ahead && !call.has_ended;
+        if self.calls.len() >= CALLS_MAX || self.calls.iter().any(is_ahead) {
             return None;
         }
         let runs: Arc<[Run]> = self.ready(log, least_bytes).into();
         let last = runs.last()?;
+        let zeroes = self
+            .prepared
+            .extend(&last.buffered, last.end, log.durable());
         (self.sequence, self.taken) = match last.end {
             SEGMENT => (last.buffered.sequence + 1, 0),
             end => (last.buffered.sequence, end),
         };
         self.calls.push_back(Call {
             runs: Arc::clone(&runs),
+            is_ahead: zeroes > 0,
             has_ended: false,
         });
-        Some((self.first_call + self.calls.len() as u64 - 1, runs))
+        Some((self.first_call + self.calls.len() as u64 - 1, runs, zeroes))
     }
 
     /// The call with this number has ended well: it lands with all that wait for it to.
@@ -153,12 +164,16 @@ impl Log {
     pub(super) fn write_ready(&self, least_bytes: u32) -> Result<bool> {
         self.poison.check()?;
         let taken = self.writer.lock().take(self, least_bytes);
-        let Some((number, runs)) = taken else {
+        let Some((number, runs, ahead)) = taken else {
             return Ok(false);
         };
         let dies = Dies(self);
         let writes = runs.iter().map(Run::write).collect::<Result<Vec<_>>>();
-        let outcome = writes.and_then(|writes| self.home.device.write(&writes));
+        let outcome = writes.and_then(|mut writes| {
+            let behind = runs.last().filter(|_| ahead > 0);
+            writes.extend(behind.map(|run| zeroes(run.buffered.offset(run.end), ahead)));
+            self.home.device.write(&writes)
+        });
         std::mem::forget(dies);
         // A buffer is free for use as soon as its last call has landed.
         drop(runs);

@@ -56,6 +56,8 @@ pub(super) struct Segment {
     pub retiring: bool,
     /// The file system holds blocks for it, so that writing it cannot run out of space.
     pub backed: bool,
+    /// All of it was written since it was backed: it was a full segment of a log.
+    pub was_written: bool,
 }
 
 impl Segment {
@@ -67,6 +69,7 @@ impl Segment {
             live_bytes: 0,
             retiring: false,
             backed: false,
+            was_written: false,
         }
     }
 }
@@ -322,6 +325,7 @@ impl Allocator {
             if dead {
                 segment.usage = Usage::Free;
                 segment.retiring = true;
+                segment.was_written = true;
                 retired.push(SegmentId(id as u32));
             }
         }
@@ -352,6 +356,12 @@ impl Allocator {
         self.segments
             .get(id.0 as usize)
             .map_or(0, |segment| segment.live_bytes)
+    }
+
+    /// Whether all of the segment was written since it was backed, as far as is known.
+    pub fn was_written(&self, id: SegmentId) -> bool {
+        let segment = self.segments.get(id.0 as usize);
+        segment.is_some_and(|segment| segment.was_written)
     }
 
     /// Whether the next checkpoint records the page as in use.

@@ -186,7 +186,8 @@ impl Allocator {
                 tracing::warn!(%error, %id, "giving space back to the file system failed");
             }
             self.unindex(id);
-            self.segment_mut(id)?.backed = false;
+            let segment = self.segment_mut(id)?;
+            (segment.backed, segment.was_written) = (false, false);
             self.index(id);
         }
         Ok(())

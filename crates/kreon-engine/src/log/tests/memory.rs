@@ -10,12 +10,20 @@ use kreon_mapping::FinalBytes;
 use parking_lot::Mutex;
 
 use super::SEGMENTS;
-use crate::log::{LogPages, LogSpace};
+use crate::log::{LogPages, LogSpace, TakenSegment};
 use crate::volume::Purpose;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Done {
-    Write { start: u64, end: u64 },
+    Write {
+        start: u64,
+        end: u64,
+    },
+    /// A write of nothing but zeroes.
+    Zeroes {
+        start: u64,
+        end: u64,
+    },
     Flush,
 }
 
@@ -68,9 +76,18 @@ impl MemoryDevice {
         let done = self.done.lock();
         let writes = done.iter().filter_map(|done| match done {
             Done::Write { start, end } => Some((*start, *end)),
-            Done::Flush => None,
+            Done::Zeroes { .. } | Done::Flush => None,
         });
         writes.collect()
+    }
+
+    pub fn zeroes(&self) -> Vec<(u64, u64)> {
+        let done = self.done.lock();
+        let zeroes = done.iter().filter_map(|done| match done {
+            Done::Zeroes { start, end } => Some((*start, *end)),
+            Done::Write { .. } | Done::Flush => None,
+        });
+        zeroes.collect()
     }
 
     pub fn change(&self, at: u64, change: impl FnOnce(&mut u8)) {
@@ -127,9 +144,11 @@ impl Device for MemoryDevice {
             let end = write.offset + write.len_bytes();
             let block = u64::from(self.block_bytes);
             assert!(write.offset.is_multiple_of(block) && end.is_multiple_of(block));
-            self.done.lock().push(Done::Write {
-                start: write.offset,
-                end,
+            let start = write.offset;
+            let mut all = write.buffers.iter().flat_map(|buffer| *buffer);
+            self.done.lock().push(match all.all(|byte| *byte == 0) {
+                true => Done::Zeroes { start, end },
+                false => Done::Write { start, end },
             });
             for buffer in &write.buffers {
                 assert!(
@@ -187,7 +206,7 @@ impl LogSpace for Space {
         first_sequence: u64,
         count: usize,
         purpose: Purpose,
-    ) -> Result<Vec<SegmentId>> {
+    ) -> Result<Vec<TakenSegment>> {
         self.asked.lock().push((first_sequence, purpose));
         let reserve = if purpose == Purpose::Put { 0 } else { 2 };
         let given = self.given.load(Ordering::SeqCst);
@@ -197,12 +216,18 @@ impl LogSpace for Space {
         if count == 1
             && let Some(returned) = self.returned.lock().pop()
         {
-            return Ok(vec![returned]);
+            return Ok(vec![TakenSegment {
+                id: returned,
+                was_written: true,
+            }]);
         }
         self.given.store(given + count as u32, Ordering::SeqCst);
         // 17 and the number of usable segments have no common divisor: a permutation.
-        let id = |number| SegmentId(1 + number * 17 % (SEGMENTS - 1));
-        Ok((given..given + count as u32).map(id).collect())
+        let taken = |number| TakenSegment {
+            id: SegmentId(1 + number * 17 % (SEGMENTS - 1)),
+            was_written: false,
+        };
+        Ok((given..given + count as u32).map(taken).collect())
     }
 }
 

@@ -9,6 +9,7 @@ mod replaying;
 mod resuming;
 mod syncing;
 mod threads;
+mod zeroing;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

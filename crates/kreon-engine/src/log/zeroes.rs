@@ -1,0 +1,66 @@
+//! Zeroes ahead of the end of a log whose records become durable a few at a time.
+//!
+//! In blocks that the file system has only reserved a flush must also make durable that they hold data now, which takes
+//! as long as the flush itself. So whoever is the first to write there for a small flush writes zeroes behind the records in
+//! the same call, and the flushes that follow overwrite. A replay reads the same as without them: nothing.
+//!
+//! The range lies behind all that calls have taken, and nothing more is taken while such a call is under way: zeroes
+//! never overwrite records. Where much becomes durable at once, or nothing, none are written: a journal entry for each
+//! of a few large flushes costs less.
+
+use kreon_base::{LogOffset, Lsn};
+use kreon_device::{BLOCK_BYTES_MAX, Write};
+
+use super::buffers::Buffered;
+use super::cut::SEGMENT;
+
+/// A call that makes the log at most this much longer than it is durable writes zeroes.
+const SMALL_BYTES: u64 = 16 << 10;
+
+/// They reach up to a multiple of this.
+const AHEAD_BYTES: u32 = 256 << 10;
+
+/// How far a segment holds written blocks.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Prepared {
+    sequence: u64,
+    upto: u32,
+}
+
+impl Prepared {
+    /// How many zeroes to write behind `end` in the segment of `buffered`, up to where calls have taken it.
+    pub fn extend(&mut self, buffered: &Buffered, end: u32, durable: Lsn) -> u32 {
+        let known = match self.sequence == buffered.sequence {
+            true => self.upto,
+            false if buffered.was_written => SEGMENT,
+            false => 0,
+        };
+        let is_small = buffered.lsn(end).0.saturating_sub(durable.0) <= SMALL_BYTES;
+        if end <= known || !is_small {
+            return 0;
+        }
+        *self = Self {
+            sequence: buffered.sequence,
+            upto: end.next_multiple_of(AHEAD_BYTES),
+        };
+        self.upto - end
+    }
+}
+
+const ZEROES_BYTES: usize = 16 << 10;
+
+#[repr(align(4096))]
+struct Zeroes([u8; ZEROES_BYTES]);
+
+const _: () = assert!(align_of::<Zeroes>() >= BLOCK_BYTES_MAX as usize);
+
+static ZEROES: Zeroes = Zeroes([0; ZEROES_BYTES]);
+
+/// Writes `count` zeroes, whole blocks.
+pub(super) fn zeroes(offset: LogOffset, count: u32) -> Write<'static> {
+    let Zeroes(some) = &ZEROES;
+    let count = count as usize;
+    let parts = (0..count).step_by(ZEROES_BYTES);
+    let parts = parts.map(|at| some.get(..count - at).unwrap_or(some));
+    Write::vectored(offset.0, parts.collect())
+}
