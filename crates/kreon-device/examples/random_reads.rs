@@ -1,7 +1,10 @@
 //! What the device itself can do: reads at random places of a file, with `O_DIRECT`, at a depth.
 //!
-//! `cargo run --release -p kreon-device --example random_reads -- FILE [SECONDS] [DEPTH[:BYTES]..]`; depth 0 is
-//! `pread` by two threads. Reads of BYTES (4096) begin at any 512th byte, or 4096th if they are that long.
+//! `cargo run --release -p kreon-device --example random_reads -- FILE [SECONDS] [DEPTH[:BYTES[:FLAGS]]..]`; depth 0 is
+//! `pread` by two threads. Reads of BYTES (4096) begin at any 512th byte, or 4096th if they are that long. FLAGS are
+//! letters: `d` completions run when the thread waits (`DEFER_TASKRUN`), else at any system call of its own
+//! (`COOP_TASKRUN`); `f` the file is registered; `g` waits for an eighth of what is in flight, not
+//! for one; `a` the file is open without `O_NOATIME`.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -35,7 +38,7 @@ fn place(random: &mut u64, len: u64, bytes: usize) -> u64 {
     draw(random) % ((len - bytes as u64) / unit) * unit
 }
 
-fn measure_pread(file: &File, bytes: usize, time: Duration) -> std::io::Result<()> {
+fn measure_pread(file: &File, bytes: usize, flags: &str, time: Duration) -> std::io::Result<()> {
     const THREADS: u64 = 2;
     let len = file.metadata()?.len();
     let (start, cpu_start) = (Instant::now(), cpu());
@@ -59,7 +62,13 @@ fn measure_pread(file: &File, bytes: usize, time: Duration) -> std::io::Result<(
             .map(|thread| thread.join().expect("a thread"))
             .sum()
     });
-    print("pread, 2 threads", bytes, reads, start, cpu_start);
+    print(
+        &format!("pread, 2 threads {flags}"),
+        bytes,
+        reads,
+        start,
+        cpu_start,
+    );
     Ok(())
 }
 
@@ -74,23 +83,42 @@ fn cpu() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn measure(file: &File, depth: usize, bytes: usize, time: Duration) -> std::io::Result<()> {
+fn ring_of(depth: usize, flags: &str) -> std::io::Result<IoUring> {
+    let mut builder = IoUring::builder();
+    match flags.contains('d') {
+        true => builder.setup_single_issuer().setup_defer_taskrun(),
+        false => builder.setup_coop_taskrun(),
+    };
+    builder.build(depth as u32)
+}
+
+fn measure(
+    file: &File,
+    depth: usize,
+    bytes: usize,
+    flags: &str,
+    time: Duration,
+) -> std::io::Result<()> {
     let len = file.metadata()?.len();
-    let mut ring: IoUring = IoUring::builder()
-        .setup_coop_taskrun()
-        .build(depth as u32)?;
+    let mut ring = ring_of(depth, flags)?;
     let mut buffers: Vec<_> = (0..depth).map(|_| AlignedBuf::new(bytes)).collect();
+    let fd = types::Fd(file.as_raw_fd());
+    if flags.contains('f') {
+        ring.submitter().register_files(&[file.as_raw_fd()])?;
+    }
     let mut idle: Vec<usize> = (0..depth).collect();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let (mut reads, start, cpu_start) = (0u64, Instant::now(), cpu());
     loop {
         let more = start.elapsed() < time;
         while more && let Some(slot) = idle.pop() {
-            let file = types::Fd(file.as_raw_fd());
-            let entry = opcode::Read::new(file, buffers[slot].as_mut_ptr(), bytes as u32)
-                .offset(place(&mut random, len, bytes))
-                .build()
-                .user_data(slot as u64);
+            let place = place(&mut random, len, bytes);
+            let (memory, count) = (buffers[slot].as_mut_ptr(), bytes as u32);
+            let read = match flags.contains('f') {
+                true => opcode::Read::new(types::Fixed(0), memory, count),
+                false => opcode::Read::new(fd, memory, count),
+            };
+            let entry = read.offset(place).build().user_data(slot as u64);
             // SAFETY: the buffer lives until the loop has seen every completion, and is not touched.
             unsafe { ring.submission().push(&entry) }.expect("as many entries as buffers");
         }
@@ -98,14 +126,25 @@ fn measure(file: &File, depth: usize, bytes: usize, time: Duration) -> std::io::
         if in_flight == 0 {
             break;
         }
-        ring.submit_and_wait(1)?;
+        let wanted = if flags.contains('g') {
+            in_flight.div_ceil(8)
+        } else {
+            1
+        };
+        ring.submit_and_wait(wanted)?;
         for completion in ring.completion() {
             assert_eq!(completion.result(), bytes as i32, "a read failed");
             idle.push(completion.user_data() as usize);
             reads += 1;
         }
     }
-    print(&format!("depth {depth}"), bytes, reads, start, cpu_start);
+    print(
+        &format!("depth {depth} {flags}"),
+        bytes,
+        reads,
+        start,
+        cpu_start,
+    );
     Ok(())
 }
 
@@ -115,28 +154,52 @@ fn main() -> std::io::Result<()> {
     let seconds = arguments
         .next()
         .map_or(2.0, |s| s.parse().expect("seconds"));
-    let mut points: Vec<(usize, usize)> = arguments
-        .map(|point| {
-            let (depth, bytes) = point.split_once(':').unwrap_or((&point, "4096"));
-            (
-                depth.parse().expect("a depth"),
-                bytes.parse().expect("bytes"),
-            )
-        })
-        .collect();
+    let mut points: Vec<_> = arguments.map(|point| Point::of(&point)).collect();
     if points.is_empty() {
-        points = vec![(1, PAGE), (32, PAGE), (64, PAGE)];
+        points = ["1", "32", "64"].map(Point::of).into();
     }
-    let file = File::options()
-        .read(true)
-        .custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32)
-        .open(path)?;
-    for (depth, bytes) in points {
+    for Point {
+        depth,
+        bytes,
+        flags,
+    } in points
+    {
         let time = Duration::from_secs_f64(seconds);
+        let mut modes = rustix::fs::OFlags::DIRECT;
+        modes.set(rustix::fs::OFlags::NOATIME, !flags.contains('a'));
+        let file = File::options()
+            .read(true)
+            .custom_flags(modes.bits() as i32)
+            .open(&path)?;
         match depth {
-            0 => measure_pread(&file, bytes, time)?,
-            _ => measure(&file, depth, bytes, time)?,
+            0 => measure_pread(&file, bytes, &flags, time)?,
+            _ => measure(&file, depth, bytes, &flags, time)?,
         }
     }
     Ok(())
+}
+
+/// What is measured.
+struct Point {
+    depth: usize,
+    bytes: usize,
+    flags: String,
+}
+
+impl Point {
+    fn of(text: &str) -> Self {
+        let mut parts = text.split(':');
+        let mut number = |or: usize| {
+            parts
+                .next()
+                .map_or(or, |part| part.parse().expect("a number"))
+        };
+        let (depth, bytes) = (number(1), number(PAGE));
+        let flags = parts.next().unwrap_or_default().to_owned();
+        Self {
+            depth,
+            bytes,
+            flags,
+        }
+    }
 }

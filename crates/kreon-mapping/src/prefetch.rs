@@ -111,6 +111,13 @@ impl Mapping {
         }
     }
 
+    /// The same for the first bytes of a page, up to 2 KiB, and its last line.
+    #[inline]
+    pub fn hint_ends(&self, page: PageNo, first_bytes: usize) {
+        let first_bytes = first_bytes.min(HINT_BYTES_MAX);
+        self.pages.space.hint_ends(page, first_bytes);
+    }
+
     /// Loads those of the pages that are not resident: sorted, neighbours merged, all at once.
     /// Returns when they are resident. Some may be evicted again by then if there are many of them or
     /// others need the frames; reading them later loads them again.

@@ -250,6 +250,21 @@ impl Device for FileDevice {
         first
     }
 
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.bounds()
+            .check_buffers(offset, [&*buffer])
+            .map_err(|e| self.named(&e))?;
+        self.counters.depart(1);
+        let moved = rustix::io::pread(&self.file, &mut *buffer, offset);
+        self.counters.arrive(1);
+        if moved == Ok(buffer.len()) {
+            self.counters.reads.add(buffer.len() as u64);
+            return Ok(());
+        }
+        // Once more, so that there is one place which knows what may be repeated and what goes on where it ended.
+        self.read(&mut [Read::new(offset, buffer)])
+    }
+
     fn write(&self, writes: &[Write<'_>]) -> Result<()> {
         self.check_writable()?;
         let bounds = self.bounds();

@@ -219,6 +219,7 @@ impl NodeSource for ResidentNodes<'_> {
         height: u8,
         use_node: impl FnOnce(&PageBytes) -> Result<R>,
     ) -> Result<R> {
+        self.nodes.hint(pointer, height);
         let priority = node_priority(self.nodes.level, height);
         let mapping = self.nodes.mapping;
         match mapping.read_resident(pointer.page, priority, use_node) {

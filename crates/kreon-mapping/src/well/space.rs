@@ -4,7 +4,7 @@ use kreon_base::sync::{
     AtomicU32,
     Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
 };
-use kreon_base::{PageBytes, PageNo, Result};
+use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
 
 use super::entry::{Entry, PageState};
 use super::frames::{Frames, FreeFrame, RetiredFrame};
@@ -92,13 +92,25 @@ impl Space {
     /// frame meanwhile: what comes may be of no use, and does no harm.
     #[inline]
     pub(crate) fn hint(&self, page: PageNo, within: usize, len_bytes: usize) {
-        let entry = self.table.entry(page).map(|entry| entry.load(Relaxed));
-        if let Some(frame) = entry.and_then(|entry| Entry(entry).resident()) {
-            let start = self.frames.address(frame).as_ptr().cast::<u8>();
-            for at in (within & !(LINE_BYTES - 1)..within + len_bytes).step_by(LINE_BYTES) {
-                fetch_ahead(start.wrapping_add(at));
-            }
+        if let Some(start) = self.frame_start(page) {
+            fetch_lines(start, within, len_bytes);
         }
+    }
+
+    /// The same for the first bytes of a page and its last line.
+    #[inline]
+    pub(crate) fn hint_ends(&self, page: PageNo, first_bytes: usize) {
+        if let Some(start) = self.frame_start(page) {
+            fetch_lines(start, 0, first_bytes);
+            fetch_lines(start, PAGE_BYTES - LINE_BYTES, LINE_BYTES);
+        }
+    }
+
+    #[inline]
+    fn frame_start(&self, page: PageNo) -> Option<*const u8> {
+        let entry = self.table.entry(page)?.load(Relaxed);
+        let frame = Entry(entry).resident()?;
+        Some(self.frames.address(frame).as_ptr().cast::<u8>())
     }
 
     /// Copies a page if it is resident, for a reader who has no cell left for a pin.
@@ -302,6 +314,13 @@ impl Space {
 
 /// A cache line.
 const LINE_BYTES: usize = 64;
+
+#[inline]
+fn fetch_lines(start: *const u8, within: usize, len_bytes: usize) {
+    for at in (within & !(LINE_BYTES - 1)..within + len_bytes).step_by(LINE_BYTES) {
+        fetch_ahead(start.wrapping_add(at));
+    }
+}
 
 #[inline]
 fn fetch_ahead(address: *const u8) {
