@@ -7,6 +7,7 @@
 //! - [`ingest`]: bulk loads, which become a level without going through L0
 //! - [`levels`]: merges of a region's trees
 //! - [`collect`]: garbage collection of the log
+//! - [`replayed`]: what a replay found, into L0
 //! - [`reorganise`]: values that are scanned are laid together
 //! - [`upkeep`], [`drop_region`]: spills and what they free
 //! - [`images`]: checkpoints of L0
@@ -37,6 +38,7 @@ mod pressure;
 mod read;
 mod region;
 mod reorganise;
+mod replayed;
 mod scan;
 mod scan_source;
 mod signal;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use crate::sync::Mutex;
 use kreon_base::{Bug, Error, ErrorKind, Lsn, Result};
 use kreon_device::Device;
-use kreon_l0::Keep;
+use kreon_l0::L0;
 
 use super::collect::Collector;
 use super::core::Core;
@@ -15,16 +15,15 @@ use super::get_task::GetTask;
 use super::ingest::Pairs;
 use super::region::{RegionState, check_name};
 use super::reorganise::Reorganiser;
+use super::replayed;
 use super::scan::{KeyBounds, Scan};
 use super::snapshot::OpenSnapshot;
 use super::stats::Stats;
 use super::verify::VerifyReport;
 use super::write::Operation;
 use crate::checkpoint::{self, Change};
-use crate::keys::L0Key;
 use crate::options::{Background, Durability, Options, Work};
-use crate::placement;
-use crate::recovery;
+use crate::recovery::{self, Replayed};
 use crate::state::RegionEntry;
 
 /// A log longer than this behind the marker is spilled at close, so that the next open is quick.
@@ -45,17 +44,7 @@ impl Engine {
         let split = options.split()?;
         kreon_mapping::check_memory(options.memory_bytes as u64)?;
         let inline_max = options.inline_value_bytes_max;
-        let insert = |l0: &kreon_l0::L0, record: recovery::Replayed<'_>| {
-            let key = L0Key::new(record.region, record.key);
-            let recovery::Replayed {
-                value_bytes,
-                value,
-                offset,
-                ..
-            } = record;
-            let payload = placement::place(record.key, value_bytes, value, offset, inline_max);
-            l0.insert(key.as_slice(), record.lsn, payload, Keep::default());
-        };
+        let insert = |l0: &L0, records: &[Replayed<'_>]| replayed::insert(l0, records, inline_max);
         let parts = recovery::open_or_create(device, &options, &split, &insert)?;
         let core = Arc::new(Core::new(parts, options, split));
         core.set_reserve();

@@ -168,12 +168,13 @@ impl Log {
             return Ok(false);
         };
         let dies = Dies(self);
-        let writes = runs.iter().map(Run::write).collect::<Result<Vec<_>>>();
-        let outcome = writes.and_then(|mut writes| {
-            let behind = runs.last().filter(|_| ahead > 0);
-            writes.extend(behind.map(|run| zeroes(run.buffered.offset(run.end), ahead)));
-            self.home.device.write(&writes)
-        });
+        let mut writes = runs.iter().map(Run::write).collect::<Result<Vec<_>>>();
+        if let Ok(writes) = &mut writes
+            && let Some(last) = writes.last_mut()
+        {
+            last.buffers.extend(zeroes(ahead));
+        }
+        let outcome = writes.and_then(|writes| self.home.device.write(&writes));
         std::mem::forget(dies);
         // A buffer is free for use as soon as its last call has landed.
         drop(runs);

@@ -32,6 +32,28 @@ pub struct Ground {
     pub history: LogHistory,
     /// What replay found behind the marker.
     pub l0: Memory,
+    /// See [`new_mapping`].
+    pub mapping: Mapping,
+}
+
+/// Frames and the page array. Touches all of their memory, which takes a tenth of a second for each GiB, and much longer
+/// where the machine has to find it first.
+///
+/// # Errors
+/// `OutOfMemory` and others of the system.
+pub fn new_mapping(
+    device: &Arc<dyn Device>,
+    options: &Options,
+    split: &MemorySplit,
+) -> Result<Mapping> {
+    let volume_bytes_max = mapped_bytes(device.as_ref(), options);
+    Mapping::new(
+        Arc::clone(device),
+        MappingOptions {
+            modes: options.mapping,
+            ..MappingOptions::new(split.mapping_bytes, volume_bytes_max)
+        },
+    )
 }
 
 /// Puts the parts together. Writes nothing but what the log needs to begin a segment.
@@ -44,18 +66,11 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
         mut ledger,
         history,
         l0,
+        mapping,
     } = ground;
     if options.scatter_pages {
         allocator.scatter_pages();
     }
-    let volume_bytes_max = mapped_bytes(device.as_ref(), options);
-    let mapping = Mapping::new(
-        Arc::clone(&device),
-        MappingOptions {
-            modes: options.mapping,
-            ..MappingOptions::new(split.mapping_bytes, volume_bytes_max)
-        },
-    )?;
     let moved = allocator.log_segments(MOVED_LOG);
     let allocator = Arc::new(Mutex::new(allocator));
     let home = LogHome {

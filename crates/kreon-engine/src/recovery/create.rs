@@ -8,7 +8,7 @@ use kreon_device::Device;
 use kreon_format::StoreId;
 use kreon_l0::L0;
 
-use super::assemble::{Ground, assemble, first_checkpoint};
+use super::assemble::{Ground, assemble, first_checkpoint, new_mapping};
 use super::segments_max;
 use crate::level::{Levels, Memory};
 use crate::log::LogHistory;
@@ -28,6 +28,7 @@ pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -
     };
     let store = StoreId(options.store_id.unwrap_or_else(random));
     let levels = Levels::default();
+    let mapping = new_mapping(&device, options, split)?;
     let ground = Ground {
         device,
         store,
@@ -36,6 +37,7 @@ pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -
         ledger,
         history,
         l0: Memory::new(L0::with_budget(2 * split.l0_bytes)),
+        mapping,
     };
     let parts = assemble(ground, options, split)?;
     first_checkpoint(&parts, Vec::new())?;

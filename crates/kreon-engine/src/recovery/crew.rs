@@ -10,7 +10,7 @@ use std::thread::{Builder, Scope};
 use kreon_base::{Error, LogOffset, Lsn, RegionId, Result};
 use kreon_l0::L0;
 
-use super::{Insert, Replayed};
+use super::{Insert, Replayed, TOGETHER};
 use crate::sync::Mutex;
 
 /// Bytes of keys and short values in one batch.
@@ -128,21 +128,26 @@ impl Batch {
             rest = behind;
             taken
         };
+        let mut together = Vec::with_capacity(TOGETHER);
         for record in &self.records {
             let key = take(record.key_bytes as usize);
             let value = record
                 .has_value
                 .then(|| take(record.value_bytes.unwrap_or(0) as usize));
-            let replayed = Replayed {
+            together.push(Replayed {
                 lsn: record.lsn,
                 offset: record.offset,
                 region: record.region,
                 key,
                 value_bytes: record.value_bytes,
                 value,
-            };
-            insert(l0, replayed);
+            });
+            if together.len() == TOGETHER {
+                insert(l0, &together);
+                together.clear();
+            }
         }
+        insert(l0, &together);
     }
 }
 

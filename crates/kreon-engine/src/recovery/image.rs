@@ -71,7 +71,7 @@ pub fn insert_long(parts: &Parts, long: &[LongEntry], insert: Insert<'_>) -> Res
             value_bytes: entry.value_bytes,
             value: None,
         };
-        insert(&view.active, record);
+        insert(&view.active, &[record]);
     }
     Ok(())
 }

@@ -38,9 +38,12 @@ pub struct Replayed<'a> {
     pub value: Option<&'a [u8]>,
 }
 
-/// Puts a replayed record into L0. L0 orders the versions of a key by their LSNs: records may come in any
-/// order, and from many threads.
-pub type Insert<'a> = &'a (dyn Fn(&L0, Replayed<'_>) + Sync);
+/// Puts replayed records into L0, at most [`TOGETHER`] of them. L0 orders the versions of a key by their LSNs: records
+/// may come in any order, and from many threads.
+pub type Insert<'a> = &'a (dyn Fn(&L0, &[Replayed<'_>]) + Sync);
+
+/// As many as the processor fetches at once.
+pub const TOGETHER: usize = 8;
 
 /// Opens the store on `device`, or makes it. `insert` puts replayed records into L0.
 ///

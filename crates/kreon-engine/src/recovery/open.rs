@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::thread::Builder;
 
 use kreon_base::{
     Bug, Error, Incarnation, LogId, Lsn, PAGE_BYTES, RegionId, Result, SEGMENT_PAGES, SegmentId,
@@ -10,7 +11,7 @@ use kreon_device::Device;
 use kreon_format::{Catalogue, LogRecord, RecordKind, Superblock, range_end};
 use kreon_l0::Keep;
 
-use super::assemble::{Ground, assemble, first_checkpoint};
+use super::assemble::{Ground, assemble, first_checkpoint, new_mapping};
 use super::image::{self, Restored};
 use super::{Insert, Replayed, crew, segments_max};
 use crate::checkpoint::catalogue::{self, MAIN_LOG};
@@ -55,21 +56,10 @@ pub fn open(
         value_bytes_max: options.inline_value_bytes_max,
         has_image: !ledger.image.is_empty(),
     };
-    let end = crew::with_crew(&l0, insert, |crew| {
-        replay(&start, |record| {
-            check_region(&ledger, &record)?;
-            // Loads: the trees have them, or they never ended.
-            let is_loaded = record.kind == RecordKind::Ingested && !Bug::LoadReplayed.is_planted();
-            // If there is no region, it was written before that was dropped.
-            if is_loaded || !ledger.regions.contains_key(&record.region) {
-                return Ok(());
-            }
-            match record.kind {
-                RecordKind::DeleteRange => delete_range(&l0, &record),
-                _ => crew.insert(&replayed(&record)),
-            }
-        })
-    })?;
+    let (mapping, end) = beside(
+        || new_mapping(&device, options, split),
+        || replay_into(&l0, &ledger, &start, insert),
+    )?;
     tracing::info!(records = end.record_count, "replayed the log");
     trust_image(&mut ledger, end.history.end);
     let history = settle_segments(&device, &mut allocator, end)?;
@@ -82,6 +72,7 @@ pub fn open(
             ledger,
             history,
             l0,
+            mapping,
         },
         options,
         split,
@@ -89,6 +80,48 @@ pub fn open(
     image::insert_long(&parts, &long, insert)?;
     first_checkpoint(&parts, damaged)?;
     Ok(parts)
+}
+
+/// Does both at once: while the log comes from the device there is time to touch memory.
+fn beside<A: Send, B>(
+    aside: impl FnOnce() -> Result<A> + Send,
+    work: impl FnOnce() -> Result<B>,
+) -> Result<(A, B)> {
+    std::thread::scope(|scope| {
+        let aside = Builder::new()
+            .name("kreon-memory".into())
+            .spawn_scoped(scope, aside)
+            .map_err(|error| Error::io("start a thread that touches memory", error))?;
+        let done = work();
+        let died = |_| Error::invalid("the thread that touches memory died");
+        let touched = aside.join().map_err(died)?;
+        let done = done?;
+        Ok((touched?, done))
+    })
+}
+
+/// Replays the log behind the image into L0.
+fn replay_into(
+    l0: &Memory,
+    ledger: &Ledger,
+    start: &ReplayStart<'_>,
+    insert: Insert<'_>,
+) -> Result<ReplayEnd> {
+    crew::with_crew(l0, insert, |crew| {
+        replay(start, |record| {
+            check_region(ledger, &record)?;
+            // Loads: the trees have them, or they never ended.
+            let is_loaded = record.kind == RecordKind::Ingested && !Bug::LoadReplayed.is_planted();
+            // If there is no region, it was written before that was dropped.
+            if is_loaded || !ledger.regions.contains_key(&record.region) {
+                return Ok(());
+            }
+            match record.kind {
+                RecordKind::DeleteRange => delete_range(l0, &record),
+                _ => crew.insert(&replayed(&record)),
+            }
+        })
+    })
 }
 
 /// What an image needs of the log was found. It may reach into a unit that was under way when the image was

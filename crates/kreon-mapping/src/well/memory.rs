@@ -54,6 +54,10 @@ mod kernel {
     /// What the kernel maps at once where it can.
     const HUGE_PAGE_BYTES: usize = 2 << 20;
 
+    /// The kernel is asked for so much at once. While it looks for pages, no other thread of the process can start, or
+    /// get large memory.
+    const POPULATE_BYTES: usize = 16 << 20;
+
     /// What `mmap` gave and `munmap` takes back.
     pub(super) struct Reservation {
         address: *mut c_void,
@@ -162,12 +166,23 @@ mod kernel {
         }
 
         pub(super) fn populate(&self) -> Result<()> {
-            match self.advise(0..self.len_bytes, Advice::LinuxPopulateWrite) {
+            for start in (0..self.len_bytes).step_by(POPULATE_BYTES) {
+                let end = self.len_bytes.min(start + POPULATE_BYTES);
+                self.populate_range(start..end)?;
+            }
+            Ok(())
+        }
+
+        fn populate_range(&self, range: Range<usize>) -> Result<()> {
+            let Range { start, end } = range;
+            match self.advise(range, Advice::LinuxPopulateWrite) {
                 Ok(()) => Ok(()),
                 // Kernels before 5.14 have no such advice: touch.
                 Err(Errno::INVAL) => {
-                    // SAFETY: the range is our own fresh mapping and nobody else knows of it yet.
-                    unsafe { self.start.as_ptr().write_bytes(0, self.len_bytes) };
+                    let bytes = self.start.as_ptr().wrapping_add(start);
+                    // SAFETY: the range lies in our own fresh mapping, as `advise` asserts, and nobody else knows of it
+                    // yet.
+                    unsafe { bytes.write_bytes(0, end - start) };
                     Ok(())
                 }
                 Err(errno) => Err(refused(self.len_bytes, errno)),

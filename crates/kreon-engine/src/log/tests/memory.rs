@@ -19,7 +19,7 @@ pub(super) enum Done {
         start: u64,
         end: u64,
     },
-    /// A write of nothing but zeroes.
+    /// Buffers of nothing but zeroes at the end of a write.
     Zeroes {
         start: u64,
         end: u64,
@@ -144,12 +144,18 @@ impl Device for MemoryDevice {
             let end = write.offset + write.len_bytes();
             let block = u64::from(self.block_bytes);
             assert!(write.offset.is_multiple_of(block) && end.is_multiple_of(block));
-            let start = write.offset;
-            let mut all = write.buffers.iter().flat_map(|buffer| *buffer);
-            self.done.lock().push(match all.all(|byte| *byte == 0) {
-                true => Done::Zeroes { start, end },
-                false => Done::Write { start, end },
-            });
+            let is_zero = |buffer: &&&[u8]| buffer.iter().all(|byte| *byte == 0);
+            let behind = write.buffers.iter().rev().take_while(is_zero);
+            let zeroes: usize = behind.map(|buffer| buffer.len()).sum();
+            let (start, middle) = (write.offset, end - zeroes as u64);
+            let mut done = self.done.lock();
+            if start < middle {
+                done.push(Done::Write { start, end: middle });
+            }
+            if middle < end {
+                done.push(Done::Zeroes { start: middle, end });
+            }
+            drop(done);
             for buffer in &write.buffers {
                 assert!(
                     buffer
