@@ -1,11 +1,11 @@
 //! Zeroes ahead of the end of a log whose records become durable a few at a time.
 //!
 //! In blocks that the file system has only reserved a flush must also make durable that they hold data now, which takes
-//! as long as the flush itself. So whoever is the first to write there for a small flush writes zeroes behind the records in
+//! longer than the flush itself. So whoever is the first to write there for a small flush writes zeroes behind the records in
 //! the same call, and the flushes that follow overwrite. A replay reads the same as without them: nothing.
 //!
 //! The range lies behind all that calls have taken, and nothing more is taken while such a call is under way: zeroes
-//! never overwrite records. Where much becomes durable at once, or nothing, none are written: a journal entry for each
+//! never overwrite records. Where much becomes durable at once, or nothing, none are written: noting it for each
 //! of a few large flushes costs less.
 
 use kreon_base::Lsn;
@@ -57,7 +57,7 @@ const _: () = assert!(align_of::<Zeroes>() >= BLOCK_BYTES_MAX as usize);
 static ZEROES: Zeroes = Zeroes([0; ZEROES_BYTES]);
 
 /// `count` zeroes for a write, whole blocks. In the same transfer as the records: two of them on a ring took twice as
-/// long, as the kernel hands writes into reserved blocks to threads of its own.
+/// long: the kernel hands writes into reserved blocks to threads of its own.
 pub(super) fn zeroes<'a>(count: u32) -> impl Iterator<Item = &'a [u8]> {
     let some: &'a [u8] = &ZEROES.0;
     let count = count as usize;

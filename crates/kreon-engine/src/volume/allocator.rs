@@ -358,12 +358,6 @@ impl Allocator {
             .map_or(0, |segment| segment.live_bytes)
     }
 
-    /// Whether all of the segment was written since it was backed, as far as is known.
-    pub fn was_written(&self, id: SegmentId) -> bool {
-        let segment = self.segments.get(id.0 as usize);
-        segment.is_some_and(|segment| segment.was_written)
-    }
-
     /// Whether the next checkpoint records the page as in use.
     pub fn is_live(&self, page: PageNo) -> bool {
         self.segments

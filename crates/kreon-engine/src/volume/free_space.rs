@@ -200,6 +200,12 @@ impl Allocator {
         Ok(self.free_backed >= wanted)
     }
 
+    /// Whether all of the segment was written since it was backed, as far as is known.
+    pub fn was_written(&self, id: SegmentId) -> bool {
+        let segment = self.segments.get(id.0 as usize);
+        segment.is_some_and(|segment| segment.was_written)
+    }
+
     /// How the space is used.
     pub fn space(&self) -> Space {
         Space {
