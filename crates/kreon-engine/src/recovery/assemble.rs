@@ -40,7 +40,7 @@ pub struct Ground {
 /// where the machine has to find it first.
 ///
 /// # Errors
-/// `OutOfMemory` and others of the system.
+/// `Io` if the system has not so much memory.
 pub fn new_mapping(
     device: &Arc<dyn Device>,
     options: &Options,
