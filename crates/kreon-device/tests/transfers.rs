@@ -161,6 +161,32 @@ fn each_read_has_its_outcome() {
 }
 
 #[test]
+fn a_lone_read_fails_as_one_of_several_does() {
+    for way in ways() {
+        let scratch = Scratch::new();
+        let path = scratch.path("volume");
+        let device = device(&path, &way, 4 * PAGE as u64);
+        device.write_at(0, &pattern(4 * PAGE, 4)).unwrap();
+        let mut found = AlignedBuf::new(2 * PAGE);
+        for (offset, len) in [(1, PAGE), (0, PAGE - 1), (3 * PAGE as u64, 2 * PAGE)] {
+            let error = device.read_at(offset, &mut found[..len]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+            assert!(error.to_string().contains("volume"), "{error}");
+        }
+        // Behind the device's back.
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(3 * PAGE as u64).unwrap();
+        let error = device.read_at(2 * PAGE as u64, &mut found).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(
+            error.to_string().contains("read 4096 bytes at 12288"),
+            "{error}"
+        );
+        assert_eq!(device.stats().reads.count, 1, "what moved is counted once");
+    }
+}
+
+#[test]
 fn a_read_that_ends_early_is_an_io_error_that_tells_where() {
     for way in ways() {
         let scratch = Scratch::new();
