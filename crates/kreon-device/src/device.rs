@@ -34,6 +34,12 @@ pub trait Device: Send + Sync + 'static {
     /// opened with, or `u64::MAX`.
     fn len_bytes_max(&self) -> u64;
 
+    /// Bytes that the device may still back with space that is free now, shared with others. `None`: nobody
+    /// knows, or it has all of it.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Makes the device at least `len_bytes` long. The new part reads as zeroes and takes no space
     /// yet. The new length is durable with the next flush. Over the limit: `OutOfSpace`.
     fn grow(&self, len_bytes: u64) -> Result<()>;

@@ -73,6 +73,9 @@ pub struct Options {
     pub unspilled_bytes_min: u64,
     /// Values that are scanned again and again are laid together (`Kreon 3.2.3`).
     pub scan_reorganisation: bool,
+    /// Space for each byte of live data that the volume may take meanwhile, 1 to 10: old places are free later than copies
+    /// are made. Below `space_amplification` they get what that leaves only.
+    pub scan_space_amplification: f64,
     /// How the mapping goes about its work. For experiments.
     pub mapping: MappingModes,
     /// Make the store if it does not exist.
@@ -108,6 +111,9 @@ pub const GROWTH_FACTOR_MAX: u32 = 100;
 /// Targets of garbage collection that make sense: with less room hardly a segment has a dead byte to gain.
 const AMPLIFICATIONS: std::ops::RangeInclusive<f64> = 1.05..=10.0;
 
+/// The same with copies for scans.
+const SCAN_AMPLIFICATIONS: std::ops::RangeInclusive<f64> = 1.0..=10.0;
+
 /// Most threads that merge a spill.
 const SPILL_THREADS_MAX: usize = 64;
 
@@ -125,6 +131,7 @@ impl Default for Options {
             space_amplification: 1.3,
             unspilled_bytes_min: 16 << 20,
             scan_reorganisation: true,
+            scan_space_amplification: 2.1,
             mapping: MappingModes::default(),
             create: true,
             background: Background::Threads,
@@ -209,6 +216,14 @@ impl Options {
                 self.space_amplification,
                 AMPLIFICATIONS.start(),
                 AMPLIFICATIONS.end()
+            )));
+        }
+        if !SCAN_AMPLIFICATIONS.contains(&self.scan_space_amplification) {
+            return Err(Error::invalid(format!(
+                "scan_space_amplification is {}, it must be {} to {}",
+                self.scan_space_amplification,
+                SCAN_AMPLIFICATIONS.start(),
+                SCAN_AMPLIFICATIONS.end()
             )));
         }
         let l0_bytes = self

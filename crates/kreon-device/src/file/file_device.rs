@@ -184,6 +184,14 @@ impl Device for FileDevice {
         self.len_bytes_max
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        if self.kind == Kind::BlockDevice {
+            return None;
+        }
+        let about = rustix::fs::fstatvfs(&self.file).ok()?;
+        Some(about.f_bavail.saturating_mul(about.f_frsize))
+    }
+
     fn grow(&self, len_bytes: u64) -> Result<()> {
         self.check_writable()?;
         let _growing = self.growing.lock();

@@ -206,6 +206,18 @@ impl Allocator {
         segment.is_some_and(|segment| segment.was_written)
     }
 
+    /// Bytes that new data can have, as far as that is known: free segments, and those that the volume could grow by;
+    /// less what is in reserve, and no more than the file system has blocks for.
+    pub fn room_bytes(&self) -> u64 {
+        let fit = (self.device.len_bytes_max() / SEGMENT_BYTES).min(u64::from(self.segments_max));
+        let new = fit.saturating_sub(u64::from(self.segment_count()));
+        let bare = (self.free.len() as u64 - u64::from(self.free_backed) + new) * SEGMENT_BYTES;
+        let bare = bare.min(self.device.free_bytes().unwrap_or(u64::MAX));
+        let backed = u64::from(self.free_backed) * SEGMENT_BYTES;
+        let reserved = u64::from(self.reserve_segments) * SEGMENT_BYTES;
+        (backed + bare).saturating_sub(reserved)
+    }
+
     /// How the space is used.
     pub fn space(&self) -> Space {
         Space {

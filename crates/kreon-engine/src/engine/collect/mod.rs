@@ -16,6 +16,7 @@ mod state;
 mod stats;
 mod work;
 
+pub use space::SpaceUse;
 pub use state::Collector;
 pub use stats::CollectionStats;
 pub use work::is_full;

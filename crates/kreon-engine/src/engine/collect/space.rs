@@ -17,7 +17,7 @@ const UNSPILLED_SHARE: f64 = 0.25;
 
 /// The space of a store.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::engine) struct SpaceUse {
+pub struct SpaceUse {
     /// Segments in use and those that are kept ready, in bytes.
     pub used_bytes: u64,
     /// Of these, those of segments that are kept ready.
@@ -70,7 +70,7 @@ impl Core {
     }
 
     /// The segments that can be emptied: everything in them was spilled.
-    pub(super) fn sealed_segments(&self) -> Vec<Victim> {
+    pub(in crate::engine) fn sealed_segments(&self) -> Vec<Victim> {
         let (main, moved) = {
             let ledger = self.parts.ledger.lock();
             (ledger.log_needed_from(), ledger.moved_marker)

@@ -133,8 +133,9 @@ impl Core {
         let space = self.space_use();
         let pending = self.pending_bytes(turn);
         let (unspilled, target) = (self.unspilled_max(), self.options.space_amplification);
-        let goal = (space.live_bytes as f64 * target) as u64;
-        self.slow_writers_down(&space, goal + goal / 2 + 2 * unspilled);
+        let own = (space.live_bytes as f64 * target) as u64;
+        let goal = own + self.reorganisation_excess(&space, own.saturating_sub(unspilled));
+        self.slow_writers_down(&space, goal + own / 2 + 2 * unspilled);
         let enough = goal.saturating_sub(unspilled);
         if space.used_bytes <= enough {
             return Need::Nothing;

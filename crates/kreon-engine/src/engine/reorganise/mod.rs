@@ -11,6 +11,7 @@
 //! - [`range`](mod@range): the values of a leaf, and where they are
 //! - [`copy`](mod@copy): copies of records that are in memory, for the most part
 //! - [`work`]: the thread that lays them together
+//! - [`space`]: how much space it may take for a while
 //! - [`stats`]: what it did
 
 mod charge;
@@ -18,6 +19,7 @@ mod copy;
 mod credits;
 mod leaves;
 mod range;
+mod space;
 mod stats;
 mod work;
 

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use kreon_base::{ErrorKind, RegionId, Result};
 
 use super::credits::Credits;
+use super::space::Excess;
 use super::stats::ReorganisationStats;
 use crate::engine::core::Core;
 use crate::engine::signal::Signal;
 use crate::gc::Candidates;
-use crate::options::Background;
 use crate::sync::{Mutex, Ordering};
 
 /// Most ranges that wait. Scans find those again that found no place.
@@ -19,9 +19,6 @@ const WAITING_MAX: usize = 256;
 
 /// Ranges whose values are moved together: the last page of each such write is half empty on average.
 const RANGES_TOGETHER: usize = 8;
-
-/// Space that is left for what writers write meanwhile: as many copies as this at the most.
-const ROUND_BYTES_MAX: u64 = 4 << 20;
 
 /// How long the thread sleeps when it has nothing to do, or no space.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -36,6 +33,7 @@ pub struct Scattered {
 /// See the module's text.
 pub struct Reorganiser {
     pub(super) credits: Credits,
+    pub(super) excess: Excess,
     waiting: Mutex<VecDeque<Scattered>>,
     /// Wakes the thread.
     pub(in crate::engine) wanted: Signal,
@@ -49,6 +47,7 @@ impl Reorganiser {
     pub fn new(credit_bytes: usize) -> Self {
         Self {
             credits: Credits::new(credit_bytes),
+            excess: Excess::default(),
             waiting: Mutex::default(),
             wanted: Signal::default(),
             turn: Mutex::default(),
@@ -65,6 +64,10 @@ impl Reorganiser {
             self.done.lock().ranges_found += 1;
             self.wanted.call();
         }
+    }
+
+    fn is_wanted(&self) -> bool {
+        !self.waiting.lock().is_empty()
     }
 
     fn take(&self) -> Vec<Scattered> {
@@ -87,17 +90,16 @@ impl Core {
             if self.parts.poison.check().is_ok() {
                 // Told by then. The range is forgotten: scans find it again, or the damage in it.
                 drop(self.reorganise_all());
+                self.spill_copies(false);
             }
         }
     }
 
     /// Lays together what scans found scattered, as long as there is anything and space for it.
     pub(in crate::engine) fn reorganise_all(self: &Arc<Self>) -> Result<()> {
-        while !self.closed.load(Ordering::Acquire) && self.has_space_to_reorganise() {
+        let is_wanted = || !self.closed.load(Ordering::Acquire) && self.reorganiser.is_wanted();
+        while is_wanted() && self.has_space_to_reorganise() {
             let ranges = self.reorganiser.take();
-            if ranges.is_empty() {
-                break;
-            }
             let outcome = self.reorganise(&ranges);
             outcome.inspect_err(|error| {
                 if error.kind() != ErrorKind::Closed {
@@ -106,17 +108,6 @@ impl Core {
             })?;
         }
         Ok(())
-    }
-
-    /// Copies take space until their old places are collected. Only as much as garbage collection leaves alone: what
-    /// it had to move for these copies, out of segments with few dead bytes each, would be several times as much.
-    fn has_space_to_reorganise(&self) -> bool {
-        if self.options.background == Background::Driven {
-            return true;
-        }
-        let space = self.space_use();
-        let goal = space.live_bytes as f64 * self.options.space_amplification;
-        space.used_bytes + ROUND_BYTES_MAX + self.unspilled_max() <= goal as u64
     }
 
     fn reorganise(self: &Arc<Self>, ranges: &[Scattered]) -> Result<()> {
@@ -136,6 +127,9 @@ impl Core {
         let moved = self.move_by(&candidates, |stream, live| {
             self.copy_scattered(stream, &candidates, live)
         })?;
+        self.reorganiser
+            .excess
+            .copied(moved.bytes_copied, Instant::now());
         let mut done = self.reorganiser.done.lock();
         done.ranges_moved += moved_ranges;
         done.records_moved += moved.records;

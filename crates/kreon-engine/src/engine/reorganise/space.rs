@@ -1,0 +1,201 @@
+//! How much space reorganisation may take, and how it comes back: the one place where that is decided.
+//!
+//! Copies take space until their old places are free. What scans read together was written in another order: so all
+//! old segments die evenly, and hardly one is wholly dead before the last values are copied. To collect them in
+//! between would copy what is left in each, several times as much as there is to gain, and much of it just before a
+//! scan asks for the same. So the store may take more than its target for a while, as with the merge of a whole level:
+//!
+//! - The *excess* is what was copied, and never more than what the store takes above its target: what becomes free is paid
+//!   back for good.
+//! - With it the store takes `scan_space_amplification` at the most, and leaves the volume and its file system room.
+//! - Collection leaves the excess alone, but for segments of which next to nothing is left.
+//! - When nothing was copied for [`REST`], it is taken back over [`PAYBACK`]: collection does the rest then.
+//! - At the limit a part of it is taken back at once: the emptiest segments make room for more copies.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kreon_base::SEGMENT_BYTES;
+
+use crate::engine::collect::SpaceUse;
+use crate::engine::core::Core;
+use crate::options::Background;
+use crate::sync::Mutex;
+
+/// Space that is left for what writers write meanwhile: as many copies as this at the most come in one round.
+const ROUND_BYTES_MAX: u64 = 4 << 20;
+
+/// Scans that want more values laid together come more often than this.
+const REST: Duration = Duration::from_secs(10);
+
+/// In this time the target comes back to what it was.
+const PAYBACK: Duration = Duration::from_secs(30);
+
+/// Segments with this share of dead bytes are collected all the same: for each byte that is copied nine become free.
+const DEAD_SHARE: f64 = 0.9;
+
+/// At the limit this share of the live data is made room for.
+const ROOM_SHARE: u64 = 16;
+
+/// This share of what a store takes stays free on its volume and file system: others write, too.
+const FREE_SHARE: u64 = 8;
+
+/// See the module's text.
+#[derive(Default)]
+pub(super) struct Excess {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: u64,
+    /// The same when something was copied last.
+    bytes_then: u64,
+    copied_at: Option<Instant>,
+    /// Copies of which no spill knows.
+    unspilled_bytes: u64,
+}
+
+impl Excess {
+    /// So many bytes were copied.
+    pub fn copied(&self, bytes: u64, now: Instant) {
+        let mut state = self.state.lock();
+        state.bytes += bytes;
+        state.bytes_then = state.bytes;
+        state.copied_at = Some(now);
+        state.unspilled_bytes += bytes;
+    }
+
+    /// The store takes `above` bytes more than its target: how much of that is excess still.
+    fn left(&self, above: u64, now: Instant) -> u64 {
+        let mut state = self.state.lock();
+        let rested = state.rested(now).saturating_sub(REST);
+        let left = 1.0 - rested.as_secs_f64() / PAYBACK.as_secs_f64();
+        let left = (state.bytes_then as f64 * left.max(0.0)) as u64;
+        state.bytes = state.bytes.min(above).min(left);
+        state.bytes
+    }
+
+    /// The same, and no more than `most`.
+    fn take_back(&self, most: u64) {
+        let mut state = self.state.lock();
+        state.bytes = state.bytes.min(most);
+    }
+
+    /// Whether copies wait for a spill and no others come; counts them as spilled.
+    fn wants_spill(&self, is_full: bool, now: Instant) -> bool {
+        let mut state = self.state.lock();
+        let is_due = is_full || state.rested(now) >= REST;
+        is_due && std::mem::take(&mut state.unspilled_bytes) > 0
+    }
+}
+
+impl State {
+    fn rested(&self, now: Instant) -> Duration {
+        let since = |at| now.saturating_duration_since(at);
+        self.copied_at.map_or(Duration::MAX, since)
+    }
+}
+
+impl Core {
+    /// How much more than `goal` the store may take because values are being laid together, as it takes
+    /// `space` now.
+    pub(in crate::engine) fn reorganisation_excess(&self, space: &SpaceUse, goal: u64) -> u64 {
+        let above = space.used_bytes.saturating_sub(goal);
+        let excess = self.reorganiser.excess.left(above, Instant::now());
+        if excess == 0 {
+            return 0;
+        }
+        let cheap: u64 = self
+            .sealed_segments()
+            .iter()
+            .filter(|victim| victim.dead_share() >= DEAD_SHARE)
+            .map(|victim| SEGMENT_BYTES.saturating_sub(u64::from(victim.live_bytes)))
+            .sum();
+        // What is kept ready comes and goes in steps, which are no reason to collect.
+        (excess + space.ready_bytes).saturating_sub(cheap)
+    }
+
+    /// Whether there is room for another round of copies.
+    pub(super) fn has_space_to_reorganise(self: &Arc<Self>) -> bool {
+        if self.options.background == Background::Driven {
+            return true;
+        }
+        let space = self.space_use();
+        let options = &self.options;
+        let most = options
+            .scan_space_amplification
+            .max(options.space_amplification);
+        let limit = (space.live_bytes as f64 * most) as u64;
+        let needed = ROUND_BYTES_MAX + self.unspilled_max();
+        if space.used_bytes + needed <= limit && self.leaves_room(&space, needed) {
+            return true;
+        }
+        self.spill_copies(true);
+        let goal = (space.live_bytes as f64 * options.space_amplification) as u64;
+        let above = space.used_bytes.saturating_sub(goal);
+        let room = space.live_bytes / ROOM_SHARE;
+        self.reorganiser
+            .excess
+            .take_back(above.saturating_sub(room));
+        false
+    }
+
+    /// Whether volume and file system have plenty of room for so many bytes more.
+    fn leaves_room(&self, space: &SpaceUse, bytes: u64) -> bool {
+        let room = self.parts.allocator.lock().room_bytes();
+        room >= bytes + space.used_bytes / FREE_SHARE
+    }
+
+    /// Has copies spilled when no more come for a while, or `is_full` says that there is no room for more: their old
+    /// places are dead after that.
+    pub(super) fn spill_copies(self: &Arc<Self>, is_full: bool) {
+        let excess = &self.reorganiser.excess;
+        if excess.wants_spill(is_full, Instant::now()) && self.freeze(0) {
+            self.want_spill();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn what_became_free_is_paid_back_for_good() {
+        let (excess, now) = (Excess::default(), Instant::now());
+        excess.copied(100 * MIB, now);
+        assert_eq!(excess.left(120 * MIB, now), 100 * MIB);
+        assert_eq!(excess.left(30 * MIB, now), 30 * MIB);
+        assert_eq!(excess.left(120 * MIB, now), 30 * MIB);
+        excess.take_back(20 * MIB);
+        assert_eq!(excess.left(120 * MIB, now), 20 * MIB);
+    }
+
+    #[test]
+    fn it_lasts_as_long_as_copies_come_and_a_while_longer() {
+        let (excess, now) = (Excess::default(), Instant::now());
+        let left = |after| excess.left(u64::MAX, now + after);
+        assert_eq!(left(Duration::ZERO), 0);
+        excess.copied(100 * MIB, now);
+        assert_eq!(left(REST), 100 * MIB);
+        let half = left(REST + PAYBACK / 2);
+        assert!((49 * MIB..=51 * MIB).contains(&half), "{half}");
+        assert_eq!(left(REST + PAYBACK), 0);
+        assert_eq!(left(Duration::ZERO), 0, "it does not come back");
+    }
+
+    #[test]
+    fn copies_are_spilled_once_no_more_come_or_there_is_no_room() {
+        let (excess, now) = (Excess::default(), Instant::now());
+        assert!(!excess.wants_spill(true, now));
+        excess.copied(MIB, now);
+        assert!(!excess.wants_spill(false, now));
+        assert!(excess.wants_spill(true, now));
+        assert!(!excess.wants_spill(false, now + REST));
+        excess.copied(MIB, now);
+        assert!(excess.wants_spill(false, now + REST));
+    }
+}
