@@ -173,7 +173,7 @@ impl Preset {
                 vec![Workload::LoadA, Workload::A, Workload::C]
             }
             Self::Quick | Self::Small | Self::Large | Self::Paper | Self::PaperLarge => {
-                Workload::ALL.to_vec()
+                Workload::of_papers().collect()
             }
         }
     }

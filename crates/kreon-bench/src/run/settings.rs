@@ -43,6 +43,10 @@ pub struct Arguments {
     /// No load takes longer than this: the workloads behind it work on what is there, and it is marked.
     #[arg(long)]
     pub load_seconds: Option<f64>,
+    /// Behind E and G scans go on for so many seconds, and then E and G are run again: for stores that lay together what
+    /// is scanned.
+    #[arg(long)]
+    pub converge_seconds: Option<f64>,
     /// Clients.
     #[arg(long, value_delimiter = ',')]
     pub threads: Vec<usize>,
@@ -98,6 +102,9 @@ pub struct Settings {
 
 /// Requests of workloads that scan, as a share of the others'.
 const SCAN_SHARE: u64 = 20;
+
+/// More than can be made: the time ends them.
+const CONVERGING_REQUESTS_MAX: u64 = 1 << 40;
 
 impl Arguments {
     /// The whole plan.
@@ -176,10 +183,13 @@ impl Arguments {
 
     fn phases(&self, mix: Mix, threads: usize) -> Vec<Phase> {
         let records = self.records(mix);
-        let wanted = match self.workloads.is_empty() {
+        let mut wanted = match self.workloads.is_empty() {
             true => self.preset.workloads(),
             false => with_loads(&self.workloads),
         };
+        if self.converge_seconds.is_some() {
+            add_converged(&mut wanted);
+        }
         let operations = self.operations.unwrap_or(self.preset.operations());
         let phase = |(number, workload): (usize, Workload)| Phase {
             workload,
@@ -187,18 +197,31 @@ impl Arguments {
             distribution: self.distribution,
             records: 0,
             requests: match workload {
+                Workload::Converging => CONVERGING_REQUESTS_MAX,
                 workload if workload.is_load() => records,
                 workload if workload.scans() => (operations / SCAN_SHARE).max(1),
                 _ => operations,
             },
-            seconds_max: match workload.is_load() {
-                true => self.load_seconds.or(self.preset.load_seconds_max()),
-                false => self.seconds.or(self.preset.seconds_max()),
+            seconds_max: match workload {
+                Workload::Converging => self.converge_seconds,
+                workload if workload.is_load() => {
+                    self.load_seconds.or(self.preset.load_seconds_max())
+                }
+                _ => self.seconds.or(self.preset.seconds_max()),
             },
             threads: threads.max(1),
             seed: crate::keys::hash(self.seed ^ (number as u64) << 32),
         };
         wanted.into_iter().enumerate().map(phase).collect()
+    }
+}
+
+/// Puts many scans behind those of `wanted` that scan, and then the same workloads again.
+fn add_converged(wanted: &mut Vec<Workload>) {
+    let again: Vec<_> = wanted.iter().filter_map(|w| w.converged()).collect();
+    if !again.is_empty() {
+        wanted.push(Workload::Converging);
+        wanted.extend(again);
     }
 }
 
@@ -230,5 +253,16 @@ mod tests {
         assert_eq!(with_loads(&[G, E]), [LoadE, E, G]);
         assert_eq!(with_loads(&[E, C]), [LoadA, C, LoadE, E]);
         assert_eq!(with_loads(&[LoadA]), [LoadA]);
+    }
+
+    #[test]
+    fn scans_go_on_between_those_before_and_those_after() {
+        use Workload::{C, Converging, E, EConverged, G, GConverged, LoadA, LoadE};
+        let mut wanted = vec![LoadA, C, LoadE, E, G];
+        add_converged(&mut wanted);
+        assert_eq!(wanted[5..], [Converging, EConverged, GConverged]);
+        let mut without = vec![LoadA, C];
+        add_converged(&mut without);
+        assert_eq!(without, [LoadA, C]);
     }
 }

@@ -26,6 +26,15 @@ pub enum Workload {
     E,
     /// Scans of 1 to 100 records.
     G,
+    /// G for a given time: stores that lay together what is scanned do that meanwhile.
+    #[value(skip)]
+    Converging,
+    /// E behind that.
+    #[value(skip)]
+    EConverged,
+    /// G behind that.
+    #[value(skip)]
+    GConverged,
 }
 
 /// One request.
@@ -47,8 +56,8 @@ pub enum Request {
 pub const SCAN_RECORDS_MAX: u64 = 100;
 
 impl Workload {
-    /// The order in which the papers run them.
-    pub const ALL: [Self; 9] = [
+    /// The order in which the papers run them, and then those behind them.
+    pub const ALL: [Self; 12] = [
         Self::LoadA,
         Self::A,
         Self::B,
@@ -58,7 +67,30 @@ impl Workload {
         Self::LoadE,
         Self::E,
         Self::G,
+        Self::Converging,
+        Self::EConverged,
+        Self::GConverged,
     ];
+
+    /// Those of the papers.
+    pub fn of_papers() -> impl Iterator<Item = Self> {
+        let all = Self::ALL.into_iter();
+        all.filter(|workload| !workload.is_behind_scans())
+    }
+
+    /// Whether it asks how scans are after many scans.
+    pub fn is_behind_scans(self) -> bool {
+        matches!(self, Self::Converging | Self::EConverged | Self::GConverged)
+    }
+
+    /// The same after many scans, if it is one that scans.
+    pub fn converged(self) -> Option<Self> {
+        match self {
+            Self::E => Some(Self::EConverged),
+            Self::G => Some(Self::GConverged),
+            _ => None,
+        }
+    }
 
     /// Whether it fills an empty store.
     pub fn is_load(self) -> bool {
@@ -67,7 +99,7 @@ impl Workload {
 
     /// Whether it does nothing but scan and insert: such requests cost many times as much.
     pub fn scans(self) -> bool {
-        matches!(self, Self::E | Self::G)
+        matches!(self, Self::E | Self::G) || self.is_behind_scans()
     }
 
     /// Its name.
@@ -82,6 +114,9 @@ impl Workload {
             Self::LoadE => "Load E",
             Self::E => "E",
             Self::G => "G",
+            Self::Converging => "G goes on",
+            Self::EConverged => "E later",
+            Self::GConverged => "G later",
         }
     }
 
@@ -111,9 +146,9 @@ impl Workload {
             Self::F if percent < 50 => Request::Read,
             Self::F => Request::ReadModifyWrite,
             Self::D if percent < 95 => Request::Read,
-            Self::E if percent < 95 => Request::Scan,
-            Self::D | Self::E => Request::Insert,
-            Self::G => Request::Scan,
+            Self::E | Self::EConverged if percent < 95 => Request::Scan,
+            Self::D | Self::E | Self::EConverged => Request::Insert,
+            Self::G | Self::GConverged | Self::Converging => Request::Scan,
         }
     }
 }
