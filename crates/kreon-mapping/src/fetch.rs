@@ -18,6 +18,10 @@ const GAP_BYTES_MAX: u64 = 2 * PAGE_BYTES as u64;
 /// are as many as there are records.
 const WIDENED_MAX: usize = 8;
 
+/// Records of which more than so many come in one transfer are not kept: where they lie together, a record that is there
+/// spares no read, and to keep it costs as much as its share of the read.
+const KEPT_OF_RUN_MAX: usize = 3;
+
 /// Bytes of the log that are on the device and final, as all bytes are from the start of their segment to
 /// `final_end_bytes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -279,7 +283,9 @@ impl Mapping {
                 if let Some(bytes) = memory.get(at..at + record.len)
                     && has_arrived
                 {
-                    self.keep(hot, record.offset, record.generation, bytes);
+                    if run.records <= KEPT_OF_RUN_MAX {
+                        self.keep(hot, record.offset, record.generation, bytes);
+                    }
                     into.places.push(Place {
                         offset: record.offset,
                         len: record.len,

@@ -1,5 +1,6 @@
 //! What a step of a scan paid because values do not lie together.
 
+use kreon_format::TreeRecord;
 use kreon_mapping::Fetched;
 
 use super::leaves::Leaves;
@@ -15,6 +16,12 @@ const SHARE_PAID: f64 = 1.0;
 
 /// The least that is worth it.
 const PAID_MIN: u64 = 8;
+
+/// The credit with which the values of a leaf of `tree` are laid together.
+pub(super) fn enough(tree: &TreeRecord) -> u64 {
+    let entries = tree.entries as f64 / tree.leaf_pages.max(1) as f64;
+    ((entries * SHARE_PAID) as u64).max(PAID_MIN)
+}
 
 impl Core {
     /// Credits the leaves of a step with the reads that it would not have needed, and asks for those whose values are
@@ -34,8 +41,7 @@ impl Core {
         let Some(tree) = view.levels.of(region.id).last() else {
             return;
         };
-        let entries = tree.entries as f64 / tree.leaf_pages.max(1) as f64;
-        let enough = ((entries * SHARE_PAID) as u64).max(PAID_MIN);
+        let enough = enough(tree);
         let mut records = Vec::new();
         for (leaf, span) in leaves.spans(batch.len()) {
             records.clear();

@@ -28,16 +28,31 @@ impl Credits {
         }
     }
 
-    /// Credits a leaf; whether it has `enough` now. Then it begins anew.
-    pub fn add(&self, region: RegionId, leaf: PageNo, credit: u64, enough: u64) -> bool {
+    /// The slot of a leaf, and what says that it is that leaf's.
+    fn slot(&self, region: RegionId, leaf: PageNo) -> Option<(&AtomicU64, u64)> {
         let hash = hash(region, leaf);
-        let Some(slot) = self
-            .slots
-            .get(hash as usize & self.slots.len().wrapping_sub(1))
-        else {
+        let at = hash as usize & self.slots.len().wrapping_sub(1);
+        Some((self.slots.get(at)?, hash & !CREDIT_MAX))
+    }
+
+    /// Whether a leaf has so much credit; then it begins anew.
+    pub fn take(&self, region: RegionId, leaf: PageNo, credit: u64) -> bool {
+        let Some((slot, owner)) = self.slot(region, leaf) else {
             return false;
         };
-        let owner = hash & !CREDIT_MAX;
+        let held = slot.load(Ordering::Relaxed);
+        let has = held & !CREDIT_MAX == owner && held & CREDIT_MAX >= credit;
+        if has {
+            slot.store(owner, Ordering::Relaxed);
+        }
+        has
+    }
+
+    /// Credits a leaf; whether it has `enough` now. Then it begins anew.
+    pub fn add(&self, region: RegionId, leaf: PageNo, credit: u64, enough: u64) -> bool {
+        let Some((slot, owner)) = self.slot(region, leaf) else {
+            return false;
+        };
         let old = slot.load(Ordering::Relaxed);
         let held = old & CREDIT_MAX;
         let is_own = old & !CREDIT_MAX == owner;
@@ -76,6 +91,15 @@ mod tests {
         assert_eq!([add(1), add(2), add(1)], [false; 3]);
         assert!(add(1));
         assert!(!add(1));
+    }
+
+    #[test]
+    fn credit_is_taken_once_and_from_its_leaf_alone() {
+        let credits = Credits::new(1 << 10);
+        credits.add(REGION, PageNo(1), 40, 100);
+        let take = |leaf, credit| credits.take(REGION, PageNo(leaf), credit);
+        assert_eq!([take(1, 41), take(2, 1), take(1, 40)], [false, false, true]);
+        assert!(!take(1, 1));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //!   back for good.
 //! - With it the store takes `scan_space_amplification` at the most, and leaves the volume and its file system room.
 //! - Collection leaves the excess alone, but for segments of which next to nothing is left.
-//! - When nothing was copied for [`REST`], it is taken back over [`PAYBACK`]: collection does the rest then.
+//! - When next to nothing was copied for [`REST`], it is taken back over [`PAYBACK`]: collection does the rest then.
 //! - At the limit a part of it is taken back at once: the emptiest segments make room for more copies.
 
 use std::sync::Arc;
@@ -28,11 +28,17 @@ const ROUND_BYTES_MAX: u64 = 4 << 20;
 /// Scans that want more values laid together come more often than this.
 const REST: Duration = Duration::from_secs(10);
 
+/// Less than this share of the excess is no reason to keep it.
+const FEW_SHARE: u64 = 32;
+
 /// In this time the target comes back to what it was.
 const PAYBACK: Duration = Duration::from_secs(30);
 
 /// Segments with this share of dead bytes are collected all the same: for each byte that is copied nine become free.
 const DEAD_SHARE: f64 = 0.9;
+
+/// This share of the live data comes and goes, pages of spills above all, and is no reason to collect.
+const SLACK_SHARE: u64 = 8;
 
 /// At the limit this share of the live data is made room for.
 const ROOM_SHARE: u64 = 16;
@@ -52,6 +58,8 @@ struct State {
     /// The same when something was copied last.
     bytes_then: u64,
     copied_at: Option<Instant>,
+    /// Copies since then that were too few to count.
+    few_bytes: u64,
     /// Copies of which no spill knows.
     unspilled_bytes: u64,
 }
@@ -61,9 +69,13 @@ impl Excess {
     pub fn copied(&self, bytes: u64, now: Instant) {
         let mut state = self.state.lock();
         state.bytes += bytes;
-        state.bytes_then = state.bytes;
-        state.copied_at = Some(now);
         state.unspilled_bytes += bytes;
+        state.few_bytes += bytes;
+        if state.few_bytes >= state.bytes / FEW_SHARE {
+            state.few_bytes = 0;
+            state.bytes_then = state.bytes;
+            state.copied_at = Some(now);
+        }
     }
 
     /// The store takes `above` bytes more than its target: how much of that is excess still.
@@ -80,6 +92,13 @@ impl Excess {
     fn take_back(&self, most: u64) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.min(most);
+    }
+
+    #[cfg(test)]
+    pub fn let_rest(&self) {
+        let mut state = self.state.lock();
+        state.bytes = 0;
+        state.copied_at = None;
     }
 
     /// Whether copies wait for a spill and no others come; counts them as spilled.
@@ -101,18 +120,19 @@ impl Core {
     /// How much more than `goal` the store may take because values are being laid together, as it takes
     /// `space` now.
     pub(in crate::engine) fn reorganisation_excess(&self, space: &SpaceUse, goal: u64) -> u64 {
-        let above = space.used_bytes.saturating_sub(goal);
+        // What is kept ready comes and goes, too.
+        let above = (space.used_bytes - space.ready_bytes).saturating_sub(goal);
         let excess = self.reorganiser.excess.left(above, Instant::now());
         if excess == 0 {
             return 0;
         }
+        let excess = above.min(excess + space.live_bytes / SLACK_SHARE);
         let cheap: u64 = self
             .sealed_segments()
             .iter()
             .filter(|victim| victim.dead_share() >= DEAD_SHARE)
             .map(|victim| SEGMENT_BYTES.saturating_sub(u64::from(victim.live_bytes)))
             .sum();
-        // What is kept ready comes and goes in steps, which are no reason to collect.
         (excess + space.ready_bytes).saturating_sub(cheap)
     }
 
@@ -133,11 +153,9 @@ impl Core {
         }
         self.spill_copies(true);
         let goal = (space.live_bytes as f64 * options.space_amplification) as u64;
-        let above = space.used_bytes.saturating_sub(goal);
-        let room = space.live_bytes / ROOM_SHARE;
-        self.reorganiser
-            .excess
-            .take_back(above.saturating_sub(room));
+        let goal = goal.saturating_sub(self.unspilled_max()) + space.live_bytes / ROOM_SHARE;
+        let above = (space.used_bytes - space.ready_bytes).saturating_sub(goal);
+        self.reorganiser.excess.take_back(above);
         false
     }
 
@@ -197,5 +215,21 @@ mod tests {
         assert!(!excess.wants_spill(false, now + REST));
         excess.copied(MIB, now);
         assert!(excess.wants_spill(false, now + REST));
+    }
+
+    #[test]
+    fn a_few_copies_now_and_then_do_not_keep_it() {
+        let (excess, now) = (Excess::default(), Instant::now());
+        excess.copied(100 * MIB, now);
+        let seconds = Duration::from_secs;
+        for second in 0..(REST + PAYBACK).as_secs() {
+            excess.copied(MIB / 100, now + seconds(second));
+        }
+        assert!(excess.left(u64::MAX, now + REST + PAYBACK) < MIB);
+        for second in 0..60 {
+            excess.copied(MIB, now + REST + PAYBACK + seconds(second));
+        }
+        let last = now + REST + PAYBACK + seconds(60);
+        assert!(excess.left(u64::MAX, last) >= 60 * MIB);
     }
 }

@@ -4,9 +4,9 @@
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ReorganisationStats {
-    /// Ranges of keys, a leaf each, that scans found scattered often enough.
+    /// Leaves whose values scans found scattered often enough.
     pub ranges_found: u64,
-    /// Those of them whose values were moved; the others lay together by then, or could not be moved.
+    /// Runs of leaves whose values were moved: one of those, and what lay scattered beside it.
     pub ranges_moved: u64,
     /// Records that were copied and take the place of the old ones.
     pub records_moved: u64,

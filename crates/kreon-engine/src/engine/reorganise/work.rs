@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use kreon_base::{ErrorKind, RegionId, Result};
 
 use super::credits::Credits;
+use super::range::Added;
 use super::space::Excess;
 use super::stats::ReorganisationStats;
 use crate::engine::core::Core;
@@ -17,8 +18,11 @@ use crate::sync::{Mutex, Ordering};
 /// Most ranges that wait. Scans find those again that found no place.
 const WAITING_MAX: usize = 256;
 
-/// Ranges whose values are moved together: the last page of each such write is half empty on average.
-const RANGES_TOGETHER: usize = 8;
+/// Ranges that are moved together, in the order of their keys: the last page of each such write is half empty on average.
+const RANGES_TOGETHER: usize = 32;
+
+/// With so many bytes there are enough of them.
+const ROUND_BYTES: u64 = 2 << 20;
 
 /// How long the thread sleeps when it has nothing to do, or no space.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -70,10 +74,29 @@ impl Reorganiser {
         !self.waiting.lock().is_empty()
     }
 
-    fn take(&self) -> Vec<Scattered> {
+    /// Those that wait longest, in the order of their keys.
+    fn take(&self) -> VecDeque<Scattered> {
         let mut waiting = self.waiting.lock();
         let count = waiting.len().min(RANGES_TOGETHER);
-        waiting.drain(..count).collect()
+        let mut taken: VecDeque<_> = waiting.drain(..count).collect();
+        drop(waiting);
+        let place = |range: &Scattered| (range.region, range.key.clone());
+        taken.make_contiguous().sort_by_cached_key(place);
+        taken
+    }
+
+    /// There was no room for these in a round: they are the next.
+    fn put_back(&self, ranges: VecDeque<Scattered>) {
+        let mut waiting = self.waiting.lock();
+        for range in ranges.into_iter().rev() {
+            waiting.push_front(range);
+        }
+    }
+
+    /// As if no scan had wanted anything for a long time.
+    #[cfg(test)]
+    pub fn let_rest(&self) {
+        self.excess.let_rest();
     }
 
     /// What was done so far.
@@ -99,8 +122,7 @@ impl Core {
     pub(in crate::engine) fn reorganise_all(self: &Arc<Self>) -> Result<()> {
         let is_wanted = || !self.closed.load(Ordering::Acquire) && self.reorganiser.is_wanted();
         while is_wanted() && self.has_space_to_reorganise() {
-            let ranges = self.reorganiser.take();
-            let outcome = self.reorganise(&ranges);
+            let outcome = self.reorganise(self.reorganiser.take());
             outcome.inspect_err(|error| {
                 if error.kind() != ErrorKind::Closed {
                     tracing::warn!(%error, "laying values together failed");
@@ -110,17 +132,29 @@ impl Core {
         Ok(())
     }
 
-    fn reorganise(self: &Arc<Self>, ranges: &[Scattered]) -> Result<()> {
+    fn reorganise(self: &Arc<Self>, mut ranges: VecDeque<Scattered>) -> Result<()> {
         let _turn = self.reorganiser.turn.lock();
         let begun = Instant::now();
         let mut candidates = Candidates::default();
-        let mut moved_ranges = 0;
+        let (mut moved_ranges, mut bytes) = (0, 0);
+        let mut last: Option<Added> = None;
         {
             let view = self.parts.views.load_full();
-            for range in ranges {
-                moved_ranges += u64::from(self.add_range(&view, range, &mut candidates)?);
+            while bytes < ROUND_BYTES
+                && let Some(range) = ranges.pop_front()
+            {
+                // The one before may have brought it along.
+                if last.as_ref().is_some_and(|last| last.covers(&range)) {
+                    continue;
+                }
+                if let Some(added) = self.add_range(&view, &range, &mut candidates)? {
+                    moved_ranges += 1;
+                    bytes += added.bytes;
+                    last = Some(added);
+                }
             }
         }
+        self.reorganiser.put_back(ranges);
         if moved_ranges == 0 {
             return Ok(());
         }

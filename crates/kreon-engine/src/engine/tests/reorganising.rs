@@ -167,6 +167,7 @@ fn what_was_written_in_order_is_never_moved() {
 fn nothing_is_moved_without_space_or_against_the_setting() {
     let tight = Options {
         space_amplification: 1.05,
+        scan_space_amplification: 1.0,
         background: Background::Inline,
         ..driven()
     };
@@ -181,6 +182,69 @@ fn nothing_is_moved_without_space_or_against_the_setting() {
         }
         assert_eq!(bench.engine.stats().reorganisation.records_moved, 0);
     }
+}
+
+#[test]
+fn a_volume_that_is_nearly_full_is_left_its_room() {
+    let roomy = Options {
+        scan_space_amplification: 10.0,
+        background: Background::Inline,
+        ..driven()
+    };
+    let moved = |options: &Options| {
+        let (bench, region) = written(options.clone(), scattered);
+        let used = bench.engine.core().space_use().used_bytes;
+        for _ in 0..2 {
+            bench.scan_pieces(&region, true);
+        }
+        (used, bench.engine.stats().reorganisation.records_moved)
+    };
+    let (used, records) = moved(&roomy);
+    assert!(records > 0);
+    let full = Options {
+        volume_bytes_max: used + (8 << 20),
+        ..roomy
+    };
+    assert_eq!(moved(&full).1, 0);
+}
+
+#[test]
+fn space_that_copies_took_above_the_target_comes_back_when_scans_rest() {
+    let options = Options {
+        background: Background::Threads,
+        l0_checkpoint_interval: None,
+        unspilled_bytes_min: 1 << 20,
+        space_amplification: 1.05,
+        scan_space_amplification: 10.0,
+        ..driven()
+    };
+    let (bench, region) = written(options, scattered);
+    let taken = || {
+        let space = bench.engine.core().space_use();
+        space.used_bytes - space.ready_bytes
+    };
+    let before = taken();
+    let (mut reads, mut most) = (f64::MAX, 0);
+    for _ in 0..50 {
+        reads = bench.scan_pieces(&region, false);
+        most = most.max(taken());
+        if reads < 6.0 {
+            break;
+        }
+    }
+    assert!(reads < 6.0, "{reads}");
+    assert!(most > before + (4 << 20), "{before} {most}");
+    let core = bench.engine.core();
+    for _ in 0..400 {
+        core.reorganiser.let_rest();
+        if taken() <= before + (2 << 20) {
+            break;
+        }
+        crate::sync::sleep(std::time::Duration::from_millis(25));
+    }
+    assert!(taken() <= before + (2 << 20), "{before} {}", taken());
+    assert!(bench.scan_pieces(&region, false) < 6.0);
+    assert_eq!(bench.problems(), Vec::<String>::new());
 }
 
 #[test]
