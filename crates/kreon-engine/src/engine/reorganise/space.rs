@@ -153,7 +153,9 @@ impl Core {
         }
         self.spill_copies(true);
         let goal = (space.live_bytes as f64 * options.space_amplification) as u64;
-        let goal = goal.saturating_sub(self.unspilled_max()) + space.live_bytes / ROOM_SHARE;
+        let goal = goal.saturating_sub(self.unspilled_max())
+            + space.live_bytes / ROOM_SHARE
+            + space.live_bytes / SLACK_SHARE;
         let above = (space.used_bytes - space.ready_bytes).saturating_sub(goal);
         self.reorganiser.excess.take_back(above);
         false
