@@ -55,9 +55,11 @@ pub(super) struct Excess {
 #[derive(Default)]
 struct State {
     bytes: u64,
-    /// The same when something was copied last.
+    /// The same when enough to count was copied last.
     bytes_then: u64,
     copied_at: Option<Instant>,
+    /// When anything was.
+    last_at: Option<Instant>,
     /// Copies since then that were too few to count.
     few_bytes: u64,
     /// Copies of which no spill knows.
@@ -71,6 +73,7 @@ impl Excess {
         state.bytes += bytes;
         state.unspilled_bytes += bytes;
         state.few_bytes += bytes;
+        state.last_at = Some(now);
         if state.few_bytes >= state.bytes / FEW_SHARE {
             state.few_bytes = 0;
             state.bytes_then = state.bytes;
@@ -81,7 +84,7 @@ impl Excess {
     /// The store takes `above` bytes more than its target: how much of that is excess still.
     fn left(&self, above: u64, now: Instant) -> u64 {
         let mut state = self.state.lock();
-        let rested = state.rested(now).saturating_sub(REST);
+        let rested = since(state.copied_at, now).saturating_sub(REST);
         let left = 1.0 - rested.as_secs_f64() / PAYBACK.as_secs_f64();
         let left = (state.bytes_then as f64 * left.max(0.0)) as u64;
         state.bytes = state.bytes.min(above).min(left);
@@ -104,16 +107,14 @@ impl Excess {
     /// Whether copies wait for a spill and no others come; counts them as spilled.
     fn wants_spill(&self, is_full: bool, now: Instant) -> bool {
         let mut state = self.state.lock();
-        let is_due = is_full || state.rested(now) >= REST;
+        let is_due = is_full || since(state.last_at, now) >= REST;
         is_due && std::mem::take(&mut state.unspilled_bytes) > 0
     }
 }
 
-impl State {
-    fn rested(&self, now: Instant) -> Duration {
-        let since = |at| now.saturating_duration_since(at);
-        self.copied_at.map_or(Duration::MAX, since)
-    }
+/// How long ago it was, if ever.
+fn since(then: Option<Instant>, now: Instant) -> Duration {
+    then.map_or(Duration::MAX, |then| now.saturating_duration_since(then))
 }
 
 impl Core {
