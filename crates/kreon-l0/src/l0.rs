@@ -89,16 +89,15 @@ impl L0 {
     /// replaces the one before, which is dropped unless `keep` retains it; otherwise it goes beneath
     /// the newer ones, or nowhere if one of them hides it from all readers (it is not pending) and no
     /// snapshot sees it. If `key` has a version with this LSN already and both are in the log, the
-    /// offset is replaced: the record was moved. An inline value is left as it is then. Returns whether there were
-    /// versions of the key.
+    /// offset is replaced: the record was moved. An inline value is left as it is then.
     ///
     /// # Panics
     /// Where an argument is out of range, which the caller is to make sure of beforehand: the key
     /// over [`L0_KEY_BYTES_MAX`], an inline value over [`INLINE_BYTES_MAX`], an LSN from 2^63 on, an
     /// offset from 2^61 on, [`Payload::Erased`]; or where [`bytes`](Self::bytes) has reached [`L0_BYTES_MAX`]. Nothing is
     /// changed then. Where the system has no more memory the process ends, as with any allocation.
-    pub fn insert(&self, key: &[u8], lsn: Lsn, payload: Payload<'_>, keep: Keep) -> bool {
-        self.at(key).insert(lsn, payload, keep)
+    pub fn insert(&self, key: &[u8], lsn: Lsn, payload: Payload<'_>, keep: Keep) {
+        self.at(key).insert(lsn, payload, keep);
     }
 
     /// Calls `found` with the newest version of `key` that has an LSN below `at` ([`Lsn::MAX`]: any)

@@ -32,7 +32,7 @@ fn key_of(number: u64) -> Vec<u8> {
 
 /// A version whose every part follows from its LSN; half of them inline.
 fn insert_at(l0: &L0, key: &[u8], lsn: u64, keep: Keep) {
-    with_payload(lsn, |payload| _ = l0.insert(key, Lsn(lsn), payload, keep));
+    with_payload(lsn, |payload| l0.insert(key, Lsn(lsn), payload, keep));
 }
 
 fn with_payload(lsn: u64, insert: impl FnOnce(Payload<'_>)) {
@@ -364,7 +364,7 @@ fn what_was_approached_is_found_and_inserted_whatever_others_do_meanwhile() {
                     for (number, spot) in numbers.iter().zip(spots) {
                         let lsn = Lsn(*number);
                         with_payload(lsn.0, |payload| {
-                            _ = spot.insert(lsn, payload, Keep::default())
+                            spot.insert(lsn, payload, Keep::default());
                         });
                     }
                     for (number, get) in numbers.iter().zip(gets) {

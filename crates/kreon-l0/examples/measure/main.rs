@@ -144,7 +144,9 @@ fn logged(lsn: u64) -> Payload<'static> {
 }
 
 fn l0(index: L0, threads: usize, runs: &Runs) -> L0 {
-    let put = |key: &Key, lsn: u64| _ = index.insert(key, Lsn(lsn), logged(lsn), Keep::default());
+    let put = |key: &Key, lsn: u64| {
+        index.insert(key, Lsn(lsn), logged(lsn), Keep::default());
+    };
     let get = |key: &Key| {
         black_box(index.get(key, Lsn::MAX, |_| true, |v| v.lsn));
     };
