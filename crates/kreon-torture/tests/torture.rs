@@ -87,7 +87,7 @@ fn background_work_overlaps_with_steps() {
 #[test]
 fn short_sequences_mostly_take_the_same_course_again() {
     // Every third one has background work.
-    let numbers = (2..sequences::COUNT).step_by(3 * 123);
+    let numbers = (2..sequences::COUNT).step_by(3 * 61);
     let (mut overlapping, mut same, mut all) = (0, 0, 0);
     for number in numbers {
         let (course, is_same) = again(Origin::Sequence { number, seed: 5 });
@@ -97,7 +97,6 @@ fn short_sequences_mostly_take_the_same_course_again() {
         all += 1;
     }
     assert!(overlapping > 0, "none of {all} has work that overlaps");
-    // 72 of 73 before collection joined the background work, which meets the script's thread at more locks: 17 of 25
-    // since.
-    assert!(same * 2 >= all, "{same} of {all}");
+    // 96 of 96 when this was written; it was 17 of 25 when collection spilled early in a load of new keys.
+    assert!(same * 10 >= all * 9, "{same} of {all}");
 }
