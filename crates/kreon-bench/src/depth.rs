@@ -1,9 +1,9 @@
 //! `kreon-bench depth`: how much of the device's random reads one thread gets by asynchronous gets, from data that
 //! do not fit in memory; both measured by turns.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -66,30 +66,74 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
         "{} records of {} B, {} MiB of memory, {} in flight, one thread\n",
         settings.records, settings.value_bytes, settings.memory_mib, settings.in_flight
     );
-    get_all(settings, &store, &region, 0)?;
+    get_all(settings, &store, &region, 0..settings.gets, 0)?;
     println!("| round | raw reads k/s | gets k/s | of raw | CPU us a get | device reads a get |");
     println!("|---|---|---|---|---|---|");
     for round in 1..=settings.rounds {
-        let raw = raw_rate(&device)?;
-        let (before, meter) = (store.stats(), Meter::start());
-        get_all(settings, &store, &region, round)?;
-        let (taken, after) = (meter.stop(), store.stats());
-        let Taken {
-            seconds,
-            cpu_seconds,
-        } = taken;
-        let gets = settings.gets as f64;
+        let (raw, gets) = round_of(settings, &device, &store, &region, round)?;
         println!(
             "| {round} | {:.1} | {:.1} | {:.2} | {:.2} | {:.3} |",
-            raw / 1e3,
-            gets / seconds / 1e3,
-            gets / seconds / raw,
-            cpu_seconds * 1e6 / gets,
-            (after.device_reads - before.device_reads) as f64 / gets,
+            raw.per_second() / 1e3,
+            gets.per_second() / 1e3,
+            gets.per_second() / raw.per_second(),
+            gets.cpu_seconds * 1e6 / gets.requests,
+            gets.device_reads / gets.requests,
         );
     }
     drop(region);
     Ok(store.close()?)
+}
+
+/// What requests of one sort took in a round.
+#[derive(Default)]
+struct Sum {
+    requests: f64,
+    seconds: f64,
+    cpu_seconds: f64,
+    device_reads: f64,
+}
+
+impl Sum {
+    fn per_second(&self) -> f64 {
+        self.requests / self.seconds
+    }
+
+    fn add(&mut self, requests: u64, taken: &Taken, device_reads: u64) {
+        self.requests += requests as f64;
+        self.seconds += taken.seconds;
+        self.cpu_seconds += taken.cpu_seconds;
+        self.device_reads += device_reads as f64;
+    }
+}
+
+/// A round of raw reads and of gets, in slices by turns: a machine shared with others changes its speed within seconds.
+fn round_of(
+    settings: &Settings,
+    device: &FileDevice,
+    store: &Store,
+    region: &Region,
+    round: u64,
+) -> anyhow::Result<(Sum, Sum)> {
+    /// A tenth of a second, about: as many reads as gets.
+    const SLICE_GETS: u64 = 8192;
+    let (mut raw, mut gets) = (Sum::default(), Sum::default());
+    let mut memory = AlignedBuf::new(SLICE_GETS as usize * PAGE_BYTES);
+    let slices = settings.gets.div_ceil(SLICE_GETS);
+    for slice in 0..slices {
+        let meter = Meter::start();
+        raw_reads(device, round * slices + slice, &mut memory)?;
+        raw.add(SLICE_GETS, &meter.stop(), SLICE_GETS);
+        let wanted = slice * SLICE_GETS..settings.gets.min((slice + 1) * SLICE_GETS);
+        let (before, meter, count) = (store.stats(), Meter::start(), wanted.end - wanted.start);
+        get_all(settings, store, region, wanted, round)?;
+        let taken = meter.stop();
+        gets.add(
+            count,
+            &taken,
+            store.stats().device_reads - before.device_reads,
+        );
+    }
+    Ok((raw, gets))
 }
 
 fn load(settings: &Settings, region: &Region) -> anyhow::Result<()> {
@@ -103,8 +147,14 @@ fn load(settings: &Settings, region: &Region) -> anyhow::Result<()> {
 }
 
 /// Gets of records chosen at random, so many in flight at any time.
-fn get_all(settings: &Settings, store: &Store, region: &Region, round: u64) -> anyhow::Result<()> {
-    let mut wanted = (0..settings.gets).map(|n| hash(n ^ round << 48) % settings.records);
+fn get_all(
+    settings: &Settings,
+    store: &Store,
+    region: &Region,
+    numbers: Range<u64>,
+    round: u64,
+) -> anyhow::Result<()> {
+    let mut wanted = numbers.map(|n| hash(n ^ round << 48) % settings.records);
     store.drive(async {
         let start = |record| {
             let mut name = Vec::new();
@@ -123,21 +173,13 @@ fn get_all(settings: &Settings, store: &Store, region: &Region, round: u64) -> a
     })
 }
 
-/// Direct reads of 4 KiB at random places a second, so many in flight from one thread: what the device gives. A thread
-/// with `pread` for each read in flight came to the same (93 to 98 k/s against 94 k/s, 64 in flight, two cores).
-fn raw_rate(device: &FileDevice) -> anyhow::Result<f64> {
-    const TIME: Duration = Duration::from_secs(2);
-    /// Reads of a call, which keeps the ring full until its end.
-    const READS: usize = 2048;
+/// Direct reads of 4 KiB at random places, so many in flight from one thread: what the device gives. A thread with `pread`
+/// for each read in flight came to the same (93 to 98 k/s against 94 k/s, 64 in flight, two cores).
+fn raw_reads(device: &FileDevice, slice: u64, memory: &mut AlignedBuf) -> anyhow::Result<()> {
     let pages = device.len_bytes() / PAGE_BYTES as u64;
-    let mut memory = AlignedBuf::new(READS * PAGE_BYTES);
-    let (mut count, start) = (0, Instant::now());
-    while start.elapsed() < TIME {
-        let buffers = memory.chunks_exact_mut(PAGE_BYTES).zip(count..);
-        let place = |n| hash(n ^ 1 << 60) % pages * PAGE_BYTES as u64;
-        let mut reads: Vec<_> = buffers.map(|(page, n)| Read::new(place(n), page)).collect();
-        device.read(&mut reads)?;
-        count += READS as u64;
-    }
-    Ok(count as f64 / start.elapsed().as_secs_f64())
+    let place = |n| hash(n ^ slice << 32 ^ 1 << 60) % pages * PAGE_BYTES as u64;
+    let buffers = memory.chunks_exact_mut(PAGE_BYTES).zip(0..);
+    let mut reads: Vec<_> = buffers.map(|(page, n)| Read::new(place(n), page)).collect();
+    // One call: the ring is full until its end.
+    Ok(device.read(&mut reads)?)
 }

@@ -81,6 +81,17 @@ impl Engine for Kreon {
         Ok(self.region.get_with(key, show)?.is_some())
     }
 
+    fn get_many(
+        &self,
+        keys: &[Vec<u8>],
+        show: &mut dyn FnMut(usize, &[u8]),
+    ) -> anyhow::Result<usize> {
+        let values = self.region.multi_get(keys)?;
+        let found = values.iter().enumerate();
+        let found = found.filter_map(|(number, value)| Some((number, value.as_deref()?)));
+        Ok(found.map(|(number, value)| show(number, value)).count())
+    }
+
     fn scan(
         &self,
         start: &[u8],

@@ -34,6 +34,20 @@ pub trait Engine: Send + Sync {
     /// Shows the value of `key`; whether there is one.
     fn get(&self, key: &[u8], show: &mut dyn FnMut(&[u8])) -> anyhow::Result<bool>;
 
+    /// Shows the values of `keys`, each with the number of its key; how many keys have one. Stores that can, ask the
+    /// device for all of them at once.
+    fn get_many(
+        &self,
+        keys: &[Vec<u8>],
+        show: &mut dyn FnMut(usize, &[u8]),
+    ) -> anyhow::Result<usize> {
+        let mut found = 0;
+        for (number, key) in keys.iter().enumerate() {
+            found += usize::from(self.get(key, &mut |value| show(number, value))?);
+        }
+        Ok(found)
+    }
+
     /// Shows up to `count` records from `start` on, in order of their keys; how many there were.
     fn scan(
         &self,

@@ -198,6 +198,7 @@ mod tests {
             requests: 500,
             seconds_max: None,
             threads: 2,
+            reads_together: 1,
             seed: 1,
         };
         let mut latencies = latencies().unwrap();

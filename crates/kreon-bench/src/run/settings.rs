@@ -47,6 +47,9 @@ pub struct Arguments {
     /// is scanned.
     #[arg(long)]
     pub converge_seconds: Option<f64>,
+    /// Workload C asks for so many records in one call: `multi_get`. Its latency is that of a call.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub reads_together: u32,
     /// Clients.
     #[arg(long, value_delimiter = ',')]
     pub threads: Vec<usize>,
@@ -210,6 +213,7 @@ impl Arguments {
                 _ => self.seconds.or(self.preset.seconds_max()),
             },
             threads: threads.max(1),
+            reads_together: self.reads_together,
             seed: crate::keys::hash(self.seed ^ (number as u64) << 32),
         };
         wanted.into_iter().enumerate().map(phase).collect()

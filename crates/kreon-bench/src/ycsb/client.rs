@@ -25,6 +25,8 @@ pub struct Shared<'a> {
     pub chooser: Chooser,
     /// Who exists.
     pub records: Records,
+    /// Reads that a client asks for in one call.
+    pub reads_together: usize,
     /// Of the draws.
     pub seed: u64,
     /// Requests done, by client.
@@ -106,12 +108,16 @@ impl<'a> Client<'a> {
 
     /// Makes `requests` requests, or fewer if the time is up.
     pub fn run(&mut self, requests: u64) {
-        for done in 1..=requests {
-            if self.shared.stop.load(Ordering::Relaxed) {
-                return;
+        let mut done = 0;
+        while done < requests && !self.shared.stop.load(Ordering::Relaxed) {
+            let together = (self.shared.reads_together as u64).min(requests - done);
+            if together > 1 {
+                self.read_together(together as usize);
+            } else {
+                let request = self.shared.workload.request(self.draw() % 100);
+                self.request(request);
             }
-            let request = self.shared.workload.request(self.draw() % 100);
-            self.request(request);
+            done += together.max(1);
             self.shared.done[self.number]
                 .0
                 .store(done, Ordering::Relaxed);
@@ -123,8 +129,7 @@ impl<'a> Client<'a> {
             Request::Insert => self.insert(),
             _ => {
                 let there = self.shared.records.there();
-                let uniform = self.uniform();
-                let number = self.shared.chooser.choose(there, uniform);
+                let number = self.choose(there);
                 match request {
                     Request::Read => self.timed(|client| client.read(number)),
                     Request::Update => self.update(number),
@@ -134,9 +139,44 @@ impl<'a> Client<'a> {
             }
         };
         if let Err(error) = outcome {
-            self.failures.errors += 1;
-            self.note(|| format!("{error:#}"));
+            self.refused(&error, 1);
         }
+    }
+
+    /// Reads `count` records in one call; each waits as long as the call takes.
+    fn read_together(&mut self, count: usize) {
+        let (there, mix) = (self.shared.records.there(), self.shared.mix);
+        let numbers: Vec<u64> = (0..count).map(|_| self.choose(there)).collect();
+        let mut keys = vec![Vec::new(); count];
+        for (number, key) in numbers.iter().zip(&mut keys) {
+            record::key(mix, *number, key);
+        }
+        let mut right = 0;
+        let started = Instant::now();
+        let outcome = self.shared.engine.get_many(&keys, &mut |at, value| {
+            right += usize::from(record::is_value(mix, numbers[at], value));
+        });
+        let ns = started.elapsed().as_nanos() as u64;
+        self.latencies.saturating_record_n(ns.max(1), count as u64);
+        match outcome {
+            Err(error) => self.refused(&error, count),
+            Ok(found) if right < count => {
+                self.failures.missing += (count - found) as u64;
+                self.failures.wrong += (found - right) as u64;
+                self.note(|| format!("of {count} records {found} were found, {right} right"));
+            }
+            Ok(_) => {}
+        }
+    }
+
+    fn refused(&mut self, error: &anyhow::Error, requests: usize) {
+        self.failures.errors += requests as u64;
+        self.note(|| format!("{error:#}"));
+    }
+
+    fn choose(&mut self, there: u64) -> u64 {
+        let uniform = self.uniform();
+        self.shared.chooser.choose(there, uniform)
     }
 
     /// Measures what the store does, not the making of the request.

@@ -29,8 +29,15 @@ pub struct Phase {
     pub seconds_max: Option<f64>,
     /// Clients.
     pub threads: usize,
+    /// Records that workload C asks for in one call.
+    #[serde(default = "one")]
+    pub reads_together: u32,
     /// Of all draws.
     pub seed: u64,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// How it went.
@@ -90,6 +97,10 @@ impl Phase {
             workload: self.workload,
             chooser: Chooser::new(distribution, self.records),
             records: Records::new(self.records, self.threads),
+            reads_together: match self.workload {
+                Workload::C => self.reads_together as usize,
+                _ => 1,
+            },
             seed: self.seed,
             done: (0..self.threads).map(|_| Done::default()).collect(),
             stop: AtomicBool::new(false),

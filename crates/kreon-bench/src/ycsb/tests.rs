@@ -87,6 +87,10 @@ impl Engine for Map {
 }
 
 fn run(wrong: Wrong, workload: Workload) -> (Outcome, Outcome) {
+    run_together(wrong, workload, 1)
+}
+
+fn run_together(wrong: Wrong, workload: Workload, reads_together: u32) -> (Outcome, Outcome) {
     let map = Map {
         pairs: Mutex::default(),
         wrong,
@@ -100,6 +104,7 @@ fn run(wrong: Wrong, workload: Workload) -> (Outcome, Outcome) {
         requests: 2000,
         seconds_max: None,
         threads: 2,
+        reads_together,
         seed: 7,
     };
     let load = phase.run(&map, &mut |_, _| {}).unwrap();
@@ -130,6 +135,17 @@ fn a_right_store_passes_all_workloads() {
 fn a_wrong_value_is_a_failure() {
     let (_, outcome) = run(Wrong::Value, Workload::C);
     assert!(outcome.failures.wrong > 0 && outcome.failures.first.is_some());
+}
+
+#[test]
+fn reads_in_one_call_count_one_by_one_and_are_checked() {
+    let (_, outcome) = run_together(Wrong::Nothing, Workload::C, 7);
+    assert_eq!((outcome.requests, outcome.latencies.len()), (1000, 1000));
+    assert_eq!(outcome.failures.count(), 0, "{:?}", outcome.failures);
+    let (_, outcome) = run_together(Wrong::Value, Workload::C, 7);
+    assert!(outcome.failures.wrong > 0);
+    let (_, outcome) = run_together(Wrong::Lost, Workload::C, 7);
+    assert!(outcome.failures.missing > 0);
 }
 
 #[test]
