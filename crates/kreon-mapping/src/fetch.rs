@@ -109,21 +109,34 @@ impl Fetched {
 
     /// How many reads records take that are together: their offsets and lengths, sorted.
     pub fn transfers_of(records: &[(u64, usize)]) -> usize {
-        let mut read: Option<(u64, u64)> = None;
-        let mut count = 0;
-        for (offset, len) in records {
-            let end = offset + *len as u64;
-            read = match read {
-                Some((start, read_to)) if joins(start, read_to, *offset, end) => {
-                    Some((start, read_to.max(end)))
-                }
-                _ => {
-                    count += 1;
-                    Some((*offset, end))
-                }
-            };
-        }
-        count
+        Self::runs_of(records).count()
+    }
+
+    /// Which of such records one read takes: how many by the first, the second...
+    pub fn runs_of(records: &[(u64, usize)]) -> impl Iterator<Item = usize> {
+        let mut rest = records.iter().peekable();
+        std::iter::from_fn(move || {
+            let (start, len) = *rest.next()?;
+            let (mut end, mut count) = (start + len as u64, 1);
+            while let Some((offset, len)) =
+                rest.next_if(|(offset, len)| joins(start, end, *offset, offset + *len as u64))
+            {
+                end = end.max(offset + *len as u64);
+                count += 1;
+            }
+            Some(count)
+        })
+    }
+
+    /// Adds a copy of a record. Before the first [`get`](Self::get) they are to be added in the order of their offsets.
+    pub fn add(&mut self, offset_bytes: u64, bytes: &[u8]) {
+        self.places.push(Place {
+            offset: offset_bytes,
+            len: bytes.len(),
+            at: self.copies.len(),
+            is_copy: true,
+        });
+        self.copies.extend_from_slice(bytes);
     }
 
     /// Forgets all and gives the memory back.

@@ -31,6 +31,10 @@ const STEP_BYTES_MAX: usize = 1 << 20;
 const FETCHED_ENTRIES_MAX: usize = 128;
 const FETCHED_BYTES_MAX: usize = 256 << 10;
 
+/// A scan of more pairs is no reason yet to lay together what it read: whoever goes over everything once comes by soon
+/// enough.
+const LONG_PAIRS: usize = 1000;
+
 /// How many pairs ahead of the one that is shown a record is brought from memory towards the processor.
 const HINT_PAIRS: usize = 2;
 
@@ -54,6 +58,8 @@ pub struct Scan {
     step_entries: usize,
     /// Pairs that may still be shown.
     left: usize,
+    /// Pairs that were found so far.
+    found: usize,
     with_values: bool,
 }
 
@@ -86,6 +92,7 @@ impl Scan {
             back: Ahead::default(),
             step_entries: FIRST_STEP_ENTRIES,
             left: usize::MAX,
+            found: 0,
             with_values: true,
         }
     }
@@ -237,6 +244,7 @@ impl Scan {
         })
         .inspect_err(|_| ahead.batch.clear())?;
         self.step_entries = (self.step_entries * 2).min(STEP_ENTRIES_MAX);
+        self.found += ahead.batch.len();
         if self.with_values {
             let records = ahead.batch.records();
             self.core.fetch_records(records, &mut ahead.fetched)?;
@@ -247,6 +255,7 @@ impl Scan {
                 &ahead.batch,
                 &ahead.leaves,
                 &ahead.fetched,
+                self.found > LONG_PAIRS,
             );
         }
         Ok((ahead.batch.last_key(), is_exhausted))

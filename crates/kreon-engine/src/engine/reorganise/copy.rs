@@ -56,6 +56,43 @@ impl Core {
         }
     }
 
+    /// The same where each candidate's record is in its source, as a rule.
+    pub(super) fn copy_handed(
+        &self,
+        stream: &mut MovedStream,
+        candidates: &Candidates,
+        live: &[Live],
+        sources: &[&Fetched],
+    ) -> Result<Vec<Copied>> {
+        let mut copied = Vec::with_capacity(live.len());
+        let mut outcome: Result<()> = Ok(());
+        for live in live {
+            let wanted = Wanted::new(candidates, live);
+            let Some((wanted, source)) = wanted.zip(sources.get(live.index)) else {
+                continue;
+            };
+            let copy = match self.copy_one(stream, &wanted, source) {
+                // What was read then may be of a segment that is another one now.
+                Err(error) if error.kind() == ErrorKind::Corruption => {
+                    self.copy_one(stream, &wanted, &Fetched::default())
+                }
+                outcome => outcome,
+            };
+            match copy {
+                Ok(copy) => copied.push(copy),
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
+        }
+        stream.flush(&self.parts.log, &self.log_pages())?;
+        match outcome {
+            Err(error) if error.kind() != ErrorKind::OutOfSpace => Err(error),
+            _ => Ok(copied),
+        }
+    }
+
     fn copy_one(
         &self,
         stream: &mut MovedStream,
