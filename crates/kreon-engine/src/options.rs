@@ -239,7 +239,8 @@ impl Options {
         let log_bytes = (self.memory_bytes / 16).clamp(4 * MIB, 32 * MIB);
         // Halves of whole pages: they are read and written directly.
         let collector_bytes = (self.memory_bytes / 32).clamp(MIB / 4, 4 * MIB) & !(MIB / 8 - 1);
-        let scan_bytes = (self.memory_bytes / 64).clamp(MIB / 8, 16 * MIB);
+        // Of what the smallest store needs for its log nothing.
+        let scan_bytes = (self.memory_bytes.saturating_sub(4 * MIB) / 32).min(8 * MIB);
         let own_bytes = log_bytes + collector_bytes + scan_bytes + self.credit_bytes();
         let taken = 2 * l0_bytes + own_bytes;
         let mapping_bytes = self.memory_bytes.saturating_sub(taken);

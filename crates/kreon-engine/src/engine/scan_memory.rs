@@ -1,34 +1,39 @@
 //! The memory of what scans have found ahead: a class of the budget that all open scans share.
 //!
-//! Each takes a quarter of what is left at the most. So a few scans read far ahead, and of very many each a little: there
-//! is always some left for the next one. Memory goes back when the pairs were shown, or with the scan.
+//! Each takes half of what is left at the most, and no more than an equal part of three quarters of
+//! all. So a few scans read far ahead, and
+//! of very many each a little: there is always some left for the next one. Memory goes back when the pairs were shown, or
+//! with the scan.
 
 use std::sync::Arc;
 
 use crate::sync::{AtomicUsize, Ordering};
-
-/// What a taker leaves: so many times what it takes, at least.
-const LEFT_SHARE: usize = 3;
 
 /// See the module's text.
 pub struct ScanMemory {
     bytes: usize,
     /// By scans, and by values on their way to the thread that lays them together.
     taken: AtomicUsize,
+    takers: AtomicUsize,
 }
 
 impl ScanMemory {
     /// So many bytes.
     pub fn new(bytes: usize) -> Arc<Self> {
-        let taken = AtomicUsize::new(0);
-        Arc::new(Self { bytes, taken })
+        Arc::new(Self {
+            bytes,
+            taken: AtomicUsize::new(0),
+            takers: AtomicUsize::new(0),
+        })
     }
 
     /// As many bytes as are wanted, or as this one may have.
     pub fn take_up_to(self: &Arc<Self>, wanted_bytes: usize) -> ScanShare {
         let mut share = self.nothing();
+        let takers = self.takers.load(Ordering::Relaxed).max(1);
+        let fair_bytes = self.bytes / 4 * 3 / takers;
         let take = |taken| {
-            share.bytes = wanted_bytes.min(self.left(taken) / (LEFT_SHARE + 1));
+            share.bytes = wanted_bytes.min(self.left(taken) / 2).min(fair_bytes);
             Some(taken + share.bytes)
         };
         _ = self
@@ -40,8 +45,7 @@ impl ScanMemory {
     /// So many bytes, if half of all are left then.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Option<ScanShare> {
         let mut share = self.nothing();
-        let take =
-            |taken| (self.left(taken) >= self.bytes / 2 + bytes).then_some(taken + bytes);
+        let take = |taken| (self.left(taken) >= self.bytes / 2 + bytes).then_some(taken + bytes);
         self.taken
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
             .ok()?;
@@ -50,7 +54,8 @@ impl ScanMemory {
     }
 
     /// A share that is nothing yet.
-    pub fn nothing(self: &Arc<Self>) -> ScanShare {
+    fn nothing(self: &Arc<Self>) -> ScanShare {
+        self.takers.fetch_add(1, Ordering::Relaxed);
         ScanShare {
             of: Arc::clone(self),
             bytes: 0,
@@ -94,6 +99,7 @@ impl ScanShare {
 impl Drop for ScanShare {
     fn drop(&mut self) {
         self.set(0);
+        self.of.takers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -109,7 +115,7 @@ mod tests {
         let mut many: Vec<_> = (0..1000).map(|_| memory.take_up_to(50_000)).collect();
         assert!(memory.taken_bytes() <= 1 << 20);
         // Whoever comes again gets as much as the others in the end.
-        for _ in 0..200 {
+        for _ in 0..2 {
             for share in &mut many {
                 share.set(0);
                 *share = memory.take_up_to(50_000);

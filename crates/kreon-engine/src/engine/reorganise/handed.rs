@@ -143,7 +143,7 @@ impl Core {
             bytes: bytes as u64,
             _memory: memory,
         });
-        self.reorganiser.wanted.call();
+        self.reorganiser.found();
         true
     }
 }
@@ -157,7 +157,10 @@ fn alone(batch: &Batch) -> Vec<(u64, usize, usize)> {
         })
         .collect();
     records.sort_unstable();
-    let places: Vec<_> = records.iter().map(|(offset, len, _)| (*offset, *len)).collect();
+    let places: Vec<_> = records
+        .iter()
+        .map(|(offset, len, _)| (*offset, *len))
+        .collect();
     let mut rest = records.as_slice();
     let mut alone = Vec::with_capacity(records.len());
     for count in Fetched::runs_of(&places) {

@@ -68,9 +68,14 @@ impl Reorganiser {
         if waiting.len() < WAITING_MAX {
             waiting.push_back(scattered);
             drop(waiting);
-            self.done.lock().ranges_found += 1;
-            self.wanted.call();
+            self.found();
         }
+    }
+
+    /// Wakes the thread for one more.
+    pub(super) fn found(&self) {
+        self.done.lock().ranges_found += 1;
+        self.wanted.call();
     }
 
     fn is_wanted(&self) -> bool {

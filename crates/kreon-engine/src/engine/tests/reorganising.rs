@@ -10,10 +10,10 @@ use crate::options::Work;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-const KEYS_SCANNED: u32 = 12_000;
+pub(super) const KEYS_SCANNED: u32 = 12_000;
 const PAIRS: usize = 50;
 
-fn driven() -> Options {
+pub(super) fn driven() -> Options {
     Options {
         memory_bytes: 8 << 20,
         l0_bytes: Some(1 << 20),
@@ -24,7 +24,7 @@ fn driven() -> Options {
     }
 }
 
-fn content(key: u32, version: u64, len: usize) -> Vec<u8> {
+pub(super) fn content(key: u32, version: u64, len: usize) -> Vec<u8> {
     let mut bytes = format!("{key}/{version}/").into_bytes();
     bytes.resize(len.max(bytes.len()), key as u8 ^ version as u8);
     bytes
@@ -78,7 +78,10 @@ impl Bench {
 }
 
 /// A store with more in it than it has memory, written in the order of `number_of`.
-fn written(options: Options, number_of: impl Fn(u32) -> u32) -> (Bench, Arc<RegionState>) {
+pub(super) fn written(
+    options: Options,
+    number_of: impl Fn(u32) -> u32,
+) -> (Bench, Arc<RegionState>) {
     let bench = Bench::open(Image::default(), options).unwrap();
     let region = bench.engine.region("r").unwrap();
     for at in 0..KEYS_SCANNED {
@@ -91,7 +94,7 @@ fn written(options: Options, number_of: impl Fn(u32) -> u32) -> (Bench, Arc<Regi
     (bench, region)
 }
 
-fn scattered(at: u32) -> u32 {
+pub(super) fn scattered(at: u32) -> u32 {
     at * 7919 % KEYS_SCANNED
 }
 
