@@ -116,6 +116,12 @@ impl Reorganiser {
         self.excess.let_rest();
     }
 
+    /// As if there were no space.
+    #[cfg(test)]
+    pub fn close_handing(&self) {
+        self.handing.open(false);
+    }
+
     /// What was done so far.
     pub fn stats(&self) -> ReorganisationStats {
         self.done.lock().clone()

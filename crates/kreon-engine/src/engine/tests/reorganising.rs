@@ -290,7 +290,12 @@ fn a_key_that_is_written_before_its_values_move_keeps_the_new_one() {
 #[test]
 fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
     const KEYS: u64 = 4000;
-    let mut bench = Bench::open(Image::default(), driven()).unwrap();
+    // Scans have room to hand over what they read.
+    let options = || Options {
+        memory_bytes: 10 << 20,
+        ..driven()
+    };
+    let mut bench = Bench::open(Image::default(), options()).unwrap();
     let mut region = bench.engine.region("r").unwrap();
     let (mut model, mut dice) = (Model::new(), Dice::new(5));
     // More than there is memory for.
@@ -351,7 +356,7 @@ fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
                 moved += bench.engine.stats().reorganisation.records_moved;
                 let image = bench.device.image();
                 std::mem::forget(bench);
-                bench = Bench::open(image, driven()).unwrap();
+                bench = Bench::open(image, options()).unwrap();
                 region = bench.engine.region("r").unwrap();
             }
             _ => {}

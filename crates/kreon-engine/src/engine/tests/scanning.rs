@@ -115,6 +115,63 @@ fn what_a_scan_has_just_read_is_not_read_again_to_be_moved() {
 }
 
 #[test]
+fn what_was_handed_over_gives_way_to_what_was_written_since() {
+    const PAIRS: u32 = 20;
+    let (bench, region) = full();
+    let mut scan = bench.scan_from(&region, 0);
+    scan.limit(PAIRS as usize);
+    (0..PAIRS).for_each(|key| show(&mut scan, key));
+    assert_eq!(bench.engine.stats().reorganisation.ranges_found, 1);
+    let version = |key: u32| u64::from(key % 3 == 0);
+    for key in (0..PAIRS).filter(|key| version(*key) == 1) {
+        let value = content(key, 1, 700);
+        bench.put(&region, &name(key), &value).unwrap();
+    }
+    // With one of them in the trees already, and one not.
+    bench.engine.core().freeze(0);
+    bench.engine.background(Work::Spill).unwrap();
+    let twice = content(3, 2, 900);
+    bench.put(&region, &name(3), &twice).unwrap();
+    bench.engine.background(Work::Reorganise).unwrap();
+    let moved = bench.engine.stats().reorganisation.records_moved;
+    assert_eq!(moved, u64::from(PAIRS - PAIRS.div_ceil(3)));
+    for _ in 0..2 {
+        for key in 0..PAIRS {
+            let expected = match (key, version(key)) {
+                (3, _) => twice.clone(),
+                (_, 0) => content(key, 0, 1000),
+                (_, version) => content(key, version, 700),
+            };
+            let found = bench.get(&region, &name(key)).unwrap();
+            assert_eq!(found, Some(expected), "{key}");
+        }
+        bench.engine.core().freeze(0);
+        bench.engine.background(Work::Spill).unwrap();
+    }
+    assert_eq!(bench.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn without_space_nothing_is_handed_over() {
+    let (bench, region) = full();
+    let handing = |from: u32| {
+        let mut scan = bench.scan_from(&region, from);
+        scan.limit(20);
+        (from..from + 20).for_each(|key| show(&mut scan, key));
+        drop(scan);
+        bench.engine.core().scan_memory.taken_bytes()
+    };
+    let handed = handing(0);
+    assert!(handed > 20_000, "{handed}");
+    bench.engine.core().reorganiser.close_handing();
+    assert_eq!(bench.engine.core().scan_memory.taken_bytes(), 0);
+    assert_eq!(handing(1000), 0);
+    // Somebody was refused: so there is a look whether there is space by now.
+    bench.engine.background(Work::Reorganise).unwrap();
+    assert!(handing(2000) > 20_000);
+}
+
+#[test]
 fn who_goes_over_everything_once_has_little_moved() {
     let (bench, region) = written(driven(), scattered);
     let mut scan = bench.scan_from(&region, 0);
