@@ -122,7 +122,7 @@ fn what_was_handed_over_gives_way_to_what_was_written_since() {
     scan.limit(PAIRS as usize);
     (0..PAIRS).for_each(|key| show(&mut scan, key));
     assert_eq!(bench.engine.stats().reorganisation.ranges_found, 1);
-    let version = |key: u32| u64::from(key % 3 == 0);
+    let version = |key: u32| u64::from(key.is_multiple_of(3));
     for key in (0..PAIRS).filter(|key| version(*key) == 1) {
         let value = content(key, 1, 700);
         bench.put(&region, &name(key), &value).unwrap();
