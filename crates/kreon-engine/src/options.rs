@@ -153,6 +153,8 @@ pub struct MemorySplit {
     pub log_bytes: usize,
     /// Buffers of garbage collection.
     pub collector_bytes: usize,
+    /// What scans have found ahead.
+    pub scan_bytes: usize,
     /// Frames of the mapping and their tables.
     pub mapping_bytes: usize,
 }
@@ -237,7 +239,10 @@ impl Options {
         let log_bytes = (self.memory_bytes / 16).clamp(4 * MIB, 32 * MIB);
         // Halves of whole pages: they are read and written directly.
         let collector_bytes = (self.memory_bytes / 32).clamp(MIB / 4, 4 * MIB) & !(MIB / 8 - 1);
-        let taken = 2 * l0_bytes + log_bytes + collector_bytes + self.credit_bytes();
+        // Of what the smallest store needs for its log nothing.
+        let scan_bytes = (self.memory_bytes.saturating_sub(4 * MIB) / 32).min(8 * MIB);
+        let own_bytes = log_bytes + collector_bytes + scan_bytes + self.credit_bytes();
+        let taken = 2 * l0_bytes + own_bytes;
         let mapping_bytes = self.memory_bytes.saturating_sub(taken);
         if l0_bytes == 0 || mapping_bytes < MIB / 2 {
             return Err(Error::invalid(format!(
@@ -250,6 +255,7 @@ impl Options {
             l0_bytes,
             log_bytes,
             collector_bytes,
+            scan_bytes,
             mapping_bytes,
         })
     }

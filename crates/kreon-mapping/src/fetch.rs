@@ -5,14 +5,11 @@ use kreon_base::{PAGE_BYTES, PageNo, Priority, Result, SEGMENT_BYTES};
 use kreon_device::Read;
 
 use crate::bytes::FRAMED_BYTES_MAX;
+use crate::fetched::{Fetched, GAP_BYTES_MAX, Place, joins};
 use crate::hot::{Generation, Hot};
 use crate::mapping::Mapping;
 use crate::options::{KeepRecords, PageRequest};
-use crate::prefetch::TRANSFER_PAGES_MAX;
-use crate::spare::Spare;
-
-/// Longest gap between two records that is read along to make one transfer of two.
-const GAP_BYTES_MAX: u64 = 2 * PAGE_BYTES as u64;
+use crate::spare::{Spare, longest_within};
 
 /// Most records of a call whose surroundings are read along: more are all over the log, and their neighbours
 /// are as many as there are records.
@@ -32,27 +29,6 @@ pub struct FinalBytes {
     pub len_bytes: usize,
     /// In the same segment, or its end.
     pub final_end_bytes: u64,
-}
-
-/// What [`Mapping::fetch`] brought.
-#[derive(Default)]
-pub struct Fetched {
-    memory: Option<Spare>,
-    /// Records that were kept already.
-    copies: Vec<u8>,
-    /// Sorted by their offsets.
-    places: Vec<Place>,
-    /// Reads at the device.
-    transfers: usize,
-}
-
-/// Where a record is.
-struct Place {
-    offset: u64,
-    len: usize,
-    /// Its first byte.
-    at: usize,
-    is_copy: bool,
 }
 
 /// A record that is to be read.
@@ -79,77 +55,38 @@ impl FinalBytes {
     }
 }
 
-impl Fetched {
-    /// The bytes, if they were brought.
-    pub fn get(&self, offset_bytes: u64, len_bytes: usize) -> Option<&[u8]> {
-        let found = self
-            .places
-            .binary_search_by_key(&offset_bytes, |place| place.offset);
-        let place = self.places.get(found.ok()?)?;
-        let memory = match place.is_copy {
-            true => self.copies.as_slice(),
-            false => self.memory.as_deref()?,
-        };
-        memory.get(place.at..place.at + place.len)?.get(..len_bytes)
-    }
-
-    /// How many reads at the device it took, those into frames left out.
-    pub fn transfers(&self) -> usize {
-        self.transfers
-    }
-
-    /// Whether the record at `offset_bytes` came from the device.
-    pub fn was_read(&self, offset_bytes: u64) -> bool {
-        let found = self
-            .places
-            .binary_search_by_key(&offset_bytes, |place| place.offset);
-        let place = found.ok().and_then(|at| self.places.get(at));
-        place.is_some_and(|place| !place.is_copy)
-    }
-
-    /// How many reads records take that are together: their offsets and lengths, sorted.
-    pub fn transfers_of(records: &[(u64, usize)]) -> usize {
-        let mut read: Option<(u64, u64)> = None;
-        let mut count = 0;
-        for (offset, len) in records {
-            let end = offset + *len as u64;
-            read = match read {
-                Some((start, read_to)) if joins(start, read_to, *offset, end) => {
-                    Some((start, read_to.max(end)))
-                }
-                _ => {
-                    count += 1;
-                    Some((*offset, end))
-                }
-            };
-        }
-        count
-    }
-
-    /// Forgets all and gives the memory back.
-    pub fn clear(&mut self) {
-        self.transfers = 0;
-        self.memory = None;
-        self.copies.clear();
-        self.places.clear();
-    }
-}
-
-/// Whether one read takes the bytes from `next_start` to `next_end` along with those from `start` to `end` before them.
-fn joins(start: u64, end: u64, next_start: u64, next_end: u64) -> bool {
-    next_start <= end + GAP_BYTES_MAX
-        && next_end - start <= (TRANSFER_PAGES_MAX * PAGE_BYTES) as u64
-}
-
 impl Run {
-    /// Transfers for sorted records, in whole blocks, neighbours together.
-    fn of(missing: &[Missing], block_bytes: u64) -> Vec<Self> {
+    fn len_bytes(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Transfers for sorted records, for so many of them as there is room for. What is between two records is read
+    /// along if there is room for all of that.
+    fn within(missing: &[Missing], block_bytes: u64, room_bytes: usize) -> Vec<Self> {
+        let room = room_bytes as u64;
+        let runs = Self::of(missing, block_bytes, GAP_BYTES_MAX);
+        if runs.iter().map(Self::len_bytes).sum::<u64>() <= room {
+            return runs;
+        }
+        let mut bytes = 0;
+        let mut runs = Self::of(missing, block_bytes, 0);
+        runs.retain(|run| {
+            bytes += run.len_bytes();
+            bytes <= room
+        });
+        runs
+    }
+
+    /// Transfers for sorted records, in whole blocks, neighbours together, with gaps up to so long.
+    fn of(missing: &[Missing], block_bytes: u64, gap_bytes: u64) -> Vec<Self> {
         let mut runs: Vec<Self> = Vec::with_capacity(missing.len());
         for record in missing {
             let start = record.offset - record.offset % block_bytes;
             let end = (record.offset + record.len as u64).next_multiple_of(block_bytes);
             match runs.last_mut() {
-                Some(run) if joins(run.start, run.end, start, end) => {
+                Some(run)
+                    if start <= run.end + gap_bytes && joins(run.start, run.end, start, end) =>
+                {
                     run.end = run.end.max(end);
                     run.records += 1;
                 }
@@ -231,7 +168,8 @@ impl Mapping {
     /// Takes a copy of a record that is kept.
     fn copy_record(&self, bytes: &FinalBytes, into: &mut Fetched) -> bool {
         let (offset, len, at) = (bytes.offset_bytes, bytes.len_bytes, into.copies.len());
-        let is_kept = self.has_kept(offset, len, &mut into.copies);
+        // Without room it stays where it is kept.
+        let is_kept = len <= into.room_left() && self.has_kept(offset, len, &mut into.copies);
         if is_kept {
             into.places.push(Place {
                 offset,
@@ -268,9 +206,13 @@ impl Mapping {
     fn fetch_missing(&self, hot: &Hot, mut missing: Vec<Missing>, into: &mut Fetched) {
         missing.sort_unstable_by_key(|record| record.offset);
         missing.dedup_by_key(|record| record.offset);
-        let runs = Run::of(&missing, u64::from(self.device.block_bytes()));
-        let bytes: u64 = runs.iter().map(|run| run.end - run.start).sum();
+        let room_bytes = longest_within(into.room_left());
+        let runs = Run::within(&missing, u64::from(self.device.block_bytes()), room_bytes);
+        let bytes: u64 = runs.iter().map(Run::len_bytes).sum();
         into.transfers = runs.len();
+        if runs.is_empty() {
+            return;
+        }
         let mut memory = Spare::new(bytes as usize);
         self.counters
             .pages_read
@@ -366,7 +308,7 @@ mod tests {
             missing(100_200, 400),
             missing(2 << 20, 3072),
         ];
-        let runs = Run::of(&records, 512);
+        let runs = Run::within(&records, 512, usize::MAX);
         let runs: Vec<_> = runs.iter().map(|r| (r.start, r.end, r.records)).collect();
         assert_eq!(
             runs,
@@ -376,5 +318,9 @@ mod tests {
                 (2 << 20, (2 << 20) + 3072, 1)
             ]
         );
+        // With little room gaps are not read along, and what does not fit is left out.
+        let runs = Run::within(&records[2..], 512, 1024);
+        let runs: Vec<_> = runs.iter().map(|r| (r.start, r.end, r.records)).collect();
+        assert_eq!(runs, [(99_840, 100_864, 2)]);
     }
 }

@@ -12,7 +12,7 @@
 //! - `background`, `begin`, `begin_record`, `land`, `reactor`, `drive`, `ticket`, `waiters`: the same for tasks, which do not
 //!   wait in a call
 //! - `mapped`: the same through `mmap`, for comparison
-//! - `fetch`, `spare`: many records from the device into memory of their reader's own
+//! - `fetch`, `fetched`, `spare`: many records from the device into memory of their reader's own
 //! - `fresh`: pages that come into being and cease
 //! - `hot`, `hot_reads`: single records that are read often
 //! - `writeback`: from frames to the device
@@ -31,6 +31,7 @@ mod bytes;
 mod drive;
 mod evict;
 mod fetch;
+mod fetched;
 mod fresh;
 mod hot;
 mod hot_reads;
@@ -55,7 +56,8 @@ mod well;
 mod writeback;
 
 pub use begin::{Begun, PageCheck, PagesWanted};
-pub use fetch::{Fetched, FinalBytes};
+pub use fetch::FinalBytes;
+pub use fetched::Fetched;
 pub use limits::check_memory;
 pub use mapping::Mapping;
 pub use options::{

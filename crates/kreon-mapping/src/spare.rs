@@ -12,6 +12,9 @@ const KEPT_BYTES_MAX: usize = 256 << 10;
 /// Long memory is a multiple of this.
 const STEP_BYTES: usize = 64 << 10;
 
+/// Short memory is a multiple of this.
+const SHORT_STEP_BYTES: usize = 4 << 10;
+
 thread_local! {
     static SPARE: Cell<Option<AlignedBuf>> = const { Cell::new(None) };
 }
@@ -28,10 +31,18 @@ impl Spare {
     }
 }
 
-/// Powers of two serve again most often; what is long would waste much by them.
+/// The most that can be asked for if the memory is to take no more than `bytes`.
+pub(crate) fn longest_within(bytes: usize) -> usize {
+    match bytes {
+        0..STEP_BYTES => bytes - bytes % SHORT_STEP_BYTES,
+        _ => bytes - bytes % STEP_BYTES,
+    }
+}
+
+/// Rounded it serves again more often.
 fn rounded(len_bytes: usize) -> usize {
     match len_bytes {
-        0..STEP_BYTES => len_bytes.next_power_of_two(),
+        0..STEP_BYTES => len_bytes.next_multiple_of(SHORT_STEP_BYTES),
         _ => len_bytes.next_multiple_of(STEP_BYTES),
     }
 }
@@ -68,6 +79,14 @@ impl DerefMut for Spare {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_within_is_rounded_to_no_more() {
+        for bytes in [0, 1, 2, 3, 4095, 40_000, 65_535, 65_536, 65_537, 1 << 20] {
+            let within = longest_within(bytes);
+            assert!(rounded(within) <= bytes && within >= bytes / 2 / SHORT_STEP_BYTES);
+        }
+    }
 
     #[test]
     fn memory_is_used_again_unless_it_is_too_short_or_too_long() {

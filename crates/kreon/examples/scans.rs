@@ -1,7 +1,7 @@
 //! Scans of random ranges, second by second: how they get faster as what they read comes to lie together.
 //!
 //! ```sh
-//! cargo run --release -p kreon --example scans -- FOLDER [MIB] [SECONDS] [MEMORY_MIB] [SPACE_PERCENT] [on|off]
+//! cargo run --release -p kreon --example scans -- FOLDER [MIB] [SECONDS] [MEMORY_MIB] [SPACE_PERCENT] [on|off] [uniform|zipfian]
 //! ```
 
 use std::path::PathBuf;
@@ -38,11 +38,28 @@ fn processor_seconds() -> f64 {
     ticks as f64 / 100.0
 }
 
-fn scan(region: &Region, stop: &AtomicBool, done: &AtomicU64, mut seed: u64) -> Result<()> {
+/// YCSB's scrambled Zipfian: 0.99 over ten billion items, about.
+fn zipfian(drawn: u64) -> u64 {
+    const LESS_THAN_ONE: f64 = 0.01;
+    let most = 1e10_f64.powf(LESS_THAN_ONE) - 1.0;
+    let share = drawn as f64 / u64::MAX as f64;
+    (share * most + 1.0).powf(1.0 / LESS_THAN_ONE) as u64
+}
+
+fn scan(
+    region: &Region,
+    (stop, done): (&AtomicBool, &AtomicU64),
+    is_zipfian: bool,
+    mut seed: u64,
+) -> Result<()> {
     while !stop.load(Ordering::Relaxed) {
         seed = mixed(seed);
         let pairs = 1 + seed % PAIRS_MAX;
-        let mut scan = region.range(key(seed)..).limit(pairs as usize);
+        let number = match is_zipfian {
+            true => zipfian(mixed(seed ^ PAIRS_MAX)),
+            false => seed,
+        };
+        let mut scan = region.range(key(number)..).limit(pairs as usize);
         while scan.next_with(|_, value| value.len())?.is_some() {}
         done.fetch_add(1, Ordering::Relaxed);
     }
@@ -59,6 +76,7 @@ fn main() -> Result<()> {
     let (mib, seconds, memory_mib) = (number(2048), number(40), number(512));
     let space = number(130) as f64 / 100.0;
     let is_on = arguments.next().is_none_or(|word| word != "off");
+    let is_zipfian = arguments.next().is_some_and(|word| word == "zipfian");
     let path = folder.join("scans.kreon");
     _ = std::fs::remove_file(&path);
     let options = Store::options().memory_bytes((memory_mib as usize) << 20);
@@ -69,12 +87,13 @@ fn main() -> Result<()> {
         region.put(key(number), vec![number as u8; VALUE_BYTES])?;
     }
     store.checkpoint()?;
-    println!("  s  scans/s  us CPU  reads  KiB  moved MiB  space  collected MiB");
+    println!("  s  scans/s  us CPU  reads    KiB depth  moved MiB  busy  space  collected MiB");
     let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|threads| {
         for thread in 0..THREADS {
             let (region, stop, done) = (&region, &stop, &done);
-            threads.spawn(move || scan(region, stop, done, thread).expect("a scan"));
+            let scans = move || scan(region, (stop, done), is_zipfian, thread);
+            threads.spawn(move || scans().expect("a scan"));
         }
         let mut before = (store.stats(), processor_seconds(), 0, Instant::now());
         for second in 1..=seconds {
@@ -87,14 +106,23 @@ fn main() -> Result<()> {
             );
             let scans = (now.2 - before.2).max(1) as f64;
             println!(
-                "{second:3} {:8.0} {:7.0} {:6.1} {:5.1} {:9} {:6.2} {:8}",
+                "{second:3} {:8.0} {:7.0} {:6.1} {:6.1} {:5.1} {:10} {:5.2} {:6.2} {:8}   found {} moved {} spills {} idx {} leaf {} rec {} free {}",
                 scans / (now.3 - before.3).as_secs_f64(),
                 (now.1 - before.1) / scans * 1e6,
                 (now.0.device_reads - before.0.device_reads) as f64 / scans,
                 (now.0.device_read_bytes - before.0.device_read_bytes) as f64 / scans / 1024.0,
+                now.0.device.depth_average,
                 now.0.reorganisation.bytes_copied >> 20,
+                now.0.reorganisation.seconds - before.0.reorganisation.seconds,
                 now.0.collection.space_amplification,
                 now.0.collection.bytes_copied >> 20,
+                now.0.reorganisation.ranges_found,
+                now.0.reorganisation.ranges_moved,
+                now.0.spills,
+                now.0.memory.index_bytes >> 20,
+                now.0.memory.leaf_bytes >> 20,
+                now.0.memory.record_bytes >> 20,
+                now.0.memory.free_frame_bytes >> 20,
             );
             before = now;
         }

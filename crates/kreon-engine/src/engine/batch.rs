@@ -117,14 +117,22 @@ impl Batch {
         self.pairs.is_empty()
     }
 
-    /// Forgets all pairs, keeps the memory unless it is large.
+    /// Forgets all pairs, keeps the memory.
     pub fn clear(&mut self) {
-        const KEEP_BYTES_MAX: usize = 4 << 20;
-        if self.bytes.capacity() > KEEP_BYTES_MAX {
-            self.bytes = Vec::new();
-        }
         self.bytes.clear();
         self.pairs.clear();
+    }
+
+    /// Gives memory back that is more than half of `room`, if it has no pairs.
+    pub fn fit(&mut self, room_bytes: usize) {
+        if self.pairs.is_empty() && self.memory_bytes() > room_bytes / 2 {
+            *self = Self::default();
+        }
+    }
+
+    /// The memory that it takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.pairs.capacity() * size_of::<Pair>()
     }
 }
 

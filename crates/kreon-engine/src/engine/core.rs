@@ -14,6 +14,7 @@ use super::levels::{Holds, MergeWork};
 use super::pressure::Pressure;
 use super::region::Regions;
 use super::reorganise::Reorganiser;
+use super::scan_memory::ScanMemory;
 use super::signal::Signal;
 use super::snapshots::Snapshots;
 use super::units::Units;
@@ -44,6 +45,8 @@ pub struct Core {
     pub collector: Collector,
     /// Lays values together that scans read.
     pub reorganiser: Reorganiser,
+    /// The memory of what scans have found ahead.
+    pub scan_memory: Arc<ScanMemory>,
     /// Who builds on the lower trees of which region.
     pub holds: Holds,
     /// One spill, drop of a region or verification at a time.

@@ -29,6 +29,8 @@ pub struct MemoryStats {
     pub log_buffer_bytes: u64,
     /// Buffers of garbage collection, in bytes.
     pub collector_bytes: u64,
+    /// What scans have found ahead, in bytes: the most that it may be.
+    pub scan_bytes: u64,
     /// L0' and L0, in bytes: at their full size.
     pub l0_bytes: u64,
     /// Given to nobody, in bytes: what rounding leaves.
@@ -42,7 +44,7 @@ impl MemoryStats {
     }
 
     /// Names and bytes of the classes.
-    fn classes(&self) -> [(&'static str, u64); 10] {
+    fn classes(&self) -> [(&'static str, u64); 11] {
         [
             ("index nodes", self.index_bytes),
             ("leaves", self.leaf_bytes),
@@ -52,6 +54,7 @@ impl MemoryStats {
             ("tables", self.table_bytes),
             ("log buffers", self.log_buffer_bytes),
             ("collector", self.collector_bytes),
+            ("scans", self.scan_bytes),
             ("L0", self.l0_bytes),
             ("spare", self.spare_bytes),
         ]
@@ -75,6 +78,7 @@ impl Core {
             l0_bytes: 2 * self.split.l0_bytes as u64,
             log_buffer_bytes: self.split.log_bytes as u64,
             collector_bytes: self.split.collector_bytes as u64,
+            scan_bytes: self.split.scan_bytes as u64,
             ..MemoryStats::default()
         };
         // Pages come and go meanwhile: the free frames are what this one look leaves.
@@ -117,8 +121,9 @@ mod tests {
             spare_bytes: 128,
             record_bytes: 256,
             collector_bytes: 512,
+            scan_bytes: 1024,
         };
-        assert_eq!(stats.sum_bytes(), 1023);
-        assert_eq!(stats.to_string().lines().count(), 10);
+        assert_eq!(stats.sum_bytes(), 2047);
+        assert_eq!(stats.to_string().lines().count(), 11);
     }
 }

@@ -40,6 +40,7 @@ mod region;
 mod reorganise;
 mod replayed;
 mod scan;
+mod scan_memory;
 mod scan_source;
 mod signal;
 mod snapshot;

@@ -17,6 +17,7 @@ use super::region::{RegionState, check_name};
 use super::reorganise::Reorganiser;
 use super::replayed;
 use super::scan::{KeyBounds, Scan};
+use super::scan_memory::ScanMemory;
 use super::snapshot::OpenSnapshot;
 use super::stats::Stats;
 use super::verify::VerifyReport;
@@ -339,6 +340,7 @@ impl Core {
             split,
             collector,
             reorganiser,
+            scan_memory: ScanMemory::new(split.scan_bytes),
             regions,
             gate: Default::default(),
             units: Default::default(),

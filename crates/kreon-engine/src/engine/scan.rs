@@ -18,6 +18,7 @@ use super::core::Core;
 use super::merge_scan::{self, Step};
 use super::region::RegionState;
 use super::reorganise::Leaves;
+use super::scan_memory::ScanShare;
 use super::scan_source::{Direction, Located};
 use super::snapshot::OpenSnapshot;
 use crate::level::source::{FetchedLog, LOG_PRIORITY};
@@ -30,6 +31,13 @@ const STEP_BYTES_MAX: usize = 1 << 20;
 /// The same where records come into memory of the scan's own: as many as keep a device busy.
 const FETCHED_ENTRIES_MAX: usize = 128;
 const FETCHED_BYTES_MAX: usize = 256 << 10;
+
+/// Blocks of the device of memory that a step takes for each pair, beside the pair.
+const ENTRY_BLOCKS: usize = 4;
+
+/// A scan of more pairs is no reason yet to lay together what it read: whoever goes over everything once comes by soon
+/// enough.
+const LONG_PAIRS: usize = 1000;
 
 /// How many pairs ahead of the one that is shown a record is brought from memory towards the processor.
 const HINT_PAIRS: usize = 2;
@@ -54,6 +62,8 @@ pub struct Scan {
     step_entries: usize,
     /// Pairs that may still be shown.
     left: usize,
+    /// Pairs that were found so far.
+    found: usize,
     with_values: bool,
 }
 
@@ -67,6 +77,22 @@ struct Ahead {
     fetched: Fetched,
     /// The leaves in which they were found.
     leaves: Leaves,
+    /// The memory that all this takes.
+    share: Option<ScanShare>,
+}
+
+impl Ahead {
+    /// Forgets all; gives the memory back, but for a little.
+    fn clear(&mut self) {
+        self.batch.clear();
+        self.fetched.clear();
+        self.leaves.clear();
+        self.share = None;
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.batch.memory_bytes() + self.fetched.memory_bytes()
+    }
 }
 
 impl Scan {
@@ -86,6 +112,7 @@ impl Scan {
             back: Ahead::default(),
             step_entries: FIRST_STEP_ENTRIES,
             left: usize::MAX,
+            found: 0,
             with_values: true,
         }
     }
@@ -112,14 +139,14 @@ impl Scan {
             self.fetch(Direction::Forward)?;
         }
         if self.left == 0 {
-            return Ok(None);
+            return Ok(self.end());
         }
         match self.front.batch.pop_first() {
             Some(pair) => self.show(&self.front, &pair, show).map(Some),
             // The front has reached what the back fetched.
             None => match self.back.batch.pop_last() {
                 Some(pair) => self.show(&self.back, &pair, show).map(Some),
-                None => Ok(None),
+                None => Ok(self.end()),
             },
         }
         .inspect(|shown| self.left -= usize::from(shown.is_some()))
@@ -134,16 +161,23 @@ impl Scan {
             self.fetch(Direction::Backward)?;
         }
         if self.left == 0 {
-            return Ok(None);
+            return Ok(self.end());
         }
         match self.back.batch.pop_first() {
             Some(pair) => self.show(&self.back, &pair, show).map(Some),
             None => match self.front.batch.pop_last() {
                 Some(pair) => self.show(&self.front, &pair, show).map(Some),
-                None => Ok(None),
+                None => Ok(self.end()),
             },
         }
         .inspect(|shown| self.left -= usize::from(shown.is_some()))
+    }
+
+    /// There is no more to show: what it held goes back.
+    fn end<R>(&mut self) -> Option<R> {
+        self.front.clear();
+        self.back.clear();
+        None
     }
 
     /// Shows a pair that was found `ahead`.
@@ -219,17 +253,23 @@ impl Scan {
             true => (STEP_ENTRIES_MAX, STEP_BYTES_MAX),
             false => (FETCHED_ENTRIES_MAX, FETCHED_BYTES_MAX),
         };
+        ahead.clear();
+        let entries = self.step_entries.min(self.left).min(entries_max);
+        // Of each record its first and its last block come as a whole.
+        let entry_bytes = ENTRY_BLOCKS * self.core.parts.device.block_bytes() as usize;
+        let wanted = (entries * entry_bytes).max(2 * FETCHED_BYTES_MAX);
+        let mut share = self.core.scan_memory.take_up_to(wanted);
+        let room = share.bytes();
         let step = Step {
             region: self.region.id,
             at: self.snapshot.lsn(),
             direction,
             start,
             end,
-            entries_max: self.step_entries.min(self.left).min(entries_max),
-            bytes_max,
+            entries_max: entries.min(room / entry_bytes).max(1),
+            bytes_max: bytes_max.min(room / 2).max(1),
         };
-        ahead.batch.clear();
-        ahead.leaves.clear();
+        ahead.batch.fit(room);
         ahead.view = view.sequence();
         let is_exhausted = merge_scan::run(&step, &view, &nodes, |key, found, leaf| {
             ahead.leaves.note(leaf, ahead.batch.len());
@@ -237,9 +277,16 @@ impl Scan {
         })
         .inspect_err(|_| ahead.batch.clear())?;
         self.step_entries = (self.step_entries * 2).min(STEP_ENTRIES_MAX);
+        self.found += ahead.batch.len();
         if self.with_values {
             let records = ahead.batch.records();
+            let rest = room.saturating_sub(ahead.batch.memory_bytes());
+            ahead.fetched.set_room(rest);
             self.core.fetch_records(records, &mut ahead.fetched)?;
+        }
+        share.set(ahead.memory_bytes());
+        ahead.share = Some(share);
+        if self.with_values {
             let core = &self.core;
             core.charge_scan(
                 &view,
@@ -247,6 +294,7 @@ impl Scan {
                 &ahead.batch,
                 &ahead.leaves,
                 &ahead.fetched,
+                self.found > LONG_PAIRS,
             );
         }
         Ok((ahead.batch.last_key(), is_exhausted))

@@ -38,7 +38,7 @@ impl Site {
 
 impl Log {
     /// Calls `f` with the fragment at `offset`, which takes `extent` bytes of the log.
-    pub(super) fn with_fragment<R>(
+    pub fn with_fragment<R>(
         &self,
         pages: &impl LogPages,
         offset: LogOffset,

@@ -33,9 +33,13 @@ impl Core {
         batch: &Batch,
         leaves: &Leaves,
         fetched: &Fetched,
+        is_long: bool,
     ) {
         // One read for each leaf, or for each border between runs, is as good as it gets.
         if fetched.transfers() <= 2 * leaves.len() || !self.options.scan_reorganisation {
+            return;
+        }
+        if !is_long && self.hand_over(region, batch, fetched) {
             return;
         }
         let Some(tree) = view.levels.of(region.id).last() else {

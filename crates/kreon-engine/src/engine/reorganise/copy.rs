@@ -1,6 +1,6 @@
 //! Copies of records that a scan has just read: most of them are in memory still.
 
-use kreon_base::{Error, ErrorKind, LogOffset, Result};
+use kreon_base::{Error, ErrorKind, LogOffset, Result, SEGMENT_BYTES};
 use kreon_format::{Fragment, fragment_bytes};
 use kreon_mapping::Fetched;
 
@@ -8,7 +8,7 @@ use crate::engine::core::Core;
 use crate::gc::judge::Live;
 use crate::gc::{Candidates, Copied};
 use crate::level::source::FetchedLog;
-use crate::log::{LogPages, MovedRecord, MovedStream};
+use crate::log::{MovedRecord, MovedStream};
 
 /// Bytes that are brought into memory at once.
 const ROUND_BYTES: usize = 256 << 10;
@@ -35,6 +35,7 @@ impl Core {
             .collect();
         let mut copied = Vec::with_capacity(wanted.len());
         let mut fetched = Fetched::default();
+        fetched.set_room(2 * ROUND_BYTES);
         let mut rest = wanted.as_slice();
         let mut outcome: Result<()> = Ok(());
         while !rest.is_empty() && outcome.is_ok() {
@@ -56,6 +57,36 @@ impl Core {
         }
     }
 
+    /// The same where each candidate's record is in its source, as a rule.
+    pub(super) fn copy_handed(
+        &self,
+        stream: &mut MovedStream,
+        candidates: &Candidates,
+        live: &[Live],
+        sources: &[&Fetched],
+    ) -> Result<Vec<Copied>> {
+        let mut copied = Vec::with_capacity(live.len());
+        let mut outcome: Result<()> = Ok(());
+        for live in live {
+            let wanted = Wanted::new(candidates, live);
+            let Some((wanted, source)) = wanted.zip(sources.get(live.index)) else {
+                continue;
+            };
+            match self.copy_one(stream, &wanted, source) {
+                Ok(copy) => copied.push(copy),
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
+        }
+        stream.flush(&self.parts.log, &self.log_pages())?;
+        match outcome {
+            Err(error) if error.kind() != ErrorKind::OutOfSpace => Err(error),
+            _ => Ok(copied),
+        }
+    }
+
     fn copy_one(
         &self,
         stream: &mut MovedStream,
@@ -65,23 +96,21 @@ impl Core {
         let (log, pages) = (&self.parts.log, self.log_pages());
         let payload_bytes = wanted.record.payload_bytes;
         let len = fragment_bytes(payload_bytes);
-        let in_one_piece = log.on_device(wanted.offset, payload_bytes);
-        let offset = match in_one_piece.filter(|bytes| bytes.len_bytes == len) {
-            Some(bytes) => {
-                let fetched = FetchedLog::new(self.log_pages(), fetched);
-                let append = |bytes: &[u8]| {
-                    let payload = payload_of(log.fragment(wanted.offset, bytes)?, wanted)?;
-                    stream.append(log, &pages, &wanted.record, |room| {
-                        room.copy_from_slice(payload);
-                        Ok(())
-                    })
-                };
-                fetched.with_bytes(bytes, &mut Vec::new(), append)??
-            }
-            None => {
-                let mut record = log.record_at(wanted.offset, payload_bytes);
-                stream.append(log, &pages, &wanted.record, |room| record.read(room))?
-            }
+        let in_one_piece = wanted.offset.within_segment() as usize + len <= SEGMENT_BYTES as usize;
+        let offset = if in_one_piece {
+            // What was fetched long ago may be of a segment that is another one now: then it is read anew.
+            let fetched = FetchedLog::new(self.log_pages(), fetched);
+            let append = |fragment: Fragment<'_>| {
+                let payload = payload_of(fragment, wanted)?;
+                stream.append(log, &pages, &wanted.record, |room| {
+                    room.copy_from_slice(payload);
+                    Ok(())
+                })
+            };
+            log.with_fragment(&fetched, wanted.offset, len, &mut Vec::new(), append)?
+        } else {
+            let mut record = log.record_at(wanted.offset, payload_bytes);
+            stream.append(log, &pages, &wanted.record, |room| record.read(room))?
         };
         Ok(Copied {
             live: wanted.live,

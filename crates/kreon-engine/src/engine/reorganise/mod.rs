@@ -8,6 +8,7 @@
 //! - [`credits`]: the credit of leaves
 //! - [`leaves`]: which pairs of a scan's step are in which leaf
 //! - [`charge`]: what a step of a scan paid
+//! - [`handed`]: values that a scan has just read
 //! - [`range`](mod@range): the values of a leaf, and where they are
 //! - [`copy`](mod@copy): copies of records that are in memory, for the most part
 //! - [`work`]: the thread that lays them together
@@ -17,6 +18,7 @@
 mod charge;
 mod copy;
 mod credits;
+mod handed;
 mod leaves;
 mod range;
 mod space;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use kreon_base::{ErrorKind, RegionId, Result};
 
 use super::credits::Credits;
+use super::handed::{Handed, Handing};
 use super::range::Added;
 use super::space::Excess;
 use super::stats::ReorganisationStats;
@@ -38,6 +39,7 @@ pub struct Scattered {
 pub struct Reorganiser {
     pub(super) credits: Credits,
     pub(super) excess: Excess,
+    pub(super) handing: Handing,
     waiting: Mutex<VecDeque<Scattered>>,
     /// Wakes the thread.
     pub(in crate::engine) wanted: Signal,
@@ -52,6 +54,7 @@ impl Reorganiser {
         Self {
             credits: Credits::new(credit_bytes),
             excess: Excess::default(),
+            handing: Handing::default(),
             waiting: Mutex::default(),
             wanted: Signal::default(),
             turn: Mutex::default(),
@@ -65,13 +68,18 @@ impl Reorganiser {
         if waiting.len() < WAITING_MAX {
             waiting.push_back(scattered);
             drop(waiting);
-            self.done.lock().ranges_found += 1;
-            self.wanted.call();
+            self.found();
         }
     }
 
+    /// Wakes the thread for one more.
+    pub(super) fn found(&self) {
+        self.done.lock().ranges_found += 1;
+        self.wanted.call();
+    }
+
     fn is_wanted(&self) -> bool {
-        !self.waiting.lock().is_empty()
+        !self.waiting.lock().is_empty() || self.handing.is_wanted()
     }
 
     /// Those that wait longest, in the order of their keys.
@@ -93,10 +101,25 @@ impl Reorganiser {
         }
     }
 
+    fn moved(&self, ranges: u64, (records, bytes): (u64, u64), begun: Instant) {
+        self.excess.copied(bytes, Instant::now());
+        let mut done = self.done.lock();
+        done.ranges_moved += ranges;
+        done.records_moved += records;
+        done.bytes_copied += bytes;
+        done.seconds += begun.elapsed().as_secs_f64();
+    }
+
     /// As if no scan had wanted anything for a long time.
     #[cfg(test)]
     pub fn let_rest(&self) {
         self.excess.let_rest();
+    }
+
+    /// As if there were no space.
+    #[cfg(test)]
+    pub fn close_handing(&self) {
+        self.handing.open(false);
     }
 
     /// What was done so far.
@@ -121,8 +144,17 @@ impl Core {
     /// Lays together what scans found scattered, as long as there is anything and space for it.
     pub(in crate::engine) fn reorganise_all(self: &Arc<Self>) -> Result<()> {
         let is_wanted = || !self.closed.load(Ordering::Acquire) && self.reorganiser.is_wanted();
-        while is_wanted() && self.has_space_to_reorganise() {
-            let outcome = self.reorganise(self.reorganiser.take());
+        while is_wanted() {
+            let has_space = self.has_space_to_reorganise();
+            self.reorganiser.handing.open(has_space);
+            if !has_space {
+                break;
+            }
+            let handed = self.reorganiser.handing.take(ROUND_BYTES);
+            let outcome = match handed.is_empty() {
+                false => self.reorganise_handed(&handed),
+                true => self.reorganise(self.reorganiser.take()),
+            };
             outcome.inspect_err(|error| {
                 if error.kind() != ErrorKind::Closed {
                     tracing::warn!(%error, "laying values together failed");
@@ -161,14 +193,27 @@ impl Core {
         let moved = self.move_by(&candidates, |stream, live| {
             self.copy_scattered(stream, &candidates, live)
         })?;
-        self.reorganiser
-            .excess
-            .copied(moved.bytes_copied, Instant::now());
-        let mut done = self.reorganiser.done.lock();
-        done.ranges_moved += moved_ranges;
-        done.records_moved += moved.records;
-        done.bytes_copied += moved.bytes_copied;
-        done.seconds += begun.elapsed().as_secs_f64();
+        let moved = (moved.records, moved.bytes_copied);
+        self.reorganiser.moved(moved_ranges, moved, begun);
+        Ok(())
+    }
+
+    /// Lays together what scans have just read: it is at hand still.
+    fn reorganise_handed(self: &Arc<Self>, handed: &[Handed]) -> Result<()> {
+        let _turn = self.reorganiser.turn.lock();
+        let begun = Instant::now();
+        let mut candidates = Candidates::default();
+        let (mut last, mut sources) = (None, Vec::new());
+        for handed in handed {
+            let added;
+            (last, added) = handed.add_to(last, &mut candidates);
+            sources.extend(std::iter::repeat_n(&handed.records, added));
+        }
+        let moved = self.move_by(&candidates, |stream, live| {
+            self.copy_handed(stream, &candidates, live, &sources)
+        })?;
+        let moved = (moved.records, moved.bytes_copied);
+        self.reorganiser.moved(handed.len() as u64, moved, begun);
         Ok(())
     }
 }

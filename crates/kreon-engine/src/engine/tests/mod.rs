@@ -11,6 +11,7 @@ mod levels;
 mod loads;
 mod refusals;
 mod reorganising;
+mod scanning;
 mod spilling;
 mod verifying;
 

@@ -10,10 +10,10 @@ use crate::options::Work;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-const KEYS_SCANNED: u32 = 12_000;
+pub(super) const KEYS_SCANNED: u32 = 12_000;
 const PAIRS: usize = 50;
 
-fn driven() -> Options {
+pub(super) fn driven() -> Options {
     Options {
         memory_bytes: 8 << 20,
         l0_bytes: Some(1 << 20),
@@ -24,7 +24,7 @@ fn driven() -> Options {
     }
 }
 
-fn content(key: u32, version: u64, len: usize) -> Vec<u8> {
+pub(super) fn content(key: u32, version: u64, len: usize) -> Vec<u8> {
     let mut bytes = format!("{key}/{version}/").into_bytes();
     bytes.resize(len.max(bytes.len()), key as u8 ^ version as u8);
     bytes
@@ -78,7 +78,10 @@ impl Bench {
 }
 
 /// A store with more in it than it has memory, written in the order of `number_of`.
-fn written(options: Options, number_of: impl Fn(u32) -> u32) -> (Bench, Arc<RegionState>) {
+pub(super) fn written(
+    options: Options,
+    number_of: impl Fn(u32) -> u32,
+) -> (Bench, Arc<RegionState>) {
     let bench = Bench::open(Image::default(), options).unwrap();
     let region = bench.engine.region("r").unwrap();
     for at in 0..KEYS_SCANNED {
@@ -91,7 +94,7 @@ fn written(options: Options, number_of: impl Fn(u32) -> u32) -> (Bench, Arc<Regi
     (bench, region)
 }
 
-fn scattered(at: u32) -> u32 {
+pub(super) fn scattered(at: u32) -> u32 {
     at * 7919 % KEYS_SCANNED
 }
 
@@ -287,7 +290,12 @@ fn a_key_that_is_written_before_its_values_move_keeps_the_new_one() {
 #[test]
 fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
     const KEYS: u64 = 4000;
-    let mut bench = Bench::open(Image::default(), driven()).unwrap();
+    // Scans have room to hand over what they read.
+    let options = || Options {
+        memory_bytes: 10 << 20,
+        ..driven()
+    };
+    let mut bench = Bench::open(Image::default(), options()).unwrap();
     let mut region = bench.engine.region("r").unwrap();
     let (mut model, mut dice) = (Model::new(), Dice::new(5));
     // More than there is memory for.
@@ -348,7 +356,7 @@ fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
                 moved += bench.engine.stats().reorganisation.records_moved;
                 let image = bench.device.image();
                 std::mem::forget(bench);
-                bench = Bench::open(image, driven()).unwrap();
+                bench = Bench::open(image, options()).unwrap();
                 region = bench.engine.region("r").unwrap();
             }
             _ => {}
