@@ -69,7 +69,10 @@ pub struct Options {
     pub filter_bits_per_key: usize,
     /// Space on the volume for each byte of live data that garbage collection is content with, 1.05 to 10.
     pub space_amplification: f64,
-    /// The log between two spills may always have so many bytes, even if that is much for so little data.
+    /// More bytes than this are not written for each byte that overwrites another, 2 to 100: where that does not do for
+    /// `space_amplification`, the store takes more space.
+    pub write_amplification_max: f64,
+    /// The log between two spills may always have so many dead bytes, even if that is much for so little data.
     pub unspilled_bytes_min: u64,
     /// Values that are scanned again and again are laid together (`Kreon 3.2.3`).
     pub scan_reorganisation: bool,
@@ -114,6 +117,9 @@ const AMPLIFICATIONS: std::ops::RangeInclusive<f64> = 1.05..=10.0;
 /// The same with copies for scans.
 const SCAN_AMPLIFICATIONS: std::ops::RangeInclusive<f64> = 1.0..=10.0;
 
+/// Bytes written for each byte given that can be allowed.
+const WRITE_AMPLIFICATIONS: std::ops::RangeInclusive<f64> = 2.0..=100.0;
+
 /// Most threads that merge a spill.
 const SPILL_THREADS_MAX: usize = 64;
 
@@ -129,7 +135,8 @@ impl Default for Options {
             inline_value_bytes_max: 64,
             filter_bits_per_key: 10,
             space_amplification: 1.3,
-            unspilled_bytes_min: 16 << 20,
+            write_amplification_max: 3.0,
+            unspilled_bytes_min: 4 << 20,
             scan_reorganisation: true,
             scan_space_amplification: 2.1,
             mapping: MappingModes::default(),
@@ -218,6 +225,14 @@ impl Options {
                 self.space_amplification,
                 AMPLIFICATIONS.start(),
                 AMPLIFICATIONS.end()
+            )));
+        }
+        if !WRITE_AMPLIFICATIONS.contains(&self.write_amplification_max) {
+            return Err(Error::invalid(format!(
+                "write_amplification_max is {}, it must be {} to {}",
+                self.write_amplification_max,
+                WRITE_AMPLIFICATIONS.start(),
+                WRITE_AMPLIFICATIONS.end()
             )));
         }
         if !SCAN_AMPLIFICATIONS.contains(&self.scan_space_amplification) {

@@ -45,6 +45,9 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
     if let Some(target) = means.space_amplification {
         options = options.space_amplification(target);
     }
+    if let Some(most) = means.write_amplification_max {
+        options = options.write_amplification_max(most);
+    }
     let path = dir.join("store.kreon");
     let (store, watched) = match means.trace {
         true => open_watched(options, &path),

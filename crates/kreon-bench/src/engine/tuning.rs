@@ -29,6 +29,8 @@ pub struct Means {
     pub inline_bytes: Option<u32>,
     /// Space for each byte of live records that the store may take, where a run sets it (kreon only).
     pub space_amplification: Option<f64>,
+    /// Bytes that the store may write for each byte that overwrites another, where a run sets it (kreon only).
+    pub write_amplification_max: Option<f64>,
     /// Between a load and the workloads behind it every record is read once: for what fits in memory.
     pub is_warmed: bool,
     /// Watch how random the device transfers are (kreon only).

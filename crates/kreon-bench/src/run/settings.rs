@@ -178,6 +178,7 @@ impl Arguments {
             l0_checkpoint_seconds: sweep.l0_checkpoint_seconds(),
             inline_bytes: sweep.inline_bytes(),
             space_amplification: None,
+            write_amplification_max: None,
             is_warmed: self.preset.is_warmed(),
             trace: self.trace || self.preset.is_traced(),
             plant: self.plant,

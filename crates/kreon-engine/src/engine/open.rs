@@ -50,7 +50,8 @@ impl Engine {
         let core = Arc::new(Core::new(parts, options, split));
         core.set_reserve();
         let marker = core.parts.ledger.lock().marker;
-        core.collector.frozen_at(marker, core.unspilled_max());
+        core.plan_space();
+        core.collector.frozen_at(marker, core.hidden_max());
         let threads = match core.options.background {
             Background::Threads => start_threads(&core)?,
             Background::Inline | Background::Driven => Vec::new(),

@@ -15,6 +15,9 @@ use crate::spill::{self, Orders, Spilled};
 use crate::state::Ledger;
 use crate::volume::page_runs::discard;
 
+/// L0' may grow by this from one look at the space to the next, which comes with each 256 KiB of the log.
+const L0_AHEAD_BYTES: usize = 2 << 20;
+
 impl Core {
     /// Freezes L0' as L0 if it is full or hides too much, and asks for its spill.
     pub fn rotate(self: &Arc<Self>) {
@@ -36,11 +39,11 @@ impl Core {
         if view.frozen.is_some() || active.is_empty() || !active.is_full(bytes_min) {
             return false;
         }
-        let unspilled_max = self.unspilled_max();
+        let hidden_max = self.hidden_max();
         let _closed = self.gate.close();
         let end = self.parts.log.tail();
         let moved_end = self.collector.inserted();
-        self.collector.frozen_at(end, unspilled_max);
+        self.collector.frozen_at(end, hidden_max);
         self.parts.views.change(|view| {
             let frozen = Frozen {
                 l0: Arc::clone(&view.active),
@@ -214,23 +217,31 @@ impl Core {
             let frozen = view.frozen.clone().filter(|_| keep_frozen);
             (Arc::clone(&view.active), frozen, levels)
         });
+        let soon_free = unreachable.pages.len() as u64;
         self.parts
             .views
             .retire(unreachable.pages, unreachable.segments);
         drop(ledger);
-        self.set_reserve();
+        self.set_reserve_but(soon_free);
+        self.plan_space();
         Ok(())
     }
 
     /// Gives back fresh pages of a change that did not happen.
     pub(super) fn forget(&self, fresh: &[PageNo]) -> Result<()> {
         discard(&self.parts.mapping, fresh);
-        self.parts.allocator.lock().release_pages(fresh)
+        self.parts.allocator.lock().release_pages(fresh)?;
+        self.set_reserve();
+        Ok(())
     }
 
     /// Gives back the pages and segments that no reader reaches any more.
     pub fn give_back(&self) -> Result<()> {
-        for retired in self.parts.views.reclaim() {
+        let reclaimed = self.parts.views.reclaim();
+        if reclaimed.is_empty() {
+            return Ok(());
+        }
+        for retired in reclaimed {
             discard(&self.parts.mapping, &retired.pages);
             for segment in &retired.segments {
                 self.parts
@@ -244,22 +255,42 @@ impl Core {
             for segment in retired.segments {
                 allocator.reuse_segment(segment)?;
             }
-            allocator.trim()?;
         }
-        Ok(())
+        self.set_reserve();
+        self.plan_space();
+        self.parts.allocator.lock().trim()
     }
 
     /// Keeps as much space in reserve as the next spill and the merges beside it may need: every node of all levels
-    /// written anew, once, and the leaves that a full L0 adds.
+    /// written anew, once, and the leaves that L0s add.
     pub fn set_reserve(&self) {
+        self.set_reserve_but(0);
+    }
+
+    /// Pages for the leaves of what is in L0s, and of what they take until somebody asks again.
+    pub(super) fn l0_reserve_pages(&self) -> u64 {
+        let view = self.parts.views.load();
+        let frozen = view.frozen.as_ref().map_or(0, |frozen| frozen.l0.bytes());
+        let active = (view.active.bytes() + self.l0_ahead_bytes()).min(self.split.l0_bytes);
+        ((frozen + active) / PAGE_BYTES) as u64
+    }
+
+    /// How much L0' may grow until somebody asks again.
+    pub(super) fn l0_ahead_bytes(&self) -> usize {
+        (self.split.l0_bytes / 8)
+            .max(L0_AHEAD_BYTES)
+            .min(self.split.l0_bytes)
+    }
+
+    /// The same; so many pages of it will be free as soon as no reader reaches them.
+    fn set_reserve_but(&self, soon_free: u64) {
         let view = self.parts.views.load();
         let trees = view.levels.regions().flat_map(|(_, trees)| trees);
         let node_pages: u64 = trees.map(|tree| tree.leaf_pages + tree.index_pages).sum();
-        let l0_pages = (self.split.l0_bytes / PAGE_BYTES) as u64;
-        let segments = (node_pages + l0_pages).div_ceil(SEGMENT_PAGES) + 4;
-        self.parts
-            .allocator
-            .lock()
-            .set_reserve(segments.min(u64::from(u32::MAX)) as u32);
+        let pages = node_pages + 4 * SEGMENT_PAGES;
+        let l0_pages = self.l0_reserve_pages();
+        let mut allocator = self.parts.allocator.lock();
+        allocator.set_reserve_of_l0s(l0_pages);
+        allocator.set_reserve(pages.saturating_sub(soon_free));
     }
 }

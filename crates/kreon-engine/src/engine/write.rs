@@ -129,7 +129,9 @@ fn tries_of(operations: &[Operation<'_>]) -> usize {
 struct Written {
     /// The position behind it.
     end: Lsn,
-    /// How long the writer sleeps, because garbage collection is behind.
+    /// The writer is to look at the space.
+    is_look_due: bool,
+    /// How long it sleeps, because garbage collection is behind.
     sleep: Duration,
     /// L0' is to be frozen.
     is_l0_full: bool,
@@ -198,6 +200,9 @@ impl Core {
                 outcome => outcome?,
             };
             if let Some(written) = written {
+                if written.is_look_due {
+                    self.look_at_space();
+                }
                 // Deletions free space.
                 if !written.sleep.is_zero() && purpose(operations) == Purpose::Put {
                     crate::sync::sleep(written.sleep);
@@ -236,12 +241,11 @@ impl Core {
         let is_freeze_due = view.frozen.is_none() && self.collector.is_freeze_due(end);
         let is_l0_full = l0.is_full(self.split.l0_bytes) || is_freeze_due;
         let bytes = record_bytes(operations);
-        let sleep = self
-            .collector
-            .sleep_after(Lsn(end.0.saturating_sub(bytes)), end);
+        let start = Lsn(end.0.saturating_sub(bytes));
         Ok(Some(Written {
             end,
-            sleep,
+            is_look_due: self.collector.is_look_due(start, end),
+            sleep: self.collector.sleep_after(start, end),
             is_l0_full,
         }))
     }

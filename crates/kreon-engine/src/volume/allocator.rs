@@ -15,6 +15,7 @@ use kreon_base::{Error, ErrorKind, LogId, PageNo, Result, SEGMENT_PAGES, Segment
 use kreon_device::Device;
 use kreon_format::{GROUP_HEAD_PAGES, GROUP_SEGMENTS, GroupPointer};
 
+use super::free_space::RUN_SEGMENTS_MAX;
 use super::page_bits::PageBits;
 
 /// What a segment is used for.
@@ -91,8 +92,17 @@ pub struct Allocator {
     pub(super) live_bytes: u64,
     /// Tree segments by their longest run of unused pages.
     roomy: BTreeSet<(u64, u32)>,
+    /// Unused pages of tree segments.
+    pub(super) roomy_pages: u64,
     pub(super) segments_max: u32,
-    pub(super) reserve_segments: u32,
+    /// Pages that upkeep may need, less those that it took since.
+    pub(super) reserve_pages: u64,
+    /// Pages that it may need for what is in L0s.
+    pub(super) reserve_pages_of_l0s: u64,
+    /// Backed free segments beyond the reserve that are kept when segments become free.
+    pub(super) spare_segments: u32,
+    /// Segments that are backed together at the most.
+    pub(super) run_segments_max: u32,
     scatters_pages: bool,
 }
 
@@ -108,8 +118,12 @@ impl Allocator {
             free_backed: 0,
             live_bytes: 0,
             roomy: BTreeSet::new(),
+            roomy_pages: 0,
             segments_max,
-            reserve_segments: RESERVE_SEGMENTS_MIN,
+            reserve_pages: 0,
+            reserve_pages_of_l0s: 0,
+            spare_segments: SPARE_SEGMENTS_MIN,
+            run_segments_max: RUN_SEGMENTS_MAX,
             scatters_pages: false,
         }
     }
@@ -212,6 +226,7 @@ impl Allocator {
             return Ok((page, 1));
         }
         let wanted = pages_max.clamp(1, SEGMENT_PAGES);
+        self.check_room_for_pages(wanted, purpose)?;
         let id = self.segment_with_room(wanted, purpose)?;
         self.unindex(id);
         let segment = self.segment_mut(id)?;
@@ -221,6 +236,10 @@ impl Allocator {
             segment.used.insert(page);
         }
         self.index(id);
+        if purpose == Purpose::Upkeep {
+            // This is what the reserve was for, until it is set anew.
+            self.reserve_pages = self.reserve_pages.saturating_sub(count);
+        }
         Ok((PageNo(id.first_page().0 + first), count))
     }
 
@@ -365,25 +384,6 @@ impl Allocator {
             .is_some_and(|segment| segment.live.contains(page.0 % SEGMENT_PAGES))
     }
 
-    /// Every page of tree segments that the next checkpoint records as in use, group heads left out.
-    pub fn live_pages(&self) -> impl Iterator<Item = PageNo> + '_ {
-        self.segments.iter().enumerate().flat_map(|(id, segment)| {
-            let head = if id.is_multiple_of(GROUP_SEGMENTS) {
-                GROUP_HEAD_PAGES
-            } else {
-                0
-            };
-            let pages = if segment.usage == Usage::Tree {
-                SEGMENT_PAGES
-            } else {
-                0
-            };
-            (head..pages)
-                .filter(|page| segment.live.contains(*page))
-                .map(move |page| PageNo(id as u64 * SEGMENT_PAGES + page))
-        })
-    }
-
     pub(super) fn segment_mut(&mut self, id: SegmentId) -> Result<&mut Segment> {
         let count = self.segments.len();
         self.segments.get_mut(id.0 as usize).ok_or_else(|| {
@@ -407,6 +407,9 @@ impl Allocator {
         if self.free.remove(&id.0) {
             self.free_backed -= u32::from(segment.backed);
         }
+        if segment.usage == Usage::Tree {
+            self.roomy_pages -= segment.used.gaps();
+        }
         self.roomy.remove(&(segment.used.longest_gap().1, id.0));
     }
 
@@ -421,6 +424,7 @@ impl Allocator {
                 self.free_backed += u32::from(segment.backed);
             }
             Usage::Tree => {
+                self.roomy_pages += segment.used.gaps();
                 let run = segment.used.longest_gap().1;
                 if run > 0 {
                     self.roomy.insert((run, id.0));
@@ -435,8 +439,11 @@ impl Allocator {
 /// rate with writes of that size.
 const RUN_PAGES_ENOUGH: u64 = 64;
 
+/// See [`Allocator::set_spare`].
+pub(super) const SPARE_SEGMENTS_MIN: u32 = 2;
+
 /// Segments that stay in reserve at the least.
-pub const RESERVE_SEGMENTS_MIN: u32 = 6;
+pub const RESERVE_SEGMENTS_MIN: u32 = 5;
 
 pub(super) fn out_of_space(what: &str) -> Error {
     Error::new(

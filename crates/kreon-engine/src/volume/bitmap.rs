@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Bug, Epoch, Error, LogId, PageBytes, PageNo, Result, SegmentId};
+use kreon_base::{Bug, Epoch, Error, LogId, PageBytes, PageNo, Result, SEGMENT_PAGES, SegmentId};
 use kreon_device::Device;
 use kreon_format::{
     BitmapBlock, GROUP_HEAD_PAGES, GROUP_SEGMENTS, GroupPointer, LOG_SEQUENCE_MAX,
@@ -115,6 +115,25 @@ impl Allocator {
         let live = allocator.segments.iter();
         allocator.live_bytes = live.map(|segment| u64::from(segment.live_bytes)).sum();
         Ok(allocator)
+    }
+
+    /// Every page of tree segments that the next checkpoint records as in use, group heads left out.
+    pub fn live_pages(&self) -> impl Iterator<Item = PageNo> + '_ {
+        self.segments.iter().enumerate().flat_map(|(id, segment)| {
+            let head = if id.is_multiple_of(GROUP_SEGMENTS) {
+                GROUP_HEAD_PAGES
+            } else {
+                0
+            };
+            let pages = if segment.usage == Usage::Tree {
+                SEGMENT_PAGES
+            } else {
+                0
+            };
+            (head..pages)
+                .filter(|page| segment.live.contains(*page))
+                .map(move |page| PageNo(id as u64 * SEGMENT_PAGES + page))
+        })
     }
 
     /// The log segments of `log` as (segment, sequence), in the order of the log.

@@ -3,18 +3,17 @@
 //! A segment is *backed* before it is written: the file system has blocks for it. So a full disk shows
 //! when a segment is handed out, where it fails one write cleanly, and never while something that was
 //! acknowledged is on its way to the device. The reserve is a stock of backed free segments that only
-//! deletions and upkeep may touch, so that a full store can still spill, checkpoint and delete.
+//! deletions and upkeep may touch, so that a full store can still spill, checkpoint and delete. Unused pages of tree
+//! segments are part of the reserve: upkeep takes them first.
 
-use kreon_base::{ErrorKind, Result, SEGMENT_BYTES, SegmentId};
+use kreon_base::{ErrorKind, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId};
 
-use super::allocator::{Allocator, Purpose, RESERVE_SEGMENTS_MIN, out_of_space};
+use super::allocator::{
+    Allocator, Purpose, RESERVE_SEGMENTS_MIN, SPARE_SEGMENTS_MIN, out_of_space,
+};
 
 /// A file grows by this many segments (64 MiB of address space; sparse).
 const GROW_SEGMENTS: u32 = 32;
-
-/// Backed free segments beyond the reserve that are kept when segments become free; the rest gives
-/// its blocks back to the file system.
-const SPARE_SEGMENTS: u32 = 4;
 
 /// Segments of the reserve that garbage collection may fill: with one more it can free any segment that
 /// is not full of live records.
@@ -36,22 +35,62 @@ pub struct Space {
 }
 /// A call backs up to so many segments that follow each other, but no more than an eighth of the volume has: the file
 /// system stops all transfers to a file while it works on it.
-const RUN_SEGMENTS_MAX: u32 = 16;
+pub(super) const RUN_SEGMENTS_MAX: u32 = 16;
 
 impl Allocator {
-    /// Sets the reserve, in segments. It is filled as far as the device has room.
-    pub fn set_reserve(&mut self, segments: u32) {
-        self.reserve_segments = segments.max(RESERVE_SEGMENTS_MIN);
+    /// Sets the reserve, in pages for nodes and whatever else upkeep needs. It is filled as far as the device has room.
+    pub fn set_reserve(&mut self, pages: u64) {
+        self.reserve_pages = pages;
         // A reserve that cannot be filled now is no error: allocations will say so when it matters.
-        let _ = self.back_free_segments(self.reserve_segments);
+        let _ = self.back_free_segments(self.reserve_segments());
+    }
+
+    /// So many pages of the reserve are for what is in L0s. Changes often: filled by whoever takes a segment next.
+    pub fn set_reserve_of_l0s(&mut self, pages: u64) {
+        self.reserve_pages_of_l0s = pages;
+    }
+
+    /// Free segments that the reserve needs beside so many unused pages of tree segments.
+    fn missing_segments(&self, roomy: u64) -> u32 {
+        let pages = self.reserve_pages.saturating_add(self.reserve_pages_of_l0s);
+        let segments = pages.saturating_sub(roomy).div_ceil(SEGMENT_PAGES);
+        (segments.min(u64::from(u32::MAX)) as u32).max(RESERVE_SEGMENTS_MIN)
+    }
+
+    /// How many backed free segments beyond the reserve are kept when segments become free, some at the least; the rest
+    /// gives its blocks back to the file system. No call backs more than `run` together.
+    pub fn set_spare(&mut self, segments: u32, run: u32) {
+        self.spare_segments = segments.max(SPARE_SEGMENTS_MIN);
+        self.run_segments_max = run.clamp(1, RUN_SEGMENTS_MAX);
+    }
+
+    /// Free segments that make up the reserve with the unused pages of tree segments.
+    pub(super) fn reserve_segments(&self) -> u32 {
+        self.missing_segments(self.roomy_pages)
+    }
+
+    /// Unused pages of tree segments are part of the reserve: new data takes none of them that free segments do not
+    /// make up for.
+    pub(super) fn check_room_for_pages(&mut self, pages: u64, purpose: Purpose) -> Result<()> {
+        if purpose == Purpose::Upkeep || self.roomy_pages == 0 {
+            return Ok(());
+        }
+        let left = self.roomy_pages.saturating_sub(pages);
+        let needed = self.missing_segments(left);
+        self.back_free_segments(needed)?;
+        match self.free_backed >= needed {
+            true => Ok(()),
+            false => Err(out_of_space("new data")),
+        }
     }
 
     /// Takes a backed free segment out of the stock.
     pub(super) fn take_free_segment(&mut self, purpose: Purpose) -> Result<SegmentId> {
+        let reserve = self.reserve_segments();
         let untouchable = match purpose {
-            Purpose::Put => self.reserve_segments,
-            Purpose::Delete => self.reserve_segments / 2,
-            Purpose::Collection => self.reserve_segments.saturating_sub(COLLECTION_SEGMENTS),
+            Purpose::Put => reserve,
+            Purpose::Delete => reserve / 2,
+            Purpose::Collection => reserve.saturating_sub(COLLECTION_SEGMENTS),
             Purpose::Upkeep => 0,
         };
         if self.free_backed <= untouchable {
@@ -128,7 +167,7 @@ impl Allocator {
     /// So many segments are backed together.
     fn run_segments(&self) -> u32 {
         let used = self.segment_count() - self.free.len() as u32;
-        (used / 8).clamp(1, RUN_SEGMENTS_MAX)
+        (used / 8).clamp(1, self.run_segments_max)
     }
 
     /// Whether the volume could be made longer.
@@ -170,7 +209,7 @@ impl Allocator {
     /// Gives the blocks of free segments back to the file system, but for a stock of spare ones. As
     /// well as that goes: what is free stays free if the device refuses.
     pub fn trim(&mut self) -> Result<()> {
-        let keep = self.reserve_segments + SPARE_SEGMENTS.max(self.run_segments());
+        let keep = self.reserve_segments() + self.spare_segments;
         while self.free_backed > keep {
             let last = self
                 .free
@@ -195,7 +234,7 @@ impl Allocator {
 
     /// Whether new data could have so many segments now.
     pub fn has_room(&mut self, segments: u32) -> Result<bool> {
-        let wanted = self.reserve_segments.saturating_add(segments);
+        let wanted = self.reserve_segments().saturating_add(segments);
         self.back_free_segments(wanted)?;
         Ok(self.free_backed >= wanted)
     }
@@ -214,7 +253,7 @@ impl Allocator {
         let bare = (self.free.len() as u64 - u64::from(self.free_backed) + new) * SEGMENT_BYTES;
         let bare = bare.min(self.device.free_bytes().unwrap_or(u64::MAX));
         let backed = u64::from(self.free_backed) * SEGMENT_BYTES;
-        let reserved = u64::from(self.reserve_segments) * SEGMENT_BYTES;
+        let reserved = u64::from(self.reserve_segments()) * SEGMENT_BYTES;
         (backed + bare).saturating_sub(reserved)
     }
 
@@ -224,7 +263,7 @@ impl Allocator {
             segments: self.segment_count(),
             free: self.free.len() as u32,
             free_backed: self.free_backed,
-            reserve: self.reserve_segments,
+            reserve: self.reserve_segments(),
             log_live_bytes: self.live_bytes,
         }
     }

@@ -28,6 +28,14 @@ impl PageBits {
         self.0.iter().all(|word| *word == 0)
     }
 
+    /// How many pages are not in the set.
+    pub fn gaps(&self) -> u64 {
+        self.0
+            .iter()
+            .map(|word| u64::from(word.count_zeros()))
+            .sum()
+    }
+
     /// The first page that is not in the set; [`SEGMENT_PAGES`] if all are.
     pub fn first_gap(&self) -> u64 {
         self.next(0, false)

@@ -89,7 +89,7 @@ fn pages_behind_the_end_of_the_volume_are_corruption() {
 #[test]
 fn each_purpose_goes_as_far_into_the_reserve_as_it_may() {
     let (_device, mut allocator) = allocator(20);
-    allocator.set_reserve(8);
+    allocator.set_reserve(8 * SEGMENT_PAGES + allocator.roomy_pages);
     let mut sequence = 0;
     let mut left_after = |purpose| {
         let error = loop {

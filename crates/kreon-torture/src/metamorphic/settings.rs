@@ -74,6 +74,7 @@ const SETTINGS: &[Setting] = &[
     }),
     ("space_amplification", |s, dice| {
         s.engine.space_amplification = any(dice, &[1.05, 1.3, 10.0]);
+        s.engine.write_amplification_max = any(dice, &[3.0, 100.0]);
     }),
     ("unspilled_bytes_min", |s, dice| {
         s.engine.unspilled_bytes_min = any(dice, &[1 << 20, 16 << 20]);

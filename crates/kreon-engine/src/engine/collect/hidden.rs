@@ -23,10 +23,16 @@ const LOOKS_PER_BOUND: u64 = 8;
 /// Longer keys are not noted, as that takes memory, but taken for known ones.
 const NOTED_KEY_BYTES_MAX: usize = 256;
 
+/// From so much on the share that is dead is known well enough to tell what is not judged yet.
+const JUDGED_MIN: u64 = 8 * SAMPLE_BYTES;
+
 /// What was noted since the last freeze.
 #[derive(Default)]
 pub(super) struct Hidden {
-    /// Of the records that were judged: so much is dead.
+    /// Where in the log that was.
+    since: Lsn,
+    /// What the records that were judged stand for, and what of it is dead.
+    judged_bytes: u64,
     dead_bytes: u64,
     open: Vec<Noted>,
 }
@@ -36,6 +42,21 @@ struct Noted {
     region: RegionId,
     key: Vec<u8>,
     bytes: u64,
+}
+
+impl Hidden {
+    /// Nothing was noted since a freeze at `end`.
+    pub fn since(end: Lsn) -> Self {
+        Self {
+            since: end,
+            ..Self::default()
+        }
+    }
+
+    fn judged(&mut self, bytes: u64, is_dead: bool) {
+        self.judged_bytes += bytes;
+        self.dead_bytes += if is_dead { bytes } else { 0 };
+    }
 }
 
 impl super::Collector {
@@ -55,7 +76,7 @@ impl super::Collector {
         let bytes = borders * SAMPLE_BYTES;
         let mut hidden = self.hidden.lock();
         match was_known || key.len() > NOTED_KEY_BYTES_MAX {
-            true => hidden.dead_bytes += bytes,
+            true => hidden.judged(bytes, true),
             false => hidden.open.push(Noted {
                 region,
                 key: key.to_vec(),
@@ -69,15 +90,29 @@ impl Core {
     /// Whether what the log hides since the last freeze is too much; if not, says when to ask again. Asked where the
     /// log has come as far as it was told the last time.
     pub(in crate::engine) fn hides_too_much(&self) -> bool {
-        // Who finds another one looking goes on.
-        let Some(mut hidden) = self.collector.hidden.try_lock() else {
-            return false;
+        let hidden = &self.collector.hidden;
+        // Judged without the lock, which writers take. Who comes meanwhile finds nothing to judge, and goes on.
+        let (since, open) = {
+            let mut hidden = hidden.lock();
+            (hidden.since, std::mem::take(&mut hidden.open))
         };
         let view = self.parts.views.load();
-        let open = std::mem::take(&mut hidden.open).into_iter();
-        let replaces = |noted: &Noted| self.may_replace(&view, noted);
-        hidden.dead_bytes += open.filter(replaces).map(|noted| noted.bytes).sum::<u64>();
-        let bound = self.unspilled_max();
+        let judged: Vec<_> = open
+            .iter()
+            .map(|noted| (noted.bytes, self.may_replace(&view, noted)))
+            .collect();
+        let mut hidden = hidden.lock();
+        if hidden.since != since {
+            return false;
+        }
+        for (bytes, is_dead) in judged {
+            hidden.judged(bytes, is_dead);
+        }
+        if hidden.judged_bytes >= JUDGED_MIN {
+            let (dead, of) = (hidden.dead_bytes, hidden.judged_bytes);
+            self.collector.stock.judged(dead, of);
+        }
+        let bound = self.plan_anew().hidden_max;
         if hidden.dead_bytes >= bound {
             return true;
         }

@@ -2,7 +2,9 @@
 //!
 //! - [`state`]: what the collector remembers from one round to the next
 //! - [`hidden`]: what is dead although no spill has told so yet
+//! - [`plan`]: what of the space is for what, and what it costs
 //! - [`space`]: how much there is, and how much of it should be
+//! - [`stock`]: what of that is known without asking
 //! - [`round`]: some segments from the choice to the last inserted entry
 //! - [`moving`]: compare and swap; for others who want records moved, too
 //! - [`work`]: the thread that collects, and writers without space
@@ -10,10 +12,12 @@
 
 mod hidden;
 mod moving;
+mod plan;
 mod round;
 mod space;
 mod state;
 mod stats;
+mod stock;
 mod work;
 
 pub use space::SpaceUse;

@@ -1,8 +1,9 @@
 //! How much space there is, how much of it is live, and how much there should be.
 
 use kreon_base::{PAGE_BYTES, SEGMENT_BYTES};
-use kreon_format::place_of;
+use kreon_format::{GROUP_HEAD_PAGES, GROUP_SEGMENTS, place_of};
 
+use super::plan::{Given, Plan};
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::engine::core::Core;
 use crate::gc::Victim;
@@ -11,19 +12,35 @@ use crate::log::MOVED_LOG;
 /// What an entry of a leaf takes that points into the log, about: more than that is a value in the leaf.
 const ENTRY_BYTES: u64 = 48;
 
-/// The log between two spills may have this share of what a target leaves over the live data: the more, the fewer
-/// times leaves are written, the less, the more dead bytes may wait until there are many in a segment.
-const UNSPILLED_SHARE: f64 = 0.25;
+/// What a record of the log takes beside key and value: its header, and what aligns it.
+const RECORD_OVERHEAD_BYTES: u64 = 20;
+
+/// Segments that are always there: those that the log and the stream of moved records are in and have taken ahead, and
+/// those of the reserve that are not for nodes, which [`Core::set_reserve`] has.
+const FIXED_SEGMENTS: u64 = 4 + 4 + SPARE_SEGMENTS;
+
+/// Segments that may be kept ready in any case.
+const SPARE_SEGMENTS: u64 = 2;
+
+/// Where the target costs more than the store may write, the log may hide so much between two spills, or as much as L0
+/// has, however few the data are: they would be written anew all the time. But no more than so many times the nodes: then
+/// spills cost next to nothing.
+const HIDDEN_IF_DEAR_BYTES: u64 = 128 << 20;
+const HIDDEN_PER_NODES: u64 = 4;
 
 /// The space of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct SpaceUse {
     /// Segments in use and those that are kept ready, in bytes.
     pub used_bytes: u64,
-    /// Of these, those of segments that are kept ready.
-    pub ready_bytes: u64,
+    /// The same without what is kept ready beyond the reserve.
+    pub needed_bytes: u64,
     /// Keys and values that are in the trees, where they are in the log or in leaves.
     pub live_bytes: u64,
+    /// Live records of the log, with their headers.
+    pub log_live_bytes: u64,
+    /// Nodes of all trees.
+    pub node_bytes: u64,
 }
 
 impl SpaceUse {
@@ -40,33 +57,118 @@ impl Core {
     /// Takes stock.
     pub(in crate::engine) fn space_use(&self) -> SpaceUse {
         let view = self.parts.views.load();
-        let trees = view.levels.regions().flat_map(|(_, trees)| trees);
-        let inline: u64 = trees
-            .map(|tree| {
-                let leaf_bytes = tree.leaf_pages * PAGE_BYTES as u64;
-                leaf_bytes.saturating_sub(tree.entries * ENTRY_BYTES)
-            })
-            .sum();
+        let (mut inline, mut node_pages, mut entries) = (0, 0, 0);
+        for tree in view.levels.regions().flat_map(|(_, trees)| trees) {
+            let leaf_bytes = tree.leaf_pages * PAGE_BYTES as u64;
+            inline += leaf_bytes.saturating_sub(tree.entries * ENTRY_BYTES);
+            node_pages += tree.leaf_pages + tree.index_pages;
+            entries += tree.entries;
+        }
         let space = self.parts.allocator.lock().space();
-        let segments = space.segments - space.free + space.free_backed;
+        let in_use = space.segments - space.free;
+        // Where values are in leaves there are fewer records than entries.
+        let headers = (entries * RECORD_OVERHEAD_BYTES).min(space.log_live_bytes / 2);
         SpaceUse {
-            used_bytes: u64::from(segments) * SEGMENT_BYTES,
-            ready_bytes: u64::from(space.free_backed) * SEGMENT_BYTES,
-            live_bytes: space.log_live_bytes + inline,
+            used_bytes: u64::from(in_use + space.free_backed) * SEGMENT_BYTES,
+            needed_bytes: u64::from(in_use + space.reserve.min(space.free_backed)) * SEGMENT_BYTES,
+            live_bytes: space.log_live_bytes - headers + inline,
+            log_live_bytes: space.log_live_bytes,
+            node_bytes: node_pages * PAGE_BYTES as u64,
         }
     }
 
-    /// Bytes of the log that no spill has taken.
-    pub(super) fn unspilled_bytes(&self) -> u64 {
-        let spilled = self.parts.ledger.lock().log_needed_from();
-        self.parts.log.tail().0.saturating_sub(spilled.0)
+    /// What L0' hides, about.
+    pub(super) fn hidden_bytes(&self) -> u64 {
+        let stock = &self.collector.stock;
+        stock.hidden_of(stock.active_bytes(self.parts.log.tail()))
     }
 
-    /// How far the log may grow between two spills.
-    pub(in crate::engine) fn unspilled_max(&self) -> u64 {
-        let live = self.space_use().live_bytes as f64;
-        let share = (self.options.space_amplification - 1.0) * UNSPILLED_SHARE;
-        ((live * share) as u64).max(self.options.unspilled_bytes_min)
+    /// What the log may hide between two spills.
+    pub(in crate::engine) fn hidden_max(&self) -> u64 {
+        self.collector.plan().hidden_max
+    }
+
+    /// Plans anew after a commit: what is live and what is dead has changed.
+    pub(in crate::engine) fn plan_space(&self) {
+        let stock = &self.collector.stock;
+        let dead = |victim: &Victim| SEGMENT_BYTES.saturating_sub(u64::from(victim.live_bytes));
+        let dead_bytes = self.sealed_segments().iter().map(dead).sum();
+        let spilled_to = self.parts.ledger.lock().log_needed_from();
+        stock.committed(spilled_to, dead_bytes);
+        let plan = self.plan_anew();
+        let (room, dead) = self.room(&plan);
+        let room = (room.max(0) as u64 / SEGMENT_BYTES).min(u64::from(u32::MAX));
+        let spare = room.min(plan.transient / SEGMENT_BYTES) as u32;
+        // A load of new keys makes room as it goes.
+        let run = match dead {
+            0 => u32::MAX,
+            _ => (room / 4) as u32,
+        };
+        self.parts.allocator.lock().set_spare(spare, run);
+    }
+
+    /// Plans with what the log has by now.
+    pub(super) fn plan_anew(&self) -> Plan {
+        let (target, cost_max) = (
+            self.options.space_amplification,
+            self.options.write_amplification_max,
+        );
+        let plan = Plan::new(&self.given(), target, cost_max);
+        self.collector.stock.set_plan(plan);
+        plan
+    }
+
+    fn given(&self) -> Given {
+        let space = self.space_use();
+        let segments = space.used_bytes / SEGMENT_BYTES;
+        let heads = segments.div_ceil(GROUP_SEGMENTS as u64) * GROUP_HEAD_PAGES;
+        let unspilled_live = self.unspilled_live_bytes();
+        let nodes = space.node_bytes + self.nodes_to_come_bytes(unspilled_live);
+        let hidden_if_dear = (self.split.l0_bytes as u64).min(HIDDEN_IF_DEAR_BYTES);
+        Given {
+            live: space.live_bytes + unspilled_live,
+            log_live: space.log_live_bytes + unspilled_live,
+            nodes,
+            fixed: FIXED_SEGMENTS * SEGMENT_BYTES
+                + heads * PAGE_BYTES as u64
+                + 2 * self.l0_ahead_bytes() as u64,
+            hidden_min: self.options.unspilled_bytes_min,
+            hidden_min_if_dear: hidden_if_dear.min(nodes * HIDDEN_PER_NODES),
+        }
+    }
+
+    /// What spills add to the trees for new keys, of which the log has so many bytes: about what L0s take for them.
+    fn nodes_to_come_bytes(&self, unspilled_live: u64) -> u64 {
+        let view = self.parts.views.load();
+        let frozen = view.frozen.as_ref().map_or(0, |frozen| frozen.l0.bytes());
+        let l0s = (frozen + view.active.bytes()) as f64;
+        let unspilled = self.collector.stock.unspilled_bytes(self.parts.log.tail());
+        (l0s * unspilled_live as f64 / unspilled.max(1) as f64) as u64
+    }
+
+    /// Bytes of the log that no spill has taken and that make nothing dead.
+    fn unspilled_live_bytes(&self) -> u64 {
+        let stock = &self.collector.stock;
+        let unspilled = stock.unspilled_bytes(self.parts.log.tail());
+        unspilled - stock.hidden_of(unspilled)
+    }
+
+    /// How many bytes may be taken until the plan's target is reached, and how many are dead, as far as known.
+    pub(super) fn room(&self, plan: &Plan) -> (i64, u64) {
+        let (stock, space) = (&self.collector.stock, self.space_use());
+        let goal = self.goal(plan, &space) + stock.excess_bytes();
+        let unspilled = stock.unspilled_bytes(self.parts.log.tail());
+        (
+            goal as i64 - space.needed_bytes as i64,
+            stock.dead_bytes() + stock.hidden_of(unspilled),
+        )
+    }
+
+    /// What the store may take by the plan alone, in bytes.
+    pub(super) fn goal(&self, plan: &Plan, space: &SpaceUse) -> u64 {
+        let live = space.live_bytes + self.unspilled_live_bytes();
+        let goal = ((live as f64 * plan.target) as u64).min(i64::MAX as u64 / 2);
+        goal.saturating_sub(SPARE_SEGMENTS * SEGMENT_BYTES)
     }
 
     /// The segments that can be emptied: everything in them was spilled.

@@ -7,7 +7,9 @@ use kreon_base::{Lsn, SEGMENT_BYTES, SegmentId};
 use kreon_device::AlignedBuf;
 
 use super::hidden::Hidden;
+use super::plan::Plan;
 use super::stats::CollectionStats;
+use super::stock::Stock;
 use crate::engine::signal::Signal;
 use crate::gc::Victim;
 use crate::sync::{AtomicU64, Mutex, Ordering};
@@ -19,11 +21,13 @@ const SPILLS_TO_FREE: u64 = 2;
 const SPILLS_LEFT_ALONE_MAX: u64 = 256;
 
 /// Writers sleep at borders of this.
-const STEP_BYTES: u64 = 64 << 10;
+const STEP_BYTES: u64 = 16 << 10;
 
-/// The longest sleep, and the share above the target from which on it is that.
-const SLEEP_MAX: Duration = Duration::from_millis(2);
-const SLOWEST_ABOVE: f64 = 0.2;
+/// The longest sleep for one step: 4 MB/s for each writer.
+const SLEEP_MAX: Duration = Duration::from_millis(4);
+
+/// Writers look at the space at borders of this.
+const LOOK_BYTES: u64 = 256 << 10;
 
 /// See the module's text.
 pub struct Collector {
@@ -40,6 +44,7 @@ pub struct Collector {
     sleep_ns: AtomicU64,
     /// The end of the log at the last look.
     looked_at: AtomicU64,
+    pub(super) stock: Stock,
     /// Wakes the thread that collects.
     pub(in crate::engine) wanted: Signal,
     done: Mutex<CollectionStats>,
@@ -73,6 +78,7 @@ impl Collector {
             hidden: Mutex::default(),
             sleep_ns: AtomicU64::new(0),
             looked_at: AtomicU64::new(0),
+            stock: Stock::default(),
             wanted: Signal::default(),
             done: Mutex::default(),
         }
@@ -90,7 +96,8 @@ impl Collector {
 
     /// L0' begins at `end`, and may hide `bytes_max`. With the gate closed, or before any write.
     pub fn frozen_at(&self, end: Lsn, bytes_max: u64) {
-        *self.hidden.lock() = Hidden::default();
+        *self.hidden.lock() = Hidden::since(end);
+        self.stock.frozen_at(end);
         self.freeze_at(end, bytes_max);
     }
 
@@ -105,12 +112,20 @@ impl Collector {
         tail.0 >= self.freeze_at.load(Ordering::Relaxed)
     }
 
-    /// Slows writers down in proportion to what is used above `goal`, all in bytes.
-    pub(super) fn slow_down(&self, used: u64, goal: u64) {
-        let above = used.saturating_sub(goal) as f64 / goal.max(1) as f64;
-        let share = (above / SLOWEST_ABOVE).min(1.0);
-        let sleep = SLEEP_MAX.as_nanos() as f64 * share;
+    /// What of the space is for what.
+    pub(in crate::engine) fn plan(&self) -> Plan {
+        self.stock.plan()
+    }
+
+    /// Slows writers down by the square of `share`: 1 is as slow as it gets.
+    pub(super) fn slow_down(&self, share: f64) {
+        let sleep = SLEEP_MAX.as_nanos() as f64 * share * share;
         self.sleep_ns.store(sleep as u64, Ordering::Relaxed);
+    }
+
+    /// Whether the writer of a record from `start` to `end` is to look at the space.
+    pub fn is_look_due(&self, start: Lsn, end: Lsn) -> bool {
+        end.0 / LOOK_BYTES != start.0 / LOOK_BYTES
     }
 
     /// How long a writer sleeps whose record went from `start` to `end`.

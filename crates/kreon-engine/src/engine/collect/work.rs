@@ -8,20 +8,31 @@ use std::time::Duration;
 
 use kreon_base::{Error, ErrorKind, Result, SEGMENT_BYTES};
 
+use super::plan::Plan;
 use super::round::Round;
-use super::space::SpaceUse;
 use super::state::Turn;
 use crate::engine::core::Core;
-use crate::gc::{Rules, Victim};
+use crate::gc::Rules;
 use crate::options::Background;
 use crate::sync::Ordering;
 
-/// Segments of one lazy round: their keys share leaves, and a round is short.
-const VICTIMS_LAZY: usize = 8;
+/// Segments of one lazy round: their keys share leaves, and a round is short, because nothing that a spill frees can be
+/// taken before it ends.
+const VICTIMS_LAZY: usize = 3;
 
 /// Segments of one round under pressure, and the least dead share that is worth it.
 const VICTIMS_URGENT: usize = 16;
 const DEAD_SHARE_URGENT: f64 = 0.005;
+
+/// A victim may be this much less dead than expected, and so much less again where there is no room.
+const SHARE_OF_EXPECTED: f64 = 0.7;
+const SCARCE: f64 = 0.2;
+
+/// This share of what comes on top between two spills comes while the first of them is under way.
+const BESIDE_SHARE: f64 = 1.0 / 3.0;
+
+/// Writers are slowed down from so much room on beside what is still to come, half as much as it gets where there is none.
+const GUARD_SHARE: f64 = 1.0 / 3.0;
 
 /// Rounds for one put that found no space: each of them frees something.
 const ROUNDS_URGENT_MAX: usize = 64;
@@ -73,6 +84,8 @@ impl Core {
             wants_spill = !did_something && self.pending_bytes(&mut turn) > 0;
         }
         drop(turn);
+        // A round reads through a view of its own, which holds up what a spill beside it freed.
+        self.give_back()?;
         if wants_spill && self.freeze(0) {
             self.want_spill();
         }
@@ -129,42 +142,67 @@ impl Core {
         self.parts.allocator.lock().free_segment_count()
     }
 
+    /// What is to be done so that the space never exceeds the plan's target: by the next spill so much is to be moved
+    /// that what comes on top until the one after it has room.
     fn need(&self, turn: &mut Turn) -> Need {
+        let (stock, plan) = (&self.collector.stock, self.collector.plan());
         let space = self.space_use();
-        let pending = self.pending_bytes(turn);
-        let (unspilled, target) = (self.unspilled_max(), self.options.space_amplification);
-        let own = (space.live_bytes as f64 * target) as u64;
-        let goal = own + self.reorganisation_excess(&space, own.saturating_sub(unspilled));
-        self.slow_writers_down(&space, goal + own / 2 + 2 * unspilled);
-        let enough = goal.saturating_sub(unspilled);
-        if space.used_bytes <= enough {
-            return Need::Nothing;
-        }
+        let excess = self.reorganisation_excess(&space, self.goal(&plan, &space));
+        stock.set_excess_bytes(excess);
+        let (room, _) = self.pace_writers();
+        let pending = self.pending_bytes(turn) as i64;
+        let (transient, hidden) = (plan.transient as i64, self.hidden_bytes() as i64);
+        let to_come = (plan.hidden_max as i64 - hidden).max(0);
+        let (is_short, is_quiet) = (room < transient / 2, self.is_quiet());
+        let is_worth_a_spill = pending > 0 && (hidden >= plan.hidden_max as i64 / 2 || is_quiet);
         // Copies take space, too, until a spill frees what they were made of: never too many of them at once.
-        if space.used_bytes > goal && pending >= unspilled {
+        if room < 0 && pending >= transient / 2 {
             return Need::Spill;
         }
-        match space.used_bytes.saturating_sub(pending) > enough {
+        // While nobody writes there is time: half as much will do to begin with.
+        let wanted = if is_quiet {
+            transient / 2
+        } else {
+            transient + to_come
+        };
+        match room + pending < wanted {
             true => Need::Space,
-            false if space.used_bytes > goal && pending > 0 && self.is_quiet() => Need::Spill,
+            false if is_short && is_worth_a_spill => Need::Spill,
             false => Need::Nothing,
         }
     }
 
-    /// Only half as much again as the goal slows writers down: a burst of overwrites is collected behind it, in peace. At
-    /// the goal itself every writer ran at the pace of the collector, a tenth of its own.
-    ///
-    /// Writers pay for dead bytes only: what no spill has taken yet is no debt of the collector's, nor what is kept
-    /// ready. Without that a load into an empty store would sleep all the way.
-    fn slow_writers_down(&self, space: &SpaceUse, limit: u64) {
-        let spilled = space.used_bytes - space.ready_bytes;
-        let spilled = spilled.saturating_sub(self.unspilled_bytes());
-        let dead = |victim: &Victim| SEGMENT_BYTES.saturating_sub(u64::from(victim.live_bytes));
-        let used = match spilled > limit {
-            true => spilled.min(limit + self.sealed_segments().iter().map(dead).sum::<u64>()),
-            false => spilled,
-        };
-        self.collector.slow_down(used, limit);
+    /// Slows writers down as the room becomes less than what comes on top until a spill frees some, and tells the room
+    /// and what is dead. They pay for dead bytes only: a load of new keys has none.
+    pub(in crate::engine) fn pace_writers(&self) -> (i64, u64) {
+        let plan = self.collector.plan();
+        let (room, dead) = self.room(&plan);
+        let transient = plan.transient.max(1) as f64;
+        let line = transient * (self.share_to_come(&plan) + GUARD_SHARE);
+        let lack = (line - room as f64).max(0.0).min(dead as f64);
+        let share = lack / (transient * 2.0 * GUARD_SHARE);
+        self.collector.slow_down(share.min(1.0));
+        (room, dead)
+    }
+
+    /// How much of what comes on top between two frees of space is still to come.
+    fn share_to_come(&self, plan: &Plan) -> f64 {
+        let hidden = self.hidden_bytes() as f64 / plan.hidden_max.max(1) as f64;
+        // L0' fills while L0 is spilled, and then alone.
+        match self.parts.views.load().frozen.is_some() {
+            true => BESIDE_SHARE * (1.0 - self.pressure.progress.share()).clamp(0.0, 1.0),
+            false => 1.0 - (1.0 - BESIDE_SHARE) * hidden.min(1.0),
+        }
+    }
+
+    /// A writer looks at the space, and wakes who collects, if need be. Outside the gate.
+    pub(in crate::engine) fn look_at_space(&self) {
+        let l0_pages = self.l0_reserve_pages();
+        self.parts.allocator.lock().set_reserve_of_l0s(l0_pages);
+        let (room, dead) = self.pace_writers();
+        if dead > 0 && room < 2 * self.collector.plan().transient as i64 {
+            self.collector.wanted.call();
+        }
     }
 
     /// What segments hold whose records were all moved: the next spills free them.
@@ -179,10 +217,15 @@ impl Core {
         self.collector.is_quiet(self.parts.log.tail())
     }
 
+    /// Victims are to be as dead as the plan counts on: `w` bytes written for each byte given make room where `1 / w` of a
+    /// victim is dead. Better ones come with the next spill, so worse ones are taken only as room becomes scarce.
     fn lazy_rules(&self) -> Rules {
-        let target = self.options.space_amplification;
+        let plan = self.collector.plan();
+        let (room, _) = self.room(&plan);
+        let plenty = 2.0 * room as f64 / plan.transient.max(1) as f64;
+        let expected = plenty.clamp(SCARCE, 1.0) / plan.log_cost.max(1.0);
         Rules {
-            dead_share_min: (target - 1.0) / target / 4.0,
+            dead_share_min: expected * SHARE_OF_EXPECTED,
             is_urgent: false,
             count_max: VICTIMS_LAZY,
             live_bytes_max: u64::MAX,

@@ -121,8 +121,7 @@ impl Core {
     /// How much more than `goal` the store may take because values are being laid together, as it takes
     /// `space` now.
     pub(in crate::engine) fn reorganisation_excess(&self, space: &SpaceUse, goal: u64) -> u64 {
-        // What is kept ready comes and goes, too.
-        let above = (space.used_bytes - space.ready_bytes).saturating_sub(goal);
+        let above = space.needed_bytes.saturating_sub(goal);
         let excess = self.reorganiser.excess.left(above, Instant::now());
         if excess == 0 {
             return 0;
@@ -134,7 +133,7 @@ impl Core {
             .filter(|victim| victim.dead_share() >= DEAD_SHARE)
             .map(|victim| SEGMENT_BYTES.saturating_sub(u64::from(victim.live_bytes)))
             .sum();
-        (excess + space.ready_bytes).saturating_sub(cheap)
+        excess.saturating_sub(cheap)
     }
 
     /// Whether there is room for another round of copies.
@@ -148,16 +147,14 @@ impl Core {
             .scan_space_amplification
             .max(options.space_amplification);
         let limit = (space.live_bytes as f64 * most) as u64;
-        let needed = ROUND_BYTES_MAX + self.unspilled_max();
+        let needed = ROUND_BYTES_MAX + self.hidden_max();
         if space.used_bytes + needed <= limit && self.leaves_room(&space, needed) {
             return true;
         }
         self.spill_copies(true);
-        let goal = (space.live_bytes as f64 * options.space_amplification) as u64;
-        let goal = goal.saturating_sub(self.unspilled_max())
-            + space.live_bytes / ROOM_SHARE
-            + space.live_bytes / SLACK_SHARE;
-        let above = (space.used_bytes - space.ready_bytes).saturating_sub(goal);
+        let goal = (space.live_bytes as f64 * self.collector.plan().target) as u64;
+        let goal = goal + space.live_bytes / ROOM_SHARE + space.live_bytes / SLACK_SHARE;
+        let above = space.needed_bytes.saturating_sub(goal);
         self.reorganiser.excess.take_back(above);
         false
     }

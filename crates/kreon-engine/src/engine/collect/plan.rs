@@ -1,0 +1,203 @@
+//! How the space that a store may take is divided, and what it costs.
+//!
+//! All as shares of the live bytes. Of a target the records with their headers are taken, the nodes twice (those of a spill
+//! stand beside those that it replaces) and some segments that are always there; a slack `s` is left for dead records.
+//! Between two spills users write `u` bytes over older ones, which are dead and not known to be, and garbage collection
+//! copies what it frees as much space with: with `w` bytes written to the log for each byte given, `u w` in all come on top
+//! of what was known to be dead before, for nothing is freed until the spill, and [`BESIDE`] times that, as spills take
+//! time. What remains is for the dead bytes `d = s - 1.5 u w` of segments that wait for their turn. To clean a log with
+//! `l` live bytes that way writes `w = l / (2 d) + 0.85`, about, the victims being those with the most dead bytes (within 5 %
+//! of simulated figures from `d / l` = 0.1 to 1). A spill writes the nodes `n`: `n / u` for each byte given. So
+//!
+//! cost(u) = w(u) + n / u,
+//!
+//! which is searched for its least: with little between two spills the nodes cost too much, with much the copies. A target
+//! whose least is more than the store may cost is raised until it is not.
+
+/// Spills take time, and writers and collection go on beside them: so many times `u w` comes on top.
+const BESIDE: f64 = 1.5;
+
+/// What is left for dead records at the least beside what is always there.
+const DEAD_WITH_FEW: f64 = 0.1;
+
+/// No target is raised by more than this.
+const RAISED_MAX: f64 = 20.0;
+
+/// What is to be divided, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Given {
+    /// Keys and values.
+    pub live: u64,
+    /// Live records of the log with their headers.
+    pub log_live: u64,
+    /// Nodes of all trees.
+    pub nodes: u64,
+    /// What is always there.
+    pub fixed: u64,
+    /// The least that may be hidden between two spills.
+    pub hidden_min: u64,
+    /// The same where the target costs too much.
+    pub hidden_min_if_dear: u64,
+}
+
+/// What it comes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(in crate::engine) struct Plan {
+    /// Space for each live byte.
+    pub(in crate::engine) target: f64,
+    /// What the log may hide between two spills, in bytes.
+    pub(in crate::engine) hidden_max: u64,
+    /// What comes on top from one spill to the next, in bytes.
+    pub(in crate::engine) transient: u64,
+    /// Log bytes written for each byte given.
+    pub(in crate::engine) log_cost: f64,
+    /// All bytes written for each byte given.
+    pub(in crate::engine) cost: f64,
+}
+
+impl Plan {
+    /// Of a store that wants to take `target`, or the least more than that which costs no more than `cost_max`.
+    pub(super) fn new(given: &Given, target: f64, cost_max: f64) -> Self {
+        // Where the data are few what is always there is no reason to clean the rest all the time.
+        let always = (given.fixed + 4 * given.hidden_min) as f64 / given.live.max(1) as f64;
+        let wanted = target.max(1.0 + DEAD_WITH_FEW + always);
+        let costs_no_more = |plan: &Self| plan.cost <= cost_max;
+        if let Some(plan) = Self::of(given, wanted).filter(costs_no_more) {
+            return plan;
+        }
+        let dear = Given {
+            hidden_min: given.hidden_min.max(given.hidden_min_if_dear),
+            ..*given
+        };
+        // The more space, the less it costs: by halving.
+        let most = wanted + RAISED_MAX + dear.hidden_min as f64 / given.live.max(1) as f64 * 8.0;
+        let (mut low, mut high) = (wanted, most);
+        let mut found = None;
+        for _ in 0..24 {
+            let middle = (low + high) / 2.0;
+            match Self::of(&dear, middle).filter(costs_no_more) {
+                Some(plan) => (high, found) = (middle, Some(plan)),
+                None => low = middle,
+            }
+        }
+        found.unwrap_or(Self {
+            target: most,
+            hidden_max: dear.hidden_min,
+            transient: 2 * dear.hidden_min,
+            log_cost: cost_max,
+            cost: cost_max,
+        })
+    }
+
+    /// The cheapest for this target; none: it cannot be.
+    fn of(given: &Given, target: f64) -> Option<Self> {
+        let live = given.live.max(1) as f64;
+        let [log, nodes, fixed] =
+            [given.log_live, given.nodes, given.fixed].map(|bytes| bytes as f64 / live);
+        // What of the live bytes is not in the log is in the nodes.
+        let slack = target - log - 2.0 * nodes - fixed;
+        let least = (given.hidden_min as f64 / live).max(1e-3);
+        let tries = (0..48).map(|n| least * 1.15f64.powi(n));
+        let plans = tries.filter_map(|hidden| {
+            let written = written(log, slack, hidden)?;
+            Some(Self {
+                target,
+                hidden_max: (hidden * live) as u64,
+                transient: (hidden * written * BESIDE * live) as u64,
+                log_cost: written,
+                cost: written + nodes / hidden,
+            })
+        });
+        plans.min_by(|a, b| a.cost.total_cmp(&b.cost))
+    }
+}
+
+/// Log bytes written for each byte given: `w` of `w = log / (2 (slack - 1.5 hidden w)) + 0.85`; of its two roots the
+/// smaller one.
+fn written(log: f64, slack: f64, hidden: f64) -> Option<f64> {
+    let beside = hidden * BESIDE;
+    let sum = 2.0 * slack + 1.7 * beside;
+    let square = sum * sum - 8.0 * beside * (1.7 * slack + log);
+    if square < 0.0 {
+        return None;
+    }
+    // A log whose records all die is cleaned for nothing.
+    let written = ((sum - square.sqrt()) / (4.0 * beside)).max(1.0);
+    (slack > beside * written).then_some(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// Pairs of 1 KiB.
+    fn given(live_mib: u64) -> Given {
+        Given {
+            live: live_mib * MIB,
+            log_live: live_mib * MIB / 50 * 51,
+            nodes: live_mib * MIB / 20,
+            fixed: 20 * MIB,
+            hidden_min: 4 * MIB,
+            hidden_min_if_dear: 64 * MIB,
+        }
+    }
+
+    #[test]
+    fn more_space_costs_less_and_leaves_more_time_between_spills() {
+        let plans = [1.3, 1.5, 2.0, 3.0].map(|target| Plan::new(&given(4096), target, 14.0));
+        for pair in plans.windows(2) {
+            assert!(pair[0].cost > pair[1].cost, "{pair:?}");
+            assert!(pair[0].hidden_max < pair[1].hidden_max, "{pair:?}");
+        }
+        assert!(plans[1].cost < 7.0 && plans[2].cost < 3.0, "{plans:?}");
+        assert_eq!(plans[1].target, 1.5);
+    }
+
+    #[test]
+    fn what_is_written_solves_its_equation() {
+        for (log, slack, hidden) in [(1.02, 0.3, 0.02), (1.02, 0.8, 0.1), (0.8, 1.5, 0.2)] {
+            let written = written(log, slack, hidden).unwrap();
+            let dead = slack - BESIDE * hidden * written;
+            assert!((written - 0.85 - log / (2.0 * dead)).abs() < 1e-9);
+        }
+        assert_eq!(written(1.02, 0.15, 0.1), None);
+        assert_eq!(written(1.02, -0.1, 0.01), None);
+        assert_eq!(written(0.0, 1.0, 0.1), Some(1.0), "values in leaves");
+    }
+
+    #[test]
+    fn a_target_that_cannot_be_becomes_one_that_can() {
+        let plan = Plan::new(&given(4096), 1.1, 14.0);
+        assert!(plan.target > 1.15 && plan.target < 1.4, "{plan:?}");
+        assert!(plan.cost <= 14.0);
+        // What is always there is more than so little data.
+        for live_mib in [0, 1, 10] {
+            let plan = Plan::new(&given(live_mib), 1.3, 14.0);
+            assert!(plan.target > 2.0 && plan.hidden_max >= 4 * MIB, "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn a_store_takes_as_much_space_as_it_takes_to_cost_no_more_than_it_may() {
+        let plans = [14.0, 6.0, 3.0].map(|most| Plan::new(&given(4096), 1.3, most));
+        for pair in plans.windows(2) {
+            assert!(pair[0].target < pair[1].target, "{pair:?}");
+        }
+        assert!(plans[2].cost <= 3.0 && plans[2].target < 2.0, "{plans:?}");
+        let enough = Plan::new(&given(4096), 2.5, 3.0);
+        assert_eq!(enough.target, 2.5);
+    }
+
+    #[test]
+    fn only_a_target_that_costs_too_much_lets_few_data_hide_as_much_as_many() {
+        let few = given(256);
+        let dear = Plan::new(&few, 1.6, 3.0);
+        assert!(dear.hidden_max >= 64 * MIB, "{dear:?}");
+        assert!(dear.transient < 400 * MIB && dear.target < 4.0, "{dear:?}");
+        let cheap = Plan::new(&few, 1.6, 100.0);
+        assert!(cheap.hidden_max < 20 * MIB, "{cheap:?}");
+        assert_eq!(cheap.target, 1.6);
+    }
+}
