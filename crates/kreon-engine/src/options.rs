@@ -254,11 +254,12 @@ impl Options {
         let log_bytes = (self.memory_bytes / 16).clamp(4 * MIB, 32 * MIB);
         // Halves of whole pages: they are read and written directly.
         let collector_bytes = (self.memory_bytes / 32).clamp(MIB / 4, 4 * MIB) & !(MIB / 8 - 1);
-        // Of what the smallest store needs for its log nothing.
+        let taken = 2 * l0_bytes + log_bytes + collector_bytes + self.credit_bytes();
+        let left_bytes = self.memory_bytes.saturating_sub(taken);
+        // Of what the smallest store needs nothing.
         let scan_bytes = (self.memory_bytes.saturating_sub(4 * MIB) / 32).min(8 * MIB);
-        let own_bytes = log_bytes + collector_bytes + scan_bytes + self.credit_bytes();
-        let taken = 2 * l0_bytes + own_bytes;
-        let mapping_bytes = self.memory_bytes.saturating_sub(taken);
+        let scan_bytes = scan_bytes.min(left_bytes.saturating_sub(MIB / 2));
+        let mapping_bytes = left_bytes - scan_bytes;
         if l0_bytes == 0 || mapping_bytes < MIB / 2 {
             return Err(Error::invalid(format!(
                 "two L0s of {l0_bytes} bytes and {log_bytes} bytes of log buffers leave no room for \

@@ -87,7 +87,7 @@ fn main() -> Result<()> {
         region.put(key(number), vec![number as u8; VALUE_BYTES])?;
     }
     store.checkpoint()?;
-    println!("  s  scans/s  us CPU  reads    KiB depth  moved MiB  busy  space  collected MiB");
+    println!("  s  scans/s  us CPU  reads    KiB  moved MiB  busy  space  collected MiB");
     let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|threads| {
         for thread in 0..THREADS {
@@ -106,23 +106,15 @@ fn main() -> Result<()> {
             );
             let scans = (now.2 - before.2).max(1) as f64;
             println!(
-                "{second:3} {:8.0} {:7.0} {:6.1} {:6.1} {:5.1} {:10} {:5.2} {:6.2} {:8}   found {} moved {} spills {} idx {} leaf {} rec {} free {}",
+                "{second:3} {:8.0} {:7.0} {:6.1} {:6.1} {:10} {:5.2} {:6.2} {:8}",
                 scans / (now.3 - before.3).as_secs_f64(),
                 (now.1 - before.1) / scans * 1e6,
                 (now.0.device_reads - before.0.device_reads) as f64 / scans,
                 (now.0.device_read_bytes - before.0.device_read_bytes) as f64 / scans / 1024.0,
-                now.0.device.depth_average,
                 now.0.reorganisation.bytes_copied >> 20,
                 now.0.reorganisation.seconds - before.0.reorganisation.seconds,
                 now.0.collection.space_amplification,
                 now.0.collection.bytes_copied >> 20,
-                now.0.reorganisation.ranges_found,
-                now.0.reorganisation.ranges_moved,
-                now.0.spills,
-                now.0.memory.index_bytes >> 20,
-                now.0.memory.leaf_bytes >> 20,
-                now.0.memory.record_bytes >> 20,
-                now.0.memory.free_frame_bytes >> 20,
             );
             before = now;
         }

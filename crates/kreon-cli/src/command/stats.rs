@@ -95,6 +95,7 @@ fn memory_as_json(memory: &MemoryStats) -> Value {
         "table_bytes": memory.table_bytes,
         "log_buffer_bytes": memory.log_buffer_bytes,
         "collector_bytes": memory.collector_bytes,
+        "scan_bytes": memory.scan_bytes,
         "l0_bytes": memory.l0_bytes,
         "spare_bytes": memory.spare_bytes,
     })

@@ -234,6 +234,22 @@ impl Scan {
         Ok(())
     }
 
+    /// How far ahead the next step goes: the memory for it, and the most entries and bytes.
+    fn reach(&self) -> (ScanShare, usize, usize) {
+        let (entries_max, bytes_max) = match self.core.parts.mapping.has_plenty_of_frames() {
+            true => (STEP_ENTRIES_MAX, STEP_BYTES_MAX),
+            false => (FETCHED_ENTRIES_MAX, FETCHED_BYTES_MAX),
+        };
+        let entries_max = self.step_entries.min(self.left).min(entries_max);
+        // Of each record its first and its last block come as a whole.
+        let entry_bytes = ENTRY_BLOCKS * self.core.parts.device.block_bytes() as usize;
+        let wanted = (entries_max * entry_bytes).max(2 * FETCHED_BYTES_MAX);
+        let share = self.core.scan_memory.take_up_to(wanted);
+        let room = share.bytes();
+        let entries_max = entries_max.min(room / entry_bytes).max(1);
+        (share, entries_max, bytes_max.min(room / 2).max(1))
+    }
+
     /// Finds the pairs of one step for the end that goes in `direction`. Returns the last key, and whether
     /// the range is exhausted. The view is held only in here.
     fn locate(
@@ -245,29 +261,24 @@ impl Scan {
         // After the view was taken: one from after a drop would show the region empty.
         self.region.check()?;
         let nodes = self.core.nodes(&view, self.region.id);
+        match direction {
+            Direction::Forward => self.front.clear(),
+            Direction::Backward => self.back.clear(),
+        }
+        let (mut share, entries_max, bytes_max) = self.reach();
+        let room = share.bytes();
         let (ahead, start, end) = match direction {
             Direction::Forward => (&mut self.front, &bounds.0, &bounds.1),
             Direction::Backward => (&mut self.back, &bounds.1, &bounds.0),
         };
-        let (entries_max, bytes_max) = match self.core.parts.mapping.has_plenty_of_frames() {
-            true => (STEP_ENTRIES_MAX, STEP_BYTES_MAX),
-            false => (FETCHED_ENTRIES_MAX, FETCHED_BYTES_MAX),
-        };
-        ahead.clear();
-        let entries = self.step_entries.min(self.left).min(entries_max);
-        // Of each record its first and its last block come as a whole.
-        let entry_bytes = ENTRY_BLOCKS * self.core.parts.device.block_bytes() as usize;
-        let wanted = (entries * entry_bytes).max(2 * FETCHED_BYTES_MAX);
-        let mut share = self.core.scan_memory.take_up_to(wanted);
-        let room = share.bytes();
         let step = Step {
             region: self.region.id,
             at: self.snapshot.lsn(),
             direction,
             start,
             end,
-            entries_max: entries.min(room / entry_bytes).max(1),
-            bytes_max: bytes_max.min(room / 2).max(1),
+            entries_max,
+            bytes_max,
         };
         ahead.batch.fit(room);
         ahead.view = view.sequence();
