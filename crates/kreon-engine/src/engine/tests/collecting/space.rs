@@ -113,3 +113,27 @@ fn only_what_overwrites_is_spilled_before_l0_is_full() {
     let half = half.count();
     assert!((400..1200).contains(&half), "{half}");
 }
+
+#[test]
+fn a_put_that_finds_no_space_waits_for_readers_of_what_is_free() {
+    let options = Options {
+        volume_bytes_max: 48 << 20,
+        ..tiny()
+    };
+    let bench = Bench::open(Image::default(), options).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let put = |key| bench.put(&region, &name(key), &content(key, 0, 4000));
+    let full = (0..).find_map(|key| put(key).err().map(|error| (key, error)));
+    let (count, error) = full.unwrap();
+    assert_eq!(error.kind(), ErrorKind::OutOfSpace);
+    let view = bench.engine.core().parts.views.load_full();
+    (0..count).for_each(|key| bench.delete(&region, &name(key)));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            drop(view);
+        });
+        assert!(bench.engine.core().relieve(4).unwrap());
+    });
+    assert_eq!(bench.problems(), Vec::<String>::new());
+}
