@@ -137,3 +137,44 @@ fn a_put_that_finds_no_space_waits_for_readers_of_what_is_free() {
     });
     assert_eq!(bench.problems(), Vec::<String>::new());
 }
+
+#[test]
+fn space_grows_while_a_snapshot_sees_what_is_overwritten_and_comes_back() {
+    let options = Options {
+        background: Background::Threads,
+        l0_bytes: Some(1 << 20),
+        write_amplification_max: 100.0,
+        ..tiny()
+    };
+    let bench = Bench::open(Image::default(), options).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let overwrite = |version| {
+        for key in 0..4000 {
+            let value = content(key, version, 4000);
+            bench.put(&region, &name(key), &value).unwrap();
+        }
+    };
+    let taken = || bench.engine.core().space_use().needed_bytes;
+    overwrite(0);
+    let snapshot = bench.engine.snapshot();
+    (1..3).for_each(overwrite);
+    bench.engine.checkpoint().unwrap();
+    let held = taken();
+    let seen = bench
+        .engine
+        .get(&region, &name(77), Some(&snapshot), <[u8]>::to_vec);
+    assert_eq!(seen.unwrap(), Some(content(77, 0, 4000)));
+    drop(snapshot);
+    (3..5).for_each(overwrite);
+    bench.engine.checkpoint().unwrap();
+    let most = held - (10 << 20);
+    for _ in 0..400 {
+        if taken() <= most {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(25));
+    }
+    assert!(taken() <= most, "{held} {}", taken());
+    let model = (0..4000).map(|key| (name(key), content(key, 4, 4000)));
+    bench.checked(&region, &model.collect());
+}
