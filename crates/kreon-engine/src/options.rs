@@ -69,8 +69,8 @@ pub struct Options {
     pub filter_bits_per_key: usize,
     /// Space on the volume for each byte of live data that garbage collection is content with, 1.05 to 10.
     pub space_amplification: f64,
-    /// More bytes than this are not written for each byte that overwrites another, 2 to 100: where that does not do for
-    /// `space_amplification`, the store takes more space.
+    /// About so many bytes at the most are written for each byte that overwrites another, 2 to 100: where that does not do
+    /// for `space_amplification`, the store takes more space.
     pub write_amplification_max: f64,
     /// The log between two spills may always have so many dead bytes, even if that is much for so little data.
     pub unspilled_bytes_min: u64,

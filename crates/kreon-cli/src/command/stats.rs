@@ -104,6 +104,8 @@ fn memory_as_json(memory: &MemoryStats) -> Value {
 fn collection_as_json(collection: &kreon::CollectionStats) -> Value {
     json!({
         "space_amplification": collection.space_amplification,
+        "space_planned": collection.space_planned,
+        "cost_planned": collection.cost_planned,
         "log_bytes": collection.log_bytes,
         "moved_bytes": collection.moved_bytes,
         "dead_bytes": collection.dead_bytes,

@@ -53,6 +53,8 @@ pub struct Core {
     pub upkeep: Mutex<()>,
     /// One change from L0' to L0 at a time.
     pub rotation: Mutex<()>,
+    /// What nobody reaches is given back by one at a time: who finds none is sure that no other has some in hand.
+    pub giving_back: Mutex<()>,
     /// Images of L0.
     pub images: Images,
     /// What gets read.

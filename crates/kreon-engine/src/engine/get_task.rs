@@ -9,19 +9,18 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use kreon_base::{Error, ErrorKind, LogOffset, Lsn, PageBytes, PageNo, Result};
-use kreon_format::PagePointer;
+use kreon_base::{Lsn, PageNo, Result};
 use kreon_mapping::{Begun, FinalBytes, PagesWanted, Ticket};
 
 use super::core::Core;
 use super::read::{Found, Once, find_in_levels};
 use super::region::RegionState;
+use super::resident::ResidentNodes;
 use super::scan_source::Located;
 use super::snapshot::OpenSnapshot;
-use crate::level::source::{LOG_PRIORITY, node_priority};
+use crate::level::View;
+use crate::level::source::LOG_PRIORITY;
 use crate::level::view::ViewSequence;
-use crate::level::{MappedNodes, View};
-use crate::tree::{Filtering, NodeSource};
 
 /// After so many loads that were in vain, as others needed the frames at once, a poll waits for the device:
 /// it must come to an end.
@@ -201,56 +200,5 @@ impl Core {
         let bytes = self.parts.log.on_device(*offset, payload_bytes)?;
         let (offset, len) = (bytes.offset_bytes, bytes.len_bytes);
         (len <= RECORD_BYTES_MAX && !self.parts.mapping.has_bytes(offset, len)).then_some(bytes)
-    }
-}
-
-/// Nodes as long as they are resident. Reads of a node that is not fail, and tell which it was.
-struct ResidentNodes<'a> {
-    nodes: MappedNodes<'a>,
-    missing: &'a Cell<Option<PagesWanted>>,
-    /// The leaf that a filter let the key pass to in an earlier poll.
-    passed: &'a Cell<Option<PageNo>>,
-}
-
-impl NodeSource for ResidentNodes<'_> {
-    fn read_node<R>(
-        &self,
-        pointer: &PagePointer,
-        height: u8,
-        use_node: impl FnOnce(&PageBytes) -> Result<R>,
-    ) -> Result<R> {
-        self.nodes.hint(pointer, height);
-        let priority = node_priority(self.nodes.level, height);
-        let mapping = self.nodes.mapping;
-        match mapping.read_resident(pointer.page, priority, use_node) {
-            Some(outcome) => outcome,
-            None => {
-                self.missing.set(Some(self.nodes.wanted(pointer, height)));
-                // Seen by nobody.
-                Err(Error::new(ErrorKind::Busy, String::new()))
-            }
-        }
-    }
-
-    fn prefetch(&self, _: &[PagePointer], _: u8) -> Result<()> {
-        Ok(())
-    }
-
-    /// A leaf that was loaded since its filter was asked is no hit: what comes of it is to be counted.
-    fn is_resident(&self, pointer: &PagePointer) -> bool {
-        self.passed.get() != Some(pointer.page) && self.nodes.is_resident(pointer)
-    }
-
-    fn filtered(&self, leaf: &PagePointer, answer: Filtering) {
-        let is_told =
-            answer == Filtering::Passed && self.passed.replace(Some(leaf.page)) == Some(leaf.page);
-        if !is_told {
-            self.nodes.filtered(leaf, answer);
-        }
-    }
-
-    /// The rests of long keys are read waiting: they are as rare as keys of more than 1 KiB.
-    fn read_key(&self, offset: LogOffset, key_bytes: u32, key: &mut Vec<u8>) -> Result<()> {
-        self.nodes.read_key(offset, key_bytes, key)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! - [`open`]: opening and closing, background threads
 //! - [`write`], [`deleted_range`], [`gate`], [`units`], [`pressure`], [`pace`]: the write path
-//! - [`read`], [`multi_get`], [`get_task`]: gets; [`covering`]: deleted ranges as readers meet them
+//! - [`read`], [`multi_get`], [`get_task`]: gets; [`resident`]: nodes that are in memory; [`covering`]: deleted ranges as readers meet them
 //! - [`scan`], [`merge_scan`], [`scan_source`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
 //! - [`ingest`]: bulk loads, which become a level without going through L0
 //! - [`levels`]: merges of a region's trees
@@ -39,6 +39,7 @@ mod read;
 mod region;
 mod reorganise;
 mod replayed;
+mod resident;
 mod scan;
 mod scan_memory;
 mod scan_source;

@@ -350,6 +350,7 @@ impl Core {
             holds: Default::default(),
             upkeep: Mutex::default(),
             rotation: Mutex::default(),
+            giving_back: Mutex::default(),
             images: Default::default(),
             gets: Default::default(),
             spill_wanted: Default::default(),

@@ -247,6 +247,11 @@ impl fmt::Display for Stats {
         let collected = &self.collection;
         let amplification = format!("{:.2}", collected.space_amplification);
         line(f, "space amplification", amplification)?;
+        let planned = format!(
+            "{:.2} for {:.1} bytes written per byte overwritten",
+            collected.space_planned, collected.cost_planned
+        );
+        line(f, "planned", planned)?;
         line(f, "moved records", bytes(collected.moved_bytes))?;
         line(f, "log dead", bytes(collected.dead_bytes))?;
         let (victims, rounds) = (collected.victims, collected.rounds);

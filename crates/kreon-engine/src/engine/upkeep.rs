@@ -18,6 +18,9 @@ use crate::volume::page_runs::discard;
 /// L0' may grow by this from one look at the space to the next, which comes with each 256 KiB of the log.
 const L0_AHEAD_BYTES: usize = 2 << 20;
 
+/// Without threads so many rounds of collection at the most come with a spill.
+const ROUNDS_INLINE: u32 = 3;
+
 impl Core {
     /// Freezes L0' as L0 if it is full or hides too much, and asks for its spill.
     pub fn rotate(self: &Arc<Self>) {
@@ -66,7 +69,11 @@ impl Core {
             // The outcome stands in `pressure`: the next write that needs room gets it.
             Background::Inline => {
                 drop(self.spill_frozen().and_then(|()| self.merge_due()));
-                drop(self.collect_lazily());
+                for _ in 0..ROUNDS_INLINE {
+                    if !matches!(self.collect_lazily(), Ok(true)) {
+                        break;
+                    }
+                }
                 drop(self.reorganise_all());
             }
             Background::Driven => {}
@@ -237,6 +244,7 @@ impl Core {
 
     /// Gives back the pages and segments that no reader reaches any more.
     pub fn give_back(&self) -> Result<()> {
+        let _alone = self.giving_back.lock();
         let reclaimed = self.parts.views.reclaim();
         if reclaimed.is_empty() {
             return Ok(());

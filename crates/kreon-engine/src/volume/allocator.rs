@@ -15,7 +15,7 @@ use kreon_base::{Error, ErrorKind, LogId, PageNo, Result, SEGMENT_PAGES, Segment
 use kreon_device::Device;
 use kreon_format::{GROUP_HEAD_PAGES, GROUP_SEGMENTS, GroupPointer};
 
-use super::free_space::RUN_SEGMENTS_MAX;
+use super::free_space::{RUN_SEGMENTS_MAX, SPARE_SEGMENTS_MIN};
 use super::page_bits::PageBits;
 
 /// What a segment is used for.
@@ -438,9 +438,6 @@ impl Allocator {
 /// A run of this many free pages (256 KiB) is as good as a whole segment: the device is at its full
 /// rate with writes of that size.
 const RUN_PAGES_ENOUGH: u64 = 64;
-
-/// See [`Allocator::set_spare`].
-pub(super) const SPARE_SEGMENTS_MIN: u32 = 2;
 
 /// Segments that stay in reserve at the least.
 pub const RESERVE_SEGMENTS_MIN: u32 = 5;

@@ -8,12 +8,13 @@
 
 use kreon_base::{ErrorKind, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId};
 
-use super::allocator::{
-    Allocator, Purpose, RESERVE_SEGMENTS_MIN, SPARE_SEGMENTS_MIN, out_of_space,
-};
+use super::allocator::{Allocator, Purpose, RESERVE_SEGMENTS_MIN, out_of_space};
 
 /// A file grows by this many segments (64 MiB of address space; sparse).
 const GROW_SEGMENTS: u32 = 32;
+
+/// See [`Allocator::set_spare`].
+pub(super) const SPARE_SEGMENTS_MIN: u32 = 2;
 
 /// Segments of the reserve that garbage collection may fill: with one more it can free any segment that
 /// is not full of live records.

@@ -74,7 +74,12 @@ const SETTINGS: &[Setting] = &[
     }),
     ("space_amplification", |s, dice| {
         s.engine.space_amplification = any(dice, &[1.05, 1.3, 10.0]);
-        s.engine.write_amplification_max = any(dice, &[3.0, 100.0]);
+    }),
+    ("write_amplification_max", |s, dice| {
+        s.engine.write_amplification_max = any(dice, &[2.0, 3.0, 16.0, 100.0]);
+    }),
+    ("scan_space_amplification", |s, dice| {
+        s.engine.scan_space_amplification = any(dice, &[1.0, 2.1, 10.0]);
     }),
     ("unspilled_bytes_min", |s, dice| {
         s.engine.unspilled_bytes_min = any(dice, &[1 << 20, 16 << 20]);
@@ -135,7 +140,7 @@ impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "memory {} l0 {:?} growth {:?} full {} inline {} filters {} space {} unspilled {} {:?} {:?} sync_every {:?} \
+            "memory {} l0 {:?} growth {:?} full {} inline {} filters {} space {} at {} scans {} unspilled {} {:?} {:?} sync_every {:?} \
              threads {} direct {:?} ring {:?} snapshots {} checkpoint_every {:?} reopens {}",
             self.engine.memory_bytes,
             self.engine.l0_bytes,
@@ -144,6 +149,8 @@ impl fmt::Display for Settings {
             self.engine.inline_value_bytes_max,
             self.engine.filter_bits_per_key,
             self.engine.space_amplification,
+            self.engine.write_amplification_max,
+            self.engine.scan_space_amplification,
             self.engine.unspilled_bytes_min,
             self.engine.mapping.backend,
             self.engine.background,

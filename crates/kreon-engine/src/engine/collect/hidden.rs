@@ -5,13 +5,15 @@
 //! L0' had it; whether trees have it is asked when it matters, of what is in memory: index nodes and their filters. So a
 //! load of new keys is not spilled before L0' is full, and overwrites as soon as they hide too much.
 
-use kreon_base::{Error, LogOffset, Lsn, PageBytes, RegionId, Result};
-use kreon_format::PagePointer;
+use std::cell::Cell;
+
+use kreon_base::{Lsn, RegionId};
 
 use crate::engine::core::Core;
+use crate::engine::resident::ResidentNodes;
 use crate::keys::L0Key;
-use crate::level::{MappedNodes, View};
-use crate::tree::{self, NodeSource};
+use crate::level::View;
+use crate::tree;
 
 /// One key is noted for so many bytes of the log: 128 for the smallest bound on what may be hidden. One costs a lookup
 /// in the trees, 1 to 2 us.
@@ -132,47 +134,14 @@ impl Core {
             || (1..)
                 .zip(view.levels.of(noted.region))
                 .any(|(level, tree)| {
-                    let nodes = Resident(MappedNodes {
-                        mapping: &self.parts.mapping,
-                        log: &self.parts.log,
-                        store: self.parts.store,
-                        region: noted.region,
-                        level,
-                        counts: None,
-                    });
-                    !matches!(
-                        tree::get(&nodes, tree, &noted.key, Lsn::MAX, |_| ()),
-                        Ok(None)
-                    )
+                    let (missing, passed) = (Cell::new(None), Cell::new(None));
+                    let nodes = ResidentNodes {
+                        nodes: self.nodes_of_level(noted.region, level),
+                        missing: &missing,
+                        passed: &passed,
+                    };
+                    let found = tree::get(&nodes, tree, &noted.key, Lsn::MAX, |_| ());
+                    !matches!(found, Ok(None))
                 })
-    }
-}
-
-/// The nodes that are in memory.
-struct Resident<'a>(MappedNodes<'a>);
-
-impl NodeSource for Resident<'_> {
-    fn read_node<R>(
-        &self,
-        pointer: &PagePointer,
-        height: u8,
-        use_node: impl FnOnce(&PageBytes) -> Result<R>,
-    ) -> Result<R> {
-        match self.0.is_resident(pointer) {
-            true => self.0.read_node(pointer, height, use_node),
-            false => Err(Error::invalid("a node that is not in memory")),
-        }
-    }
-
-    fn prefetch(&self, _pointers: &[PagePointer], _height: u8) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_resident(&self, pointer: &PagePointer) -> bool {
-        self.0.is_resident(pointer)
-    }
-
-    fn read_key(&self, _offset: LogOffset, _key_bytes: u32, _key: &mut Vec<u8>) -> Result<()> {
-        Err(Error::invalid("the rest of a key that is not in memory"))
     }
 }

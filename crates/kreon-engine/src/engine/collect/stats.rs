@@ -12,6 +12,10 @@ use crate::log::MOVED_LOG;
 pub struct CollectionStats {
     /// Bytes of the volume that are in use or kept ready, for each byte of live data.
     pub space_amplification: f64,
+    /// The same as planned: by the option, or as much more as it takes to cost no more than the store may.
+    pub space_planned: f64,
+    /// Bytes that overwriting then costs for each byte given, values and index together.
+    pub cost_planned: f64,
     /// Segments of the log, in bytes.
     pub log_bytes: u64,
     /// Segments of moved records, in bytes.
@@ -36,13 +40,15 @@ pub struct CollectionStats {
 
 impl Core {
     pub(in crate::engine) fn collection_stats(&self) -> CollectionStats {
-        let space = self.space_use();
+        let (space, plan) = (self.space_use(), self.collector.plan());
         let sealed = self.sealed_segments();
         let allocator = self.parts.allocator.lock();
         let bytes = |log| allocator.log_segments(log).len() as u64 * SEGMENT_BYTES;
         let dead = |live: u32| SEGMENT_BYTES.saturating_sub(u64::from(live));
         CollectionStats {
             space_amplification: space.amplification(),
+            space_planned: plan.target,
+            cost_planned: plan.cost,
             log_bytes: bytes(MAIN_LOG),
             moved_bytes: bytes(MOVED_LOG),
             dead_bytes: sealed.iter().map(|victim| dead(victim.live_bytes)).sum(),

@@ -37,6 +37,9 @@ const GUARD_SHARE: f64 = 1.0 / 3.0;
 /// Rounds for one put that found no space: each of them frees something.
 const ROUNDS_URGENT_MAX: usize = 64;
 
+/// A put that finds no space waits so many milliseconds for readers of what would be free without them.
+const READERS_MS_MAX: u32 = 500;
+
 /// How long the thread that collects sleeps when it has nothing to do.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -126,6 +129,18 @@ impl Core {
             least = free;
         }
         self.spill_all()?;
+        self.wait_for_readers(segments)
+    }
+
+    /// Whether there is room once readers have let go of what is free but for them: they hold it for a moment only.
+    fn wait_for_readers(&self, segments: u32) -> Result<bool> {
+        for _ in 0..READERS_MS_MAX {
+            if self.has_room(segments)? || self.parts.views.waiting() == (0, 0) {
+                break;
+            }
+            crate::sync::sleep(Duration::from_millis(1));
+            self.give_back()?;
+        }
         self.has_room(segments)
     }
 
@@ -181,7 +196,10 @@ impl Core {
         let line = transient * (self.share_to_come(&plan) + GUARD_SHARE);
         let lack = (line - room as f64).max(0.0).min(dead as f64);
         let share = lack / (transient * 2.0 * GUARD_SHARE);
-        self.collector.slow_down(share.min(1.0));
+        // Who collects itself gains nothing by sleeping.
+        if self.options.background != Background::Inline {
+            self.collector.slow_down(share.min(1.0));
+        }
         (room, dead)
     }
 

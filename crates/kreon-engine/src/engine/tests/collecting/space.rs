@@ -113,3 +113,68 @@ fn only_what_overwrites_is_spilled_before_l0_is_full() {
     let half = half.count();
     assert!((400..1200).contains(&half), "{half}");
 }
+
+#[test]
+fn a_put_that_finds_no_space_waits_for_readers_of_what_is_free() {
+    let options = Options {
+        volume_bytes_max: 48 << 20,
+        ..tiny()
+    };
+    let bench = Bench::open(Image::default(), options).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let put = |key| bench.put(&region, &name(key), &content(key, 0, 4000));
+    let full = (0..).find_map(|key| put(key).err().map(|error| (key, error)));
+    let (count, error) = full.unwrap();
+    assert_eq!(error.kind(), ErrorKind::OutOfSpace);
+    let view = bench.engine.core().parts.views.load_full();
+    (0..count).for_each(|key| bench.delete(&region, &name(key)));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            drop(view);
+        });
+        assert!(bench.engine.core().relieve(4).unwrap());
+    });
+    assert_eq!(bench.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn space_grows_while_a_snapshot_sees_what_is_overwritten_and_comes_back() {
+    let options = Options {
+        background: Background::Threads,
+        l0_bytes: Some(1 << 20),
+        write_amplification_max: 100.0,
+        ..tiny()
+    };
+    let bench = Bench::open(Image::default(), options).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let overwrite = |version| {
+        for key in 0..4000 {
+            let value = content(key, version, 4000);
+            bench.put(&region, &name(key), &value).unwrap();
+        }
+    };
+    let taken = || bench.engine.core().space_use().needed_bytes;
+    overwrite(0);
+    let snapshot = bench.engine.snapshot();
+    (1..3).for_each(overwrite);
+    bench.engine.checkpoint().unwrap();
+    let held = taken();
+    let seen = bench
+        .engine
+        .get(&region, &name(77), Some(&snapshot), <[u8]>::to_vec);
+    assert_eq!(seen.unwrap(), Some(content(77, 0, 4000)));
+    drop(snapshot);
+    (3..5).for_each(overwrite);
+    bench.engine.checkpoint().unwrap();
+    let most = held - (10 << 20);
+    for _ in 0..400 {
+        if taken() <= most {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(25));
+    }
+    assert!(taken() <= most, "{held} {}", taken());
+    let model = (0..4000).map(|key| (name(key), content(key, 4, 4000)));
+    bench.checked(&region, &model.collect());
+}
