@@ -8,7 +8,7 @@ use crate::spare::Spare;
 /// Longest gap between two records that is read along to make one transfer of two.
 pub(crate) const GAP_BYTES_MAX: u64 = 2 * PAGE_BYTES as u64;
 
-/// What [`Mapping::fetch`] brought.
+/// What [`Mapping::fetch`](crate::Mapping::fetch) brought.
 #[derive(Default)]
 pub struct Fetched {
     pub(crate) memory: Option<Spare>,
