@@ -1,9 +1,8 @@
 //! The memory of what scans have found ahead: a class of the budget that all open scans share.
 //!
-//! Each takes half of what is left at the most, and no more than an equal part of three quarters of
-//! all. So a few scans read far ahead, and
-//! of very many each a little: there is always some left for the next one. Memory goes back when the pairs were shown, or
-//! with the scan.
+//! Each takes half of what is left at the most, and no more than an equal part of three quarters of all. So a few scans
+//! read far ahead, and of very many each a little: there is always some left for the next one. Memory goes back when the
+//! pairs were shown, or with the scan.
 
 use std::sync::Arc;
 
