@@ -37,8 +37,7 @@ pub struct Settings {
     /// Space for each live byte that kreon may take, one run for each; as the store likes it, if not given.
     #[arg(long, value_delimiter = ',')]
     targets: Vec<f64>,
-    /// Bytes that kreon may write for each byte given. If not given, as the store likes it, but whatever it takes where
-    /// `--targets` are.
+    /// Bytes that kreon may write for each byte given. If not given, as the store likes it, but 16 where `--targets` are.
     #[arg(long)]
     write_amplification_max: Option<f64>,
     /// Sizes of the pairs.
@@ -79,8 +78,8 @@ pub struct Settings {
     dir: Option<PathBuf>,
 }
 
-/// Bytes written for each byte given that no target needs.
-const WHATEVER_IT_TAKES: f64 = 100.0;
+/// Bytes written for each byte given where the space is what matters: a target that costs more is raised.
+const SPACE_MATTERS: f64 = 16.0;
 
 /// Runs it all, prints the tables, and writes the files.
 ///
@@ -176,7 +175,7 @@ impl Settings {
         space_amplification: Option<f64>,
     ) -> Job {
         let data_bytes = self.data_mib << 20;
-        let whatever = space_amplification.map(|_| WHATEVER_IT_TAKES);
+        let dear = space_amplification.map(|_| SPACE_MATTERS);
         // A writer must own a record at least.
         let threads = self.threads.max(1);
         let records = (data_bytes as f64 / self.mix.pair_bytes_mean()) as u64;
@@ -189,7 +188,7 @@ impl Settings {
                 mix: self.mix,
                 data_bytes,
                 space_amplification,
-                write_amplification_max: self.write_amplification_max.or(whatever),
+                write_amplification_max: self.write_amplification_max.or(dear),
                 plant: self.plant,
                 ..Means::default()
             },

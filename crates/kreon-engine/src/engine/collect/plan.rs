@@ -196,6 +196,12 @@ mod tests {
         let dear = Plan::new(&few, 1.6, 3.0);
         assert!(dear.hidden_max >= 64 * MIB, "{dear:?}");
         assert!(dear.transient < 400 * MIB && dear.target < 4.0, "{dear:?}");
+        let seldom = Given {
+            hidden_min_if_dear: 0,
+            ..few
+        };
+        let lowest = Plan::new(&seldom, 1.1, 16.0);
+        assert!(lowest.target < 1.5 && lowest.cost <= 16.0, "{lowest:?}");
         let cheap = Plan::new(&few, 1.6, 100.0);
         assert!(cheap.hidden_max < 20 * MIB, "{cheap:?}");
         assert_eq!(cheap.target, 1.6);

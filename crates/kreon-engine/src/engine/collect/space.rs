@@ -23,10 +23,8 @@ const FIXED_SEGMENTS: u64 = 4 + 4 + SPARE_SEGMENTS;
 const SPARE_SEGMENTS: u64 = 2;
 
 /// Where the target costs more than the store may write, the log may hide so much between two spills, or as much as L0
-/// has, however few the data are: they would be written anew all the time. But no more than so many times the nodes: then
-/// spills cost next to nothing.
+/// has, however few the data are: they would be written anew all the time.
 const HIDDEN_IF_DEAR_BYTES: u64 = 128 << 20;
-const HIDDEN_PER_NODES: u64 = 4;
 
 /// The space of a store.
 #[derive(Clone, Copy, Debug)]
@@ -133,8 +131,14 @@ impl Core {
                 + heads * PAGE_BYTES as u64
                 + 2 * self.l0_ahead_bytes() as u64,
             hidden_min: self.options.unspilled_bytes_min,
-            hidden_min_if_dear: hidden_if_dear.min(nodes * HIDDEN_PER_NODES),
+            hidden_min_if_dear: hidden_if_dear.min(self.hidden_per_nodes(nodes)),
         }
+    }
+
+    /// But no more than that: four times the nodes at a limit of 3, where writing them is a twelfth of the price then, and
+    /// by its square less where the store may write more, as space matters more there than writes.
+    fn hidden_per_nodes(&self, nodes: u64) -> u64 {
+        (nodes as f64 * 36.0 / self.options.write_amplification_max.powi(2)) as u64
     }
 
     /// What spills add to the trees for new keys, of which the log has so many bytes: about what L0s take for them.
