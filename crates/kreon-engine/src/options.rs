@@ -1,5 +1,6 @@
 //! What can be set when a store is opened.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use kreon_base::{Error, Result};
@@ -112,13 +113,13 @@ pub const GROWTH_FACTOR_MIN: u32 = 2;
 /// The largest growth factor.
 pub const GROWTH_FACTOR_MAX: u32 = 100;
 /// Targets of garbage collection that make sense: with less room hardly a segment has a dead byte to gain.
-const AMPLIFICATIONS: std::ops::RangeInclusive<f64> = 1.05..=10.0;
+const AMPLIFICATIONS: RangeInclusive<f64> = 1.05..=10.0;
 
 /// The same with copies for scans.
-const SCAN_AMPLIFICATIONS: std::ops::RangeInclusive<f64> = 1.0..=10.0;
+const SCAN_AMPLIFICATIONS: RangeInclusive<f64> = 1.0..=10.0;
 
 /// Bytes written for each byte given that can be allowed.
-const WRITE_AMPLIFICATIONS: std::ops::RangeInclusive<f64> = 2.0..=100.0;
+const WRITE_AMPLIFICATIONS: RangeInclusive<f64> = 2.0..=100.0;
 
 /// Most threads that merge a spill.
 const SPILL_THREADS_MAX: usize = 64;
@@ -186,12 +187,7 @@ impl Options {
         }
     }
 
-    /// Splits the memory: an eighth for each of L0 and L0', a sixteenth (4 to 32 MiB) for the log's
-    /// buffers, the rest for frames.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if a value is out of range.
-    pub fn split(&self) -> Result<MemorySplit> {
+    fn check_ranges(&self) -> Result<()> {
         if self.memory_bytes < MEMORY_BYTES_MIN {
             return Err(Error::invalid(format!(
                 "memory_bytes is {}, the least is {MEMORY_BYTES_MIN}",
@@ -219,30 +215,31 @@ impl Options {
                 kreon_format::FILTER_BITS_PER_KEY_MAX
             )));
         }
-        if !AMPLIFICATIONS.contains(&self.space_amplification) {
-            return Err(Error::invalid(format!(
-                "space_amplification is {}, it must be {} to {}",
-                self.space_amplification,
-                AMPLIFICATIONS.start(),
-                AMPLIFICATIONS.end()
-            )));
-        }
-        if !WRITE_AMPLIFICATIONS.contains(&self.write_amplification_max) {
-            return Err(Error::invalid(format!(
-                "write_amplification_max is {}, it must be {} to {}",
-                self.write_amplification_max,
-                WRITE_AMPLIFICATIONS.start(),
-                WRITE_AMPLIFICATIONS.end()
-            )));
-        }
-        if !SCAN_AMPLIFICATIONS.contains(&self.scan_space_amplification) {
-            return Err(Error::invalid(format!(
-                "scan_space_amplification is {}, it must be {} to {}",
-                self.scan_space_amplification,
-                SCAN_AMPLIFICATIONS.start(),
-                SCAN_AMPLIFICATIONS.end()
-            )));
-        }
+        check_within(
+            "space_amplification",
+            self.space_amplification,
+            AMPLIFICATIONS,
+        )?;
+        check_within(
+            "write_amplification_max",
+            self.write_amplification_max,
+            WRITE_AMPLIFICATIONS,
+        )?;
+        check_within(
+            "scan_space_amplification",
+            self.scan_space_amplification,
+            SCAN_AMPLIFICATIONS,
+        )?;
+        Ok(())
+    }
+
+    /// Splits the memory: an eighth for each of L0 and L0', a sixteenth (4 to 32 MiB) for the log's
+    /// buffers, the rest for frames.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if a value is out of range.
+    pub fn split(&self) -> Result<MemorySplit> {
+        self.check_ranges()?;
         let l0_bytes = self
             .l0_bytes
             .unwrap_or((self.memory_bytes / 8).min(L0_BYTES_MAX));
@@ -275,6 +272,16 @@ impl Options {
             mapping_bytes,
         })
     }
+}
+
+fn check_within(name: &str, value: f64, range: RangeInclusive<f64>) -> Result<()> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let (least, most) = (range.start(), range.end());
+    Err(Error::invalid(format!(
+        "{name} is {value}, it must be {least} to {most}"
+    )))
 }
 
 #[cfg(test)]
