@@ -86,7 +86,7 @@ impl Options {
 
     /// Space on the volume for each byte of live data that overwriting and deleting are to lead to: 1.05 to 10, default 1.3.
     /// It is the goal; [`write_amplification_max`](Self::write_amplification_max) is the most that it may cost, and with the
-    /// default of that a store of pairs of 1 KiB takes about 1.7. Less space costs more writes: records are moved out of
+    /// default of that a store of pairs of 1 KiB takes about 1.65. Less space costs more writes: records are moved out of
     /// segments of the log that have fewer dead bytes. Writers are slowed down so that the space stays within a few
     /// percent of the plan, which `Stats` tells. Not counted are what open snapshots keep and about 25 MB that are there
     /// however few the data. An opening with a value out of range fails with `InvalidArgument`.
@@ -97,13 +97,13 @@ impl Options {
 
     /// How many bytes, about, may be written in the long run for each byte that overwrites another, values and index
     /// together: 2 to 100, default 3. Where [`space_amplification`](Self::space_amplification) would cost more, the store
-    /// takes as much more space as that needs. With pairs of 1 KiB 1.3 costs about 10, 1.4 about 6, and 1.7 about 3. Values in
+    /// takes as much more space as that needs. With pairs of 1 KiB 1.3 costs about 9, 1.5 about 4, and 1.65 about 3. Values in
     /// leaves are written with the index: they take about 3 times their size at a cost of 3.
     ///
     /// Where the goal costs too much, the log of few data may also hold dead bytes for four times the size of the index
-    /// between two spills, no more than an in-memory level has and no more than 128 MiB: the index would be written anew
-    /// all the time. At 16 and more 1.3 is reached by all but the smallest stores. An opening with a value out of
-    /// range fails with `InvalidArgument`.
+    /// between two spills (at the default; by its square less above), no more than an in-memory level has and no more than
+    /// 128 MiB: the index would be written anew all the time. At 16 and more 1.3 is reached by all but the smallest
+    /// stores. An opening with a value out of range fails with `InvalidArgument`.
     pub fn write_amplification_max(mut self, most: f64) -> Self {
         self.engine.write_amplification_max = most;
         self
