@@ -103,22 +103,25 @@ impl Core {
             .iter()
             .map(|noted| (noted.bytes, self.may_replace(&view, noted)))
             .collect();
-        let mut hidden = hidden.lock();
-        if hidden.since != since {
-            return false;
+        let (dead_bytes, judged_bytes) = {
+            let mut hidden = hidden.lock();
+            if hidden.since != since {
+                return false;
+            }
+            for (bytes, is_dead) in judged {
+                hidden.judged(bytes, is_dead);
+            }
+            (hidden.dead_bytes, hidden.judged_bytes)
+        };
+        if judged_bytes >= JUDGED_MIN {
+            self.collector.stock.judged(dead_bytes, judged_bytes);
         }
-        for (bytes, is_dead) in judged {
-            hidden.judged(bytes, is_dead);
-        }
-        if hidden.judged_bytes >= JUDGED_MIN {
-            let (dead, of) = (hidden.dead_bytes, hidden.judged_bytes);
-            self.collector.stock.judged(dead, of);
-        }
+        // Planning asks the allocator, which may be waiting for the file system.
         let bound = self.plan_anew().hidden_max;
-        if hidden.dead_bytes >= bound {
+        if dead_bytes >= bound {
             return true;
         }
-        let more = (bound - hidden.dead_bytes).max(bound / LOOKS_PER_BOUND);
+        let more = (bound - dead_bytes).max(bound / LOOKS_PER_BOUND);
         self.collector.freeze_at(self.parts.log.tail(), more);
         false
     }
