@@ -25,7 +25,8 @@ pub enum ErrorKind {
     InvalidArgument,
     /// The thing that was named does not exist.
     NotFound,
-    /// The store was closed, or the region dropped, before the call.
+    /// The store was closed, or the region dropped, before the call; or this process was forked from the one that
+    /// opened the store, and cannot use what it inherited.
     Closed,
     /// An earlier write or flush failed, so what is durable is unknown. Reads go on; reopen the store
     /// to write again.

@@ -14,6 +14,10 @@ use crate::{
 /// An open store: one volume with its regions. Cheap to clone; all clones are the same store, and the
 /// last one that is dropped (with its regions, snapshots and scans) closes it.
 ///
+/// It belongs to the process that opened it. In a process that was forked from that one, every call on its handles is
+/// `Closed` and does nothing, dropping them does nothing either, [`stats`](Self::stats) is all zero and
+/// [`region_names`](Self::region_names) is empty. Such a child may open other stores, and this one once the parent has closed it.
+///
 /// ```
 /// # fn main() -> kreon::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
@@ -212,7 +216,8 @@ impl Store {
     }
 
     /// Ends background work, makes all writes durable and gives up the lock on the volume as soon as
-    /// the last handle is gone. Later calls on any handle return `Closed`. Closing twice is fine.
+    /// the last handle is gone. Later calls on any handle return `Closed`. Closing twice is fine; in a forked child it is
+    /// `Closed`.
     ///
     /// # Errors
     /// `Poisoned`, `Io`: what is durable is what the last successful sync left.

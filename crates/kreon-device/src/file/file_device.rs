@@ -20,6 +20,7 @@ use super::opening;
 use super::options::{Facility, FileOptions};
 use crate::bounds::Bounds;
 use crate::device::{BLOCK_BYTES_MAX, Device, Read, ReadQueue, Write};
+use crate::process::HomeProcess;
 use crate::stats::{Counters, DeviceStats};
 use crate::transfer::{self, Batch, RingPool, RingQueue, Slice};
 
@@ -34,7 +35,11 @@ const READ_QUEUE_DEPTH: u32 = 256;
 ///
 /// Direct I/O through `io_uring` where the system allows, with a way around each. Several threads do
 /// I/O at once without a common lock. A file is created sparse; growing it takes no space.
+///
+/// In a process that was forked from the one that opened it, every call is `Closed` and does nothing, and dropping it
+/// leaves the lock.
 pub struct FileDevice {
+    home: HomeProcess,
     path: PathBuf,
     file: OwnedFd,
     kind: Kind,
@@ -68,6 +73,7 @@ impl FileDevice {
             .map_err(|e| Error::io(format!("measure {}", path.display()), e.into()))?;
         let (is_direct, block_bytes) = choose_block(&file, kind, path, options);
         let device = Self {
+            home: HomeProcess::this(),
             path: path.to_owned(),
             file,
             kind,
@@ -119,6 +125,7 @@ impl FileDevice {
     }
 
     fn check_writable(&self) -> Result<()> {
+        self.home.check()?;
         if self.read_only {
             return Err(Error::invalid(format!(
                 "{} is open for reading only",
@@ -239,6 +246,7 @@ impl Device for FileDevice {
     }
 
     fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
+        self.home.check()?;
         let bounds = self.bounds();
         let batch = Batch::of_reads(reads, self.block_bytes, |read| {
             bounds.check_buffers(read.offset, read.buffers.iter().map(|b| &**b))
@@ -259,6 +267,7 @@ impl Device for FileDevice {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.home.check()?;
         self.bounds()
             .check_buffers(offset, [&*buffer])
             .map_err(|e| self.named(&e))?;
@@ -288,6 +297,7 @@ impl Device for FileDevice {
     }
 
     fn flush(&self) -> Result<()> {
+        self.home.check()?;
         self.counters.flushes.fetch_add(1, Relaxed);
         // Never repeated, not even when interrupted: after a failure the kernel may have dropped
         // what it could not write, and the next call would succeed without it.
@@ -296,7 +306,7 @@ impl Device for FileDevice {
     }
 
     fn read_queue(&self) -> Option<Box<dyn ReadQueue>> {
-        if !self.has_rings() {
+        if !self.has_rings() || !self.home.is_this() {
             return None;
         }
         let file = self.file.try_clone().ok()?;
@@ -325,6 +335,7 @@ impl Device for FileDevice {
     }
 
     fn unlock(&self) -> Result<()> {
+        self.home.check()?;
         rustix::fs::flock(&self.file, FlockOperation::Unlock)
             .map_err(|e| Error::io(format!("unlock {}", self.path.display()), e.into()))
     }
@@ -336,6 +347,10 @@ impl Device for FileDevice {
 
 impl Drop for FileDevice {
     fn drop(&mut self) {
+        // A forked child has the same open file, and so the same lock.
+        if !self.home.is_this() {
+            return;
+        }
         // The kernel may hold the file a moment longer than we do (a ring that is being torn down),
         // and the lock with it; the next open must not find it.
         if let Err(error) = rustix::fs::flock(&self.file, FlockOperation::Unlock) {

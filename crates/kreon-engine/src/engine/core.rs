@@ -6,6 +6,7 @@ use crate::sync::{AtomicBool, Ordering};
 
 use crate::sync::Mutex;
 use kreon_base::{RegionId, Result};
+use kreon_device::HomeProcess;
 
 use super::collect::Collector;
 use super::gate::Gate;
@@ -25,6 +26,9 @@ use crate::state::poison::closed;
 
 /// See the module's text. Order of locks: `upkeep`, `rotation`, the gate, then those of the parts; the turn of `images` before `rotation`.
 pub struct Core {
+    /// The process that opened the store. In a forked child nothing here is touched: other threads of the parent may
+    /// have held any of the locks.
+    pub home: HomeProcess,
     /// Volume, log, levels.
     pub parts: Parts,
     /// Settings.
@@ -71,8 +75,9 @@ pub struct Core {
 
 impl Core {
     /// # Errors
-    /// `Closed` after the store was closed.
+    /// `Closed` after the store was closed, and in a process that was forked from the one that opened it.
     pub fn check_open(&self) -> Result<()> {
+        self.home.check()?;
         if self.closed.load(Ordering::Acquire) {
             return Err(closed());
         }

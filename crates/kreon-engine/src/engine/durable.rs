@@ -61,6 +61,7 @@ impl Future for Durable {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         match &mut self.0 {
             State::Refused(error) => Poll::Ready(Err(error.clone())),
+            State::Waits { core, .. } if !core.home.is_this() => Poll::Ready(core.home.check()),
             State::Waits { core, wait } => core
                 .parts
                 .log

@@ -77,6 +77,7 @@ impl GetTask {
         waker: &Waker,
         show: impl FnOnce(&[u8]) -> R,
     ) -> Poll<Result<Option<R>>> {
+        self.core.home.check()?;
         let mut show = Once(Some(show));
         loop {
             match self.ticket.as_ref().map(|ticket| ticket.poll(waker)) {

@@ -1,6 +1,6 @@
 //! An open store: what its handles do, and what goes on behind them.
 //!
-//! - [`open`]: opening and closing, background threads
+//! - [`open`], [`threads`]: opening and closing, background threads; [`forked`]: a store in a forked child
 //! - [`write`], [`deleted_range`], [`gate`], [`units`], [`pressure`], [`pace`]: the write path
 //! - [`read`], [`multi_get`], [`get_task`]: gets; [`resident`]: nodes that are in memory; [`covering`]: deleted ranges as readers meet them
 //! - [`scan`], [`merge_scan`], [`scan_source`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
@@ -21,6 +21,7 @@ mod covering;
 mod deleted_range;
 mod drop_region;
 mod durable;
+mod forked;
 mod gate;
 mod get_task;
 mod images;
@@ -47,6 +48,7 @@ mod signal;
 mod snapshot;
 mod snapshots;
 mod stats;
+mod threads;
 mod units;
 mod upkeep;
 mod verify;

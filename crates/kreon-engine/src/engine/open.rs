@@ -6,11 +6,12 @@ use std::thread::JoinHandle;
 
 use crate::sync::Mutex;
 use kreon_base::{Bug, Error, ErrorKind, Lsn, Result};
-use kreon_device::Device;
+use kreon_device::{Device, HomeProcess};
 use kreon_l0::L0;
 
 use super::collect::Collector;
 use super::core::Core;
+use super::forked;
 use super::get_task::GetTask;
 use super::ingest::Pairs;
 use super::region::{RegionState, check_name};
@@ -20,6 +21,7 @@ use super::scan::{KeyBounds, Scan};
 use super::scan_memory::ScanMemory;
 use super::snapshot::OpenSnapshot;
 use super::stats::Stats;
+use super::threads::start_threads;
 use super::verify::VerifyReport;
 use super::write::Operation;
 use crate::checkpoint::{self, Change};
@@ -33,7 +35,7 @@ const REPLAY_BYTES_AT_CLOSE_MAX: u64 = 8 << 20;
 /// An open store. Dropping it closes it.
 pub struct Engine {
     core: Arc<Core>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
 impl Engine {
@@ -58,7 +60,7 @@ impl Engine {
         };
         let engine = Self {
             core,
-            threads: Mutex::new(threads),
+            threads: Arc::new(Mutex::new(threads)),
         };
         // What was replayed may fill more than one L0.
         engine.core.rotate();
@@ -119,8 +121,11 @@ impl Engine {
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no region {name:?}")))
     }
 
-    /// Names of the regions, ascending.
+    /// Names of the regions, ascending. None in a forked child.
     pub fn region_names(&self) -> Vec<String> {
+        if !self.core.home.is_this() {
+            return Vec::new();
+        }
         self.core
             .regions
             .list()
@@ -169,7 +174,10 @@ impl Engine {
 
     /// Runs a future in this thread, which ends the reads that the future's parts begin.
     pub fn drive<F: Future>(&self, future: F) -> F::Output {
-        self.core.parts.mapping.drive(future)
+        match self.core.home.is_this() {
+            true => self.core.parts.mapping.drive(future),
+            false => forked::wait_for(future),
+        }
     }
 
     /// Whether a key has a value, now or at a snapshot.
@@ -260,9 +268,12 @@ impl Engine {
         self.core.is_spill_due()
     }
 
-    /// Numbers.
+    /// Numbers; all zero in a forked child.
     pub fn stats(&self) -> Stats {
-        self.core.stats()
+        match self.core.home.is_this() {
+            true => self.core.stats(),
+            false => Stats::default(),
+        }
     }
 
     /// Checks everything.
@@ -273,6 +284,7 @@ impl Engine {
 
     /// Ends background work and makes all writes durable.
     pub fn close(&self) -> Result<()> {
+        self.core.home.check()?;
         let mut threads = self.threads.lock();
         if self.core.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -313,6 +325,9 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        if !self.core.home.is_this() {
+            return forked::leak((&self.core, &self.threads));
+        }
         if let Err(error) = self.close() {
             tracing::warn!(%error, "closing the store failed");
         }
@@ -336,6 +351,7 @@ impl Core {
         let reorganiser = Reorganiser::new(options.credit_bytes());
         let collector = Collector::new(parts.moved.lock().end(), split.collector_bytes / 2);
         Self {
+            home: HomeProcess::this(),
             parts,
             options,
             split,
@@ -388,53 +404,5 @@ impl Core {
             }
         }
         Ok(())
-    }
-}
-
-/// The threads that spill, merge levels, collect, write the log out, flush for tasks, and take images of L0.
-fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
-    let start = |name: &str, body: fn(&Arc<Core>)| {
-        let core = Arc::clone(core);
-        std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || {
-                kreon_device::take_short_turns();
-                body(&core);
-            })
-            .map_err(|error| Error::io(format!("start thread {name}"), error))
-    };
-    Ok(vec![
-        start("kreon-spill", Core::spill_loop)?,
-        // Two, so that the upper levels are merged beside a long merge of lower ones.
-        start("kreon-merge", Core::merge_loop)?,
-        start("kreon-merge-2", Core::merge_loop)?,
-        start("kreon-gc", Core::collect_loop)?,
-        // Two, so that the device has work while one sees to what it has done.
-        start("kreon-reorg", Core::reorganise_loop)?,
-        start("kreon-log", Core::write_out_loop)?,
-        start("kreon-log-2", Core::write_out_loop)?,
-        start("kreon-flush", Core::flush_loop)?,
-        start("kreon-image", Core::image_loop)?,
-    ])
-}
-
-impl Core {
-    fn write_out_loop(self: &Arc<Self>) {
-        struct Writing<'a>(&'a Core);
-        impl Drop for Writing<'_> {
-            fn drop(&mut self) {
-                self.0.parts.log.end_writing();
-            }
-        }
-        self.parts.log.begin_writing();
-        let _writing = Writing(self);
-        while !self.closed.load(Ordering::Acquire) {
-            self.parts.log.wait_for_work();
-            if let Err(error) = self.parts.log.write_out_step() {
-                self.parts.poison.set(&error);
-            }
-        }
-        // The other one, too.
-        self.parts.log.wake_writer();
     }
 }

@@ -135,6 +135,7 @@ impl Scan {
     /// # Errors
     /// Of reading; the scan ends with the first.
     pub fn next_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+        self.core.home.check()?;
         if self.front.batch.is_empty() {
             self.fetch(Direction::Forward)?;
         }
@@ -157,6 +158,7 @@ impl Scan {
     /// # Errors
     /// Of reading; the scan ends with the first.
     pub fn next_back_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+        self.core.home.check()?;
         if self.back.batch.is_empty() {
             self.fetch(Direction::Backward)?;
         }

@@ -14,9 +14,12 @@ pub struct OpenSnapshot {
 }
 
 impl OpenSnapshot {
-    /// Opens a snapshot of this moment.
+    /// Opens a snapshot of this moment. In a forked child it is of nothing: reads through it are `Closed`.
     pub fn new(core: &Arc<Core>) -> Self {
-        let lsn = core.snapshots.open(&core.gate, || core.parts.log.tail());
+        let lsn = match core.home.is_this() {
+            true => core.snapshots.open(&core.gate, || core.parts.log.tail()),
+            false => Lsn(0),
+        };
         Self {
             core: Arc::clone(core),
             lsn,
@@ -34,6 +37,8 @@ impl OpenSnapshot {
 
 impl Drop for OpenSnapshot {
     fn drop(&mut self) {
-        self.core.snapshots.close(self.lsn);
+        if self.core.home.is_this() {
+            self.core.snapshots.close(self.lsn);
+        }
     }
 }

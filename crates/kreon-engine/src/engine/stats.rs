@@ -39,7 +39,7 @@ pub struct LevelStats {
 }
 
 /// What a store is and did since it was opened. Display prints it as a table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
     /// The durable epoch: checkpoints since the store was made.
