@@ -105,15 +105,34 @@ pub enum Command {
     Repair(Repair),
     Regions(Regions),
     /// Work with the store line by line
-    Shell,
+    Shell(Formatting),
+}
+
+/// For commands that make a store where there is none.
+#[derive(Debug, Args)]
+pub struct Formatting {
+    /// Make the store also over a file or block device that is not empty and holds no store: what is in it is lost
+    #[arg(long = "format-store", visible_alias = "format")]
+    pub format_store: bool,
 }
 
 impl Command {
     /// Whether the command makes a store where there is none.
     pub fn creates_store(&self) -> bool {
         match self {
-            Self::Put(_) | Self::Import(_) | Self::Shell => true,
+            Self::Put(_) | Self::Import(_) | Self::Shell(_) => true,
             Self::Regions(regions) => regions.creates_store(),
+            _ => false,
+        }
+    }
+
+    /// Whether that may be over something that is not empty.
+    pub fn formats_store(&self) -> bool {
+        match self {
+            Self::Put(put) => put.formatting.format_store,
+            Self::Import(import) => import.format_store,
+            Self::Shell(formatting) => formatting.format_store,
+            Self::Regions(regions) => regions.formats_store(),
             _ => false,
         }
     }
@@ -143,7 +162,7 @@ impl Command {
             Self::Compact(compact) => compact.run(session),
             Self::Verify(verify) => verify.run(session, out),
             Self::Regions(regions) => regions.run(session, out),
-            Self::Shell => return run_shell(session, out),
+            Self::Shell(_) => return run_shell(session, out),
             // It works on two stores, neither of them the session's.
             Self::Repair(_) => Ok(()),
         }?;

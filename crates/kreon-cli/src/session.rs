@@ -32,7 +32,8 @@ impl Session {
         let mut options = Store::options()
             .memory_bytes(shared.memory.unwrap_or(command.memory_bytes_default()))
             .durability(durability)
-            .create(command.creates_store());
+            .create(command.creates_store())
+            .format(command.formats_store());
         if let Some(volume_bytes_max) = shared.volume_max {
             options = options.volume_bytes_max(volume_bytes_max as u64);
         }

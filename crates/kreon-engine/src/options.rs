@@ -84,6 +84,9 @@ pub struct Options {
     pub mapping: MappingModes,
     /// Make the store if it does not exist.
     pub create: bool,
+    /// With `create`: also over a device that is not empty and holds no store that could be opened. See
+    /// `kreon::Options::format`.
+    pub format: bool,
     /// See [`Background`].
     pub background: Background,
     /// Threads that merge a spill, by ranges of keys. 0: a quarter of the processors, at least one. With
@@ -142,6 +145,7 @@ impl Default for Options {
             scan_space_amplification: 2.1,
             mapping: MappingModes::default(),
             create: true,
+            format: false,
             background: Background::Threads,
             spill_threads: 0,
             growth_factor: Some(8),

@@ -168,12 +168,14 @@ impl BitmapBlock {
         Ok(block)
     }
 
-    /// The epoch that a page claims if it looks like a bitmap block. Not verified: for places where the
-    /// store is not known.
-    pub fn claimed_epoch(bytes: &PageBytes) -> Option<Epoch> {
-        PageKind::Bitmap
-            .marks(bytes)
-            .then(|| Epoch(u64_at(bytes, EPOCH_AT)))
+    /// Whether a page says that it is this copy of the block of `group`, of some store. Not verified: for places where
+    /// the store is not known.
+    pub(crate) fn is_claimed(bytes: &PageBytes, group: u32, copy: u8) -> bool {
+        let is_zero = |gap: &[u8]| gap.iter().all(|byte| *byte == 0);
+        PageKind::Bitmap.marks(bytes)
+            && u32_at(bytes, GROUP_AT) == group
+            && bytes[COPY_AT] == copy
+            && is_zero(&bytes[COPY_AT + 1..RECORDS_AT])
     }
 
     /// As [`decode`](Self::decode), and demands the epoch and the checksum of `pointer`: an older

@@ -9,7 +9,9 @@ use kreon_base::{Epoch, PageBytes, PageNo, RegionId};
 use crate::bytes::{array_at, u32_at, u48_at, u64_at};
 use crate::fragment::{LENGTH_AT, LengthWord};
 use crate::sealed::{self, PREAMBLE_BYTES, PageKind};
-use crate::{FragmentHeader, PagePointer, StoreId};
+use crate::{
+    BitmapBlock, FragmentHeader, LogSegmentHeader, PagePointer, StoreId, bitmap_page, group_of,
+};
 
 /// Page number and epoch stand at the same places in nodes and catalogue pages.
 const PAGE_AT: usize = PREAMBLE_BYTES;
@@ -67,6 +69,32 @@ pub fn claimed_store(bytes: &PageBytes) -> Option<StoreId> {
         return None;
     };
     Some(StoreId(u64_at(bytes, at)))
+}
+
+/// What a page shows of any store, as a name for it: the first page of a log segment that verifies, a
+/// bitmap block, tree node or catalogue page that says that it belongs to `page`. Bytes of something else hardly ever
+/// look like one.
+pub fn trace_of(bytes: &PageBytes, page: PageNo) -> Option<&'static str> {
+    let segment = page.segment();
+    let is_header = |store| {
+        page == segment.first_page() && LogSegmentHeader::decode(bytes, store, segment).is_ok()
+    };
+    if claimed_store(bytes).is_some_and(is_header) {
+        return Some("a log segment");
+    }
+    let group = group_of(segment);
+    let is_copy =
+        |copy| page == bitmap_page(group, copy) && BitmapBlock::is_claimed(bytes, group, copy);
+    if (0..2).any(is_copy) {
+        return Some("a bitmap block");
+    }
+    if claimed_node(bytes).is_some_and(|node| node.pointer.page == page) {
+        return Some("a tree page");
+    }
+    if claimed_catalogue_page(bytes).is_some_and(|pointer| pointer.page == page) {
+        return Some("a catalogue page");
+    }
+    None
 }
 
 /// What stands at the start of `bytes`, if it makes sense as a fragment or pad at all.

@@ -12,6 +12,7 @@ mod catalogue;
 mod catalogue_codec;
 mod catalogue_page;
 mod claim;
+mod creation;
 mod draft_run;
 mod entry_code;
 mod filter;
@@ -43,8 +44,10 @@ pub use catalogue::{
 };
 pub use catalogue_page::{CATALOGUE_PAGE_PAYLOAD_BYTES, decode_page, encode_chain, pages_needed};
 pub use claim::{
-    FragmentClaim, NodeClaim, claimed_catalogue_page, claimed_fragment, claimed_node, claimed_store,
+    FragmentClaim, NodeClaim, claimed_catalogue_page, claimed_fragment, claimed_node,
+    claimed_store, trace_of,
 };
+pub use creation::{CREATION_PAGE, CreationMark};
 pub use filter::{FILTER_BITS_PER_KEY_MAX, FilterBuilder, LeafFilter};
 pub use fragment::{
     FRAGMENT_HEADER_BYTES, Fragment, FragmentHeader, FragmentSeal, RECORD_ALIGN_BYTES, RecordKind,

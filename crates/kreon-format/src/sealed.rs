@@ -29,6 +29,7 @@ pub(crate) enum PageKind {
     Catalogue,
     LogSegment,
     Node,
+    Creation,
 }
 
 impl PageKind {
@@ -39,6 +40,7 @@ impl PageKind {
             Self::Catalogue => *b"kC",
             Self::LogSegment => *b"kG",
             Self::Node => *b"kN",
+            Self::Creation => *b"kM",
         }
     }
 
@@ -46,6 +48,7 @@ impl PageKind {
     const fn version(self) -> u8 {
         match self {
             Self::Superblock => FORMAT_VERSION,
+            Self::Creation => 3,
             Self::Catalogue => 2,
             Self::Bitmap | Self::LogSegment | Self::Node => 1,
         }
@@ -58,6 +61,7 @@ impl PageKind {
             Self::Catalogue => "catalogue page",
             Self::LogSegment => "log segment header",
             Self::Node => "tree node",
+            Self::Creation => "creation mark",
         }
     }
 

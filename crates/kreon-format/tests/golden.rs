@@ -34,6 +34,14 @@ fn superblock_bytes() {
 }
 
 #[test]
+fn creation_mark_bytes() {
+    assert_eq!(
+        digest(&*CreationMark { store: STORE }.encode()),
+        "20273d4e6b4d03004b72656f6e4e6577efcdab896745230100000000000000000000000000000000000000000000000000000000000000000000000000000000 3e8db681"
+    );
+}
+
+#[test]
 fn bitmap_block_bytes() {
     assert_eq!(
         digest(&*bitmap().encode(STORE, 1).0),

@@ -51,6 +51,20 @@ impl Options {
         self
     }
 
+    /// Whether a new store may be made over a file or block device that is not empty: everything in it is lost. Default no:
+    /// then only what is new or has no bytes is formatted, and a creation that a crash cut short is ended.
+    ///
+    /// A regular file that was made longer beforehand, be it with zeroes only, and every block device are not empty. A
+    /// store that can be opened is opened and keeps its data; so is one that has a whole superblock and is damaged
+    /// elsewhere, which fails with `Corruption`, and one of a newer format, which is refused: remove the file, or wipe the
+    /// start of the device, to begin anew there. All else is overwritten, traces of a damaged store included, from which
+    /// [`Repair`](crate::Repair) might have salvaged something; the space of a file is given back first. Without
+    /// [`create`](Self::create) this does nothing.
+    pub fn format(mut self, format: bool) -> Self {
+        self.engine.format = format;
+        self
+    }
+
     /// The volume never grows beyond this, in bytes. A full volume refuses puts with `OutOfSpace`, but
     /// takes deletions. Default 16 TiB.
     pub fn volume_bytes_max(mut self, bytes: u64) -> Self {
@@ -192,14 +206,16 @@ impl Options {
         self
     }
 
-    /// Opens the store at `path`, a file or raw block device, or makes it.
+    /// Opens the store at `path`, a file or raw block device, or makes it. What is not empty and not a store is left
+    /// untouched, unless [`format`](Self::format) says otherwise.
     ///
     /// After a crash this replays the log behind the last checkpoint: about a second a gigabyte.
     ///
     /// # Errors
     /// `NotFound`: no such folder, or no store and `create(false)`. `Busy`: open elsewhere.
-    /// `InvalidArgument`: a directory, something that is not a Kreon store, a newer format, or settings
-    /// out of range. `Corruption`: what the store needs to open does not verify. `OutOfSpace`, `Io`.
+    /// `InvalidArgument`: a directory, something that is not a Kreon store and not empty, a newer format, or settings
+    /// out of range. `Corruption`: what the store needs to open does not verify, or there are traces of a store without
+    /// a superblock. `OutOfSpace`, `Io`.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Store> {
         let file = FileOptions {
             create: self.engine.create,

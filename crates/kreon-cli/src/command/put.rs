@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use kreon::{Error, Result, VALUE_BYTES_MAX};
 
+use crate::args::Formatting;
 use crate::session::Session;
 
 /// Write a value under a key, in place of the one that is there
@@ -21,6 +22,8 @@ pub struct Put {
     /// Take the value from a file (`-`: standard input), byte for byte
     #[arg(short, long, value_name = "PATH")]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    pub formatting: Formatting,
 }
 
 impl Put {

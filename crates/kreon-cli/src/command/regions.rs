@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use kreon::Result;
 
+use crate::args::Formatting;
 use crate::session::Session;
 use crate::sink::Sink;
 
@@ -21,6 +22,8 @@ enum Action {
     Create {
         /// 1 to 255 bytes of UTF-8
         name: String,
+        #[command(flatten)]
+        formatting: Formatting,
     },
     /// Remove a region with all its pairs
     Drop {
@@ -34,6 +37,10 @@ impl Regions {
         matches!(self.action, Some(Action::Create { .. }))
     }
 
+    pub fn formats_store(&self) -> bool {
+        matches!(&self.action, Some(Action::Create { formatting, .. }) if formatting.format_store)
+    }
+
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
         match &self.action {
             None | Some(Action::List) => {
@@ -42,7 +49,7 @@ impl Regions {
                 }
                 Ok(())
             }
-            Some(Action::Create { name }) => session.store.region(name).map(drop),
+            Some(Action::Create { name, .. }) => session.store.region(name).map(drop),
             Some(Action::Drop { name }) => session.store.drop_region(name),
         }
     }

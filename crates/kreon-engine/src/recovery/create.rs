@@ -14,10 +14,13 @@ use crate::level::{Levels, Memory};
 use crate::log::LogHistory;
 use crate::options::{MemorySplit, Options};
 use crate::state::{Ledger, Parts};
-use crate::volume::Allocator;
+use crate::volume::{Allocator, creation};
 
-/// Formats the volume. Nothing was promised before the first superblock is durable.
+/// Formats the volume. Nothing was promised before the first superblock is durable: the mark of the creation stands in
+/// its first slot until then, and the next open begins anew.
 pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -> Result<Parts> {
+    let store = StoreId(options.store_id.unwrap_or_else(random));
+    creation::begin(device.as_ref(), store)?;
     let allocator = Allocator::new(Arc::clone(&device), segments_max(options));
     let history = LogHistory::empty();
     let ledger = Ledger {
@@ -26,7 +29,6 @@ pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -
         marker: history.marker,
         ..Ledger::default()
     };
-    let store = StoreId(options.store_id.unwrap_or_else(random));
     let levels = Levels::default();
     let mapping = new_mapping(&device, options, split)?;
     let ground = Ground {

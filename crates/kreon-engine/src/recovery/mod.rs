@@ -20,6 +20,7 @@ use kreon_l0::L0;
 
 use crate::options::{MemorySplit, Options};
 use crate::state::Parts;
+use crate::volume::remains;
 use crate::volume::superblock::{self, Found};
 
 /// What stands in a replayed record, for L0.
@@ -45,13 +46,15 @@ pub type Insert<'a> = &'a (dyn Fn(&L0, &[Replayed<'_>]) + Sync);
 /// As many as the processor fetches at once.
 pub const TOGETHER: usize = 8;
 
-/// Opens the store on `device`, or makes it. `insert` puts replayed records into L0.
+/// Opens the store on `device`, or makes it: on an empty device, where a creation was cut short, and, with
+/// `Options::format`, over whatever is not a store that could be opened. `insert` puts replayed records into L0.
 ///
 /// When it returns, a checkpoint of this run is durable: from then on the log may be written.
 ///
 /// # Errors
 /// `NotFound` if there is no store and none is to be made; `Corruption` if what an open needs does not
-/// verify; those of [`superblock::read`].
+/// verify, or if there are traces of a store without superblock; `InvalidArgument` if the device holds something else;
+/// those of [`superblock::read`].
 pub fn open_or_create(
     device: Arc<dyn Device>,
     options: &Options,
@@ -64,15 +67,20 @@ pub fn open_or_create(
     if device.len_bytes() != 0 {
         device.flush()?;
     }
-    match superblock::read(device.as_ref()).map_err(needs_repair)? {
+    match superblock::read(device.as_ref())? {
         Found::Store(superblock, damaged_slots) => {
             for slot in damaged_slots {
                 tracing::warn!(%slot, "a superblock slot is damaged; another one is whole");
             }
             open::open(device, options, split, &superblock, insert).map_err(needs_repair)
         }
-        Found::Nothing if options.create => create::create(device, options, split),
-        Found::Nothing => Err(Error::new(
+        Found::Other(told) if !(options.create && options.format) => {
+            Err(needs_repair(remains::refusal(device.as_ref(), told)?))
+        }
+        Found::Nothing | Found::Other(_) if options.create => {
+            create::create(device, options, split)
+        }
+        Found::Nothing | Found::Other(_) => Err(Error::new(
             ErrorKind::NotFound,
             "there is no store here, and none is to be made",
         )),

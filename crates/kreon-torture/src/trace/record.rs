@@ -143,6 +143,8 @@ pub fn some_options(dice: &mut Dice) -> Options {
         l0_bytes: Some(16 << 10 << dice.below(5)),
         growth_factor: [Some(2), Some(4), Some(10)][dice.below(3) as usize],
         background: Background::Threads,
+        // A raw device is never empty.
+        format: true,
         ..options()
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use kreon_engine::Options;
 use kreon_sim::{Crash, Dice, Event, Image, Keep};
 
 use super::events::{Flushes, Trace};
@@ -12,7 +13,7 @@ use crate::check::{After, go_on, is_sound, said};
 use crate::content::{self, Content};
 use crate::counts::Counts;
 use crate::plan::choices;
-use crate::store::Store;
+use crate::store::{Store, options};
 use crate::watchdog::{Watchdog, without_panic};
 
 /// Of the states of one event at most so many are tried.
@@ -187,7 +188,12 @@ fn check(image: Image, trace: &Trace, judge: &Judge, state: State) -> Result<(),
         _ => After::PowerCut,
     };
     let keeps_record = matches!(after, After::PowerCut);
-    let mut store = Store::on(image, &Content::new(), keeps_record);
+    let options = Options {
+        // Its creation may not have begun, on a device that is never empty.
+        format: true,
+        ..options()
+    };
+    let mut store = Store::on(image, &Content::new(), keeps_record).with(options);
     let engine = store.open().map_err(said("open"))?;
     let content = content::read(engine).map_err(said("read"))?;
     judge.judge(&content, &trace.known, state.event)?;

@@ -68,6 +68,9 @@ pub struct Import {
     /// The longest row: longer ones are bad
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = parse_size)]
     row_max: usize,
+    /// Make the store also over a file or block device that is not empty and holds no store: what is in it is lost
+    #[arg(long)]
+    pub format_store: bool,
     /// No progress and no summary
     #[arg(short, long)]
     quiet: bool,
