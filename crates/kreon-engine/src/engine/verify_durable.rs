@@ -13,9 +13,6 @@ use crate::log::{MOVED_LOG, ReplayStart, check_replay};
 use crate::volume::Allocator;
 use crate::volume::page_io::read_pages;
 
-/// Segments of a log with their places in it.
-type Segments = Vec<(SegmentId, u64)>;
-
 impl Core {
     /// Checks what `superblock`, the durable one, leads to. The caller holds the ledger's lock, so
     /// that no checkpoint changes it meanwhile.
@@ -30,7 +27,11 @@ impl Core {
         let (store, bytes) = (superblock.store, superblock.catalogue_bytes);
         let (catalogue, _) = catalogue::read(device, store, superblock.catalogue, bytes)?;
         let record = main_log(&catalogue)?;
-        let (segments, moved) = self.durable_segments(superblock, &catalogue)?;
+        let durable = self.durable_allocator(superblock, &catalogue)?;
+        let segments = durable.log_segments(MAIN_LOG);
+        // One that was opened after the checkpoint may have no header yet.
+        let mut moved = durable.log_segments(MOVED_LOG);
+        moved.retain(|(segment, _)| durable.live_bytes(*segment) > 0);
         let behind = place_of(record.marker).0;
         for (segment, sequence) in segments.iter().filter(|(_, sequence)| *sequence < behind) {
             if let Err(error) = self.check_header(*segment, *sequence, record.id) {
@@ -48,6 +49,7 @@ impl Core {
             record,
             newest: superblock.incarnation,
             segments: &segments,
+            taken: &durable.taken_segments(),
             value_bytes_max: 0,
             // What the image needs of the log, too, must be there.
             has_image: false,
@@ -56,19 +58,15 @@ impl Core {
         check_replay(&start, self.parts.log.claim())
     }
 
-    /// The segments of the log, and those of moved records, as the bitmap blocks on the device say.
-    fn durable_segments(
+    /// What is used for what, as the bitmap blocks on the device say.
+    fn durable_allocator(
         &self,
         superblock: &Superblock,
         catalogue: &Catalogue,
-    ) -> Result<(Segments, Segments)> {
+    ) -> Result<Allocator> {
         let device = Arc::clone(&self.parts.device);
         let (store, segments) = (superblock.store, superblock.segments);
-        let durable = Allocator::load(device, segments, store, segments, &catalogue.groups)?;
-        // One that was opened after the checkpoint may have no header yet.
-        let mut moved = durable.log_segments(MOVED_LOG);
-        moved.retain(|(segment, _)| durable.live_bytes(*segment) > 0);
-        Ok((durable.log_segments(MAIN_LOG), moved))
+        Allocator::load(device, segments, store, segments, &catalogue.groups)
     }
 
     /// Nothing needs the header of a segment that lies before the marker but who puts a damaged store

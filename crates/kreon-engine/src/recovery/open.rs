@@ -53,6 +53,7 @@ pub fn open(
         record,
         newest: superblock.incarnation,
         segments: &allocator.log_segments(MAIN_LOG),
+        taken: &allocator.taken_segments(),
         value_bytes_max: options.inline_value_bytes_max,
         has_image: !ledger.image.is_empty(),
     };

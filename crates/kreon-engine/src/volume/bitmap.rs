@@ -136,6 +136,13 @@ impl Allocator {
         })
     }
 
+    /// The segments that hold something, ascending.
+    pub fn taken_segments(&self) -> Vec<SegmentId> {
+        let segments = (0..).map(SegmentId).zip(&self.segments);
+        let taken = segments.filter(|(_, segment)| segment.usage != Usage::Free);
+        taken.map(|(id, _)| id).collect()
+    }
+
     /// The log segments of `log` as (segment, sequence), in the order of the log.
     pub fn log_segments(&self, log: LogId) -> Vec<(SegmentId, u64)> {
         let mut found: Vec<_> = (0..)

@@ -73,13 +73,14 @@ impl Search<'_> {
     }
 
     /// The segment with the number `sequence` of this run, by its own header: where the header that
-    /// names it does not verify. Reads a page of every segment; only a log that ends at the start of a
-    /// segment that was written to before comes here.
+    /// names it does not verify. Reads a page of every segment that was free at the last checkpoint, which the log may
+    /// have gone on in; only a log that ends at the start of a segment that was written to before comes here.
     fn find(&self, sequence: u64) -> Result<Option<SegmentId>> {
         let device = self.start.device;
         let present = (device.len_bytes() / SEGMENT_BYTES) as u32;
-        let all: Vec<_> = (0..present).map(SegmentId).collect();
-        for some in all.chunks(HEADERS_AT_ONCE) {
+        let was_free = |segment: &SegmentId| self.start.taken.binary_search(segment).is_err();
+        let candidates: Vec<_> = (0..present).map(SegmentId).filter(was_free).collect();
+        for some in candidates.chunks(HEADERS_AT_ONCE) {
             let pages: Vec<_> = some.iter().map(|segment| segment.first_page()).collect();
             let found = match read_pages(device, &pages) {
                 Ok(bytes) => {

@@ -43,6 +43,8 @@ pub struct ReplayStart<'a> {
     /// The log's segments with their sequences, as the last checkpoint knows them, in any order; those
     /// that are only reserved too.
     pub segments: &'a [(SegmentId, u64)],
+    /// All segments that the last checkpoint says hold something, ascending: the log has gone on in none of them.
+    pub taken: &'a [SegmentId],
     /// Values up to this length are handed on.
     pub value_bytes_max: usize,
     /// The image of L0 is there: nothing before its end is read.

@@ -204,6 +204,7 @@ fn start_of<'a>(
         record,
         newest: newest(record),
         segments,
+        taken: &[],
         value_bytes_max: 100,
     }
 }
