@@ -50,6 +50,8 @@ bugs! {
     PagesReusedTooEarly,
     /// A log segment behind the replay marker is freed because no tree points at it yet.
     SegmentFreedTooEarly,
+    /// Of a log segment that was used again, readers take a buffer of an earlier use for that of the present one.
+    BufferOfEarlierUse,
     /// Pages and segments are reused although readers still reach them.
     ReusedUnderReaders,
     /// A moved record replaces whatever is known of its key by then.

@@ -56,6 +56,9 @@ pub struct Options {
     /// L0 is spilled when it reaches this size; L0 and L0' together take up to twice as much. `None`: an
     /// eighth of the memory.
     pub l0_bytes: Option<usize>,
+    /// Buffers of the log together, at least 4 MiB. `None`: a sixteenth of the memory, 4 to 32 MiB. Tests set it: with
+    /// many buffers in little memory, segments are used again while buffers of earlier uses are still in memory.
+    pub log_buffer_bytes: Option<usize>,
     /// The volume never grows beyond this, in bytes.
     pub volume_bytes_max: u64,
     /// How often L0 is checkpointed: what was written to it since the last time goes to the device as an
@@ -129,11 +132,16 @@ const SPILL_THREADS_MAX: usize = 64;
 
 const MIB: usize = 1 << 20;
 
+/// Buffers of the log: two segments at the least, and no more than the device needs to be busy.
+const LOG_BYTES_MIN: usize = 4 * MIB;
+const LOG_BYTES_MAX: usize = 32 * MIB;
+
 impl Default for Options {
     fn default() -> Self {
         Self {
             memory_bytes: 256 * MIB,
             l0_bytes: None,
+            log_buffer_bytes: None,
             l0_checkpoint_interval: Some(Duration::from_secs(120)),
             volume_bytes_max: 16 << 40,
             inline_value_bytes_max: 64,
@@ -252,7 +260,8 @@ impl Options {
                 "l0_bytes is {l0_bytes}, the most is {L0_BYTES_MAX}"
             )));
         }
-        let log_bytes = (self.memory_bytes / 16).clamp(4 * MIB, 32 * MIB);
+        let log_bytes = self.log_buffer_bytes.unwrap_or(self.memory_bytes / 16);
+        let log_bytes = log_bytes.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX);
         // Halves of whole pages: they are read and written directly.
         let collector_bytes = (self.memory_bytes / 32).clamp(MIB / 4, 4 * MIB) & !(MIB / 8 - 1);
         let taken = 2 * l0_bytes + log_bytes + collector_bytes + self.credit_bytes();

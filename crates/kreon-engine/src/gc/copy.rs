@@ -3,9 +3,9 @@
 //! They are read in rounds: what stands close together in one read, and all reads of a round at once. So records of one
 //! segment come in large sequential reads, and scattered ones at queue depth.
 
-use kreon_base::{Error, LogOffset, PAGE_BYTES, RegionId, Result};
+use kreon_base::{Error, LogOffset, PAGE_BYTES, Result};
 use kreon_device::{AlignedBuf, Read};
-use kreon_format::{Fragment, fragment_bytes};
+use kreon_format::fragment_bytes;
 
 use super::candidates::Candidates;
 use super::judge::Live;
@@ -31,12 +31,10 @@ pub struct Copied {
 }
 
 /// A record of a round.
-struct Wanted {
+struct Wanted<'a> {
     live: Live,
-    region: RegionId,
     offset: LogOffset,
-    payload_bytes: usize,
-    key_bytes: usize,
+    record: MovedRecord<'a>,
 }
 
 /// Bytes of the volume, in page borders, and where they stand in the buffer.
@@ -88,28 +86,36 @@ pub fn copy(
     }
 }
 
-impl Wanted {
-    fn new(candidates: &Candidates, live: &Live) -> Option<Self> {
+impl<'a> Wanted<'a> {
+    fn new(candidates: &'a Candidates, live: &Live) -> Option<Self> {
         let candidate = candidates.get(live.index)?;
-        let key_bytes = candidates.key(candidate).len();
+        let key = candidates.key(candidate);
         Some(Self {
             live: *live,
-            region: candidate.region,
             offset: candidate.offset,
-            payload_bytes: key_bytes + live.value_bytes.unwrap_or(0) as usize,
-            key_bytes,
+            record: MovedRecord {
+                region: candidate.region,
+                is_deletion: live.value_bytes.is_none(),
+                key,
+                payload_bytes: key.len() + live.value_bytes.unwrap_or(0) as usize,
+            },
         })
+    }
+
+    /// Bytes that it takes in the log in one piece.
+    fn extent(&self) -> usize {
+        fragment_bytes(self.record.payload_bytes)
     }
 
     /// Whether it stands in one piece.
     fn is_whole(&self) -> bool {
-        let end = self.offset.within_segment() as usize + fragment_bytes(self.payload_bytes);
+        let end = self.offset.within_segment() as usize + self.extent();
         end <= kreon_base::SEGMENT_BYTES as usize
     }
 
     fn pages(&self) -> (u64, u64) {
         let page = PAGE_BYTES as u64;
-        let end = self.offset.0 + fragment_bytes(self.payload_bytes) as u64;
+        let end = self.offset.0 + self.extent() as u64;
         (
             self.offset.0 - self.offset.0 % page,
             end.next_multiple_of(page),
@@ -118,9 +124,9 @@ impl Wanted {
 }
 
 /// How many of `wanted` can be read into a buffer of `len` bytes at once, at the worst each by itself.
-fn round_of(wanted: &[Wanted], len: usize) -> usize {
+fn round_of(wanted: &[Wanted<'_>], len: usize) -> usize {
     let (mut sum, mut end_before) = (0, 0);
-    let fits = |wanted: &&Wanted| {
+    let fits = |wanted: &&Wanted<'_>| {
         let (start, end) = wanted.pages();
         // Behind its neighbour it adds what is between them at the most.
         let follows = start <= end_before + GAP_BYTES && start + PAGE_BYTES as u64 >= end_before;
@@ -135,7 +141,7 @@ fn round_of(wanted: &[Wanted], len: usize) -> usize {
 }
 
 /// The ranges to read for `round`, in the order of the volume.
-fn ranges_of(round: &[Wanted]) -> Vec<Range> {
+fn ranges_of(round: &[Wanted<'_>]) -> Vec<Range> {
     let mut pages: Vec<_> = round.iter().map(Wanted::pages).collect();
     pages.sort_unstable();
     let mut ranges: Vec<Range> = Vec::new();
@@ -156,7 +162,12 @@ struct Copier<'a> {
 }
 
 impl Copier<'_> {
-    fn round(&mut self, round: &[Wanted], parts: &Parts, buffer: &mut AlignedBuf) -> Result<()> {
+    fn round(
+        &mut self,
+        round: &[Wanted<'_>],
+        parts: &Parts,
+        buffer: &mut AlignedBuf,
+    ) -> Result<()> {
         let ranges = load(parts, ranges_of(round), buffer)?;
         for wanted in round {
             let behind = ranges.partition_point(|range| range.start <= wanted.offset.0);
@@ -166,14 +177,8 @@ impl Copier<'_> {
             };
             let at = range.at + (wanted.offset.0 - range.start) as usize;
             let bytes = buffer.get(at..).unwrap_or_default();
-            let Fragment::Record { header, payload } = self.log.fragment(wanted.offset, bytes)?
-            else {
-                return Err(Error::corruption("filler stands where a record should"));
-            };
-            let is_it = payload.len() == wanted.payload_bytes && header.ends_record;
-            if !is_it || header.region != wanted.region {
-                return Err(Error::corruption("another record stands there"));
-            }
+            let fragment = self.log.fragment(wanted.offset, bytes)?;
+            let payload = wanted.record.whole(&fragment)?;
             // It stood in one piece; its copy may be cut, and is asked for part by part.
             let mut rest = payload;
             self.append(wanted, |room| {
@@ -187,23 +192,22 @@ impl Copier<'_> {
     }
 
     /// A record of several pieces, or longer than the buffer.
-    fn long(&mut self, wanted: &Wanted) -> Result<()> {
-        let mut record = self.log.record_at(wanted.offset, wanted.payload_bytes);
+    fn long(&mut self, wanted: &Wanted<'_>) -> Result<()> {
+        let mut record = self.log.record_at(wanted.offset, wanted.record);
         self.append(wanted, |room| record.read(room))
     }
 
-    fn append(&mut self, wanted: &Wanted, read: impl FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
-        let record = MovedRecord {
-            region: wanted.region,
-            is_deletion: wanted.live.value_bytes.is_none(),
-            key_bytes: wanted.key_bytes as u32,
-            payload_bytes: wanted.payload_bytes,
-        };
-        let offset = self.stream.append(self.log, &self.pages, &record, read)?;
+    fn append(
+        &mut self,
+        wanted: &Wanted<'_>,
+        read: impl FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let record = &wanted.record;
+        let offset = self.stream.append(self.log, &self.pages, record, read)?;
         self.copied.push(Copied {
             live: wanted.live,
             offset,
-            bytes: fragment_bytes(wanted.payload_bytes) as u64,
+            bytes: wanted.extent() as u64,
         });
         Ok(())
     }

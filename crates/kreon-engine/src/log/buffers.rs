@@ -2,13 +2,17 @@
 //! device.
 //!
 //! A buffer goes round: free, open (takes records), full, complete (all of it on the device), free.
-//! A complete one stays readable until its memory is needed, oldest first. Invariants:
+//! A complete one stays readable until its memory is needed, oldest first. The id of a segment does not
+//! tell which buffer is meant: a segment that was released and taken again may have one buffer for each
+//! use. The sequence does; the table of segments has that of the present use. Invariants:
 //! - a segment that is not complete is in a buffer, and readers find it there: pages of it are never
 //!   read through the mapping before they are final;
+//! - the sequences in memory are consecutive and at most `max`, so each has a window of its own: number
+//!   `sequence % max`;
 //! - there are at most `max` buffers, but for those that a reader still holds when all the others are
 //!   in use: a reader's closure may itself append, so nobody waits for readers.
 
-use crate::sync::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -66,10 +70,26 @@ impl Buffered {
 /// One place where readers look for a buffered segment.
 #[derive(Default)]
 struct Window {
-    /// 0: empty (segment 0 is never of a log).
-    segment: AtomicU32,
+    /// 0: empty (sequences start at 1). Most lookups end here.
+    sequence: AtomicU64,
     buffered: ArcSwapOption<Buffered>,
 }
+
+impl Window {
+    fn show(&self, buffered: Arc<Buffered>) {
+        let sequence = buffered.sequence;
+        self.buffered.store(Some(buffered));
+        self.sequence.store(sequence, Ordering::Release);
+    }
+
+    fn close(&self) {
+        self.sequence.store(0, Ordering::Release);
+        self.buffered.store(None);
+    }
+}
+
+/// A buffer that a reader holds.
+pub(super) type FoundBuffer = Guard<Option<Arc<Buffered>>>;
 
 /// All buffers of a log.
 pub(super) struct Buffers {
@@ -89,26 +109,37 @@ struct Pool {
 }
 
 impl Buffers {
-    /// No buffer yet; there will be up to `max`.
+    /// No buffer yet; there will be up to `max`, 1 at the least.
     pub fn new(max: usize) -> Self {
-        let windows = (0..max).map(|_| Window::default()).collect();
+        let windows = (0..max.max(1)).map(|_| Window::default()).collect();
         Self {
             windows,
             pool: Mutex::default(),
         }
     }
 
-    /// The buffer of `segment`, if it is in memory. Two loads and a short search; no lock.
-    pub fn find(&self, segment: SegmentId) -> Option<Guard<Option<Arc<Buffered>>>> {
-        let windows = self.windows.iter();
-        windows
-            .filter(|window| window.segment.load(Ordering::Acquire) == segment.0)
-            .map(|window| window.buffered.load())
-            .find(|found| {
-                found
-                    .as_ref()
-                    .is_some_and(|buffered| buffered.segment == segment)
-            })
+    /// The segment `sequence`, if it is in memory, to be read. Two loads; no lock.
+    pub fn find(&self, sequence: u64) -> Option<FoundBuffer> {
+        let window = self.window(sequence);
+        if window.sequence.load(Ordering::Acquire) != sequence {
+            return None;
+        }
+        let found = window.buffered.load();
+        // The window may have passed on to another segment in between.
+        let is_it = found.as_ref().is_some_and(|it| it.sequence == sequence);
+        is_it.then_some(found)
+    }
+
+    /// [`Bug::BufferOfEarlierUse`](kreon_base::Bug::BufferOfEarlierUse): a buffer of any use of `segment`.
+    #[cold]
+    pub fn find_any_of(&self, segment: SegmentId) -> Option<FoundBuffer> {
+        let mut windows = self.windows.iter().map(|window| window.buffered.load());
+        let is_of = |found: &FoundBuffer| found.as_ref().is_some_and(|it| it.segment == segment);
+        windows.find(is_of)
+    }
+
+    fn window(&self, sequence: u64) -> &Window {
+        window(&self.windows, sequence)
     }
 
     /// The segment `sequence`, if it is in memory.
@@ -122,14 +153,19 @@ impl Buffers {
     /// Adds the newest segment of the log and shows it to readers.
     pub fn publish(&self, buffered: Arc<Buffered>) {
         let mut pool = self.pool.lock();
+        let window = self.window(buffered.sequence);
+        // `try_take` keeps the chain within `max`, and who leaves the chain leaves its window.
+        debug_assert!(
+            pool.chain.len() < self.windows.len(),
+            "more segments than windows"
+        );
+        debug_assert_eq!(
+            window.sequence.load(Ordering::Relaxed),
+            0,
+            "the window is taken"
+        );
         pool.chain.push_back(Arc::clone(&buffered));
-        let empty = |window: &&Window| window.segment.load(Ordering::Relaxed) == 0;
-        // There is one: as many as buffers in the chain, which `try_take` keeps within `max`.
-        if let Some(window) = self.windows.iter().find(empty) {
-            let segment = buffered.segment.0;
-            window.buffered.store(Some(buffered));
-            window.segment.store(segment, Ordering::Release);
-        }
+        window.show(buffered);
     }
 
     /// A buffer for a new segment; `None`: every one is in use, something must be written out first.
@@ -145,7 +181,7 @@ impl Buffers {
         }
         while pool.chain.len() > 1 && pool.chain.front().is_some_and(|first| first.is_complete()) {
             if let Some(first) = pool.chain.pop_front() {
-                close_window(windows, &first);
+                window(windows, first.sequence).close();
                 if let Some(buffer) = pool.retire(first) {
                     return Some(buffer);
                 }
@@ -169,32 +205,10 @@ impl Buffers {
         let buffer = AppendBuffer::new(SEGMENT);
         self.pool.lock().free.push(buffer);
     }
-
-    /// Hides the buffer of a segment that was released and may soon be used for something else. Its
-    /// memory comes back in its turn: the chain must have no gap.
-    pub fn hide(&self, segment: SegmentId) {
-        let pool = self.pool.lock();
-        if let Some(buffered) = pool
-            .chain
-            .iter()
-            .find(|buffered| buffered.segment == segment)
-        {
-            close_window(&self.windows, buffered);
-        }
-    }
 }
 
-fn close_window(windows: &[Window], buffered: &Buffered) {
-    let shown = |window: &&Window| {
-        let inside = window.buffered.load();
-        inside
-            .as_ref()
-            .is_some_and(|b| b.sequence == buffered.sequence)
-    };
-    if let Some(window) = windows.iter().find(shown) {
-        window.segment.store(0, Ordering::Release);
-        window.buffered.store(None);
-    }
+fn window(windows: &[Window], sequence: u64) -> &Window {
+    &windows[(sequence % windows.len() as u64) as usize]
 }
 
 impl Pool {

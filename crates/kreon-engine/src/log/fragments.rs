@@ -1,14 +1,12 @@
 //! Fragments in memory or on the device, verified.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use arc_swap::Guard;
-use kreon_base::{Error, LogOffset, PAGE_BYTES, Result, SegmentId};
+use kreon_base::{Bug, Error, LogOffset, PAGE_BYTES, Result, SegmentId};
 use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, fragment_extent};
 use kreon_mapping::FinalBytes;
 
-use super::buffers::Buffered;
+use super::buffers::FoundBuffer;
 use super::cut::{PAYLOAD_START, SEGMENT};
 use super::open::Log;
 use super::read::LogPages;
@@ -16,13 +14,10 @@ use super::read::LogPages;
 /// Most bytes of a key that an error message shows.
 const KEY_SHOWN_BYTES_MAX: usize = 64;
 
-/// A buffer that a reader holds.
-type Found = Guard<Option<Arc<Buffered>>>;
-
 /// Where a fragment is read.
 enum Site {
     /// Its segment is in memory.
-    Memory(Found),
+    Memory(FoundBuffer),
     /// On the device; bytes from `end` of the segment on are not final.
     Device { end: u32 },
 }
@@ -46,8 +41,9 @@ impl Log {
         scratch: &mut Vec<u8>,
         f: impl FnOnce(Fragment<'_>) -> Result<R>,
     ) -> Result<R> {
-        let seal = self.seal(self.sequence_at(offset)?);
-        match self.site(offset) {
+        let sequence = self.sequence_at(offset)?;
+        let seal = self.seal(sequence);
+        match self.site(offset, sequence) {
             Site::Memory(buffered) => f(Fragment::decode(
                 in_memory(&buffered, offset)?,
                 &seal,
@@ -86,7 +82,8 @@ impl Log {
         choose: impl FnOnce(&Fragment<'_>) -> Result<Range<usize>>,
     ) -> Result<()> {
         let in_one_page = offset.0 as usize % PAGE_BYTES + extent <= PAGE_BYTES;
-        let Some(end) = self.site(offset).end().filter(|_| !in_one_page) else {
+        let sequence = self.sequence_at(offset)?;
+        let Some(end) = self.site(offset, sequence).end().filter(|_| !in_one_page) else {
             return self.with_fragment(pages, offset, extent, &mut Vec::new(), |fragment| {
                 let range = choose(&fragment)?;
                 if let Fragment::Record { payload, .. } = fragment {
@@ -95,7 +92,7 @@ impl Log {
                 Ok(())
             });
         };
-        let seal = self.seal(self.sequence_at(offset)?);
+        let seal = self.seal(sequence);
         check_bounds(offset, extent, end)?;
         let base = out.len();
         out.resize(base + extent, 0);
@@ -124,7 +121,7 @@ impl Log {
 
     /// Bytes that the fragment at `offset` says it takes; not verified, but none that is not final.
     pub(super) fn extent_at(&self, pages: &impl LogPages, offset: LogOffset) -> Result<usize> {
-        match self.site(offset) {
+        match self.site(offset, self.sequence_at(offset)?) {
             Site::Memory(buffered) => Ok(in_memory(&buffered, offset)?.len()),
             Site::Device { end } => {
                 check_bounds(offset, FRAGMENT_HEADER_BYTES, end)?;
@@ -139,13 +136,22 @@ impl Log {
         }
     }
 
-    fn site(&self, offset: LogOffset) -> Site {
-        let Some(found) = self.buffers.find(offset.segment()) else {
+    /// Where `offset` in the segment `sequence` is read.
+    fn site(&self, offset: LogOffset, sequence: u64) -> Site {
+        let Some(found) = self.buffered(offset.segment(), sequence) else {
             return Site::Device { end: SEGMENT };
         };
         match found.as_ref().map(|buffered| buffered.readable_from) {
             Some(end) if offset.within_segment() < end => Site::Device { end },
             _ => Site::Memory(found),
+        }
+    }
+
+    /// The buffer of `segment` as the segment `sequence` of the log, if it is in memory.
+    pub(super) fn buffered(&self, segment: SegmentId, sequence: u64) -> Option<FoundBuffer> {
+        match Bug::BufferOfEarlierUse.is_planted() {
+            true => self.buffers.find_any_of(segment),
+            false => self.buffers.find(sequence),
         }
     }
 
@@ -192,7 +198,7 @@ pub(super) fn final_bytes(offset: LogOffset, len: usize, end: u32) -> FinalBytes
     }
 }
 
-fn in_memory(found: &Found, offset: LogOffset) -> Result<&[u8]> {
+fn in_memory(found: &FoundBuffer, offset: LogOffset) -> Result<&[u8]> {
     let buffered = found.as_ref().ok_or_else(nothing)?;
     buffered
         .buffer

@@ -6,6 +6,7 @@ use kreon_device::{AlignedBuf, Device, Read};
 use kreon_format::{Fragment, FragmentHeader, fragment_bytes, fragment_extent};
 
 use super::cut::{PAYLOAD_START, Pieces, SEGMENT};
+use super::moved::MovedRecord;
 use super::open::Log;
 
 /// Most bytes of one read: several are under way at once.
@@ -93,12 +94,14 @@ impl Log {
         Ok(None)
     }
 
-    /// The record at `offset`, a piece at a time: it may be longer than the memory that there is.
-    pub fn record_at(&self, offset: LogOffset, payload_bytes: usize) -> RecordPieces<'_> {
+    /// The `record` at `offset`, a piece at a time: it may be longer than the memory that there is.
+    pub fn record_at<'a>(&'a self, offset: LogOffset, record: MovedRecord<'a>) -> RecordPieces<'a> {
         RecordPieces {
             log: self,
+            record,
             segment: offset.segment(),
-            pieces: Pieces::new(offset.within_segment(), payload_bytes),
+            pieces: Pieces::new(offset.within_segment(), record.payload_bytes),
+            from: 0,
             piece: Vec::new(),
             taken: 0,
         }
@@ -121,8 +124,11 @@ impl Log {
 /// Key and value of a record, as one stream of bytes.
 pub struct RecordPieces<'a> {
     log: &'a Log,
+    record: MovedRecord<'a>,
     segment: SegmentId,
     pieces: Pieces,
+    /// Bytes before the next piece.
+    from: usize,
     piece: Vec<u8>,
     taken: usize,
 }
@@ -131,7 +137,7 @@ impl RecordPieces<'_> {
     /// The next bytes.
     ///
     /// # Errors
-    /// `Corruption` if no such record stands there. `Io`.
+    /// `Corruption` if another record stands there, or none. `Io`.
     pub fn read(&mut self, mut room: &mut [u8]) -> Result<()> {
         while !room.is_empty() {
             let rest = self.piece.get(self.taken..).unwrap_or_default();
@@ -155,12 +161,9 @@ impl RecordPieces<'_> {
         let extent = fragment_bytes(piece.payload_bytes);
         let buffer = read_range(log.home.device.as_ref(), at, extent)?;
         let bytes = buffer.get(at.0 as usize % PAGE_BYTES..).unwrap_or_default();
-        let Fragment::Record { header, payload } = log.fragment(at, bytes)? else {
-            return Err(Error::corruption("filler stands where a record should"));
-        };
-        if payload.len() != piece.payload_bytes || header.ends_record != piece.is_last {
-            return Err(Error::corruption("another record stands there"));
-        }
+        let fragment = log.fragment(at, bytes)?;
+        let payload = self.record.part(&fragment, &piece, self.from)?;
+        self.from += payload.len();
         (self.piece, self.taken) = (payload.to_vec(), 0);
         if !piece.is_last {
             self.segment = log.following(self.segment)?;

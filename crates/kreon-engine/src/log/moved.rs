@@ -11,12 +11,12 @@
 use kreon_base::{Error, LogId, LogOffset, Lsn, PAGE_BYTES, RegionId, Result, SegmentId};
 use kreon_device::{AlignedBuf, Write};
 use kreon_format::{
-    FRAGMENT_HEADER_BYTES, FragmentHeader, LogSegmentHeader, MOVED_SEQUENCE_MIN, RecordKind,
-    encode_pad, fragment_bytes, lsn_at,
+    FRAGMENT_HEADER_BYTES, Fragment, FragmentHeader, LogSegmentHeader, MOVED_SEQUENCE_MIN,
+    RecordKind, encode_pad, fragment_bytes, lsn_at,
 };
 
 use super::append::WHOLE_UNIT_BYTES_MAX;
-use super::cut::{PAYLOAD_START, SEGMENT, cut};
+use super::cut::{PAYLOAD_START, Piece, SEGMENT, cut};
 use super::open::Log;
 use super::read::LogPages;
 use crate::volume::Purpose;
@@ -26,15 +26,54 @@ pub const MOVED_LOG: LogId = LogId(1);
 
 /// A record to be moved.
 #[derive(Clone, Copy, Debug)]
-pub struct MovedRecord {
+pub struct MovedRecord<'a> {
     /// The region that it belongs to.
     pub region: RegionId,
     /// A deletion stays one; all else becomes a relocation.
     pub is_deletion: bool,
-    /// Length of its key.
-    pub key_bytes: u32,
+    /// Its key.
+    pub key: &'a [u8],
     /// Length of key and value.
     pub payload_bytes: usize,
+}
+
+impl MovedRecord<'_> {
+    /// What the record carries, if it is `fragment`, in one piece.
+    ///
+    /// # Errors
+    /// `Corruption`: another one stands there.
+    pub fn whole<'f>(&self, fragment: &Fragment<'f>) -> Result<&'f [u8]> {
+        let payload_bytes = self.payload_bytes;
+        let piece = Piece {
+            within: 0,
+            payload_bytes,
+            is_last: true,
+        };
+        self.part(fragment, &piece, 0)
+    }
+
+    /// What of the record stands in `fragment`, where `piece` of it should, with `from` bytes of it before that.
+    pub(super) fn part<'f>(
+        &self,
+        fragment: &Fragment<'f>,
+        piece: &Piece,
+        from: usize,
+    ) -> Result<&'f [u8]> {
+        let Fragment::Record { header, payload } = fragment else {
+            return Err(Error::corruption("filler stands where a record should"));
+        };
+        let is_of_it = header.region == self.region
+            && header.key_bytes as usize == self.key.len()
+            && payload.len() == piece.payload_bytes
+            && header.starts_record == (from == 0)
+            && header.ends_record == piece.is_last;
+        let key = self.key.get(from..).unwrap_or_default();
+        let key = key.get(..payload.len()).unwrap_or(key);
+        match is_of_it && payload.starts_with(key) {
+            true => Ok(payload),
+            false => Err(Error::corruption("another record stands there")),
+        }
+    }
 }
 
 /// The end of the stream.
@@ -87,7 +126,7 @@ impl MovedStream {
         &mut self,
         log: &Log,
         pages: &impl LogPages,
-        record: &MovedRecord,
+        record: &MovedRecord<'_>,
         mut read: impl FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<LogOffset> {
         let mut left = record.payload_bytes;
@@ -105,7 +144,7 @@ impl MovedStream {
             let header = FragmentHeader {
                 length_bytes: bytes as u32,
                 region: record.region,
-                key_bytes: record.key_bytes,
+                key_bytes: record.key.len() as u32,
                 kind: match record.is_deletion {
                     true => RecordKind::Delete,
                     false => RecordKind::Relocation,

@@ -239,20 +239,18 @@ impl Log {
     /// # Errors
     /// `InvalidArgument` if it is not a segment of the log, or not wholly on the device.
     pub fn release(&self, segment: SegmentId) -> Result<()> {
-        let in_use = self.buffers.find(segment).is_some_and(|found| {
-            found
-                .as_ref()
-                .is_some_and(|buffered| !buffered.is_complete())
-        });
-        if in_use || self.current.load().segment == segment {
+        let Some(sequence) = self.table.sequence(segment) else {
+            return Err(Error::invalid(format!("{segment} is not of the log")));
+        };
+        let in_memory = self.buffers.by_sequence(sequence);
+        let in_use = in_memory.is_some_and(|buffered| !buffered.is_complete());
+        if in_use || self.current.load().sequence == sequence {
             return Err(Error::invalid(format!(
                 "{segment} of the log is still being written"
             )));
         }
-        if !self.table.remove(segment) {
-            return Err(Error::invalid(format!("{segment} is not of the log")));
-        }
-        self.buffers.hide(segment);
+        // Its buffer stays in the chain, which must have no gap; nobody looks for that sequence any more.
+        self.table.remove(segment);
         Ok(())
     }
 }

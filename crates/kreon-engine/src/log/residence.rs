@@ -11,10 +11,11 @@ use super::open::Log;
 impl Log {
     /// The bytes on the device of a record at `offset` with so many bytes of key and value, those left out that
     /// are in other segments. `None`: it is read in memory, as those of a segment are that is not on the device
-    /// or only in part.
+    /// or only in part, and a segment that is not of the log is not read at all.
     pub fn on_device(&self, offset: LogOffset, payload_bytes: usize) -> Option<FinalBytes> {
         let within = offset.within_segment();
-        let found = self.buffers.find(offset.segment());
+        let segment = offset.segment();
+        let found = self.buffered(segment, self.table.sequence(segment)?);
         let end = match found.as_ref().and_then(|found| found.as_ref()) {
             Some(buffered) => buffered.readable_from,
             None => SEGMENT,

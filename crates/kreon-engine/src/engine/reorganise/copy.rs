@@ -1,6 +1,6 @@
 //! Copies of records that a scan has just read: most of them are in memory still.
 
-use kreon_base::{Error, ErrorKind, LogOffset, Result, SEGMENT_BYTES};
+use kreon_base::{ErrorKind, LogOffset, Result, SEGMENT_BYTES};
 use kreon_format::{Fragment, fragment_bytes};
 use kreon_mapping::Fetched;
 
@@ -14,10 +14,10 @@ use crate::log::{MovedRecord, MovedStream};
 const ROUND_BYTES: usize = 256 << 10;
 
 /// A record to be copied.
-struct Wanted {
+struct Wanted<'a> {
     live: Live,
     offset: LogOffset,
-    record: MovedRecord,
+    record: MovedRecord<'a>,
 }
 
 impl Core {
@@ -90,7 +90,7 @@ impl Core {
     fn copy_one(
         &self,
         stream: &mut MovedStream,
-        wanted: &Wanted,
+        wanted: &Wanted<'_>,
         fetched: &Fetched,
     ) -> Result<Copied> {
         let (log, pages) = (&self.parts.log, self.log_pages());
@@ -101,7 +101,7 @@ impl Core {
             // What was fetched long ago may be of a segment that is another one now: then it is read anew.
             let fetched = FetchedLog::new(self.log_pages(), fetched);
             let append = |fragment: Fragment<'_>| {
-                let payload = payload_of(fragment, wanted)?;
+                let payload = wanted.record.whole(&fragment)?;
                 stream.append(log, &pages, &wanted.record, |room| {
                     room.copy_from_slice(payload);
                     Ok(())
@@ -109,7 +109,7 @@ impl Core {
             };
             log.with_fragment(&fetched, wanted.offset, len, &mut Vec::new(), append)?
         } else {
-            let mut record = log.record_at(wanted.offset, payload_bytes);
+            let mut record = log.record_at(wanted.offset, wanted.record);
             stream.append(log, &pages, &wanted.record, |room| record.read(room))?
         };
         Ok(Copied {
@@ -120,10 +120,10 @@ impl Core {
     }
 }
 
-impl Wanted {
-    fn new(candidates: &Candidates, live: &Live) -> Option<Self> {
+impl<'a> Wanted<'a> {
+    fn new(candidates: &'a Candidates, live: &Live) -> Option<Self> {
         let candidate = candidates.get(live.index)?;
-        let key_bytes = candidates.key(candidate).len();
+        let key = candidates.key(candidate);
         let value_bytes = live.value_bytes? as usize;
         Some(Self {
             live: *live,
@@ -131,30 +131,19 @@ impl Wanted {
             record: MovedRecord {
                 region: candidate.region,
                 is_deletion: false,
-                key_bytes: key_bytes as u32,
-                payload_bytes: key_bytes + value_bytes,
+                key,
+                payload_bytes: key.len() + value_bytes,
             },
         })
     }
 }
 
 /// How many of `wanted` are brought at once; at least one.
-fn round_of(wanted: &[Wanted]) -> usize {
+fn round_of(wanted: &[Wanted<'_>]) -> usize {
     let mut sum = 0;
-    let fits = |wanted: &&Wanted| {
+    let fits = |wanted: &&Wanted<'_>| {
         sum += wanted.record.payload_bytes;
         sum <= ROUND_BYTES
     };
     wanted.iter().take_while(fits).count().max(1)
-}
-
-fn payload_of<'a>(fragment: Fragment<'a>, wanted: &Wanted) -> Result<&'a [u8]> {
-    let Fragment::Record { header, payload } = fragment else {
-        return Err(Error::corruption("filler stands where a record should"));
-    };
-    let is_it = payload.len() == wanted.record.payload_bytes && header.ends_record;
-    if !is_it || header.region != wanted.record.region {
-        return Err(Error::corruption("another record stands there"));
-    }
-    Ok(payload)
 }

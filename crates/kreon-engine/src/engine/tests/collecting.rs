@@ -9,6 +9,7 @@ use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::log::MOVED_LOG;
 use crate::options::Work;
 
+mod copies;
 mod space;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;

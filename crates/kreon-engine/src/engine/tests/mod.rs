@@ -11,6 +11,7 @@ mod levels;
 mod loads;
 mod refusals;
 mod reorganising;
+mod reused_segments;
 mod scanning;
 mod spilling;
 mod verifying;

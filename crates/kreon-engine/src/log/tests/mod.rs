@@ -7,6 +7,7 @@ mod memory;
 mod reading;
 mod replaying;
 mod resuming;
+mod reusing;
 mod syncing;
 mod threads;
 mod zeroing;

@@ -1,0 +1,91 @@
+//! Copies of records: of the one that is meant, and never of another that stands in its place.
+
+use kreon_base::LogOffset;
+use kreon_device::AlignedBuf;
+use kreon_format::place_of;
+
+use super::*;
+use crate::gc::judge::Live;
+use crate::gc::{self, Candidates};
+
+impl Bench {
+    /// Where the records of the log begin, in its order.
+    fn records(&self) -> Vec<LogOffset> {
+        let log = &self.engine.core().parts.log;
+        let mut buffer = AlignedBuf::new(64 << 10);
+        let mut starts = Vec::new();
+        for (segment, sequence) in log.segments() {
+            log.fragments_of(segment, sequence, &mut buffer, |offset, header, _| {
+                starts.extend(header.starts_record.then_some(offset));
+                Ok(())
+            })
+            .unwrap();
+        }
+        starts
+    }
+
+    /// Copies the record of `key` as if it stood at `offset`; how many there are then.
+    fn copy_of(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        value_bytes: usize,
+        offset: LogOffset,
+    ) -> Result<usize> {
+        let parts = &self.engine.core().parts;
+        let mut candidates = Candidates::default();
+        candidates.push(region.id, key, offset);
+        let live = Live {
+            index: 0,
+            lsn: Lsn(0),
+            value_bytes: Some(value_bytes as u32),
+        };
+        let mut stream = parts.moved.lock();
+        let mut buffer = AlignedBuf::new(64 << 10);
+        let copied = gc::copy(parts, &mut stream, &candidates, &[live], &mut buffer)?;
+        Ok(copied.len())
+    }
+
+    /// Puts `keys` with values of the same length and copies the first in the place of the last.
+    fn copy_first_as_last(&self, keys: [&[u8]; 2], value_bytes: usize, before_last: usize) {
+        let region = self.engine.region("r").unwrap();
+        self.put(&region, keys[0], &vec![1; value_bytes]).unwrap();
+        self.put(&region, b"between", &vec![2; before_last])
+            .unwrap();
+        self.put(&region, keys[1], &vec![3; value_bytes]).unwrap();
+        self.engine.sync().unwrap();
+        let [first, _, last] = self.records()[..] else {
+            panic!("three records");
+        };
+        for (key, offset) in [(keys[0], last), (keys[1], first)] {
+            let error = self.copy_of(&region, key, value_bytes, offset).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        }
+        for (key, offset) in [(keys[0], first), (keys[1], last)] {
+            assert_eq!(self.copy_of(&region, key, value_bytes, offset).unwrap(), 1);
+        }
+    }
+}
+
+#[test]
+fn another_record_of_the_same_region_and_length_is_not_copied() {
+    let bench = Bench::open(Image::default(), driven()).unwrap();
+    bench.copy_first_as_last([b"key a", b"key b"], 500, 500);
+}
+
+#[test]
+fn another_record_of_several_pieces_whose_key_is_cut_is_not_copied() {
+    let bench = Bench::open(Image::default(), driven()).unwrap();
+    let key = |last: u8| [&[b'k'; 60_000][..], &[last]].concat();
+    let (first, last) = (key(1), key(2));
+    let value_bytes = 3 << 20;
+    // The last one starts so near to the end of a segment that its key goes on in the next.
+    let (_, start) = place_of(bench.engine.core().parts.log.tail());
+    let taken = u64::from(start) + (first.len() + value_bytes) as u64;
+    let rest = SEGMENT_BYTES - taken % SEGMENT_BYTES;
+    let before_last = (rest + SEGMENT_BYTES - 50_000) as usize;
+    bench.copy_first_as_last([&first, &last], value_bytes, before_last);
+    let start = bench.records()[2].within_segment();
+    let rest = SEGMENT_BYTES - u64::from(start);
+    assert!(rest < 60_000, "the key is not cut: {rest}");
+}
