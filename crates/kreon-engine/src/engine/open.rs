@@ -288,6 +288,7 @@ impl Engine {
         self.core.reorganiser.wanted.call();
         self.core.parts.log.wake_writer();
         self.core.parts.log.wake_flusher();
+        self.core.parts.log.wake_stock();
         let this = std::thread::current().id();
         for thread in threads.drain(..) {
             // A task that a thread of the store woke may have been the last who had the store open.
@@ -363,6 +364,7 @@ impl Core {
     /// One flush for everything that was written so far.
     fn sync(&self) -> Result<()> {
         let log = &self.parts.log;
+        log.expect_wait();
         log.sync(log.tail())
             .inspect_err(|error| self.parts.poison.set(error))
     }
@@ -391,7 +393,8 @@ impl Core {
     }
 }
 
-/// The threads that spill, merge levels, collect, write the log out, flush for tasks, and take images of L0.
+/// The threads that spill, merge levels, collect, write the log out, flush for tasks, take images of L0, and write
+/// segments ahead for the log.
 fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
     let start = |name: &str, body: fn(&Arc<Core>)| {
         let core = Arc::clone(core);
@@ -415,6 +418,7 @@ fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
         start("kreon-log-2", Core::write_out_loop)?,
         start("kreon-flush", Core::flush_loop)?,
         start("kreon-image", Core::image_loop)?,
+        start("kreon-ahead", Core::prepare_loop)?,
     ])
 }
 
