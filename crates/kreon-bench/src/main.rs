@@ -13,6 +13,7 @@ mod randomness;
 mod recovery;
 mod report;
 mod run;
+mod sync;
 mod ycsb;
 mod ycsb_command;
 
@@ -62,6 +63,8 @@ enum Command {
     MappingChild,
     /// What one thread gets with many gets in flight, beside the device's random reads.
     Depth(depth::Settings),
+    /// How long single durable puts take, alone and beside buffered batches at a fixed rate.
+    Sync(sync::Settings),
     /// One store through its phases: what `ycsb` starts.
     #[command(hide = true)]
     Child,
@@ -93,6 +96,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Mapping(settings) => mapping::run(&settings),
         Command::MappingChild => mapping::child::run(),
         Command::Depth(settings) => depth::run(&settings),
+        Command::Sync(settings) => sync::run(&settings),
         Command::Child => run::child::run(),
     }
 }

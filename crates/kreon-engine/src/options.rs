@@ -46,6 +46,8 @@ pub enum Work {
     WriteOut,
     /// Takes an image of L0, if anything was written since the last one.
     Image,
+    /// Writes zeroes to a free segment or two for the log, as is done where writers wait for durability all the time.
+    Prepare,
 }
 
 /// Settings of an open store.

@@ -32,6 +32,8 @@ pub enum Job {
     WriteOut,
     /// See [`Work::Image`].
     Image,
+    /// See [`Work::Prepare`].
+    Prepare,
     /// Makes everything durable.
     Sync,
     /// Spills everything and makes it durable.
@@ -239,6 +241,7 @@ impl Stage {
                     Job::Collect => engine.background(Work::Collect),
                     Job::WriteOut => engine.background(Work::WriteOut),
                     Job::Image => engine.background(Work::Image),
+                    Job::Prepare => engine.background(Work::Prepare),
                     Job::Sync => engine.sync(),
                     Job::Checkpoint => engine.checkpoint(),
                 })
@@ -377,7 +380,8 @@ impl Scene {
     fn choose(&mut self) -> Option<(Job, Arc<Engine>, usize)> {
         let engine = self.engine.clone()?;
         let job = match self.dice.below(64) {
-            0..=31 if engine.is_spill_due() => Job::Spill,
+            0 | 1 => Job::Prepare,
+            2..=31 if engine.is_spill_due() => Job::Spill,
             32..=39 => Job::WriteOut,
             40..=43 => Job::Sync,
             44 => Job::Checkpoint,

@@ -103,6 +103,8 @@ pub enum Step {
     Image,
     /// A round of garbage collection.
     Collect,
+    /// Writes free segments ahead for the log.
+    Prepare,
     /// Closes and opens again.
     Reopen,
     /// Kills the process and opens the store in another one.
@@ -247,8 +249,10 @@ impl Author {
         if self.shape.kills && self.dice.below(5) == 0 {
             return Step::WriteOut;
         }
-        if self.dice.below(12) == 0 {
-            return Step::Image;
+        match self.dice.below(24) {
+            0 | 1 => return Step::Image,
+            2 => return Step::Prepare,
+            _ => {}
         }
         let seldom = if self.shape.taste == Taste::Churn {
             6

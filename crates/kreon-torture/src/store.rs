@@ -240,6 +240,10 @@ impl Store {
                 let engine = self.engine();
                 engine.and_then(|engine| engine.background(Work::Collect))
             }
+            Step::Prepare => {
+                let engine = self.engine();
+                engine.and_then(|engine| engine.background(Work::Prepare))
+            }
             Step::Reopen => self.reopen(),
             Step::Kill => return self.kill(),
             Step::Snapshot => self.open_snapshot(),

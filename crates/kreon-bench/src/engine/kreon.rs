@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use kreon::{Durability, Region, Store};
+use kreon::{Durability, Region, Store, WriteBatch};
 use kreon_device::{Device, FileDevice, FileOptions};
 
 use super::tuning::Means;
 use super::watched::Watched;
-use super::{Engine, Inside};
+use super::{Asked, Engine, Inside};
 use crate::randomness::Randomness;
 
 /// Of an index page.
@@ -124,6 +124,23 @@ impl Engine for Kreon {
     fn take_randomness(&self) -> Option<Randomness> {
         let watched = self.watched.as_ref()?;
         Some(watched.take().randomness(watched.len_bytes()))
+    }
+
+    fn write_buffered(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> anyhow::Result<()> {
+        let mut batch = WriteBatch::new();
+        for (key, value) in pairs {
+            batch.put(&self.region, key, value);
+        }
+        Ok(self.store.write(batch, Durability::Buffered)?)
+    }
+
+    fn asked(&self) -> Option<Asked> {
+        let stats = self.store.stats();
+        Some(Asked {
+            allocations: stats.device.allocations,
+            flushes: stats.device_flushes,
+            zeroed_bytes: stats.zeroed_bytes,
+        })
     }
 
     fn inside(&self) -> Option<Inside> {

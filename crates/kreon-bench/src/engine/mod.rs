@@ -75,10 +75,32 @@ pub trait Engine: Send + Sync {
         None
     }
 
+    /// Inserts or overwrites records together, as one batch that nobody waits for.
+    fn write_buffered(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> anyhow::Result<()> {
+        let _ = pairs;
+        anyhow::bail!("no batches of this store are measured")
+    }
+
+    /// What it asked of the file system since it was opened, if the store can tell.
+    fn asked(&self) -> Option<Asked> {
+        None
+    }
+
     /// Where its space is, and what it wrote since it was opened, if the store can tell.
     fn inside(&self) -> Option<Inside> {
         None
     }
+}
+
+/// What a store asked of the file system, beside reads and writes of data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Calls of `fallocate` for more space.
+    pub allocations: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Bytes of zeroes written ahead of a log.
+    pub zeroed_bytes: u64,
 }
 
 /// What a store says of itself, in bytes.

@@ -16,11 +16,15 @@ use super::tuning::Means;
 struct Raw {
     file: File,
     block: AlignedBuf,
+    /// As many bytes as a call of [`Engine::write_buffered`] writes.
+    call: AlignedBuf,
     next: AtomicU64,
     is_sync: bool,
 }
 
 const BLOCK_BYTES: usize = 4096;
+
+const CALL_BYTES: usize = 256 << 10;
 
 /// Length of the file; behind its end writes begin anew.
 const FILE_BYTES: u64 = 256 << 20;
@@ -49,6 +53,7 @@ pub fn open(dir: &Path, means: &Means, is_written: bool) -> anyhow::Result<Box<d
     Ok(Box::new(Raw {
         file,
         block,
+        call: AlignedBuf::new(CALL_BYTES),
         next: AtomicU64::new(0),
         is_sync,
     }))
@@ -75,6 +80,21 @@ impl Engine for Raw {
         _show: &mut dyn FnMut(&[u8], &[u8]),
     ) -> anyhow::Result<usize> {
         bail!("the bare device only takes loads");
+    }
+
+    /// In calls of the length that stores write their logs with.
+    fn write_buffered(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> anyhow::Result<()> {
+        let bytes: usize = pairs
+            .iter()
+            .map(|(key, value)| key.len() + value.len())
+            .sum();
+        for _ in 0..bytes.div_ceil(self.call.len()) {
+            let len = self.call.len() as u64;
+            let offset = self.next.fetch_add(len, Ordering::Relaxed) % FILE_BYTES;
+            self.file
+                .write_all_at(&self.call, offset.min(FILE_BYTES - len))?;
+        }
+        Ok(())
     }
 
     fn settle(&self) -> anyhow::Result<()> {

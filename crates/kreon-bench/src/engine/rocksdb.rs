@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DEFAULT_COLUMN_FAMILY_NAME, Options,
-    WaitForCompactOptions, WriteOptions,
+    WaitForCompactOptions, WriteBatch, WriteOptions,
 };
 
 use super::Engine;
@@ -109,6 +109,14 @@ impl Engine for Rocksdb {
             pairs.next();
         }
         Ok(pairs.status().map(|()| shown)?)
+    }
+
+    fn write_buffered(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> anyhow::Result<()> {
+        let mut batch = WriteBatch::default();
+        for (key, value) in pairs {
+            batch.put(key, value);
+        }
+        Ok(self.db.write_opt(batch, &WriteOptions::default())?)
     }
 
     fn persist(&self) -> anyhow::Result<()> {

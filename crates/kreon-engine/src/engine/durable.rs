@@ -80,6 +80,7 @@ impl std::fmt::Debug for Durable {
 impl Engine {
     /// Applies a unit now; the future ends when it is durable.
     pub fn write_async(&self, operations: &[Operation<'_>]) -> Durable {
+        self.core().parts.log.expect_wait();
         Durable::new(self.core(), self.core().write_ahead(operations))
     }
 

@@ -35,6 +35,7 @@ mod multi_get;
 mod open;
 mod pace;
 mod page_stats;
+mod prepare;
 mod pressure;
 mod read;
 mod region;

@@ -300,6 +300,7 @@ impl Engine {
         self.core.reorganiser.wanted.call();
         self.core.parts.log.wake_writer();
         self.core.parts.log.wake_flusher();
+        self.core.parts.log.wake_stock();
         let this = std::thread::current().id();
         for thread in threads.drain(..) {
             // A task that a thread of the store woke may have been the last who had the store open.
@@ -379,6 +380,7 @@ impl Core {
     /// One flush for everything that was written so far.
     fn sync(&self) -> Result<()> {
         let log = &self.parts.log;
+        log.expect_wait();
         log.sync(log.tail())
             .inspect_err(|error| self.parts.poison.set(error))
     }

@@ -112,6 +112,8 @@ pub struct Stats {
     pub device_write_bytes: u64,
     /// Flushes of the device.
     pub device_flushes: u64,
+    /// Bytes of zeroes written ahead of the log's records, so that small flushes are quick.
+    pub zeroed_bytes: u64,
     /// All that the device counts: sizes of transfers, and how many were in flight.
     pub device: DeviceStats,
 }
@@ -181,6 +183,7 @@ impl Core {
             device_writes: device.writes.count,
             device_write_bytes: device.writes.bytes,
             device_flushes: device.flushes,
+            zeroed_bytes: self.parts.log.zeroed_bytes() + allocator.written_ahead() * SEGMENT_BYTES,
             device,
         }
     }

@@ -8,7 +8,8 @@ use kreon_base::{Error, Result};
 use super::core::Core;
 use crate::sync::Ordering;
 
-/// The threads that spill, merge levels, collect, write the log out, flush for tasks, and take images of L0.
+/// The threads that spill, merge levels, collect, write the log out, flush for tasks, take images of L0, and write
+/// segments ahead for the log.
 pub fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
     let start = |name: &str, body: fn(&Arc<Core>)| {
         let core = Arc::clone(core);
@@ -32,6 +33,7 @@ pub fn start_threads(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
         start("kreon-log-2", Core::write_out_loop)?,
         start("kreon-flush", Core::flush_loop)?,
         start("kreon-image", Core::image_loop)?,
+        start("kreon-ahead", Core::prepare_loop)?,
     ])
 }
 

@@ -94,6 +94,7 @@ impl Core {
                     .inspect_err(|error| self.parts.poison.set(error))
             }
             Work::Image => self.take_image(1).and_then(|_| self.give_back()),
+            Work::Prepare => self.prepare_some(),
         }
     }
 

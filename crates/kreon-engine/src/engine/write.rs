@@ -151,6 +151,9 @@ impl Core {
         operations: &[Operation<'_>],
         durability: Durability,
     ) -> Result<()> {
+        if durability == Durability::Sync {
+            self.parts.log.expect_wait();
+        }
         let Some(written) = self.apply(operations)? else {
             return Ok(());
         };

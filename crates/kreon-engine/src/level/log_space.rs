@@ -1,12 +1,16 @@
 //! Segments for the log, out of the volume.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::sync::Mutex;
 use kreon_base::{LogId, Result};
 
 use crate::log::{LogSpace, TakenSegment};
 use crate::volume::{Allocator, Purpose, Usage};
+
+/// A write of some segments takes a few milliseconds.
+const WRITING_NAP: Duration = Duration::from_micros(200);
 
 /// The volume, as the log sees it.
 pub struct VolumeSpace(pub Arc<Mutex<Allocator>>);
@@ -21,6 +25,12 @@ impl LogSpace for VolumeSpace {
     ) -> Result<Vec<TakenSegment>> {
         // One lock for all: no checkpoint sees segments that are given back.
         let mut allocator = self.0.lock();
+        // What is being written for logs can be had when that has ended: nobody is refused because of it.
+        while allocator.is_writing() && !allocator.has_room(count as u32)? {
+            drop(allocator);
+            crate::sync::sleep(WRITING_NAP);
+            allocator = self.0.lock();
+        }
         let mut taken = Vec::with_capacity(count);
         for sequence in first_sequence..first_sequence + count as u64 {
             match allocator.allocate_segment(Usage::Log { log, sequence }, purpose) {

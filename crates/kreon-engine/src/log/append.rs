@@ -50,6 +50,7 @@ impl Log {
             if bytes <= WHOLE_UNIT_BYTES_MAX {
                 self.roll_for(bytes, purpose_of(unit))?;
             } else if let Some(end) = self.append_spanning(unit, bytes, &mut placed)? {
+                self.keep_pace(end);
                 return Ok(end);
             }
         }

@@ -15,6 +15,10 @@ use super::pause::Pause;
 /// this size.
 pub(super) const STREAM_BYTES: u32 = 128 << 10;
 
+/// So much may wait to be written while writers wait for durability: they wait for all before their own records. About a
+/// millisecond of a fast device, and more than the calls that are under way at once.
+pub(super) const UNWRITTEN_MAX_WAITED: u64 = 1 << 20;
+
 /// When to write, and how to wake who does it.
 #[derive(Default)]
 pub(super) struct Background {
@@ -111,14 +115,19 @@ impl Log {
         if !self.is_written_for() {
             return;
         }
-        let (written, most) = (self.written().0, self.unwritten_max());
+        let (now, written) = (Instant::now(), self.written().0);
+        let is_waited = self.commit.steady.is_waited(now);
+        let most = match is_waited {
+            true => self.unwritten_max().min(UNWRITTEN_MAX_WAITED),
+            false => self.unwritten_max(),
+        };
         let backlog = &self.background.backlog;
-        let delay = backlog.delay(Instant::now(), tail.0, written, most);
+        let delay = backlog.delay(now, tail.0, written, most);
         if !delay.is_zero() {
             crate::sync::sleep(delay);
         }
         let mut pause = Pause::default();
-        let is_far = || tail.0.saturating_sub(self.written().0) > self.unwritten_max();
+        let is_far = || tail.0.saturating_sub(self.written().0) > most;
         while self.is_written_for() && is_far() && self.wait_to_land(&mut pause).is_ok() {
             // Perhaps they found nothing to write before a thread had copied its bytes.
             self.background.wake();

@@ -20,9 +20,9 @@ use crate::sync::Mutex;
 use arc_swap::{ArcSwapOption, Guard};
 use kreon_base::{LogOffset, Lsn, SegmentId};
 use kreon_device::AppendBuffer;
-use kreon_format::lsn_at;
+use kreon_format::{lsn_at, place_of};
 
-use super::cut::SEGMENT;
+use super::cut::{PAYLOAD_START, SEGMENT};
 
 /// A segment of the log in memory.
 pub(super) struct Buffered {
@@ -44,6 +44,15 @@ impl Buffered {
     /// LSN of the position `within` the segment.
     pub fn lsn(&self, within: u32) -> Lsn {
         lsn_at(self.sequence, within)
+    }
+
+    /// How far into the segment `lsn` lies: 0 if it lies before the segment's first record, all of it if it lies behind.
+    pub fn within(&self, lsn: Lsn) -> u32 {
+        match place_of(lsn) {
+            (sequence, _) if sequence > self.sequence => SEGMENT,
+            (sequence, within) if sequence == self.sequence && within > PAYLOAD_START => within,
+            _ => 0,
+        }
     }
 
     /// Where the position `within` the segment is on the volume.

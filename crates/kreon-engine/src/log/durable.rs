@@ -41,6 +41,7 @@ impl Log {
         if wait.waiter.as_ref().is_some_and(is_in_queue) {
             return Poll::Pending;
         }
+        self.commit.ask(wait.upto);
         match self.join(wait.upto, context.waker()) {
             Ok(Joined::Durable) => Poll::Ready(Ok(())),
             Ok(Joined::Unserved) => Poll::Ready(self.sync(wait.upto)),

@@ -4,6 +4,10 @@
 //! others. Who comes while a flush is under way waits for it and, if its own bytes were written too
 //! late for it, for the next, which one of those waiting leads (see [`Waiters`]). A position counts as durable only when
 //! a flush has ended that was begun after all writes before the position had ended (invariant 4).
+//!
+//! So a writer waits for two flushes at the most: the one under way and the next, which covers every position that was
+//! asked for before it was led. It does not wait for what others have buffered behind all those positions, unless that
+//! is little.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -11,14 +15,19 @@ use kreon_base::{Bug, Lsn, Result};
 use kreon_device::Reserve;
 use kreon_format::{lsn_at, place_of};
 
+use super::background::STREAM_BYTES;
 use super::crowd::Crowd;
 use super::open::Log;
+use super::steady::Steady;
 use super::waiters::Waiters;
 
 pub(super) struct GroupCommit {
     durable: AtomicU64,
     /// See [`Log::claim`].
     claim: AtomicU64,
+    /// The furthest position that anybody has asked for: the border of a fragment.
+    asked: AtomicU64,
+    pub steady: Steady,
     pub waiters: Waiters,
     pub crowd: Crowd,
 }
@@ -28,6 +37,8 @@ impl GroupCommit {
         Self {
             durable: AtomicU64::new(durable.0),
             claim: AtomicU64::new(durable.0),
+            asked: AtomicU64::new(durable.0),
+            steady: Steady::default(),
             waiters: Waiters::default(),
             crowd: Crowd::default(),
         }
@@ -39,6 +50,12 @@ impl GroupCommit {
 
     pub fn claim(&self) -> Lsn {
         Lsn(self.claim.load(Ordering::Acquire))
+    }
+
+    /// Somebody is about to wait for `upto`. Comes before the queue, so that whoever leads for those in the queue covers
+    /// all of them.
+    pub fn ask(&self, upto: Lsn) {
+        self.asked.fetch_max(upto.0, Ordering::AcqRel);
     }
 }
 
@@ -53,6 +70,7 @@ impl Log {
         if self.durable() >= upto {
             return Ok(());
         }
+        self.commit.ask(upto);
         self.commit.crowd.arrive();
         match self.wait_or_lead(upto)? {
             Some(_leader) => self.commit_group(),
@@ -73,24 +91,38 @@ impl Log {
         }
     }
 
-    /// Makes durable what is appended now.
+    /// Where the next flush is to reach: behind every position that was asked for, a fragment's border. What was
+    /// appended behind comes along if it is little: whoever appended it will soon ask for it. Buffered records of others
+    /// may be far more than a call writes, and nobody waits for them.
+    fn goal(&self) -> Lsn {
+        let (tail, asked) = (self.tail(), self.commit.asked.load(Ordering::Acquire));
+        match tail.0.saturating_sub(asked) <= u64::from(STREAM_BYTES) {
+            true => tail,
+            false => Lsn(asked),
+        }
+    }
+
+    /// Makes durable what was asked for.
     fn commit_group(&self) -> Result<()> {
         let group = self.commit.crowd.gather();
-        let tail = self.tail();
-        let target = self.pad_to_block(tail);
-        // Tails are borders of fragments; the border of a block is one only if nobody appended over it.
-        let claim = if self.tail() == target { target } else { tail };
+        let goal = self.goal();
+        let target = self.pad_to_block(goal);
+        // The goal is the border of a fragment; the border of a block is one only if nobody appended over it.
+        let claim = if self.tail() == target { target } else { goal };
         if Bug::FlushedBeforeWritten.is_planted() {
             self.home.device.flush()?;
         }
         self.write_until(target)?;
         // What others wrote further than that is covered, too: it was written before the flush begins.
-        let written = self.written();
+        let (written, durable) = (self.written(), self.durable());
         self.flush()
             .map_err(|error| self.stop(&error.within("a flush of the log")))?;
         self.commit.durable.fetch_max(written.0, Ordering::AcqRel);
         self.commit.claim.fetch_max(claim.0, Ordering::AcqRel);
         self.commit.crowd.release(&group);
+        self.commit
+            .steady
+            .flushed(written.0.saturating_sub(durable.0));
         Ok(())
     }
 

@@ -13,7 +13,7 @@
 //! - [`write_out`], [`background`]: buffers to the device; [`backlog`]: how fast writers may be meanwhile
 //! - [`zeroes`]: zeroes ahead of small flushes
 //! - [`group_commit`], [`crowd`]: one flush for all who wait
-//! - [`waiters`], [`durable`]: threads and tasks that wait for it
+//! - [`waiters`], [`durable`]: threads and tasks that wait for it; [`steady`]: whether they do so all the time
 //! - [`fragments`], [`read`]: records from buffers and from the device
 //! - [`moved`]: records that were moved, in segments of their own
 //! - [`fragments_of`]: the fragments of a segment, and those of a record, straight from the device
@@ -46,6 +46,7 @@ mod residence;
 mod roll;
 mod segments;
 mod spanning;
+mod steady;
 mod waiters;
 mod write_out;
 mod zeroes;
@@ -66,3 +67,4 @@ pub use read::{LogPages, ValueAt};
 pub use record::{NewRecord, Place};
 pub(crate) use replay::{Found, Units};
 pub use replay::{ReplayEnd, ReplayRecord, ReplayStart, check as check_replay, replay};
+pub use steady::Stock;

@@ -7,6 +7,7 @@
 use crate::sync::{AtomicBool, MutexGuard, Ordering};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use kreon_base::{Error, Lsn, Result, SegmentId};
 use kreon_device::{AppendBuffer, Reservation, Reserve};
@@ -230,6 +231,7 @@ impl Log {
         self.buffers.publish(Arc::clone(&next));
         self.current.store(next);
         self.rolled.store(true, Ordering::Release);
+        self.commit.steady.rolled(Instant::now());
         self.background.wake();
     }
 

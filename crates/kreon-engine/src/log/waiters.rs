@@ -102,6 +102,14 @@ struct Queue {
     waiting: Vec<Arc<Waiter>>,
 }
 
+#[cfg(test)]
+impl Waiters {
+    /// How many wait, but for who leads.
+    pub fn waiting(&self) -> usize {
+        self.queue.lock().waiting.len()
+    }
+}
+
 /// The one who leads; stops leading when dropped.
 pub(super) struct Leader<'a>(&'a Log);
 

@@ -40,6 +40,8 @@ pub(super) struct WriteOut {
     calls: VecDeque<Call>,
     /// Number of the first of `calls`.
     first_call: u64,
+    /// Of all calls so far.
+    zeroed_bytes: u64,
 }
 
 struct Call {
@@ -65,24 +67,27 @@ impl WriteOut {
             prepared: Prepared::default(),
             calls: VecDeque::new(),
             first_call: 0,
+            zeroed_bytes: 0,
         }
     }
 
-    /// Takes what can be written now for a call; its number, what it writes, and how many zeroes behind that.
-    fn take(&mut self, log: &Log, least_bytes: u32) -> Option<(u64, Arc<[Run]>, u32)> {
+    /// Takes what can be written now for a call, but nothing behind `upto`, the border of a block; its number, what it
+    /// writes, and how many zeroes behind that.
+    fn take(&mut self, log: &Log, least_bytes: u32, upto: Lsn) -> Option<(u64, Arc<[Run]>, u32)> {
         let is_ahead = |call: &Call| call.is_ahead && !call.has_ended;
         if self.calls.len() >= CALLS_MAX || self.calls.iter().any(is_ahead) {
             return None;
         }
-        let runs: Arc<[Run]> = self.ready(log, least_bytes).into();
+        let runs: Arc<[Run]> = self.ready(log, least_bytes, upto).into();
         let last = runs.last()?;
         let zeroes = self
             .prepared
-            .extend(&last.buffered, last.end, log.durable());
+            .extend(&last.buffered, last.end, (log.durable(), log.tail()));
         (self.sequence, self.taken) = match last.end {
             SEGMENT => (last.buffered.sequence + 1, 0),
             end => (last.buffered.sequence, end),
         };
+        self.zeroed_bytes += u64::from(zeroes);
         self.calls.push_back(Call {
             runs: Arc::clone(&runs),
             is_ahead: zeroes > 0,
@@ -118,8 +123,8 @@ impl WriteOut {
     }
 
     /// The runs that can be written now, in order. A run of less than `least_bytes` waits, unless it
-    /// ends its segment.
-    fn ready(&self, log: &Log, least_bytes: u32) -> Vec<Run> {
+    /// ends its segment. Nothing behind `upto` is among them.
+    fn ready(&self, log: &Log, least_bytes: u32, upto: Lsn) -> Vec<Run> {
         let (mut sequence, mut start, mut bytes) = (self.sequence, self.taken, 0);
         let mut runs = Vec::new();
         while bytes < CALL_BYTES_MAX
@@ -128,6 +133,7 @@ impl WriteOut {
             let committed = buffered.buffer.committed_prefix(0);
             let fits = start + (CALL_BYTES_MAX - bytes);
             let end = (committed - committed % log.block_bytes).min(fits);
+            let end = end.min(buffered.within(upto));
             let is_too_short = end < SEGMENT && end.saturating_sub(start) < least_bytes;
             if end <= start.max(PAYLOAD_START) || is_too_short {
                 break;
@@ -162,8 +168,13 @@ impl Log {
     /// # Errors
     /// `Poisoned` if the write fails or an earlier one did.
     pub(super) fn write_ready(&self, least_bytes: u32) -> Result<bool> {
+        self.write_ready_upto(least_bytes, Lsn::MAX)
+    }
+
+    /// The same, but nothing behind `upto`.
+    fn write_ready_upto(&self, least_bytes: u32, upto: Lsn) -> Result<bool> {
         self.poison.check()?;
-        let taken = self.writer.lock().take(self, least_bytes);
+        let taken = self.writer.lock().take(self, least_bytes, upto);
         let Some((number, runs, ahead)) = taken else {
             return Ok(false);
         };
@@ -184,12 +195,18 @@ impl Log {
         Ok(true)
     }
 
+    /// Bytes of zeroes that were written ahead of records.
+    pub fn zeroed_bytes(&self) -> u64 {
+        self.writer.lock().zeroed_bytes
+    }
+
     /// Writes until everything before `target`, the border of a block, is on the device. Waits for
-    /// other threads to commit what they reserved before it.
+    /// other threads to commit what they reserved before it, and for calls under way that hold some of it; begins none
+    /// that writes more.
     pub(super) fn write_until(&self, target: Lsn) -> Result<()> {
         let mut pause = Pause::default();
         while self.written() < target {
-            if !self.write_ready(0)? {
+            if !self.write_ready_upto(0, target)? {
                 self.wait_to_land(&mut pause)?;
             }
         }

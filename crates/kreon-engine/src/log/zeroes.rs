@@ -2,7 +2,9 @@
 //!
 //! In blocks that the file system has only reserved a flush must also make durable that they hold data now, which takes
 //! longer than the flush itself. So whoever is the first to write there for a small flush writes zeroes behind the records in
-//! the same call, and the flushes that follow overwrite. A replay reads the same as without them: nothing.
+//! the same call, and the flushes that follow overwrite. A replay reads the same as without them: nothing. The first
+//! zeroes are few, each further piece is as long as all before it, and a segment behind one that was filled like this gets
+//! all of its zeroes at once: each piece makes one flush slow.
 //!
 //! The range lies behind all that calls have taken, and nothing more is taken while such a call is under way: zeroes
 //! never overwrite records. Where much becomes durable at once, or nothing, none are written: noting it for each
@@ -14,10 +16,10 @@ use kreon_device::BLOCK_BYTES_MAX;
 use super::buffers::Buffered;
 use super::cut::SEGMENT;
 
-/// A call that makes the log at most this much longer than it is durable writes zeroes.
-const SMALL_BYTES: u64 = 16 << 10;
+/// A call writes zeroes if the log is at most this much longer than it is durable.
+pub(super) const SMALL_BYTES: u64 = 16 << 10;
 
-/// They reach up to a multiple of this.
+/// They reach up to a multiple of this, at the least.
 const AHEAD_BYTES: u32 = 256 << 10;
 
 /// How far a segment holds written blocks.
@@ -28,20 +30,26 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// How many zeroes to write behind `end` in the segment of `buffered`, up to where calls have taken it.
-    pub fn extend(&mut self, buffered: &Buffered, end: u32, durable: Lsn) -> u32 {
+    /// How many zeroes to write behind `end` in the segment of `buffered`, up to where calls have taken it, of a log that
+    /// ends at `tail`.
+    pub fn extend(&mut self, buffered: &Buffered, end: u32, (durable, tail): (Lsn, Lsn)) -> u32 {
         let known = match self.sequence == buffered.sequence {
             true => self.upto,
             false if buffered.was_written => SEGMENT,
             false => 0,
         };
-        let is_small = buffered.lsn(end).0.saturating_sub(durable.0) <= SMALL_BYTES;
+        let is_small = tail.0.saturating_sub(durable.0) <= SMALL_BYTES;
         if end <= known || !is_small {
             return 0;
         }
+        let goes_on = self.upto == SEGMENT && self.sequence + 1 == buffered.sequence;
+        let upto = match goes_on {
+            true => SEGMENT,
+            false => end.next_multiple_of(AHEAD_BYTES).max(2 * known),
+        };
         *self = Self {
             sequence: buffered.sequence,
-            upto: end.next_multiple_of(AHEAD_BYTES),
+            upto: upto.min(SEGMENT),
         };
         self.upto - end
     }

@@ -17,6 +17,7 @@ use kreon_format::{GROUP_HEAD_PAGES, GROUP_SEGMENTS, GroupPointer};
 
 use super::free_space::{RUN_SEGMENTS_MAX, SPARE_SEGMENTS_MIN};
 use super::page_bits::PageBits;
+use super::written::Written;
 
 /// What a segment is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,11 @@ impl Segment {
             was_written: false,
         }
     }
+
+    /// No flush of it has to make blocks of the file system durable.
+    pub fn is_written(&self) -> bool {
+        self.backed && self.was_written
+    }
 }
 
 pub(super) struct Group {
@@ -88,6 +94,7 @@ pub struct Allocator {
     /// Segments that can be handed out.
     pub(super) free: BTreeSet<u32>,
     pub(super) free_backed: u32,
+    pub(super) written: Written,
     /// Live bytes of all log segments.
     pub(super) live_bytes: u64,
     /// Tree segments by their longest run of unused pages.
@@ -116,6 +123,7 @@ impl Allocator {
             groups: Vec::new(),
             free: BTreeSet::new(),
             free_backed: 0,
+            written: Written::default(),
             live_bytes: 0,
             roomy: BTreeSet::new(),
             roomy_pages: 0,
@@ -162,7 +170,9 @@ impl Allocator {
     /// # Errors
     /// `OutOfSpace` if only the part of the reserve that `purpose` may not use is left.
     pub fn allocate_segment(&mut self, usage: Usage, purpose: Purpose) -> Result<SegmentId> {
-        let id = self.take_free_segment(purpose)?;
+        // Moved records are never waited for.
+        let is_log = matches!(usage, Usage::Log { .. }) && purpose != Purpose::Collection;
+        let id = self.take_free_segment(purpose, is_log)?;
         self.unindex(id);
         let segment = self.segment_mut(id)?;
         segment.usage = usage;
@@ -172,42 +182,6 @@ impl Allocator {
         self.index(id);
         self.mark_dirty(id);
         Ok(id)
-    }
-
-    /// Takes the segment `id` for a log: recovery found it there behind the last checkpoint.
-    ///
-    /// # Errors
-    /// `Corruption` if the checkpoint says that something else stands there.
-    pub fn claim_log_segment(&mut self, id: SegmentId, log: LogId, sequence: u64) -> Result<()> {
-        let usage = Usage::Log { log, sequence };
-        if self.usage(id) == Some(usage) {
-            return Ok(());
-        }
-        if self.usage(id) != Some(Usage::Free) {
-            return Err(Error::corruption(format!(
-                "{id} continues {log} as number {sequence}, but holds something else"
-            )));
-        }
-        self.unindex(id);
-        let segment = self.segment_mut(id)?;
-        segment.usage = usage;
-        segment.used = PageBits::ALL;
-        segment.backed = true;
-        self.mark_dirty(id);
-        Ok(())
-    }
-
-    /// Frees a log segment that holds nothing.
-    pub fn give_up_log_segment(&mut self, id: SegmentId) -> Result<()> {
-        let segment = self.segment_mut(id)?;
-        if segment.live_bytes != 0 {
-            return Err(Error::corruption(format!(
-                "{id} is not part of the log, but has live bytes"
-            )));
-        }
-        segment.usage = Usage::Free;
-        self.mark_dirty(id);
-        self.reuse_segment(id)
     }
 
     /// Hands out up to `pages_max` consecutive pages for nodes or the catalogue; at least one.
@@ -406,6 +380,7 @@ impl Allocator {
         };
         if self.free.remove(&id.0) {
             self.free_backed -= u32::from(segment.backed);
+            self.written.free -= u32::from(segment.is_written());
         }
         if segment.usage == Usage::Tree {
             self.roomy_pages -= segment.used.gaps();
@@ -422,6 +397,7 @@ impl Allocator {
             Usage::Free if !segment.retiring => {
                 self.free.insert(id.0);
                 self.free_backed += u32::from(segment.backed);
+                self.written.free += u32::from(segment.is_written());
             }
             Usage::Tree => {
                 self.roomy_pages += segment.used.gaps();

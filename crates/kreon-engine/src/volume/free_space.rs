@@ -85,8 +85,12 @@ impl Allocator {
         }
     }
 
-    /// Takes a backed free segment out of the stock.
-    pub(super) fn take_free_segment(&mut self, purpose: Purpose) -> Result<SegmentId> {
+    /// Takes a backed free segment out of the stock: for a log one that was written, for anything else rather not.
+    pub(super) fn take_free_segment(
+        &mut self,
+        purpose: Purpose,
+        for_log: bool,
+    ) -> Result<SegmentId> {
         let reserve = self.reserve_segments();
         let untouchable = match purpose {
             Purpose::Put => reserve,
@@ -105,19 +109,13 @@ impl Allocator {
                 Purpose::Upkeep => "a spill or checkpoint",
             }));
         }
-        let found = self
-            .free
-            .iter()
-            .find(|id| self.segments[**id as usize].backed)
-            .copied();
-        found
-            .map(SegmentId)
+        self.best_free_segment(for_log)
             .ok_or_else(|| out_of_space("a segment"))
     }
 
     /// Backs free segments, growing the volume where needed, until `wanted` are in stock or the
     /// device is full. Any other failure of the device is an error.
-    fn back_free_segments(&mut self, wanted: u32) -> Result<()> {
+    pub(super) fn back_free_segments(&mut self, wanted: u32) -> Result<()> {
         while self.free_backed < wanted {
             let bare = self
                 .free
@@ -210,14 +208,10 @@ impl Allocator {
     /// Gives the blocks of free segments back to the file system, but for a stock of spare ones. As
     /// well as that goes: what is free stays free if the device refuses.
     pub fn trim(&mut self) -> Result<()> {
-        let keep = self.reserve_segments() + self.spare_segments;
+        let spare = self.spare_segments.max(self.written.stock);
+        let keep = self.reserve_segments().saturating_add(spare);
         while self.free_backed > keep {
-            let last = self
-                .free
-                .iter()
-                .rev()
-                .find(|id| self.segments[**id as usize].backed);
-            let Some(id) = last.copied().map(SegmentId) else {
+            let Some(id) = self.worst_free_segment() else {
                 break;
             };
             // A segment that was not given back, or half, is free all the same: it is backed anew before

@@ -6,17 +6,20 @@
 //! - [`allocator`]: which segments and pages are in use, as the store sees it now
 //! - [`free_space`]: backing, growth and the reserve for spills, deletes and checkpoints
 //! - [`page_runs`]: hands out consecutive pages to a spill
+//! - [`written`]: free segments that were written, for logs
 //! - [`bitmap`]: the allocator's durable form, in buddy pairs
 
 pub mod allocator;
 pub mod bitmap;
 pub mod creation;
 pub mod free_space;
+mod log_segments;
 mod page_bits;
 pub mod page_io;
 pub mod page_runs;
 pub mod remains;
 pub mod superblock;
+pub mod written;
 
 pub use allocator::{Allocator, Purpose, Usage};
 pub use page_runs::PageRuns;

@@ -133,3 +133,121 @@ fn a_device_that_is_full_refuses_data_and_takes_it_again_later() {
         assert_eq!(allocator.allocate_pages(8, Purpose::Put).unwrap().1, 8);
     }
 }
+
+/// An allocator of a volume with so many segments, all of which are known.
+fn stocked(segments: u32) -> (Arc<SimDevice>, Allocator) {
+    let (device, mut allocator) = allocator(segments);
+    device.grow(u64::from(segments) * SEGMENT_BYTES).unwrap();
+    allocator.extend_to(segments).unwrap();
+    allocator.set_reserve(0);
+    (device, allocator)
+}
+
+#[test]
+fn segments_that_are_being_written_belong_to_nobody_and_are_a_logs_afterwards() {
+    let (_device, mut allocator) = stocked(200);
+    allocator.set_written_stock(8);
+    let free = allocator.free_segment_count();
+    let ids = allocator.begin_writing(8, 2).unwrap();
+    assert_eq!(ids.len(), 2);
+    assert!(allocator.is_writing());
+    assert_eq!(allocator.free_segment_count(), free - 2);
+    let mut others = Vec::new();
+    while let Ok(id) = allocator.allocate_segment(Usage::Tree, Purpose::Upkeep) {
+        assert!(!ids.contains(&id), "{id} is being written");
+        others.push(id);
+    }
+    for id in others {
+        let pages = (0..SEGMENT_PAGES).map(|page| PageNo(id.first_page().0 + page));
+        allocator.release_pages(&pages.collect::<Vec<_>>()).unwrap();
+    }
+    allocator.end_writing(&ids, true).unwrap();
+    assert!(!allocator.is_writing());
+    assert_eq!(
+        (allocator.free_segment_count(), allocator.free_written()),
+        (free, 2)
+    );
+    // Trees take others; the log takes these.
+    let tree = allocator
+        .allocate_segment(Usage::Tree, Purpose::Put)
+        .unwrap();
+    assert!(!ids.contains(&tree));
+    for sequence in 1..3 {
+        let taken = allocator
+            .allocate_segment(log(sequence), Purpose::Put)
+            .unwrap();
+        assert!(ids.contains(&taken) && allocator.was_written(taken));
+    }
+}
+
+#[test]
+fn writing_ahead_takes_none_of_the_reserve_and_a_share_of_the_room() {
+    let (_device, mut allocator) = stocked(60);
+    allocator.set_written_stock(16);
+    let mut written = 0;
+    loop {
+        let ids = allocator.begin_writing(16, 2).unwrap();
+        let space = allocator.space();
+        assert!(space.free_backed >= space.reserve);
+        if ids.is_empty() {
+            break;
+        }
+        written += ids.len();
+        allocator.end_writing(&ids, true).unwrap();
+    }
+    assert!(
+        (1..=7).contains(&written),
+        "an eighth of 60 at most: {written}"
+    );
+    // New data has every segment all the same.
+    let (_device, mut plain) = stocked(60);
+    let count = |allocator: &mut Allocator| {
+        (1..)
+            .take_while(|n| allocator.allocate_segment(log(*n), Purpose::Put).is_ok())
+            .count()
+    };
+    assert_eq!(count(&mut allocator), count(&mut plain));
+    assert_eq!(allocator.begin_writing(16, 2).unwrap(), []);
+    allocator.set_written_stock(16);
+    assert_eq!(allocator.begin_writing(16, 2).unwrap(), [], "a full volume");
+}
+
+#[test]
+fn a_full_device_has_no_segments_to_write_ahead_and_that_is_no_error() {
+    let (device, mut allocator) = stocked(200);
+    device.set_space_bytes_max(device.space_bytes());
+    allocator.set_written_stock(8);
+    assert_eq!(allocator.begin_writing(8, 2).unwrap(), []);
+}
+
+#[test]
+fn a_stock_that_is_not_wanted_any_more_is_given_back() {
+    let (device, mut allocator) = stocked(200);
+    let before = device.space_bytes();
+    allocator.set_written_stock(8);
+    for _ in 0..4 {
+        let ids = allocator.begin_writing(8, 2).unwrap();
+        allocator.end_writing(&ids, true).unwrap();
+    }
+    allocator.trim().unwrap();
+    assert_eq!(allocator.free_written(), 8, "kept");
+    assert!(device.space_bytes() >= before + 6 * SEGMENT_BYTES);
+    allocator.set_written_stock(0);
+    allocator.trim().unwrap();
+    assert!(
+        device.space_bytes() <= before + 2 * SEGMENT_BYTES,
+        "but for the spare ones"
+    );
+}
+
+#[test]
+fn a_failed_write_ahead_leaves_the_segments_as_they_were() {
+    let (_device, mut allocator) = stocked(200);
+    allocator.set_written_stock(8);
+    let ids = allocator.begin_writing(8, 2).unwrap();
+    allocator.end_writing(&ids, false).unwrap();
+    assert_eq!(
+        (allocator.free_written(), allocator.is_writing()),
+        (0, false)
+    );
+}

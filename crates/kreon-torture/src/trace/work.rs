@@ -163,6 +163,7 @@ impl Worker {
                 Step::WriteOut => engine.write_out(),
                 Step::Image => engine.background(kreon_engine::Work::Image),
                 Step::Collect => engine.background(kreon_engine::Work::Collect),
+                Step::Prepare => engine.background(kreon_engine::Work::Prepare),
                 Step::Snapshot => {
                     snapshot = Some(engine.snapshot());
                     Ok(())

@@ -9,6 +9,7 @@ mod images;
 mod interplay;
 mod levels;
 mod loads;
+mod preparing;
 mod refusals;
 mod reorganising;
 mod reused_segments;

@@ -1,6 +1,7 @@
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::log::background::UNWRITTEN_MAX_WAITED;
 
 #[test]
 fn what_has_waited_long_enough_is_written_without_a_sync() {
@@ -40,6 +41,56 @@ fn records_that_come_later_wait_their_own_time() {
     assert!(!step(121) && !step(200));
     assert!(step(221 + 1));
     assert!(bench.log.written() >= later);
+}
+
+/// How far a writer gets ahead of a device that stands still, with buffers of 16 MiB.
+fn ahead_of_a_stalled_device(somebody_waits: bool) -> u64 {
+    let bench = Setup {
+        options: with_buffers(8),
+        ..Setup::default()
+    }
+    .open();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let ahead = || bench.log.tail().0 - bench.log.written().0;
+    bench.log.begin_writing();
+    std::thread::scope(|scope| {
+        let stalled = bench.device.unflushed.lock();
+        let background = scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                bench.log.wait_for_work();
+                bench.log.write_out_step().unwrap();
+            }
+        });
+        let writer = scope.spawn(|| {
+            for seed in 0..800 {
+                if somebody_waits {
+                    bench.log.expect_wait();
+                }
+                bench.put(b"key", &noise(10_000, seed));
+            }
+        });
+        // It stands still when it is far enough ahead.
+        let (mut seen, mut since) = (0, Instant::now());
+        while since.elapsed() < Duration::from_millis(100) && !writer.is_finished() {
+            if ahead() > seen || seen == 0 {
+                (seen, since) = (ahead(), Instant::now());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(stalled);
+        writer.join().unwrap();
+        is_over.store(true, Ordering::SeqCst);
+        bench.log.wake_writer();
+        background.join().unwrap();
+        seen
+    })
+}
+
+#[test]
+fn little_is_buffered_while_somebody_waits_for_durability() {
+    assert!(ahead_of_a_stalled_device(false) > 4 << 20);
+    let ahead = ahead_of_a_stalled_device(true);
+    assert!(ahead <= UNWRITTEN_MAX_WAITED + (256 << 10), "{ahead}");
 }
 
 #[test]

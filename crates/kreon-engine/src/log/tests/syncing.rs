@@ -53,31 +53,80 @@ fn a_sync_covers_all_that_was_appended_before() {
 #[test]
 fn a_flush_that_takes_along_part_of_a_record_claims_nothing_of_it() {
     let bench = Setup::default().open();
-    // More than one call writes, so that a second one takes along what comes during the first.
-    let mut tail = LOG_START;
-    for seed in 0..3 {
-        tail = bench.put(b"before", &noise((2 << 20) - 8192, seed)).1;
-    }
-    std::thread::scope(|scope| {
-        let no_write_ends = bench.device.unflushed.lock();
-        let syncing = scope.spawn(|| bench.log.sync(tail));
-        while bench.device.writes().is_empty() {
-            std::thread::yield_now();
-        }
-        bench.put(b"during", &noise(3000, 9));
-        drop(no_write_ends);
-        syncing.join().unwrap().unwrap();
-    });
+    let (_, end) = bench.put(b"before", b"value");
+    bench.put(b"behind", &noise(200_001, 9));
+    // Whole blocks only.
+    while bench.log.write_ready(0).unwrap() {}
+    bench.log.sync(end).unwrap();
     let rest = bench.log.tail().0 - bench.log.durable().0;
     assert!((1..512).contains(&rest), "{rest}: not in its last block");
     let record = bench.log.checkpoint_record(LOG_START);
     let (seen, _) = replay_with(&bench.device, &record, &bench.log.segments()).unwrap();
-    assert_eq!(keys(&seen), ["before"; 3]);
+    assert_eq!(keys(&seen), ["before"]);
     // Nor does a check of the open log find damage there.
     let segments = bench.log.segments();
     let start = start_of(&bench.device, &record, &segments);
     check_replay(&start, bench.log.claim()).unwrap();
     assert!(check_replay(&start, bench.log.durable()).is_err());
+}
+
+#[test]
+fn a_sync_does_not_wait_for_what_is_buffered_far_behind_it() {
+    let bench = Setup::default().open();
+    let (_, end) = bench.put(b"waits", &noise(1000, 1));
+    for seed in 0..20 {
+        bench.put(b"buffered", &noise(50_000, seed));
+    }
+    bench.log.sync(end).unwrap();
+    assert!(bench.log.durable() >= end);
+    assert!(bench.log.written().0 - end.0 < 512, "the rest of its block");
+    assert_eq!(bench.device.writes().len(), 1);
+    // What follows closely comes along: whoever wrote it is about to ask for it.
+    let (_, end) = bench.put(b"waits", &noise(1000, 1));
+    let (_, close) = bench.put(b"close", &noise(1000, 2));
+    bench.log.sync(end).unwrap();
+    assert!(bench.log.durable() >= close);
+    assert_eq!(bench.device.flushes(), 2);
+}
+
+#[test]
+fn whoever_comes_during_a_flush_waits_for_that_one_and_the_next() {
+    let bench = Setup::default().open();
+    let (_, first) = bench.put(b"first", b"value");
+    let log = &bench.log;
+    std::thread::scope(|scope| {
+        let mut no_flush_ends = bench.device.flushes_left.lock();
+        let leading = scope.spawn(|| bench.log.sync(first));
+        while bench.log.written() < first {
+            std::thread::yield_now();
+        }
+        // Others buffer much between and behind those who wait.
+        let mut waiting = Vec::new();
+        for seed in 0..6 {
+            bench.put(b"buffered", &noise(150_000, seed));
+            let (_, end) = bench.put(b"waits", b"value");
+            waiting.push(scope.spawn(move || (end, sync_and_look(log, end))));
+            bench.put(b"buffered", &noise(150_000, seed));
+        }
+        while bench.log.commit.waiters.waiting() < 6 {
+            std::thread::yield_now();
+        }
+        // The flush under way, the next, and none behind those.
+        *no_flush_ends = Some(2);
+        drop(no_flush_ends);
+        leading.join().unwrap().unwrap();
+        for thread in waiting {
+            let (end, durable) = thread.join().unwrap();
+            assert!(durable.unwrap() >= end);
+        }
+    });
+    assert_eq!(bench.device.flushes(), 2);
+    assert!(bench.log.durable() < bench.log.tail());
+}
+
+/// Syncs, and tells what is durable then.
+fn sync_and_look(log: &Log, upto: Lsn) -> Result<Lsn> {
+    log.sync(upto).map(|()| log.durable())
 }
 
 #[test]

@@ -34,9 +34,10 @@ fn small_flushes_overwrite_zeroes_that_were_written_ahead_of_them() {
         }
         assert_zeroed_before_written(&bench.device);
         let zeroes = bench.device.zeroes();
-        let log_bytes = bench.log.tail().0 - LOG_START.0;
-        let pieces = log_bytes.div_ceil(AHEAD) as usize;
-        assert!((pieces..=pieces + 2).contains(&zeroes.len()), "{zeroes:?}");
+        // Four in the first segment, each as long as all before it, and one in the second.
+        assert_eq!(bench.log.segments().len(), 2);
+        let ends: Vec<_> = zeroes.iter().map(|(_, end)| end % SEGMENT_BYTES).collect();
+        assert_eq!(ends, [AHEAD, 2 * AHEAD, 4 * AHEAD, 0, 0], "{zeroes:?}");
         // All that was written lies in zeroes, or was what the zeroes were written with.
         let ends_ahead = |&(_, end): &(u64, u64)| end.is_multiple_of(AHEAD);
         assert!(zeroes.iter().all(ends_ahead), "{zeroes:?}");
@@ -66,6 +67,17 @@ fn large_flushes_and_writes_without_a_flush_write_no_zeroes() {
     for seed in 0..100 {
         let (_, end) = bench.put(b"key", &noise(17 << 10, seed));
         bench.log.write_out(end).unwrap();
+    }
+    assert_eq!(bench.device.zeroes(), []);
+}
+
+#[test]
+fn a_small_flush_beside_much_that_is_buffered_writes_no_zeroes() {
+    let bench = Setup::default().open();
+    for seed in 0..100 {
+        let (_, end) = bench.put(b"key", &noise(1000, seed));
+        bench.put(b"buffered", &noise(20 << 10, seed));
+        bench.log.sync(end).unwrap();
     }
     assert_eq!(bench.device.zeroes(), []);
 }
