@@ -9,6 +9,7 @@ mod machine;
 mod mapping;
 mod meter;
 mod overwrite;
+mod queue;
 mod randomness;
 mod recovery;
 mod report;
@@ -48,6 +49,8 @@ enum Command {
     /// One store of `overwrite`.
     #[command(hide = true)]
     OverwriteChild,
+    /// Puts at the end, reads the first pair, deletes it, over and over: a region as a queue.
+    Queue(queue::Settings),
     /// Prints the tables for a README from a run's `results.json`.
     Table {
         /// The file.
@@ -88,6 +91,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::RecoveryChild => recovery::child::run(),
         Command::Overwrite(settings) => overwrite::run(&settings),
         Command::OverwriteChild => overwrite::child::run(),
+        Command::Queue(settings) => queue::run(&settings),
         Command::Table { results, out } => {
             let results = Results::read(&results)?;
             print!("{}", report::readme::markdown(&results));

@@ -123,7 +123,8 @@ impl Region {
 
     /// Deletes all keys of a range, whatever their number, in one write: it costs what a deletion costs. What is put
     /// there afterwards is seen again; snapshots and scans that are open see the old values. Loads that are under way
-    /// lose the keys as well. Readers go past a deleted range at once; a spill takes it out of the levels.
+    /// lose the keys as well. Readers go past a deleted range at once; a spill takes it out of the levels. After an opening the first scan
+    /// that meets the range passes what memory still has of its entries one by one.
     ///
     /// ```
     /// # fn main() -> kreon::Result<()> {
@@ -352,6 +353,38 @@ impl Region {
     /// All pairs.
     pub fn iter(&self) -> Scan {
         self.range(..)
+    }
+
+    /// The pair with the first key; `None` if there are no keys. What was deleted before it costs next to nothing, as
+    /// long as scans have met it before or it was deleted in order of keys: a region may be a queue.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    ///
+    /// ```
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let queue = kreon::Store::open(folder.path().join("store"))?.region("r")?;
+    /// for number in 1_u64..=3 {
+    ///     queue.put(number.to_be_bytes(), format!("job {number}"))?;
+    /// }
+    /// while let Some((number, _job)) = queue.first()? {
+    ///     queue.delete(number)?;
+    /// }
+    /// assert!(queue.last()?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn first(&self) -> Result<Option<(Value, Value)>> {
+        self.iter().limit(1).next().transpose()
+    }
+
+    /// The pair with the last key; as [`first`](Self::first).
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn last(&self) -> Result<Option<(Value, Value)>> {
+        self.iter().limit(1).next_back().transpose()
     }
 }
 

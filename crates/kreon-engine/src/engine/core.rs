@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 use crate::sync::Mutex;
 use kreon_base::{RegionId, Result};
@@ -63,6 +63,8 @@ pub struct Core {
     pub images: Images,
     /// What gets read.
     pub gets: Arc<GetCounts>,
+    /// Entries without a value that scans passed one by one.
+    pub scanned_dead: AtomicU64,
     /// Wakes the thread that spills.
     pub spill_wanted: Signal,
     /// Wakes a thread that merges levels.
@@ -108,6 +110,7 @@ impl Core {
             region,
             level,
             counts: None,
+            resident_only: false,
         }
     }
 

@@ -12,7 +12,7 @@ use shuttle::thread_local;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::sync::{AtomicU64, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 const STRIPES: usize = if cfg!(shuttle) { 3 } else { 32 };
 
@@ -25,15 +25,25 @@ struct Stripe(RwLock<()>);
 #[derive(Default)]
 pub struct Gate {
     stripes: [Stripe; STRIPES],
+    /// Closings so far, and marks between them.
+    closings: AtomicU64,
 }
 
 /// A writer inside the gate.
 pub struct Inside<'a>(#[allow(dead_code, reason = "held for its drop")] RwLockReadGuard<'a, ()>);
 
 /// The gate is closed and nobody is inside.
-pub struct Closed<'a>(
-    #[allow(dead_code, reason = "held for its drop")] Vec<RwLockWriteGuard<'a, ()>>,
-);
+pub struct Closed<'a> {
+    _stripes: [RwLockWriteGuard<'a, ()>; STRIPES],
+    number: u64,
+}
+
+impl Closed<'_> {
+    /// Closings are numbered in their order.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
 
 impl Gate {
     /// Enters; waits while the gate is closed.
@@ -44,7 +54,18 @@ impl Gate {
     /// Closes the gate and waits until everybody has left. Stripes are taken in order, so two that
     /// close at once do not block each other.
     pub fn close(&self) -> Closed<'_> {
-        Closed(self.stripes.iter().map(|stripe| stripe.0.write()).collect())
+        let stripes = self.stripes.each_ref().map(|stripe| stripe.0.write());
+        Closed {
+            _stripes: stripes,
+            number: self.closings.fetch_add(1, Ordering::AcqRel),
+        }
+    }
+
+    /// A number between those of closings: who enters after a closing with a higher number finds what was done
+    /// before this call.
+    pub fn mark(&self) -> u64 {
+        // Part of one chain of changes with the closings, each of which sees those before.
+        self.closings.fetch_add(1, Ordering::AcqRel)
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use kreon_base::{Lsn, PageNo, RegionId, Result};
 
 use super::covering::DeadKeys;
+use super::gaps::{DeadRun, Gap, Passing};
 use super::scan_source::{Direction, Located, Source};
 use crate::level::{MappedNodes, View};
 use crate::tree;
@@ -25,30 +26,64 @@ pub struct Step<'a> {
     pub entries_max: usize,
     /// Bytes of keys and values after which it stops.
     pub bytes_max: usize,
+    /// Most dead entries to pass.
+    pub dead_max: u64,
+    /// Gaps of the region.
+    pub gaps: &'a [Gap],
+}
+
+/// What a step went over.
+#[derive(Default)]
+pub struct Walked {
+    /// There is nothing behind.
+    pub is_exhausted: bool,
+    /// The first long run of dead entries, if any.
+    pub run: Option<DeadRun>,
+    /// Dead entries that were passed one by one.
+    pub dead_entries: u64,
 }
 
 /// Hands the visible entries of the step to `found`, in order, until its end or a limit, each with the leaf of the
-/// lowest tree where that walk is. Returns whether the range is exhausted.
+/// lowest tree where that walk is.
 pub fn run<'a>(
     step: &Step<'_>,
     view: &'a View,
     nodes: &'a [MappedNodes<'a>],
     mut found: impl FnMut(&[u8], Located, Option<PageNo>),
-) -> Result<bool> {
+) -> Result<Walked> {
     let Step {
         at, direction, end, ..
     } = *step;
+    let mut walked = Walked::default();
+    let mut run = DeadRun::new(direction);
+    let passing = Passing::new(step.gaps, at, direction);
+    let past_gap = passing.start(step.start);
+    let start = match &past_gap {
+        None => step.start,
+        Some(None) => {
+            walked.is_exhausted = true;
+            return Ok(walked);
+        }
+        Some(Some(start)) => start,
+    };
+    if past_gap.is_some() {
+        run.pass_gap(start);
+    }
     let mut sources = open(view, step, nodes);
     let mut dead = DeadKeys::of(view, step.region, at);
     for source in &mut sources {
-        source.start(step.start, direction)?;
+        source.start(start, direction)?;
         source.leave_dead(&mut dead, direction)?;
     }
     let (mut entries, mut bytes) = (0, 0);
     let mut key = Vec::new();
-    while entries < step.entries_max && bytes < step.bytes_max {
+    while entries < step.entries_max
+        && bytes < step.bytes_max
+        && walked.dead_entries < step.dead_max
+    {
         if !next_key(&sources, direction, &mut key) || is_behind(&key, end, direction) {
-            return Ok(true);
+            walked.is_exhausted = true;
+            break;
         }
         let leaf = sources.last().and_then(Source::leaf);
         let mut located = None;
@@ -63,17 +98,48 @@ pub fn run<'a>(
             }
         }
         let value_bytes = match &located {
-            None | Some(Located::Deleted) => continue,
+            None | Some(Located::Deleted) => {
+                walked.dead_entries += 1;
+                let past_gap = passing.behind(&key);
+                run.pass(&mut key);
+                match past_gap {
+                    None => {}
+                    Some(None) => {
+                        walked.is_exhausted = true;
+                        break;
+                    }
+                    Some(Some(start)) => {
+                        run.pass_gap(&start);
+                        for source in &mut sources {
+                            source.skip_to(&start, direction)?;
+                            source.leave_dead(&mut dead, direction)?;
+                        }
+                    }
+                }
+                continue;
+            }
             Some(Located::Inline(value)) => value.len(),
             Some(Located::Logged { value_bytes, .. }) => *value_bytes as usize,
         };
+        walked.note(&mut run);
         entries += 1;
         bytes += key.len() + value_bytes;
         if let Some(located) = located {
             found(&key, located, leaf);
         }
     }
-    Ok(false)
+    walked.note(&mut run);
+    Ok(walked)
+}
+
+impl Walked {
+    /// The run ends here.
+    fn note(&mut self, run: &mut DeadRun) {
+        if run.is_long() && self.run.is_none() {
+            self.run = Some(run.clone());
+        }
+        run.end();
+    }
 }
 
 /// Newest source first.

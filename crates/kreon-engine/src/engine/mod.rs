@@ -3,7 +3,8 @@
 //! - [`open`], [`threads`]: opening and closing, background threads; [`forked`]: a store in a forked child
 //! - [`write`], [`deleted_range`], [`gate`], [`units`], [`pressure`], [`pace`]: the write path
 //! - [`read`], [`multi_get`], [`get_task`]: gets; [`resident`]: nodes that are in memory; [`covering`]: deleted ranges as readers meet them
-//! - [`scan`], [`merge_scan`], [`scan_source`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots
+//! - [`scan`], [`merge_scan`], [`scan_source`], [`batch`], [`snapshot`], [`snapshots`]: scans and snapshots;
+//!   [`gaps`]: the dead entries that they need not pass
 //! - [`ingest`]: bulk loads, which become a level without going through L0
 //! - [`levels`]: merges of a region's trees
 //! - [`collect`]: garbage collection of the log
@@ -22,6 +23,7 @@ mod deleted_range;
 mod drop_region;
 mod durable;
 mod forked;
+mod gaps;
 mod gate;
 mod get_task;
 mod images;

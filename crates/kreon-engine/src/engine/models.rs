@@ -86,6 +86,18 @@ impl Bench {
         found.expect("a read of memory")
     }
 
+    fn delete(&self, key: &[u8]) {
+        let operation = Operation {
+            region: &self.region,
+            key,
+            value: None,
+            is_range: false,
+        };
+        self.engine
+            .write(&[operation], Durability::Buffered)
+            .expect("there is room");
+    }
+
     /// The values of all keys at one moment.
     fn scan(&self) -> Vec<u8> {
         let snapshot = self.engine.snapshot();
@@ -224,4 +236,38 @@ fn model_a_snapshot_does_not_change_under_writes() {
             reader.join().unwrap();
         },
     );
+}
+
+#[test]
+fn model_a_put_among_dead_keys_is_in_every_scan_behind_it() {
+    explore("gaps: a put, three scans that find gaps", 1500, || {
+        let bench = Bench::open();
+        let keys: Vec<[u8; 1]> = (0..8).map(|number| [number]).collect();
+        for key in &keys {
+            bench.write(&[key], 1);
+            bench.delete(key);
+        }
+        let scanner = |bench: &Bench| {
+            for _ in 0..2 {
+                let seen = bench.scan();
+                assert!(seen.is_empty() || seen == [2], "{seen:?}");
+            }
+        };
+        let scanners = [bench.beside(scanner), bench.beside(scanner)];
+        let writer = bench.beside(|bench| {
+            bench.write(&[&[4]], 2);
+            assert_eq!(bench.scan(), [2]);
+        });
+        writer.join().unwrap();
+        for scanner in scanners {
+            scanner.join().unwrap();
+        }
+        for _ in 0..3 {
+            assert_eq!(bench.scan(), [2]);
+        }
+        bench.delete(&[4]);
+        for _ in 0..3 {
+            assert!(bench.scan().is_empty());
+        }
+    });
 }

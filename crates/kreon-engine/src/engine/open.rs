@@ -370,6 +370,7 @@ impl Core {
             giving_back: Mutex::default(),
             images: Default::default(),
             gets: Default::default(),
+            scanned_dead: Default::default(),
             spill_wanted: Default::default(),
             merge_wanted: Default::default(),
             merges: Default::default(),

@@ -4,6 +4,7 @@ use crate::sync::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::gaps::Gaps;
 use crate::sync::RwLock;
 use kreon_base::{Error, ErrorKind, REGION_NAME_BYTES_MAX, RegionId, Result};
 
@@ -15,6 +16,8 @@ pub struct RegionState {
     /// Its name.
     pub name: String,
     dropped: AtomicBool,
+    /// Where it has no keys, as far as scans have found out.
+    pub(super) gaps: Gaps,
 }
 
 impl RegionState {
@@ -24,6 +27,7 @@ impl RegionState {
             id,
             name,
             dropped: AtomicBool::new(false),
+            gaps: Gaps::default(),
         }
     }
 

@@ -23,8 +23,13 @@ use super::scan_source::{Direction, Located};
 use super::snapshot::OpenSnapshot;
 use crate::level::source::{FetchedLog, LOG_PRIORITY};
 use crate::level::view::ViewSequence;
+use crate::sync::Ordering;
 
-const FIRST_STEP_ENTRIES: usize = 16;
+/// The first step where frames are plenty: many scans are for the first pair alone.
+const FIRST_STEP_ENTRIES: usize = 1;
+
+/// The least of all other steps.
+const STEP_ENTRIES_MIN: usize = 16;
 const STEP_ENTRIES_MAX: usize = 512;
 const STEP_BYTES_MAX: usize = 1 << 20;
 
@@ -238,11 +243,13 @@ impl Scan {
 
     /// How far ahead the next step goes: the memory for it, and the most entries and bytes.
     fn reach(&self) -> (ScanShare, usize, usize) {
-        let (entries_max, bytes_max) = match self.core.parts.mapping.has_plenty_of_frames() {
-            true => (STEP_ENTRIES_MAX, STEP_BYTES_MAX),
-            false => (FETCHED_ENTRIES_MAX, FETCHED_BYTES_MAX),
+        let is_plenty = self.core.parts.mapping.has_plenty_of_frames();
+        let (entries_min, entries_max, bytes_max) = match is_plenty {
+            true => (1, STEP_ENTRIES_MAX, STEP_BYTES_MAX),
+            false => (STEP_ENTRIES_MIN, FETCHED_ENTRIES_MAX, FETCHED_BYTES_MAX),
         };
-        let entries_max = self.step_entries.min(self.left).min(entries_max);
+        let step_entries = self.step_entries.max(entries_min);
+        let entries_max = step_entries.min(self.left).min(entries_max);
         // Of each record its first and its last block come as a whole.
         let entry_bytes = ENTRY_BLOCKS * self.core.parts.device.block_bytes() as usize;
         let wanted = (entries_max * entry_bytes).max(2 * FETCHED_BYTES_MAX);
@@ -273,6 +280,7 @@ impl Scan {
             Direction::Forward => (&mut self.front, &bounds.0, &bounds.1),
             Direction::Backward => (&mut self.back, &bounds.1, &bounds.0),
         };
+        let known = self.region.gaps.known();
         let step = Step {
             region: self.region.id,
             at: self.snapshot.lsn(),
@@ -281,15 +289,25 @@ impl Scan {
             end,
             entries_max,
             bytes_max,
+            dead_max: u64::MAX,
+            gaps: known.as_ref().map_or(&[], |known| known.gaps()),
         };
         ahead.batch.fit(room);
         ahead.view = view.sequence();
-        let is_exhausted = merge_scan::run(&step, &view, &nodes, |key, found, leaf| {
+        let walked = merge_scan::run(&step, &view, &nodes, |key, found, leaf| {
             ahead.leaves.note(leaf, ahead.batch.len());
             ahead.batch.push(key, &found);
         })
         .inspect_err(|_| ahead.batch.clear())?;
-        self.step_entries = (self.step_entries * 2).min(STEP_ENTRIES_MAX);
+        if walked.dead_entries > 0 {
+            let passed = &self.core.scanned_dead;
+            passed.fetch_add(walked.dead_entries, Ordering::Relaxed);
+        }
+        if let Some(run) = &walked.run {
+            let moment = self.snapshot.moment();
+            self.core.note_run(&self.region, run, moment, &[direction]);
+        }
+        self.step_entries = (self.step_entries * 2).clamp(STEP_ENTRIES_MIN, STEP_ENTRIES_MAX);
         self.found += ahead.batch.len();
         if self.with_values {
             let records = ahead.batch.records();
@@ -310,7 +328,7 @@ impl Scan {
                 self.found > LONG_PAIRS,
             );
         }
-        Ok((ahead.batch.last_key(), is_exhausted))
+        Ok((ahead.batch.last_key(), walked.is_exhausted))
     }
 }
 

@@ -172,6 +172,23 @@ impl<'a> Source<'a> {
     }
 }
 
+impl Source<'_> {
+    /// Goes to the first entry from `start` on if it stands before that, in `direction`.
+    pub fn skip_to(&mut self, start: &Bound<Vec<u8>>, direction: Direction) -> Result<()> {
+        let is_behind = self.key().is_none_or(|key| match (direction, start) {
+            (_, Bound::Unbounded) => true,
+            (Direction::Forward, Bound::Included(start)) => key >= start.as_slice(),
+            (Direction::Forward, Bound::Excluded(start)) => key > start.as_slice(),
+            (Direction::Backward, Bound::Included(start)) => key <= start.as_slice(),
+            (Direction::Backward, Bound::Excluded(start)) => key < start.as_slice(),
+        });
+        match is_behind {
+            true => Ok(()),
+            false => self.start(start, direction),
+        }
+    }
+}
+
 fn start_in_l0(
     cursor: &mut kreon_l0::Cursor<'_>,
     region: RegionId,

@@ -6,58 +6,70 @@ use std::collections::BTreeMap;
 use crate::sync::Mutex;
 use kreon_base::{Bug, Lsn};
 
-use super::gate::Gate;
+use super::gaps::Moment;
+use super::gate::{Closed, Gate};
 
 /// The open snapshots. A snapshot at S sees every write before S.
 #[derive(Default)]
 pub struct Snapshots {
-    open: Mutex<BTreeMap<Lsn, usize>>,
+    open: Mutex<BTreeMap<Lsn, Opened>>,
     /// The highest open one; 0 if there is none. L0 keeps a replaced version that lies before it.
     newest: AtomicU64,
+}
+
+/// The snapshots at one position.
+struct Opened {
+    count: usize,
+    /// Number of the closing of the gate at which the first of them was opened.
+    closing: u64,
 }
 
 impl Snapshots {
     /// Opens a snapshot of this moment. `tail` reads the log's tail; it is called with the gate closed,
     /// unless nothing was written since the newest snapshot.
-    pub fn open(&self, gate: &Gate, tail: impl Fn() -> Lsn) -> Lsn {
-        if let Some(lsn) = self.share_newest(&tail) {
-            return lsn;
+    pub fn open(&self, gate: &Gate, tail: impl Fn() -> Lsn) -> Moment {
+        if let Some(moment) = self.share_newest(&tail) {
+            return moment;
         }
-        let _closed = (!Bug::SnapshotWithoutGate.is_planted()).then(|| gate.close());
+        let closed = (!Bug::SnapshotWithoutGate.is_planted()).then(|| gate.close());
+        let closing = closed.as_ref().map_or(0, Closed::number);
         let mut open = self.open.lock();
-        let lsn = tail();
-        *open.entry(lsn).or_insert(0) += 1;
+        let at = tail();
+        let opened = open.entry(at).or_insert(Opened { count: 0, closing });
+        opened.count += 1;
+        let closing = opened.closing;
         self.set_newest(&open);
-        lsn
+        Moment { at, closing }
     }
 
     /// While nothing was written since the newest snapshot, another one is the same and needs no gate.
     ///
     /// That nothing was written is checked while the snapshot counts as open: a writer that comes after
     /// the check finds it (it moves the tail before it reads [`Self::newest`]).
-    fn share_newest(&self, tail: &impl Fn() -> Lsn) -> Option<Lsn> {
+    fn share_newest(&self, tail: &impl Fn() -> Lsn) -> Option<Moment> {
         let mut open = self.open.lock();
-        let (&lsn, count) = open.iter_mut().next_back()?;
-        if tail() != lsn {
+        let (&at, opened) = open.iter_mut().next_back()?;
+        if tail() != at {
             return None;
         }
-        *count += 1;
-        Some(lsn)
+        opened.count += 1;
+        let closing = opened.closing;
+        Some(Moment { at, closing })
     }
 
     /// Ends a snapshot.
     pub fn close(&self, lsn: Lsn) {
         let mut open = self.open.lock();
-        if let Some(count) = open.get_mut(&lsn) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(opened) = open.get_mut(&lsn) {
+            opened.count -= 1;
+            if opened.count == 0 {
                 open.remove(&lsn);
             }
         }
         self.set_newest(&open);
     }
 
-    fn set_newest(&self, open: &BTreeMap<Lsn, usize>) {
+    fn set_newest(&self, open: &BTreeMap<Lsn, Opened>) {
         let newest = open.keys().next_back().map_or(0, |lsn| lsn.0);
         self.newest.store(newest, Ordering::SeqCst);
     }
@@ -73,9 +85,14 @@ impl Snapshots {
         self.open.lock().keys().copied().collect()
     }
 
+    /// Whether one is open from `from` on, before `to`.
+    pub fn is_any_within(&self, from: Lsn, to: Lsn) -> bool {
+        self.open.lock().range(from..to).next().is_some()
+    }
+
     /// How many are open.
     pub fn count(&self) -> usize {
-        self.open.lock().values().sum()
+        self.open.lock().values().map(|opened| opened.count).sum()
     }
 }
 
@@ -88,10 +105,11 @@ mod tests {
         let (gate, snapshots) = (Gate::default(), Snapshots::default());
         let first = snapshots.open(&gate, || Lsn(10));
         let second = snapshots.open(&gate, || Lsn(10));
-        assert_eq!((first, second), (Lsn(10), Lsn(10)));
-        snapshots.close(first);
+        assert_eq!((first.at, second.at), (Lsn(10), Lsn(10)));
+        assert_eq!(first.closing, second.closing);
+        snapshots.close(first.at);
         assert_eq!(snapshots.newest(), Some(Lsn(10)));
-        snapshots.close(second);
+        snapshots.close(second.at);
         assert_eq!(snapshots.newest(), None);
     }
 
@@ -101,6 +119,8 @@ mod tests {
         snapshots.open(&gate, || Lsn(10));
         snapshots.open(&gate, || Lsn(20));
         assert_eq!(snapshots.list(), [Lsn(10), Lsn(20)]);
+        assert!(snapshots.is_any_within(Lsn(10), Lsn(20)));
+        assert!(!snapshots.is_any_within(Lsn(11), Lsn(20)));
         snapshots.close(Lsn(20));
         assert_eq!(snapshots.newest(), Some(Lsn(10)));
     }

@@ -1,5 +1,6 @@
 //! What a store is and did, in numbers.
 
+use crate::sync::Ordering;
 use std::fmt;
 
 pub use super::collect::CollectionStats;
@@ -98,6 +99,8 @@ pub struct Stats {
     pub resident_pages: u64,
     /// What gets read from the device, and what filters spared them.
     pub gets: GetStats,
+    /// Entries without a value (deleted keys, mostly) that scans passed one by one.
+    pub scanned_dead: u64,
     /// What the mapping did: hits, misses, evictions, writebacks.
     pub mapping: MappingStats,
     /// The same by what the pages are.
@@ -176,6 +179,7 @@ impl Core {
             memory: self.memory_stats(),
             resident_pages: self.parts.mapping.resident_pages(),
             gets: self.gets.stats(),
+            scanned_dead: self.scanned_dead.load(Ordering::Relaxed),
             mapping: self.parts.mapping.stats(),
             pages: self.page_stats(),
             device_reads: device.reads.count,

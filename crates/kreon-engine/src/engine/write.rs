@@ -55,7 +55,7 @@ impl Operation<'_> {
     }
 
     /// The keys of the range that it deletes: from the first on, before the second.
-    fn range(&self) -> Result<(&[u8], Option<&[u8]>)> {
+    pub(super) fn range(&self) -> Result<(&[u8], Option<&[u8]>)> {
         let end = range_end(self.value.unwrap_or_default());
         let end = end.map_err(|_| Error::invalid("the end of a range that is none"))?;
         Ok((self.key, end))
@@ -191,6 +191,7 @@ impl Core {
         if operations.is_empty() {
             return Ok(None);
         }
+        let watch = self.watch_range(operations)?;
         let (mut is_admitted, mut tries) = (false, tries_of(operations));
         loop {
             let written = match self.append_and_insert(operations, is_admitted) {
@@ -210,6 +211,7 @@ impl Core {
                 if !written.sleep.is_zero() && purpose(operations) == Purpose::Put {
                     crate::sync::sleep(written.sleep);
                 }
+                self.note_deletions(operations, watch, written.end);
                 return Ok(Some(written));
             }
             self.make_room(purpose(operations))?;
@@ -267,6 +269,9 @@ impl Core {
             ..Keep::default()
         };
         let was_known = spot.insert(place.lsn, self.payload(operation, place), keep);
+        if operation.value.is_some() {
+            operation.region.gaps.note_put(operation.key);
+        }
         let (region, key) = (operation.region.id, operation.key);
         let collector = &self.collector;
         collector.note_written((place.lsn, end), region, key, was_known);
@@ -326,6 +331,9 @@ impl Core {
                 continue;
             };
             let was_known = spot.insert(place.lsn, self.payload(operation, *place), keep);
+            if operation.value.is_some() {
+                operation.region.gaps.note_put(operation.key);
+            }
             let bytes = fragment_bytes(record_bytes(std::slice::from_ref(operation)) as usize);
             let end = Lsn(place.lsn.0 + bytes as u64);
             let (region, key) = (operation.region.id, operation.key);

@@ -116,6 +116,7 @@ fn judge_round(
             region,
             level,
             counts: None,
+            resident_only: false,
         };
         let keys: Vec<&[u8]> = open
             .iter()

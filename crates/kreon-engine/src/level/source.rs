@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use kreon_base::{LogOffset, PageBytes, PageNo, Priority, RegionId, Result};
+use kreon_base::{Error, ErrorKind, LogOffset, PageBytes, PageNo, Priority, RegionId, Result};
 use kreon_format::{PagePointer, StoreId, check_node};
 use kreon_mapping::{Fetched, FinalBytes, Mapping, PageRequest, PagesWanted};
 
@@ -55,6 +55,8 @@ pub struct MappedNodes<'a> {
     pub level: u8,
     /// Where gets count what they read. None: no get reads through this.
     pub counts: Option<&'a Arc<GetCounts>>,
+    /// A node that is not in memory is `Busy`: nothing waits for the device.
+    pub resident_only: bool,
 }
 
 impl MappedNodes<'_> {
@@ -110,10 +112,17 @@ impl NodeSource for MappedNodes<'_> {
             priority,
             check: &check,
         };
+        if self.resident_only {
+            let found = self.mapping.read_resident(pointer.page, priority, use_node);
+            return found.unwrap_or_else(|| Err(Error::new(ErrorKind::Busy, String::new())));
+        }
         self.mapping.read(request, use_node)?
     }
 
     fn prefetch(&self, pointers: &[PagePointer], height: u8) -> Result<()> {
+        if self.resident_only {
+            return Ok(());
+        }
         let checks: Vec<_> = pointers
             .iter()
             .map(|pointer| move |bytes: &PageBytes| self.take(bytes, pointer, height))

@@ -150,6 +150,7 @@ impl<'a> RegionSpill<'a> {
             region: self.region,
             level: 1,
             counts: None,
+            resident_only: false,
         }
     }
 

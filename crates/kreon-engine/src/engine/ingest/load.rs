@@ -174,6 +174,8 @@ impl Core {
             true => Lsn(0),
             false => Lsn(log.tail().0.saturating_sub(1)),
         };
+        // What it shows nobody put.
+        region.gaps.clear();
         curtain.open(last);
         Ok(())
     }

@@ -80,6 +80,8 @@ impl Core {
             end: &Bound::Included(run.last.clone()),
             entries_max: usize::MAX,
             bytes_max: usize::MAX,
+            dead_max: u64::MAX,
+            gaps: &[],
         };
         let (mut found, mut places) = (Vec::new(), Vec::new());
         merge_scan::run(&step, view, &nodes, |key, located, _| {

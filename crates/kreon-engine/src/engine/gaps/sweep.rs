@@ -1,0 +1,98 @@
+//! A look at the keys around a deletion, so that the first scan over many deleted keys finds a gap.
+//!
+//! It is made by the thread that deletes, at each 256th deletion, over what is in memory alone: a deletion never waits
+//! for the device because of a scan that may come.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use kreon_base::{Lsn, Result};
+
+use super::{DeadRun, Direction, Moment};
+use crate::engine::core::Core;
+use crate::engine::merge_scan::{self, Step, Walked};
+use crate::engine::region::RegionState;
+use crate::engine::snapshot::OpenSnapshot;
+use crate::engine::write::Operation;
+
+/// Most dead entries that are passed on each side: what is behind was looked at, or waits for a scan.
+const SWEEP_ENTRIES_MAX: u64 = 1024;
+
+impl Core {
+    /// Notes the dead keys around `key`, as far as it is known without the device.
+    pub fn sweep_around(self: &Arc<Self>, region: &RegionState, key: &[u8]) {
+        let snapshot = OpenSnapshot::new(self);
+        let view = self.parts.views.load_full();
+        let mut nodes = self.nodes(&view, region.id);
+        nodes
+            .iter_mut()
+            .for_each(|nodes| nodes.resident_only = true);
+        for direction in [Direction::Backward, Direction::Forward] {
+            let known = region.gaps.known();
+            let step = Step {
+                region: region.id,
+                at: snapshot.lsn(),
+                direction,
+                start: &Bound::Included(key.to_vec()),
+                end: &Bound::Unbounded,
+                entries_max: 1,
+                bytes_max: usize::MAX,
+                dead_max: SWEEP_ENTRIES_MAX,
+                gaps: known.as_ref().map_or(&[], |known| known.gaps()),
+            };
+            let walked = merge_scan::run(&step, &view, &nodes, |_, _, _| {});
+            // Where a node is not in memory nothing is noted.
+            if let Ok(Walked { run: Some(run), .. }) = walked {
+                self.note_run(region, &run, snapshot.moment(), &BOTH);
+            }
+        }
+    }
+
+    /// Makes a gap of a long run of dead entries, or has it watched.
+    pub fn note_run(
+        &self,
+        region: &RegionState,
+        run: &DeadRun,
+        moment: Moment,
+        ways: &[Direction],
+    ) {
+        let around = (&self.gate, &self.snapshots);
+        region.gaps.note_run(run, moment, ways, around);
+    }
+}
+
+impl Core {
+    /// Before `operations` are written: if they delete one range, it is watched.
+    pub fn watch_range(&self, operations: &[Operation<'_>]) -> Result<Option<u64>> {
+        let [operation] = operations else {
+            return Ok(None);
+        };
+        if !operation.is_range {
+            return Ok(None);
+        }
+        let (start, end) = operation.range()?;
+        Ok(operation.region.gaps.watch_range(start, end, &self.gate))
+    }
+
+    /// After `operations` were written, up to `end`: what they deleted may be a gap.
+    pub fn note_deletions(
+        self: &Arc<Self>,
+        operations: &[Operation<'_>],
+        watch: Option<u64>,
+        end: Lsn,
+    ) {
+        if let (Some(mark), [operation]) = (watch, operations) {
+            let gaps = &operation.region.gaps;
+            return gaps.note_deleted_range(mark, end, &self.snapshots);
+        }
+        let deletions = operations
+            .iter()
+            .filter(|operation| operation.value.is_none());
+        let due = deletions.filter(|operation| operation.region.gaps.note_deletion());
+        if let Some(last) = due.last() {
+            self.sweep_around(last.region, last.key);
+        }
+    }
+}
+
+const BOTH: [Direction; 2] = [Direction::Forward, Direction::Backward];
