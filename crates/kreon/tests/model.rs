@@ -425,7 +425,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..250),
         inline in prop::sample::select(vec![0usize, 64, 256]),
         // With much memory, segments of the log are used again while earlier uses are in memory.
-        memory_bytes in prop::sample::select(vec![8usize << 20, 8 << 20, 64 << 20, 512 << 20]),
+        memory_bytes in prop::sample::select(vec![8usize << 20, 8 << 20, 64 << 20, 256 << 20]),
     ) {
         let settings = Settings { inline, memory_bytes };
         let folder = tempfile::tempdir().unwrap();
