@@ -12,7 +12,7 @@ use crate::progress::{Progress, progress_at};
 use crate::script::{Shape, Step, script};
 use crate::sequences::{Sequence, sequence};
 use crate::stale::{self, Outcome, Slots};
-use crate::store::{Store, options, options_of_check};
+use crate::store::{Store, options, options_of_check, options_with_memory};
 
 /// Steps of a script.
 const STEPS: usize = 130;
@@ -147,7 +147,8 @@ impl Course {
         let regions: Vec<_> = content.keys().cloned().collect();
         let steps = script(seed, shape, &regions);
         let has_back = Dice::new(seed).below(2) == 0;
-        let store = Store::on(image, content, true).in_a_process(seed, has_back);
+        let store = Store::on(image, content, true).with(options_with_memory(seed));
+        let store = store.in_a_process(seed, has_back);
         Self::carry_out(store, &steps, &[], &[], fault)
     }
 

@@ -20,9 +20,10 @@
 //! - [`mod@history`]: concurrent clients, and whether what they saw can be explained
 //! - [`mod@metamorphic`]: the same operations under many settings
 //! - [`mod@overwrites`]: garbage collection of the log
+//! - [`mod@torn_tails`]: what is behind a torn place of the log
 //! - [`silent`]: what it may say if the device lied
 //! - [`mod@damage`]: every byte of every structure on disk
-//! - [`watchdog`]: ends a run that hangs
+//! - [`watchdog`]: ends a run that hangs; [`hang`]: what that means
 #![forbid(unsafe_code)]
 
 pub mod check;
@@ -34,6 +35,7 @@ pub mod crashes;
 pub mod damage;
 pub mod duet;
 pub mod faults;
+pub mod hang;
 pub mod history;
 mod load;
 pub mod metamorphic;
@@ -48,6 +50,7 @@ pub mod sequences;
 pub mod silent;
 pub mod stale;
 pub mod store;
+pub mod torn_tails;
 pub mod trace;
 pub mod trial;
 pub mod watchdog;
@@ -61,3 +64,4 @@ pub use faults::{faults, replay as replay_fault};
 pub use history::history;
 pub use metamorphic::metamorphic;
 pub use overwrites::overwrites;
+pub use torn_tails::torn_tails;

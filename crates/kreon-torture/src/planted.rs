@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use kreon_base::Bug;
 
-use crate::{Counts, Extent, Sim, damage, faults, history, metamorphic, overwrites};
+use crate::hang::{Activity, Patience};
+use crate::{Counts, Extent, Sim, damage, faults, history, metamorphic, overwrites, torn_tails};
 
 /// What looks for a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -27,6 +28,8 @@ pub enum Hunt {
     Metamorphic,
     /// Values that are overwritten until garbage collection has moved most of them.
     Overwrites,
+    /// Torn tails of the log, and runs that write up to them.
+    TornTails,
 }
 
 /// What `planted` does.
@@ -57,8 +60,14 @@ pub struct HuntArguments {
     seconds: u64,
 }
 
-/// A process that takes so much longer than it should hangs: a catch.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// A process that does nothing for so long hangs: a catch. Its own watchdog sees most hangs before.
+const IDLE_MAX: Duration = Duration::from_secs(120);
+
+/// A process whose time is over and that works for so long nonetheless hangs, too: one step takes some seconds.
+const BUSY_MAX: Duration = Duration::from_secs(300);
+
+/// How often a process is looked at.
+const LOOK: Duration = Duration::from_millis(500);
 
 impl Hunt {
     /// The hunt that is meant for `bug`.
@@ -79,7 +88,10 @@ impl Hunt {
                 Self::History
             }
             Bug::ScanStepRepeatsKey => Self::Metamorphic,
-            Bug::RelocationWithoutCompare | Bug::MovedSegmentFreedTooEarly => Self::Overwrites,
+            Bug::RelocationWithoutCompare
+            | Bug::MovedSegmentFreedTooEarly
+            | Bug::BufferOfEarlierUse => Self::Overwrites,
+            Bug::IncarnationKept => Self::TornTails,
             _ => Self::Sim,
         }
     }
@@ -118,13 +130,19 @@ impl Hunt {
             Self::History => history(left.min(Duration::from_secs(10)), seed),
             Self::Metamorphic => metamorphic(8, seed),
             Self::Overwrites => overwrites(seed),
+            Self::TornTails => torn_tails(seed),
         }
     }
 
     /// Runs as a process of its own with `bug`; how it was caught.
     fn catches(self, bug: Option<Bug>, seconds: u64) -> std::io::Result<Option<String>> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["hunt", "--by", &format!("{self:?}").to_lowercase()]);
+        let value = self.to_possible_value();
+        command.args([
+            "hunt",
+            "--by",
+            value.as_ref().map_or("sim", |value| value.get_name()),
+        ]);
         command.args(["--seconds", &seconds.to_string()]);
         if let Some(bug) = bug {
             command.args(["--bug", &format!("{bug:?}")]);
@@ -133,14 +151,23 @@ impl Hunt {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        let started = Instant::now();
+        let (started, mut looked) = (Instant::now(), Instant::now());
+        let mut patience = Patience::new(IDLE_MAX, BUSY_MAX);
         while child.try_wait()?.is_none() {
-            if started.elapsed() > Duration::from_secs(seconds) + PATIENCE {
+            std::thread::sleep(Duration::from_millis(20));
+            if looked.elapsed() < LOOK {
+                continue;
+            }
+            let hang = patience.look(Activity::of(child.id()), looked.elapsed());
+            looked = Instant::now();
+            if let Some(hang) = hang {
                 child.kill()?;
                 child.wait()?;
-                return Ok(Some("it hangs".to_owned()));
+                return Ok(Some(hang.to_string()));
             }
-            std::thread::sleep(Duration::from_millis(20));
+            if started.elapsed() < Duration::from_secs(seconds) {
+                patience.excuse_work();
+            }
         }
         let output = child.wait_with_output()?;
         let said = String::from_utf8_lossy(&output.stdout);

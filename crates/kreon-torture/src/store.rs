@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
 use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Operation, Options, Work};
-use kreon_sim::{Image, Keep, SimDevice, SimOptions};
+use kreon_sim::{Dice, Image, Keep, SimDevice, SimOptions};
 
 use crate::content::{self, Content, Digest};
 use crate::duet::{Done, Duet, Job, is_harmless};
@@ -35,6 +35,21 @@ pub fn options() -> Options {
 pub fn options_of_check() -> Options {
     Options {
         l0_bytes: Some(1600 << 10),
+        ..options()
+    }
+}
+
+/// As [`options`]; for some seeds with so much memory, or so many buffers of the log in it, that segments are used again
+/// while earlier uses of them are in memory.
+pub fn options_with_memory(seed: u64) -> Options {
+    let (memory_bytes, log_buffer_bytes) = match Dice::new(seed ^ 0x006d_656d).below(64) {
+        0 => (512 << 20, None),
+        1..16 => (44 << 20, Some(32 << 20)),
+        _ => (kreon_engine::MEMORY_BYTES_MIN, None),
+    };
+    Options {
+        memory_bytes,
+        log_buffer_bytes,
         ..options()
     }
 }

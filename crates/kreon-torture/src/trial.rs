@@ -158,6 +158,7 @@ impl Trial {
         if self.is_moot(step) {
             return Ok(());
         }
+        let begun_units = self.store.progress.begun_units;
         let Err(error) = self.store.step(&alone(step))? else {
             return Ok(());
         };
@@ -168,6 +169,10 @@ impl Trial {
             return self.settle_silently(step);
         }
         match step {
+            // A load of nothing: there is no unit to be taken back.
+            Step::Ingest(..) if self.store.progress.begun_units == begun_units => {
+                return self.settle_empty_load(&error);
+            }
             Step::Ingest(..) if error.kind() != ErrorKind::OutOfSpace => {
                 return self.settle_load(&error);
             }
@@ -220,6 +225,24 @@ impl Trial {
         }
         let text = content::difference(&expected, &found);
         Err(format!("after a write that failed with {error}: {text}"))
+    }
+
+    /// A load without pairs failed, in what comes before them: readers see what they saw.
+    fn settle_empty_load(&mut self, error: &Error) -> Result<(), String> {
+        let Some(found) = self.read_past()? else {
+            return Ok(());
+        };
+        let expected = self.store.model.content(self.store.model.end());
+        if found != expected {
+            let text = content::difference(&expected, &found);
+            return Err(format!(
+                "after an empty load that failed with {error}: {text}"
+            ));
+        }
+        match error.kind() {
+            ErrorKind::OutOfSpace => self.check_deletions(),
+            _ => self.reopen(),
+        }
     }
 
     /// A load failed: readers see all of it or nothing. In doubt it stays begun: a reopened store may have

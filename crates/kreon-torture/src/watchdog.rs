@@ -1,13 +1,19 @@
 //! Ends the process when a run hangs, and says which one.
 
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use std::sync::Mutex;
+use crate::hang::{Activity, Patience};
 
-/// No run takes nearly as long, even on a machine that is busy otherwise.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// No run waits nearly as long while nothing of the process works: calls of devices take milliseconds.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// No run takes nearly as much of the processors, together with those of other threads meanwhile.
+const BUSY_MAX: Duration = Duration::from_secs(150);
+
+/// How often it looks.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Watches until it is dropped.
 pub struct Watchdog {
@@ -22,17 +28,25 @@ impl Watchdog {
         let (beats, heard) = channel::<()>();
         let watched = Arc::clone(&label);
         std::thread::spawn(move || {
+            let mut patience = Patience::new(IDLE_MAX, BUSY_MAX);
+            let mut looked = Instant::now();
             loop {
-                match heard.recv_timeout(PATIENCE) {
-                    Ok(()) => {}
+                match heard.recv_timeout((looked + LOOK).saturating_duration_since(Instant::now()))
+                {
+                    Ok(()) => patience.renew(),
                     Err(RecvTimeoutError::Disconnected) => return,
                     Err(RecvTimeoutError::Timeout) => {
-                        let label = watched
-                            .lock()
-                            .map(|label| label.clone())
-                            .unwrap_or_default();
-                        eprintln!("HANGS for {PATIENCE:?}: {label}");
-                        std::process::abort();
+                        let now = Activity::of(std::process::id());
+                        let hang = patience.look(now, looked.elapsed());
+                        looked = Instant::now();
+                        if let Some(hang) = hang {
+                            let label = watched
+                                .lock()
+                                .map(|label| label.clone())
+                                .unwrap_or_default();
+                            eprintln!("{hang}: {label}");
+                            std::process::abort();
+                        }
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use kreon_sim::{Call, Effect, Event, Fault, History};
 use kreon_torture::course::Course;
-use kreon_torture::{Extent, Origin, Sim, crashes, faults, sequences, sim};
+use kreon_torture::{Extent, Origin, Sim, crashes, faults, replay_fault, sequences, sim};
 
 #[test]
 fn every_crash_state_is_a_prefix_of_what_was_acknowledged() {
@@ -11,15 +11,36 @@ fn every_crash_state_is_a_prefix_of_what_was_acknowledged() {
     assert!(counts.tried.len() >= 15, "{counts}");
 }
 
+/// Another one each day, so that in time all calls of many scripts fail once; or that of `KREON_FAULTS_SEED`.
+fn seed_of_today() -> u64 {
+    let given = std::env::var("KREON_FAULTS_SEED").ok();
+    let days = std::time::UNIX_EPOCH
+        .elapsed()
+        .map_or(0, |since| since.as_secs() / 86_400);
+    given.and_then(|seed| seed.parse().ok()).unwrap_or(days)
+}
+
 #[test]
 fn every_single_fault_is_taken_well() {
     let extent = Extent {
         stride: 60,
         ..Extent::default()
     };
-    let counts = faults(3, extent);
+    let seed = seed_of_today();
+    println!("again: KREON_FAULTS_SEED={seed} cargo test -p kreon-torture every_single_fault");
+    let counts = faults(seed, extent);
     assert_eq!(counts.failed, 0, "{counts}");
     assert!(counts.tried.len() >= 20, "{counts}");
+}
+
+#[test]
+fn a_write_that_found_no_space_had_no_effect() {
+    for class in ["write ENOSPC", "write ENOSPC from then on"] {
+        for n in [3, 9, 17] {
+            replay_fault(class, "random", n, 1)
+                .unwrap_or_else(|what| panic!("{class} {n}: {what}"));
+        }
+    }
 }
 
 #[test]

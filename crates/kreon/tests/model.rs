@@ -37,6 +37,8 @@ enum Step {
     ReadSnapshot(usize, Vec<u8>),
     ScanSnapshot(usize),
     Checkpoint,
+    /// Overwrites many keys with long values, so that segments of the log become free and are used again.
+    Churn(u8),
     Reopen,
     Verify,
 }
@@ -177,16 +179,24 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0usize..4, key()).prop_map(|(n, k)| Step::ReadSnapshot(n, k)),
         2 => (0usize..4).prop_map(Step::ScanSnapshot),
         2 => Just(Step::Checkpoint),
+        2 => any::<u8>().prop_map(Step::Churn),
         1 => Just(Step::Reopen),
         1 => Just(Step::Verify),
     ]
 }
 
-fn open(path: &Path, inline: usize) -> (Store, Region) {
+/// What a store is opened with.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    inline: usize,
+    memory_bytes: usize,
+}
+
+fn open(path: &Path, settings: Settings) -> (Store, Region) {
     let store = Store::options()
-        .memory_bytes(8 << 20)
+        .memory_bytes(settings.memory_bytes)
         .l0_bytes(24 << 10)
-        .inline_value_bytes_max(inline)
+        .inline_value_bytes_max(settings.inline)
         .background_inline()
         .open(path)
         .unwrap();
@@ -226,7 +236,7 @@ fn in_range(map: &Map, low: &Bound<Vec<u8>>, high: &Bound<Vec<u8>>) -> Vec<(Vec<
 }
 
 impl Run {
-    fn apply(&mut self, step: Step, path: &Path, inline: usize) {
+    fn apply(&mut self, step: Step, path: &Path, settings: Settings) {
         match step {
             Step::Put(key, value) => {
                 self.region.put(&key, &value).unwrap();
@@ -241,7 +251,7 @@ impl Run {
                 self.erase(&bounds);
             }
             Step::Batch(changes) => self.batch(changes),
-            Step::Ingest(pairs) => self.ingest(pairs, path, inline),
+            Step::Ingest(pairs) => self.ingest(pairs, path, settings),
             Step::Get(key) => {
                 let got = self.region.get(&key).unwrap().map(Vec::from);
                 assert_eq!(got.as_ref(), self.map.get(&key));
@@ -282,7 +292,8 @@ impl Run {
                 }
             }
             Step::Checkpoint => self.store.checkpoint().unwrap(),
-            Step::Reopen => self.reopen(path, inline),
+            Step::Churn(seed) => self.churn(seed),
+            Step::Reopen => self.reopen(path, settings),
             Step::Verify => self.verify(),
         }
     }
@@ -294,7 +305,12 @@ impl Run {
     }
 
     /// Keys that were written while the load ran keep what they were given.
-    fn ingest(&mut self, pairs: Vec<(Vec<u8>, Vec<u8>, Vec<Beside>)>, path: &Path, inline: usize) {
+    fn ingest(
+        &mut self,
+        pairs: Vec<(Vec<u8>, Vec<u8>, Vec<Beside>)>,
+        path: &Path,
+        settings: Settings,
+    ) {
         let loaded: Vec<_> = pairs
             .iter()
             .map(|(k, v, _)| (k.clone(), v.clone()))
@@ -311,7 +327,7 @@ impl Run {
                     let erased = in_range(&loaded_map, low, high).into_iter();
                     written.extend(erased.map(|(key, _)| key));
                 }
-                self.apply(beside.step(), path, inline);
+                self.apply(beside.step(), path, settings);
             }
             (key, value)
         });
@@ -370,15 +386,29 @@ impl Run {
         assert_eq!(rest, want.map(|(key, _)| key).collect::<Vec<_>>());
     }
 
-    fn reopen(&mut self, path: &Path, inline: usize) {
+    fn churn(&mut self, seed: u8) {
+        for number in 0..300usize {
+            let key = format!("key{:03}", number * 7 % 120).into_bytes();
+            let value = vec![number as u8 ^ seed; 8000 + number];
+            self.region.put(&key, &value).unwrap();
+            self.map.insert(key, value);
+        }
+        self.store.checkpoint().unwrap();
+        for (key, value) in &self.map {
+            let got = self.region.get(key).unwrap().map(Vec::from);
+            assert_eq!(got.as_ref(), Some(value));
+        }
+    }
+
+    fn reopen(&mut self, path: &Path, settings: Settings) {
         self.snapshots.clear();
         self.store.close().unwrap();
         let (old_store, old_region) = (self.store.clone(), self.region.clone());
         // Every handle must go before the lock is free.
         let placeholder = tempfile::tempdir().unwrap();
-        (self.store, self.region) = open(&placeholder.path().join("other"), inline);
+        (self.store, self.region) = open(&placeholder.path().join("other"), settings);
         drop((old_store, old_region));
-        (self.store, self.region) = open(path, inline);
+        (self.store, self.region) = open(path, settings);
     }
 
     fn verify(&self) {
@@ -394,18 +424,21 @@ proptest! {
     fn store_agrees_with_a_map(
         steps in prop::collection::vec(step(), 1..250),
         inline in prop::sample::select(vec![0usize, 64, 256]),
+        // With much memory, segments of the log are used again while earlier uses are in memory.
+        memory_bytes in prop::sample::select(vec![8usize << 20, 8 << 20, 64 << 20, 256 << 20]),
     ) {
+        let settings = Settings { inline, memory_bytes };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
-        let (store, region) = open(&path, inline);
+        let (store, region) = open(&path, settings);
         let mut run = Run { store, region, map: Map::new(), snapshots: Vec::new() };
         for step in steps {
-            run.apply(step, &path, inline);
+            run.apply(step, &path, settings);
         }
         run.range(Bound::Unbounded, Bound::Unbounded, false);
         run.range(Bound::Unbounded, Bound::Unbounded, true);
         run.verify();
-        run.reopen(&path, inline);
+        run.reopen(&path, settings);
         run.range(Bound::Unbounded, Bound::Unbounded, false);
         run.verify();
     }

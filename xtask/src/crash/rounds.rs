@@ -52,7 +52,16 @@ impl CrashArguments {
 const WITNESS_SECONDS_MAX: u64 = 120;
 
 /// Memory budgets to choose from, beginning with the least there can be: the less, the more spills.
-const MEMORY_BYTES: [usize; 3] = [8 << 20, 24 << 20, 96 << 20];
+const MEMORY_BYTES: [usize; 8] = [
+    8 << 20,
+    8 << 20,
+    24 << 20,
+    24 << 20,
+    96 << 20,
+    96 << 20,
+    256 << 20,
+    1 << 30,
+];
 
 /// Sizes of L0 to choose from: so small that spills never end, and what the store chooses by itself.
 const L0_BYTES: [Option<usize>; 4] = [None, None, Some(16 << 10), Some(256 << 10)];

@@ -169,8 +169,16 @@ fn said(error: Error) -> String {
 fn options(dice: &mut Dice) -> Options {
     // The largest leaves the fewest frames: pages come and go.
     let l0_bytes = [1, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 1_600_000];
+    // Mostly little memory. With much, segments of the log are used again while earlier uses are in memory.
+    let (memory_bytes, log_buffer_bytes) = match dice.below(16) {
+        0 => (1 << 30, None),
+        1 => (256 << 20, None),
+        2..6 => (48 << 20, Some(32 << 20)),
+        _ => (MEMORY_BYTES_MIN, None),
+    };
     Options {
-        memory_bytes: MEMORY_BYTES_MIN,
+        memory_bytes,
+        log_buffer_bytes,
         l0_bytes: Some(l0_bytes[dice.below(6) as usize]),
         growth_factor: [Some(2), Some(3), Some(10), None][dice.below(4) as usize],
         inline_value_bytes_max: [0, 20, 64, 256][dice.below(4) as usize],

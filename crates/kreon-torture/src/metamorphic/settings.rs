@@ -55,7 +55,20 @@ type Setting = (&'static str, fn(&mut Settings, &mut Dice));
 /// All of them. A new option of the store is one line more.
 const SETTINGS: &[Setting] = &[
     ("memory_bytes", |s, dice| {
-        s.engine.memory_bytes = any(dice, &[MEMORY_BYTES_MIN, 9 << 20, 16 << 20, 64 << 20]);
+        let little = [MEMORY_BYTES_MIN, 9 << 20, 16 << 20, 64 << 20];
+        // All of it is taken at the opening: seldom, or courses take long.
+        s.engine.memory_bytes = match dice.below(40) {
+            0 => 4 << 30,
+            1..4 => any(dice, &[256 << 20, 1 << 30]),
+            _ => any(dice, &little),
+        };
+    }),
+    ("log_buffer_bytes", |s, dice| {
+        let log_buffer_bytes = any(dice, &[None, Some(8 << 20), Some(32 << 20)]);
+        s.engine.log_buffer_bytes = log_buffer_bytes;
+        // Beside the largest L0.
+        let memory_bytes = log_buffer_bytes.map_or(0, |bytes| bytes + MEMORY_BYTES_MIN);
+        s.engine.memory_bytes = s.engine.memory_bytes.max(memory_bytes);
     }),
     ("l0_bytes", |s, dice| {
         s.engine.l0_bytes = Some(any(dice, &[1, 1 << 10, 6 << 10, 40 << 10, 1_600_000]));
@@ -140,9 +153,10 @@ impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "memory {} l0 {:?} growth {:?} full {} inline {} filters {} space {} at {} scans {} unspilled {} {:?} {:?} sync_every {:?} \
+            "memory {} log {:?} l0 {:?} growth {:?} full {} inline {} filters {} space {} at {} scans {} unspilled {} {:?} {:?} sync_every {:?} \
              threads {} direct {:?} ring {:?} snapshots {} checkpoint_every {:?} reopens {}",
             self.engine.memory_bytes,
+            self.engine.log_buffer_bytes,
             self.engine.l0_bytes,
             self.engine.growth_factor,
             self.engine.full_compaction,
