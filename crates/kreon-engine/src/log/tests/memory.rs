@@ -38,8 +38,6 @@ pub(super) struct MemoryDevice {
     pub writes_left: Mutex<Option<usize>>,
     pub flushes_left: Mutex<Option<usize>>,
     pub reads_left: Mutex<Option<usize>>,
-    /// Reads of a page.
-    pub page_reads: Mutex<u32>,
 }
 
 impl MemoryDevice {
@@ -52,7 +50,6 @@ impl MemoryDevice {
             writes_left: Mutex::default(),
             flushes_left: Mutex::default(),
             reads_left: Mutex::default(),
-            page_reads: Mutex::default(),
         }
     }
 
@@ -132,7 +129,6 @@ impl Device for MemoryDevice {
         count_down(&self.reads_left, "read")?;
         let bytes = self.bytes.lock();
         for read in reads {
-            *self.page_reads.lock() += u32::from(read.len_bytes() == 4096);
             let mut at = read.offset as usize;
             for buffer in &mut read.buffers {
                 buffer.copy_from_slice(&bytes[at..at + buffer.len()]);

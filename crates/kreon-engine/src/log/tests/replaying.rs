@@ -281,36 +281,6 @@ fn a_volume_that_ends_before_a_reserved_segment_is_no_error() {
 }
 
 #[test]
-fn behind_a_damaged_header_only_segments_that_were_free_are_searched() {
-    let bench = Setup::default().open();
-    let checkpoint = bench.checkpoint(LOG_START);
-    for key in 0..150 {
-        let (_, end) = bench.put(key.to_string().as_bytes(), &noise(60_000, key));
-        bench.log.sync(end).unwrap();
-    }
-    let log: Vec<_> = bench.log.segments().iter().map(|(id, _)| *id).collect();
-    // Nothing but the header behind it tells that the one with the damaged header was durable.
-    let torn = log[2].offset_bytes() as usize;
-    bench.device.bytes.lock()[torn + 40] ^= 1;
-    let taken: Vec<_> = (0..SEGMENTS)
-        .map(SegmentId)
-        .filter(|id| !log[1..].contains(id))
-        .collect();
-    let reads_of = |taken: &[SegmentId]| {
-        let start = ReplayStart {
-            taken,
-            ..start_of(&bench.device, &checkpoint.record, &checkpoint.segments)
-        };
-        *bench.device.page_reads.lock() = 0;
-        let error = replay(&start, |_| Ok(())).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
-        *bench.device.page_reads.lock()
-    };
-    let (all, free) = (reads_of(&[]), reads_of(&taken));
-    assert_eq!((all - free) as usize, taken.len(), "{all} {free}");
-}
-
-#[test]
 fn a_log_that_never_had_a_segment_is_empty() {
     let mut record = Setup::default().open().log.checkpoint_record(LOG_START);
     (record.open, record.next) = (None, None);
