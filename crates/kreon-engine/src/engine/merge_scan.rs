@@ -54,9 +54,9 @@ pub fn run<'a>(
     let Step {
         at, direction, end, ..
     } = *step;
+    let passing = Passing::new(step.gaps, at, direction);
     let mut walked = Walked::default();
     let mut run = DeadRun::new(direction);
-    let passing = Passing::new(step.gaps, at, direction);
     let past_gap = passing.start(step.start);
     let start = match &past_gap {
         None => step.start,
@@ -64,13 +64,13 @@ pub fn run<'a>(
             walked.is_exhausted = true;
             return Ok(walked);
         }
-        Some(Some(start)) => start,
+        Some(Some(start)) => {
+            run.pass_gap(start);
+            start
+        }
     };
-    if past_gap.is_some() {
-        run.pass_gap(start);
-    }
-    let mut sources = open(view, step, nodes);
     let mut dead = DeadKeys::of(view, step.region, at);
+    let mut sources = open(view, step, nodes);
     for source in &mut sources {
         source.start(start, direction)?;
         source.leave_dead(&mut dead, direction)?;
@@ -86,50 +86,72 @@ pub fn run<'a>(
             break;
         }
         let leaf = sources.last().and_then(Source::leaf);
-        let mut located = None;
-        let deleted = dead.newest(&key);
-        for source in &mut sources {
-            if source.key() == Some(key.as_slice()) {
-                match located {
-                    Some(_) => source.pass(&key, direction)?,
-                    None => located = source.take(&key, at, deleted, direction)?,
+        let Some(located) = take(&mut sources, &key, step, &mut dead)? else {
+            walked.dead_entries += 1;
+            let past_gap = passing.behind(&key);
+            run.pass(&mut key);
+            match past_gap {
+                None => continue,
+                Some(Some(start)) => {
+                    run.pass_gap(&start);
+                    skip_to(&mut sources, &start, direction, &mut dead)?;
+                    continue;
                 }
-                source.leave_dead(&mut dead, direction)?;
-            }
-        }
-        let value_bytes = match &located {
-            None | Some(Located::Deleted) => {
-                walked.dead_entries += 1;
-                let past_gap = passing.behind(&key);
-                run.pass(&mut key);
-                match past_gap {
-                    None => {}
-                    Some(None) => {
-                        walked.is_exhausted = true;
-                        break;
-                    }
-                    Some(Some(start)) => {
-                        run.pass_gap(&start);
-                        for source in &mut sources {
-                            source.skip_to(&start, direction)?;
-                            source.leave_dead(&mut dead, direction)?;
-                        }
-                    }
+                Some(None) => {
+                    walked.is_exhausted = true;
+                    break;
                 }
-                continue;
             }
-            Some(Located::Inline(value)) => value.len(),
-            Some(Located::Logged { value_bytes, .. }) => *value_bytes as usize,
         };
         walked.note(&mut run);
         entries += 1;
-        bytes += key.len() + value_bytes;
-        if let Some(located) = located {
-            found(&key, located, leaf);
-        }
+        bytes += key.len() + value_bytes(&located);
+        found(&key, located, leaf);
     }
     walked.note(&mut run);
     Ok(walked)
+}
+
+/// Moves all sources behind `key`; its value at the step's snapshot, if it has one.
+fn take(
+    sources: &mut [Source<'_>],
+    key: &[u8],
+    step: &Step<'_>,
+    dead: &mut DeadKeys,
+) -> Result<Option<Located>> {
+    let mut located = None;
+    let deleted = dead.newest(key);
+    for source in sources {
+        if source.key() == Some(key) {
+            match located {
+                Some(_) => source.pass(key, step.direction)?,
+                None => located = source.take(key, step.at, deleted, step.direction)?,
+            }
+            source.leave_dead(dead, step.direction)?;
+        }
+    }
+    Ok(located.filter(|located| *located != Located::Deleted))
+}
+
+fn skip_to(
+    sources: &mut [Source<'_>],
+    start: &Bound<Vec<u8>>,
+    direction: Direction,
+    dead: &mut DeadKeys,
+) -> Result<()> {
+    for source in sources {
+        source.skip_to(start, direction)?;
+        source.leave_dead(dead, direction)?;
+    }
+    Ok(())
+}
+
+fn value_bytes(located: &Located) -> usize {
+    match located {
+        Located::Inline(value) => value.len(),
+        Located::Logged { value_bytes, .. } => *value_bytes as usize,
+        Located::Deleted => 0,
+    }
 }
 
 impl Walked {

@@ -55,7 +55,7 @@ pub struct MappedNodes<'a> {
     pub level: u8,
     /// Where gets count what they read. None: no get reads through this.
     pub counts: Option<&'a Arc<GetCounts>>,
-    /// A node that is not in memory is `Busy`: nothing waits for the device.
+    /// A node that is not in memory is `Busy`, and the rest of a long key: nothing waits for the device.
     pub resident_only: bool,
 }
 
@@ -151,6 +151,9 @@ impl NodeSource for MappedNodes<'_> {
     }
 
     fn read_key(&self, offset: LogOffset, key_bytes: u32, key: &mut Vec<u8>) -> Result<()> {
+        if self.resident_only {
+            return Err(Error::new(ErrorKind::Busy, String::new()));
+        }
         let pages = MappedLog {
             mapping: self.mapping,
         };

@@ -195,9 +195,13 @@ impl Known {
         let Some(rest) = self.unknown(keys) else {
             return Vec::new();
         };
+        let begins_in = |watch: &Watch| match (watch.way, &rest.end) {
+            (Direction::Backward, Some(end)) => watch.keys.meets(&rest) && watch.keys.reaches(end),
+            _ => watch.keys.has(&rest.start),
+        };
         let is_watched = |way| {
             let mut watches = self.watches.iter();
-            watches.any(|watch| watch.way == way && watch.keys.meets(&rest))
+            watches.any(|watch| watch.way == way && begins_in(watch))
         };
         let unwatched = ways.iter().filter(|way| !is_watched(**way));
         let wide = unwatched.map(|way| {
