@@ -18,6 +18,9 @@ pub enum Encoding {
     Base64,
 }
 
+/// Bytes that are encoded at once: a multiple of three, for base64.
+pub const PIECE_BYTES: usize = 48 << 10;
+
 /// What text output does with control characters (line ends and tabs among them).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Controls {
@@ -34,6 +37,37 @@ impl Encoding {
             Self::Text => escape_into(bytes, controls, out),
             Self::Hex => HEXLOWER.encode_append(bytes, out),
             Self::Base64 => BASE64.encode_append(bytes, out),
+        }
+    }
+
+    /// Hands `bytes`, written in this encoding, to `write` a piece at a time: a long value needs no second copy.
+    pub fn encode_pieces<E>(
+        self,
+        bytes: &[u8],
+        controls: Controls,
+        mut write: impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut text, mut rest) = (String::new(), bytes);
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(self.piece_of(rest));
+            text.clear();
+            self.encode_into(piece, controls, &mut text);
+            write(&text)?;
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// How many bytes can be encoded by themselves.
+    fn piece_of(self, bytes: &[u8]) -> usize {
+        let most = bytes.len().min(PIECE_BYTES);
+        match self {
+            Self::Text if most < bytes.len() => (most - 3..=most)
+                .rev()
+                .find(|at| is_border(bytes, *at))
+                // Only bytes that are no UTF-8 stand here: each by itself.
+                .unwrap_or(most),
+            _ => most,
         }
     }
 
@@ -77,6 +111,13 @@ fn escape_into(bytes: &[u8], controls: Controls, out: &mut String) {
             push_escape(byte, out);
         }
     }
+}
+
+/// Whether neither a character nor what reads as an escape lies across `at`.
+fn is_border(bytes: &[u8], at: usize) -> bool {
+    let is_within_escape = |back: usize| bytes.get(at - back..).and_then(escaped_byte).is_some();
+    let continues = bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
+    !continues && !(1..=3).any(is_within_escape)
 }
 
 fn push_escape(byte: u8, out: &mut String) {
@@ -160,6 +201,40 @@ mod tests {
         assert_eq!(decode(Encoding::Base64, b"AP8=").unwrap(), b"\x00\xff");
         assert!(decode(Encoding::Base64, b"AP8").is_err());
         assert!(decode(Encoding::Base64, b"A P8=").is_err());
+    }
+
+    #[test]
+    fn pieces_together_are_the_whole() {
+        let parts: [&[u8]; 7] = [
+            b"\\",
+            br"\x41",
+            "\u{1F600}".as_bytes(),
+            b"\x80",
+            b"a",
+            b"\xc3",
+            b"\n",
+        ];
+        let mut bytes = Vec::new();
+        let mut number = 1_u64;
+        while bytes.len() < 40 * PIECE_BYTES {
+            number = number.wrapping_mul(6364136223846793005).wrapping_add(1);
+            // Long runs of one kind, too.
+            let part = parts[(number >> 40) as usize % parts.len()];
+            (0..(number >> 50) % 9000).for_each(|_| bytes.extend_from_slice(part));
+        }
+        for encoding in [Encoding::Text, Encoding::Hex, Encoding::Base64] {
+            let mut whole = String::new();
+            let pieces = encoding.encode_pieces(&bytes, Controls::Escape, |piece| {
+                assert!(piece.len() <= 5 * PIECE_BYTES);
+                whole.push_str(piece);
+                Ok::<_, ()>(())
+            });
+            assert_eq!(pieces, Ok(()));
+            assert!(
+                whole == encode(encoding, &bytes, Controls::Escape),
+                "{encoding:?}"
+            );
+        }
     }
 
     proptest! {

@@ -9,6 +9,7 @@ mod command;
 mod encoding;
 mod failure;
 pub mod parsing;
+mod progress;
 mod rows;
 mod session;
 mod shell;

@@ -181,6 +181,7 @@ fn a_damaged_value_is_corruption_and_other_pairs_stay_readable() {
 
     let verify = fixture.run(&["verify"]);
     assert_eq!(verify.code, 3, "{verify:?}");
+    assert!(verify.stdout.starts_with("DAMAGED\n"), "{verify:?}");
     assert!(verify.stdout.contains("problem: "), "{verify:?}");
     assert!(verify.stdout.contains(" 1 problems\n"), "{verify:?}");
     assert_eq!(verify.stderr.lines().count(), 1, "{verify:?}");

@@ -62,6 +62,7 @@ fn verify_prints_counts() {
     let fixture = Fixture::new();
     fixture.ok(&["put", "k", "v"]);
     let report = fixture.ok(&["verify"]);
+    assert!(report.starts_with("OK\n"), "{report}");
     for what in [
         " 1 regions\n",
         " tree pages\n",

@@ -26,13 +26,15 @@ mod volume;
 
 pub use engine::{
     CollectionStats, DeletedRange, Durable, Engine, GetStats, GetTask, ImageStats, KeyBounds,
-    LevelStats, MemoryStats, OpenSnapshot, Operation, PageClassStats, PageStats, Pairs,
-    RegionState, ReorganisationStats, Scan, Stats, VerifyReport, prefix_bounds,
+    LevelStats, MemoryStats, OpenSnapshot, Operation, PageClassStats, PageStats, Pairs, Progress,
+    RegionState, ReorganisationStats, Scan, Stats, TakePair, ValueReader, VerifyReport,
+    prefix_bounds,
 };
 pub use kreon_device::{DeviceStats, TransferStats};
 pub use kreon_mapping::{
     Backend, Eviction, KeepRecords, MapAdvice, MappingModes, MappingStats, Writeback,
 };
+pub use log::{Fill, Own, TakeValue};
 pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options, Work};
 pub use salvage::{
     DamagedPage, LogHole, LostRange, PageRole, SalvageOptions, SalvageProgress, SalvageReport,

@@ -36,6 +36,7 @@ mod fresh;
 mod hot;
 mod hot_reads;
 mod land;
+mod lent;
 mod limits;
 mod load;
 mod mapped;
@@ -58,6 +59,7 @@ mod writeback;
 pub use begin::{Begun, PageCheck, PagesWanted};
 pub use fetch::FinalBytes;
 pub use fetched::Fetched;
+pub use lent::LentFrames;
 pub use limits::check_memory;
 pub use mapping::Mapping;
 pub use options::{

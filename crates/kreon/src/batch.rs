@@ -6,7 +6,7 @@ use crate::{KeyRange, Region, Result};
 
 /// Changes that are applied together by [`Store::write`](crate::Store::write): readers and crashes see
 /// all of them or none. A later change of a key wins over an earlier one. The batch holds copies of
-/// keys and values.
+/// keys and values, in memory beside the store's budget, until it is applied: a long value is better put by itself.
 ///
 /// ```
 /// # fn main() -> kreon::Result<()> {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use kreon_engine::{Engine, GetTask};
+use kreon_engine::{Engine, GetTask, Own};
 
 use crate::{Error, Result, Value};
 
@@ -34,7 +34,9 @@ impl<K: AsRef<[u8]> + Unpin> Future for GetAsync<K> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { task, key, .. } = &mut *self;
         match task {
-            Ok(task) => task.poll(key.as_ref(), context.waker(), |value| Value::from(value)),
+            Ok(task) => task
+                .poll_value(key.as_ref(), context.waker(), Own)
+                .map_ok(|found| found.map(Value::from)),
             Err(error) => Poll::Ready(Err(error.clone())),
         }
     }

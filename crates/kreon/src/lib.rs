@@ -47,6 +47,7 @@ mod scan;
 mod snapshot;
 mod store;
 mod value;
+mod value_reader;
 mod whole_levels;
 
 pub use batch::WriteBatch;
@@ -59,8 +60,9 @@ pub use kreon_engine::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, 
 pub use kreon_engine::{
     CollectionStats, DamagedPage, DeviceStats, Durability, Durable, GetStats, ImageStats,
     LevelStats, LogHole, LostRange, MappingStats, MemoryStats, PageClassStats, PageRole, PageStats,
-    ReorganisationStats, SalvageProgress as RepairProgress, SalvageReport as RepairReport,
-    SalvagedRegion, Stats, TransferStats, VerifyReport, prefix_bounds,
+    Progress, ReorganisationStats, SalvageProgress as RepairProgress,
+    SalvageReport as RepairReport, SalvagedRegion, Stats, TransferStats, VerifyReport,
+    prefix_bounds,
 };
 pub use options::Options;
 pub use range::KeyRange;
@@ -70,3 +72,4 @@ pub use scan::{Keys, Scan};
 pub use snapshot::Snapshot;
 pub use store::Store;
 pub use value::Value;
+pub use value_reader::ValueReader;

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kreon_engine::{DeletedRange, Engine, KeyBounds, Operation, RegionState, prefix_bounds};
+use kreon_engine::{
+    DeletedRange, Engine, Fill, KeyBounds, Operation, Own, RegionState, prefix_bounds,
+};
 
-use crate::{Durability, Durable, GetAsync, KeyRange, Result, Scan, Value};
+use crate::{Durability, Durable, GetAsync, KeyRange, Result, Scan, Value, ValueReader};
 
 /// A named ordered key space of a store: a table, or a shard of one. Made by
 /// [`Store::region`](crate::Store::region). Cheap to clone.
@@ -36,6 +38,9 @@ impl Region {
     }
 
     /// Gives `key` the value, with the durability that the store was opened with.
+    ///
+    /// The value goes from `value` into the buffers of the log piece by piece: a long one takes no memory
+    /// beyond the store's budget. Other writers wait meanwhile.
     ///
     /// # Errors
     /// `InvalidArgument` (key over 64 KiB, value over 1 GiB), `OutOfSpace`, `Closed`, `Poisoned`: nothing
@@ -196,16 +201,18 @@ impl Region {
         }
     }
 
-    /// The value of `key`, as a copy.
+    /// The value of `key`, as a copy: one allocation of its length. Beside that a long value takes a few MiB
+    /// while it is read; [`get_reader`](Self::get_reader) reads one that does not fit in memory.
     ///
     /// # Errors
     /// `Corruption` naming the page or record that does not verify; `Closed`, `Io`.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.get_with(key, |value| Value::from(value))
+        let found = self.engine.get_value(&self.state, key.as_ref(), None, Own);
+        Ok(found?.map(Value::from))
     }
 
     /// Puts the value of `key` into `buffer`, whose memory is reused; false if there is none (then the
-    /// buffer is empty).
+    /// buffer is empty). The buffer grows to the length of key and value at the most.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -223,12 +230,38 @@ impl Region {
     /// ```
     pub fn get_into(&self, key: impl AsRef<[u8]>, buffer: &mut Vec<u8>) -> Result<bool> {
         buffer.clear();
-        let found = self.get_with(key, |value| buffer.extend_from_slice(value))?;
+        let take = Fill(buffer);
+        let found = self
+            .engine
+            .get_value(&self.state, key.as_ref(), None, take)?;
         Ok(found.is_some())
     }
 
-    /// Shows the value of `key` to `show`, without a copy where it lies in one page. `show` may hold a
-    /// page in memory while it runs: it should be short.
+    /// The value of `key`, to be read a part at a time; `None` if there is none. It takes some 4 MiB however
+    /// long the value is. See [`ValueReader`].
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    ///
+    /// ```
+    /// # use std::io::{Read, Seek, SeekFrom};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let region = kreon::Store::open(folder.path().join("store"))?.region("r")?;
+    /// region.put("film", vec![7; 10 << 20])?;
+    /// let mut film = region.get_reader("film")?.unwrap();
+    /// film.seek(SeekFrom::End(-1000))?;
+    /// assert_eq!(std::io::copy(&mut film, &mut std::io::sink())?, 1000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_reader(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
+        let snapshot = self.engine.snapshot();
+        ValueReader::open(&self.engine, &self.state, key.as_ref(), snapshot)
+    }
+
+    /// Shows the value of `key` to `show`, without a copy where it lies in one page; else as a copy that is
+    /// freed when `show` returns. `show` may hold a page in memory while it runs: it should be short.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -291,7 +324,7 @@ impl Region {
     }
 
     /// The values of many keys, in their order. All reads that miss memory are in flight at once, so on
-    /// flash this is many times faster than one get after the other.
+    /// flash this is many times faster than one get after the other. All values are in memory when it returns.
     ///
     /// # Errors
     /// As [`get`](Self::get).

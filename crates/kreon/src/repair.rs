@@ -17,8 +17,8 @@ use crate::{Error, Options, Result};
 /// a hole in the log behind the last checkpoint hides which keys were written in it. They keep the values
 /// that they had before, and the report tells the hole.
 ///
-/// Memory is bounded by the target's settings and tens of MiB, plus about 16 bytes for each leaf and the
-/// longest batch of the log. Time is that of reading the source two or three times and of writing the
+/// Memory is bounded by the target's settings and tens of MiB, plus about 16 bytes for each leaf, and the
+/// longest value or the longest batch of the log. Time is that of reading the source two or three times and of writing the
 /// target.
 ///
 /// ```

@@ -3,14 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kreon_engine::Engine;
+use kreon_engine::{Engine, Fill, Own, TakePair, TakeValue};
 
 use crate::{Error, Result, Value};
 
 /// Pairs of a region in key order, from both ends: ascending from the front, descending from the back
 /// (`rev()`, `next_back()`). It sees the store as it was when the scan was made. Values are read ahead
 /// at queue depth, in steps that grow with the length of the scan; between steps the scan holds no
-/// lock and no page.
+/// lock and no page. What is read ahead takes a share of the store's memory; a value of more than 2 MiB is read when
+/// its pair is taken, and takes memory of its length once.
 ///
 /// Deleted keys that are still in the index cost a scan some 0.1 us each the first time: where many lie together, scans
 /// and deletions note it, and later scans go past them at once, until something is put there. That is not
@@ -107,6 +108,25 @@ impl Scan {
         self.step(|scan| scan.next_back_with(show))
     }
 
+    /// Puts the next pair into `key` and `value`, whose memory is reused; false at the end, where they stay as
+    /// they are. Unlike with [`next_with`](Self::next_with) nothing is held while the caller works on them.
+    ///
+    /// # Errors
+    /// As [`Region::get`](crate::Region::get).
+    pub fn next_into(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<bool> {
+        let pair = FillPair { key, value };
+        Ok(self.step(|scan| scan.next_pair(pair))?.is_some())
+    }
+
+    /// Puts the next pair from the back into `key` and `value`, as [`next_into`](Self::next_into).
+    ///
+    /// # Errors
+    /// As [`Region::get`](crate::Region::get).
+    pub fn next_back_into(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<bool> {
+        let pair = FillPair { key, value };
+        Ok(self.step(|scan| scan.next_back_pair(pair))?.is_some())
+    }
+
     fn step<R>(
         &mut self,
         step: impl FnOnce(&mut kreon_engine::Scan) -> Result<Option<R>>,
@@ -125,21 +145,61 @@ impl Scan {
     }
 }
 
-fn own(key: &[u8], value: &[u8]) -> (Value, Value) {
-    (Value::from(key), Value::from(value))
+/// Takes a pair as bytes of its own.
+struct OwnPair;
+
+impl TakePair for OwnPair {
+    type Taken = (Value, Value);
+
+    fn take(self, key: &[u8], value: &[u8]) -> Self::Taken {
+        (Value::from(key), Value::from(value))
+    }
+
+    fn assemble(
+        self,
+        key: &[u8],
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<Self::Taken> {
+        let value = Own.assemble(fill)?;
+        Ok((Value::from(key), Value::from(value)))
+    }
+}
+
+/// Puts a pair into buffers of the caller's.
+struct FillPair<'a> {
+    key: &'a mut Vec<u8>,
+    value: &'a mut Vec<u8>,
+}
+
+impl TakePair for FillPair<'_> {
+    type Taken = ();
+
+    fn take(self, key: &[u8], value: &[u8]) {
+        Fill(self.key).take(key);
+        Fill(self.value).take(value);
+    }
+
+    fn assemble(
+        self,
+        key: &[u8],
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<()>,
+    ) -> Result<Self::Taken> {
+        Fill(self.key).take(key);
+        fill(self.value)
+    }
 }
 
 impl Iterator for Scan {
     type Item = Result<(Value, Value)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_with(own).transpose()
+        self.step(|scan| scan.next_pair(OwnPair)).transpose()
     }
 }
 
 impl DoubleEndedIterator for Scan {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.next_back_with(own).transpose()
+        self.step(|scan| scan.next_back_pair(OwnPair)).transpose()
     }
 }
 

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kreon_engine::{Engine, KeyBounds, OpenSnapshot, prefix_bounds};
+use kreon_engine::{Engine, KeyBounds, OpenSnapshot, Own, prefix_bounds};
 
-use crate::{Error, GetAsync, KeyRange, Region, Result, Scan, Value};
+use crate::{Error, GetAsync, KeyRange, Region, Result, Scan, Value, ValueReader};
 
 /// An immutable view of a whole store at one moment, over all its regions. Cheap to clone; open until
 /// the last clone and the last scan of it is gone. Made by [`Store::snapshot`](crate::Store::snapshot).
@@ -34,7 +34,26 @@ impl Snapshot {
     /// # Errors
     /// As [`Region::get`]; `InvalidArgument` for a region of another store.
     pub fn get(&self, region: &Region, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.get_with(region, key, |value| Value::from(value))
+        self.check(region)?;
+        let open = Some(&*self.open);
+        let found = self
+            .engine
+            .get_value(&region.state, key.as_ref(), open, Own)?;
+        Ok(found.map(Value::from))
+    }
+
+    /// The value that `key` of `region` had, to be read a part at a time. See [`Region::get_reader`].
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_reader(
+        &self,
+        region: &Region,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<ValueReader>> {
+        self.check(region)?;
+        let open = Arc::clone(&self.open);
+        ValueReader::open(&self.engine, &region.state, key.as_ref(), open)
     }
 
     /// Shows the value that `key` of `region` had. See [`Region::get_with`].

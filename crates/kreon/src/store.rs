@@ -8,7 +8,8 @@ use kreon_device::{FileDevice, FileOptions};
 use kreon_engine::{Engine, Operation};
 
 use crate::{
-    Durability, Durable, Error, Options, Region, Result, Snapshot, Stats, VerifyReport, WriteBatch,
+    Durability, Durable, Error, Options, Progress, Region, Result, Snapshot, Stats, VerifyReport,
+    WriteBatch,
 };
 
 /// An open store: one volume with its regions. Cheap to clone; all clones are the same store, and the
@@ -207,12 +208,34 @@ impl Store {
     }
 
     /// Reads everything that the store holds and checks it: superblocks, bitmap, trees, every record of
-    /// the log that an index points at, and that the space accounts add up. Spills wait meanwhile.
+    /// the log that an index points at, and that the space accounts add up. Spills wait meanwhile. Each record is read
+    /// once, in the order of the log and from the device, with what memory the store has: up to a quarter of its frames
+    /// say what is to be read.
     ///
     /// # Errors
     /// `Closed`, or what kept it from going on. Damage is not an error but a line of the report.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.engine.verify()
+    }
+
+    /// As [`verify`](Self::verify), and calls `progress` now and then, from this thread: with a share of 1 when all is
+    /// done.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    ///
+    /// ```
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let store = kreon::Store::open(folder.path().join("store"))?;
+    /// let mut share = 0.0;
+    /// assert!(store.verify_with(|progress| share = progress.share())?.is_clean());
+    /// assert_eq!(share, 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn verify_with(&self, mut progress: impl FnMut(Progress)) -> Result<VerifyReport> {
+        self.engine.verify_with(&mut progress)
     }
 
     /// Ends background work, makes all writes durable and gives up the lock on the volume as soon as

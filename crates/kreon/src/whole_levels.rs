@@ -2,7 +2,7 @@
 
 use kreon_engine::Pairs;
 
-use crate::{Region, Result};
+use crate::{Progress, Region, Result};
 
 impl Region {
     /// Loads many pairs at once, in strictly ascending order of their keys; returns how many. They become a
@@ -82,6 +82,15 @@ impl Region {
     /// ```
     pub fn compact(&self) -> Result<()> {
         self.engine.compact(&self.state)
+    }
+
+    /// As [`compact`](Self::compact), and calls `progress` now and then, from this thread: with a share of 1 when all
+    /// is done.
+    ///
+    /// # Errors
+    /// As [`compact`](Self::compact).
+    pub fn compact_with(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
+        self.engine.compact_with(&self.state, &mut progress)
     }
 }
 

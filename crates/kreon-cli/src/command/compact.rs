@@ -3,6 +3,7 @@
 use clap::Args;
 use kreon::Result;
 
+use crate::progress::Bar;
 use crate::session::Session;
 
 /// Make one packed tree of all levels of the region, without what was deleted
@@ -11,6 +12,8 @@ pub struct Compact {}
 
 impl Compact {
     pub fn run(&self, session: &Session) -> Result<()> {
-        session.existing_region()?.compact()
+        let bar = Bar::new();
+        let region = session.existing_region()?;
+        region.compact_with(|progress| bar.show(progress))
     }
 }

@@ -7,9 +7,9 @@ use clap::Args;
 use indicatif::HumanBytes;
 use kreon::{Error, Result};
 
-use crate::encoding::Controls;
+use crate::encoding::{Controls, PIECE_BYTES};
 use crate::failure::tell;
-use crate::rows::{Format, push_field};
+use crate::rows::{Format, push_field, push_quoted};
 use crate::session::Session;
 use crate::sink::Sink;
 
@@ -60,15 +60,10 @@ impl Export {
             out.write(&[delimiter])?;
             out.line("value")?;
         }
-        let mut scan = region.iter();
-        while scan
-            .next_with(|key, value| row.set(key, value))?
-            .transpose()?
-            .is_some()
-        {
-            out.write(&row.bytes)?;
+        let (mut scan, mut key, mut value) = (region.iter(), Vec::new(), Vec::new());
+        while scan.next_into(&mut key, &mut value)? {
+            bytes += row.write(&key, &value, &mut out)?;
             rows += 1;
-            bytes += row.bytes.len() as u64;
         }
         out.finish()?;
         if !self.quiet {
@@ -102,30 +97,67 @@ impl<'a> PairRow<'a> {
         }
     }
 
-    fn set(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.key.clear();
-        self.value.clear();
+    /// Writes a row; its length. Of a long value no more than a piece is held as text.
+    fn write(&mut self, key: &[u8], value: &[u8], out: &mut Sink) -> Result<u64> {
         self.bytes.clear();
+        self.key.clear();
         let (keys, values) = (self.session.key_encoding, self.session.value_encoding);
         keys.encode_into(key, Controls::Keep, &mut self.key);
-        values.encode_into(value, Controls::Keep, &mut self.value);
         match self.format.delimiter() {
             Some(delimiter) => {
                 push_field(self.key.as_bytes(), delimiter, &mut self.bytes);
                 self.bytes.push(delimiter);
-                push_field(self.value.as_bytes(), delimiter, &mut self.bytes);
             }
             None => {
                 self.bytes.extend_from_slice(b"{\"key\":");
                 push_json(&self.key, &mut self.bytes)?;
                 self.bytes.extend_from_slice(b",\"value\":");
-                push_json(&self.value, &mut self.bytes)?;
-                self.bytes.push(b'}');
             }
         }
+        let mut written = 0;
+        match (self.format.delimiter(), value.len() > PIECE_BYTES) {
+            (delimiter, false) => {
+                self.value.clear();
+                values.encode_into(value, Controls::Keep, &mut self.value);
+                match delimiter {
+                    Some(delimiter) => {
+                        push_field(self.value.as_bytes(), delimiter, &mut self.bytes);
+                    }
+                    None => push_json(&self.value, &mut self.bytes)?,
+                }
+            }
+            (delimiter, true) => {
+                self.bytes.push(b'"');
+                values.encode_pieces(value, Controls::Keep, |text| {
+                    match delimiter {
+                        Some(_) => push_quoted(text.as_bytes(), &mut self.bytes),
+                        None => push_json_within(text, &mut self.bytes)?,
+                    }
+                    out.write(&self.bytes)?;
+                    written += self.bytes.len() as u64;
+                    self.bytes.clear();
+                    Ok(())
+                })?;
+                self.bytes.push(b'"');
+            }
+        }
+        if self.format.delimiter().is_none() {
+            self.bytes.push(b'}');
+        }
         self.bytes.push(b'\n');
-        Ok(())
+        out.write(&self.bytes)?;
+        Ok(written + self.bytes.len() as u64)
     }
+}
+
+/// A part of a string in JSON.
+fn push_json_within(text: &str, row: &mut Vec<u8>) -> Result<()> {
+    let start = row.len();
+    push_json(text, row)?;
+    // Without the quotes around it.
+    row.pop();
+    row.remove(start);
+    Ok(())
 }
 
 fn push_json(text: &str, row: &mut Vec<u8>) -> Result<()> {

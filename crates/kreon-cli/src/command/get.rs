@@ -1,6 +1,7 @@
 //! `kreon get`: print one value.
 
 use std::ffi::OsString;
+use std::io::BufRead;
 
 use clap::Args;
 use kreon::{Error, ErrorKind, Result};
@@ -22,21 +23,28 @@ pub struct Get {
 impl Get {
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
         let key = session.key(&self.key)?;
-        // Printed after the call: a slow reader of our output must not hold the frame.
-        let mut text = String::new();
-        let mut raw = Vec::new();
-        let found = session.existing_region()?.get_with(&key, |value| {
-            let encoding = session.value_encoding;
-            match self.raw {
-                true => raw.extend_from_slice(value),
-                false => encoding.encode_into(value, Controls::Keep, &mut text),
+        let region = session.existing_region()?;
+        if self.raw {
+            let Some(mut value) = region.get_reader(&key)? else {
+                return Err(self.no_such_key(session, &key));
+            };
+            loop {
+                let bytes = value.bytes()?;
+                if bytes.is_empty() {
+                    return Ok(());
+                }
+                out.write(bytes)?;
+                let written = bytes.len();
+                value.consume(written);
             }
-        })?;
-        match found {
-            None => Err(self.no_such_key(session, &key)),
-            Some(()) if self.raw => out.write(&raw),
-            Some(()) => out.line(&text),
         }
+        // A copy: a slow reader of our output must not hold the frame.
+        let Some(value) = region.get(&key)? else {
+            return Err(self.no_such_key(session, &key));
+        };
+        let encoding = session.value_encoding;
+        encoding.encode_pieces(&value, Controls::Keep, |text| out.write(text.as_bytes()))?;
+        out.line("")
     }
 
     fn no_such_key(&self, session: &Session, key: &[u8]) -> Error {

@@ -51,23 +51,22 @@ impl Scan {
     }
 
     fn print_pairs(&self, mut scan: kreon::Scan, session: &Session, out: &mut Sink) -> Result<()> {
-        let mut line = String::new();
+        let (mut key, mut value, mut line) = (Vec::new(), Vec::new(), String::new());
         for _ in 0..self.limit {
-            line.clear();
-            let write_pair = |key: &[u8], value: &[u8]| {
-                let (keys, values) = (session.key_encoding, session.value_encoding);
-                keys.encode_into(key, Controls::Escape, &mut line);
-                line.push('\t');
-                values.encode_into(value, Controls::Escape, &mut line);
+            let found = match self.reverse {
+                true => scan.next_back_into(&mut key, &mut value)?,
+                false => scan.next_into(&mut key, &mut value)?,
             };
-            let pair = match self.reverse {
-                true => scan.next_back_with(write_pair)?,
-                false => scan.next_with(write_pair)?,
-            };
-            if pair.is_none() {
+            if !found {
                 break;
             }
-            out.line(&line)?;
+            line.clear();
+            let (keys, values) = (session.key_encoding, session.value_encoding);
+            keys.encode_into(&key, Controls::Escape, &mut line);
+            line.push('\t');
+            out.write(line.as_bytes())?;
+            values.encode_pieces(&value, Controls::Escape, |text| out.write(text.as_bytes()))?;
+            out.line("")?;
         }
         Ok(())
     }

@@ -3,16 +3,25 @@
 use clap::Args;
 use kreon::{Error, Result};
 
+use crate::progress::Bar;
 use crate::session::Session;
 use crate::sink::Sink;
 
 /// Read the whole store and check it; exit code 3 if something is wrong
+///
+/// The first line of standard output is OK or DAMAGED.
 #[derive(Debug, Args)]
 pub struct Verify {}
 
 impl Verify {
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
-        let report = session.store.verify()?;
+        let bar = Bar::new();
+        let report = session.store.verify_with(|progress| bar.show(progress))?;
+        drop(bar);
+        out.line(match report.is_clean() {
+            true => "OK",
+            false => "DAMAGED",
+        })?;
         for (count, what) in [
             (report.regions, "regions"),
             (report.pages, "tree pages"),

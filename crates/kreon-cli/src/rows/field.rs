@@ -11,13 +11,18 @@ pub fn push_field(field: &[u8], delimiter: u8, row: &mut Vec<u8>) {
         return;
     }
     row.push(b'"');
-    for &byte in field {
+    push_quoted(field, row);
+    row.push(b'"');
+}
+
+/// Appends a part of a field that stands in quotes.
+pub fn push_quoted(part: &[u8], row: &mut Vec<u8>) {
+    for &byte in part {
         if byte == b'"' {
             row.push(b'"');
         }
         row.push(byte);
     }
-    row.push(b'"');
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod pair;
 mod records;
 
 pub use delimited::{DelimitedColumns, DelimitedReader};
-pub use field::push_field;
+pub use field::{push_field, push_quoted};
 pub use format::Format;
 pub use json_lines::JsonLinesReader;
 pub use pair::{Encodings, Pair, PairReader, Step};

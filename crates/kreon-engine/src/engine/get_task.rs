@@ -21,6 +21,7 @@ use super::snapshot::OpenSnapshot;
 use crate::level::View;
 use crate::level::source::LOG_PRIORITY;
 use crate::level::view::ViewSequence;
+use crate::log::{Show, TakeValue};
 
 /// After so many loads that were in vain, as others needed the frames at once, a poll waits for the device:
 /// it must come to an end.
@@ -77,8 +78,21 @@ impl GetTask {
         waker: &Waker,
         show: impl FnOnce(&[u8]) -> R,
     ) -> Poll<Result<Option<R>>> {
+        self.poll_value(key, waker, Show(show))
+    }
+
+    /// Goes on. `key` is the same each time; `take` gets the value at the end if there is one.
+    ///
+    /// # Errors
+    /// As those of a get.
+    pub fn poll_value<T: TakeValue>(
+        &mut self,
+        key: &[u8],
+        waker: &Waker,
+        take: T,
+    ) -> Poll<Result<Option<T::Taken>>> {
         self.core.home.check()?;
-        let mut show = Once(Some(show));
+        let mut show = Once(Some(take));
         loop {
             match self.ticket.as_ref().map(|ticket| ticket.poll(waker)) {
                 Some(Poll::Pending) => return Poll::Pending,
@@ -111,22 +125,22 @@ impl GetTask {
 
     /// The same as a get that waits.
     #[cold]
-    fn wait<R, F: FnOnce(&[u8]) -> R>(&self, key: &[u8], mut show: Once<F>) -> Result<Option<R>> {
-        let shown = self
-            .core
-            .get(&self.region, key, self.at(), |value| show.take(value))?;
-        Ok(shown.flatten())
+    fn wait<T: TakeValue>(&self, key: &[u8], take: Once<T>) -> Result<Option<T::Taken>> {
+        match take.0 {
+            Some(take) => self.core.get_value(&self.region, key, self.at(), take),
+            None => Ok(None),
+        }
     }
 
     /// Goes as far as what is in memory leads, and begins to load what is missing there. The view is held
     /// for that, too: until they are marked as being loaded, nothing but a view keeps pages from being
     /// discarded and used for something else, and what came from before would stay in their place.
-    fn attempt<R, F: FnOnce(&[u8]) -> R>(
+    fn attempt<T: TakeValue>(
         &mut self,
         key: &[u8],
         waker: &Waker,
-        show: &mut Once<F>,
-    ) -> Result<Attempt<R>> {
+        show: &mut Once<T>,
+    ) -> Result<Attempt<T::Taken>> {
         let (core, region) = (&*self.core, &*self.region);
         core.check_open()?;
         // Before the check: a view from after a drop would show the region empty.
@@ -150,9 +164,8 @@ impl GetTask {
                 .begin_bytes(&wanted, LOG_PRIORITY, waker)
                 .map(Attempt::Missing);
         }
-        let log = core.log_pages();
-        let shown = core.show_logged(region, key, &located, &log, |value| show.take(value))?;
-        Ok(Attempt::Done(shown.flatten()))
+        let shown = core.show_once(region, key, &located, &core.log_pages(), show)?;
+        Ok(Attempt::Done(shown))
     }
 }
 
@@ -163,12 +176,12 @@ enum Search<R> {
 
 impl GetTask {
     /// Looks as far as nodes are resident.
-    fn find_resident<R, F: FnOnce(&[u8]) -> R>(
+    fn find_resident<T: TakeValue>(
         &self,
         view: &View,
         key: &[u8],
-        show: &mut Once<F>,
-    ) -> Result<Search<R>> {
+        show: &mut Once<T>,
+    ) -> Result<Search<T::Taken>> {
         let (core, region, at) = (&*self.core, &*self.region, self.at());
         if let Some(found) = core.find_in_l0s(view, region, key, at, show) {
             return Ok(Search::Ended(Some(found)));

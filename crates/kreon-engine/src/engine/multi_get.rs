@@ -12,6 +12,7 @@ use super::scan_source::Located;
 use crate::keys::L0Key;
 use crate::level::View;
 use crate::level::source::FetchedLog;
+use crate::log::Own;
 use crate::tree::{self, Filtering};
 
 /// So many searches of the L0s wait for memory together.
@@ -32,7 +33,7 @@ fn approach<'k>(view: &View, region: &RegionState, keys: impl Iterator<Item = &'
 }
 
 impl Core {
-    /// The values of `keys` at `at`, in the order of `keys`; each is handed to `show` with its index.
+    /// The values of `keys` at `at`, in the order of `keys`; each is handed to `found_value` with its index.
     ///
     /// Index nodes and leaves are loaded level by level and values all together, each at queue depth.
     pub fn multi_get(
@@ -40,7 +41,7 @@ impl Core {
         region: &RegionState,
         keys: &[&[u8]],
         at: Lsn,
-        mut show: impl FnMut(usize, &[u8]),
+        mut found_value: impl FnMut(usize, Vec<u8>),
     ) -> Result<()> {
         self.check_open()?;
         // Before the check: a view from after a drop would show the region empty.
@@ -85,7 +86,9 @@ impl Core {
             self.fetch_values(found.iter().map(|(_, entry)| entry), &mut fetched)?;
             let log = FetchedLog::new(self.log_pages(), &fetched);
             for (index, (key, located)) in found {
-                self.show_logged(region, key, located, &log, |value| show(*index, value))?;
+                if let Some(value) = self.show_logged(region, key, located, &log, Own)? {
+                    found_value(*index, value);
+                }
             }
         }
         Ok(())

@@ -9,14 +9,12 @@ use super::region::RegionState;
 use super::scan_source::Located;
 use crate::keys::L0Key;
 use crate::level::View;
-use crate::log::{LogPages, ValueAt};
+use crate::log::{LogPages, Show, TakeValue, ValueAt};
 use crate::tree::{self, NodeSource};
 
 impl Core {
-    /// Shows the value of `key` at `at` ([`Lsn::MAX`]: now) to `show`; `None` if there is none.
-    ///
-    /// A hit in memory takes no lock and makes no system call. `show` may run while a frame is held:
-    /// it should be short.
+    /// Shows the value of `key` at `at` ([`Lsn::MAX`]: now) to `show`; `None` if there is none. As
+    /// [`get_value`](Self::get_value).
     pub fn get<R>(
         &self,
         region: &RegionState,
@@ -24,26 +22,63 @@ impl Core {
         at: Lsn,
         show: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
+        self.get_value(region, key, at, Show(show))
+    }
+
+    /// Hands the value of `key` at `at` ([`Lsn::MAX`]: now) to `take`; `None` if there is none.
+    ///
+    /// A hit in memory takes no lock and makes no system call. `take` may run while a frame is held:
+    /// it should be short.
+    pub fn get_value<T: TakeValue>(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+        take: T,
+    ) -> Result<Option<T::Taken>> {
         self.check_open()?;
         // Before the check: a view from after a drop would show the region empty.
         let view = self.parts.views.load();
         region.check()?;
-        let mut show = Once(Some(show));
-        let nodes = |level| self.nodes_for_gets(region.id, level);
-        let found = match self.find_in_l0s(&view, region, key, at, &mut show) {
-            Some(found) => Some(found),
-            None => find_in_levels(&view, region, key, at, nodes, &mut show)?,
-        };
-        match found {
+        let mut take = Once(Some(take));
+        match self.find(&view, region, key, at, &mut take)? {
             None | Some(Found::Deleted) => Ok(None),
-            Some(Found::Shown(result)) => Ok(result),
+            Some(Found::Shown(taken)) => Ok(taken),
             Some(Found::Logged(located)) => {
-                let log = self.log_pages();
-                let shown =
-                    self.show_logged(region, key, &located, &log, |value| show.take(value))?;
-                Ok(shown.flatten())
+                self.show_once(region, key, &located, &self.log_pages(), &mut take)
             }
         }
+    }
+
+    fn find<T: TakeValue>(
+        &self,
+        view: &View,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+        take: &mut Once<T>,
+    ) -> Result<Option<Found<T::Taken>>> {
+        let nodes = |level| self.nodes_for_gets(region.id, level);
+        match self.find_in_l0s(view, region, key, at, take) {
+            Some(found) => Ok(Some(found)),
+            None => find_in_levels(view, region, key, at, nodes, take),
+        }
+    }
+
+    /// Where the value of `key` at `at` is, in `view`; `None` if there is none.
+    pub fn locate(
+        &self,
+        view: &View,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+    ) -> Result<Option<Located>> {
+        let mut take = Once(Some(Show(|value: &[u8]| Located::Inline(value.to_vec()))));
+        Ok(match self.find(view, region, key, at, &mut take)? {
+            None | Some(Found::Deleted) => None,
+            Some(Found::Shown(located)) => located,
+            Some(Found::Logged(located)) => Some(located),
+        })
     }
 
     /// Whether `key` has a value at `at`. Reads no value.
@@ -52,12 +87,8 @@ impl Core {
         // Before the check: a view from after a drop would show the region empty.
         let view = self.parts.views.load();
         region.check()?;
-        let mut show = Once(Some(|_: &[u8]| ()));
-        let nodes = |level| self.nodes_for_gets(region.id, level);
-        let found = match self.find_in_l0s(&view, region, key, at, &mut show) {
-            Some(found) => Some(found),
-            None => find_in_levels(&view, region, key, at, nodes, &mut show)?,
-        };
+        let mut take = Once(Some(Show(|_: &[u8]| ())));
+        let found = self.find(&view, region, key, at, &mut take)?;
         Ok(!matches!(found, None | Some(Found::Deleted)))
     }
 
@@ -69,7 +100,7 @@ impl Core {
         key: &[u8],
         at: Lsn,
     ) -> Option<Located> {
-        let mut show = Once(Some(|value: &[u8]| Located::Inline(value.to_vec())));
+        let mut show = Once(Some(Show(|value: &[u8]| Located::Inline(value.to_vec()))));
         match self.find_in_l0s(view, region, key, at, &mut show)? {
             Found::Shown(located) => located,
             Found::Logged(located) => Some(located),
@@ -77,14 +108,14 @@ impl Core {
         }
     }
 
-    pub(super) fn find_in_l0s<R, F: FnOnce(&[u8]) -> R>(
+    pub(super) fn find_in_l0s<T: TakeValue>(
         &self,
         view: &View,
         region: &RegionState,
         key: &[u8],
         at: Lsn,
-        show: &mut Once<F>,
-    ) -> Option<Found<R>> {
+        show: &mut Once<T>,
+    ) -> Option<Found<T::Taken>> {
         let l0_key = L0Key::new(region.id, key);
         let sight = self.units.sight();
         loop {
@@ -113,45 +144,56 @@ impl Core {
         }
     }
 
-    /// Shows a value that stands in the log.
-    pub fn show_logged<R>(
+    /// Hands a value that stands in the log to `take`.
+    pub fn show_logged<T: TakeValue>(
         &self,
         region: &RegionState,
         key: &[u8],
         located: &Located,
         pages: &impl LogPages,
-        show: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        let (offset, value_bytes) = match located {
+        take: T,
+    ) -> Result<Option<T::Taken>> {
+        let at = match located {
             Located::Logged {
                 offset,
                 value_bytes,
-            } => (*offset, *value_bytes),
-            Located::Inline(value) => return Ok(Some(show(value))),
+            } => ValueAt {
+                offset: *offset,
+                region: region.id,
+                key,
+                value_bytes: *value_bytes,
+            },
+            Located::Inline(value) => return Ok(Some(take.take(value))),
             Located::Deleted => return Ok(None),
         };
-        let at = ValueAt {
-            offset,
-            region: region.id,
-            key,
-            value_bytes,
-        };
-        self.parts
-            .log
-            .with_value(pages, &at, &mut Vec::new(), show)
-            .map(Some)
+        self.parts.log.with_value(pages, &at, take).map(Some)
+    }
+
+    /// The same with what has not been called yet.
+    pub(super) fn show_once<T: TakeValue>(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        located: &Located,
+        pages: &impl LogPages,
+        take: &mut Once<T>,
+    ) -> Result<Option<T::Taken>> {
+        match take.0.take() {
+            Some(take) => self.show_logged(region, key, located, pages, take),
+            None => Ok(None),
+        }
     }
 }
 
 /// Looks into the levels, whose nodes `nodes_of` gives, one after the other.
-pub(super) fn find_in_levels<R, F: FnOnce(&[u8]) -> R, S: NodeSource>(
+pub(super) fn find_in_levels<T: TakeValue, S: NodeSource>(
     view: &View,
     region: &RegionState,
     key: &[u8],
     at: Lsn,
     nodes_of: impl Fn(u8) -> S,
-    show: &mut Once<F>,
-) -> Result<Option<Found<R>>> {
+    show: &mut Once<T>,
+) -> Result<Option<Found<T::Taken>>> {
     for (level, record) in view.levels.seen(region.id, at) {
         let found = tree::get(&nodes_of(level), record, key, at, |version| {
             show.at_payload(version.payload)
@@ -173,23 +215,13 @@ pub(super) enum Found<R> {
     Deleted,
 }
 
-/// A closure that is called at most once, from one of several places.
-pub(super) struct Once<F>(pub(super) Option<F>);
+/// What takes a value at most once, from one of several places.
+pub(super) struct Once<T>(pub(super) Option<T>);
 
-impl<F> Once<F> {
-    pub(super) fn take<R>(&mut self, value: &[u8]) -> Option<R>
-    where
-        F: FnOnce(&[u8]) -> R,
-    {
-        self.0.take().map(|show| show(value))
-    }
-
-    fn at_payload<R>(&mut self, payload: Payload<'_>) -> Found<R>
-    where
-        F: FnOnce(&[u8]) -> R,
-    {
+impl<T: TakeValue> Once<T> {
+    fn at_payload(&mut self, payload: Payload<'_>) -> Found<T::Taken> {
         match payload {
-            Payload::Inline { value } => Found::Shown(self.take(value)),
+            Payload::Inline { value } => Found::Shown(self.0.take().map(|take| take.take(value))),
             Payload::Logged { .. } => Found::Logged(payload.into()),
             Payload::Tombstone { .. } | Payload::Erased { .. } => Found::Deleted,
         }

@@ -19,6 +19,7 @@ use super::merge_scan::{self, Step};
 use super::region::RegionState;
 use super::reorganise::Leaves;
 use super::scan_memory::ScanShare;
+use super::scan_pair::{ShowPair, TakePair, WithKey};
 use super::scan_source::{Direction, Located};
 use super::snapshot::OpenSnapshot;
 use crate::level::source::{FetchedLog, LOG_PRIORITY};
@@ -140,22 +141,7 @@ impl Scan {
     /// # Errors
     /// Of reading; the scan ends with the first.
     pub fn next_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
-        self.core.home.check()?;
-        if self.front.batch.is_empty() {
-            self.fetch(Direction::Forward)?;
-        }
-        if self.left == 0 {
-            return Ok(self.end());
-        }
-        match self.front.batch.pop_first() {
-            Some(pair) => self.show(&self.front, &pair, show).map(Some),
-            // The front has reached what the back fetched.
-            None => match self.back.batch.pop_last() {
-                Some(pair) => self.show(&self.back, &pair, show).map(Some),
-                None => Ok(self.end()),
-            },
-        }
-        .inspect(|shown| self.left -= usize::from(shown.is_some()))
+        self.next_pair(ShowPair(show))
     }
 
     /// Shows the next pair from the back.
@@ -163,7 +149,46 @@ impl Scan {
     /// # Errors
     /// Of reading; the scan ends with the first.
     pub fn next_back_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+        self.next_back_pair(ShowPair(show))
+    }
+
+    /// Hands the next pair from the front to `take`.
+    ///
+    /// # Errors
+    /// Of reading; the scan ends with the first.
+    pub fn next_pair<T: TakePair>(&mut self, take: T) -> Result<Option<T::Taken>> {
         self.core.home.check()?;
+        self.try_next(take).inspect_err(|_| self.fail())
+    }
+
+    /// Hands the next pair from the back to `take`.
+    ///
+    /// # Errors
+    /// Of reading; the scan ends with the first.
+    pub fn next_back_pair<T: TakePair>(&mut self, take: T) -> Result<Option<T::Taken>> {
+        self.core.home.check()?;
+        self.try_next_back(take).inspect_err(|_| self.fail())
+    }
+
+    fn try_next<T: TakePair>(&mut self, take: T) -> Result<Option<T::Taken>> {
+        if self.front.batch.is_empty() {
+            self.fetch(Direction::Forward)?;
+        }
+        if self.left == 0 {
+            return Ok(self.end());
+        }
+        match self.front.batch.pop_first() {
+            Some(pair) => self.show(&self.front, &pair, take).map(Some),
+            // The front has reached what the back fetched.
+            None => match self.back.batch.pop_last() {
+                Some(pair) => self.show(&self.back, &pair, take).map(Some),
+                None => Ok(self.end()),
+            },
+        }
+        .inspect(|shown| self.left -= usize::from(shown.is_some()))
+    }
+
+    fn try_next_back<T: TakePair>(&mut self, take: T) -> Result<Option<T::Taken>> {
         if self.back.batch.is_empty() {
             self.fetch(Direction::Backward)?;
         }
@@ -171,13 +196,25 @@ impl Scan {
             return Ok(self.end());
         }
         match self.back.batch.pop_first() {
-            Some(pair) => self.show(&self.back, &pair, show).map(Some),
+            Some(pair) => self.show(&self.back, &pair, take).map(Some),
             None => match self.front.batch.pop_last() {
-                Some(pair) => self.show(&self.front, &pair, show).map(Some),
+                Some(pair) => self.show(&self.front, &pair, take).map(Some),
                 None => Ok(self.end()),
             },
         }
         .inspect(|shown| self.left -= usize::from(shown.is_some()))
+    }
+
+    /// A read failed: the scan ends, and its memory goes back with the account of it.
+    fn fail(&mut self) {
+        (self.front, self.back) = Default::default();
+        (self.rest, self.left) = (None, 0);
+    }
+
+    /// The memory of what it has found ahead.
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.front.memory_bytes() + self.back.memory_bytes()
     }
 
     /// There is no more to show: what it held goes back.
@@ -187,22 +224,17 @@ impl Scan {
         None
     }
 
-    /// Shows a pair that was found `ahead`.
-    fn show<R>(
-        &self,
-        ahead: &Ahead,
-        pair: &Pair,
-        show: impl FnOnce(&[u8], &[u8]) -> R,
-    ) -> Result<R> {
+    /// Hands a pair that was found `ahead` to `take`.
+    fn show<T: TakePair>(&self, ahead: &Ahead, pair: &Pair, take: T) -> Result<T::Taken> {
         let key = ahead.batch.key(pair);
         if !self.with_values {
-            return Ok(show(key, b""));
+            return Ok(take.take(key, b""));
         }
         let located = match ahead.batch.value(pair) {
-            Found::Inline(value) => return Ok(show(key, value)),
+            Found::Inline(value) => return Ok(take.take(key, value)),
             Found::Logged(located) => located,
         };
-        let (core, region) = (&self.core, &self.region);
+        let (core, region, take) = (&self.core, &self.region, WithKey { key, take });
         core.check_open()?;
         if let Some((offset, payload_bytes)) =
             ahead.batch.nth(HINT_PAIRS - 1).and_then(Pair::record)
@@ -211,15 +243,15 @@ impl Scan {
             mapping.hint(offset.0, fragment_bytes(payload_bytes));
         }
         let view = core.parts.views.load();
-        let shown = if view.sequence() == ahead.view {
+        let taken = if view.sequence() == ahead.view {
             // What the log had then cannot have been given back: that would have changed the view.
             let log = FetchedLog::new(core.log_pages(), &ahead.fetched);
-            core.show_logged(region, key, &located, &log, |value| show(key, value))?
+            core.show_logged(region, key, &located, &log, take)?
         } else {
             drop(view);
-            core.get(region, key, self.snapshot.lsn(), |value| show(key, value))?
+            core.get_value(region, key, self.snapshot.lsn(), take)?
         };
-        shown.ok_or_else(|| Error::corruption("a value that a snapshot sees has gone"))
+        taken.ok_or_else(|| Error::corruption("a value that a snapshot sees has gone"))
     }
 
     fn fetch(&mut self, direction: Direction) -> Result<()> {
@@ -297,17 +329,8 @@ impl Scan {
         let walked = merge_scan::run(&step, &view, &nodes, |key, found, leaf| {
             ahead.leaves.note(leaf, ahead.batch.len());
             ahead.batch.push(key, &found);
-        })
-        .inspect_err(|_| ahead.batch.clear())?;
-        if walked.dead_entries > 0 {
-            let passed = &self.core.scanned_dead;
-            passed.fetch_add(walked.dead_entries, Ordering::Relaxed);
-        }
-        if let Some(run) = &walked.run {
-            let moment = self.snapshot.moment();
-            self.core.note_run(&self.region, run, moment, &[direction]);
-        }
-        self.step_entries = (self.step_entries * 2).clamp(STEP_ENTRIES_MIN, STEP_ENTRIES_MAX);
+        })?;
+        self.step_entries = (self.step_entries * 2).min(STEP_ENTRIES_MAX);
         self.found += ahead.batch.len();
         if self.with_values {
             let records = ahead.batch.records();

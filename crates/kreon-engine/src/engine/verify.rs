@@ -1,20 +1,22 @@
 //! Verification of a whole store.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use kreon_base::{Bug, LogOffset, Lsn, PageNo, Payload, Result, SegmentId};
-use kreon_format::{ImagePart, PagePointer, pages_of};
+use kreon_base::{Bug, Lsn, PageNo, Payload, RegionId, Result, SegmentId};
+use kreon_format::{ImagePart, PagePointer, fragment_bytes, pages_of};
 use kreon_l0::L0;
-use kreon_mapping::Fetched;
 
 use super::core::Core;
+use super::open::Engine;
+use super::page_set::PageSet;
+use super::progress::{Meter, Progress};
 use super::region::RegionState;
-use super::scan_source::Located;
+use super::verify_records::{RecordReads, Suspects};
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::keys::split;
 use crate::level::View;
-use crate::level::source::FetchedLog;
-use crate::log::{LogPages, MOVED_LOG};
+use crate::log::{LogPages, MOVED_LOG, ValueAt};
 use crate::spill::charges::Charges;
 use crate::state::Ledger;
 use crate::tree::{self, Entry, Reference, Visitor};
@@ -45,13 +47,29 @@ impl VerifyReport {
     }
 }
 
+impl Engine {
+    /// Checks everything, and tells how far it has come.
+    ///
+    /// # Errors
+    /// `Closed`, or what kept it from going on. Damage is not an error but a line of the report.
+    pub fn verify_with(&self, tell: &mut dyn FnMut(Progress)) -> Result<VerifyReport> {
+        self.core().check_open()?;
+        self.core().verify(tell)
+    }
+}
+
+/// The regions by their numbers.
+type Regions = BTreeMap<RegionId, Arc<RegionState>>;
+
 impl Core {
-    /// Reads everything and checks it. Spills and checkpoints wait; reads and, until L0' is full,
-    /// writes go on.
-    pub fn verify(&self) -> Result<VerifyReport> {
+    /// Reads everything and checks it, and tells how far it has come. Spills and checkpoints wait; reads and, until
+    /// L0' is full, writes go on.
+    pub fn verify(&self, tell: &mut dyn FnMut(Progress)) -> Result<VerifyReport> {
         let _upkeep = self.upkeep.lock();
         let ledger = self.parts.ledger.lock();
         let view = self.parts.views.load_full();
+        let regions: Regions = self.regions.list().into_iter().map(|r| (r.id, r)).collect();
+        let mut meter = Meter::new(tell, "log", work_of(&view, &regions));
         let mut report = VerifyReport::default();
         let (superblock, damaged) = superblock::inspect(self.parts.device.as_ref())?;
         report.problems.extend(damaged);
@@ -62,61 +80,71 @@ impl Core {
         } else if let Some(superblock) = superblock {
             self.verify_durable(&superblock, &mut report);
         }
+        meter.step("trees and records");
         let mut reached = Reached {
             core: self,
-            pages: ledger.catalogue_pages.iter().copied().collect(),
+            pages: PageSet::default(),
             charges: Charges::new(&self.parts.log),
+            reads: RecordReads::new(self),
             report: &mut report,
+            meter: &mut meter,
         };
-        for region in self.regions.list() {
-            reached.trees_of(&region, &view);
+        reached.pages.extend(ledger.catalogue_pages.iter().copied());
+        for region in regions.values() {
+            reached.trees_of(region, &view);
         }
         ledger.image.iter().for_each(|part| reached.image(part));
-        let (pages, charges) = (reached.pages, reached.charges.finish());
-        self.verify_l0(&view.active, &mut report);
-        if let Some(frozen) = &view.frozen {
-            self.verify_l0(&frozen.l0, &mut report);
+        l0s_of(&view).for_each(|l0| reached.l0(l0, &regions));
+        let (pages, charges, suspects) = reached.finish();
+        if !suspects.is_empty() {
+            self.verify_suspects(&view, &regions, &suspects, &mut report);
         }
         self.verify_space(&ledger, &pages, &charges, &mut report);
+        meter.finish();
         Ok(report)
     }
 
-    /// Every record that an L0 points at can be read.
-    fn verify_l0(&self, l0: &L0, report: &mut VerifyReport) {
-        let regions: BTreeMap<_, _> = self.regions.list().into_iter().map(|r| (r.id, r)).collect();
-        let mut cursor = l0.cursor();
-        let mut is_valid = cursor.first();
-        while is_valid {
-            if let Some((id, key)) = split(cursor.key())
-                && let Some(region) = regions.get(&id)
-            {
-                for version in cursor.versions() {
-                    report.entries += 1;
-                    self.verify_record(region, key, version.payload, &self.log_pages(), report);
-                }
+    /// Reads the records that did not verify at first by themselves.
+    fn verify_suspects(
+        &self,
+        view: &View,
+        regions: &Regions,
+        suspects: &Suspects,
+        report: &mut VerifyReport,
+    ) {
+        for region in regions.values() {
+            let records = view.levels.of(region.id);
+            for (nodes, record) in self.nodes(view, region.id).iter().zip(records) {
+                let mut again = Again {
+                    core: self,
+                    region,
+                    suspects,
+                    report,
+                    pages: PageSet::default(),
+                };
+                // What is wrong with the nodes is told already.
+                tree::verify(nodes, record, region.id, &mut again);
             }
-            is_valid = cursor.next();
+        }
+        for l0 in l0s_of(view) {
+            each_version(l0, regions, |region, key, payload| {
+                let mut again = Again {
+                    core: self,
+                    region,
+                    suspects,
+                    report,
+                    pages: PageSet::default(),
+                };
+                again.look(key, payload);
+            });
         }
     }
 
-    fn verify_record(
-        &self,
-        region: &RegionState,
-        key: &[u8],
-        payload: Payload<'_>,
-        log: &impl LogPages,
-        report: &mut VerifyReport,
-    ) {
-        let Payload::Logged { value_bytes, .. } = payload else {
-            return;
-        };
-        if Bug::VerifySkipsRecords.is_planted() {
-            return;
-        }
-        match self.show_logged(region, key, &Located::from(payload), log, |_| ()) {
-            Ok(_) => {
+    fn verify_record(&self, region: &RegionState, at: &ValueAt<'_>, report: &mut VerifyReport) {
+        match self.parts.log.check_value(&self.log_pages(), at) {
+            Ok(()) => {
                 report.records += 1;
-                report.value_bytes += u64::from(value_bytes);
+                report.value_bytes += u64::from(at.value_bytes);
             }
             Err(error) => report
                 .problems
@@ -128,7 +156,7 @@ impl Core {
     fn verify_space(
         &self,
         ledger: &Ledger,
-        reached: &BTreeSet<PageNo>,
+        reached: &PageSet,
         charges: &BTreeMap<SegmentId, i64>,
         report: &mut VerifyReport,
     ) {
@@ -136,7 +164,7 @@ impl Core {
         // With damage, what was not reached says nothing.
         if report.problems.is_empty() {
             for page in allocator.live_pages() {
-                if !reached.contains(&page) {
+                if !reached.contains(page) {
                     report.problems.push(format!(
                         "{page} is marked as in use, but nothing reaches it"
                     ));
@@ -156,8 +184,8 @@ impl Core {
                 }
             }
         }
-        for page in reached {
-            if !allocator.is_live(*page) {
+        for page in reached.iter() {
+            if !allocator.is_live(page) {
                 report
                     .problems
                     .push(format!("{page} is in use, but marked as free"));
@@ -172,15 +200,51 @@ impl Core {
     }
 }
 
-/// Collects what the trees reach.
-struct Reached<'a> {
-    core: &'a Core,
-    pages: BTreeSet<PageNo>,
-    charges: Charges<'a>,
-    report: &'a mut VerifyReport,
+/// Entries of trees count when they are seen, and when their record is read.
+fn work_of(view: &View, regions: &Regions) -> u64 {
+    let trees = regions.keys().flat_map(|id| view.levels.of(*id));
+    let l0s: u64 = l0s_of(view).map(|l0| l0.len() as u64).sum();
+    trees
+        .map(|tree| 2 * tree.entries)
+        .fold(2 * l0s, u64::saturating_add)
 }
 
-impl Reached<'_> {
+fn l0s_of(view: &View) -> impl Iterator<Item = &L0> {
+    let frozen = view.frozen.as_ref().map(|frozen| &**frozen.l0);
+    std::iter::once(&**view.active).chain(frozen)
+}
+
+/// Shows every version of an L0 in a region that there is.
+fn each_version(
+    l0: &L0,
+    regions: &Regions,
+    mut show: impl FnMut(&Arc<RegionState>, &[u8], Payload<'_>),
+) {
+    let mut cursor = l0.cursor();
+    let mut is_valid = cursor.first();
+    while is_valid {
+        if let Some((id, key)) = split(cursor.key())
+            && let Some(region) = regions.get(&id)
+        {
+            for version in cursor.versions() {
+                show(region, key, version.payload);
+            }
+        }
+        is_valid = cursor.next();
+    }
+}
+
+/// Collects what the trees reach, and has the records read.
+struct Reached<'a, 'm> {
+    core: &'a Core,
+    pages: PageSet,
+    charges: Charges<'a>,
+    reads: RecordReads<'a>,
+    report: &'a mut VerifyReport,
+    meter: &'a mut Meter<'m>,
+}
+
+impl Reached<'_, '_> {
     fn trees_of(&mut self, region: &RegionState, view: &View) {
         self.report.regions += 1;
         let core = self.core;
@@ -192,10 +256,8 @@ impl Reached<'_> {
             let mut records = Records {
                 reached: self,
                 region,
-                round: Vec::new(),
             };
             let findings = tree::verify(nodes, record, region.id, &mut records);
-            records.read_round();
             self.report.pages += findings.leaf_pages + findings.index_pages;
             let lines = findings.problems.into_iter();
             self.report.problems.extend(
@@ -203,9 +265,51 @@ impl Reached<'_> {
             );
         }
     }
+
+    /// Every record that an L0 points at can be read.
+    fn l0(&mut self, l0: &L0, regions: &Regions) {
+        each_version(l0, regions, |region, key, payload| {
+            self.entry(region, key, payload);
+        });
+    }
+
+    /// Reads what is left to be read; what was reached, and which records did not verify.
+    fn finish(self) -> (PageSet, BTreeMap<SegmentId, i64>, Suspects) {
+        let suspects = self.reads.finish(self.report, self.meter);
+        (self.pages, self.charges.finish(), suspects)
+    }
+
+    fn entry(&mut self, region: &RegionState, key: &[u8], payload: Payload<'_>) {
+        self.report.entries += 1;
+        self.meter.add(1);
+        let Some(at) = value_at(region, key, payload) else {
+            return self.meter.add(1);
+        };
+        let place = (at.offset, at.region, at.value_bytes);
+        if !self.reads.add(place, key, self.report, self.meter) {
+            self.core.verify_record(region, &at, self.report);
+            self.meter.add(1);
+        }
+    }
 }
 
-impl Reached<'_> {
+/// The record that a payload points at.
+fn value_at<'k>(region: &RegionState, key: &'k [u8], payload: Payload<'_>) -> Option<ValueAt<'k>> {
+    match payload {
+        Payload::Logged {
+            offset,
+            value_bytes,
+        } if !Bug::VerifySkipsRecords.is_planted() => Some(ValueAt {
+            offset,
+            region: region.id,
+            key,
+            value_bytes,
+        }),
+        _ => None,
+    }
+}
+
+impl Reached<'_, '_> {
     /// A part of the image of L0. Its records need no look: L0 has them, too.
     fn image(&mut self, part: &ImagePart) {
         let core = self.core;
@@ -260,47 +364,12 @@ impl Visitor for ImageNodes<'_> {
 }
 
 /// The visitor of one tree.
-struct Records<'a, 'b> {
-    reached: &'a mut Reached<'b>,
+struct Records<'a, 'b, 'm> {
+    reached: &'a mut Reached<'b, 'm>,
     region: &'a RegionState,
-    /// Entries whose records are read together, in the order of the log: one after the other they
-    /// would be one random read each.
-    round: Vec<(Vec<u8>, Payload<'static>)>,
 }
 
-/// Records of a round.
-const ROUND_RECORDS_MAX: usize = 4096;
-
-impl Records<'_, '_> {
-    fn read_round(&mut self) {
-        self.round
-            .sort_unstable_by_key(|(_, payload)| offset_of(payload));
-        let core = self.reached.core;
-        let mut fetched = Fetched::default();
-        for some in self.round.chunks(ROUND_RECORDS_MAX / 16) {
-            let located: Vec<_> = some
-                .iter()
-                .map(|(key, payload)| (key.clone(), (*payload).into()))
-                .collect();
-            // What cannot be loaded now is told by the read that needs it.
-            let _ = core.fetch_values(located.iter(), &mut fetched);
-            let log = FetchedLog::new(core.log_pages(), &fetched);
-            for (key, payload) in some {
-                core.verify_record(self.region, key, *payload, &log, self.reached.report);
-            }
-        }
-        self.round.clear();
-    }
-}
-
-fn offset_of(payload: &Payload<'_>) -> Option<LogOffset> {
-    match payload {
-        Payload::Logged { offset, .. } => Some(*offset),
-        Payload::Inline { .. } | Payload::Tombstone { .. } | Payload::Erased { .. } => None,
-    }
-}
-
-impl Visitor for Records<'_, '_> {
+impl Visitor for Records<'_, '_, '_> {
     fn page(&mut self, pointer: &PagePointer, level: u8) -> bool {
         let is_new = self.reached.pages.insert(pointer.page);
         if !is_new {
@@ -311,23 +380,40 @@ impl Visitor for Records<'_, '_> {
     }
 
     fn entry(&mut self, entry: Entry<'_>) {
-        self.reached.report.entries += 1;
         if let Some(record) = Reference::of(entry.key.len() as u32, entry.payload) {
             self.reached.charges.add(&record);
         }
-        if let Payload::Logged {
-            offset,
-            value_bytes,
-        } = entry.payload
-        {
-            let payload = Payload::Logged {
-                offset,
-                value_bytes,
-            };
-            self.round.push((entry.key.to_vec(), payload));
+        self.reached.entry(self.region, entry.key, entry.payload);
+    }
+}
+
+/// The visitor that looks at suspects alone.
+struct Again<'a> {
+    core: &'a Core,
+    region: &'a RegionState,
+    suspects: &'a Suspects,
+    report: &'a mut VerifyReport,
+    pages: PageSet,
+}
+
+impl Again<'_> {
+    fn look(&mut self, key: &[u8], payload: Payload<'_>) {
+        let at = value_at(self.region, key, payload);
+        if let Some(at) = at.filter(|at| self.suspects.has(at.offset)) {
+            // What is in memory says nothing of what the device has.
+            let extent = fragment_bytes(key.len() + at.value_bytes as usize);
+            self.core.log_pages().forget(at.offset.0, extent);
+            self.core.verify_record(self.region, &at, self.report);
         }
-        if self.round.len() == ROUND_RECORDS_MAX {
-            self.read_round();
-        }
+    }
+}
+
+impl Visitor for Again<'_> {
+    fn page(&mut self, pointer: &PagePointer, _level: u8) -> bool {
+        self.pages.insert(pointer.page)
+    }
+
+    fn entry(&mut self, entry: Entry<'_>) {
+        self.look(entry.key, entry.payload);
     }
 }

@@ -63,7 +63,7 @@ pub use moved::{MOVED_LOG, MovedRecord, MovedStream};
 pub use open::{Log, LogHome, LogOptions, LogSpace, TakenSegment};
 pub use pause::Pause;
 pub(crate) use poison::closed;
-pub use read::{LogPages, ValueAt};
+pub use read::{Fill, LogPages, Own, Show, TakeValue, ValueAt};
 pub use record::{NewRecord, Place};
 pub(crate) use replay::{Found, Units};
 pub use replay::{ReplayEnd, ReplayRecord, ReplayStart, check as check_replay, replay};

@@ -32,6 +32,76 @@ pub trait LogPages {
     fn forget(&self, offset_bytes: u64, len: usize);
 }
 
+/// Whether to read on.
+enum Step {
+    Next,
+    Stop,
+}
+
+/// What becomes of a value that was found.
+pub trait TakeValue: Sized {
+    /// What it becomes.
+    type Taken;
+
+    /// Takes a value where it stands.
+    fn take(self, value: &[u8]) -> Self::Taken;
+
+    /// Takes a value of several fragments, which `fill` puts together in a vector.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    fn assemble(self, fill: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Self::Taken> {
+        let mut value = Vec::new();
+        fill(&mut value)?;
+        Ok(self.take(&value))
+    }
+}
+
+/// Shows the value to a closure.
+pub struct Show<F>(pub F);
+
+impl<R, F: FnOnce(&[u8]) -> R> TakeValue for Show<F> {
+    type Taken = R;
+
+    fn take(self, value: &[u8]) -> R {
+        (self.0)(value)
+    }
+}
+
+/// Takes the value as bytes of its own, in memory of its length.
+pub struct Own;
+
+impl TakeValue for Own {
+    type Taken = Vec<u8>;
+
+    fn take(self, value: &[u8]) -> Vec<u8> {
+        value.to_vec()
+    }
+
+    fn assemble(self, fill: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Vec<u8>> {
+        let mut value = Vec::new();
+        fill(&mut value)?;
+        value.shrink_to_fit();
+        Ok(value)
+    }
+}
+
+/// Puts the value into a buffer, in place of what is there.
+pub struct Fill<'a>(pub &'a mut Vec<u8>);
+
+impl TakeValue for Fill<'_> {
+    type Taken = ();
+
+    fn take(self, value: &[u8]) {
+        self.0.clear();
+        self.0.extend_from_slice(value);
+    }
+
+    fn assemble(self, fill: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+        fill(self.0)
+    }
+}
+
 /// A record with a value, as an index knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct ValueAt<'a> {
@@ -83,35 +153,33 @@ impl ValueAt<'_> {
 }
 
 impl Log {
-    /// Calls `f` with the value of the record `at`. Copies nothing where the record stands in one
-    /// buffer or one page; a longer one goes through `scratch`.
+    /// Hands the value of the record `at` to `take`. Copies nothing where the record stands in one
+    /// buffer or one page. A value of several fragments is put together in one vector.
     ///
     /// # Errors
-    /// `Corruption` if what stands there is not that record.
-    pub fn with_value<R>(
+    /// `Corruption` if what stands there is not that record; a buffer that it was to fill holds anything then.
+    pub fn with_value<T: TakeValue>(
         &self,
         pages: &impl LogPages,
         at: &ValueAt<'_>,
-        scratch: &mut Vec<u8>,
-        f: impl FnOnce(&[u8]) -> R,
-    ) -> Result<R> {
+        take: T,
+    ) -> Result<T::Taken> {
         let Some(piece) = at.pieces().next().filter(|piece| piece.is_last) else {
-            self.read_value_into(pages, at, scratch)?;
-            return Ok(f(scratch));
+            return take.assemble(|value| self.read_value_into(pages, at, value));
         };
         let extent = fragment_bytes(piece.payload_bytes);
-        self.with_fragment(pages, at.offset, extent, scratch, |fragment| {
+        self.with_fragment(pages, at.offset, extent, &mut Vec::new(), |fragment| {
             let range = at.check(&fragment, &piece, 0)?;
             let Fragment::Record { payload, .. } = fragment else {
                 return Err(Error::corruption("filler stands where a record should"));
             };
-            Ok(f(payload.get(range).unwrap_or_default()))
+            Ok(take.take(payload.get(range).unwrap_or_default()))
         })
         .map_err(|error| at_record(&error, at.offset, at.key))
     }
 
     /// Puts the value of the record `at` into `value`, in place of what is there. Reads it one
-    /// fragment (2 MiB) at a time.
+    /// fragment (2 MiB) at a time; `value` grows once, to the length of the record.
     ///
     /// # Errors
     /// `Corruption` if what stands there is not that record; `value` holds anything then.
@@ -122,30 +190,82 @@ impl Log {
         value: &mut Vec<u8>,
     ) -> Result<()> {
         value.clear();
-        self.append_value(pages, at, value)
-            .map_err(|error| at_record(&error, at.offset, at.key))
+        // Each fragment is read to the end of what is there, with its header and what of the key it holds.
+        value.reserve_exact(fragment_bytes(at.payload_bytes()));
+        self.read_parts(pages, at, 0, value, |_| Step::Next)
     }
 
-    fn append_value(
+    /// Reads and verifies the record `at`, one fragment at a time: takes the memory of one.
+    ///
+    /// # Errors
+    /// `Corruption` if what stands there is not that record.
+    pub fn check_value(&self, pages: &impl LogPages, at: &ValueAt<'_>) -> Result<()> {
+        self.read_parts(pages, at, 0, &mut Vec::new(), |part| {
+            part.clear();
+            Step::Next
+        })
+    }
+
+    /// Puts the part of the value that one fragment holds into `part`, in place of what is there: that with
+    /// the byte `position` of the value. Returns the position of its first byte. Empty behind the end.
+    ///
+    /// # Errors
+    /// `Corruption` if what stands there is not that record; `part` holds anything then.
+    pub fn read_part(
         &self,
         pages: &impl LogPages,
         at: &ValueAt<'_>,
-        value: &mut Vec<u8>,
-    ) -> Result<()> {
-        let (mut segment, mut from) = (at.offset.segment(), 0);
-        for piece in at.pieces() {
-            let offset = LogOffset(segment.offset_bytes() + u64::from(piece.within));
-            let extent = fragment_bytes(piece.payload_bytes);
-            self.append_part(pages, offset, extent, value, |fragment| {
-                at.check(fragment, &piece, from)
-            })?;
-            from += piece.payload_bytes;
-            if piece.is_last {
-                return Ok(());
-            }
-            segment = self.following(segment)?;
+        position: u32,
+        part: &mut Vec<u8>,
+    ) -> Result<u32> {
+        part.clear();
+        if position >= at.value_bytes {
+            return Ok(position);
         }
-        Err(Error::corruption("no record stands there"))
+        let (mut start, wanted) = (0, at.key.len() + position as usize);
+        let mut end = 0;
+        for piece in at.pieces() {
+            (start, end) = (end, end + piece.payload_bytes);
+            if end > wanted {
+                break;
+            }
+        }
+        self.read_parts(pages, at, start, part, |_| Step::Stop)?;
+        Ok(start.saturating_sub(at.key.len()) as u32)
+    }
+
+    /// Appends the parts of the value to `out` from the fragment on that begins with byte `first` of key and
+    /// value. `read` is called behind each.
+    fn read_parts(
+        &self,
+        pages: &impl LogPages,
+        at: &ValueAt<'_>,
+        first: usize,
+        out: &mut Vec<u8>,
+        mut read: impl FnMut(&mut Vec<u8>) -> Step,
+    ) -> Result<()> {
+        let mut parts = || {
+            let (mut segment, mut from) = (at.offset.segment(), 0);
+            for piece in at.pieces() {
+                if from >= first {
+                    let offset = LogOffset(segment.offset_bytes() + u64::from(piece.within));
+                    let extent = fragment_bytes(piece.payload_bytes);
+                    self.append_part(pages, offset, extent, out, |fragment| {
+                        at.check(fragment, &piece, from)
+                    })?;
+                    if matches!(read(out), Step::Stop) {
+                        return Ok(());
+                    }
+                }
+                from += piece.payload_bytes;
+                if piece.is_last {
+                    return Ok(());
+                }
+                segment = self.following(segment)?;
+            }
+            Err(Error::corruption("no record stands there"))
+        };
+        parts().map_err(|error| at_record(&error, at.offset, at.key))
     }
 
     /// Puts the key of the record at `offset`, which has `key_bytes`, into `key`, in place of what is

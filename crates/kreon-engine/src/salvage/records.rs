@@ -44,8 +44,11 @@ struct Part {
 }
 
 impl Records<'_> {
-    /// The records, in the order asked for. Holds all of them in memory.
+    /// The records, in the order asked for. Holds all of them in memory; one that is alone once.
     pub fn read(&self, wanted: &[Wanted]) -> Vec<Result<KeyValue>> {
+        if let [alone] = wanted {
+            return vec![self.read_alone(alone)];
+        }
         let parts: Vec<_> = wanted.iter().map(|wanted| self.parts(wanted)).collect();
         let ranges: Vec<_> = parts
             .iter()
@@ -65,6 +68,19 @@ impl Records<'_> {
             split(wanted, whole)
         });
         read.collect()
+    }
+
+    /// A record, one fragment at a time: it may be long.
+    fn read_alone(&self, wanted: &Wanted) -> Result<KeyValue> {
+        let parts = self.parts(wanted)?;
+        let mut whole = Vec::with_capacity((wanted.key_bytes + wanted.value_bytes) as usize);
+        for part in &parts {
+            let range = (part.offset.0, fragment_bytes(part.payload_bytes));
+            let read = self.source.ranges(&[range]).pop();
+            let bytes = read.ok_or_else(|| Error::corruption("nothing was read"))??;
+            self.append(wanted, part, &bytes, &mut whole)?;
+        }
+        split(wanted, whole)
     }
 
     /// Where the fragments of a record are.
@@ -129,6 +145,6 @@ fn split(wanted: &Wanted, mut whole: Vec<u8>) -> Result<KeyValue> {
     if !whole.starts_with(&wanted.stored) || whole.len() < wanted.key_bytes as usize {
         return Err(Error::corruption("a record with another key stands there"));
     }
-    let value = whole.split_off(wanted.key_bytes as usize);
-    Ok(KeyValue { key: whole, value })
+    let key = whole.drain(..wanted.key_bytes as usize).collect();
+    Ok(KeyValue { key, value: whole })
 }

@@ -144,6 +144,9 @@ impl<'a> Target<'a> {
         is_range: bool,
     ) -> Result<()> {
         self.region(region)?;
+        if let Some(long) = value.filter(|value| value.len() >= BATCH_BYTES_MAX) {
+            return self.put_long(region, key, long);
+        }
         self.bytes += key.len() + value.map_or(0, <[u8]>::len);
         self.changes.push(Change {
             region,
@@ -154,6 +157,23 @@ impl<'a> Target<'a> {
         if self.changes.len() >= BATCH_MAX || self.bytes >= BATCH_BYTES_MAX {
             self.flush()?;
         }
+        Ok(())
+    }
+
+    /// Writes a long value from where it stands, behind what was gathered.
+    fn put_long(&mut self, region: RegionId, key: &[u8], value: &[u8]) -> Result<()> {
+        self.flush()?;
+        let Some(region) = self.regions.get(&region) else {
+            return Ok(());
+        };
+        let operation = Operation {
+            region: &region.state,
+            key,
+            value: Some(value),
+            is_range: false,
+        };
+        self.engine.write(&[operation], Durability::Buffered)?;
+        self.written += 1;
         Ok(())
     }
 

@@ -312,7 +312,7 @@ impl Reader<'_> {
         let (mut shown, mut wrong) = (0, 0);
         let outcome = self.engine.multi_get(self.region, &keys, |index, value| {
             shown += 1;
-            wrong += usize::from(expected.get(index) != Some(&&Digest::of(value)));
+            wrong += usize::from(expected.get(index) != Some(&&Digest::of(&value)));
         });
         if wrong > 0 {
             return Err(format!("multi_get shows {wrong} wrong values"));

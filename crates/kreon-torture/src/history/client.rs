@@ -317,7 +317,7 @@ impl<'w> Client<'w> {
         let mut found = vec![None; keys.len()];
         let mut call = self.call("multi_get");
         call.invoked = self.world.now();
-        let show = |index: usize, value: &[u8]| found[index] = Some(values::decode(value));
+        let show = |index: usize, value: Vec<u8>| found[index] = Some(values::decode(&value));
         let outcome = self.world.engine.multi_get(&handle.region, &keys, show);
         call.returned = Some(self.world.now());
         for (key, found) in numbers.into_iter().zip(found) {

@@ -92,7 +92,7 @@ impl Lane {
                     .collect();
                 let mut found = vec![None; keys.len()];
                 let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
-                let show = |index: usize, value: &[u8]| found[index] = Some(Digest::of(value));
+                let show = |index: usize, value: Vec<u8>| found[index] = Some(Digest::of(&value));
                 let region = &seen.regions[*region];
                 engine.multi_get(region, &keys, show).map_err(said)?;
                 agree(&found, &expected)

@@ -36,6 +36,13 @@ impl Load {
 
     /// Adds a row. Rows are written in order, so that of equal keys the last wins.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if value.len() >= BATCH_BYTES_MAX {
+            // By itself, from where it stands: a batch would copy it.
+            self.write_batch()?;
+            self.region.put_with(key, value, self.durability)?;
+            self.rows_written += 1;
+            return Ok(());
+        }
         self.batch.put(&self.region, key, value);
         self.batch_bytes += key.len() + value.len();
         if self.batch.len() >= self.batch_rows_max || self.batch_bytes >= BATCH_BYTES_MAX {

@@ -163,17 +163,18 @@ impl Core {
         let is_short = rounds >= ROUNDS_BESIDE_SPILLS && self.scale().is_short(job.bytes());
         job.holds_spills_up = job.has_first && (is_crowded || is_short);
         drop(view);
-        self.run_merge(&job, &hold, upkeep)?;
+        self.run_merge(&job, &hold, upkeep, &mut |_| ())?;
         Ok(Step::Merged)
     }
 
     /// Merges, and puts the tree in the place of the others; false: they changed meanwhile, and stay. The caller has
-    /// `hold` of them.
+    /// `hold` of them. `seen` is told how many entries were merged since the call before.
     pub(super) fn run_merge(
         &self,
         job: &Job,
         hold: &Hold<'_>,
         upkeep: MutexGuard<'_, ()>,
+        seen: &mut dyn FnMut(u64),
     ) -> Result<bool> {
         let mut upkeep = Some(upkeep);
         hold.begin_merge();
@@ -183,7 +184,7 @@ impl Core {
             }
             upkeep = None;
         }
-        let merged = self.build(job, hold).and_then(|merged| {
+        let merged = self.build(job, hold, seen).and_then(|merged| {
             let upkeep = upkeep.unwrap_or_else(|| self.upkeep.lock());
             self.check_writable()?;
             hold.check()?;
@@ -235,7 +236,12 @@ impl Core {
         position == Lsn(0) || marker > position || self.quiet_tail().is_some()
     }
 
-    fn build<'a>(&'a self, job: &Job, hold: &Hold<'_>) -> Result<Merged<'a>> {
+    fn build<'a>(
+        &'a self,
+        job: &Job,
+        hold: &Hold<'_>,
+        seen: &mut dyn FnMut(u64),
+    ) -> Result<Merged<'a>> {
         let parts = &self.parts;
         // Snapshots that open from now on see all that is in the trees.
         let snapshots = self.snapshots.list();
@@ -257,7 +263,7 @@ impl Core {
             dropped.extend(tree::pages(nodes, tree)?);
             uppers.push(Upper::new(Cursor::new(nodes, tree), *hidden_up_to)?);
         }
-        let mut input = Overlay::new(self, hold, uppers);
+        let mut input = Overlay::new(self, hold, uppers, seen);
         let mut pages = PageRuns::new(&parts.allocator, &parts.mapping);
         let epoch = parts.ledger.lock().epoch.next();
         let level = job.level + u8::from(job.has_first);

@@ -58,10 +58,17 @@ pub struct Overlay<'a> {
     newer: Option<Lsn>,
     /// The records that the trees point at, so far.
     left: Charges<'a>,
+    /// Is told of entries that were met.
+    seen: &'a mut dyn FnMut(u64),
 }
 
 impl<'a> Overlay<'a> {
-    pub fn new(core: &'a Core, hold: &'a Hold<'a>, trees: Vec<Upper<'a>>) -> Self {
+    pub fn new(
+        core: &'a Core,
+        hold: &'a Hold<'a>,
+        trees: Vec<Upper<'a>>,
+        seen: &'a mut dyn FnMut(u64),
+    ) -> Self {
         Self {
             core,
             hold,
@@ -70,6 +77,7 @@ impl<'a> Overlay<'a> {
             key: Vec::new(),
             newer: None,
             left: Charges::new(&core.parts.log),
+            seen,
         }
     }
 
@@ -111,6 +119,7 @@ impl<'a> Overlay<'a> {
                 continue;
             }
             tree.is_done = true;
+            (self.seen)(1);
             let payload = tree.cursor.payload()?;
             if let Some(record) = Reference::of(self.key.len() as u32, payload) {
                 self.left.drop(&record);

@@ -151,7 +151,7 @@ fn every_kind_of_get_asks_filters() {
     let many = bench.cost(|| {
         for keys in together.chunks(100) {
             let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
-            let show = |_, _: &[u8]| panic!("an absent key");
+            let show = |_, _: Vec<u8>| panic!("an absent key");
             bench.engine.multi_get(&region, &keys, show).unwrap();
         }
     });

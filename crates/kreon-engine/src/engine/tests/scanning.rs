@@ -4,6 +4,7 @@ use super::reorganising::{KEYS_SCANNED, content, driven, scattered, written};
 use super::*;
 use crate::engine::scan::Scan;
 use crate::options::Work;
+use kreon_sim::{Call, Effect, Fault};
 use std::ops::Bound;
 
 impl Bench {
@@ -78,6 +79,26 @@ fn a_scan_that_has_ended_holds_nothing() {
     }
     assert!(scan.next_with(|_, _| ()).unwrap().is_none());
     assert_eq!(bench.engine.core().scan_memory.taken_bytes(), 0);
+}
+
+#[test]
+fn a_scan_whose_read_fails_ends_and_holds_nothing() {
+    let image = Bench::filled().closed();
+    let mut failed = 0;
+    for n in [1, 2, 3, 4, 6, 9] {
+        let bench = Bench::open(image.clone(), options()).unwrap();
+        let region = bench.engine.existing_region("r").unwrap();
+        let mut scan = bench.scan_from(&region, 0);
+        let fault = Fault::nth(n, Call::Read, Effect::Io).for_ever();
+        bench.device.inject(fault);
+        while let Ok(Some(())) = scan.next_with(|_, _| ()) {}
+        let taken = bench.engine.core().scan_memory.taken_bytes();
+        assert_eq!((scan.memory_bytes(), taken), (0, 0), "read {n}");
+        failed += u64::from(bench.device.faults_met() > 0);
+        assert!(scan.next_with(|_, _| ()).unwrap().is_none(), "read {n}");
+        assert!(scan.next_back_with(|_, _| ()).unwrap().is_none());
+    }
+    assert!(failed > 2, "{failed}");
 }
 
 #[test]

@@ -113,3 +113,94 @@ fn a_damaged_superblock_slot_is_told() {
     let problem = problem(&bench);
     assert!(problem.starts_with("superblock slot 1: "), "{problem}");
 }
+
+/// More records than references fit in the frames that a verification is lent, written in no order.
+fn many() -> (Image, u32) {
+    const RECORDS: u32 = 90_000;
+    let small = Options {
+        memory_bytes: 8 << 20,
+        inline_value_bytes_max: 0,
+        ..options()
+    };
+    let bench = Bench::open(Image::default(), small).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    for at in 0..RECORDS {
+        let key = at * 7919 % RECORDS;
+        bench.put(&region, &name(key), &key.to_le_bytes()).unwrap();
+    }
+    bench.engine.checkpoint().unwrap();
+    (bench.closed(), RECORDS)
+}
+
+#[test]
+fn records_are_read_once_in_large_runs_and_progress_ends_whole() {
+    let (image, records) = many();
+    let small = Options {
+        memory_bytes: 8 << 20,
+        ..options()
+    };
+    let bench = Bench::open(image, small).unwrap();
+    let before = bench.engine.stats();
+    let mut told = Vec::new();
+    let report = bench.engine.verify_with(&mut |now| told.push(now)).unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
+    assert_eq!(report.records, u64::from(records));
+    assert_eq!(report.value_bytes, 4 * u64::from(records));
+    // A record takes 32 bytes here: in the order of keys each would be a read.
+    let after = bench.engine.stats();
+    let reads = after.device_reads - before.device_reads;
+    assert!(
+        reads < report.pages + 400,
+        "{reads} of {} pages",
+        report.pages
+    );
+    assert!(told.len() > 5 && told.is_sorted_by_key(|now| now.done));
+    assert_eq!(told.last().map(|now| now.done), Some(told[0].total));
+    // All that was lent is back.
+    let frames = bench
+        .engine
+        .core()
+        .parts
+        .mapping
+        .lend_frames(usize::MAX)
+        .len();
+    assert_eq!(frames as u64, after.mapping.frames / 4);
+    assert_eq!(bench.engine.core().scan_memory.taken_bytes(), 0);
+}
+
+#[test]
+fn each_damaged_record_is_told_with_its_key() {
+    let image = Bench::filled().closed();
+    let bench = Bench::open(image, options()).unwrap();
+    let region = bench.engine.existing_region("r").unwrap();
+    let bytes = bench.device.image();
+    let bytes = bytes.bytes(0, bytes.len_bytes() as usize);
+    for key in [1, 2, 1000, KEYS - 1] {
+        let value = value(key);
+        let place = bytes.windows(value.len()).position(|part| part == value);
+        bench.device.flip_bit(place.unwrap() as u64 + 7, 2);
+    }
+    // What a reader has brought into memory before says nothing of the device.
+    let problems = bench.problems();
+    assert_eq!(problems.len(), 4, "{problems:?}");
+    for (line, key) in problems.iter().zip([1, 2, 1000, KEYS - 1]) {
+        assert!(line.starts_with("region \"r\": "), "{line}");
+        assert!(line.contains(&format!("\"key{key:06}\"")), "{line}");
+        assert!(bench.get(&region, &name(key)).is_err());
+    }
+}
+
+#[test]
+fn a_read_that_fails_while_verifying_is_told() {
+    let image = Bench::filled().closed();
+    let bench = Bench::open(image, options()).unwrap();
+    // From the first read of records on, in the segments of the log.
+    let start = log_segment(&bench).offset_bytes();
+    let range = start + 4096 * 20..start + 4096 * 24;
+    let fault = kreon_sim::Fault::nth(1, kreon_sim::Call::Read, kreon_sim::Effect::Io);
+    bench.device.inject(fault.for_ever().within(range));
+    let problems = bench.problems();
+    assert!(!problems.is_empty() && problems.len() < 200, "{problems:?}");
+    bench.device.clear_faults();
+    assert_eq!(bench.problems(), Vec::<String>::new());
+}

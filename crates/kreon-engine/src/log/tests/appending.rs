@@ -235,14 +235,16 @@ fn a_closure_that_holds_a_buffer_may_append_more_than_all_buffers_hold() {
     .open();
     let (place, _) = bench.put(b"key", b"value");
     let at = value_at(place, b"key", 5);
-    let read = bench
-        .log
-        .with_value(&bench.pages, &at, &mut Vec::new(), |value| {
+    let read = bench.log.with_value(
+        &bench.pages,
+        &at,
+        Show(|value: &[u8]| {
             for seed in 0..4 {
                 bench.put(b"long", &noise(3 << 20, seed));
             }
             value.to_vec()
-        });
+        }),
+    );
     assert_eq!(read.unwrap(), b"value");
 }
 
@@ -292,8 +294,6 @@ fn a_segment_that_comes_back_while_its_old_buffer_lives_is_read_anew() {
         offset: first,
         ..value_at(new, b"fill", 60_000)
     };
-    let read = bench
-        .log
-        .with_value(&bench.pages, &at, &mut Vec::new(), <[u8]>::to_vec);
+    let read = bench.log.with_value(&bench.pages, &at, Own);
     assert_eq!(read.unwrap(), noise(60_000, 2));
 }

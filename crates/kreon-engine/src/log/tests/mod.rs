@@ -109,8 +109,7 @@ impl Bench {
 
     fn read(&self, place: Place, key: &[u8], value_bytes: usize) -> Result<Vec<u8>> {
         let at = value_at(place, key, value_bytes);
-        self.log
-            .with_value(&self.pages, &at, &mut Vec::new(), <[u8]>::to_vec)
+        self.log.with_value(&self.pages, &at, Own)
     }
 
     /// A checkpoint, with replay to start at `marker`: what it says of the log, and the segments that

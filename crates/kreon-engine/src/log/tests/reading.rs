@@ -35,7 +35,7 @@ fn a_pointer_to_another_record_is_corruption_and_says_where() {
     let read = |at: ValueAt<'_>| {
         bench
             .log
-            .with_value(&bench.pages, &at, &mut Vec::new(), <[u8]>::len)
+            .with_value(&bench.pages, &at, Show(<[u8]>::len))
             .unwrap_err()
     };
     let right = value_at(place, b"some key", 5);

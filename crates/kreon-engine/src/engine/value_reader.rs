@@ -1,0 +1,159 @@
+//! A value that is read a part at a time: its reader holds no more than the part of it that one segment holds.
+//!
+//! Between two parts the reader holds nothing but its snapshot, as a scan: the place of the record is good as long as
+//! the view is the one that it was found in, and is looked up again after a change of view.
+
+use std::sync::Arc;
+
+use kreon_base::{Error, Result};
+
+use super::core::Core;
+use super::open::Engine;
+use super::region::RegionState;
+use super::scan_source::Located;
+use super::snapshot::OpenSnapshot;
+use crate::level::view::ViewSequence;
+use crate::log::{TakeValue, ValueAt};
+
+/// See the module's text.
+pub struct ValueReader {
+    core: Arc<Core>,
+    region: Arc<RegionState>,
+    snapshot: Arc<OpenSnapshot>,
+    key: Vec<u8>,
+    located: Located,
+    /// The view in which the value is where `located` says.
+    view: ViewSequence,
+    len_bytes: u32,
+    /// The bytes of the value from `start` on that were read last.
+    part: Vec<u8>,
+    start: u32,
+}
+
+impl ValueReader {
+    /// Bytes of the value.
+    pub fn len_bytes(&self) -> u32 {
+        self.len_bytes
+    }
+
+    /// Bytes of the value from `position` on: one at least, unless that is its end. They are verified.
+    ///
+    /// # Errors
+    /// As those of a get.
+    pub fn bytes_from(&mut self, position: u32) -> Result<&[u8]> {
+        self.core.home.check()?;
+        if position >= self.len_bytes {
+            return Ok(&[]);
+        }
+        let within = position
+            .checked_sub(self.start)
+            .map(|within| within as usize);
+        let skipped = match within.filter(|within| *within < self.part.len()) {
+            Some(within) => within,
+            None => {
+                self.read(position)?;
+                position.saturating_sub(self.start) as usize
+            }
+        };
+        let bytes = self.part.get(skipped..).unwrap_or_default();
+        match bytes.is_empty() {
+            true => Err(gone()),
+            false => Ok(bytes),
+        }
+    }
+
+    fn read(&mut self, position: u32) -> Result<()> {
+        let core = &*self.core;
+        core.check_open()?;
+        let view = core.parts.views.load();
+        self.region.check()?;
+        if view.sequence() != self.view {
+            let at = self.snapshot.lsn();
+            let located = core.locate(&view, &self.region, &self.key, at)?;
+            self.located = located.ok_or_else(gone)?;
+            self.view = view.sequence();
+        }
+        self.part.clear();
+        match &self.located {
+            Located::Inline(value) => {
+                self.start = 0;
+                self.part.extend_from_slice(value);
+            }
+            Located::Logged {
+                offset,
+                value_bytes,
+            } => {
+                let at = ValueAt {
+                    offset: *offset,
+                    region: self.region.id,
+                    key: &self.key,
+                    value_bytes: *value_bytes,
+                };
+                let read =
+                    core.parts
+                        .log
+                        .read_part(&core.log_pages(), &at, position, &mut self.part);
+                self.start = read.inspect_err(|_| self.part.clear())?;
+            }
+            Located::Deleted => return Err(gone()),
+        }
+        Ok(())
+    }
+}
+
+fn gone() -> Error {
+    Error::corruption("a value that a snapshot sees has gone")
+}
+
+impl Engine {
+    /// Hands the value of a key to `take`, now or at a snapshot.
+    ///
+    /// # Errors
+    /// As those of a get.
+    pub fn get_value<T: TakeValue>(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        snapshot: Option<&OpenSnapshot>,
+        take: T,
+    ) -> Result<Option<T::Taken>> {
+        let at = snapshot.map_or(kreon_base::Lsn::MAX, OpenSnapshot::lsn);
+        self.core().get_value(region, key, at, take)
+    }
+
+    /// The value of a key at a snapshot, to be read a part at a time; `None` if there is none.
+    ///
+    /// # Errors
+    /// As those of a get.
+    pub fn value_reader(
+        &self,
+        region: &Arc<RegionState>,
+        key: &[u8],
+        snapshot: Arc<OpenSnapshot>,
+    ) -> Result<Option<ValueReader>> {
+        let core = self.core();
+        core.check_open()?;
+        // Before the check: a view from after a drop would show the region empty.
+        let view = core.parts.views.load();
+        region.check()?;
+        let Some(located) = core.locate(&view, region, key, snapshot.lsn())? else {
+            return Ok(None);
+        };
+        let len_bytes = match &located {
+            Located::Inline(value) => value.len() as u32,
+            Located::Logged { value_bytes, .. } => *value_bytes,
+            Located::Deleted => return Ok(None),
+        };
+        Ok(Some(ValueReader {
+            core: Arc::clone(core),
+            region: Arc::clone(region),
+            snapshot,
+            key: key.to_vec(),
+            located,
+            view: view.sequence(),
+            len_bytes,
+            part: Vec::new(),
+            start: 0,
+        }))
+    }
+}
