@@ -1,115 +1,64 @@
-//! The command line: the options that every command takes, and the list of commands.
+//! The command line: the list of commands, and the options that each takes.
 
-use std::path::PathBuf;
-
-use clap::{ArgAction, Args, Parser, Subcommand};
-use kreon::Result;
+use clap::{Args, Parser, Subcommand};
 
 use crate::command::{
-    Compact, Count, Delete, Export, Get, Import, Put, Regions, Repair, Scan, Stats, Verify,
-    run_shell,
+    Compact, Completions, Count, Delete, Export, Get, Import, Man, Put, Regions, Repair, Scan,
+    Stats, Verify, Version, run_shell,
 };
-use crate::encoding::Encoding;
+use crate::failure::{EXIT_CODES, Result};
+use crate::options::{
+    DeletesKeys, Groups, OnRegion, OnRegions, OnStore, Reads, ReadsKeys, Salvages, Shared, With,
+    Writes,
+};
 use crate::session::Session;
 use crate::sink::Sink;
-use crate::size::parse_size;
 
-const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 not found, 2 wrong use or bad input, 3 corruption found, 4 the store is open \
-elsewhere, 5 out of space, 6 any other failure.
+const ENCODINGS: &str = "\
+Keys and values are taken as they are given, byte for byte; no escapes are decoded. With --escapes \\xNN \
+stands for the byte NN, in arguments, files and output. `scan` always writes in this way, so that a pair \
+stays on one line; `get` does at a terminal, for what a terminal cannot show.
 
-Text encoding: UTF-8 stands for itself and \\xNN for the byte NN; everything else, a lone backslash \
-too, is taken as it stands. Output escapes what is not UTF-8 (and, in lists, control characters) the \
-same way, so that it can be read back.";
+Options before the command are defaults for the commands that take them.";
 
 /// A persistent ordered key-value store for flash.
 #[derive(Debug, Parser)]
-#[command(name = "kreon", version, after_help = EXIT_CODES)]
+#[command(name = "kreon", version, after_help = format!("{ENCODINGS}\n\n{EXIT_CODES}"))]
 pub struct Cli {
     #[command(flatten)]
-    pub shared: Shared,
+    pub before: Shared,
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// Options of every command.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Store")]
-pub struct Shared {
-    /// The store: a file or a block device
-    #[arg(short, long, global = true, env = "KREON_STORE", value_name = "PATH")]
-    pub store: Option<PathBuf>,
-    /// The region (key space) to work in
-    #[arg(
-        short,
-        long,
-        global = true,
-        value_name = "NAME",
-        default_value = "default"
-    )]
-    pub region: String,
-    /// Make each write durable before going on
-    #[arg(long, global = true)]
-    pub sync: bool,
-    /// Memory budget of the store: 256MiB, 1g, 65536 [default: 256MiB, or 32MiB for commands that
-    /// touch little]
-    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
-    pub memory: Option<usize>,
-    /// Never let the volume grow beyond this
-    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
-    pub volume_max: Option<usize>,
-    /// How keys and values are written, on the command line, in files and in output
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        value_name = "ENCODING",
-        default_value = "text"
-    )]
-    pub encoding: Encoding,
-    /// The same for keys only
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        value_name = "ENCODING",
-        hide_possible_values = true
-    )]
-    pub key_encoding: Option<Encoding>,
-    /// The same for values only
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        value_name = "ENCODING",
-        hide_possible_values = true
-    )]
-    pub value_encoding: Option<Encoding>,
-    /// Tell more on standard error; twice for even more
-    #[arg(short, long, global = true, action = ArgAction::Count)]
-    pub verbose: u8,
-}
-
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    Put(Put),
-    Get(Get),
-    Delete(Delete),
-    Scan(Scan),
-    Count(Count),
-    Import(Import),
-    Export(Export),
-    Stats(Stats),
-    Compact(Compact),
-    Verify(Verify),
-    Repair(Repair),
-    Regions(Regions),
+    Put(With<Writes, Put>),
+    Get(With<Reads, Get>),
+    Delete(With<DeletesKeys, Delete>),
+    Scan(With<Reads, Scan>),
+    Count(With<ReadsKeys, Count>),
+    Import(With<Writes, Import>),
+    Export(With<Reads, Export>),
+    Stats(With<OnStore, Stats>),
+    Compact(With<OnRegion, Compact>),
+    Verify(With<OnStore, Verify>),
+    Repair(With<Salvages, Repair>),
+    Regions(With<OnRegions, Regions>),
     /// Work with the store line by line
-    Shell(Formatting),
+    ///
+    /// At a terminal: Tab completes commands, regions and keys; Ctrl-C ends a running scan or count; Ctrl-D leaves.
+    /// Lines are cut into words as in sh: quote blanks, backslashes and #. From a pipe the exit code is that of the
+    /// first line that failed.
+    Shell(With<Writes, Formatting>),
+    Version(Version),
+    Completions(Completions),
+    Man(Man),
 }
 
-/// For commands that make a store where there is none.
+// For commands that make a store where there is none. No documentation: it would become the command's.
 #[derive(Debug, Args)]
+#[allow(missing_docs, reason = "it would become the command's")]
 pub struct Formatting {
     /// Make the store also over a file or block device that is not empty and holds no store: what is in it is lost
     #[arg(long = "format-store", visible_alias = "format")]
@@ -117,11 +66,31 @@ pub struct Formatting {
 }
 
 impl Command {
+    /// Options that were given after the command.
+    pub fn given(&self) -> Shared {
+        match self {
+            Self::Put(put) => put.groups.given(),
+            Self::Get(get) => get.groups.given(),
+            Self::Delete(delete) => delete.groups.given(),
+            Self::Scan(scan) => scan.groups.given(),
+            Self::Count(count) => count.groups.given(),
+            Self::Import(import) => import.groups.given(),
+            Self::Export(export) => export.groups.given(),
+            Self::Stats(stats) => stats.groups.given(),
+            Self::Compact(compact) => compact.groups.given(),
+            Self::Verify(verify) => verify.groups.given(),
+            Self::Repair(repair) => repair.groups.given(),
+            Self::Regions(regions) => regions.groups.given(),
+            Self::Shell(shell) => shell.groups.given(),
+            Self::Version(_) | Self::Completions(_) | Self::Man(_) => Shared::default(),
+        }
+    }
+
     /// Whether the command makes a store where there is none.
     pub fn creates_store(&self) -> bool {
         match self {
             Self::Put(_) | Self::Import(_) | Self::Shell(_) => true,
-            Self::Regions(regions) => regions.creates_store(),
+            Self::Regions(regions) => regions.command.creates_store(),
             _ => false,
         }
     }
@@ -129,10 +98,10 @@ impl Command {
     /// Whether that may be over something that is not empty.
     pub fn formats_store(&self) -> bool {
         match self {
-            Self::Put(put) => put.formatting.format_store,
-            Self::Import(import) => import.format_store,
-            Self::Shell(formatting) => formatting.format_store,
-            Self::Regions(regions) => regions.formats_store(),
+            Self::Put(put) => put.command.formatting.format_store,
+            Self::Import(import) => import.command.format_store,
+            Self::Shell(shell) => shell.command.format_store,
+            Self::Regions(regions) => regions.command.formats_store(),
             _ => false,
         }
     }
@@ -148,30 +117,42 @@ impl Command {
         }
     }
 
+    /// Runs a command that opens no store, or other stores than the one named; none: the command needs it.
+    pub fn run_without_store(&self, shared: &Shared, out: &mut Sink) -> Option<Result<()>> {
+        Some(match self {
+            Self::Repair(repair) => repair.command.run(shared, out),
+            Self::Version(version) => version.run(out),
+            Self::Completions(completions) => completions.run(out),
+            Self::Man(man) => man.run(out),
+            _ => return None,
+        })
+    }
+
     /// Runs the command. Returns the exit code: not 0 only for failures that were already told.
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<u8> {
         match self {
-            Self::Put(put) => put.run(session),
-            Self::Get(get) => get.run(session, out),
-            Self::Delete(delete) => delete.run(session),
-            Self::Scan(scan) => scan.run(session, out),
-            Self::Count(count) => count.run(session, out),
-            Self::Import(import) => import.run(session, out),
-            Self::Export(export) => export.run(session),
-            Self::Stats(stats) => stats.run(session, out),
-            Self::Compact(compact) => compact.run(session),
-            Self::Verify(verify) => verify.run(session, out),
-            Self::Regions(regions) => regions.run(session, out),
+            Self::Put(put) => put.command.run(session)?,
+            Self::Get(get) => get.command.run(session, out)?,
+            Self::Delete(delete) => delete.command.run(session)?,
+            Self::Scan(scan) => scan.command.run(session, out)?,
+            Self::Count(count) => count.command.run(session, out)?,
+            Self::Import(import) => import.command.run(session, out)?,
+            Self::Export(export) => export.command.run(session)?,
+            Self::Stats(stats) => stats.command.run(session, out)?,
+            Self::Compact(compact) => compact.command.run(session)?,
+            Self::Verify(verify) => verify.command.run(session, out)?,
+            Self::Regions(regions) => regions.command.run(session, out)?,
             Self::Shell(_) => return run_shell(session, out),
-            // It works on two stores, neither of them the session's.
-            Self::Repair(_) => Ok(()),
-        }?;
+            Self::Repair(_) | Self::Version(_) | Self::Completions(_) | Self::Man(_) => {}
+        }
         Ok(0)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use clap::CommandFactory;
 
@@ -180,15 +161,94 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    fn shared(line: &[&str]) -> Shared {
+        let cli = Cli::try_parse_from(line).unwrap();
+        cli.command.given().or(&cli.before)
+    }
+
     #[test]
     fn options_of_the_store_stand_before_or_after_the_command() {
         for line in [
             ["kreon", "-s", "x", "--memory", "1m", "get", "k"],
             ["kreon", "get", "k", "--memory", "1m", "-s", "x"],
         ] {
-            let cli = Cli::try_parse_from(line).unwrap();
-            assert_eq!(cli.shared.store, Some(PathBuf::from("x")));
-            assert_eq!(cli.shared.memory, Some(1 << 20));
+            let shared = shared(&line);
+            assert_eq!(shared.store_path().unwrap(), PathBuf::from("x"));
+            assert_eq!(shared.store.memory, Some(1 << 20));
         }
+        let both = shared(&["kreon", "-s", "x", "get", "k", "-s", "y"]);
+        assert_eq!(both.store_path().unwrap(), PathBuf::from("y"));
+    }
+
+    #[test]
+    fn a_command_lists_only_the_options_that_mean_something_to_it() {
+        let mut cli = Cli::command();
+        cli.build();
+        let has = |command: &str, option: &str| {
+            let command = cli.find_subcommand(command).unwrap();
+            command
+                .get_arguments()
+                .any(|arg| arg.get_long() == Some(option))
+        };
+        let all = [
+            "store",
+            "memory",
+            "volume-max",
+            "region",
+            "sync",
+            "encoding",
+            "escapes",
+            "value-encoding",
+        ];
+        for (command, options) in [
+            ("put", &all[..]),
+            ("shell", &all),
+            (
+                "get",
+                &[
+                    "store",
+                    "memory",
+                    "region",
+                    "encoding",
+                    "escapes",
+                    "value-encoding",
+                ],
+            ),
+            (
+                "count",
+                &["store", "memory", "region", "encoding", "escapes"],
+            ),
+            ("stats", &["store", "memory"]),
+            ("verify", &["store", "memory"]),
+            ("compact", &["store", "memory", "volume-max", "region"]),
+            ("repair", &["encoding", "escapes"]),
+            ("version", &[]),
+            ("completions", &[]),
+            ("man", &[]),
+        ] {
+            for option in all {
+                assert_eq!(
+                    has(command, option),
+                    options.contains(&option),
+                    "{command} --{option}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_says_what_it_does() {
+        let mut abouts = std::collections::BTreeSet::new();
+        for command in Cli::command().get_subcommands() {
+            let about = command.get_about().unwrap_or_default().to_string();
+            assert!(about.len() > 10, "{}: {about}", command.get_name());
+            assert!(abouts.insert(about), "{}", command.get_name());
+        }
+        let mut cli = Cli::command();
+        cli.build();
+        let get = cli.find_subcommand("get").unwrap();
+        let headings = get.get_arguments().filter(|arg| arg.get_id() == "raw");
+        assert_eq!(headings.filter_map(|arg| arg.get_help_heading()).count(), 0);
+        assert!(cli.get_about().unwrap().to_string().contains("key-value"));
     }
 }

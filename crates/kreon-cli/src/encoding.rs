@@ -1,8 +1,8 @@
-//! How bytes are written for people and files: text with escapes, hex, or base64.
+//! How bytes are written for people and files: as they are, with escapes, as hex, or as base64.
 //!
-//! Text keeps UTF-8 as it stands. The only escape is `\xNN`, two hex digits for one byte; any other
-//! backslash stands for itself, so that JSON, paths and regular expressions pass unchanged. Output
-//! therefore writes a backslash as `\x5c` only where it would read as an escape.
+//! With escapes UTF-8 stays as it stands. The only escape is `\xNN`, two hex digits for one byte; any other
+//! backslash stands for itself, so that JSON, paths and regular expressions stay readable. Output writes a
+//! backslash as `\x5c` only where it would read as an escape.
 
 use clap::ValueEnum;
 use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
@@ -10,71 +10,56 @@ use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
 /// How keys or values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Encoding {
-    /// UTF-8; \xNN for any byte
+    /// The bytes as they are
     Text,
+    /// UTF-8, with \xNN for any other byte
+    Escapes,
     /// Two hex digits a byte
     Hex,
     /// Standard base64 with padding
     Base64,
 }
 
-/// Bytes that are encoded at once: a multiple of three, for base64.
-pub const PIECE_BYTES: usize = 48 << 10;
-
-/// What text output does with control characters (line ends and tabs among them).
+/// Which control characters are left as they are where output is written with escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Controls {
-    /// Leave them: one value alone, or a format that quotes them itself.
-    Keep,
-    /// Escape them: one pair stays on one line.
+    /// Line feeds and tabs: one value alone, or a format that quotes them itself.
+    KeepLines,
+    /// None: one pair stays on one line.
     Escape,
 }
 
 impl Encoding {
+    /// The encoding of keys and values in lists and messages, where each must stay on its line.
+    #[must_use]
+    pub fn in_lists(self) -> Self {
+        match self {
+            Self::Text => Self::Escapes,
+            other => other,
+        }
+    }
+
     /// Appends `bytes`, written in this encoding, to `out`. Decodes to the same bytes.
-    pub fn encode_into(self, bytes: &[u8], controls: Controls, out: &mut String) {
-        match self {
-            Self::Text => escape_into(bytes, controls, out),
-            Self::Hex => HEXLOWER.encode_append(bytes, out),
-            Self::Base64 => BASE64.encode_append(bytes, out),
-        }
-    }
-
-    /// Hands `bytes`, written in this encoding, to `write` a piece at a time: a long value needs no second copy.
-    pub fn encode_pieces<E>(
-        self,
-        bytes: &[u8],
-        controls: Controls,
-        mut write: impl FnMut(&str) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let (mut text, mut rest) = (String::new(), bytes);
-        while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(self.piece_of(rest));
-            text.clear();
-            self.encode_into(piece, controls, &mut text);
-            write(&text)?;
-            rest = behind;
-        }
-        Ok(())
-    }
-
-    /// How many bytes can be encoded by themselves.
-    fn piece_of(self, bytes: &[u8]) -> usize {
-        let most = bytes.len().min(PIECE_BYTES);
-        match self {
-            Self::Text if most < bytes.len() => (most - 3..=most)
-                .rev()
-                .find(|at| is_border(bytes, *at))
-                // Only bytes that are no UTF-8 stand here: each by itself.
-                .unwrap_or(most),
-            _ => most,
-        }
+    pub fn encode_into(self, bytes: &[u8], controls: Controls, out: &mut Vec<u8>) {
+        let digits = match self {
+            Self::Text => return out.extend_from_slice(bytes),
+            Self::Escapes => return escape_into(bytes, controls, out),
+            Self::Hex => &HEXLOWER,
+            Self::Base64 => &BASE64,
+        };
+        let start = out.len();
+        out.resize(start + digits.encode_len(bytes.len()), 0);
+        digits.encode_mut(bytes, &mut out[start..]);
     }
 
     /// Appends the bytes that `written` stands for to `out`; the error says what is wrong with it.
     pub fn decode_into(self, written: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         let (name, decoded) = match self {
             Self::Text => {
+                out.extend_from_slice(written);
+                return Ok(());
+            }
+            Self::Escapes => {
                 unescape_into(written, out);
                 return Ok(());
             }
@@ -91,38 +76,59 @@ impl Encoding {
     }
 }
 
-fn escape_into(bytes: &[u8], controls: Controls, out: &mut String) {
-    for chunk in bytes.utf8_chunks() {
-        let text = chunk.valid();
-        let mut plain_from = 0;
-        for (at, byte) in text.bytes().enumerate() {
-            let escape = match byte {
-                b'\\' => escaped_byte(&text.as_bytes()[at..]).is_some(),
-                byte => controls == Controls::Escape && byte.is_ascii_control(),
-            };
-            if escape {
-                out.push_str(&text[plain_from..at]);
-                push_escape(byte, out);
-                plain_from = at + 1;
-            }
-        }
-        out.push_str(&text[plain_from..]);
-        for &byte in chunk.invalid() {
-            push_escape(byte, out);
-        }
+/// A key for a message or a list, on one line.
+pub fn shown(encoding: Encoding, bytes: &[u8]) -> String {
+    let mut text = Vec::new();
+    encoding
+        .in_lists()
+        .encode_into(bytes, Controls::Escape, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Whether a terminal would show `bytes` as something else than they are.
+pub fn needs_escapes(bytes: &[u8]) -> bool {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.chars().any(|c| is_escaped(c, Controls::KeepLines)),
+        Err(_) => true,
     }
 }
 
-/// Whether neither a character nor what reads as an escape lies across `at`.
-fn is_border(bytes: &[u8], at: usize) -> bool {
-    let is_within_escape = |back: usize| bytes.get(at - back..).and_then(escaped_byte).is_some();
-    let continues = bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
-    !continues && !(1..=3).any(is_within_escape)
+/// Control characters, and the mark that readers drop from the start of a file.
+fn is_escaped(c: char, controls: Controls) -> bool {
+    match c {
+        '\n' | '\t' => controls == Controls::Escape,
+        c => c.is_control() || c == '\u{feff}',
+    }
 }
 
-fn push_escape(byte: u8, out: &mut String) {
-    out.push_str("\\x");
-    HEXLOWER.encode_append(&[byte], out);
+fn escape_into(bytes: &[u8], controls: Controls, out: &mut Vec<u8>) {
+    for chunk in bytes.utf8_chunks() {
+        let text = chunk.valid();
+        let mut plain_from = 0;
+        for (at, c) in text.char_indices() {
+            let escape = match c {
+                '\\' => escaped_byte(&text.as_bytes()[at..]).is_some(),
+                c => is_escaped(c, controls),
+            };
+            if escape {
+                let after = at + c.len_utf8();
+                out.extend_from_slice(&text.as_bytes()[plain_from..at]);
+                push_escapes(&text.as_bytes()[at..after], out);
+                plain_from = after;
+            }
+        }
+        out.extend_from_slice(&text.as_bytes()[plain_from..]);
+        push_escapes(chunk.invalid(), out);
+    }
+}
+
+fn push_escapes(bytes: &[u8], out: &mut Vec<u8>) {
+    for byte in bytes {
+        out.extend_from_slice(b"\\x");
+        let mut digits = [0; 2];
+        HEXLOWER.encode_mut(&[*byte], &mut digits);
+        out.extend_from_slice(&digits);
+    }
 }
 
 fn unescape_into(mut text: &[u8], out: &mut Vec<u8>) {
@@ -153,10 +159,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn encode(encoding: Encoding, bytes: &[u8], controls: Controls) -> String {
-        let mut out = String::new();
+    const ALL: [Encoding; 4] = [
+        Encoding::Text,
+        Encoding::Escapes,
+        Encoding::Hex,
+        Encoding::Base64,
+    ];
+
+    fn encode(encoding: Encoding, bytes: &[u8], controls: Controls) -> Vec<u8> {
+        let mut out = Vec::new();
         encoding.encode_into(bytes, controls, &mut out);
         out
+    }
+
+    fn escaped(bytes: &[u8], controls: Controls) -> String {
+        String::from_utf8(encode(Encoding::Escapes, bytes, controls)).unwrap()
     }
 
     fn decode(encoding: Encoding, written: &[u8]) -> Result<Vec<u8>, String> {
@@ -165,36 +182,50 @@ mod tests {
     }
 
     #[test]
-    fn text_escapes_only_what_must_be() {
-        let text = |bytes: &[u8]| encode(Encoding::Text, bytes, Controls::Keep);
-        assert_eq!(text("grüße\t\n".as_bytes()), "grüße\t\n");
-        assert_eq!(text(b"a\xff\x00b"), "a\\xff\0b");
-        assert_eq!(text(br#"{"a":"b\nc"}"#), r#"{"a":"b\nc"}"#);
-        assert_eq!(text(br"\x41 \x4 \y"), r"\x5cx41 \x4 \y");
-        assert_eq!(text(b"\\\xff"), r"\\xff");
+    fn text_is_the_bytes_themselves_both_ways() {
+        let bytes = b"C:\x64\new \x00 \xff\n";
+        assert_eq!(decode(Encoding::Text, bytes).unwrap(), bytes);
+        assert_eq!(
+            encode(Encoding::Text, b"\xff\0\x1b", Controls::Escape),
+            b"\xff\0\x1b"
+        );
     }
 
     #[test]
-    fn lists_escape_control_characters_too() {
-        let line = encode(Encoding::Text, b"a\tb\r\n\x1b[1m\x7f\xc3", Controls::Escape);
+    fn only_what_must_be_is_escaped() {
+        let text = |bytes: &[u8]| escaped(bytes, Controls::KeepLines);
+        assert_eq!(text("grüße\t\n".as_bytes()), "grüße\t\n");
+        assert_eq!(text(b"a\xff\x00b\r"), r"a\xff\x00b\x0d");
+        assert_eq!(text(br#"{"a":"b\nc"}"#), r#"{"a":"b\nc"}"#);
+        assert_eq!(text(br"\x41 \x4 \y"), r"\x5cx41 \x4 \y");
+        assert_eq!(text(b"\\\xff"), r"\\xff");
+        assert_eq!(
+            text("\u{feff}a\u{9b}1m".as_bytes()),
+            r"\xef\xbb\xbfa\xc2\x9b1m"
+        );
+    }
+
+    #[test]
+    fn lists_escape_every_control_character() {
+        let line = escaped(b"a\tb\r\n\x1b[1m\x7f\xc3", Controls::Escape);
         assert_eq!(line, r"a\x09b\x0d\x0a\x1b[1m\x7f\xc3");
     }
 
     #[test]
-    fn text_input_takes_escapes_and_leaves_other_backslashes() {
-        let text = |written: &str| decode(Encoding::Text, written.as_bytes()).unwrap();
+    fn escapes_are_decoded_and_other_backslashes_stay() {
+        let text = |written: &str| decode(Encoding::Escapes, written.as_bytes()).unwrap();
         assert_eq!(text(r"a\x00\xFFb\xfg\x"), b"a\x00\xffb\\xfg\\x");
         assert_eq!(text(r"\\x41\"), br"\A\");
         assert_eq!(text(r"\n"), br"\n");
         assert_eq!(
-            decode(Encoding::Text, b"\xff\\x41").unwrap(),
+            decode(Encoding::Escapes, b"\xff\\x41").unwrap(),
             b"\xffA",
             "bytes that are not UTF-8 pass"
         );
     }
 
     #[test]
-    fn hex_and_base64_refuse_what_is_not_theirs() {
+    fn hex_and_base64_refuse_other_digits() {
         assert_eq!(decode(Encoding::Hex, b"00fFAb").unwrap(), b"\x00\xff\xab");
         assert!(decode(Encoding::Hex, b"0").is_err());
         assert!(decode(Encoding::Hex, b"0g").is_err());
@@ -204,36 +235,18 @@ mod tests {
     }
 
     #[test]
-    fn pieces_together_are_the_whole() {
-        let parts: [&[u8]; 7] = [
-            b"\\",
-            br"\x41",
-            "\u{1F600}".as_bytes(),
-            b"\x80",
-            b"a",
-            b"\xc3",
-            b"\n",
-        ];
-        let mut bytes = Vec::new();
-        let mut number = 1_u64;
-        while bytes.len() < 40 * PIECE_BYTES {
-            number = number.wrapping_mul(6364136223846793005).wrapping_add(1);
-            // Long runs of one kind, too.
-            let part = parts[(number >> 40) as usize % parts.len()];
-            (0..(number >> 50) % 9000).for_each(|_| bytes.extend_from_slice(part));
+    fn a_terminal_is_spared_control_characters_and_broken_text() {
+        for bytes in [
+            &b"\x1b[2J"[..],
+            b"a\rb",
+            b"\xff",
+            b"\0",
+            "\u{9b}".as_bytes(),
+        ] {
+            assert!(needs_escapes(bytes), "{bytes:?}");
         }
-        for encoding in [Encoding::Text, Encoding::Hex, Encoding::Base64] {
-            let mut whole = String::new();
-            let pieces = encoding.encode_pieces(&bytes, Controls::Escape, |piece| {
-                assert!(piece.len() <= 5 * PIECE_BYTES);
-                whole.push_str(piece);
-                Ok::<_, ()>(())
-            });
-            assert_eq!(pieces, Ok(()));
-            assert!(
-                whole == encode(encoding, &bytes, Controls::Escape),
-                "{encoding:?}"
-            );
+        for bytes in [&b"C:\\x64"[..], b"two\nlines\t", "größe".as_bytes(), b""] {
+            assert!(!needs_escapes(bytes), "{bytes:?}");
         }
     }
 
@@ -243,12 +256,13 @@ mod tests {
             bytes in prop::collection::vec(
                 prop_oneof![any::<u8>(), prop::sample::select(&br"\xx0aF"[..])], 0..40)
         ) {
-            for encoding in [Encoding::Text, Encoding::Hex, Encoding::Base64] {
-                for controls in [Controls::Keep, Controls::Escape] {
+            for encoding in ALL {
+                for controls in [Controls::KeepLines, Controls::Escape] {
                     let written = encode(encoding, &bytes, controls);
-                    prop_assert_eq!(decode(encoding, written.as_bytes()).unwrap(), bytes.clone());
-                    if controls == Controls::Escape {
-                        prop_assert!(!written.contains(char::is_control) || !written.is_ascii());
+                    prop_assert_eq!(decode(encoding, &written).unwrap(), bytes.clone());
+                    if encoding.in_lists() == encoding && controls == Controls::Escape {
+                        let written = String::from_utf8(written).unwrap();
+                        prop_assert!(!written.contains(char::is_control));
                     }
                 }
             }

@@ -8,6 +8,8 @@ mod args;
 mod command;
 mod encoding;
 mod failure;
+mod interrupt;
+mod options;
 pub mod parsing;
 mod progress;
 mod rows;
@@ -20,41 +22,45 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::Parser;
-use kreon::Result;
 
-use args::{Cli, Command};
+use args::Cli;
+use failure::Result;
 use session::Session;
 use sink::Sink;
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    trace_to_stderr(cli.shared.verbose);
     match run(&cli) {
         Ok(exit_code) => ExitCode::from(exit_code),
         // The reader of the pipe has seen enough; that is no failure of ours.
-        Err(error) if failure::is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            failure::tell(&format!("kreon: {}", failure::line(&error)));
-            ExitCode::from(failure::exit_code(error.kind()))
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure::tell(&format!("kreon: {failure}"));
+            ExitCode::from(failure.exit_code())
         }
     }
 }
 
 fn run(cli: &Cli) -> Result<u8> {
-    if let Command::Repair(repair) = &cli.command {
-        let mut out = Sink::stdout();
-        return repair.run(&cli.shared, &mut out).map(|()| 0);
-    }
-    let session = Session::open(&cli.shared, &cli.command)?;
+    let shared = cli.command.given().or(&cli.before);
+    trace_to_stderr(shared.store.verbose);
     let mut out = Sink::stdout();
-    let done = cli
-        .command
-        .run(&session, &mut out)
-        .and_then(|exit_code| out.flush().map(|()| exit_code));
+    if let Some(done) = cli.command.run_without_store(&shared, &mut out) {
+        done?;
+        out.flush()?;
+        return Ok(0);
+    }
+    let session = Session::open(&shared, &cli.command)?;
+    let done = cli.command.run(&session, &mut out).and_then(|exit_code| {
+        out.flush()?;
+        Ok(exit_code)
+    });
     // Closed also after a failure: what was written before it must become durable.
     let closed = session.close();
-    done.and_then(|exit_code| closed.map(|()| exit_code))
+    let exit_code = done?;
+    closed?;
+    Ok(exit_code)
 }
 
 /// Events of the library on standard error: warnings always, more with each `-v`.

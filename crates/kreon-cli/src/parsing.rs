@@ -5,5 +5,4 @@ pub use crate::rows::{
     DelimitedColumns, DelimitedReader, Encodings, JsonLinesReader, Pair, PairReader, Step,
     push_field,
 };
-pub use crate::shell::split_words;
 pub use crate::size::parse_size;

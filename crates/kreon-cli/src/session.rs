@@ -3,11 +3,15 @@
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
-use kreon::{Durability, Error, Region, Result, Store};
+use kreon::{Durability, Region, Store};
 
-use crate::args::{Command, Shared};
+use crate::args::Command;
 use crate::encoding::Encoding;
+use crate::failure::{Failure, Result};
+use crate::interrupt::Interrupt;
+use crate::options::Shared;
 
 /// What every command works on.
 pub struct Session {
@@ -15,6 +19,8 @@ pub struct Session {
     pub key_encoding: Encoding,
     pub value_encoding: Encoding,
     pub durability: Durability,
+    pub interrupt: Interrupt,
+    path: PathBuf,
     /// The region that commands mean; the shell changes it.
     region_name: RefCell<String>,
 }
@@ -22,29 +28,72 @@ pub struct Session {
 impl Session {
     /// Opens the store for `command`; makes it only if the command does.
     pub fn open(shared: &Shared, command: &Command) -> Result<Self> {
-        let path = shared.store.as_ref().ok_or_else(|| {
-            Error::invalid("no store named: give --store PATH or set KREON_STORE")
-        })?;
-        let durability = match shared.sync {
-            true => Durability::Sync,
-            false => Durability::Buffered,
+        let path = shared.store_path()?;
+        // Before the opening, which may take long: an import must not miss a signal.
+        let interrupt = match command {
+            Command::Import(_) => Interrupt::on_signals()?,
+            _ => Interrupt::default(),
         };
+        let memory_bytes = shared.store.memory;
+        let durability = shared.durability();
         let mut options = Store::options()
-            .memory_bytes(shared.memory.unwrap_or(command.memory_bytes_default()))
+            .memory_bytes(memory_bytes.unwrap_or(command.memory_bytes_default()))
             .durability(durability)
             .create(command.creates_store())
             .format(command.formats_store());
-        if let Some(volume_bytes_max) = shared.volume_max {
+        if let Some(volume_bytes_max) = shared.growth.volume_max {
             options = options.volume_bytes_max(volume_bytes_max as u64);
         }
-        let store = options.open(path)?;
+        let store = options
+            .open(&path)
+            .map_err(|error| Failure::opening(error, &path))?;
+        let region = shared.region.region.as_deref();
         Ok(Self {
             store,
-            key_encoding: shared.key_encoding.unwrap_or(shared.encoding),
-            value_encoding: shared.value_encoding.unwrap_or(shared.encoding),
+            key_encoding: shared.key_encoding().unwrap_or(Encoding::Text),
+            value_encoding: shared.value_encoding().unwrap_or(Encoding::Text),
             durability,
-            region_name: RefCell::new(shared.region.clone()),
+            interrupt,
+            path,
+            region_name: RefCell::new(region.unwrap_or("default").to_owned()),
         })
+    }
+
+    /// A session on an open store, with everything else as by default.
+    #[cfg(test)]
+    pub fn over(store: Store, region: &str, interrupt: Interrupt) -> Self {
+        Self {
+            store,
+            key_encoding: Encoding::Text,
+            value_encoding: Encoding::Text,
+            durability: Durability::Buffered,
+            interrupt,
+            path: PathBuf::new(),
+            region_name: RefCell::new(region.to_owned()),
+        }
+    }
+
+    /// The same store for one line of the shell, which may have options of its own.
+    #[must_use]
+    pub fn for_line(&self, given: &Shared) -> Self {
+        let region_name = given.region.region.clone();
+        let durability = match given.durability() {
+            Durability::Buffered => self.durability,
+            sync => sync,
+        };
+        Self {
+            store: self.store.clone(),
+            key_encoding: given.key_encoding().unwrap_or(self.key_encoding),
+            value_encoding: given.value_encoding().unwrap_or(self.value_encoding),
+            durability,
+            interrupt: self.interrupt.clone(),
+            path: self.path.clone(),
+            region_name: RefCell::new(region_name.unwrap_or_else(|| self.region_name())),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     pub fn region_name(&self) -> String {
@@ -56,12 +105,12 @@ impl Session {
     }
 
     /// The region to read from or delete in: it must be there.
-    pub fn existing_region(&self) -> Result<Region> {
+    pub fn existing_region(&self) -> kreon::Result<Region> {
         self.store.existing_region(&self.region_name.borrow())
     }
 
     /// The region to write to: made if it is not there.
-    pub fn region(&self) -> Result<Region> {
+    pub fn region(&self) -> kreon::Result<Region> {
         self.store.region(&self.region_name.borrow())
     }
 
@@ -76,7 +125,7 @@ impl Session {
     }
 
     /// Makes what was written durable and gives the store free.
-    pub fn close(self) -> Result<()> {
+    pub fn close(self) -> kreon::Result<()> {
         self.store.close()
     }
 }
@@ -85,6 +134,6 @@ fn decode(encoding: Encoding, argument: &OsStr, what: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     encoding
         .decode_into(argument.as_bytes(), &mut bytes)
-        .map_err(|reason| Error::invalid(format!("the {what} is {reason}")))?;
+        .map_err(|reason| Failure::usage(format!("the {what} is {reason}")))?;
     Ok(bytes)
 }

@@ -1,7 +1,8 @@
 //! Where output goes: standard output or a file, with failures told as the project's own errors.
 
+use std::fmt;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use kreon::{Error, Result};
@@ -35,6 +36,36 @@ impl Write for Target {
     }
 }
 
+/// A failure of the output, marked so that it is not taken for one of the store.
+#[derive(Debug)]
+pub struct OutputError {
+    name: String,
+    error: io::Error,
+}
+
+impl OutputError {
+    /// The project's error for it.
+    pub fn told(name: &str, error: io::Error) -> Error {
+        let output = Self {
+            name: name.to_owned(),
+            error,
+        };
+        Error::io("write the output", io::Error::other(output))
+    }
+
+    pub fn is_closed_pipe(&self) -> bool {
+        self.error.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
+impl fmt::Display for OutputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "writing to {} failed: {}", self.name, self.error)
+    }
+}
+
+impl std::error::Error for OutputError {}
+
 impl Sink {
     pub fn stdout() -> Self {
         Self::over(Target::Stdout(io::stdout()), "standard output".into())
@@ -57,10 +88,18 @@ impl Sink {
         }
     }
 
+    /// Whether a person reads it as it comes.
+    pub fn is_terminal(&self) -> bool {
+        match self.writer.get_ref() {
+            Target::Stdout(stdout) => stdout.is_terminal(),
+            Target::File(file) => file.is_terminal(),
+        }
+    }
+
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.writer
             .write_all(bytes)
-            .map_err(|error| Error::io(format!("write to {}", self.name), error))
+            .map_err(|error| OutputError::told(&self.name, error))
     }
 
     /// Writes `text` and a line end.
@@ -73,7 +112,7 @@ impl Sink {
     pub fn flush(&mut self) -> Result<()> {
         self.writer
             .flush()
-            .map_err(|error| Error::io(format!("write to {}", self.name), error))
+            .map_err(|error| OutputError::told(&self.name, error))
     }
 
     /// As [`flush`](Self::flush), and a regular file is durable.
@@ -83,7 +122,7 @@ impl Sink {
             && file.metadata().is_ok_and(|metadata| metadata.is_file())
         {
             file.sync_all()
-                .map_err(|error| Error::io(format!("flush {}", self.name), error))?;
+                .map_err(|error| OutputError::told(&self.name, error))?;
         }
         Ok(())
     }

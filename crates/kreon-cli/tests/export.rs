@@ -83,13 +83,14 @@ fn every_format_and_encoding_reads_back_to_the_same_pairs() {
     let fixture = Fixture::new();
     let pairs = awkward_pairs();
     write_pairs(&fixture.store(), &pairs);
-    for format in ["csv", "tsv", "jsonl"] {
-        for encoding in ["text", "hex", "base64"] {
+    for format in ["csv", "tsv", "jsonl", "lines"] {
+        for encoding in ["text", "escapes", "hex", "base64"] {
             for header in [&[][..], &["--no-header"]] {
                 let case = format!("{format}-{encoding}-{}", header.len());
                 let file = fixture.path(&format!("{case}.{format}"));
                 let file = file.to_str().unwrap();
-                let options = [&["--encoding", encoding][..], header].concat();
+                let format = ["--format", format, "--encoding", encoding];
+                let options = [&format[..], header].concat();
                 fixture.ok(&[&["export", file][..], &options].concat());
                 let copy = fixture.path(&case);
                 let import = [&["import", file][..], &options].concat();
@@ -102,15 +103,33 @@ fn every_format_and_encoding_reads_back_to_the_same_pairs() {
 }
 
 #[test]
+fn lines_of_a_scan_are_imported_to_the_same_pairs() {
+    let fixture = Fixture::new();
+    let pairs = awkward_pairs();
+    write_pairs(&fixture.store(), &pairs);
+    let lines = fixture.ok(&["scan"]);
+    assert_eq!(lines.lines().count(), pairs.len());
+    let copy = fixture.path("copy");
+    let import = ["import", "-", "--format", "lines"];
+    run(fixture.command_on(&copy, &import), lines.as_bytes()).ok();
+    assert!(read_pairs(&copy) == pairs);
+}
+
+#[test]
 fn exported_text_is_readable() {
     let fixture = Fixture::new();
-    fixture.ok(&["put", "k\"é", r"a,\xff\x0ab"]);
-    let csv = fixture.ok(&["export", "--format", "csv"]);
+    fixture.ok(&["put", "-e", "k\"é", r"a,\xff\x0ab"]);
+    let csv = fixture.ok(&["export", "-e", "--format", "csv"]);
     assert_eq!(csv, "key,value\n\"k\"\"é\",\"a,\\xff\nb\"\n");
-    let tsv = fixture.ok(&["export", "--format", "tsv", "--no-header", "-"]);
+    let tsv = fixture.ok(&["export", "-e", "--format", "tsv", "--no-header", "-"]);
     assert_eq!(tsv, "\"k\"\"é\"\t\"a,\\xff\nb\"\n");
-    let jsonl = fixture.ok(&["export"]);
+    let jsonl = fixture.ok(&["export", "--escapes"]);
     assert_eq!(jsonl, "{\"key\":\"k\\\"é\",\"value\":\"a,\\\\xff\\nb\"}\n");
+    let plain = fixture.ok(&["export"]);
+    assert_eq!(
+        plain,
+        "{\"key\":\"k\\\"é\",\"value_base64\":\"YSz/CmI=\"}\n"
+    );
     let mixed = fixture.ok(&["export", "--value-encoding", "hex"]);
     assert_eq!(mixed, "{\"key\":\"k\\\"é\",\"value\":\"612cff0a62\"}\n");
 }
@@ -134,7 +153,7 @@ fn an_export_that_cannot_start_leaves_the_file_alone() {
     let file = fixture.file("old.csv", "precious");
     fixture
         .run(&["-r", "nowhere", "export", &file])
-        .fails(1, &["nowhere"]);
+        .fails(8, &["nowhere"]);
     fixture
         .run(&["export", &fixture.file("old.txt", "")])
         .fails(2, &["--format"]);

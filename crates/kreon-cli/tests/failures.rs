@@ -29,9 +29,46 @@ fn reading_commands_do_not_make_a_store() {
         &["regions"],
         &["regions", "drop", "x"],
     ] {
-        fixture.run(args).fails(1, &["not found", "--store"]);
+        let store = fixture.store();
+        let named = store.to_str().unwrap();
+        fixture.run(args).fails(7, &["there is no store", named]);
         assert!(!fixture.store().exists(), "{args:?}");
     }
+}
+
+#[test]
+fn what_is_missing_is_told_by_the_exit_code() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "k", "v"]);
+    fixture
+        .run(&["get", "nothing"])
+        .fails(1, &["no key `nothing`"]);
+    let on = |store: &str, args: &[&str]| run(fixture.command_on(&fixture.path(store), args), b"");
+    on("nowhere", &["get", "k"]).fails(7, &["there is no store", "nowhere"]);
+    fixture
+        .run(&["-r", "towns", "get", "k"])
+        .fails(8, &["towns", "--region"]);
+    fixture
+        .run(&["regions", "drop", "towns"])
+        .fails(8, &["towns"]);
+    for args in [
+        &["get", "k"][..],
+        &["put", "k", "v"],
+        &["regions", "create", "x"],
+    ] {
+        on("no/folder", args).fails(9, &["the folder", "/no of the store", "does not exist"]);
+        on("store/folder", args).fails(9, &["store of the store", "is not a folder"]);
+    }
+    for args in [
+        &["import", "/nonexistent/rows.csv"][..],
+        &["put", "k", "--file", "/nonexistent/value"],
+        &["export", "/nonexistent/rows.csv"],
+    ] {
+        fixture.run(args).fails(9, &["/nonexistent/"]);
+    }
+    let (source, target) = (fixture.path("nowhere"), fixture.path("target"));
+    let repair = ["repair", source.to_str().unwrap(), target.to_str().unwrap()];
+    fixture.run(&repair).fails(7, &["there is no store"]);
 }
 
 #[test]
@@ -46,7 +83,7 @@ fn a_region_that_is_not_there_is_not_found_and_not_made() {
         &["export"],
     ] {
         let args = [args, &["--region", "towns"]].concat();
-        fixture.run(&args).fails(1, &["not found", "towns"]);
+        fixture.run(&args).fails(8, &["not found", "towns"]);
     }
     assert_eq!(fixture.ok(&["regions"]), "default\n");
 }
@@ -94,7 +131,9 @@ fn the_store_can_be_named_by_the_environment() {
 
 #[test]
 fn help_and_version_succeed() {
-    assert!(run_bare(&["--help"]).ok().contains("Exit codes"));
+    let help = run_bare(&["--help"]).ok();
+    assert!(help.contains("Exit codes"), "{help}");
+    assert!(help.contains("    7  no such store\n"), "{help}");
     assert!(run_bare(&["import", "--help"]).ok().contains("--skip-bad"));
     assert!(run_bare(&["--version"]).ok().starts_with("kreon "));
 }
@@ -112,11 +151,8 @@ fn a_store_that_is_open_elsewhere_is_busy() {
 }
 
 #[test]
-fn a_missing_input_file_is_an_io_failure() {
+fn a_folder_as_input_is_an_io_failure() {
     let fixture = Fixture::new();
-    fixture
-        .run(&["import", "/nonexistent/rows.csv"])
-        .fails(6, &["i/o error", "/nonexistent/rows.csv"]);
     let folder = fixture.path("");
     let folder = folder.to_str().unwrap();
     fixture
@@ -125,16 +161,20 @@ fn a_missing_input_file_is_an_io_failure() {
 }
 
 #[test]
-fn full_output_is_out_of_space() {
+fn full_output_is_told_as_such_and_not_as_a_full_store() {
     let fixture = Fixture::new();
     fixture.ok(&["put", "k", "v"]);
     let mut scan = fixture.command(&["scan"]);
     scan.stdout(File::options().write(true).open("/dev/full").unwrap());
     let output = scan.output().unwrap();
-    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    assert_eq!(output.status.code(), Some(10), "{output:?}");
+    let told = String::from_utf8(output.stderr).unwrap();
+    let expected = "kreon: writing to standard output failed: No space left on device";
+    assert!(told.starts_with(expected), "{told}");
+    assert!(!told.contains("delete something"), "{told}");
     fixture
         .run(&["export", "/dev/full", "--format", "csv"])
-        .fails(5, &["out of space", "/dev/full"]);
+        .fails(10, &["writing to /dev/full failed: No space left"]);
 }
 
 #[test]

@@ -207,3 +207,23 @@ fn rows_that_come_sorted_are_loaded_at_once() {
     assert_eq!(count("mixed"), 40);
     fixture.ok(&["verify"]);
 }
+
+#[test]
+fn a_quote_that_is_never_closed_is_named() {
+    let fixture = Fixture::new();
+    let file = fixture.file("rows.csv", "k,v\na,1\nb,\"2\nc,3\n");
+    fixture.run(&["import", &file]).fails(
+        2,
+        &["rows.csv line 3: a quote that opens in this row is never closed"],
+    );
+    assert_eq!(fixture.ok(&["scan"]), "a\t1\n");
+}
+
+#[test]
+fn rows_that_were_stored_can_be_passed_over() {
+    let fixture = Fixture::new();
+    let file = fixture.file("rows.csv", "k,v\nb,1\nbad\na,3\nc,4\n");
+    let summary = fixture.ok(&["import", &file, "--skip-rows", "2"]);
+    assert!(summary.starts_with("imported 2 rows, "), "{summary}");
+    assert_eq!(fixture.ok(&["scan"]), "a\t3\nc\t4\n");
+}

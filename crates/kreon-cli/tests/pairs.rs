@@ -26,7 +26,9 @@ fn a_value_comes_from_a_file_and_goes_out_byte_for_byte() {
     let file = fixture.file("value", "line\n\\x41\n");
     fixture.ok(&["put", "file", "--file", &file]);
     assert_eq!(fixture.ok(&["get", "file", "--raw"]), "line\n\\x41\n");
-    assert_eq!(fixture.ok(&["get", "file"]), "line\n\\x5cx41\n\n");
+    assert_eq!(fixture.ok(&["get", "file"]), "line\n\\x41\n\n");
+    let escaped = fixture.ok(&["get", "--escapes", "file"]);
+    assert_eq!(escaped, "line\n\\x5cx41\n\n");
     fixture
         .run_with_input(&["put", "stdin", "--file", "-"], "from a pipe")
         .ok();
@@ -39,13 +41,82 @@ fn encodings_apply_to_keys_and_values_apart() {
     let hex_key = ["--key-encoding", "hex"];
     let base64 = ["--value-encoding", "base64"];
     fixture.ok(&[&["put", "00ff", "AP8="][..], &hex_key, &base64].concat());
-    assert_eq!(fixture.ok(&["get", r"\x00\xff"]), "\0\\xff\n");
+    let get = ["get", "--escapes", r"\x00\xff"];
+    assert_eq!(fixture.ok(&get), "\\x00\\xff\n");
+    let raw = fixture.command(&["get", "--key-encoding", "hex", "00ff"]);
+    assert_eq!(output(raw), b"\0\xff\n");
     assert_eq!(fixture.ok(&["--encoding", "hex", "scan"]), "00ff\t00ff\n");
     let mixed = fixture.ok(&["--encoding", "hex", "--value-encoding", "base64", "scan"]);
     assert_eq!(mixed, "00ff\tAP8=\n");
     fixture
         .run(&["--encoding", "hex", "get", "0g"])
         .fails(2, &["invalid argument", "not hex"]);
+}
+
+fn output(mut command: std::process::Command) -> Vec<u8> {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output.stdout
+}
+
+#[test]
+fn nothing_is_decoded_that_was_not_asked_for() {
+    let fixture = Fixture::new();
+    let path = r"C:\x64\new";
+    fixture.ok(&["put", path, path]);
+    assert_eq!(fixture.ok(&["get", path]), format!("{path}\n"));
+    let store = kreon::Store::open(fixture.store()).unwrap();
+    let region = store.existing_region("default").unwrap();
+    let stored = region.get(path).unwrap().unwrap();
+    assert_eq!(&*stored, path.as_bytes());
+    drop((store, region, stored));
+
+    assert_eq!(fixture.ok(&["count", "--prefix", r"C:\x64"]), "1\n");
+    assert_eq!(
+        fixture.ok(&["count", "--from", r"C:\x64", "--to", r"C:\x64\o"]),
+        "1\n"
+    );
+    assert_eq!(
+        fixture.ok(&["count", "--escapes", "--prefix", r"C:\x64"]),
+        "0\n"
+    );
+    for (name, line) in [
+        ("rows.tsv", r"t	C:\x64\new"),
+        ("rows.csv", r"c,C:\x64\new"),
+        ("rows.jsonl", r#"{"key":"j","value":"C:\\x64\\new"}"#),
+    ] {
+        let file = fixture.file(name, line);
+        fixture.ok(&["import", &file, "--no-header", "-q"]);
+        let key = &name[5..6];
+        assert_eq!(fixture.ok(&["get", key]), format!("{path}\n"), "{name}");
+        fixture.ok(&["import", "--escapes", &file, "--no-header", "-q"]);
+        assert_eq!(fixture.ok(&["get", key]), "C:d\\new\n", "{name}");
+    }
+    fixture.ok(&["put", "--escapes", r"\x01k", r"\x02"]);
+    assert_eq!(
+        fixture.ok(&["scan", "--to", "a", "-e"]),
+        "\\x01k\t\\x02\nC:\\x5cx64\\new\tC:\\x5cx64\\new\n"
+    );
+}
+
+#[test]
+fn values_and_keys_may_be_negative_numbers() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "key", "-5"]);
+    assert_eq!(fixture.ok(&["get", "key"]), "-5\n");
+    fixture.ok(&["put", "-7", "--x-y", "--sync"]);
+    assert_eq!(fixture.ok(&["get", "-7"]), "--x-y\n");
+    assert_eq!(
+        fixture.ok(&["scan", "--from", "-7", "--to", "-8"]),
+        "-7\t--x-y\n"
+    );
+    assert_eq!(fixture.ok(&["count", "--prefix", "-7"]), "1\n");
+    fixture.ok(&["delete", "-7"]);
+    assert_eq!(fixture.ok(&["scan", "-k"]), "key\n");
+    // A mistyped option must not become a key.
+    assert_eq!(fixture.run(&["delete", "--prefx", "k"]).code, 2);
+    fixture.ok(&["put", "--", "--odd", "v"]);
+    assert_eq!(fixture.ok(&["get", "--", "--odd"]), "v\n");
 }
 
 #[test]

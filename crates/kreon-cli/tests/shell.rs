@@ -40,10 +40,56 @@ fn a_failed_line_is_told_the_next_runs_and_the_first_failure_is_the_exit_code() 
     assert_eq!(run.code, 1, "{run:?}");
     assert_eq!(run.stdout, "v\n");
     let told: Vec<_> = run.stderr.lines().collect();
-    assert_eq!(told.len(), 3, "{run:?}");
-    assert!(told[0].contains("not found"), "{run:?}");
-    assert!(told[1].contains("quote"), "{run:?}");
+    assert!(told[0].contains("not found: no key `nothing`"), "{run:?}");
+    assert!(told[1].contains("a quote is not closed"), "{run:?}");
     assert!(told[2].contains("frobnicate"), "{run:?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_line_is_told_whole() {
+    let fixture = Fixture::new();
+    let run = shell(&fixture, "ge k\nput\nscan --prefx a\nregions drop x\n");
+    assert_eq!(run.code, 2, "{run:?}");
+    for part in [
+        "similar subcommand exists: 'get'",
+        "<KEY>",
+        "Usage: put",
+        "a similar argument exists: '--prefix'",
+        "there is no region \"x\"; check --region",
+    ] {
+        assert!(run.stderr.contains(part), "no `{part}` in {}", run.stderr);
+    }
+}
+
+#[test]
+fn lines_are_cut_as_in_sh() {
+    let fixture = Fixture::new();
+    let run = shell(
+        &fixture,
+        "put 'C:\\x64' \"a b\"  # a comment\nput a\\ b 'say \"hi\"'\nput -- -x -5\nget 'C:\\x64'\nget 'a b'\nget -- -x\n",
+    );
+    assert_eq!(run.ok(), "a b\nsay \"hi\"\n-5\n");
+}
+
+#[test]
+fn a_region_that_is_not_there_yet_is_told() {
+    let fixture = Fixture::new();
+    let run = shell(&fixture, "put k v\nregion nosuch\nregion default\n");
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(
+        run.stderr,
+        "kreon: region `nosuch` does not exist yet; the first put makes it\n"
+    );
+}
+
+#[test]
+fn a_line_may_have_options_of_its_own() {
+    let fixture = Fixture::new();
+    let run = shell(
+        &fixture,
+        "put -r other --sync k 1\nput --escapes '\\x41' 2\nget -r other k\nget A\nregion\n",
+    );
+    assert_eq!(run.ok(), "1\n2\ndefault\n");
 }
 
 #[test]
@@ -59,7 +105,7 @@ fn quit_leaves_and_help_lists_the_commands() {
             "no {command} in {help}"
         );
     }
-    fixture.run(&["get", "k"]).fails(1, &[]);
+    fixture.run(&["get", "k"]).fails(8, &[]);
     let run = shell(&fixture, "scan --help\nhelp put\n");
     assert!(run.ok().contains("--reverse"));
 }
@@ -69,7 +115,7 @@ fn bytes_are_written_with_escapes_in_any_encoding() {
     let fixture = Fixture::new();
     let run = shell(
         &fixture,
-        "put \\x00a \"\\xff\"\nscan\nstats\nverify\nsync\n",
+        "put -e '\\x00a' \"\\xff\"\nscan\nstats\nverify\nsync\n",
     );
     let out = run.ok();
     assert!(out.starts_with("\\x00a\t\\xff\n"), "{out}");

@@ -70,5 +70,5 @@ pub use pointer::{
     VOLUME_SEGMENTS_MAX,
 };
 pub use range_end::{RANGE_END_BYTES_MAX, RANGE_VALUE_BYTES_MAX, range_end, range_value};
-pub use sealed::FORMAT_VERSION;
+pub use sealed::{FORMAT_VERSION, FORMAT_VERSION_MIN};
 pub use superblock::{INCARNATION_MAX, SUPERBLOCK_PAGES, Superblock, SuperblockSlot};

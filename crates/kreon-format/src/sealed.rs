@@ -13,6 +13,9 @@ use crate::bytes::{put, u32_at};
 ///   own, of log 1. Ranges are deleted by records of their own, and leaves may hold deletions without a record.
 pub const FORMAT_VERSION: u8 = 3;
 
+/// The oldest version that this build reads.
+pub const FORMAT_VERSION_MIN: u8 = 1;
+
 const MAGIC_AT: usize = 4;
 const VERSION_AT: usize = 6;
 const DETAIL_AT: usize = 7;
@@ -146,7 +149,7 @@ pub(crate) fn verify(
     if !kind.marks(bytes) {
         return Err(kind.damaged(page, "the page holds something else"));
     }
-    if !(1..=FORMAT_VERSION).contains(&version(bytes)) {
+    if !(FORMAT_VERSION_MIN..=FORMAT_VERSION).contains(&version(bytes)) {
         return Err(newer(version(bytes)));
     }
     Ok(stored)

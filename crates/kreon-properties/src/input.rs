@@ -3,28 +3,32 @@
 use arbitrary::{Arbitrary, Unstructured};
 use kreon_cli::parsing::{
     Controls, DelimitedColumns, DelimitedReader, Encoding, Encodings, JsonLinesReader, Pair,
-    PairReader, Step, parse_size, push_field, split_words,
+    PairReader, Step, parse_size, push_field,
 };
 
 use crate::with;
 
-const ENCODINGS: [Encoding; 3] = [Encoding::Text, Encoding::Hex, Encoding::Base64];
+const ENCODINGS: [Encoding; 4] = [
+    Encoding::Text,
+    Encoding::Escapes,
+    Encoding::Hex,
+    Encoding::Base64,
+];
 
 /// A row of more bytes is refused.
 const ROW_BYTES_MAX: usize = 4096;
 
-/// Sizes, words of the shell, encodings, rows of files.
+/// Sizes, encodings, rows of files.
 pub fn input(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let _ = parse_size(&text);
-    words(&text);
     for encoding in ENCODINGS {
         let _ = encoding.decode_into(bytes, &mut Vec::new());
-        for controls in [Controls::Keep, Controls::Escape] {
-            let mut written = String::new();
+        for controls in [Controls::KeepLines, Controls::Escape] {
+            let mut written = Vec::new();
             encoding.encode_into(bytes, controls, &mut written);
             let mut read = Vec::new();
-            assert_eq!(encoding.decode_into(written.as_bytes(), &mut read), Ok(()));
+            assert_eq!(encoding.decode_into(&written, &mut read), Ok(()));
             assert_eq!(read, bytes);
         }
     }
@@ -39,25 +43,6 @@ pub fn input(bytes: &[u8]) {
             delimited(u, encodings)
         }
     });
-}
-
-/// Words that were cut, quoted, are cut the same again.
-fn words(line: &str) {
-    let Ok(words) = split_words(line) else {
-        return;
-    };
-    let mut quoted = String::new();
-    for word in &words {
-        quoted.push('"');
-        for c in word.chars() {
-            if matches!(c, '"' | '\\') {
-                quoted.push('\\');
-            }
-            quoted.push(c);
-        }
-        quoted.push_str("\" ");
-    }
-    assert_eq!(split_words(&quoted), Ok(words));
 }
 
 fn json_lines(u: &mut Unstructured<'_>, encodings: Encodings) -> arbitrary::Result<()> {
@@ -75,6 +60,7 @@ fn delimited(u: &mut Unstructured<'_>, encodings: Encodings) -> arbitrary::Resul
     let column = |name: Option<u8>| name.map(|name| name.to_string());
     let columns = DelimitedColumns {
         delimiter,
+        quotes: u.arbitrary()?,
         header: u.arbitrary()?,
         key: column(u.arbitrary()?),
         value: column(u.arbitrary()?),
@@ -98,12 +84,9 @@ fn delimited(u: &mut Unstructured<'_>, encodings: Encodings) -> arbitrary::Resul
 }
 
 fn reads_back(row: &[u8], field: &[u8], other: &[u8], delimiter: u8) {
-    // Escapes would give some of the bytes a meaning.
-    if field.contains(&b'\\') || other.contains(&b'\\') {
-        return;
-    }
     let columns = DelimitedColumns {
         delimiter,
+        quotes: true,
         header: false,
         key: None,
         value: None,

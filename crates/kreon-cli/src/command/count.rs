@@ -1,9 +1,9 @@
 //! `kreon count`: how many keys there are.
 
 use clap::Args;
-use kreon::Result;
 
 use super::selection::Selection;
+use crate::failure::Result;
 use crate::session::Session;
 use crate::sink::Sink;
 
@@ -19,8 +19,9 @@ impl Count {
         let mut count = 0u64;
         for key in self.selection.scan(session)?.keys() {
             key?;
+            session.interrupt.check()?;
             count += 1;
         }
-        out.line(&count.to_string())
+        Ok(out.line(&count.to_string())?)
     }
 }

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use kreon::Result;
 
 use super::selection::Selection;
+use crate::failure::Result;
 use crate::session::Session;
 
 /// Remove keys and their values, one by one or whole ranges of them; a key that is not there is no failure
@@ -15,6 +15,7 @@ pub struct Delete {
     #[arg(
         required_unless_present_any = ["prefix", "from", "to"],
         conflicts_with_all = ["prefix", "from", "to"],
+        allow_negative_numbers = true,
         value_name = "KEY"
     )]
     keys: Vec<OsString>,
@@ -26,7 +27,7 @@ impl Delete {
     pub fn run(&self, session: &Session) -> Result<()> {
         let region = session.existing_region()?;
         if self.keys.is_empty() {
-            return region.delete_range_with(self.range.bounds(session)?, session.durability);
+            region.delete_range_with(self.range.bounds(session)?, session.durability)?;
         }
         for key in &self.keys {
             region.delete_with(session.key(key)?, session.durability)?;

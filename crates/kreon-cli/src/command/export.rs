@@ -5,18 +5,19 @@ use std::time::Instant;
 
 use clap::Args;
 use indicatif::HumanBytes;
-use kreon::{Error, Result};
+use kreon::Error;
 
-use crate::encoding::{Controls, PIECE_BYTES};
-use crate::failure::tell;
-use crate::rows::{Format, push_field, push_quoted};
+use crate::encoding::{Controls, Encoding};
+use crate::failure::{Failure, Result, tell};
+use crate::rows::{BASE64_SUFFIX, Format, push_field};
 use crate::session::Session;
 use crate::sink::Sink;
 
 const ABOUT_BYTES: &str = "\
 `kreon import` with the same --encoding (and the same --no-header) reads the file back to the same \
-pairs, whatever bytes they hold: text writes bytes that are not UTF-8 as \\xNN, hex and base64 write \
-everything in their digits.";
+pairs, whatever bytes they hold. CSV and TSV hold the bytes as they are. JSON strings cannot: a key or \
+value that is not UTF-8 becomes a field key_base64 or value_base64. `lines` are those of `kreon scan`. \
+With --escapes text formats write such bytes as \\xNN; hex and base64 write everything in their digits.";
 
 /// Write all pairs of the region to a file that `kreon import` reads back
 #[derive(Debug, Args)]
@@ -42,9 +43,10 @@ impl Export {
             Some(format) => format,
             None if self.file == Path::new("-") => Format::Jsonl,
             None => {
-                return Err(Error::invalid(
-                    "the format cannot be guessed: give --format csv, tsv or jsonl",
-                ));
+                return Err(Failure::usage(format!(
+                    "the format cannot be guessed from the name {}: give --format csv, tsv, jsonl or lines",
+                    self.file.display()
+                )));
             }
         };
         // Before the file: a region that is not there must not empty it.
@@ -55,15 +57,21 @@ impl Export {
         let (mut rows, mut bytes) = (0u64, 0u64);
         if !self.no_header
             && let Some(delimiter) = format.delimiter()
+            && format != Format::Lines
         {
             out.write(b"key")?;
             out.write(&[delimiter])?;
             out.line("value")?;
         }
-        let (mut scan, mut key, mut value) = (region.iter(), Vec::new(), Vec::new());
-        while scan.next_into(&mut key, &mut value)? {
-            bytes += row.write(&key, &value, &mut out)?;
+        let mut scan = region.iter();
+        while scan
+            .next_with(|key, value| row.set(key, value))?
+            .transpose()?
+            .is_some()
+        {
+            out.write(&row.bytes)?;
             rows += 1;
+            bytes += row.bytes.len() as u64;
         }
         out.finish()?;
         if !self.quiet {
@@ -78,88 +86,73 @@ impl Export {
 }
 
 /// One pair as a row of the file, in memory that is used again for the next.
-struct PairRow<'a> {
-    session: &'a Session,
+struct PairRow {
     format: Format,
-    key: String,
-    value: String,
+    keys: Encoding,
+    values: Encoding,
+    /// The key or value, encoded.
+    text: Vec<u8>,
     bytes: Vec<u8>,
 }
 
-impl<'a> PairRow<'a> {
-    fn new(session: &'a Session, format: Format) -> Self {
+impl PairRow {
+    fn new(session: &Session, format: Format) -> Self {
         Self {
-            session,
             format,
-            key: String::new(),
-            value: String::new(),
+            keys: format.encoding(session.key_encoding),
+            values: format.encoding(session.value_encoding),
+            text: Vec::new(),
             bytes: Vec::new(),
         }
     }
 
-    /// Writes a row; its length. Of a long value no more than a piece is held as text.
-    fn write(&mut self, key: &[u8], value: &[u8], out: &mut Sink) -> Result<u64> {
+    fn set(&mut self, key: &[u8], value: &[u8]) -> kreon::Result<()> {
         self.bytes.clear();
-        self.key.clear();
-        let (keys, values) = (self.session.key_encoding, self.session.value_encoding);
-        keys.encode_into(key, Controls::Keep, &mut self.key);
-        match self.format.delimiter() {
-            Some(delimiter) => {
-                push_field(self.key.as_bytes(), delimiter, &mut self.bytes);
+        let (keys, values) = (self.keys, self.values);
+        match (self.format, self.format.delimiter()) {
+            (Format::Lines, _) => {
+                keys.encode_into(key, Controls::Escape, &mut self.bytes);
+                self.bytes.push(b'\t');
+                values.encode_into(value, Controls::Escape, &mut self.bytes);
+            }
+            (_, Some(delimiter)) => {
+                self.push_field(key, keys, delimiter);
                 self.bytes.push(delimiter);
+                self.push_field(value, values, delimiter);
             }
-            None => {
-                self.bytes.extend_from_slice(b"{\"key\":");
-                push_json(&self.key, &mut self.bytes)?;
-                self.bytes.extend_from_slice(b",\"value\":");
+            (_, None) => {
+                self.bytes.push(b'{');
+                self.push_json("key", key, keys)?;
+                self.bytes.push(b',');
+                self.push_json("value", value, values)?;
+                self.bytes.push(b'}');
             }
-        }
-        let mut written = 0;
-        match (self.format.delimiter(), value.len() > PIECE_BYTES) {
-            (delimiter, false) => {
-                self.value.clear();
-                values.encode_into(value, Controls::Keep, &mut self.value);
-                match delimiter {
-                    Some(delimiter) => {
-                        push_field(self.value.as_bytes(), delimiter, &mut self.bytes);
-                    }
-                    None => push_json(&self.value, &mut self.bytes)?,
-                }
-            }
-            (delimiter, true) => {
-                self.bytes.push(b'"');
-                values.encode_pieces(value, Controls::Keep, |text| {
-                    match delimiter {
-                        Some(_) => push_quoted(text.as_bytes(), &mut self.bytes),
-                        None => push_json_within(text, &mut self.bytes)?,
-                    }
-                    out.write(&self.bytes)?;
-                    written += self.bytes.len() as u64;
-                    self.bytes.clear();
-                    Ok(())
-                })?;
-                self.bytes.push(b'"');
-            }
-        }
-        if self.format.delimiter().is_none() {
-            self.bytes.push(b'}');
         }
         self.bytes.push(b'\n');
-        out.write(&self.bytes)?;
-        Ok(written + self.bytes.len() as u64)
+        Ok(())
     }
-}
 
-/// A part of a string in JSON.
-fn push_json_within(text: &str, row: &mut Vec<u8>) -> Result<()> {
-    let start = row.len();
-    push_json(text, row)?;
-    // Without the quotes around it.
-    row.pop();
-    row.remove(start);
-    Ok(())
-}
+    fn push_field(&mut self, bytes: &[u8], encoding: Encoding, delimiter: u8) {
+        self.text.clear();
+        encoding.encode_into(bytes, Controls::KeepLines, &mut self.text);
+        push_field(&self.text, delimiter, &mut self.bytes);
+    }
 
-fn push_json(text: &str, row: &mut Vec<u8>) -> Result<()> {
-    serde_json::to_writer(row, text).map_err(|error| Error::io("write JSON", error.into()))
+    /// A field of the object: `"name":"text"`, or `"name_base64":".."` for bytes that are no text.
+    fn push_json(&mut self, name: &str, bytes: &[u8], encoding: Encoding) -> kreon::Result<()> {
+        let is_text = encoding != Encoding::Text || str::from_utf8(bytes).is_ok();
+        let (suffix, encoding) = match is_text {
+            true => ("", encoding),
+            false => (BASE64_SUFFIX, Encoding::Base64),
+        };
+        self.text.clear();
+        encoding.encode_into(bytes, Controls::KeepLines, &mut self.text);
+        self.bytes.push(b'"');
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.extend_from_slice(suffix.as_bytes());
+        self.bytes.extend_from_slice(b"\":");
+        let text = String::from_utf8_lossy(&self.text);
+        serde_json::to_writer(&mut self.bytes, &text)
+            .map_err(|error| Error::io("write JSON", error.into()))
+    }
 }

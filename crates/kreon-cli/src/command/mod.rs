@@ -1,11 +1,13 @@
 //! The commands, one file each (or a family).
 
 mod compact;
+mod completions;
 mod count;
 mod delete;
 mod export;
 mod get;
 mod import;
+mod man;
 mod put;
 mod regions;
 mod repair;
@@ -13,17 +15,21 @@ mod scan;
 mod selection;
 mod stats;
 mod verify;
+mod version;
 
 pub use crate::shell::run_shell;
 pub use compact::Compact;
+pub use completions::Completions;
 pub use count::Count;
 pub use delete::Delete;
 pub use export::Export;
 pub use get::Get;
 pub use import::Import;
+pub use man::Man;
 pub use put::Put;
 pub use regions::Regions;
 pub use repair::Repair;
 pub use scan::Scan;
 pub use stats::Stats;
 pub use verify::Verify;
+pub use version::Version;

@@ -6,18 +6,26 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use kreon::{Error, Result, VALUE_BYTES_MAX};
+use kreon::{Error, VALUE_BYTES_MAX};
 
 use crate::args::Formatting;
+use crate::failure::Result;
 use crate::session::Session;
 
 /// Write a value under a key, in place of the one that is there
+///
+/// A value may begin with a hyphen, a key with a negative number; put `--` before other keys that begin with one.
 #[derive(Debug, Args)]
 pub struct Put {
     /// The key, in the encoding of keys
+    #[arg(allow_negative_numbers = true)]
     key: OsString,
     /// The value, in the encoding of values
-    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    #[arg(
+        required_unless_present = "file",
+        conflicts_with = "file",
+        allow_hyphen_values = true
+    )]
     value: Option<OsString>,
     /// Take the value from a file (`-`: standard input), byte for byte
     #[arg(short, long, value_name = "PATH")]
@@ -34,7 +42,7 @@ impl Put {
             (None, Some(value)) => session.value(value)?,
             (None, None) => Vec::new(),
         };
-        session.region()?.put_with(key, value, session.durability)
+        Ok(session.region()?.put_with(key, value, session.durability)?)
     }
 }
 

@@ -1,9 +1,10 @@
 //! `kreon regions`: list, make and drop regions.
 
 use clap::{Args, Subcommand};
-use kreon::Result;
 
 use crate::args::Formatting;
+use crate::encoding::{Encoding, shown};
+use crate::failure::Result;
 use crate::session::Session;
 use crate::sink::Sink;
 
@@ -45,20 +46,12 @@ impl Regions {
         match &self.action {
             None | Some(Action::List) => {
                 for name in session.store.region_names() {
-                    out.line(&one_line(&name))?;
+                    out.line(&shown(Encoding::Escapes, name.as_bytes()))?;
                 }
-                Ok(())
             }
-            Some(Action::Create { name, .. }) => session.store.region(name).map(drop),
-            Some(Action::Drop { name }) => session.store.drop_region(name),
+            Some(Action::Create { name, .. }) => session.store.region(name).map(drop)?,
+            Some(Action::Drop { name }) => session.store.drop_region(name)?,
         }
+        Ok(())
     }
-}
-
-/// A name with its control characters escaped, so that a list has one name a line.
-fn one_line(name: &str) -> String {
-    use crate::encoding::{Controls, Encoding};
-    let mut line = String::new();
-    Encoding::Text.encode_into(name.as_bytes(), Controls::Escape, &mut line);
-    line
 }

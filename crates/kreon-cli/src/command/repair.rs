@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::HumanBytes;
-use kreon::{Error, PageRole, Repair as Salvage, RepairReport, Result, SalvagedRegion, Store};
+use kreon::{Error, ErrorKind, PageRole, Repair as Salvage, RepairReport, SalvagedRegion, Store};
 
-use crate::args::Shared;
-use crate::encoding::{Controls, Encoding};
-use crate::failure::tell;
+use crate::encoding::{Encoding, shown};
+use crate::failure::{Failure, Result, tell};
+use crate::options::Shared;
 use crate::sink::Sink;
 
 /// Lost keys and ranges of a region, and damaged pages, that are listed.
@@ -34,10 +34,10 @@ pub struct Repair {
 impl Repair {
     pub fn run(&self, shared: &Shared, out: &mut Sink) -> Result<()> {
         let mut options = Store::options();
-        if let Some(memory_bytes) = shared.memory {
+        if let Some(memory_bytes) = shared.store.memory {
             options = options.memory_bytes(memory_bytes);
         }
-        if let Some(volume_bytes_max) = shared.volume_max {
+        if let Some(volume_bytes_max) = shared.growth.volume_max {
             options = options.volume_bytes_max(volume_bytes_max as u64);
         }
         let mut repair = Salvage::new().target(options).stale_values(self.stale);
@@ -50,16 +50,30 @@ impl Repair {
                 }
             });
         }
-        let report = repair.run(&self.source, &self.target)?;
-        let encoding = shared.key_encoding.unwrap_or(shared.encoding);
-        let shown = show(&report, encoding, out).and_then(|()| out.flush());
+        let report = repair
+            .run(&self.source, &self.target)
+            .map_err(|error| self.refused(error))?;
+        let encoding = shared.key_encoding().unwrap_or(Encoding::Escapes);
+        let listed = show(&report, encoding, out).and_then(|()| Ok(out.flush()?));
         // A loss decides how the command ends, also where nobody reads to the end of the list.
         match report.is_complete() {
-            true => shown,
+            true => listed,
             false => Err(Error::corruption(format!(
                 "{} holds what could be salvaged; what is lost is listed on standard output",
                 self.target.display()
-            ))),
+            ))
+            .into()),
+        }
+    }
+}
+
+impl Repair {
+    /// Why nothing was salvaged: `NotFound` may be about either store.
+    fn refused(&self, error: Error) -> Failure {
+        match error.kind() {
+            ErrorKind::NotFound if self.source.exists() => Failure::opening(error, &self.target),
+            ErrorKind::NotFound => Failure::opening(error, &self.source),
+            _ => error.into(),
         }
     }
 }
@@ -125,11 +139,7 @@ fn show(report: &RepairReport, encoding: Encoding, out: &mut Sink) -> Result<()>
 fn show_region(region: &SalvagedRegion, encoding: Encoding, out: &mut Sink) -> Result<()> {
     let name = &region.name;
     out.line(&format!("{:>16} pairs in region {name}", region.pairs))?;
-    let shown = |key: &[u8]| {
-        let mut text = String::new();
-        encoding.encode_into(key, Controls::Escape, &mut text);
-        text
-    };
+    let shown = |key: &[u8]| shown(encoding, key);
     let ranges = region.lost_ranges.len();
     for range in region.lost_ranges.iter().take(LISTED_MAX) {
         let end = range.end.as_deref().map_or("the end".to_owned(), shown);

@@ -1,14 +1,18 @@
 //! `kreon scan`: print pairs in the order of their keys.
 
 use clap::Args;
-use kreon::{Keys, Result};
+use kreon::Keys;
 
 use super::selection::Selection;
 use crate::encoding::Controls;
+use crate::failure::Result;
 use crate::session::Session;
 use crate::sink::Sink;
 
 /// Print pairs in the order of their keys: key, tab, value, one pair a line
+///
+/// Bytes that are not UTF-8 and control characters are written as \\xNN, so that a pair stays on one line, and a
+/// backslash as \\x5c where it would read as such an escape. `kreon import --format lines` reads the lines back.
 #[derive(Debug, Args)]
 pub struct Scan {
     #[command(flatten)]
@@ -34,39 +38,44 @@ impl Scan {
     }
 
     fn print_keys(&self, mut keys: Keys, session: &Session, out: &mut Sink) -> Result<()> {
-        let mut line = String::new();
+        let mut line = Vec::new();
+        let encoding = session.key_encoding.in_lists();
         for _ in 0..self.limit {
+            session.interrupt.check()?;
             let key = match self.reverse {
                 true => keys.next_back(),
                 false => keys.next(),
             };
             let Some(key) = key.transpose()? else { break };
             line.clear();
-            session
-                .key_encoding
-                .encode_into(&key, Controls::Escape, &mut line);
-            out.line(&line)?;
+            encoding.encode_into(&key, Controls::Escape, &mut line);
+            line.push(b'\n');
+            out.write(&line)?;
         }
         Ok(())
     }
 
     fn print_pairs(&self, mut scan: kreon::Scan, session: &Session, out: &mut Sink) -> Result<()> {
-        let (mut key, mut value, mut line) = (Vec::new(), Vec::new(), String::new());
+        let mut line = Vec::new();
+        let keys = session.key_encoding.in_lists();
+        let values = session.value_encoding.in_lists();
         for _ in 0..self.limit {
-            let found = match self.reverse {
-                true => scan.next_back_into(&mut key, &mut value)?,
-                false => scan.next_into(&mut key, &mut value)?,
+            session.interrupt.check()?;
+            line.clear();
+            let write_pair = |key: &[u8], value: &[u8]| {
+                keys.encode_into(key, Controls::Escape, &mut line);
+                line.push(b'\t');
+                values.encode_into(value, Controls::Escape, &mut line);
+                line.push(b'\n');
             };
-            if !found {
+            let pair = match self.reverse {
+                true => scan.next_back_with(write_pair)?,
+                false => scan.next_with(write_pair)?,
+            };
+            if pair.is_none() {
                 break;
             }
-            line.clear();
-            let (keys, values) = (session.key_encoding, session.value_encoding);
-            keys.encode_into(&key, Controls::Escape, &mut line);
-            line.push('\t');
-            out.write(line.as_bytes())?;
-            values.encode_pieces(&value, Controls::Escape, |text| out.write(text.as_bytes()))?;
-            out.line("")?;
+            out.write(&line)?;
         }
         Ok(())
     }

@@ -4,21 +4,28 @@ use std::ffi::OsString;
 use std::ops::Bound;
 
 use clap::Args;
-use kreon::{KeyRange, Result, Scan, prefix_bounds};
+use kreon::{KeyRange, Scan, prefix_bounds};
 
+use crate::failure::Result;
 use crate::session::Session;
 
 /// A prefix, or a range of keys; all keys if nothing is said.
 #[derive(Debug, Args)]
 pub struct Selection {
     /// Only keys that start with this
-    #[arg(short, long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
+    #[arg(
+        short,
+        long,
+        value_name = "KEY",
+        conflicts_with_all = ["from", "to"],
+        allow_negative_numbers = true
+    )]
     prefix: Option<OsString>,
     /// Only keys from this one on
-    #[arg(short, long, value_name = "KEY")]
+    #[arg(short, long, value_name = "KEY", allow_negative_numbers = true)]
     from: Option<OsString>,
     /// Only keys before this one
-    #[arg(short, long, value_name = "KEY")]
+    #[arg(short, long, value_name = "KEY", allow_negative_numbers = true)]
     to: Option<OsString>,
 }
 

@@ -8,11 +8,15 @@ use super::field::push_field;
 use super::pair::{Encodings, Pair, PairReader, Step};
 use super::records::{Read, Records};
 
+const OPEN_QUOTE: &str = "a quote that opens in this row is never closed";
+
 /// What is known of the columns before the file is opened.
 #[derive(Clone, Debug)]
 pub struct DelimitedColumns {
     /// What stands between two fields.
     pub delimiter: u8,
+    /// Whether `"` quotes a field.
+    pub quotes: bool,
     /// Whether the first row names the columns.
     pub header: bool,
     /// Name or 1-based number; the first column if not said.
@@ -48,11 +52,22 @@ enum Value {
 impl<R: BufRead> DelimitedReader<R> {
     /// Reads the first row and finds the columns. Fails if they are not there.
     pub fn new(source: R, columns: &DelimitedColumns) -> Result<Self> {
-        let mut records = Records::new(source, columns.delimiter, columns.row_bytes_max);
+        let mut records = Records::new(
+            source,
+            columns.delimiter,
+            columns.quotes,
+            columns.row_bytes_max,
+        );
         let first = records.read().map_err(|error| Error::io("read", error))?;
         if first == Read::TooLong {
             return Err(Error::invalid(format!(
                 "line {}: the first row is too long (--row-max)",
+                records.line()
+            )));
+        }
+        if first == Read::OpenQuote {
+            return Err(Error::invalid(format!(
+                "line {}: {OPEN_QUOTE}",
                 records.line()
             )));
         }
@@ -133,6 +148,7 @@ impl<R: BufRead> PairReader for DelimitedReader<R> {
             Read::TooLong => {
                 Step::Bad("the row is too long: a quote that is never closed? (--row-max)".into())
             }
+            Read::OpenQuote => Step::Bad(OPEN_QUOTE.into()),
             Read::Record => match self.fill(pair) {
                 Ok(()) => Step::Pair,
                 Err(reason) => Step::Bad(reason),
@@ -170,6 +186,7 @@ mod tests {
     fn columns(header: bool, key: Option<&str>, value: Option<&str>) -> DelimitedColumns {
         DelimitedColumns {
             delimiter: b',',
+            quotes: true,
             header,
             key: key.map(str::to_owned),
             value: value.map(str::to_owned),
@@ -271,9 +288,27 @@ mod tests {
     }
 
     #[test]
+    fn text_fields_are_taken_byte_for_byte() {
+        let rows = rows("k,C:\\x64\\new\n", &columns(false, None, None)).unwrap();
+        assert_eq!(rows, ["k=C:\\x64\\new"]);
+    }
+
+    #[test]
+    fn a_quote_that_is_never_closed_is_named_with_the_line_where_its_row_begins() {
+        let told = rows("a,b\nc,\"d\ne,f\n", &columns(false, None, None)).unwrap();
+        assert_eq!(told[0], "a=b");
+        assert!(told[1].starts_with("2: a quote that opens"), "{told:?}");
+        let first = rows("\"a,b\n", &columns(true, None, None)).unwrap_err();
+        assert!(first.to_string().contains("quote"), "{first}");
+        let closed = rows("a,\"b\"", &columns(false, None, None)).unwrap();
+        assert_eq!(closed, ["a=b"], "the file may end right behind a quote");
+    }
+
+    #[test]
     fn fields_are_decoded_and_failures_name_the_field() {
         let mut hex = columns(false, None, None);
         hex.encodings.values = Encoding::Hex;
+        hex.encodings.keys = Encoding::Escapes;
         let rows = rows("\\x41,6a\nb,6\n", &hex).unwrap();
         assert_eq!(rows[0], "A=j");
         assert!(

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use clap::ValueEnum;
 
+use crate::encoding::Encoding;
+
 /// A file format of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -13,6 +15,8 @@ pub enum Format {
     Tsv,
     /// One JSON object a line
     Jsonl,
+    /// As `kreon scan` prints them: key, tab, value; no quotes, but escapes
+    Lines,
 }
 
 impl Format {
@@ -31,8 +35,16 @@ impl Format {
     pub fn delimiter(self) -> Option<u8> {
         match self {
             Self::Csv => Some(b','),
-            Self::Tsv => Some(b'\t'),
+            Self::Tsv | Self::Lines => Some(b'\t'),
             Self::Jsonl => None,
+        }
+    }
+
+    /// The encoding in such a file of what is said to be in `encoding`.
+    pub fn encoding(self, encoding: Encoding) -> Encoding {
+        match self {
+            Self::Lines => encoding.in_lists(),
+            _ => encoding,
         }
     }
 }

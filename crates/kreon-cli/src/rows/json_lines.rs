@@ -10,12 +10,17 @@ use crate::encoding::Encoding;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// Ends the name of a field that `export` writes in base64 because its bytes are no text.
+pub const BASE64_SUFFIX: &str = "_base64";
+
 /// Reads pairs from JSON lines.
 pub struct JsonLinesReader<R> {
     source: R,
     key: String,
     /// The field that is the value; none: the whole object as given.
     value: Option<String>,
+    /// No field was named: `key_base64` and `value_base64` may stand for `key` and `value`.
+    as_exported: bool,
     encodings: Encodings,
     row_bytes_max: usize,
     line: Vec<u8>,
@@ -23,7 +28,8 @@ pub struct JsonLinesReader<R> {
 }
 
 impl<R: BufRead> JsonLinesReader<R> {
-    /// With neither field named, a line is `{"key":..,"value":..}` as `export` writes it. With only
+    /// With neither field named, a line is `{"key":..,"value":..}` as `export` writes it, or `key_base64` and
+    /// `value_base64` where the bytes are no text. With only
     /// `key` named, the value is the whole object.
     pub fn new(
         source: R,
@@ -32,11 +38,12 @@ impl<R: BufRead> JsonLinesReader<R> {
         encodings: Encodings,
         row_bytes_max: usize,
     ) -> Self {
-        let as_exported = (key.is_none() && value.is_none()).then(|| "value".to_owned());
+        let as_exported = key.is_none() && value.is_none();
         Self {
             source,
             key: key.unwrap_or_else(|| "key".to_owned()),
-            value: value.or(as_exported),
+            value: value.or(as_exported.then(|| "value".to_owned())),
+            as_exported,
             encodings,
             row_bytes_max,
             line: Vec::new(),
@@ -76,24 +83,39 @@ impl<R: BufRead> JsonLinesReader<R> {
         let object = self.line.trim_ascii();
         let fields: BTreeMap<String, &RawValue> =
             serde_json::from_slice(object).map_err(|error| describe(&error))?;
-        let field = |name: &String| {
-            fields
-                .get(name)
-                .map(|raw| raw.get())
-                .ok_or_else(|| format!("there is no field `{name}`"))
-        };
-        let key = field(&self.key)?;
+        let (key, keys) = self.field(&fields, &self.key, self.encodings.keys)?;
         if key.starts_with(['{', '[', 'n']) {
             return Err(format!("field `{}` is no string or number", self.key));
         }
-        decode(key, self.encodings.keys, &mut pair.key)
-            .map_err(|reason| format!("the key is {reason}"))?;
+        decode(key, keys, &mut pair.key).map_err(|reason| format!("the key is {reason}"))?;
         match &self.value {
             None => pair.value.extend_from_slice(object),
-            Some(name) => decode(field(name)?, self.encodings.values, &mut pair.value)
-                .map_err(|reason| format!("the value is {reason}"))?,
+            Some(name) => {
+                let (value, values) = self.field(&fields, name, self.encodings.values)?;
+                decode(value, values, &mut pair.value)
+                    .map_err(|reason| format!("the value is {reason}"))?;
+            }
         }
         Ok(())
+    }
+
+    /// The JSON of the field called `name` and its encoding.
+    fn field<'a>(
+        &self,
+        fields: &BTreeMap<String, &'a RawValue>,
+        name: &str,
+        encoding: Encoding,
+    ) -> Result<(&'a str, Encoding), String> {
+        if let Some(raw) = fields.get(name) {
+            return Ok((raw.get(), encoding));
+        }
+        let base64 = match self.as_exported {
+            true => fields.get(&format!("{name}{BASE64_SUFFIX}")),
+            false => None,
+        };
+        base64
+            .map(|raw| (raw.get(), Encoding::Base64))
+            .ok_or_else(|| format!("there is no field `{name}`"))
     }
 }
 
@@ -163,7 +185,20 @@ mod tests {
     fn lines_as_exported_need_no_names() {
         let text =
             b"{\"key\":\"a\\u00e9\",\"value\":\"x\\\\x41\\n\"}\r\n{\"value\":\"\",\"key\":\"\"}";
-        assert_eq!(rows(text, None, None, 1000), ["aé=xA\n", "="]);
+        assert_eq!(rows(text, None, None, 1000), ["aé=x\\x41\n", "="]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_stand_in_base64_in_exported_lines_only() {
+        let text = b"{\"key_base64\":\"AEE=\",\"value_base64\":\"Qg==\"}\n{\"key\":\"k\",\"value_base64\":\"!\"}";
+        let told = rows(text, None, None, 1000);
+        assert_eq!(told[0], "\0A=B");
+        assert!(
+            told[1].starts_with("2: the value is not base64"),
+            "{told:?}"
+        );
+        let named = rows(text, Some("key"), Some("value"), 1000);
+        assert_eq!(named[0], "1: there is no field `key`");
     }
 
     #[test]

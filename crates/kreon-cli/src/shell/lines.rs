@@ -5,28 +5,42 @@ use std::fs;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 
-use kreon::{Error, Result};
-use rustyline::DefaultEditor;
+use kreon::Error;
 use rustyline::error::ReadlineError;
+use rustyline::history::DefaultHistory;
+use rustyline::{CompletionType, Config, Editor};
+
+use super::complete::Completion;
+use crate::failure::{Failure, Result};
+use crate::session::Session;
 
 /// A longer line from a pipe is refused: memory stays bounded.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
 /// The source of lines.
-pub enum Lines {
+pub enum Lines<'s> {
     Terminal {
-        editor: Box<DefaultEditor>,
+        editor: Box<Editor<Completion<'s>, DefaultHistory>>,
         history: Option<PathBuf>,
     },
     Pipe(io::StdinLock<'static>),
 }
 
-impl Lines {
-    pub fn open() -> Result<Self> {
-        if !io::stdin().is_terminal() {
+impl<'s> Lines<'s> {
+    /// Whether a person types the lines.
+    pub fn at_terminal() -> bool {
+        io::stdin().is_terminal()
+    }
+
+    pub fn open(session: &'s Session) -> Result<Self> {
+        if !Self::at_terminal() {
             return Ok(Self::Pipe(io::stdin().lock()));
         }
-        let mut editor = DefaultEditor::new().map_err(failed)?;
+        let config = Config::builder()
+            .completion_type(CompletionType::List)
+            .build();
+        let mut editor = Editor::with_config(config).map_err(failed)?;
+        editor.set_helper(Some(Completion::new(session)));
         let history = history_path();
         if let Some(path) = &history {
             // The first time there is none yet; a shell without history is still a shell.
@@ -36,10 +50,6 @@ impl Lines {
             editor: Box::new(editor),
             history,
         })
-    }
-
-    pub fn is_terminal(&self) -> bool {
-        matches!(self, Self::Terminal { .. })
     }
 
     /// The next line; `None` at the end of the input.
@@ -52,6 +62,7 @@ impl Lines {
                         let _ = editor.add_history_entry(&line);
                         return Ok(Some(line));
                     }
+                    // Ctrl-C: a fresh prompt.
                     Err(ReadlineError::Interrupted) => {}
                     Err(ReadlineError::Eof) => return Ok(None),
                     Err(error) => return Err(failed(error)),
@@ -86,20 +97,20 @@ fn read_line(stdin: &mut impl BufRead) -> Result<Option<String>> {
         return Ok(None);
     }
     if taken as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n") {
-        return Err(Error::invalid(format!(
+        return Err(Failure::usage(format!(
             "a line has more than {LINE_BYTES_MAX} bytes"
         )));
     }
     match String::from_utf8(line) {
-        Ok(line) => Ok(Some(line)),
-        Err(_) => Err(Error::invalid(
-            "a line is not UTF-8: write other bytes as \\xNN",
+        Ok(line) => Ok(Some(line.trim_end_matches(['\r', '\n']).to_owned())),
+        Err(_) => Err(Failure::usage(
+            "a line is not UTF-8: write other bytes as \\xNN, in quotes, with --escapes",
         )),
     }
 }
 
-fn failed(error: ReadlineError) -> Error {
-    Error::io("read the terminal", io::Error::other(error))
+fn failed(error: ReadlineError) -> Failure {
+    Error::io("read the terminal", io::Error::other(error)).into()
 }
 
 /// `kreon/history` in the user's state folder (`XDG_STATE_HOME`).

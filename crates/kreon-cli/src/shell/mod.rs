@@ -1,8 +1,8 @@
 //! `kreon shell`: the commands line by line, at a prompt or from a pipe.
 
+mod complete;
+mod line;
 mod lines;
 mod run;
-mod words;
 
 pub use run::run_shell;
-pub use words::split_words;

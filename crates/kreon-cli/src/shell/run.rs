@@ -1,81 +1,53 @@
 //! The loop of the shell.
 
-use clap::{Parser, Subcommand};
-use kreon::{Error, Result};
+use clap::Parser;
 
+use super::line::{Line, LineCommand, words};
 use super::lines::Lines;
-use super::words::split_words;
-use crate::command::{Compact, Count, Delete, Get, Put, Regions, Scan, Stats, Verify};
-use crate::failure;
+use crate::encoding::{Encoding, shown};
+use crate::failure::{Code, Result, tell};
+use crate::interrupt::Interrupt;
+use crate::options::{Groups, Shared};
 use crate::session::Session;
 use crate::sink::Sink;
-
-const HELP: &str = "\
-{subcommands}
-
-Words with blanks stand in quotes; `COMMAND --help` tells more.";
-
-/// One line of the shell.
-#[derive(Debug, Parser)]
-#[command(multicall = true, help_template = HELP, subcommand_required = true)]
-struct Line {
-    #[command(subcommand)]
-    command: LineCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum LineCommand {
-    Put(Put),
-    Get(Get),
-    Delete(Delete),
-    Scan(Scan),
-    Count(Count),
-    /// Go to another region, or print the name of the present one
-    Region {
-        /// The region to go to; it is made by the first put
-        name: Option<String>,
-    },
-    Regions(Regions),
-    Stats(Stats),
-    Compact(Compact),
-    Verify(Verify),
-    /// Make everything written so far durable
-    Sync,
-    /// Leave the shell
-    #[command(alias = "exit")]
-    Quit,
-}
 
 /// Whether the shell goes on.
 enum Flow {
     Go,
+    /// The line was refused; why was told.
+    Refused,
     Quit,
 }
 
 /// Runs lines until `quit` or the end of the input. A failed line is told and does not end the shell;
 /// returns the exit code of the first failure if the lines come from a pipe.
 pub fn run_shell(session: &Session, out: &mut Sink) -> Result<u8> {
-    let mut lines = Lines::open()?;
-    let at_terminal = lines.is_terminal();
+    let at_terminal = Lines::at_terminal();
+    let mut session = session.for_line(&Shared::default());
+    session.interrupt = Interrupt::in_shell(&session.store, at_terminal)?;
+    let mut lines = Lines::open(&session)?;
     if at_terminal {
-        out.line("`help` lists the commands, `quit` leaves.")?;
+        out.line("`help` lists the commands, Tab completes, `quit` or Ctrl-D leaves.")?;
         out.flush()?;
     }
     let mut exit_code = 0;
     while let Some(line) = lines.next(&format!("{}> ", session.region_name()))? {
-        let done = run_line(&line, session, out);
+        session.interrupt.clear();
+        let done = run_line(&line, &session, out);
         // What a line printed stands before its failure, and is seen before the next line is read.
         out.flush()?;
-        match done {
-            Ok(Flow::Go) => {}
+        let code = match done {
+            Ok(Flow::Go) => continue,
             Ok(Flow::Quit) => break,
-            Err(error) if failure::is_closed_pipe(&error) => return Err(error),
-            Err(error) => {
-                failure::tell(&format!("kreon: {}", failure::line(&error)));
-                if exit_code == 0 && !at_terminal {
-                    exit_code = failure::exit_code(error.kind());
-                }
+            Ok(Flow::Refused) => Code::Usage as u8,
+            Err(failure) if failure.is_closed_pipe() => return Err(failure),
+            Err(failure) => {
+                tell(&format!("kreon: {failure}"));
+                failure.exit_code()
             }
+        };
+        if exit_code == 0 && !at_terminal {
+            exit_code = code;
         }
     }
     lines.close();
@@ -83,7 +55,7 @@ pub fn run_shell(session: &Session, out: &mut Sink) -> Result<u8> {
 }
 
 fn run_line(line: &str, session: &Session, out: &mut Sink) -> Result<Flow> {
-    let words = split_words(line).map_err(Error::invalid)?;
+    let words = words(line)?;
     if words.is_empty() {
         return Ok(Flow::Go);
     }
@@ -93,19 +65,23 @@ fn run_line(line: &str, session: &Session, out: &mut Sink) -> Result<Flow> {
             out.write(error.to_string().as_bytes())?;
             return Ok(Flow::Go);
         }
-        Err(error) => return Err(Error::invalid(first_line(&error))),
+        Err(error) => {
+            tell(error.to_string().trim_end());
+            return Ok(Flow::Refused);
+        }
     };
+    let on = |groups: &dyn Groups| session.for_line(&groups.given());
     match command {
-        LineCommand::Put(put) => put.run(session)?,
-        LineCommand::Get(get) => get.run(session, out)?,
-        LineCommand::Delete(delete) => delete.run(session)?,
-        LineCommand::Scan(scan) => scan.run(session, out)?,
-        LineCommand::Count(count) => count.run(session, out)?,
-        LineCommand::Region { name: Some(name) } => session.set_region_name(&name),
+        LineCommand::Put(put) => put.command.run(&on(&put.groups))?,
+        LineCommand::Get(get) => get.command.run(&on(&get.groups), out)?,
+        LineCommand::Delete(delete) => delete.command.run(&on(&delete.groups))?,
+        LineCommand::Scan(scan) => scan.command.run(&on(&scan.groups), out)?,
+        LineCommand::Count(count) => count.command.run(&on(&count.groups), out)?,
+        LineCommand::Region { name: Some(name) } => go_to(&name, session),
         LineCommand::Region { name: None } => out.line(&session.region_name())?,
         LineCommand::Regions(regions) => regions.run(session, out)?,
         LineCommand::Stats(stats) => stats.run(session, out)?,
-        LineCommand::Compact(compact) => compact.run(session)?,
+        LineCommand::Compact(compact) => compact.command.run(&on(&compact.groups))?,
         LineCommand::Verify(verify) => verify.run(session, out)?,
         LineCommand::Sync => session.store.sync()?,
         LineCommand::Quit => return Ok(Flow::Quit),
@@ -113,9 +89,17 @@ fn run_line(line: &str, session: &Session, out: &mut Sink) -> Result<Flow> {
     Ok(Flow::Go)
 }
 
-/// What is wrong with a line, without the usage text that follows.
-fn first_line(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let first = text.lines().next().unwrap_or_default();
-    first.strip_prefix("error: ").unwrap_or(first).to_owned()
+fn go_to(name: &str, session: &Session) {
+    session.set_region_name(name);
+    if !session
+        .store
+        .region_names()
+        .iter()
+        .any(|there| there == name)
+    {
+        let name = shown(Encoding::Escapes, name.as_bytes());
+        tell(&format!(
+            "kreon: region `{name}` does not exist yet; the first put makes it"
+        ));
+    }
 }

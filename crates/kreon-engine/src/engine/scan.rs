@@ -24,7 +24,6 @@ use super::scan_source::{Direction, Located};
 use super::snapshot::OpenSnapshot;
 use crate::level::source::{FetchedLog, LOG_PRIORITY};
 use crate::level::view::ViewSequence;
-use crate::sync::Ordering;
 
 /// The first step where frames are plenty: many scans are for the first pair alone.
 const FIRST_STEP_ENTRIES: usize = 1;

@@ -7,6 +7,9 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressBarIter, ProgressDrawTarget, ProgressStyle};
 use kreon::{Error, Result};
 
+use super::pipe::Pipe;
+use crate::interrupt::Interrupt;
+
 const WINDOW_BYTES: usize = 256 << 10;
 
 const BAR: &str = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} ETA {eta}";
@@ -25,15 +28,20 @@ pub struct Input {
 impl Input {
     /// Opens a file (`-`: standard input). Progress is shown on standard error if that is a terminal
     /// and not `quiet`: a bar if the length is known, else a spinner.
-    pub fn open(path: &Path, quiet: bool) -> Result<Self> {
+    pub fn open(path: &Path, quiet: bool, interrupt: &Interrupt) -> Result<Self> {
         let (reader, len_bytes): (Box<dyn Read>, Option<u64>) = if path == Path::new("-") {
-            (Box::new(io::stdin()), None)
+            (Box::new(Pipe::new(io::stdin(), interrupt)), None)
         } else {
             let failed = |error| Error::io(format!("open {}", path.display()), error);
             let file = File::open(path).map_err(failed)?;
             let metadata = file.metadata().map_err(failed)?;
-            let len_bytes = metadata.is_file().then_some(metadata.len());
-            (Box::new(file), len_bytes)
+            if metadata.is_dir() {
+                return Err(failed(io::ErrorKind::IsADirectory.into()));
+            }
+            match metadata.is_file() {
+                true => (Box::new(file), Some(metadata.len())),
+                false => (Box::new(Pipe::new(file, interrupt)), None),
+            }
         };
         let target = match quiet {
             true => ProgressDrawTarget::hidden(),

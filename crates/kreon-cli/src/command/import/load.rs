@@ -1,7 +1,8 @@
 //! Writing rows: at once if they come sorted, else in batches.
 
-use kreon::{Durability, Region, Result, Store, WriteBatch};
+use kreon::{Durability, Region, Store, WriteBatch};
 
+use crate::failure::Result;
 use crate::session::Session;
 
 /// A batch is also written when it holds so many bytes: memory stays bounded whatever the rows are.
@@ -18,6 +19,8 @@ pub struct Load {
     rows_written: u64,
     /// Of these, rows that came sorted and were loaded at once.
     pub rows_loaded: u64,
+    /// A load was broken off: nothing of it is in the store.
+    pub is_undone: bool,
 }
 
 impl Load {
@@ -31,6 +34,7 @@ impl Load {
             batch_bytes: 0,
             rows_written: 0,
             rows_loaded: 0,
+            is_undone: false,
         })
     }
 
@@ -52,8 +56,11 @@ impl Load {
     }
 
     /// Loads pairs that ascend, all or none. Nothing was put before.
-    pub fn load(&self, pairs: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) -> Result<()> {
-        self.region.ingest(pairs).map(drop)
+    pub fn load(
+        &self,
+        pairs: impl Iterator<Item = kreon::Result<(Vec<u8>, Vec<u8>)>>,
+    ) -> kreon::Result<()> {
+        self.region.try_ingest(pairs).map(drop)
     }
 
     /// The pairs that were loaded came from so many rows.

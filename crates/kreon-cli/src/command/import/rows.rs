@@ -2,26 +2,37 @@
 
 use std::path::Path;
 
-use kreon::{Error, KEY_BYTES_MAX, Result, VALUE_BYTES_MAX};
+use kreon::{Error, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
+use crate::failure::Result;
+use crate::interrupt::Interrupt;
 use crate::rows::{Pair, PairReader, Step};
 
 /// Reads rows; passes over bad ones, or ends with the first.
 pub struct Rows<'a> {
     file: &'a Path,
     reader: Box<dyn PairReader>,
-    skip_bad: bool,
+    interrupt: &'a Interrupt,
     pair: Pair,
+    /// Bad rows are passed over.
+    pub skip_bad: bool,
+    /// The first so many rows are passed over.
+    pub skip_rows: u64,
+    /// Rows so far, those that were passed over too.
+    pub read: u64,
     pub skipped: Skipped,
 }
 
 impl<'a> Rows<'a> {
-    pub fn new(file: &'a Path, reader: Box<dyn PairReader>, skip_bad: bool) -> Self {
+    pub fn new(file: &'a Path, reader: Box<dyn PairReader>, interrupt: &'a Interrupt) -> Self {
         Self {
             file,
             reader,
-            skip_bad,
+            interrupt,
             pair: Pair::default(),
+            skip_bad: false,
+            skip_rows: 0,
+            read: 0,
             skipped: Skipped::default(),
         }
     }
@@ -29,10 +40,21 @@ impl<'a> Rows<'a> {
     /// The next key and its value; none at the end.
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         loop {
-            let step = self
-                .reader
-                .next(&mut self.pair)
-                .map_err(|error| Error::io(format!("read {}", self.file.display()), error))?;
+            self.interrupt.check()?;
+            let step = match self.reader.next(&mut self.pair) {
+                Ok(step) => step,
+                Err(error) => {
+                    // A read that waited ends with a signal, too.
+                    self.interrupt.check()?;
+                    return Err(Error::io(format!("read {}", self.file.display()), error).into());
+                }
+            };
+            if step != Step::End {
+                self.read += 1;
+                if self.read <= self.skip_rows {
+                    continue;
+                }
+            }
             let reason = match step {
                 Step::End => return Ok(None),
                 Step::Bad(reason) => reason,
@@ -42,7 +64,7 @@ impl<'a> Rows<'a> {
                 },
             };
             if !self.skip_bad {
-                return Err(bad_row(self.file, self.pair.line, &reason));
+                return Err(bad_row(self.file, self.pair.line, &reason).into());
             }
             self.skipped.add(self.pair.line, reason);
         }

@@ -3,10 +3,11 @@
 //! Whether they do shows while they are read. The first batch decides whether a load begins; the first row
 //! that is out of order ends it, with all rows before it in the store.
 
-use kreon::Result;
+use kreon::{Error, ErrorKind};
 
 use super::load::{BATCH_BYTES_MAX, Load};
 use super::rows::Rows;
+use crate::failure::{Failure, Result};
 
 type Pair = (Vec<u8>, Vec<u8>);
 
@@ -30,13 +31,18 @@ pub fn load_head(rows: &mut Rows<'_>, load: &mut Load) -> Result<()> {
         behind: None,
         outcome: Ok(()),
     };
-    load.load(std::iter::from_fn(|| sorted.next()))?;
+    let ingested = load.load(std::iter::from_fn(|| sorted.next().transpose()));
     let Sorted {
         behind,
         outcome,
         count,
         ..
     } = sorted;
+    if outcome.as_ref().is_err_and(Failure::is_interruption) {
+        load.is_undone = true;
+        return outcome;
+    }
+    ingested?;
     load.count_loaded(count);
     if let Some((key, value)) = behind {
         load.put(&key, &value)?;
@@ -95,22 +101,26 @@ struct Sorted<'r, 'a> {
 }
 
 impl Sorted<'_, '_> {
-    fn next(&mut self) -> Option<Pair> {
+    /// The next pair; an error breaks the load off.
+    fn next(&mut self) -> kreon::Result<Option<Pair>> {
         loop {
             let read = self.read();
+            if self.outcome.as_ref().is_err_and(Failure::is_interruption) {
+                return Err(Error::new(ErrorKind::Closed, "interrupted"));
+            }
             let Some((key, value)) = read else {
-                return self.next.take();
+                return Ok(self.next.take());
             };
             match &mut self.next {
                 Some((last, old)) if *last == key => *old = value,
                 Some((last, _)) if *last > key => {
                     self.behind = Some((key, value));
                     self.count -= 1;
-                    return self.next.take();
+                    return Ok(self.next.take());
                 }
                 next => {
                     if let Some(pair) = next.replace((key, value)) {
-                        return Some(pair);
+                        return Ok(Some(pair));
                     }
                 }
             }

@@ -1,35 +1,21 @@
-//! `kreon stats`: what the store holds and has done.
+//! The numbers of a store as one JSON object.
 
-use clap::Args;
 use kreon::{
-    DeviceStats, ImageStats, LevelStats, MappingStats, MemoryStats, PageClassStats, Result,
+    DeviceStats, ImageStats, LevelStats, MappingStats, MemoryStats, PageClassStats, Stats,
     TransferStats,
 };
 use serde_json::{Value, json};
 
-use crate::session::Session;
-use crate::sink::Sink;
+use super::place::Place;
 
-/// Print what the store holds and what it did since it was opened
-#[derive(Debug, Args)]
-pub struct Stats {
-    /// As one JSON object, with sizes in bytes
-    #[arg(long)]
-    json: bool,
-}
-
-impl Stats {
-    pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
-        let stats = session.store.stats();
-        match self.json {
-            true => out.line(&as_json(&stats).to_string()),
-            false => out.write(stats.to_string().as_bytes()),
-        }
-    }
-}
-
-fn as_json(stats: &kreon::Stats) -> Value {
+/// Fields are only ever added, and `schema` grows if one had to change its meaning: docs/stats.md lists them.
+pub fn as_json(stats: &Stats, place: &Place) -> Value {
     json!({
+        "schema": 1,
+        "path": place.path.to_string_lossy(),
+        "format_version": kreon_format::FORMAT_VERSION,
+        "disk_bytes": place.disk_bytes,
+        "regions": place.regions,
         "epoch": stats.epoch,
         "volume_bytes": stats.volume_bytes,
         "free_bytes": stats.free_bytes,

@@ -1,0 +1,36 @@
+//! `kreon stats`: what the store holds and has done.
+
+mod json;
+mod place;
+mod summary;
+
+use clap::Args;
+
+use crate::failure::Result;
+use crate::session::Session;
+use crate::sink::Sink;
+use place::Place;
+
+/// Print what the store holds and how it is, in a few lines
+#[derive(Debug, Args)]
+pub struct Stats {
+    /// All tables, with what the store did since it was opened
+    #[arg(long, conflicts_with = "json")]
+    all: bool,
+    /// Everything as one JSON object, with sizes in bytes (docs/stats.md lists the fields)
+    #[arg(long)]
+    json: bool,
+}
+
+impl Stats {
+    pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
+        let stats = session.store.stats();
+        let place = Place::of(session, &stats);
+        let text = match (self.json, self.all) {
+            (true, _) => json::as_json(&stats, &place).to_string() + "\n",
+            (false, true) => stats.to_string(),
+            (false, false) => summary::lines(&stats, &place),
+        };
+        Ok(out.write(text.as_bytes())?)
+    }
+}

@@ -1,0 +1,49 @@
+//! One line of the shell: its words, and the command that they stand for.
+
+use clap::{Parser, Subcommand};
+
+use crate::command::{Compact, Count, Delete, Get, Put, Regions, Scan, Stats, Verify};
+use crate::failure::{Failure, Result};
+use crate::options::{LineDeletes, LineReads, LineReadsKeys, LineRegion, LineWrites, With};
+
+const HELP: &str = "\
+{subcommands}
+
+`COMMAND --help` tells more. Lines are cut into words as in sh: quote blanks, backslashes and #.";
+
+/// One line of the shell.
+#[derive(Debug, Parser)]
+#[command(multicall = true, help_template = HELP, subcommand_required = true)]
+pub struct Line {
+    #[command(subcommand)]
+    pub command: LineCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LineCommand {
+    Put(With<LineWrites, Put>),
+    Get(With<LineReads, Get>),
+    Delete(With<LineDeletes, Delete>),
+    Scan(With<LineReads, Scan>),
+    Count(With<LineReadsKeys, Count>),
+    /// Go to another region, or print the name of the present one
+    Region {
+        /// The region to go to; the first put makes it if it does not exist
+        name: Option<String>,
+    },
+    Regions(Regions),
+    Stats(Stats),
+    Compact(With<LineRegion, Compact>),
+    Verify(Verify),
+    /// Make everything written so far durable
+    Sync,
+    /// Leave the shell (at a terminal also Ctrl-D)
+    #[command(alias = "exit")]
+    Quit,
+}
+
+/// The words of a line, cut as in sh.
+pub fn words(line: &str) -> Result<Vec<String>> {
+    shell_words::split(line)
+        .map_err(|_| Failure::usage("a quote is not closed: the line ends within '..' or \"..\""))
+}

@@ -1,0 +1,102 @@
+//! `kreon stats`: a few lines, all tables, or one JSON object whose fields are documented.
+
+mod fixture;
+
+use std::collections::BTreeSet;
+
+use fixture::Fixture;
+use serde_json::Value;
+
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/stats.md");
+
+/// Objects whose fields are listed as a part of their parent.
+const WHOLE: [&str; 1] = ["last_image"];
+
+#[test]
+fn the_summary_is_about_ten_lines_and_all_is_many() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "k", "v"]);
+    let summary = fixture.ok(&["stats"]);
+    let names: Vec<_> = summary.lines().map(|line| line[..20].trim_end()).collect();
+    assert_eq!(
+        names,
+        [
+            "store",
+            "format",
+            "size on disk",
+            "live data",
+            "space amplification",
+            "regions",
+            "keys",
+            "memory",
+            "last checkpoint",
+            "health",
+        ]
+    );
+    assert!(summary.contains(" 1: default\n"), "{summary}");
+    assert!(summary.contains("at most 1 "), "{summary}");
+    let all = fixture.ok(&["stats", "--all"]);
+    assert!(all.lines().count() > 40, "{all}");
+}
+
+/// Every field of `value`, elements of lists under `name[]`.
+fn fields(value: &Value, path: &str, all: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) if !WHOLE.contains(&path) => {
+            for (name, value) in object {
+                let dot = if path.is_empty() { "" } else { "." };
+                fields(value, &format!("{path}{dot}{name}"), all);
+            }
+        }
+        Value::Array(list) if list.first().is_some_and(Value::is_object) => {
+            fields(&list[0], &format!("{path}[]"), all);
+        }
+        _ => {
+            all.insert(path.to_owned());
+        }
+    }
+}
+
+#[test]
+fn the_fields_of_the_object_are_those_that_are_documented() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "k", "v"]);
+    fixture.ok(&["compact"]);
+    let json = fixture.ok(&["stats", "--json"]);
+    assert_eq!(json.lines().count(), 1, "{json}");
+    let object: Value = serde_json::from_str(&json).unwrap();
+    let mut there = BTreeSet::new();
+    fields(&object, "", &mut there);
+    let document = std::fs::read_to_string(DOCUMENT).unwrap();
+    let documented: BTreeSet<_> = document
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    assert_eq!(there, documented);
+
+    assert_eq!(object["schema"], 1);
+    assert_eq!(object["path"], fixture.store().to_str().unwrap());
+    assert_eq!(object["regions"], serde_json::json!(["default"]));
+    assert_eq!(object["memory_bytes"], 16 << 20, "{json}");
+    assert!(object["disk_bytes"].as_u64().unwrap() > 0, "{json}");
+}
+
+#[test]
+fn no_number_of_the_library_is_left_out_of_the_object() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "k", "v"]);
+    let json = fixture.ok(&["stats", "--json"]);
+    let store = kreon::Store::open(fixture.store()).unwrap();
+    let debug = format!("{:?}", store.stats());
+    let fields = debug
+        .split([' ', '{', ','])
+        .filter_map(|word| word.strip_suffix(':'));
+    for field in fields {
+        assert!(
+            json.contains(&format!("\"{field}\":")),
+            "no {field} in {json}"
+        );
+    }
+    assert!(debug.contains("device_flushes:"), "{debug}");
+}
