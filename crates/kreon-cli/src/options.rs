@@ -174,6 +174,7 @@ macro_rules! groups {
         }
 
         impl Groups for $name {
+            #[allow(clippy::needless_update, reason = "some lists have all groups")]
             fn given(&self) -> Shared {
                 Shared { $($group: self.$group.clone(),)* ..Shared::default() }
             }

@@ -141,8 +141,7 @@ fn typed(line: &str) -> Option<Typed> {
                 .trim_end_matches(char::is_whitespace)
                 .ends_with('\\')
         })
-        .filter(|&start| shell_words::split(&line[..start]).is_ok())
-        .last()
+        .rfind(|&start| shell_words::split(&line[..start]).is_ok())
         .unwrap_or(0);
     let before = shell_words::split(&line[..start]).ok()?;
     let last = words.get(before.len()).cloned().unwrap_or_default();
