@@ -11,6 +11,7 @@ mod meter;
 mod overwrite;
 mod randomness;
 mod recovery;
+mod regions;
 mod report;
 mod run;
 mod ycsb;
@@ -62,6 +63,8 @@ enum Command {
     MappingChild,
     /// What one thread gets with many gets in flight, beside the device's random reads.
     Depth(depth::Settings),
+    /// Very many regions: making them, a pair in each, checkpoints, opening, and writes beside a store of one region.
+    Regions(regions::Settings),
     /// One store through its phases: what `ycsb` starts.
     #[command(hide = true)]
     Child,
@@ -93,6 +96,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Mapping(settings) => mapping::run(&settings),
         Command::MappingChild => mapping::child::run(),
         Command::Depth(settings) => depth::run(&settings),
+        Command::Regions(settings) => regions::run(&settings),
         Command::Child => run::child::run(),
     }
 }

@@ -11,7 +11,7 @@
 //! - [`reorganise`]: values that are scanned are laid together
 //! - [`upkeep`], [`drop_region`]: spills and what they free
 //! - [`images`]: checkpoints of L0
-//! - `region`: regions
+//! - `region`, [`make_region`]: regions
 //! - [`stats`], [`memory_stats`], [`page_stats`], [`verify`], [`verify_durable`]: inspection
 
 mod batch;
@@ -26,6 +26,7 @@ mod get_task;
 mod images;
 mod ingest;
 mod levels;
+mod make_region;
 mod memory_stats;
 mod merge_scan;
 #[cfg(all(test, shuttle))]
@@ -61,7 +62,7 @@ pub use ingest::Pairs;
 pub use memory_stats::MemoryStats;
 pub use open::Engine;
 pub use page_stats::{PageClassStats, PageStats};
-pub use region::RegionState;
+pub use region::{RegionState, check_name};
 pub use reorganise::ReorganisationStats;
 pub use scan::{KeyBounds, Scan, prefix_bounds};
 pub use snapshot::OpenSnapshot;

@@ -64,7 +64,7 @@ impl Core {
         }
         let mut reached = Reached {
             core: self,
-            pages: ledger.catalogue_pages.iter().copied().collect(),
+            pages: ledger.pages().collect(),
             charges: Charges::new(&self.parts.log),
             report: &mut report,
         };

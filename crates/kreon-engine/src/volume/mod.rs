@@ -15,6 +15,7 @@ pub mod page_runs;
 pub mod superblock;
 
 pub use allocator::{Allocator, Purpose, Usage};
+pub use free_space::Space;
 pub use page_runs::PageRuns;
 
 #[cfg(test)]

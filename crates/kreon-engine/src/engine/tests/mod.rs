@@ -10,6 +10,7 @@ mod interplay;
 mod levels;
 mod loads;
 mod refusals;
+mod regions;
 mod reorganising;
 mod scanning;
 mod spilling;
@@ -22,7 +23,7 @@ use kreon_device::Device;
 use kreon_sim::{Image, SimDevice, SimOptions};
 
 use super::*;
-use crate::options::{Background, Durability, Options};
+use crate::options::{Background, Durability, Options, Work};
 
 /// Keys of the region that [`filled`] makes.
 const KEYS: u32 = 3000;
