@@ -68,7 +68,7 @@ bugs! {
     LoadSeenBySnapshots,
     /// Replay puts the records of loads into L0.
     LoadReplayed,
-    /// A region is handed out before the catalogue knows it.
+    /// A region is handed out without the record that makes it.
     RegionNotDurable,
     /// Every record of a batch ends the batch, on the device.
     BatchCutInTwo,

@@ -12,6 +12,7 @@ mod overwrite;
 mod queue;
 mod randomness;
 mod recovery;
+mod regions;
 mod report;
 mod run;
 mod sync;
@@ -68,6 +69,8 @@ enum Command {
     Depth(depth::Settings),
     /// How long single durable puts take, alone and beside buffered batches at a fixed rate.
     Sync(sync::Settings),
+    /// Very many regions: making them, a pair in each, checkpoints, opening, and writes beside a store of one region.
+    Regions(regions::Settings),
     /// One store through its phases: what `ycsb` starts.
     #[command(hide = true)]
     Child,
@@ -101,6 +104,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::MappingChild => mapping::child::run(),
         Command::Depth(settings) => depth::run(&settings),
         Command::Sync(settings) => sync::run(&settings),
+        Command::Regions(settings) => regions::run(&settings),
         Command::Child => run::child::run(),
     }
 }

@@ -6,6 +6,7 @@
 //! `image` -> `recovery` -> `engine` -> `salvage`.
 #![forbid(unsafe_code)]
 
+mod by_region;
 mod checkpoint;
 mod engine;
 mod gc;

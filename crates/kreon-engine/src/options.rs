@@ -105,6 +105,9 @@ pub struct Options {
     /// Take tree pages one by one, the lowest first, instead of in long runs. Tests set it: freed pages come back
     /// soon, so that a page that is reused too early is noticed in a small store.
     pub scatter_pages: bool,
+    /// With more regions than this a catalogue has them in pages of their own, and a checkpoint writes those whose
+    /// regions have changed. Tests set it to 0, so that few do.
+    pub regions_in_stream_max: usize,
     /// Identity of a new store. `None`: a random one. Tests set it, to get the same bytes every time.
     pub store_id: Option<u64>,
 }
@@ -161,6 +164,7 @@ impl Default for Options {
             growth_factor: Some(8),
             full_compaction: false,
             scatter_pages: false,
+            regions_in_stream_max: 16,
             store_id: None,
         }
     }

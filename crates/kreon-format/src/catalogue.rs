@@ -137,13 +137,17 @@ pub struct GroupPointer {
 }
 
 /// Everything that a checkpoint makes durable besides pages and log. Encoded, it is one stream of
-/// bytes in a chain of pages that each checkpoint writes anew.
+/// bytes in a chain of pages that each checkpoint writes anew. Many regions stand in pages of their own, to which
+/// the stream points: a checkpoint writes those anew whose regions have changed.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Catalogue {
     /// The number that the next new region gets.
     pub next_region: RegionId,
-    /// All regions.
+    /// The regions that stand in the stream; of a catalogue that was read as a whole, all.
     pub regions: Vec<RegionRecord>,
+    /// Pages with further regions, each for
+    /// [`decode_region_page`](crate::decode_region_page).
+    pub region_pages: Vec<PagePointer>,
     /// All log groups.
     pub logs: Vec<LogRecord>,
     /// The bitmap block of each group, by group number.

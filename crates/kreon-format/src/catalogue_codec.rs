@@ -1,9 +1,10 @@
 //! The bytes of the catalogue.
 //!
-//! Mark (4) | version (1) | next region (4) | count and regions | count and logs | count and groups. A
-//! count is 4 bytes. The stream has no checksum of its own: the pages of its chain have.
+//! Mark (4) | version (1) | next region (4) | count and regions | count and pointers to pages of regions | count and
+//! logs | count and groups. A count is 4 bytes. The stream has no checksum of its own: the pages of its chain have.
+//! A page of regions is a chain of one page that holds a mark of its own, and count and regions.
 //!
-//! Version 1 has neither mark nor version: it begins with its next region, which is never [`MARK`]; its
+//! Version 2 has no pages of regions. Version 1 has neither mark nor version: it begins with its next region, which is never [`MARK`]; its
 //! logs have no image.
 
 use std::collections::BTreeSet;
@@ -16,15 +17,19 @@ use kreon_base::{
 use crate::bytes::{array_at, u48, u48_bytes};
 use crate::sealed::newer;
 use crate::{
-    Catalogue, GroupPointer, ImagePart, LOG_SEQUENCE_MAX, LogRecord, LogResume, OpenSegment,
-    PAGE_NO_MAX, PagePointer, PageRun, RegionRecord, TREE_LEVELS_MAX, TreeRecord, place_of,
+    CATALOGUE_PAGE_PAYLOAD_BYTES, Catalogue, GroupPointer, ImagePart, LOG_SEQUENCE_MAX, LogRecord,
+    LogResume, OpenSegment, PAGE_NO_MAX, PAGE_POINTER_BYTES, PagePointer, PageRun, RegionRecord,
+    TREE_LEVELS_MAX, TreeRecord, place_of,
 };
 
 /// Stands in front of a stream that tells its version.
 const MARK: u32 = u32::MAX;
 
+/// Stands in front of what a page of regions holds.
+const REGIONS_MARK: u32 = u32::MAX - 1;
+
 /// The version that this build writes.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// Bytes of an encoded record at least; a count that claims more of them than there are bytes is
 /// damage.
@@ -47,6 +52,10 @@ impl Catalogue {
         out.extend((self.regions.len() as u32).to_le_bytes());
         for region in &self.regions {
             encode_region(region, &mut out);
+        }
+        out.extend((self.region_pages.len() as u32).to_le_bytes());
+        for page in &self.region_pages {
+            out.extend(page.encode());
         }
         out.extend((self.logs.len() as u32).to_le_bytes());
         for log in &self.logs {
@@ -77,22 +86,37 @@ impl Catalogue {
                 "catalogue: {behind} bytes too many"
             )));
         }
+        catalogue.check_regions()?;
+        Ok(catalogue)
+    }
+
+    /// Adds the regions of the pages that the stream points to.
+    ///
+    /// # Errors
+    /// `Corruption` if there are two of one number, or a number is too high.
+    pub fn add_regions(&mut self, regions: Vec<RegionRecord>) -> Result<()> {
+        self.regions.extend(regions);
+        self.check_regions()
+    }
+
+    fn check_regions(&self) -> Result<()> {
         let mut ids = BTreeSet::new();
-        for region in &catalogue.regions {
-            if region.id >= catalogue.next_region || !ids.insert(region.id) {
+        for region in &self.regions {
+            if region.id >= self.next_region || !ids.insert(region.id) {
                 let id = region.id;
                 return Err(Error::corruption(format!(
                     "catalogue: {id} twice or too high"
                 )));
             }
         }
-        Ok(catalogue)
+        Ok(())
     }
 
-    /// Numbers and names of the regions that the first bytes of a catalogue tell, as far as they go:
-    /// for when the rest is lost.
+    /// Numbers and names of the regions that the first bytes of a catalogue, or of a page of regions, tell, as far as
+    /// they go: for when the rest is lost.
     pub fn decode_names(start: &[u8]) -> Vec<(RegionId, String)> {
         let mut reader = Reader::new(start);
+        // In front of the count stands the next region, or the mark of a page of regions.
         let Some((_, count)) = reader.u32().zip(reader.u32()) else {
             return Vec::new();
         };
@@ -106,10 +130,60 @@ impl Catalogue {
         Some(Self {
             next_region: RegionId(reader.u32()?),
             regions: reader.list(REGION_BYTES_MIN, read_region)?,
+            region_pages: match reader.version {
+                0..=2 => Vec::new(),
+                _ => reader.list(PAGE_POINTER_BYTES, read_pointer)?,
+            },
             logs: reader.list(LOG_BYTES_MIN, read_log)?,
             groups: reader.list(GROUP_BYTES, read_group)?,
         })
     }
+}
+
+/// What pages hold of `regions`, each for a chain of one page; a page has as many as fit.
+pub fn encode_region_pages(regions: &[RegionRecord]) -> Vec<Vec<u8>> {
+    let mut pages = Vec::new();
+    let (mut page, mut count, mut bytes) = (Vec::new(), 0u32, Vec::new());
+    let mut finish = |page: &mut Vec<u8>, count: &mut u32| {
+        let head = [REGIONS_MARK.to_le_bytes(), count.to_le_bytes()].concat();
+        pages.push([head.as_slice(), page].concat());
+        page.clear();
+        *count = 0;
+    };
+    for region in regions {
+        bytes.clear();
+        encode_region(region, &mut bytes);
+        if count > 0 && 8 + page.len() + bytes.len() > CATALOGUE_PAGE_PAYLOAD_BYTES {
+            finish(&mut page, &mut count);
+        }
+        page.extend_from_slice(&bytes);
+        count += 1;
+    }
+    if count > 0 {
+        finish(&mut page, &mut count);
+    }
+    pages
+}
+
+/// The regions of a page that [`encode_region_pages`] has made.
+///
+/// # Errors
+/// `Corruption` for bytes that it does not make.
+pub fn decode_region_page(payload: &[u8]) -> Result<Vec<RegionRecord>> {
+    let mut reader = Reader::new(payload);
+    let is_page = reader.u32() == Some(REGIONS_MARK);
+    let regions = is_page.then(|| reader.list(REGION_BYTES_MIN, read_region));
+    match regions.flatten() {
+        Some(regions) if reader.at == payload.len() => Ok(regions),
+        _ => Err(Error::corruption(format!(
+            "catalogue: a page of regions is damaged before byte {}",
+            reader.at
+        ))),
+    }
+}
+
+fn read_pointer(reader: &mut Reader<'_>) -> Option<PagePointer> {
+    Some(PagePointer::decode(&reader.array()?))
 }
 
 fn encode_region(region: &RegionRecord, out: &mut Vec<u8>) {

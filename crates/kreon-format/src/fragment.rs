@@ -57,6 +57,9 @@ pub enum RecordKind {
     /// All keys from this one on are deleted, before the end that the value tells: see
     /// [`range_end`](crate::range_end).
     DeleteRange,
+    /// The region of the record is made; the key is its name, the value what [`dropped_value`](crate::dropped_value) says.
+    /// It stands before all other records of the region, and before those of regions with higher numbers.
+    MakeRegion,
 }
 
 impl RecordKind {
@@ -68,6 +71,7 @@ impl RecordKind {
             Self::Relocation => 3,
             Self::Ingested => 4,
             Self::DeleteRange => 5,
+            Self::MakeRegion => 6,
         }
     }
 
@@ -78,6 +82,7 @@ impl RecordKind {
             3 => Some(Self::Relocation),
             4 => Some(Self::Ingested),
             5 => Some(Self::DeleteRange),
+            6 => Some(Self::MakeRegion),
             _ => None,
         }
     }

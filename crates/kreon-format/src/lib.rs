@@ -14,6 +14,7 @@ mod catalogue_page;
 mod claim;
 mod creation;
 mod draft_run;
+mod dropped;
 mod entry_code;
 mod filter;
 mod fragment;
@@ -42,12 +43,14 @@ pub use catalogue::{
     Catalogue, GroupPointer, ImagePart, LogRecord, LogResume, OpenSegment, PageRun, RegionRecord,
     TREE_LEVELS_MAX, TreeRecord, pages_of,
 };
+pub use catalogue_codec::{decode_region_page, encode_region_pages};
 pub use catalogue_page::{CATALOGUE_PAGE_PAYLOAD_BYTES, decode_page, encode_chain, pages_needed};
 pub use claim::{
     FragmentClaim, NodeClaim, claimed_catalogue_page, claimed_fragment, claimed_node,
     claimed_store, trace_of,
 };
 pub use creation::{CREATION_PAGE, CreationMark};
+pub use dropped::{DROPPED_VALUE_BYTES, dropped_epoch, dropped_value};
 pub use filter::{FILTER_BITS_PER_KEY_MAX, FilterBuilder, LeafFilter};
 pub use fragment::{
     FRAGMENT_HEADER_BYTES, Fragment, FragmentHeader, FragmentSeal, RECORD_ALIGN_BYTES, RecordKind,

@@ -11,7 +11,8 @@ use crate::bytes::{put, u32_at};
 /// - 2: the catalogue tells its version, and of images of L0.
 /// - 3: index nodes above leaves may hold filters; one that does says 3. Moved records stand in segments of their
 ///   own, of log 1. Ranges are deleted by records of their own, and leaves may hold deletions without a record.
-pub const FORMAT_VERSION: u8 = 3;
+/// - 4: regions are made by records of the log. A catalogue of many regions has them in pages of their own.
+pub const FORMAT_VERSION: u8 = 4;
 
 /// The oldest version that this build reads.
 pub const FORMAT_VERSION_MIN: u8 = 1;

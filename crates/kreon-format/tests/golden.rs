@@ -29,7 +29,7 @@ fn page_pointer_bytes() {
 fn superblock_bytes() {
     assert_eq!(
         digest(&*superblock().encode(2)),
-        "952ef99f6b5303004b72656f6e566f6cefcdab896745230102000000b8010000221100000000000005000000000000000110000000000800000000000100dec0 084123bc"
+        "6668e7db6b5304004b72656f6e566f6cefcdab896745230102000000b8010000221100000000000005000000000000000110000000000800000000000100dec0 778e8194"
     );
 }
 
@@ -49,12 +49,81 @@ fn bitmap_block_bytes() {
     );
 }
 
+const CATALOGUE_OF_VERSION_2: &str = "ffffffff020900000002000000010000000600636974696573000002030210000000000900000000000200dec040420f0000000000581b00000000000032000000000000000008000000000000000002000000000064000000000000000400000000000000010000006800000000000000001000000000000005000000000000008813000000000000010400000006000000000000000105000000010000005a000000000000006810000000000000cc100000000000000100000001000000030210000000000900000000000200dec040420f0000000000581b0000000000003200000000000000010000008403000000008a1b00000100000000000000000000000000000000000000000000000000000000000000000000000200000001030000000000ddccbbaa01030000000000ddccbbaa";
+
 #[test]
 fn catalogue_bytes() {
     assert_eq!(
         hex(&catalogue().encode()),
-        "ffffffff020900000002000000010000000600636974696573000002030210000000000900000000000200dec040420f0000000000581b00000000000032000000000000000008000000000000000002000000000064000000000000000400000000000000010000006800000000000000001000000000000005000000000000008813000000000000010400000006000000000000000105000000010000005a000000000000006810000000000000cc100000000000000100000001000000030210000000000900000000000200dec040420f0000000000581b0000000000003200000000000000010000008403000000008a1b00000100000000000000000000000000000000000000000000000000000000000000000000000200000001030000000000ddccbbaa01030000000000ddccbbaa"
+        "ffffffff030900000002000000010000000600636974696573000002030210000000000900000000000200dec040420f0000000000581b000000000000320000000000000000080000000000000000010000000310000000000a00000000000300dec002000000000064000000000000000400000000000000010000006800000000000000001000000000000005000000000000008813000000000000010400000006000000000000000105000000010000005a000000000000006810000000000000cc100000000000000100000001000000030210000000000900000000000200dec040420f0000000000581b0000000000003200000000000000010000008403000000008a1b00000100000000000000000000000000000000000000000000000000000000000000000000000200000001030000000000ddccbbaa01030000000000ddccbbaa"
     );
+}
+
+#[test]
+fn catalogue_bytes_of_version_2_read_as_a_catalogue_without_pages_of_regions() {
+    let mut expected = catalogue();
+    expected.region_pages.clear();
+    let mut bytes = expected.encode();
+    // Count and pointers to pages of regions stand behind the regions.
+    let mut without = expected.clone();
+    without.regions.clear();
+    let at = 13 + bytes.len() - without.encode().len();
+    assert_eq!(bytes.drain(at..at + 4).collect::<Vec<_>>(), [0; 4]);
+    bytes[4] = 2;
+    assert_eq!(hex(&bytes), CATALOGUE_OF_VERSION_2);
+    assert_eq!(Catalogue::decode(&bytes).unwrap(), expected);
+}
+
+#[test]
+fn region_page_bytes() {
+    let pages = encode_region_pages(&catalogue().regions);
+    let expected = "feffffff02000000010000000600636974696573000002030210000000000900000000000200dec040420f0000000000581b000000000000320000000000000000080000000000000000";
+    assert_eq!(
+        pages.iter().map(|page| hex(page)).collect::<Vec<_>>(),
+        [expected]
+    );
+    assert_eq!(decode_region_page(&pages[0]).unwrap(), catalogue().regions);
+    let names = [
+        (RegionId(1), "cities".to_owned()),
+        (RegionId(8), String::new()),
+    ];
+    assert_eq!(Catalogue::decode_names(&pages[0]), names);
+}
+
+#[test]
+fn regions_are_spread_over_as_many_pages_as_they_need() {
+    let region = |id| RegionRecord {
+        id: RegionId(id),
+        name: "n".repeat(255),
+        ..catalogue().regions[0].clone()
+    };
+    let regions: Vec<_> = (0..40).map(region).collect();
+    let pages = encode_region_pages(&regions);
+    assert!(pages.len() > 1);
+    assert!(
+        pages
+            .iter()
+            .all(|page| page.len() <= CATALOGUE_PAGE_PAYLOAD_BYTES)
+    );
+    let read: Vec<_> = pages
+        .iter()
+        .flat_map(|page| decode_region_page(page).unwrap())
+        .collect();
+    assert_eq!(read, regions);
+    for cut in 0..pages[0].len() {
+        assert!(
+            decode_region_page(&pages[0][..cut]).is_err(),
+            "cut at {cut}"
+        );
+    }
+    assert!(decode_region_page(&catalogue().encode()).is_err());
+}
+
+#[test]
+fn what_the_making_of_a_region_tells_of_drops() {
+    assert_eq!(hex(&dropped_value(Epoch(0x0102))), "0201000000000000");
+    assert_eq!(dropped_epoch(&dropped_value(Epoch(77))).unwrap(), Epoch(77));
+    assert!(dropped_epoch(b"1234567").is_err());
 }
 
 #[test]
@@ -66,6 +135,7 @@ fn catalogue_bytes_of_version_1_read_as_a_catalogue_without_image() {
         .collect();
     let mut expected = catalogue();
     expected.logs[0].image.clear();
+    expected.region_pages.clear();
     assert_eq!(Catalogue::decode(&bytes).unwrap(), expected);
     let names = Catalogue::decode_names(&bytes[..70]);
     assert_eq!(names, [(RegionId(1), "cities".to_owned())]);

@@ -212,6 +212,7 @@ proptest! {
                 RecordKind::Relocation,
                 RecordKind::Ingested,
                 RecordKind::DeleteRange,
+                RecordKind::MakeRegion,
             ][kind],
             starts_record: flags & 1 != 0,
             ends_record: flags & 6 != 0,

@@ -70,7 +70,7 @@ pub fn chain(bytes: &[u8]) {
         };
         if let Ok((part, _)) = decode_page(bytes, store, &pointer) {
             assert!(part.len() <= CATALOGUE_PAGE_PAYLOAD_BYTES);
-            let _ = Catalogue::decode(part);
+            let _ = (Catalogue::decode(part), decode_region_page(part));
         }
         Ok(())
     });
@@ -122,6 +122,14 @@ fn any_catalogue(u: &mut Unstructured<'_>) -> Result<Catalogue> {
         id += u.int_in_range(1..=1000)?;
         catalogue.regions.push(any_region(u, RegionId(id))?);
     }
+    for _ in 0..u.int_in_range(0..=2)? {
+        catalogue.region_pages.push(any_pointer(u)?);
+    }
+    let pages = encode_region_pages(&catalogue.regions);
+    let read = pages
+        .iter()
+        .map(|page| decode_region_page(page).unwrap_or_default());
+    assert_eq!(read.flatten().collect::<Vec<_>>(), catalogue.regions);
     catalogue.next_region = RegionId(id + u.int_in_range(1..=1000)?);
     for _ in 0..u.int_in_range(0..=2)? {
         catalogue.logs.push(any_log(u)?);

@@ -134,6 +134,7 @@ fn add_fragment(
             RecordKind::Relocation,
             RecordKind::Ingested,
             RecordKind::DeleteRange,
+            RecordKind::MakeRegion,
         ])?,
         starts_record: u.arbitrary()?,
         ends_record,

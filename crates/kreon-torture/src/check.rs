@@ -127,7 +127,7 @@ fn lost(model: &Model, progress: Progress, content: &Content) -> String {
         "no prefix within {progress:?}; from the least: {}; from the most: {}; any prefix at all: {:?}",
         difference(&model.content(least), content),
         difference(&model.content(most), content),
-        model.find(
+        model.find_in_any_order(
             content,
             0..=model.end().units,
             0..=model.end().region_changes

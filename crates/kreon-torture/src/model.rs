@@ -1,8 +1,8 @@
 //! What a store must hold after every prefix of what was acknowledged.
 //!
-//! Writes and changes of regions count separately: making or dropping a region is durable when it is
-//! acknowledged, also if buffered writes from before are not. A region that is dropped and made again
-//! is another *instance*.
+//! Writes and changes of regions count separately. A region is made in the log: it is there if anything is that was
+//! written after it, and only if all is that was written before it. A drop is durable when it is acknowledged. A region
+//! that is dropped and made again is another *instance*.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -15,7 +15,11 @@ type KeyChange = (usize, Vec<u8>, Option<Digest>);
 
 #[derive(Clone)]
 enum RegionChange {
-    Made(usize),
+    Made {
+        instance: usize,
+        /// Units that were written before.
+        after: usize,
+    },
     Dropped(usize),
 }
 
@@ -78,7 +82,9 @@ impl Model {
         self.instances.push((name.to_owned(), Pairs::new()));
         self.latest.push(Pairs::new());
         self.current.insert(name.to_owned(), instance);
-        self.region_changes.push(RegionChange::Made(instance));
+        let after = self.units.len();
+        let made = RegionChange::Made { instance, after };
+        self.region_changes.push(made);
     }
 
     /// A region is dropped.
@@ -91,7 +97,9 @@ impl Model {
     /// Takes back the last change of regions: it was refused.
     pub fn undo_region_change(&mut self) {
         match self.region_changes.pop() {
-            Some(RegionChange::Made(instance)) => self.current.retain(|_, i| *i != instance),
+            Some(RegionChange::Made { instance, .. }) => {
+                self.current.retain(|_, i| *i != instance);
+            }
             Some(RegionChange::Dropped(instance)) => {
                 if let Some((name, _)) = self.instances.get(instance) {
                     self.current.insert(name.clone(), instance);
@@ -190,6 +198,29 @@ impl Model {
         units: RangeInclusive<usize>,
         region_changes: RangeInclusive<usize>,
     ) -> Option<Prefix> {
+        let all = self.candidates(found, units, region_changes);
+        all.into_iter().find(|prefix| self.is_of_one_log(*prefix))
+    }
+
+    /// As [`find`](Self::find), where lost writes may have changed the order of writes and changes of regions.
+    pub fn find_in_any_order(
+        &self,
+        found: &Content,
+        units: RangeInclusive<usize>,
+        region_changes: RangeInclusive<usize>,
+    ) -> Option<Prefix> {
+        let all = self.candidates(&sums(found), units, region_changes);
+        all.first().copied()
+    }
+
+    /// The longest come first.
+    fn candidates(
+        &self,
+        found: &[(String, u64)],
+        units: RangeInclusive<usize>,
+        region_changes: RangeInclusive<usize>,
+    ) -> Vec<Prefix> {
+        let mut all = Vec::new();
         for region_changes in region_changes.rev() {
             let present = self.present_after(region_changes);
             if !present.keys().eq(found.iter().map(|(name, _)| name)) {
@@ -201,14 +232,28 @@ impl Model {
                 };
                 let mut both = present.values().zip(found);
                 if both.all(|(instance, (_, sum))| sums.get(*instance).unwrap_or(&0) == sum) {
-                    return Some(Prefix {
+                    all.push(Prefix {
                         units,
                         region_changes,
                     });
                 }
             }
         }
-        None
+        all
+    }
+
+    /// Whether no region is there without what was written before it was made, and none is missing of which or after
+    /// which something was written.
+    fn is_of_one_log(&self, prefix: Prefix) -> bool {
+        let changes = self.region_changes.iter().enumerate();
+        let mut makings = changes.filter_map(|(index, change)| match change {
+            RegionChange::Made { after, .. } => Some((index, *after)),
+            RegionChange::Dropped(_) => None,
+        });
+        makings.all(|(index, after)| match index < prefix.region_changes {
+            true => prefix.units >= after,
+            false => prefix.units <= after,
+        })
     }
 
     /// All prefixes, within the bounds, that `found` is the content of.
@@ -271,7 +316,9 @@ impl Model {
         let mut present: BTreeMap<_, _> = self.present.iter().map(|&i| (name(i), i)).collect();
         for change in self.region_changes.iter().take(region_changes) {
             match change {
-                RegionChange::Made(i) => drop(present.insert(name(*i), *i)),
+                RegionChange::Made { instance, .. } => {
+                    present.insert(name(*instance), *instance);
+                }
                 RegionChange::Dropped(i) => drop(present.remove(&name(*i))),
             }
         }

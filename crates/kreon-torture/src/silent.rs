@@ -66,7 +66,7 @@ fn is_prefix(found: &Content, model: &Model, lie: &Lie) -> Result<(), String> {
     let (before, now) = (lie.before, lie.now);
     let units = before.durable_units..=now.begun_units;
     let region_changes = before.durable_region_changes..=now.begun_region_changes;
-    match model.find(found, units, region_changes) {
+    match model.find_in_any_order(found, units, region_changes) {
         Some(prefix) if prefix.units < now.durable_units && lie.is_proven => Err(format!(
             "units are gone that something behind them proves: {prefix:?} of {now:?}"
         )),

@@ -140,17 +140,23 @@ pub fn judge(
     };
     let units = progress.durable_units..=progress.begun_units;
     let changes = progress.durable_region_changes..=progress.begun_region_changes;
-    if model.find(&found, units.clone(), changes).is_some() {
+    if model
+        .find_in_any_order(&found, units.clone(), changes)
+        .is_some()
+    {
         return Ok(Outcome::Old("right all the same"));
     }
     let most = progress.begun_region_changes;
-    if model.find(&found, units.clone(), 0..=most).is_some() {
+    if model
+        .find_in_any_order(&found, units.clone(), 0..=most)
+        .is_some()
+    {
         return Ok(Outcome::Old("a change of regions undone"));
     }
     if model.lacks_loads(&found, units, 0..=most) {
         return Ok(Outcome::Old("a load undone"));
     }
-    let any = model.find(
+    let any = model.find_in_any_order(
         &found,
         0..=model.end().units,
         0..=model.end().region_changes,

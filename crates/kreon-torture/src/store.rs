@@ -26,6 +26,8 @@ pub fn options() -> Options {
         volume_bytes_max: 256 << 20,
         background: Background::Inline,
         scatter_pages: true,
+        // Not so the checks, so that regions also go from one place to the other.
+        regions_in_stream_max: 0,
         store_id: Some(0x6b72_656f_6e5f_7369),
         ..Options::default()
     }
@@ -35,6 +37,7 @@ pub fn options() -> Options {
 pub fn options_of_check() -> Options {
     Options {
         l0_bytes: Some(1600 << 10),
+        regions_in_stream_max: 2,
         ..options()
     }
 }
@@ -349,7 +352,7 @@ impl Store {
         self.timeline.push(at);
         let outcome = engine.write(&operations, durability);
         if outcome.is_ok() && durability == Durability::Sync {
-            self.progress.durable_units = self.progress.begun_units;
+            self.all_durable();
         }
         outcome
     }
@@ -359,8 +362,12 @@ impl Store {
             self.model.make_region(name);
             self.begin_region_change();
         }
-        self.engine()?.region(name)?;
-        self.progress.durable_region_changes = self.progress.begun_region_changes;
+        let engine = self.engine()?;
+        if !name.ends_with("ta") {
+            return engine.region_with(name, Durability::Buffered).map(drop);
+        }
+        engine.region(name)?;
+        self.all_durable();
         Ok(())
     }
 
@@ -437,9 +444,10 @@ impl Store {
         self.note();
     }
 
-    /// All units are known to be durable.
+    /// All units and changes of regions are known to be durable.
     pub fn all_durable(&mut self) {
         self.progress.durable_units = self.progress.begun_units;
+        self.progress.durable_region_changes = self.progress.begun_region_changes;
     }
 
     /// Notes the progress of now.

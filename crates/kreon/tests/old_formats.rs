@@ -169,6 +169,12 @@ fn a_store_of_format_2_opens() {
     opens(2);
 }
 
+/// The same again; the format knows more than what it holds.
+#[test]
+fn a_store_of_format_3_opens() {
+    opens(3);
+}
+
 fn opens(version: u8) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
@@ -200,7 +206,7 @@ fn opens(version: u8) {
 
 #[test]
 fn a_store_of_any_format_is_repaired_to_an_equal_one() {
-    for version in [1, 2] {
+    for version in [1, 2, 3] {
         let folder = tempfile::tempdir().unwrap();
         let (path, target) = (folder.path().join("store"), folder.path().join("target"));
         unpack(&fs::read(fixture(version)).unwrap(), &path);

@@ -1,13 +1,14 @@
 //! The catalogue: regions, trees, logs and the places of the bitmap blocks, in a chain of fresh pages.
 
-use kreon_base::{Epoch, Error, LogId, PageBytes, PageNo, Result};
+use std::collections::BTreeSet;
+
+use kreon_base::{Epoch, Error, LogId, PageBytes, PageNo, RegionId, Result};
 use kreon_device::Device;
 use kreon_format::{
     Catalogue, GroupPointer, LogRecord, PagePointer, RegionRecord, StoreId, decode_page,
-    encode_chain, pages_needed,
+    decode_region_page, encode_chain, pages_needed,
 };
 
-use crate::level::Levels;
 use crate::state::Ledger;
 use crate::volume::page_io::read_pages;
 use crate::volume::{Allocator, Purpose};
@@ -15,29 +16,51 @@ use crate::volume::{Allocator, Purpose};
 /// The one log group of this version.
 pub const MAIN_LOG: LogId = LogId(0);
 
-/// The catalogue of `ledger` with the trees of `levels`; the groups' places are filled in later.
-pub fn compose(ledger: &Ledger, levels: &Levels, mut log: LogRecord) -> Catalogue {
+/// So many pages of regions are read together.
+const READ_PAGES: usize = 256;
+
+/// The catalogue of `ledger` with the regions of its stream; where the others stand, and the groups' places, are filled
+/// in later.
+pub fn compose(ledger: &Ledger, in_stream: Vec<RegionRecord>, mut log: LogRecord) -> Catalogue {
     log.image.clone_from(&ledger.image);
-    let regions = ledger.regions.iter().map(|(id, region)| RegionRecord {
-        id: *id,
-        name: region.name.clone(),
-        log: MAIN_LOG,
-        levels: levels.of(*id).to_vec(),
-    });
     Catalogue {
         next_region: ledger.next_region,
-        regions: regions.collect(),
+        regions: in_stream,
+        region_pages: Vec::new(),
         logs: vec![log],
         groups: Vec::new(),
     }
 }
 
-/// Takes the pages that `catalogue` will need once it names all groups. Taking pages may make the
-/// volume longer and so add groups: repeats until they suffice.
+/// Takes `count` pages, beside those in `pages`.
+///
+/// # Errors
+/// `OutOfSpace`; no page of `pages` stays taken.
+fn take(allocator: &mut Allocator, pages: &mut Vec<PageNo>, count: usize) -> Result<()> {
+    let wanted = pages.len() + count;
+    while pages.len() < wanted {
+        let missing = (wanted - pages.len()) as u64;
+        match allocator.allocate_pages(missing, Purpose::Upkeep) {
+            Ok((first, count)) => pages.extend((first.0..first.0 + count).map(PageNo)),
+            Err(error) => {
+                allocator.release_pages(&std::mem::take(pages))?;
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes `region_pages` pages, of which the first are for regions, and behind them those that `catalogue` will need once
+/// it names all groups. Taking pages may make the volume longer and so add groups: repeats until they suffice.
 ///
 /// # Errors
 /// `OutOfSpace`; no page stays taken.
-pub fn take_pages(allocator: &mut Allocator, catalogue: &mut Catalogue) -> Result<Vec<PageNo>> {
+pub fn take_pages(
+    allocator: &mut Allocator,
+    catalogue: &mut Catalogue,
+    region_pages: usize,
+) -> Result<Vec<PageNo>> {
     // Every group pointer has the same length, so any will do to measure.
     let any = GroupPointer {
         copy: 0,
@@ -45,18 +68,13 @@ pub fn take_pages(allocator: &mut Allocator, catalogue: &mut Catalogue) -> Resul
         checksum: 0,
     };
     let mut pages: Vec<PageNo> = Vec::new();
+    take(allocator, &mut pages, region_pages)?;
     loop {
         catalogue.groups = vec![any; allocator.group_count()];
-        let missing = pages_needed(catalogue.encode().len()).saturating_sub(pages.len());
-        if missing == 0 {
-            return Ok(pages);
-        }
-        match allocator.allocate_pages(missing as u64, Purpose::Upkeep) {
-            Ok((first, count)) => pages.extend((first.0..first.0 + count).map(PageNo)),
-            Err(error) => {
-                allocator.release_pages(&pages)?;
-                return Err(error);
-            }
+        let wanted = region_pages + pages_needed(catalogue.encode().len());
+        match wanted.saturating_sub(pages.len()) {
+            0 => return Ok(pages),
+            missing => take(allocator, &mut pages, missing)?,
         }
     }
 }
@@ -75,7 +93,17 @@ pub fn encode(
     Ok((encoded, head, bytes.len() as u64))
 }
 
-/// Reads the catalogue from its first page on; also returns its pages.
+/// A catalogue as it was read.
+pub struct ReadCatalogue {
+    /// With the regions of all pages.
+    pub catalogue: Catalogue,
+    /// The pages of the stream.
+    pub pages: Vec<PageNo>,
+    /// Those of regions, with the regions of each.
+    pub region_pages: Vec<(PagePointer, Vec<RegionId>)>,
+}
+
+/// Reads the catalogue from its first page on.
 ///
 /// # Errors
 /// `Corruption` if a page does not verify or the chain has another length than the superblock says.
@@ -84,11 +112,12 @@ pub fn read(
     store: StoreId,
     head: PagePointer,
     len_bytes: u64,
-) -> Result<(Catalogue, Vec<PageNo>)> {
+) -> Result<ReadCatalogue> {
     let (mut bytes, mut pages, mut next) = (Vec::new(), Vec::new(), Some(head));
+    let mut seen = BTreeSet::new();
     while let Some(pointer) = next {
         // Pages without payload may end the chain, so its length alone does not show a ring.
-        if pages.contains(&pointer.page) {
+        if !seen.insert(pointer.page) {
             return Err(Error::corruption(format!(
                 "the catalogue comes back to its {}",
                 pointer.page
@@ -111,5 +140,33 @@ pub fn read(
             bytes.len()
         )));
     }
-    Ok((Catalogue::decode(&bytes)?, pages))
+    let mut catalogue = Catalogue::decode(&bytes)?;
+    let (regions, region_pages) = read_regions(device, store, &catalogue.region_pages)?;
+    catalogue.add_regions(regions)?;
+    Ok(ReadCatalogue {
+        catalogue,
+        pages,
+        region_pages,
+    })
+}
+
+/// The regions of `pointers`, and which stand in which page.
+#[allow(clippy::type_complexity, reason = "pages with their regions")]
+fn read_regions(
+    device: &dyn Device,
+    store: StoreId,
+    pointers: &[PagePointer],
+) -> Result<(Vec<RegionRecord>, Vec<(PagePointer, Vec<RegionId>)>)> {
+    let (mut regions, mut region_pages) = (Vec::new(), Vec::with_capacity(pointers.len()));
+    for pointers in pointers.chunks(READ_PAGES) {
+        let numbers: Vec<_> = pointers.iter().map(|pointer| pointer.page).collect();
+        let read = read_pages(device, &numbers)?;
+        for (pointer, page) in pointers.iter().zip(read.pages()) {
+            let (payload, _) = decode_page(page, store, pointer)?;
+            let found = decode_region_page(payload)?;
+            region_pages.push((*pointer, found.iter().map(|region| region.id).collect()));
+            regions.extend(found);
+        }
+    }
+    Ok((regions, region_pages))
 }

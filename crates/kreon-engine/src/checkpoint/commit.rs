@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use crate::sync::MutexGuard;
 use kreon_base::{Bug, Error, ErrorKind, PageBytes, PageNo, Result, SegmentId};
-use kreon_format::{Catalogue, EPOCH_MAX, Superblock, pages_of, place_of};
+use kreon_format::{Catalogue, EPOCH_MAX, PagePointer, Superblock, pages_of, place_of};
 
 use super::catalogue::{self, MAIN_LOG};
+use super::regions::{RegionPages, pointers};
 use crate::level::Levels;
 use crate::log::MOVED_LOG;
 use crate::state::{Ledger, Parts};
@@ -81,7 +82,8 @@ fn write(
     let marker = change.ledger.marker;
     drop_superfluous(&mut change);
     if !Bug::MarkerBeforeLog.is_planted() {
-        parts.log.sync(marker)?;
+        // Regions that the catalogue has for the first time survive with all that was written before them.
+        parts.log.sync(marker.max(change.ledger.made_end))?;
     }
     match parts.mapping.sync() {
         Err(_) if Bug::WriteErrorSwallowed.is_planted() => {}
@@ -89,14 +91,21 @@ fn write(
     }
     let epoch = ledger.epoch.next();
     let log = parts.log.checkpoint_record(marker);
-    let mut catalogue = catalogue::compose(&change.ledger, &change.levels, log);
+    let in_stream_max = parts.regions_in_stream_max;
+    let mut regions = RegionPages::plan(&change.ledger, &change.levels, in_stream_max);
+    let in_stream = std::mem::take(&mut regions.in_stream);
+    let mut catalogue = catalogue::compose(&change.ledger, in_stream, log);
 
     let Accounted {
+        region_pages,
         catalogue_pages,
         bitmap: mut pages,
         segments,
         unreachable,
-    } = account(parts, ledger, &mut change, &mut catalogue)?;
+    } = account(parts, ledger, &mut change, &mut catalogue, &regions)?;
+    let (encoded, written) = regions.seal(parts.store, epoch, &region_pages)?;
+    pages.extend(encoded);
+    catalogue.region_pages = pointers(&written);
     let (encoded, head, catalogue_bytes) =
         catalogue::encode(parts.store, epoch, &catalogue, &catalogue_pages)?;
     pages.extend(encoded);
@@ -114,8 +123,10 @@ fn write(
     **ledger = Ledger {
         epoch,
         catalogue_pages,
+        written: Arc::new(written),
         ..change.ledger
     };
+    parts.made.settle(ledger.next_region);
     Ok(unreachable)
 }
 
@@ -130,6 +141,7 @@ fn drop_superfluous(change: &mut Change) {
 
 /// What the allocator says to a checkpoint.
 struct Accounted {
+    region_pages: Vec<PageNo>,
     catalogue_pages: Vec<PageNo>,
     bitmap: Vec<(PageNo, Box<PageBytes>)>,
     /// Length of the volume.
@@ -137,22 +149,33 @@ struct Accounted {
     unreachable: Unreachable,
 }
 
-/// Step 2 of the module's order in memory: takes pages for `catalogue`, tells the allocator what is kept and what
+/// Step 2 of the module's order in memory: takes pages for `catalogue` and its `regions`, tells the allocator what is kept and what
 /// is dropped, and encodes its bitmap.
 fn account(
     parts: &Parts,
     ledger: &mut Ledger,
     change: &mut Change,
     catalogue: &mut Catalogue,
+    regions: &RegionPages,
 ) -> Result<Accounted> {
     let mut allocator = parts.allocator.lock();
     if Bug::CatalogueInPlace.is_planted() {
         allocator.release_pages(&std::mem::take(&mut ledger.catalogue_pages))?;
     }
-    let catalogue_pages = catalogue::take_pages(&mut allocator, catalogue)?;
+    // Every pointer has the same length, so any will do to measure.
+    let any = PagePointer {
+        page: PageNo(0),
+        epoch: ledger.epoch,
+        checksum: 0,
+    };
+    catalogue.region_pages = vec![any; regions.count()];
+    let fresh = regions.fresh_count();
+    let mut region_pages = catalogue::take_pages(&mut allocator, catalogue, fresh)?;
     allocator.keep_pages(&change.kept)?;
-    allocator.keep_pages(&catalogue_pages)?;
+    allocator.keep_pages(&region_pages)?;
+    let catalogue_pages = region_pages.split_off(fresh);
     change.dropped.extend_from_slice(&ledger.catalogue_pages);
+    change.dropped.extend(regions.dropped(&ledger.written));
     allocator.drop_pages(&change.dropped)?;
     for (segment, bytes) in &change.charges {
         allocator.charge(*segment, *bytes)?;
@@ -170,6 +193,7 @@ fn account(
     let bitmap = allocator.encode_changed(parts.store, ledger.epoch.next());
     catalogue.groups = allocator.pointers();
     Ok(Accounted {
+        region_pages,
         catalogue_pages,
         bitmap,
         segments: allocator.segment_count(),

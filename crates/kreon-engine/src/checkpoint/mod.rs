@@ -11,5 +11,6 @@
 
 pub mod catalogue;
 pub mod commit;
+pub mod regions;
 
 pub use commit::{Change, commit};

@@ -10,6 +10,7 @@ use crate::level::Levels;
 use crate::log::Log;
 use crate::spill::Spilled;
 use crate::spill::charges::Charges;
+use crate::state::Ledger;
 use crate::tree::{self, Entry, Reference, Visitor};
 
 impl Core {
@@ -63,12 +64,17 @@ impl Core {
             let _closed = self.gate.close();
             region.drop_for_all();
         }
-        let committed = self.commit_spill(
-            change,
-            |ledger| drop(ledger.regions.remove(&region.id)),
-            true,
-        );
+        // Regions that come and go leave nothing in the log that the next opening has to replay.
+        let marker = self.quiet_tail();
+        let forget = |ledger: &mut Ledger| {
+            ledger.regions.remove(region.id);
+            ledger.advance(marker);
+        };
+        let committed = self.commit_spill(change, forget, true);
         committed.inspect_err(|_| region.keep_after_all())?;
+        // Before the name can be given again.
+        let epoch = self.parts.ledger.lock().epoch;
+        self.parts.made.note_drop(epoch);
         self.regions.remove(name);
         drop(view);
         self.give_back()

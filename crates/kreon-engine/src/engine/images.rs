@@ -201,9 +201,10 @@ impl Core {
     fn write_image(&self, plan: Plan) -> Result<Option<u64>> {
         let (epoch, regions) = {
             let ledger = self.parts.ledger.lock();
-            (ledger.epoch.next(), ledger.regions.clone())
+            let regions = ledger.with_made(&self.parts.made).regions;
+            (ledger.epoch.next(), regions)
         };
-        let exists = |region| regions.contains_key(&region);
+        let exists = |region| regions.contains(region);
         let mut pages = ImagePages::new(&self.parts, epoch);
         let mut fresh = Vec::new();
         // Each L0 is let go as soon as its part is there: it may have been spilled meanwhile, and its memory
@@ -234,7 +235,7 @@ impl Core {
             log.sync(needed)?;
         }
         let mut ledger = self.parts.ledger.lock();
-        let mut changed = ledger.clone();
+        let mut changed = ledger.with_made(&self.parts.made);
         let kept = fresh.iter().filter(|part| part.end > ledger.marker);
         let mut kept: Vec<_> = kept.cloned().collect();
         let Some(last) = kept.last_mut() else {
@@ -272,7 +273,7 @@ impl Core {
         if ledger.image.is_empty() {
             return Ok(());
         }
-        let mut changed = ledger.clone();
+        let mut changed = ledger.with_made(&self.parts.made);
         let parts = changed.image.drain(..);
         let dropped = parts.flat_map(|part| pages_of(&part.pages).collect::<Vec<_>>());
         let dropped = dropped.collect();

@@ -12,7 +12,7 @@
 //! - [`reorganise`]: values that are scanned are laid together
 //! - [`upkeep`], [`drop_region`]: spills and what they free
 //! - [`images`]: checkpoints of L0
-//! - `region`: regions
+//! - `region`, [`make_region`]: regions
 //! - [`stats`], [`memory_stats`], [`page_stats`], [`verify`], [`verify_durable`], [`verify_records`], [`page_set`]: inspection
 //! - [`progress`]: how far long work has come
 
@@ -30,6 +30,7 @@ mod get_task;
 mod images;
 mod ingest;
 mod levels;
+mod make_region;
 mod memory_stats;
 mod merge_scan;
 #[cfg(all(test, shuttle))]
@@ -73,7 +74,7 @@ pub use memory_stats::MemoryStats;
 pub use open::Engine;
 pub use page_stats::{PageClassStats, PageStats};
 pub use progress::Progress;
-pub use region::RegionState;
+pub use region::{RegionState, check_name};
 pub use reorganise::ReorganisationStats;
 pub use scan::{KeyBounds, Scan, prefix_bounds};
 pub use scan_pair::TakePair;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::sync::Mutex;
-use kreon_base::{Bug, Error, ErrorKind, Lsn, Result};
+use kreon_base::{Error, ErrorKind, Lsn, Result};
 use kreon_device::{Device, HomeProcess};
 use kreon_l0::L0;
 
@@ -14,7 +14,7 @@ use super::core::Core;
 use super::forked;
 use super::get_task::GetTask;
 use super::ingest::Pairs;
-use super::region::{RegionState, check_name};
+use super::region::RegionState;
 use super::reorganise::Reorganiser;
 use super::replayed;
 use super::scan::{KeyBounds, Scan};
@@ -24,10 +24,10 @@ use super::stats::Stats;
 use super::threads::start_threads;
 use super::verify::VerifyReport;
 use super::write::Operation;
-use crate::checkpoint::{self, Change};
+use crate::level::Levels;
 use crate::options::{Background, Durability, Options, Work};
 use crate::recovery::{self, Replayed};
-use crate::state::RegionEntry;
+use crate::spill::Spilled;
 
 /// A log longer than this behind the marker is spilled at close, so that the next open is quick.
 const REPLAY_BYTES_AT_CLOSE_MAX: u64 = 8 << 20;
@@ -67,49 +67,15 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The region called `name`; makes it if need be.
+    /// The region called `name`; makes it if need be, durably.
     pub fn region(&self, name: &str) -> Result<Arc<RegionState>> {
-        self.core.check_open()?;
-        if let Some(region) = self.core.regions.get(name) {
-            return Ok(region);
-        }
-        check_name(name)?;
-        self.core.check_writable()?;
-        let mut ledger = self.core.parts.ledger.lock();
-        if let Some(region) = self.core.regions.get(name) {
-            return Ok(region);
-        }
-        let id = ledger.next_region;
-        let Some(next) = id.0.checked_add(1) else {
-            return Err(Error::new(
-                ErrorKind::OutOfSpace,
-                "all region numbers were used",
-            ));
-        };
-        let mut changed = ledger.clone();
-        changed.next_region.0 = next;
-        changed.regions.insert(
-            id,
-            RegionEntry {
-                name: name.to_owned(),
-            },
-        );
-        if Bug::RegionNotDurable.is_planted() {
-            *ledger = changed;
-            let state = RegionState::new(id, name.to_owned());
-            return Ok(self.core.regions.insert(state));
-        }
-        let levels = Arc::clone(&self.core.parts.views.load().levels);
-        let change = Change::of_ledger(changed, levels);
-        let unreachable = checkpoint::commit(&self.core.parts, &mut ledger, change)?;
-        self.core
-            .parts
-            .views
-            .retire(unreachable.pages, unreachable.segments);
-        Ok(self
-            .core
-            .regions
-            .insert(RegionState::new(id, name.to_owned())))
+        self.region_with(name, Durability::Sync)
+    }
+
+    /// The region called `name`; makes it if need be. With [`Durability::Sync`] it is durable when this returns;
+    /// otherwise as a buffered write: a crash may take it, with all that was written behind it.
+    pub fn region_with(&self, name: &str, durability: Durability) -> Result<Arc<RegionState>> {
+        self.core.region(name, durability)
     }
 
     /// The region called `name`.
@@ -130,7 +96,7 @@ impl Engine {
             .regions
             .list()
             .iter()
-            .map(|region| region.name.clone())
+            .map(|region| region.name.to_string())
             .collect()
     }
 
@@ -345,8 +311,8 @@ impl Core {
         split: crate::options::MemorySplit,
     ) -> Self {
         let regions = super::region::Regions::default();
-        for (id, entry) in &parts.ledger.lock().regions {
-            regions.insert(RegionState::new(*id, entry.name.clone()));
+        for (id, entry) in parts.ledger.lock().regions.iter() {
+            regions.insert(RegionState::new(id, Arc::clone(&entry.name), Lsn(0)));
         }
         let reorganiser = Reorganiser::new(options.credit_bytes());
         let collector = Collector::new(parts.moved.lock().end(), split.collector_bytes / 2);
@@ -390,7 +356,24 @@ impl Core {
         // First what is being spilled already, then the rest.
         self.spill_frozen()?;
         self.freeze(0);
-        self.spill_frozen()
+        self.spill_frozen()?;
+        self.take_in_made()
+    }
+
+    /// Makes a checkpoint of regions that were made behind the last spill, with the marker behind their records if the
+    /// log has nothing else there.
+    fn take_in_made(&self) -> Result<()> {
+        if self.parts.made.is_empty() {
+            return Ok(());
+        }
+        let _upkeep = self.upkeep.lock();
+        let change = Spilled::nothing(Levels::clone(&self.parts.views.load().levels));
+        let marker = self.quiet_tail();
+        match self.commit_spill(change, |ledger| ledger.advance(marker), true) {
+            // The log keeps them.
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => self.sync(),
+            outcome => outcome,
+        }
     }
 
     /// Before closing: nothing that was acknowledged stays in memory alone.

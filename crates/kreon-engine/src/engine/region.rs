@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::gaps::Gaps;
 use crate::sync::RwLock;
-use kreon_base::{Error, ErrorKind, REGION_NAME_BYTES_MAX, RegionId, Result};
+use kreon_base::{Error, ErrorKind, Lsn, REGION_NAME_BYTES_MAX, RegionId, Result};
 
 /// A region that exists, or existed.
 #[derive(Debug)]
@@ -14,7 +14,9 @@ pub struct RegionState {
     /// Its number.
     pub id: RegionId,
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
+    /// Behind the record of the log that made it; 0: it was there when the store was opened.
+    pub made_end: Lsn,
     dropped: AtomicBool,
     /// Where it has no keys, as far as scans have found out.
     pub(super) gaps: Gaps,
@@ -22,10 +24,11 @@ pub struct RegionState {
 
 impl RegionState {
     /// A region that exists.
-    pub fn new(id: RegionId, name: String) -> Self {
+    pub fn new(id: RegionId, name: Arc<str>, made_end: Lsn) -> Self {
         Self {
             id,
             name,
+            made_end,
             dropped: AtomicBool::new(false),
             gaps: Gaps::default(),
         }
@@ -52,33 +55,47 @@ impl RegionState {
     }
 }
 
-/// The regions that exist, by name.
+/// The regions that exist.
 #[derive(Default)]
-pub struct Regions(RwLock<BTreeMap<String, Arc<RegionState>>>);
+pub struct Regions(RwLock<Found>);
+
+#[derive(Default)]
+struct Found {
+    by_name: BTreeMap<Arc<str>, Arc<RegionState>>,
+    by_id: BTreeMap<RegionId, Arc<RegionState>>,
+}
 
 impl Regions {
     /// The region called `name`.
     pub fn get(&self, name: &str) -> Option<Arc<RegionState>> {
-        self.0.read().get(name).cloned()
+        self.0.read().by_name.get(name).cloned()
+    }
+
+    /// The region with this number.
+    pub fn of(&self, id: RegionId) -> Option<Arc<RegionState>> {
+        self.0.read().by_id.get(&id).cloned()
     }
 
     /// Adds a region.
     pub fn insert(&self, region: RegionState) -> Arc<RegionState> {
         let region = Arc::new(region);
-        self.0
-            .write()
-            .insert(region.name.clone(), Arc::clone(&region));
+        let (name, mut found) = (Arc::clone(&region.name), self.0.write());
+        found.by_name.insert(name, Arc::clone(&region));
+        found.by_id.insert(region.id, Arc::clone(&region));
         region
     }
 
     /// Takes a region out.
     pub fn remove(&self, name: &str) -> Option<Arc<RegionState>> {
-        self.0.write().remove(name)
+        let mut found = self.0.write();
+        let region = found.by_name.remove(name)?;
+        found.by_id.remove(&region.id);
+        Some(region)
     }
 
     /// All of them, by name.
     pub fn list(&self) -> Vec<Arc<RegionState>> {
-        self.0.read().values().cloned().collect()
+        self.0.read().by_name.values().cloned().collect()
     }
 }
 

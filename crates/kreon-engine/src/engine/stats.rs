@@ -199,7 +199,7 @@ impl Core {
             let targets = self.scale().targets(trees.iter().map(TreeRecord::bytes));
             for ((level, tree), target_bytes) in (1..).zip(trees).zip(targets) {
                 all.push(LevelStats {
-                    region: region.name.clone(),
+                    region: region.name.to_string(),
                     level,
                     entries: tree.entries,
                     leaf_pages: tree.leaf_pages,

@@ -144,8 +144,8 @@ impl Core {
     fn spill_and_commit(&self, view: &Arc<View>, frozen: &Frozen) -> Result<()> {
         // Snapshots that open from now on lie behind `frozen.end` and need only newest versions.
         let snapshots = self.snapshots.list();
-        let regions = self.parts.ledger.lock().regions.clone();
-        let exists = |region| regions.contains_key(&region);
+        let regions = self.parts.ledger.lock().with_made(&self.parts.made).regions;
+        let exists = |region| regions.contains(region);
         self.pressure.spill_starts(frozen.l0.len() as u64);
         let orders = Orders {
             exists: &exists,
@@ -204,7 +204,7 @@ impl Core {
         } = spilled;
         let levels = Arc::new(levels);
         let mut ledger = self.parts.ledger.lock();
-        let mut changed = ledger.clone();
+        let mut changed = ledger.with_made(&self.parts.made);
         change_ledger(&mut changed);
         let fresh = kept.clone();
         let change = Change {
@@ -294,9 +294,7 @@ impl Core {
     /// The same; so many pages of it will be free as soon as no reader reaches them.
     fn set_reserve_but(&self, soon_free: u64) {
         let view = self.parts.views.load();
-        let trees = view.levels.regions().flat_map(|(_, trees)| trees);
-        let node_pages: u64 = trees.map(|tree| tree.leaf_pages + tree.index_pages).sum();
-        let pages = node_pages + 4 * SEGMENT_PAGES;
+        let pages = view.levels.sums().pages + 4 * SEGMENT_PAGES;
         let l0_pages = self.l0_reserve_pages();
         let mut allocator = self.parts.allocator.lock();
         allocator.set_reserve_of_l0s(l0_pages);

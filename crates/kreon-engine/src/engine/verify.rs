@@ -89,7 +89,7 @@ impl Core {
             report: &mut report,
             meter: &mut meter,
         };
-        reached.pages.extend(ledger.catalogue_pages.iter().copied());
+        reached.pages.extend(ledger.pages());
         for region in regions.values() {
             reached.trees_of(region, &view);
         }

@@ -25,7 +25,7 @@ impl Core {
     fn try_durable(&self, superblock: &Superblock, report: &mut VerifyReport) -> Result<()> {
         let device = self.parts.device.as_ref();
         let (store, bytes) = (superblock.store, superblock.catalogue_bytes);
-        let (catalogue, _) = catalogue::read(device, store, superblock.catalogue, bytes)?;
+        let catalogue = catalogue::read(device, store, superblock.catalogue, bytes)?.catalogue;
         let record = main_log(&catalogue)?;
         let durable = self.durable_allocator(superblock, &catalogue)?;
         let segments = durable.log_segments(MAIN_LOG);

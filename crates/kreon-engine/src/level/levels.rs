@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::by_region::{ByRegion, Chunk, chunk_of};
 use crate::sync::{AtomicU64, Ordering};
-use kreon_base::{Lsn, PageNo, RegionId};
+use kreon_base::{Lsn, PAGE_BYTES, PageNo, RegionId};
 use kreon_format::TreeRecord;
 
 /// The trees of every region, upper level first. Never changes: a spill makes a new one.
@@ -13,10 +14,71 @@ use kreon_format::TreeRecord;
 /// beneath what is spilled while it runs, and above what was there before.
 #[derive(Clone, Default)]
 pub struct Levels {
-    trees: BTreeMap<RegionId, Vec<TreeRecord>>,
+    trees: ByRegion<Vec<TreeRecord>>,
+    /// What all trees are together.
+    sums: Sums,
+    /// What the trees of the regions of each chunk are at the most.
+    most: BTreeMap<u32, Most>,
     /// Trees that older snapshots do not see, by the page of their root: that tells a tree from all
     /// others. No spill may go into one, because its root would change.
     curtains: BTreeMap<PageNo, Curtain>,
+}
+
+/// An entry of a leaf takes so much that points into the log, about: more than that is a value in the leaf.
+const ENTRY_BYTES: u64 = 48;
+
+/// What trees are together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Entries of leaves.
+    pub entries: u64,
+    /// Leaves and index nodes.
+    pub pages: u64,
+    /// Bytes of values that leaves hold, about.
+    pub inline_bytes: u64,
+}
+
+/// What the trees of some regions are at the most.
+#[derive(Clone, Copy, Debug, Default)]
+struct Most {
+    trees: usize,
+    first_bytes: u64,
+}
+
+impl Sums {
+    fn of(tree: &TreeRecord) -> Self {
+        let leaf_bytes = tree.leaf_pages.saturating_mul(PAGE_BYTES as u64);
+        Self {
+            entries: tree.entries,
+            pages: tree.leaf_pages.saturating_add(tree.index_pages),
+            inline_bytes: leaf_bytes.saturating_sub(tree.entries.saturating_mul(ENTRY_BYTES)),
+        }
+    }
+
+    fn add(&mut self, tree: &TreeRecord) {
+        let of = Self::of(tree);
+        self.entries = self.entries.saturating_add(of.entries);
+        self.pages = self.pages.saturating_add(of.pages);
+        self.inline_bytes = self.inline_bytes.saturating_add(of.inline_bytes);
+    }
+
+    fn take(&mut self, tree: &TreeRecord) {
+        let of = Self::of(tree);
+        self.entries = self.entries.saturating_sub(of.entries);
+        self.pages = self.pages.saturating_sub(of.pages);
+        self.inline_bytes = self.inline_bytes.saturating_sub(of.inline_bytes);
+    }
+}
+
+impl Most {
+    fn of(chunk: &Chunk<Vec<TreeRecord>>) -> Self {
+        let first = |trees: &[TreeRecord]| trees.first().map_or(0, TreeRecord::bytes);
+        let all = chunk.iter();
+        all.fold(Self::default(), |most, (_, trees)| Self {
+            trees: most.trees.max(trees.len()),
+            first_bytes: most.first_bytes.max(first(trees)),
+        })
+    }
 }
 
 /// Hides a tree from readers at or before a position; at first from all.
@@ -43,7 +105,7 @@ impl Curtain {
 impl Levels {
     /// The trees of `region` from L1 downwards; empty for a region without any.
     pub fn of(&self, region: RegionId) -> &[TreeRecord] {
-        self.trees.get(&region).map_or(&[], Vec::as_slice)
+        self.trees.get(region).map_or(&[], Vec::as_slice)
     }
 
     /// Those of the trees that a reader at `at` sees, with their numbers.
@@ -64,9 +126,30 @@ impl Levels {
         self.curtains.get(&tree.root?.page).cloned()
     }
 
-    /// All regions that have trees.
-    pub fn regions(&self) -> impl Iterator<Item = (RegionId, &[TreeRecord])> {
-        self.trees.iter().map(|(id, trees)| (*id, trees.as_slice()))
+    /// The regions that have several trees, or a first one for which `is_large` holds; it holds for all larger ones,
+    /// too. Does not look at each region, but at the most of each few dozen.
+    pub fn tall(&self, is_large: impl Fn(u64) -> bool) -> Vec<RegionId> {
+        let chunks = self.most.iter();
+        let chunks = chunks.filter(|(_, most)| most.trees > 1 || is_large(most.first_bytes));
+        let regions = chunks.filter_map(|(number, _)| self.trees.chunk(*number));
+        let is_tall = |trees: &[TreeRecord]| {
+            trees.len() > 1 || trees.first().is_some_and(|tree| is_large(tree.bytes()))
+        };
+        regions
+            .flat_map(|chunk| chunk.iter())
+            .filter(|(_, trees)| is_tall(trees))
+            .map(|(region, _)| *region)
+            .collect()
+    }
+
+    /// What all trees are together, without looking at them.
+    pub fn sums(&self) -> Sums {
+        self.sums
+    }
+
+    /// The trees of the regions of a chunk. Never changes while somebody has it.
+    pub fn chunk(&self, number: u32) -> Option<&Arc<Chunk<Vec<TreeRecord>>>> {
+        self.trees.chunk(number)
     }
 
     /// The same levels with other trees for `region`.
@@ -76,9 +159,20 @@ impl Levels {
             roots.map(|root| root.page).collect()
         };
         let kept = roots(&trees);
+        trees.iter().for_each(|tree| self.sums.add(tree));
         let old = self.trees.insert(region, trees).unwrap_or_default();
+        old.iter().for_each(|tree| self.sums.take(tree));
+        self.note_most(region);
         for root in roots(&old).iter().filter(|root| !kept.contains(root)) {
             self.curtains.remove(root);
+        }
+    }
+
+    fn note_most(&mut self, region: RegionId) {
+        let number = chunk_of(region);
+        match self.trees.chunk(number) {
+            Some(chunk) => drop(self.most.insert(number, Most::of(chunk))),
+            None => drop(self.most.remove(&number)),
         }
     }
 
@@ -98,8 +192,10 @@ impl Levels {
 
     /// Forgets a region.
     pub fn remove(&mut self, region: RegionId) -> Vec<TreeRecord> {
-        let trees = self.trees.remove(&region).unwrap_or_default();
+        let trees = self.trees.remove(region).unwrap_or_default();
+        self.note_most(region);
         for tree in &trees {
+            self.sums.take(tree);
             self.show(tree);
         }
         trees
@@ -152,5 +248,51 @@ mod tests {
         levels.set(REGION, vec![tree(4)]);
         levels.set(REGION, vec![tree(2)]);
         assert_eq!(seen(&levels, 1), [1]);
+    }
+
+    fn sized(pages: u64, entries: u64) -> TreeRecord {
+        TreeRecord {
+            entries,
+            leaf_pages: pages,
+            index_pages: 1,
+            ..tree(pages)
+        }
+    }
+
+    #[test]
+    fn sums_are_those_of_all_trees_whatever_was_put_in_and_taken_out() {
+        let mut levels = Levels::default();
+        for id in 0..300 {
+            levels.set(RegionId(id), vec![sized(10, 100)]);
+        }
+        levels.set(RegionId(3), vec![sized(1, 7), sized(20, 1)]);
+        for id in 4..300 {
+            levels.remove(RegionId(id));
+        }
+        let mut expected = Sums::default();
+        let trees = levels.trees.iter().flat_map(|(_, trees)| trees);
+        trees.for_each(|tree| expected.add(tree));
+        assert_eq!(levels.sums(), expected);
+        assert_eq!((expected.entries, expected.pages), (308, 3 * 11 + 2 + 21));
+        assert_eq!(
+            expected.inline_bytes,
+            3 * (40_960 - 4800) + 4096 - 336 + 81_920 - 48
+        );
+    }
+
+    #[test]
+    fn regions_with_several_trees_or_a_large_one_are_found() {
+        let mut levels = Levels::default();
+        for id in 0..300 {
+            levels.set(RegionId(id), vec![sized(10, 100)]);
+        }
+        let tall = |levels: &Levels| levels.tall(|bytes| bytes > 20 * PAGE_BYTES as u64);
+        assert_eq!(tall(&levels), []);
+        levels.set(RegionId(70), vec![sized(100, 1)]);
+        levels.set(RegionId(299), vec![sized(1, 1), sized(2, 1)]);
+        assert_eq!(tall(&levels), [RegionId(70), RegionId(299)]);
+        levels.set(RegionId(70), vec![sized(1, 1)]);
+        levels.remove(RegionId(299));
+        assert_eq!(tall(&levels), []);
     }
 }

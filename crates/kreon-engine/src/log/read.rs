@@ -143,6 +143,9 @@ impl ValueAt<'_> {
         if matches!(header.kind, RecordKind::Delete | RecordKind::DeleteRange) {
             return wrong("the record is a deletion");
         }
+        if header.kind == RecordKind::MakeRegion {
+            return wrong("the record makes a region");
+        }
         let key = self.key.get(from..).unwrap_or_default();
         let key = key.get(..payload.len()).unwrap_or(key);
         if !payload.starts_with(key) {

@@ -1,7 +1,7 @@
 //! What a writer hands to the log, and what it gets back.
 
 use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, VALUE_BYTES_MAX};
-use kreon_format::{RecordKind, fragment_bytes, range_end};
+use kreon_format::{RecordKind, dropped_epoch, fragment_bytes, range_end};
 
 use crate::volume::Purpose;
 
@@ -43,6 +43,9 @@ impl NewRecord<'_> {
         if self.kind == RecordKind::DeleteRange {
             return range_end(self.value).map(drop);
         }
+        if self.kind == RecordKind::MakeRegion {
+            return dropped_epoch(self.value).map(drop);
+        }
         if self.kind == RecordKind::Delete && value_bytes > 0 {
             return Err(Error::invalid("a deletion carries a value"));
         }
@@ -76,7 +79,7 @@ pub(super) fn unit_bytes(unit: &[NewRecord<'_>]) -> Result<usize> {
 /// way to freeing space. The mark of a load carries no data.
 pub(super) fn purpose_of(unit: &[NewRecord<'_>]) -> Purpose {
     let is_data = |record: &NewRecord<'_>| match record.kind {
-        RecordKind::Put => true,
+        RecordKind::Put | RecordKind::MakeRegion => true,
         RecordKind::Ingested => record.payload_bytes() > 0,
         RecordKind::Delete | RecordKind::DeleteRange | RecordKind::Relocation => false,
     };

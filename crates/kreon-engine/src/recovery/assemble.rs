@@ -13,7 +13,7 @@ use crate::checkpoint::{self, Change};
 use crate::level::{Levels, Memory, Views, VolumeSpace};
 use crate::log::{Log, LogHistory, LogHome, LogOptions, MOVED_LOG, MovedStream};
 use crate::options::{MemorySplit, Options};
-use crate::state::{Ledger, Parts, Poison};
+use crate::state::{Ledger, MadeRegions, Parts, Poison};
 use crate::volume::Allocator;
 
 /// What a store starts from.
@@ -68,6 +68,7 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
         l0,
         mapping,
     } = ground;
+    let next_region = ledger.next_region;
     if options.scatter_pages {
         allocator.scatter_pages();
     }
@@ -104,6 +105,8 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
         moved: Mutex::new(stream),
         views: Views::new(Arc::new(l0), Arc::new(levels)),
         ledger: Mutex::new(ledger),
+        made: MadeRegions::new(next_region),
+        regions_in_stream_max: options.regions_in_stream_max,
         poison: Poison::default(),
     })
 }
@@ -124,7 +127,7 @@ pub fn first_checkpoint(parts: &Parts, dropped: Vec<PageNo>) -> Result<()> {
     let levels = Arc::clone(&parts.views.load().levels);
     let change = Change {
         dropped,
-        ..Change::of_ledger(ledger.clone(), levels)
+        ..Change::of_ledger(ledger.with_made(&parts.made), levels)
     };
     let unreachable = checkpoint::commit(parts, &mut ledger, change)?;
     parts.views.retire(unreachable.pages, unreachable.segments);

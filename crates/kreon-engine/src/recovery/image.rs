@@ -29,7 +29,7 @@ pub fn restore(
     l0_bytes: usize,
 ) -> Restored {
     let l0 = Memory::new(L0::with_budget(l0_bytes));
-    let exists = |region| ledger.regions.contains_key(&region);
+    let exists = |region| ledger.regions.contains(region);
     match load(device, store, &ledger.image, &exists, &l0) {
         Ok(loaded) => {
             tracing::info!(entries = loaded.entries, "loaded the image of L0");

@@ -3,6 +3,7 @@
 //! - [`open`]: an existing store
 //! - [`create`]: a new one
 //! - [`mod@image`]: the image of L0, if there is a whole one
+//! - [`made`]: regions whose making is in the log
 //! - [`crew`]: threads that put what is replayed into L0
 //! - [`assemble`]: the parts, once it is known what they start from
 
@@ -10,6 +11,7 @@ mod assemble;
 mod create;
 mod crew;
 mod image;
+mod made;
 mod open;
 
 use std::sync::Arc;

@@ -5,20 +5,22 @@ use std::sync::Arc;
 use std::thread::Builder;
 
 use kreon_base::{
-    Bug, Error, Incarnation, LogId, Lsn, PAGE_BYTES, RegionId, Result, SEGMENT_PAGES, SegmentId,
+    Bug, Error, Incarnation, LogId, Lsn, PAGE_BYTES, PageNo, Result, SEGMENT_PAGES, SegmentId,
 };
 use kreon_device::Device;
-use kreon_format::{Catalogue, LogRecord, RecordKind, Superblock, range_end};
+use kreon_format::{Catalogue, LogRecord, PagePointer, RecordKind, Superblock, range_end};
 use kreon_l0::Keep;
 
 use super::assemble::{Ground, assemble, first_checkpoint, new_mapping};
 use super::image::{self, Restored};
+use super::made::Made;
 use super::{Insert, Replayed, crew, segments_max};
-use crate::checkpoint::catalogue::{self, MAIN_LOG};
+use crate::by_region::{ByRegion, chunk_of};
+use crate::checkpoint::catalogue::{self, MAIN_LOG, ReadCatalogue};
 use crate::level::{Levels, Memory};
 use crate::log::{LogHistory, ReplayEnd, ReplayRecord, ReplayStart, replay};
 use crate::options::{MemorySplit, Options};
-use crate::state::{Ledger, Parts, RegionEntry};
+use crate::state::{Ledger, Parts, RegionEntry, WrittenChunk, WrittenRegions};
 use crate::volume::Allocator;
 
 /// Opens the store that `superblock` describes.
@@ -31,20 +33,21 @@ pub fn open(
 ) -> Result<Parts> {
     let store = superblock.store;
     check_length(device.as_ref(), superblock.segments)?;
-    let (catalogue, catalogue_pages) = catalogue::read(
+    let read = catalogue::read(
         device.as_ref(),
         store,
         superblock.catalogue,
         superblock.catalogue_bytes,
     )?;
-    check_trees(&catalogue, superblock.segments)?;
-    let record = main_log(&catalogue)?;
+    let catalogue = &read.catalogue;
+    check_trees(catalogue, superblock.segments)?;
+    let record = main_log(catalogue)?;
     let max = segments_max(options);
     let segments = superblock.segments;
     let mut allocator =
         Allocator::load(Arc::clone(&device), max, store, segments, &catalogue.groups)?;
 
-    let (mut ledger, levels) = durable_state(superblock, &catalogue, record, catalogue_pages);
+    let (mut ledger, levels) = durable_state(superblock, &read, record);
     let image = image::restore(device.as_ref(), store, &mut ledger, 2 * split.l0_bytes);
     let Restored { l0, long, damaged } = image;
     let start = ReplayStart {
@@ -59,7 +62,7 @@ pub fn open(
     };
     let (mapping, end) = beside(
         || new_mapping(&device, options, split),
-        || replay_into(&l0, &ledger, &start, insert),
+        || replay_into(&l0, &mut ledger, &start, insert),
     )?;
     tracing::info!(records = end.record_count, "replayed the log");
     trust_image(&mut ledger, end.history.end);
@@ -104,17 +107,21 @@ fn beside<A: Send, B>(
 /// Replays the log behind the image into L0.
 fn replay_into(
     l0: &Memory,
-    ledger: &Ledger,
+    ledger: &mut Ledger,
     start: &ReplayStart<'_>,
     insert: Insert<'_>,
 ) -> Result<ReplayEnd> {
+    let mut made = Made::default();
     crew::with_crew(l0, insert, |crew| {
         replay(start, |record| {
+            if record.kind == RecordKind::MakeRegion {
+                return made.replay(ledger, &record);
+            }
             check_region(ledger, &record)?;
             // Loads: the trees have them, or they never ended.
             let is_loaded = record.kind == RecordKind::Ingested && !Bug::LoadReplayed.is_planted();
             // If there is no region, it was written before that was dropped.
-            if is_loaded || !ledger.regions.contains_key(&record.region) {
+            if is_loaded || !ledger.regions.contains(record.region) {
                 return Ok(());
             }
             match record.kind {
@@ -174,17 +181,22 @@ fn check_trees(catalogue: &Catalogue, segments: u32) -> Result<()> {
 }
 
 /// # Errors
-/// `Corruption` if the superblock does not know the region of a record: a region is made before anything
-/// is written to it.
+/// `Corruption` if neither the superblock nor the log so far knows the region of a record: a region is made before
+/// anything is written to it.
 fn check_region(ledger: &Ledger, record: &ReplayRecord<'_>) -> Result<()> {
     match record.region < ledger.next_region {
         true => Ok(()),
-        false => Err(Error::corruption(format!(
-            "the superblock is older than the log, which has a record of {} at {}: the device lost \
-             newer superblocks, or put this one back",
-            record.region, record.offset
-        ))),
+        false => Err(is_older(record, "which has a record of")),
     }
+}
+
+#[cold]
+pub(super) fn is_older(record: &ReplayRecord<'_>, what: &str) -> Error {
+    Error::corruption(format!(
+        "the superblock is older than the log, {what} {} at {}: the device lost newer superblocks, or put this \
+         one back",
+        record.region, record.offset
+    ))
 }
 
 /// Beside the crew, which may be at older records still: their order stands in their positions.
@@ -208,37 +220,68 @@ fn main_log(catalogue: &Catalogue) -> Result<&LogRecord> {
 /// The ledger of the next run, and the levels.
 fn durable_state(
     superblock: &Superblock,
-    catalogue: &Catalogue,
+    read: &ReadCatalogue,
     log: &LogRecord,
-    catalogue_pages: Vec<kreon_base::PageNo>,
 ) -> (Ledger, Levels) {
-    let (mut regions, mut levels) = (BTreeMap::<RegionId, RegionEntry>::new(), Levels::default());
-    for region in &catalogue.regions {
-        regions.insert(
-            region.id,
-            RegionEntry {
-                name: region.name.clone(),
-            },
-        );
+    let (mut regions, mut levels) = (ByRegion::default(), Levels::default());
+    for region in &read.catalogue.regions {
+        let name = region.name.as_str().into();
+        regions.insert(region.id, RegionEntry { name });
         // Empty ones were there for spills beside a merge.
         let trees = region.levels.iter().filter(|tree| tree.root.is_some());
         levels.set(region.id, trees.copied().collect());
     }
+    let (written, others) = written_regions(read, &regions, &levels);
     let ledger = Ledger {
         epoch: superblock.epoch,
         incarnation: Incarnation(
             superblock.incarnation.0 + u64::from(!Bug::IncarnationKept.is_planted()),
         ),
-        next_region: catalogue.next_region,
+        next_region: read.catalogue.next_region,
         regions,
         marker: log.marker,
-        moved_marker: Lsn(0),
         image: log.image.clone(),
-        found_damaged_image: false,
-        catalogue_pages,
-        loads: BTreeMap::new(),
+        catalogue_pages: read.pages.iter().copied().chain(others).collect(),
+        written: Arc::new(written),
+        ..Ledger::default()
     };
     (ledger, levels)
+}
+
+/// What stands in pages of its own as this build would write it, and the pages of what does not.
+fn written_regions(
+    read: &ReadCatalogue,
+    regions: &ByRegion<RegionEntry>,
+    levels: &Levels,
+) -> (WrittenRegions, Vec<PageNo>) {
+    let mut pages: BTreeMap<u32, (usize, Vec<PagePointer>)> = BTreeMap::new();
+    let mut others = Vec::new();
+    for (pointer, ids) in &read.region_pages {
+        let chunk = ids.first().map(|id| chunk_of(*id));
+        match chunk.filter(|chunk| ids.iter().all(|id| chunk_of(*id) == *chunk)) {
+            Some(chunk) => {
+                let (count, pointers) = pages.entry(chunk).or_default();
+                *count += ids.len();
+                pointers.push(*pointer);
+            }
+            None => others.push(pointer.page),
+        }
+    }
+    let mut written = WrittenRegions::new();
+    for (number, (count, pointers)) in pages {
+        match regions.chunk(number).filter(|chunk| chunk.len() == count) {
+            Some(chunk) => {
+                let chunk = WrittenChunk {
+                    regions: Arc::clone(chunk),
+                    trees: levels.chunk(number).cloned(),
+                    pages: pointers.into(),
+                };
+                written.insert(number, chunk);
+            }
+            None => others.extend(pointers.iter().map(|pointer| pointer.page)),
+        }
+    }
+    (written, others)
 }
 
 fn replayed<'a>(record: &ReplayRecord<'a>) -> Replayed<'a> {

@@ -6,7 +6,8 @@ use kreon_base::{Epoch, PAGE_BYTES, PageBytes, PageNo, RegionId, SEGMENT_BYTES, 
 use kreon_device::AlignedBuf;
 use kreon_format::{
     BitmapBlock, Catalogue, NodeClaim, PagePointer, SegmentKind, StoreId, bitmap_page, check_node,
-    claimed_catalogue_page, claimed_node, decode_page, group_of, groups_of, slot_in_group,
+    claimed_catalogue_page, claimed_node, decode_page, decode_region_page, group_of, groups_of,
+    slot_in_group,
 };
 
 use super::doubts;
@@ -64,9 +65,13 @@ pub struct FoundLeaf {
     pub region: RegionId,
 }
 
-/// Catalogue pages that were found, the newest of them.
+/// Catalogue pages that were found: of streams the newest, and those that hold regions.
 #[derive(Default)]
-pub struct FoundCatalogues(BTreeMap<Epoch, Vec<CataloguePage>>);
+pub struct FoundCatalogues {
+    streams: BTreeMap<Epoch, Vec<CataloguePage>>,
+    /// A page is written anew only where its regions have changed, so one may be older than the stream that needs it.
+    regions: BTreeMap<(Epoch, PageNo), (PagePointer, Vec<u8>)>,
+}
 
 struct CataloguePage {
     pointer: PagePointer,
@@ -76,7 +81,12 @@ struct CataloguePage {
 
 impl FoundCatalogues {
     pub fn add(&mut self, pointer: PagePointer, payload: &[u8], next: Option<PagePointer>) {
-        self.0
+        if next.is_none() && decode_region_page(payload).is_ok() {
+            let place = (pointer.epoch, pointer.page);
+            self.regions.insert(place, (pointer, payload.to_vec()));
+            return;
+        }
+        self.streams
             .entry(pointer.epoch)
             .or_default()
             .push(CataloguePage {
@@ -84,16 +94,18 @@ impl FoundCatalogues {
                 payload: payload.to_vec(),
                 next,
             });
-        if self.0.len() > CATALOGUE_EPOCHS_MAX {
-            self.0.pop_first();
+        if self.streams.len() > CATALOGUE_EPOCHS_MAX {
+            self.streams.pop_first();
         }
     }
 
     /// Numbers and names of regions that any page tells; newer ones count.
     pub fn names(&self) -> BTreeMap<RegionId, String> {
-        let starts = self.0.values().flat_map(|pages| starts(pages));
-        starts
-            .flat_map(|page| Catalogue::decode_names(&page.payload))
+        let regions = self.regions.values().map(|(_, payload)| payload);
+        let starts = self.streams.values().flat_map(|pages| starts(pages));
+        regions
+            .chain(starts.map(|page| &page.payload))
+            .flat_map(|payload| Catalogue::decode_names(payload))
             .collect()
     }
 
@@ -101,7 +113,7 @@ impl FoundCatalogues {
     /// by runs that crashed before their checkpoint was durable. Where that is not known, the last run's
     /// counts.
     pub fn newest(&self, head: Option<(Epoch, PagePointer)>) -> Option<(Epoch, Catalogue)> {
-        self.0.iter().rev().find_map(|(epoch, pages)| {
+        self.streams.iter().rev().find_map(|(epoch, pages)| {
             let counts = |start: &&CataloguePage| {
                 head.is_none_or(|(of, head)| of != *epoch || head == start.pointer)
             };
@@ -114,12 +126,26 @@ impl FoundCatalogues {
                     bytes.extend_from_slice(&page.payload);
                     next = page.next;
                 }
-                Catalogue::decode(&bytes).ok()
+                self.with_regions(Catalogue::decode(&bytes).ok()?)
             });
             let last_run = |of: &Catalogue| of.logs.iter().map(doubts::last_run).max();
             let whole = whole.max_by_key(last_run);
             whole.map(|catalogue| (*epoch, catalogue))
         })
+    }
+}
+
+impl FoundCatalogues {
+    /// The catalogue with the regions of all pages that it points to; none if one is missing.
+    fn with_regions(&self, mut catalogue: Catalogue) -> Option<Catalogue> {
+        for pointer in catalogue.region_pages.clone() {
+            let found = self.regions.get(&(pointer.epoch, pointer.page));
+            let (_, payload) = found.filter(|(found, _)| *found == pointer)?;
+            catalogue
+                .add_regions(decode_region_page(payload).ok()?)
+                .ok()?;
+        }
+        Some(catalogue)
     }
 }
 

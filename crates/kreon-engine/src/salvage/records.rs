@@ -132,6 +132,7 @@ impl Records<'_> {
             && payload.len() == part.payload_bytes
             && header.starts_record == part.is_first
             && header.ends_record == part.is_last
+            && header.kind != RecordKind::MakeRegion
             && (header.kind == RecordKind::Delete) == wanted.is_deletion;
         if !is_it {
             return Err(Error::corruption("another record stands there"));

@@ -1,7 +1,7 @@
 //! The whole of a salvage, in order: trees, what was in their lost parts, the log behind them.
 
 use kreon_base::{Lsn, RegionId, Result};
-use kreon_format::{Catalogue, LogRecord, RecordKind, SegmentKind, place_of};
+use kreon_format::{Catalogue, LogRecord, RecordKind, SegmentKind, dropped_epoch, place_of};
 
 use super::doubts;
 use super::erasing::{self, erased};
@@ -141,6 +141,9 @@ impl<'a> Work<'a, '_> {
         // What is looked up there is then all that was taken so far.
         target.flush()?;
         walk(at, stretch(from, sure_from), |record| {
+            if record.kind == RecordKind::MakeRegion {
+                return Ok(());
+            }
             let Some(region) = target.regions().get(&record.region) else {
                 return Ok(());
             };
@@ -161,6 +164,9 @@ impl<'a> Work<'a, '_> {
             Ok(())
         })?;
         walk(at, stretch(sure_from, marker), |record| {
+            if record.kind == RecordKind::MakeRegion {
+                return Ok(());
+            }
             let Some(region) = target.regions().get(&record.region) else {
                 return Ok(());
             };
@@ -203,12 +209,25 @@ impl<'a> Work<'a, '_> {
         };
         let target = &mut self.target;
         let next_region = self.next_region;
-        let mut is_newer = false;
+        let epoch = self.report.epoch;
+        let (mut lacks_makings, mut lacks_drops) = (false, false);
         let walked = walk(at, stretch, |record| {
-            is_newer |= record.region >= next_region;
+            let is_new = record.region >= next_region;
+            if record.kind == RecordKind::MakeRegion {
+                if is_new {
+                    let dropped = dropped_epoch(record.value.unwrap_or_default())?;
+                    lacks_drops |= epoch.is_some_and(|epoch| epoch < dropped);
+                    target.name(record.region, record.key);
+                    target.region(record.region)?;
+                }
+                return Ok(());
+            }
             // Others were dropped after the record was written.
             if !target.regions().contains_key(&record.region) {
-                return Ok(());
+                if !is_new {
+                    return Ok(());
+                }
+                lacks_makings = true;
             }
             if let Some(range) = erased(&record)? {
                 return erasing::apply(target, record.region, range, Lsn::MAX);
@@ -218,6 +237,8 @@ impl<'a> Work<'a, '_> {
             region.told.log_changes += 1;
             apply(target, &record)
         })?;
+        // A hole may have swallowed the record that made a region; where there is none, the catalogue is older.
+        let is_newer = lacks_drops || (lacks_makings && walked.holes.is_empty());
         if is_newer || doubts::is_gone_on(at, log, walked.end) {
             self.report.is_older_than_log();
         }
@@ -227,6 +248,20 @@ impl<'a> Work<'a, '_> {
 
     /// Without the catalogue of the last checkpoint: leaves in the order of their epochs, then the log.
     fn of_pieces(&mut self, pieces: &Pieces) -> Result<()> {
+        self.target.step("names");
+        let from = self.at.map.start();
+        let target = &mut self.target;
+        let all = Stretch {
+            from,
+            until: Lsn::MAX,
+            durable: Lsn::MAX,
+        };
+        let found = walk(self.at, all, |record| {
+            if record.kind == RecordKind::MakeRegion {
+                target.name(record.region, record.key);
+            }
+            Ok(())
+        })?;
         self.target.step("leaves");
         let known: Vec<RegionId> = self.target.known_regions();
         for region in known
@@ -248,8 +283,6 @@ impl<'a> Work<'a, '_> {
         };
         let taken = orphans::take(records, &mut self.target, &leaves, order)?;
         self.target.step("log");
-        let from = self.at.map.start();
-        let found = examine(self.at, from, Lsn::MAX)?;
         let spilled = taken.spilled.max(pieces.marker());
         let sure_from = found.sure_from(from, spilled);
         let stretch = Stretch {
@@ -260,7 +293,7 @@ impl<'a> Work<'a, '_> {
         let takes_stale = self.options.stale_values;
         let target = &mut self.target;
         let walked = walk(self.at, stretch, |record| {
-            if pieces.is_dropped(record.region) {
+            if record.kind == RecordKind::MakeRegion || pieces.is_dropped(record.region) {
                 return Ok(());
             }
             if let Some(range) = erased(&record)? {
@@ -340,8 +373,8 @@ impl Walked {
 fn apply(target: &mut Target<'_>, record: &ReplayRecord<'_>) -> Result<()> {
     let value = match record.kind {
         RecordKind::Delete => None,
-        // A walk passes over records of loads; deleted ranges are applied before they get here.
-        RecordKind::DeleteRange => return Ok(()),
+        // A walk passes over records of loads; deleted ranges are applied before they get here, and so are new regions.
+        RecordKind::DeleteRange | RecordKind::MakeRegion => return Ok(()),
         RecordKind::Put | RecordKind::Relocation | RecordKind::Ingested => record.value,
     };
     target.change(record.region, record.key, value)

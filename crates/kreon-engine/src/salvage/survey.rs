@@ -9,6 +9,7 @@ use kreon_device::Device;
 use kreon_format::{
     BitmapBlock, Catalogue, FORMAT_VERSION, LogSegmentHeader, PagePointer, SUPERBLOCK_PAGES,
     StoreId, Superblock, SuperblockSlot, bitmap_page, claimed_store, decode_page,
+    decode_region_page,
 };
 
 use super::doubts;
@@ -341,5 +342,13 @@ fn read_catalogue(
         }
         next = following;
     }
-    Catalogue::decode(&bytes).map_err(|_| head.page)
+    let mut catalogue = Catalogue::decode(&bytes).map_err(|_| head.page)?;
+    for pointer in catalogue.region_pages.clone() {
+        let page = source.page(pointer.page).ok_or(pointer.page)?;
+        let regions = decode_page(&page, store, &pointer)
+            .and_then(|(payload, _)| decode_region_page(payload));
+        let added = regions.and_then(|regions| catalogue.add_regions(regions));
+        added.map_err(|_| pointer.page)?;
+    }
+    Ok(catalogue)
 }

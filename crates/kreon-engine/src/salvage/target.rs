@@ -9,7 +9,7 @@ use kreon_format::range_value;
 
 use super::losses::Losses;
 use super::report::{SalvageProgress, SalvagedRegion};
-use crate::engine::{Engine, Operation, RegionState};
+use crate::engine::{Engine, Operation, RegionState, check_name};
 use crate::options::Durability;
 
 /// Changes that are written together.
@@ -93,7 +93,7 @@ impl<'a> Target<'a> {
             while self.regions.values().any(|other| other.told.name == name) {
                 name = format!("region-{}-{name}", id.0);
             }
-            let state = self.engine.region(&name)?;
+            let state = self.engine.region_with(&name, Durability::Buffered)?;
             let told = SalvagedRegion {
                 name,
                 ..SalvagedRegion::default()
@@ -109,6 +109,14 @@ impl<'a> Target<'a> {
         self.regions
             .get_mut(&id)
             .ok_or_else(|| kreon_base::Error::invalid("a region that was just made"))
+    }
+
+    /// Notes the name of a region, as the log tells it. What a catalogue says counts more.
+    pub fn name(&mut self, id: RegionId, name: &[u8]) {
+        let name = std::str::from_utf8(name).ok();
+        if let Some(name) = name.filter(|name| check_name(name).is_ok()) {
+            self.names.entry(id).or_insert_with(|| name.to_owned());
+        }
     }
 
     /// Numbers of the regions whose names are known.

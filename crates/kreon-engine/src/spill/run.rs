@@ -56,6 +56,18 @@ pub struct Spilled {
     pub charges: BTreeMap<SegmentId, i64>,
 }
 
+impl Spilled {
+    /// These levels, and all else as it is.
+    pub fn nothing(levels: Levels) -> Self {
+        Self {
+            levels,
+            kept: Vec::new(),
+            dropped: Vec::new(),
+            charges: BTreeMap::new(),
+        }
+    }
+}
+
 /// One region of a spill.
 pub(super) struct RegionSpill<'a> {
     pub parts: &'a Parts,

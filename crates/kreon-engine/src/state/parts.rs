@@ -7,12 +7,13 @@ use kreon_device::Device;
 use kreon_format::StoreId;
 use kreon_mapping::Mapping;
 
-use super::{Ledger, Poison};
+use super::{Ledger, MadeRegions, Poison};
 use crate::level::Views;
 use crate::log::{Log, MovedStream};
 use crate::volume::Allocator;
 
-/// The parts, each with its own lock. Order of locks: `moved`, `ledger`, then the log's, then `allocator`.
+/// The parts, each with its own lock. Order of locks: `moved`, `ledger`, `made`, then the log's, then
+/// `allocator`.
 pub struct Parts {
     /// The device under the volume.
     pub device: Arc<dyn Device>,
@@ -30,6 +31,10 @@ pub struct Parts {
     pub views: Views,
     /// What is durable.
     pub ledger: Mutex<Ledger>,
+    /// Regions that the log has and no checkpoint yet.
+    pub made: MadeRegions,
+    /// With more regions than this a catalogue has them in pages of their own.
+    pub regions_in_stream_max: usize,
     /// Set when writing must stop.
     pub poison: Poison,
 }

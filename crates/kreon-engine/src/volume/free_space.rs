@@ -21,7 +21,7 @@ pub(super) const SPARE_SEGMENTS_MIN: u32 = 2;
 const COLLECTION_SEGMENTS: u32 = 3;
 
 /// Of the segments of a volume, how many are used for what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
     /// All.
     pub segments: u32,

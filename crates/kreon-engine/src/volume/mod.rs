@@ -22,6 +22,7 @@ pub mod superblock;
 pub mod written;
 
 pub use allocator::{Allocator, Purpose, Usage};
+pub use free_space::Space;
 pub use page_runs::PageRuns;
 
 #[cfg(test)]

@@ -104,6 +104,7 @@ pub fn catalogue() -> Catalogue {
                 levels: vec![],
             },
         ],
+        region_pages: vec![pointer(3)],
         logs: vec![
             LogRecord {
                 id: LogId(0),

@@ -116,8 +116,7 @@ impl Core {
         if judged_bytes >= JUDGED_MIN {
             self.collector.stock.judged(dead_bytes, judged_bytes);
         }
-        // Planning asks the allocator, which may be waiting for the file system.
-        let bound = self.plan_anew().hidden_max;
+        let bound = self.plan_anew(&self.space_at_a_look()).hidden_max;
         if dead_bytes >= bound {
             return true;
         }

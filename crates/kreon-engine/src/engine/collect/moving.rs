@@ -10,7 +10,7 @@
 //!
 //! A load into a region counts what is in L0' as written while it ran: nothing of that region is moved meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,7 +99,9 @@ impl Core {
             let is_cut_short = copied.len() < live.len();
             (Arc::clone(&view.levels), copied, is_cut_short)
         };
-        let regions = self.regions.list().into_iter();
+        let found = copied.iter().filter_map(|of| candidates.get(of.live.index));
+        let ids: BTreeSet<RegionId> = found.map(|candidate| candidate.region).collect();
+        let regions = ids.into_iter().filter_map(|id| self.regions.of(id));
         let mut insertion = Insertion {
             candidates,
             levels,

@@ -8,9 +8,7 @@ use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::engine::core::Core;
 use crate::gc::Victim;
 use crate::log::MOVED_LOG;
-
-/// What an entry of a leaf takes that points into the log, about: more than that is a value in the leaf.
-const ENTRY_BYTES: u64 = 48;
+use crate::volume::Space;
 
 /// What a record of the log takes beside key and value: its header, and what aligns it.
 const RECORD_OVERHEAD_BYTES: u64 = 20;
@@ -52,26 +50,37 @@ impl SpaceUse {
 }
 
 impl Core {
-    /// Takes stock.
+    /// Takes stock. Waits for the allocator, which may be waiting for the file system.
     pub(in crate::engine) fn space_use(&self) -> SpaceUse {
-        let view = self.parts.views.load();
-        let (mut inline, mut node_pages, mut entries) = (0, 0, 0);
-        for tree in view.levels.regions().flat_map(|(_, trees)| trees) {
-            let leaf_bytes = tree.leaf_pages * PAGE_BYTES as u64;
-            inline += leaf_bytes.saturating_sub(tree.entries * ENTRY_BYTES);
-            node_pages += tree.leaf_pages + tree.index_pages;
-            entries += tree.entries;
-        }
         let space = self.parts.allocator.lock().space();
+        self.collector.stock.set_space(space);
+        self.space_use_of(&space)
+    }
+
+    /// Takes stock as a writer does, who must not wait: while somebody has the allocator, by what it last told. Costs the
+    /// same for any number of regions.
+    pub(in crate::engine) fn space_at_a_look(&self) -> SpaceUse {
+        let stock = &self.collector.stock;
+        match self.parts.allocator.try_lock().map(|held| held.space()) {
+            Some(space) => {
+                stock.set_space(space);
+                self.space_use_of(&space)
+            }
+            None => self.space_use_of(&stock.space()),
+        }
+    }
+
+    fn space_use_of(&self, space: &Space) -> SpaceUse {
+        let trees = self.parts.views.load().levels.sums();
         let in_use = space.segments - space.free;
         // Where values are in leaves there are fewer records than entries.
-        let headers = (entries * RECORD_OVERHEAD_BYTES).min(space.log_live_bytes / 2);
+        let headers = (trees.entries * RECORD_OVERHEAD_BYTES).min(space.log_live_bytes / 2);
         SpaceUse {
             used_bytes: u64::from(in_use + space.free_backed) * SEGMENT_BYTES,
             needed_bytes: u64::from(in_use + space.reserve.min(space.free_backed)) * SEGMENT_BYTES,
-            live_bytes: space.log_live_bytes - headers + inline,
+            live_bytes: space.log_live_bytes - headers + trees.inline_bytes,
             log_live_bytes: space.log_live_bytes,
-            node_bytes: node_pages * PAGE_BYTES as u64,
+            node_bytes: trees.pages * PAGE_BYTES as u64,
         }
     }
 
@@ -93,8 +102,9 @@ impl Core {
         let dead_bytes = self.sealed_segments().iter().map(dead).sum();
         let spilled_to = self.parts.ledger.lock().log_needed_from();
         stock.committed(spilled_to, dead_bytes);
-        let plan = self.plan_anew();
-        let (room, dead) = self.room(&plan);
+        let space = self.space_use();
+        let plan = self.plan_anew(&space);
+        let (room, dead) = self.room(&plan, &space);
         let room = (room.max(0) as u64 / SEGMENT_BYTES).min(u64::from(u32::MAX));
         let spare = room.min(plan.transient / SEGMENT_BYTES) as u32;
         // A load of new keys makes room as it goes.
@@ -106,18 +116,17 @@ impl Core {
     }
 
     /// Plans with what the log has by now.
-    pub(super) fn plan_anew(&self) -> Plan {
+    pub(super) fn plan_anew(&self, space: &SpaceUse) -> Plan {
         let (target, cost_max) = (
             self.options.space_amplification,
             self.options.write_amplification_max,
         );
-        let plan = Plan::new(&self.given(), target, cost_max);
+        let plan = Plan::new(&self.given(space), target, cost_max);
         self.collector.stock.set_plan(plan);
         plan
     }
 
-    fn given(&self) -> Given {
-        let space = self.space_use();
+    fn given(&self, space: &SpaceUse) -> Given {
         let segments = space.used_bytes / SEGMENT_BYTES;
         let heads = segments.div_ceil(GROUP_SEGMENTS as u64) * GROUP_HEAD_PAGES;
         let unspilled_live = self.unspilled_live_bytes();
@@ -158,9 +167,9 @@ impl Core {
     }
 
     /// How many bytes may be taken until the plan's target is reached, and how many are dead, as far as known.
-    pub(super) fn room(&self, plan: &Plan) -> (i64, u64) {
-        let (stock, space) = (&self.collector.stock, self.space_use());
-        let goal = self.goal(plan, &space) + stock.excess_bytes();
+    pub(super) fn room(&self, plan: &Plan, space: &SpaceUse) -> (i64, u64) {
+        let stock = &self.collector.stock;
+        let goal = self.goal(plan, space) + stock.excess_bytes();
         let unspilled = stock.unspilled_bytes(self.parts.log.tail());
         (
             goal as i64 - space.needed_bytes as i64,

@@ -4,11 +4,19 @@ use kreon_base::Lsn;
 
 use super::plan::Plan;
 use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::volume::Space;
+
+/// So many looks in a row may find the allocator taken: what is in reserve for L0s is ahead of them by more.
+const MISSED_LOOKS_MAX: u64 = 2;
 
 /// See the module's text. Each figure is as old as the last commit or the last look.
 #[derive(Default)]
 pub(super) struct Stock {
     plan: Mutex<Plan>,
+    /// What the allocator last told.
+    space: Mutex<Space>,
+    /// Looks since the allocator was last told what L0s need.
+    missed_looks: AtomicU64,
     /// No spill needs what the log has before this position.
     spilled_to: AtomicU64,
     /// L0' begins here in the log.
@@ -30,6 +38,26 @@ impl Stock {
     /// See the field.
     pub fn set_plan(&self, plan: Plan) {
         *self.plan.lock() = plan;
+    }
+
+    /// See the field.
+    pub fn space(&self) -> Space {
+        *self.space.lock()
+    }
+
+    /// See the field.
+    pub fn set_space(&self, space: Space) {
+        *self.space.lock() = space;
+    }
+
+    /// A look could not tell the allocator anything; whether that was once too often.
+    pub fn is_look_overdue(&self) -> bool {
+        self.missed_looks.fetch_add(1, Ordering::Relaxed) >= MISSED_LOOKS_MAX
+    }
+
+    /// A look told it.
+    pub fn looked(&self) {
+        self.missed_looks.store(0, Ordering::Relaxed);
     }
 
     /// What the last commit has changed.

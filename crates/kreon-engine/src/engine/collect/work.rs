@@ -10,6 +10,7 @@ use kreon_base::{Error, ErrorKind, Result, SEGMENT_BYTES};
 
 use super::plan::Plan;
 use super::round::Round;
+use super::space::SpaceUse;
 use super::state::Turn;
 use crate::engine::core::Core;
 use crate::gc::Rules;
@@ -164,7 +165,7 @@ impl Core {
         let space = self.space_use();
         let excess = self.reorganisation_excess(&space, self.goal(&plan, &space));
         stock.set_excess_bytes(excess);
-        let (room, _) = self.pace_writers();
+        let (room, _) = self.pace_writers(&space);
         let pending = self.pending_bytes(turn) as i64;
         let (transient, hidden) = (plan.transient as i64, self.hidden_bytes() as i64);
         let to_come = (plan.hidden_max as i64 - hidden).max(0);
@@ -189,9 +190,9 @@ impl Core {
 
     /// Slows writers down as the room becomes less than what comes on top until a spill frees some, and tells the room
     /// and what is dead. They pay for dead bytes only: a load of new keys has none.
-    pub(in crate::engine) fn pace_writers(&self) -> (i64, u64) {
+    pub(in crate::engine) fn pace_writers(&self, space: &SpaceUse) -> (i64, u64) {
         let plan = self.collector.plan();
-        let (room, dead) = self.room(&plan);
+        let (room, dead) = self.room(&plan, space);
         let transient = plan.transient.max(1) as f64;
         let line = transient * (self.share_to_come(&plan) + GUARD_SHARE);
         let lack = (line - room as f64).max(0.0).min(dead as f64);
@@ -213,11 +214,24 @@ impl Core {
         }
     }
 
-    /// A writer looks at the space, and wakes who collects, if need be. Outside the gate.
+    /// A writer looks at the space, and wakes who collects, if need be. Outside the gate, and without waiting for who
+    /// has the allocator: that may be waiting for the file system. Then the next look but one at the latest tells it what L0s need: the reserve is ahead
+    /// of that.
     pub(in crate::engine) fn look_at_space(&self) {
         let l0_pages = self.l0_reserve_pages();
-        self.parts.allocator.lock().set_reserve_of_l0s(l0_pages);
-        let (room, dead) = self.pace_writers();
+        let allocator = &self.parts.allocator;
+        let held = allocator.try_lock();
+        let held = held.or_else(|| {
+            self.collector
+                .stock
+                .is_look_overdue()
+                .then(|| allocator.lock())
+        });
+        if let Some(mut allocator) = held {
+            self.collector.stock.looked();
+            allocator.set_reserve_of_l0s(l0_pages);
+        }
+        let (room, dead) = self.pace_writers(&self.space_at_a_look());
         if dead > 0 && room < 2 * self.collector.plan().transient as i64 {
             self.collector.wanted.call();
         }
@@ -239,7 +253,7 @@ impl Core {
     /// victim is dead. Better ones come with the next spill, so worse ones are taken only as room becomes scarce.
     fn lazy_rules(&self) -> Rules {
         let plan = self.collector.plan();
-        let (room, _) = self.room(&plan);
+        let (room, _) = self.room(&plan, &self.space_use());
         let plenty = 2.0 * room as f64 / plan.transient.max(1) as f64;
         let expected = plenty.clamp(SCARCE, 1.0) / plan.log_cost.max(1.0);
         Rules {

@@ -137,12 +137,7 @@ impl Core {
             let _upkeep = self.upkeep.lock();
             self.tidy(region.id);
             let view = self.parts.views.load_full();
-            let change = Spilled {
-                levels: Levels::clone(&view.levels),
-                kept: Vec::new(),
-                dropped: Vec::new(),
-                charges: Default::default(),
-            };
+            let change = Spilled::nothing(Levels::clone(&view.levels));
             drop(view);
             let marker = self.quiet_tail();
             self.commit_spill(change, |ledger| ledger.advance(marker), true)

@@ -126,8 +126,10 @@ impl Core {
             let is_due = is_first_full || scale.next_merge(&sizes).is_some();
             is_due && self.holds.lets_merge(region)
         };
-        let regions = view.levels.regions().map(|(region, _)| region);
-        regions.filter(|region| is_due(*region)).collect()
+        let is_large = |bytes| self.scale().is_too_large_for_spills(bytes);
+        let mut due = view.levels.tall(is_large);
+        due.retain(|region| is_due(*region));
+        due
     }
 
     /// The body of the threads that merge. Not that of spills: a merge may take minutes, and spills go on

@@ -11,6 +11,7 @@ mod levels;
 mod loads;
 mod preparing;
 mod refusals;
+mod regions;
 mod reorganising;
 mod reused_segments;
 mod scanning;
@@ -24,7 +25,7 @@ use kreon_device::Device;
 use kreon_sim::{Image, SimDevice, SimOptions};
 
 use super::*;
-use crate::options::{Background, Durability, Options};
+use crate::options::{Background, Durability, Options, Work};
 
 /// Keys of the region that [`filled`] makes.
 const KEYS: u32 = 3000;

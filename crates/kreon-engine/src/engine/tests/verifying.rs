@@ -92,6 +92,7 @@ fn superblock_slots_that_the_device_put_back_are_told() {
     let bench = Bench::filled();
     let old = bench.device.image();
     bench.engine.region("another").unwrap();
+    bench.engine.checkpoint().unwrap();
     let put_back = |slot: usize| {
         let offset = SUPERBLOCK_PAGES[slot].offset_bytes();
         let mut page = kreon_device::AlignedBuf::new(4096);

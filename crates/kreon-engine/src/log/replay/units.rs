@@ -1,7 +1,7 @@
 //! Puts fragments together to records and units, and hands on whole units only.
 
 use kreon_base::{Bug, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, VALUE_BYTES_MAX};
-use kreon_format::{FragmentHeader, RANGE_VALUE_BYTES_MAX, RecordKind};
+use kreon_format::{DROPPED_VALUE_BYTES, FragmentHeader, RANGE_VALUE_BYTES_MAX, RecordKind};
 
 /// A record of a whole unit, as replay hands it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,10 +124,11 @@ impl Units {
         Ok(Ok(()))
     }
 
-    /// Whether a value of this length is handed on. That of a deleted range always is: it is nowhere else.
+    /// Whether a value of this length is handed on. That of a deleted range or of a new region always is: it is nowhere else.
     fn keeps(&self, kind: RecordKind, value_bytes: usize) -> bool {
         match kind {
             RecordKind::DeleteRange => value_bytes <= RANGE_VALUE_BYTES_MAX,
+            RecordKind::MakeRegion => value_bytes <= DROPPED_VALUE_BYTES,
             _ => value_bytes <= self.value_bytes_max,
         }
     }

@@ -1,0 +1,65 @@
+//! Regions whose making the replay finds in the log.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kreon_base::{Error, REGION_NAME_BYTES_MAX, RegionId, Result};
+use kreon_format::dropped_epoch;
+
+use super::open::is_older;
+use crate::log::ReplayRecord;
+use crate::state::{Ledger, RegionEntry};
+
+/// See the module's text.
+#[derive(Default)]
+pub struct Made {
+    /// Names of the regions, once a record makes one.
+    names: Option<BTreeSet<Arc<str>>>,
+}
+
+impl Made {
+    /// Makes the region of `record`, unless the catalogue knows more of it: that has all regions up to some number, but
+    /// for those that were dropped.
+    ///
+    /// # Errors
+    /// `Corruption` for a region that cannot come next: the catalogue is older than the log.
+    pub fn replay(&mut self, ledger: &mut Ledger, record: &ReplayRecord<'_>) -> Result<()> {
+        match record.region.cmp(&ledger.next_region) {
+            Ordering::Less => return Ok(()),
+            Ordering::Greater => return Err(is_older(record, "which makes")),
+            Ordering::Equal => {}
+        }
+        if dropped_epoch(record.value.unwrap_or_default())? > ledger.epoch {
+            return Err(is_older(
+                record,
+                "which knows of a drop before the making of",
+            ));
+        }
+        let Some(next) = record.region.0.checked_add(1) else {
+            return Err(is_older(record, "which makes"));
+        };
+        let name = std::str::from_utf8(record.key).ok();
+        let name = name.filter(|name| name.len() <= REGION_NAME_BYTES_MAX);
+        let name: Arc<str> = name.ok_or_else(|| nameless(record))?.into();
+        let names = self.names.get_or_insert_with(|| {
+            let known = ledger.regions.iter();
+            known.map(|(_, known)| Arc::clone(&known.name)).collect()
+        });
+        // A name is given a second time only after the drop of the first region is durable.
+        if !names.insert(Arc::clone(&name)) {
+            return Err(is_older(record, "which gives a name that is taken to"));
+        }
+        ledger.regions.insert(record.region, RegionEntry { name });
+        ledger.next_region = RegionId(next);
+        Ok(())
+    }
+}
+
+#[cold]
+fn nameless(record: &ReplayRecord<'_>) -> Error {
+    Error::corruption(format!(
+        "the log makes {} at {} with a name that no region has",
+        record.region, record.offset
+    ))
+}
