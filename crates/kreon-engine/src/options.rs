@@ -15,7 +15,9 @@ pub enum Durability {
     #[default]
     Buffered,
     /// The write survives any crash, of the process and of the machine. Writers that wait at the same
-    /// time share one flush.
+    /// time share one flush. A writer waits for two at most, and for what others have buffered before its
+    /// record: 1 MiB or little more if somebody else waited within the last second, else what the log's
+    /// buffers hold.
     Sync,
 }
 

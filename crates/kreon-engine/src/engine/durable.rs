@@ -41,10 +41,14 @@ enum State {
 impl Durable {
     fn new(core: &Arc<Core>, applied: Result<Lsn>) -> Self {
         Self(match applied {
-            Ok(upto) => State::Waits {
-                core: Arc::clone(core),
-                wait: DurableWait::new(upto),
-            },
+            Ok(upto) => {
+                // Futures that are made together and polled one after the other share a flush.
+                core.parts.log.ask(upto);
+                State::Waits {
+                    core: Arc::clone(core),
+                    wait: DurableWait::new(upto),
+                }
+            }
             Err(error) => State::Refused(error),
         })
     }

@@ -49,7 +49,7 @@ impl Core {
                 let _ = self.keep_stock(stock);
             }
         }
-        if has_stock {
+        if has_stock && self.parts.poison.check().is_ok() {
             let _ = self.keep_stock(Stock::default());
         }
     }

@@ -41,7 +41,7 @@ impl Log {
         if wait.waiter.as_ref().is_some_and(is_in_queue) {
             return Poll::Pending;
         }
-        self.commit.ask(wait.upto);
+        self.ask(wait.upto);
         match self.join(wait.upto, context.waker()) {
             Ok(Joined::Durable) => Poll::Ready(Ok(())),
             Ok(Joined::Unserved) => Poll::Ready(self.sync(wait.upto)),
@@ -53,6 +53,11 @@ impl Log {
             }
             Err(error) => Poll::Ready(Err(error)),
         }
+    }
+
+    /// Somebody will wait for `upto`: the next flush covers it.
+    pub fn ask(&self, upto: Lsn) {
+        self.commit.ask(upto);
     }
 
     /// Tasks that wait for a flush are served from now on, by a thread that calls

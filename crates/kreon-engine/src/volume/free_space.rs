@@ -115,7 +115,12 @@ impl Allocator {
 
     /// Backs free segments, growing the volume where needed, until `wanted` are in stock or the
     /// device is full. Any other failure of the device is an error.
-    pub(super) fn back_free_segments(&mut self, wanted: u32) -> Result<()> {
+    fn back_free_segments(&mut self, wanted: u32) -> Result<()> {
+        self.back_free_segments_by(wanted, self.run_segments())
+    }
+
+    /// The same, up to `run` together.
+    pub(super) fn back_free_segments_by(&mut self, wanted: u32, run: u32) -> Result<()> {
         while self.free_backed < wanted {
             let bare = self
                 .free
@@ -124,7 +129,7 @@ impl Allocator {
                 .copied();
             match bare {
                 Some(id) => {
-                    if !self.back(SegmentId(id))? {
+                    if !self.back(SegmentId(id), run)? {
                         return Ok(());
                     }
                 }
@@ -139,9 +144,9 @@ impl Allocator {
     }
 
     /// Whether the device could back the segment. Backs some behind it, too, where there is room.
-    fn back(&mut self, id: SegmentId) -> Result<bool> {
+    fn back(&mut self, id: SegmentId, run: u32) -> Result<bool> {
         let is_bare = |id: &u32| self.free.contains(id) && !self.segments[*id as usize].backed;
-        let run = (id.0..id.0 + self.run_segments()).take_while(is_bare);
+        let run = (id.0..id.0 + run).take_while(is_bare);
         let run = run.count() as u64;
         for segments in [run, 1] {
             match self

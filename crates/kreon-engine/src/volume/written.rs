@@ -13,6 +13,7 @@
 use kreon_base::{Result, SegmentId};
 
 use super::allocator::Allocator;
+use super::free_space::RUN_SEGMENTS_MAX;
 
 /// The stock takes this part of the room that new data has, at the most.
 const ROOM_SHARE: u64 = 8;
@@ -60,7 +61,9 @@ impl Allocator {
         }
         let reserve = self.reserve_segments();
         // All at once: the file system stops transfers while it reserves blocks.
-        self.back_free_segments(reserve.saturating_add(self.written.free + missing))?;
+        let wanted = reserve.saturating_add(self.written.free + missing);
+        let bare = wanted.saturating_sub(self.free_backed);
+        self.back_free_segments_by(wanted, bare.clamp(1, RUN_SEGMENTS_MAX))?;
         let beyond = self.free_backed.saturating_sub(reserve);
         let count = missing.min(most).min(beyond) as usize;
         let is_bare = |id: &&u32| {
@@ -109,11 +112,7 @@ impl Allocator {
             ids.filter_map(|(id, segment)| segment.filter(|s| s.backed).map(|s| (id, s)))
         };
         // Without a stock the lowest comes first, so that what is free is at the end.
-        let wants_written = match (for_log, self.written.stock) {
-            (true, _) => Some(true),
-            (false, 0) => None,
-            (false, _) => Some(false),
-        };
+        let wants_written = (self.written.stock > 0).then_some(for_log);
         let suits = |is_written: bool| wants_written.is_none_or(|wanted| wanted == is_written);
         let may_suit = self.written.free > 0 || wants_written != Some(true);
         let best = may_suit
