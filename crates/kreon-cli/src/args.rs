@@ -22,6 +22,9 @@ Text encoding: UTF-8 stands for itself and \\xNN for the byte NN; everything els
 too, is taken as it stands. Output escapes what is not UTF-8 (and, in lists, control characters) the \
 same way, so that it can be read back.";
 
+/// The region that commands work in if none is named.
+pub const DEFAULT_REGION: &str = "default";
+
 /// A persistent ordered key-value store for flash.
 #[derive(Debug, Parser)]
 #[command(name = "kreon", version, after_help = EXIT_CODES)]
@@ -45,7 +48,7 @@ pub struct Shared {
         long,
         global = true,
         value_name = "NAME",
-        default_value = "default"
+        default_value = DEFAULT_REGION
     )]
     pub region: String,
     /// Make each write durable before going on

@@ -197,6 +197,16 @@ impl Store {
         self.engine.background(kreon_engine::Work::Image)
     }
 
+    /// Compacts all regions: [`Region::compact`] for each, with one pass over the log. Regions that are dropped meanwhile
+    /// are passed over.
+    ///
+    /// # Errors
+    /// `Busy` (a load into a region is under way), `OutOfSpace`, `Corruption`, `Closed`, `Poisoned`, `Io`: what was not
+    /// done yet is as it was.
+    pub fn compact(&self) -> Result<()> {
+        self.engine.compact_all()
+    }
+
     /// What the store is and did, in numbers.
     pub fn stats(&self) -> Stats {
         self.engine.stats()

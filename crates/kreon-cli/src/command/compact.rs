@@ -1,16 +1,30 @@
-//! `kreon compact`: one packed tree of all levels of a region.
+//! `kreon compact`: the store as small as it gets.
 
 use clap::Args;
 use kreon::Result;
 
+use crate::args::DEFAULT_REGION;
 use crate::session::Session;
 
-/// Make one packed tree of all levels of the region, without what was deleted
+/// Make the store as small as it gets: one packed tree a region, no dead records, nothing kept ready
 #[derive(Debug, Args)]
-pub struct Compact {}
+pub struct Compact {
+    /// Make one tree of the levels of the named region only (the log, which all regions share, is cleaned all the same)
+    #[arg(long)]
+    only_region: bool,
+}
 
 impl Compact {
     pub fn run(&self, session: &Session) -> Result<()> {
-        session.existing_region()?.compact()
+        match self.only_region {
+            true => session.existing_region()?.compact(),
+            false => {
+                // A name that is wrong is told, though all regions are compacted.
+                if session.region_name() != DEFAULT_REGION {
+                    session.existing_region()?;
+                }
+                session.store.compact()
+            }
+        }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::sync::Mutex;
-use kreon_base::{LogId, Result};
+use kreon_base::{LogId, Result, SegmentId};
 
 use crate::log::{LogSpace, TakenSegment};
-use crate::volume::{Allocator, Purpose, Usage};
+use crate::volume::{Allocator, Purpose};
 
 /// The volume, as the log sees it.
 pub struct VolumeSpace(pub Arc<Mutex<Allocator>>);
@@ -23,7 +23,7 @@ impl LogSpace for VolumeSpace {
         let mut allocator = self.0.lock();
         let mut taken = Vec::with_capacity(count);
         for sequence in first_sequence..first_sequence + count as u64 {
-            match allocator.allocate_segment(Usage::Log { log, sequence }, purpose) {
+            match allocator.allocate_log_segment(log, sequence, purpose) {
                 Ok(id) => taken.push(TakenSegment {
                     id,
                     was_written: allocator.was_written(id),
@@ -37,5 +37,13 @@ impl LogSpace for VolumeSpace {
             }
         }
         Ok(taken)
+    }
+
+    fn back(&self, segment: SegmentId, range: (u32, u32), purpose: Purpose) -> Result<u32> {
+        self.0.lock().back_log(segment, range, purpose)
+    }
+
+    fn unback(&self, segment: SegmentId) -> Result<()> {
+        self.0.lock().unback_named(segment)
     }
 }

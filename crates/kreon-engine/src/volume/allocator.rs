@@ -11,12 +11,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kreon_base::{Error, ErrorKind, LogId, PageNo, Result, SEGMENT_PAGES, SegmentId};
+use kreon_base::{Error, LogId, PageNo, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId};
 use kreon_device::Device;
 use kreon_format::{GROUP_HEAD_PAGES, GROUP_SEGMENTS, GroupPointer};
 
 use super::free_space::{RUN_SEGMENTS_MAX, SPARE_SEGMENTS_MIN};
 use super::page_bits::PageBits;
+use super::reserve::Reserve;
 
 /// What a segment is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub(super) struct Segment {
     pub retiring: bool,
     /// The file system holds blocks for it, so that writing it cannot run out of space.
     pub backed: bool,
+    /// If it is not: so many bytes from its start may have some.
+    pub front_bytes: u32,
     /// All of it was written since it was backed: it was a full segment of a log.
     pub was_written: bool,
 }
@@ -70,6 +73,7 @@ impl Segment {
             live_bytes: 0,
             retiring: false,
             backed: false,
+            front_bytes: 0,
             was_written: false,
         }
     }
@@ -91,14 +95,17 @@ pub struct Allocator {
     /// Live bytes of all log segments.
     pub(super) live_bytes: u64,
     /// Tree segments by their longest run of unused pages.
-    roomy: BTreeSet<(u64, u32)>,
+    pub(super) roomy: BTreeSet<(u64, u32)>,
     /// Unused pages of tree segments.
     pub(super) roomy_pages: u64,
     pub(super) segments_max: u32,
-    /// Pages that upkeep may need, less those that it took since.
-    pub(super) reserve_pages: u64,
-    /// Pages that it may need for what is in L0s.
-    pub(super) reserve_pages_of_l0s: u64,
+    pub(super) reserve: Reserve,
+    /// Pages of the reserve that upkeep took since it was set.
+    pub(super) taken_pages: u64,
+    /// See [`super::log_room`].
+    pub(super) is_small: bool,
+    /// Segments that trees are packed into.
+    pub(super) packed: BTreeSet<u32>,
     /// Backed free segments beyond the reserve that are kept when segments become free.
     pub(super) spare_segments: u32,
     /// Segments that are backed together at the most.
@@ -120,8 +127,10 @@ impl Allocator {
             roomy: BTreeSet::new(),
             roomy_pages: 0,
             segments_max,
-            reserve_pages: 0,
-            reserve_pages_of_l0s: 0,
+            reserve: Reserve::default(),
+            taken_pages: 0,
+            is_small: true,
+            packed: BTreeSet::new(),
             spare_segments: SPARE_SEGMENTS_MIN,
             run_segments_max: RUN_SEGMENTS_MAX,
             scatters_pages: false,
@@ -147,7 +156,7 @@ impl Allocator {
                 pointer: None,
                 dirty: true,
             });
-            segment.usage = Usage::Tree;
+            (segment.usage, segment.backed) = (Usage::Tree, true);
             for page in 0..GROUP_HEAD_PAGES {
                 segment.used.insert(page);
                 segment.live.insert(page);
@@ -163,6 +172,11 @@ impl Allocator {
     /// `OutOfSpace` if only the part of the reserve that `purpose` may not use is left.
     pub fn allocate_segment(&mut self, usage: Usage, purpose: Purpose) -> Result<SegmentId> {
         let id = self.take_free_segment(purpose)?;
+        self.is_small = false;
+        self.take_segment(id, usage).map(|()| id)
+    }
+
+    pub(super) fn take_segment(&mut self, id: SegmentId, usage: Usage) -> Result<()> {
         self.unindex(id);
         let segment = self.segment_mut(id)?;
         segment.usage = usage;
@@ -171,7 +185,7 @@ impl Allocator {
         }
         self.index(id);
         self.mark_dirty(id);
-        Ok(id)
+        Ok(())
     }
 
     /// Takes the segment `id` for a log: recovery found it there behind the last checkpoint.
@@ -194,6 +208,15 @@ impl Allocator {
         segment.used = PageBits::ALL;
         segment.backed = true;
         self.mark_dirty(id);
+        Ok(())
+    }
+
+    /// What the file system holds for a segment of the log that was never reached is not known.
+    pub fn doubt(&mut self, id: SegmentId) -> Result<()> {
+        self.unindex(id);
+        let segment = self.segment_mut(id)?;
+        (segment.backed, segment.front_bytes) = (false, SEGMENT_BYTES as u32);
+        self.index(id);
         Ok(())
     }
 
@@ -228,6 +251,16 @@ impl Allocator {
         let wanted = pages_max.clamp(1, SEGMENT_PAGES);
         self.check_room_for_pages(wanted, purpose)?;
         let id = self.segment_with_room(wanted, purpose)?;
+        self.take_pages(id, wanted, purpose)
+    }
+
+    /// Up to `wanted` pages out of the longest gap of the tree segment `id`.
+    pub(super) fn take_pages(
+        &mut self,
+        id: SegmentId,
+        wanted: u64,
+        purpose: Purpose,
+    ) -> Result<(PageNo, u64)> {
         self.unindex(id);
         let segment = self.segment_mut(id)?;
         let (first, gap) = segment.used.longest_gap();
@@ -237,8 +270,7 @@ impl Allocator {
         }
         self.index(id);
         if purpose == Purpose::Upkeep {
-            // This is what the reserve was for, until it is set anew.
-            self.reserve_pages = self.reserve_pages.saturating_sub(count);
+            self.note_taken(count);
         }
         Ok((PageNo(id.first_page().0 + first), count))
     }
@@ -257,6 +289,9 @@ impl Allocator {
             && run >= enough
         {
             return Ok(SegmentId(id));
+        }
+        if let Some(id) = self.back_a_head()? {
+            return Ok(id);
         }
         match (self.allocate_segment(Usage::Tree, purpose), best) {
             (Ok(id), _) => Ok(id),
@@ -354,6 +389,15 @@ impl Allocator {
         retired
     }
 
+    /// Takes a log segment that was never written out of the next checkpoint. It can be handed out after
+    /// [`Self::reuse_segment`], once that checkpoint is durable: until then a replay takes it for the log's.
+    pub fn retire_log_segment(&mut self, id: SegmentId) -> Result<()> {
+        let segment = self.segment_mut(id)?;
+        (segment.usage, segment.retiring) = (Usage::Free, true);
+        self.mark_dirty(id);
+        Ok(())
+    }
+
     /// Makes a retired segment available again.
     pub fn reuse_segment(&mut self, id: SegmentId) -> Result<()> {
         let segment = self.segment_mut(id)?;
@@ -407,7 +451,7 @@ impl Allocator {
         if self.free.remove(&id.0) {
             self.free_backed -= u32::from(segment.backed);
         }
-        if segment.usage == Usage::Tree {
+        if segment.usage == Usage::Tree && segment.backed {
             self.roomy_pages -= segment.used.gaps();
         }
         self.roomy.remove(&(segment.used.longest_gap().1, id.0));
@@ -423,14 +467,14 @@ impl Allocator {
                 self.free.insert(id.0);
                 self.free_backed += u32::from(segment.backed);
             }
-            Usage::Tree => {
+            Usage::Tree if segment.backed => {
                 self.roomy_pages += segment.used.gaps();
                 let run = segment.used.longest_gap().1;
                 if run > 0 {
                     self.roomy.insert((run, id.0));
                 }
             }
-            Usage::Free | Usage::Log { .. } => {}
+            Usage::Free | Usage::Tree | Usage::Log { .. } => {}
         }
     }
 }
@@ -438,13 +482,3 @@ impl Allocator {
 /// A run of this many free pages (256 KiB) is as good as a whole segment: the device is at its full
 /// rate with writes of that size.
 const RUN_PAGES_ENOUGH: u64 = 64;
-
-/// Segments that stay in reserve at the least.
-pub const RESERVE_SEGMENTS_MIN: u32 = 5;
-
-pub(super) fn out_of_space(what: &str) -> Error {
-    Error::new(
-        ErrorKind::OutOfSpace,
-        format!("the volume has no room left for {what}; delete data or give it more space"),
-    )
-}

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Bug, Epoch, Error, LogId, PageBytes, PageNo, Result, SEGMENT_PAGES, SegmentId};
+use kreon_base::{
+    Bug, Epoch, Error, LogId, PageBytes, PageNo, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId,
+};
 use kreon_device::Device;
 use kreon_format::{
     BitmapBlock, GROUP_HEAD_PAGES, GROUP_SEGMENTS, GroupPointer, LOG_SEQUENCE_MAX,
@@ -206,17 +208,24 @@ fn loaded_segment(record: &SegmentRecord) -> Segment {
         ..Segment::free()
     };
     match record.kind {
-        SegmentKind::Free => {}
+        // It may have been a spare one.
+        SegmentKind::Free => segment.front_bytes = SEGMENT_BYTES as u32,
         SegmentKind::Tree => {
             segment.usage = Usage::Tree;
-            (segment.live, segment.used, segment.backed) = (live, live, true);
+            // The head of a group may stand alone in its segment: then the rest may have been given back.
+            let is_head_alone = live.gaps() == SEGMENT_PAGES - GROUP_HEAD_PAGES;
+            (segment.live, segment.used) = (live, live);
+            segment.backed = !(is_head_alone && live.first_gap() == GROUP_HEAD_PAGES);
         }
         SegmentKind::Log => {
             segment.usage = Usage::Log {
                 log: record.log,
                 sequence: record.sequence,
             };
-            (segment.used, segment.backed) = (PageBits::ALL, true);
+            segment.used = PageBits::ALL;
+            // The end of a segment of moved records may have been given back.
+            segment.backed = record.sequence < MOVED_SEQUENCE_MIN;
+            segment.front_bytes = SEGMENT_BYTES as u32;
         }
     }
     segment

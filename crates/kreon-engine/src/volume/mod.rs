@@ -2,20 +2,33 @@
 //!
 //! - [`superblock`]: the four rotating slots that pick the durable epoch
 //! - [`allocator`]: which segments and pages are in use, as the store sees it now
-//! - [`free_space`]: backing, growth and the reserve for spills, deletes and checkpoints
+//! - [`free_space`]: backing, growth, and giving space back to the file system
+//! - [`reserve`]: what stays back for spills, deletions and checkpoints
+//! - [`log_room`]: what of its segments the log may write
+//! - [`packing`]: pages for trees that are made anew, apart from all others
 //! - [`page_runs`]: hands out consecutive pages to a spill
 //! - [`bitmap`]: the allocator's durable form, in buddy pairs
 
 pub mod allocator;
 pub mod bitmap;
 pub mod free_space;
+mod log_room;
+pub mod packing;
 mod page_bits;
 pub mod page_io;
 pub mod page_runs;
+pub mod reserve;
 pub mod superblock;
 
-pub use allocator::{Allocator, Purpose, Usage};
+#[cfg(test)]
+pub use allocator::Usage;
+pub use allocator::{Allocator, Purpose};
 pub use page_runs::PageRuns;
+pub use reserve::{L0sReserve, Reserve};
+
+fn is_out_of_space(error: &kreon_base::Error) -> bool {
+    error.kind() == kreon_base::ErrorKind::OutOfSpace
+}
 
 #[cfg(test)]
 mod tests;

@@ -144,7 +144,7 @@ impl Core {
         self.has_room(segments)
     }
 
-    fn spill_all(&self) -> Result<()> {
+    pub(super) fn spill_all(&self) -> Result<()> {
         self.checkpoint()?;
         self.give_back()
     }
@@ -215,8 +215,8 @@ impl Core {
 
     /// A writer looks at the space, and wakes who collects, if need be. Outside the gate.
     pub(in crate::engine) fn look_at_space(&self) {
-        let l0_pages = self.l0_reserve_pages();
-        self.parts.allocator.lock().set_reserve_of_l0s(l0_pages);
+        let l0s = self.l0s_reserve();
+        self.parts.allocator.lock().set_reserve_of_l0s(l0s);
         let (room, dead) = self.pace_writers();
         if dead > 0 && room < 2 * self.collector.plan().transient as i64 {
             self.collector.wanted.call();

@@ -1,4 +1,9 @@
-//! All trees of a region to one, at once.
+//! A store as small as it gets: one packed tree a region, hardly a dead byte in the log, nothing kept ready.
+//!
+//! 1. Regions with several trees get one: what deletions and newer versions hide is dead from then on.
+//! 2. Live records leave the segments of the log that have dead ones.
+//! 3. Regions get one packed tree each, in segments apart from all other pages, which become free as a whole.
+//! 4. What the log has taken ahead, spare segments and the ends of segments go back to the file system.
 
 use std::sync::Arc;
 
@@ -8,17 +13,48 @@ use super::holds::Purpose;
 use super::merge::Job;
 use crate::engine::core::Core;
 use crate::engine::region::RegionState;
+use crate::spill::Spilled;
+use crate::state::Ledger;
 
 /// So often everything is spilled until a tree that some readers do not see lies beneath all that is older.
 const SPILLS_MAX: usize = 4;
 
 impl Core {
-    /// Spills what L0 has and makes all trees of `region` one, every leaf of which is new and packed, and in which
-    /// no deletion stays that hides nothing. What is written meanwhile comes to stand above it.
+    /// Compacts `regions` and the log. What is written meanwhile comes to stand above it.
     ///
     /// # Errors
-    /// Those of a spill: the region is as it was. `Busy` during a load. `Closed` if the region is dropped meanwhile.
-    pub fn compact(self: &Arc<Self>, region: &RegionState) -> Result<()> {
+    /// Those of a spill: what was not done yet is as it was. `Busy` during a load into one of them. `Closed` if one is
+    /// dropped meanwhile.
+    pub fn compact(self: &Arc<Self>, regions: &[Arc<RegionState>]) -> Result<()> {
+        self.check_writable()?;
+        regions.iter().try_for_each(|region| region.check())?;
+        self.close_moved()?;
+        self.checkpoint()?;
+        self.parts.allocator.lock().begin_packing();
+        let mut left = Vec::new();
+        for region in regions {
+            match self.has_several_trees(region) {
+                true => self.compact_trees(region)?,
+                false => left.push(region),
+            }
+        }
+        if self.collect_all()? > 0 {
+            left = regions.iter().collect();
+            self.parts.allocator.lock().begin_packing();
+        }
+        for region in left {
+            self.compact_trees(region)?;
+        }
+        self.shrink()
+    }
+
+    fn has_several_trees(&self, region: &RegionState) -> bool {
+        self.parts.views.load().levels.of(region.id).len() > 1
+    }
+
+    /// Makes all trees of `region` one, every leaf of which is new and packed, and in which no deletion stays that hides
+    /// nothing.
+    fn compact_trees(self: &Arc<Self>, region: &RegionState) -> Result<()> {
         let may_go_on = || self.check_writable().and_then(|()| region.check());
         may_go_on()?;
         let hold = self
@@ -44,5 +80,47 @@ impl Core {
             ErrorKind::Busy,
             "a load has just ended and its region is written to all the time, or ranges are deleted in it",
         ))
+    }
+
+    /// Gives back what is kept ready for writes to come.
+    fn shrink(&self) -> Result<()> {
+        self.close_moved()?;
+        let ahead = self.parts.log.give_up_ahead()?;
+        let mut allocator = self.parts.allocator.lock();
+        for segment in &ahead {
+            allocator.retire_log_segment(*segment)?;
+        }
+        drop(allocator);
+        // No replay takes the segments for the log's once this is durable.
+        let moved_end = self.collector.inserted();
+        let is_quiet = self.quiet_tail().is_some();
+        self.commit_nothing(|ledger| {
+            if is_quiet {
+                ledger.moved_marker = moved_end;
+            }
+        })?;
+        let mut allocator = self.parts.allocator.lock();
+        for segment in ahead {
+            allocator.reuse_segment(segment)?;
+        }
+        drop(allocator);
+        {
+            let _closed = self.gate.close();
+            self.parts.log.restrain();
+        }
+        self.give_back()?;
+        self.set_reserve();
+        self.parts.allocator.lock().trim_all()
+    }
+
+    fn commit_nothing(&self, change_ledger: impl FnOnce(&mut Ledger)) -> Result<()> {
+        let _upkeep = self.upkeep.lock();
+        let change = Spilled {
+            levels: crate::level::Levels::clone(&self.parts.views.load().levels),
+            kept: Vec::new(),
+            dropped: Vec::new(),
+            charges: Default::default(),
+        };
+        self.commit_spill(change, change_ledger, true)
     }
 }
