@@ -284,10 +284,12 @@ impl Core {
     pub(super) fn l0s_reserve(&self) -> L0sReserve {
         let view = self.parts.views.load();
         let l0s = || std::iter::once(&view.active).chain(view.frozen.iter().map(|f| &f.l0));
+        let since_freeze = self.collector.active_bytes(self.parts.log.tail());
+        let in_flight = since_freeze.min(IN_FLIGHT_BYTES);
         L0sReserve {
             entries: l0s().map(|l0| l0.len() as u64).sum(),
             pages: l0s().map(|l0| (l0.bytes() / PAGE_BYTES) as u64).sum(),
-            granted_bytes: self.parts.log.granted_bytes() + IN_FLIGHT_BYTES,
+            granted_bytes: self.parts.log.granted_bytes() + in_flight,
         }
     }
 

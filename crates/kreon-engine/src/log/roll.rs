@@ -190,17 +190,19 @@ impl Log {
         bytes: usize,
         purpose: Purpose,
     ) -> Result<bool> {
-        let (limit, used) = (
-            current.buffer.limit_bytes(),
-            current.buffer.reserved_bytes(),
-        );
-        if limit < SEGMENT {
-            let bytes = u32::try_from(bytes).unwrap_or(SEGMENT);
-            let range = (limit, used.saturating_add(bytes).min(SEGMENT));
+        let bytes = u32::try_from(bytes).unwrap_or(SEGMENT);
+        // Who pads the end for a flush may take what was asked for.
+        while current.rest_bytes() < bytes {
+            let limit = current.buffer.limit_bytes();
+            if limit == SEGMENT {
+                return Ok(false);
+            }
+            let needed = current.buffer.reserved_bytes().saturating_add(bytes);
+            let range = (limit, needed.min(SEGMENT));
             let limit = self.home.space.back(current.segment, range, purpose)?;
             current.buffer.set_limit(limit);
         }
-        Ok(bytes <= current.rest_bytes() as usize)
+        Ok(true)
     }
 
     /// Makes sure that the front of the next segment can be written, `bytes` behind its header; up to where.

@@ -106,6 +106,10 @@ impl Allocator {
             allocator
                 .segments
                 .extend(block.segments.iter().take(known).map(loaded_segment));
+            // Where the head of a group stands alone in its segment, the rest may have been given back.
+            if let Some(head) = allocator.segments.get_mut(first as usize) {
+                head.backed = head.used.gaps() < SEGMENT_PAGES - GROUP_HEAD_PAGES;
+            }
             allocator.groups.push(Group {
                 pointer: Some(*pointer),
                 dirty: false,
@@ -212,10 +216,7 @@ fn loaded_segment(record: &SegmentRecord) -> Segment {
         SegmentKind::Free => segment.front_bytes = SEGMENT_BYTES as u32,
         SegmentKind::Tree => {
             segment.usage = Usage::Tree;
-            // The head of a group may stand alone in its segment: then the rest may have been given back.
-            let is_head_alone = live.gaps() == SEGMENT_PAGES - GROUP_HEAD_PAGES;
-            (segment.live, segment.used) = (live, live);
-            segment.backed = !(is_head_alone && live.first_gap() == GROUP_HEAD_PAGES);
+            (segment.live, segment.used, segment.backed) = (live, live, true);
         }
         SegmentKind::Log => {
             segment.usage = Usage::Log {

@@ -303,6 +303,8 @@ fn taken_bytes(segment: &Segment) -> u64 {
     match (segment.backed, segment.usage) {
         (true, _) => SEGMENT_BYTES,
         (false, Usage::Tree) => GROUP_HEAD_PAGES * PAGE_BYTES as u64,
-        (false, _) => u64::from(segment.front_bytes),
+        // What an earlier run may have left there is given back by and by.
+        (false, Usage::Free) => 0,
+        (false, Usage::Log { .. }) => u64::from(segment.front_bytes),
     }
 }

@@ -68,14 +68,23 @@ impl Allocator {
         }
         self.is_small = false;
         let more = (self.grant_bytes() as u32).max(GRANT_BYTES_MIN);
-        let plenty = match needed.saturating_add(2 * more) {
-            upto if upto < SEGMENT => upto.next_multiple_of(GRANT_BYTES_MIN) - more,
+        // Whole blocks of the device: the end of the log is padded to those.
+        let plenty = needed
+            .saturating_add(more)
+            .next_multiple_of(GRANT_BYTES_MIN);
+        let plenty = match plenty.saturating_add(more) {
+            upto if upto < SEGMENT => plenty,
             _ => SEGMENT,
         };
         let least = needed.next_multiple_of(PAGE_BYTES as u32).min(SEGMENT);
         let mut upto = plenty.max(least);
-        if let Err(error) = self.grant(u64::from(upto.saturating_sub(from)), purpose) {
-            if least == upto {
+        // New data may fill what a deletion is granted: no more of it than must be.
+        let purpose_of_plenty = match purpose {
+            Purpose::Delete => Purpose::Put,
+            other => other,
+        };
+        if let Err(error) = self.grant(u64::from(upto.saturating_sub(from)), purpose_of_plenty) {
+            if least == upto && purpose != Purpose::Delete {
                 return Err(error);
             }
             upto = least;

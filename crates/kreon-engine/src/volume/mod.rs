@@ -5,6 +5,7 @@
 //! - [`free_space`]: backing, growth, and giving space back to the file system
 //! - [`reserve`]: what stays back for spills, deletions and checkpoints
 //! - [`log_room`]: what of its segments the log may write
+//! - [`log_segments`]: what recovery finds of the log, and how its segments become free
 //! - [`packing`]: pages for trees that are made anew, apart from all others
 //! - [`page_runs`]: hands out consecutive pages to a spill
 //! - [`bitmap`]: the allocator's durable form, in buddy pairs
@@ -13,6 +14,7 @@ pub mod allocator;
 pub mod bitmap;
 pub mod free_space;
 mod log_room;
+mod log_segments;
 pub mod packing;
 mod page_bits;
 pub mod page_io;
@@ -20,8 +22,6 @@ pub mod page_runs;
 pub mod reserve;
 pub mod superblock;
 
-#[cfg(test)]
-pub use allocator::Usage;
 pub use allocator::{Allocator, Purpose};
 pub use page_runs::PageRuns;
 pub use reserve::{L0sReserve, Reserve};

@@ -12,6 +12,7 @@ use kreon_base::{Error, ErrorKind, Result};
 use super::holds::Purpose;
 use super::merge::Job;
 use crate::engine::core::Core;
+use crate::engine::open::Engine;
 use crate::engine::region::RegionState;
 use crate::spill::Spilled;
 use crate::state::Ledger;
@@ -122,5 +123,33 @@ impl Core {
             charges: Default::default(),
         };
         self.commit_spill(change, change_ledger, true)
+    }
+}
+
+impl Engine {
+    /// Makes one packed tree of all levels of each of `regions`, empties segments of the log that have dead records, and
+    /// gives back what is not needed.
+    ///
+    /// # Errors
+    /// Those of a spill: what was not done is as it was; `Busy` during a load into one of them.
+    pub fn compact(&self, regions: &[Arc<RegionState>]) -> Result<()> {
+        self.core().compact(regions)
+    }
+
+    /// The same with all regions. Those that are dropped meanwhile are passed over.
+    ///
+    /// # Errors
+    /// Those of [`compact`](Self::compact).
+    pub fn compact_all(&self) -> Result<()> {
+        loop {
+            let regions = self.core().regions.list();
+            match self.core().compact(&regions) {
+                Err(error)
+                    if error.kind() == ErrorKind::Closed
+                        && self.core().check_writable().is_ok()
+                        && regions.iter().any(|region| region.check().is_err()) => {}
+                outcome => return outcome,
+            }
+        }
     }
 }
