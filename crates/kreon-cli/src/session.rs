@@ -13,6 +13,9 @@ use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::options::Shared;
 
+/// The region that commands work in if none is named.
+const DEFAULT_REGION: &str = "default";
+
 /// What every command works on.
 pub struct Session {
     pub store: Store,
@@ -55,7 +58,7 @@ impl Session {
             durability,
             interrupt,
             path,
-            region_name: RefCell::new(region.unwrap_or("default").to_owned()),
+            region_name: RefCell::new(region.unwrap_or(DEFAULT_REGION).to_owned()),
         })
     }
 
@@ -98,6 +101,11 @@ impl Session {
 
     pub fn region_name(&self) -> String {
         self.region_name.borrow().clone()
+    }
+
+    /// Whether it is another one than commands work in if none is named.
+    pub fn names_region(&self) -> bool {
+        *self.region_name.borrow() != DEFAULT_REGION
     }
 
     pub fn set_region_name(&self, name: &str) {

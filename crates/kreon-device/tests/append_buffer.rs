@@ -76,6 +76,24 @@ fn a_reservation_never_straddles_the_end() {
 }
 
 #[test]
+fn reservations_end_at_the_limit_until_it_is_raised() {
+    let buffer = AppendBuffer::new(2 * PAGE);
+    buffer.set_limit(512);
+    reserved(buffer.reserve(504)).commit();
+    assert!(matches!(buffer.reserve(16), Reserve::Full { used: 504 }));
+    let rest = reserved(buffer.reserve_between(8, 100));
+    assert_eq!((rest.at(), rest.len()), (504, 8));
+    rest.commit();
+    buffer.set_limit(u32::MAX);
+    assert_eq!(buffer.limit_bytes(), 2 * PAGE);
+    reserved(buffer.reserve(16)).commit();
+    // What is reserved stays, wherever the limit is put.
+    buffer.set_limit(256);
+    assert!(matches!(buffer.reserve(8), Reserve::Full { used: 528 }));
+    assert_eq!(buffer.committed_prefix(0), 528);
+}
+
+#[test]
 fn a_boundary_is_reached_by_one_reservation() {
     let buffer = AppendBuffer::new(2 * PAGE);
     assert!(matches!(

@@ -67,7 +67,7 @@ fn main() -> Outcome<()> {
             written / live_bytes as f64,
             round_worst,
             blocks as f64 / live_bytes as f64,
-            stats.collection.space_amplification,
+            stats.collection.space_amplification.unwrap_or(1.0),
             stats.collection.victims,
             stats.collection.bytes_freed >> 20,
             stats.spills - before.spills,

@@ -113,7 +113,7 @@ fn main() -> Result<()> {
                 (now.0.device_read_bytes - before.0.device_read_bytes) as f64 / scans / 1024.0,
                 now.0.reorganisation.bytes_copied >> 20,
                 now.0.reorganisation.seconds - before.0.reorganisation.seconds,
-                now.0.collection.space_amplification,
+                now.0.collection.space_amplification.unwrap_or(1.0),
                 now.0.collection.bytes_copied >> 20,
             );
             before = now;

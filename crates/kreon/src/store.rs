@@ -208,6 +208,24 @@ impl Store {
         self.engine.background(kreon_engine::Work::Image)
     }
 
+    /// Compacts all regions: [`Region::compact`] for each, with one pass over the log. Regions that are dropped meanwhile
+    /// are passed over.
+    ///
+    /// # Errors
+    /// `Busy` (a load into a region is under way), `OutOfSpace`, `Corruption`, `Closed`, `Poisoned`, `Io`: what was not
+    /// done yet is as it was.
+    pub fn compact(&self) -> Result<()> {
+        self.compact_with(|_| ())
+    }
+
+    /// As [`compact`](Self::compact), and tells `progress` how far it has come.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn compact_with(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
+        self.engine.compact_all(&mut progress)
+    }
+
     /// What the store is and did, in numbers.
     pub fn stats(&self) -> Stats {
         self.engine.stats()

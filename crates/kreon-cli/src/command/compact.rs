@@ -1,4 +1,4 @@
-//! `kreon compact`: one packed tree of all levels of a region.
+//! `kreon compact`: the store as small as it gets.
 
 use clap::Args;
 use kreon::Result;
@@ -6,14 +6,25 @@ use kreon::Result;
 use crate::progress::Bar;
 use crate::session::Session;
 
-/// Make one packed tree of all levels of the region, without what was deleted
+/// Make the store as small as it gets: one packed tree a region, no dead records, nothing kept ready
 #[derive(Debug, Args)]
-pub struct Compact {}
+pub struct Compact {
+    /// Make one tree of the levels of the named region only (the log, which all regions share, is cleaned all the same)
+    #[arg(long)]
+    only_region: bool,
+}
 
 impl Compact {
     pub fn run(&self, session: &Session) -> Result<()> {
         let bar = Bar::new();
-        let region = session.existing_region()?;
-        region.compact_with(|progress| bar.show(progress))
+        if self.only_region {
+            let region = session.existing_region()?;
+            return region.compact_with(|progress| bar.show(progress));
+        }
+        // A name that is wrong is told, though all regions are compacted.
+        if session.names_region() {
+            session.existing_region()?;
+        }
+        session.store.compact_with(|progress| bar.show(progress))
     }
 }

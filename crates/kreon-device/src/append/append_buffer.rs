@@ -24,12 +24,15 @@ const SEALED: u32 = 1 << 31;
 /// atomic ORs to [commit](Reservation::commit) it. (The paper measured its lock around the log's
 /// tail at half of the insert time: `Kreon 4.2.1`.)
 ///
-/// Soundness: the state word only grows, by compare-and-swap, so parts are disjoint; bytes are
+/// Soundness: the state word only grows, by compare-and-swap, so parts are disjoint, and no limit is above the
+/// capacity; bytes are
 /// lent to readers only once an Acquire load saw the commit, which followed the last write; and
 /// a committed part is never written again before [`reset`](Self::reset), which is exclusive.
 pub struct AppendBuffer {
     bytes: AlignedBuf,
     capacity_bytes: u32,
+    /// Reservations end here at the latest; at most the capacity.
+    limit: AtomicU32,
     state: AtomicU32,
     commits: CommitBits,
     /// Everything below it is committed. Only raised, with Release, by threads that saw the commits
@@ -68,6 +71,7 @@ impl AppendBuffer {
         Self {
             bytes: AlignedBuf::new(capacity_bytes as usize),
             capacity_bytes,
+            limit: AtomicU32::new(capacity_bytes),
             state: AtomicU32::new(0),
             commits: CommitBits::new(capacity_bytes),
             prefix: AtomicU32::new(0),
@@ -79,6 +83,18 @@ impl AppendBuffer {
     /// Bytes that fit.
     pub fn capacity_bytes(&self) -> u32 {
         self.capacity_bytes
+    }
+
+    /// Reservations go up to this position.
+    pub fn limit_bytes(&self) -> u32 {
+        self.limit.load(Relaxed)
+    }
+
+    /// Sets the position up to which reservations may go, at most the capacity. A reservation that is being made
+    /// meanwhile may still go by the old one.
+    pub fn set_limit(&self, limit_bytes: u32) {
+        let limit = limit_bytes.min(self.capacity_bytes);
+        self.limit.store(limit - limit % UNIT_BYTES, Relaxed);
     }
 
     /// Bytes reserved so far, committed or not.
@@ -118,8 +134,8 @@ impl AppendBuffer {
         self.claim(0, |used, left| (used.wrapping_neg() & mask).min(left))
     }
 
-    /// Reserves all that is left, and [seals](Self::seal); `Full` if nothing is left (sealed then,
-    /// too).
+    /// Reserves all that is left up to the [limit](Self::limit_bytes), and [seals](Self::seal); `Full` if nothing is
+    /// left (sealed then, too).
     pub fn reserve_rest(&self) -> Reserve<'_> {
         self.claim(SEALED, |_, left| left)
     }
@@ -137,7 +153,7 @@ impl AppendBuffer {
                 return Reserve::Sealed;
             }
             let used = state;
-            let taken = choose(used, self.capacity_bytes - used);
+            let taken = choose(used, self.limit_bytes().saturating_sub(used));
             let next = (used + taken) | flags;
             if next == state {
                 return Reserve::Full { used };
@@ -203,6 +219,7 @@ impl AppendBuffer {
     pub fn reset(&mut self) {
         let used = self.reserved_bytes();
         self.commits.clear(used);
+        self.limit.set_alone(self.capacity_bytes);
         self.state.set_alone(0);
         self.prefix.set_alone(0);
         self.abandoned.set_alone(false);

@@ -199,14 +199,6 @@ impl Engine {
         }
     }
 
-    /// Spills what L0 has of a region, and makes one packed tree of all its levels.
-    ///
-    /// # Errors
-    /// Those of a spill: nothing has changed; `Busy` during a load into the region.
-    pub fn compact(&self, region: &RegionState) -> Result<()> {
-        self.core.compact(region, &mut |_| ())
-    }
-
     /// Does a piece of background work, for [`Background::Driven`].
     ///
     /// # Errors

@@ -252,12 +252,15 @@ impl fmt::Display for Stats {
         let merged = pages(self.merge_pages_read, self.merge_pages_written);
         line(f, "  pages", merged)?;
         let collected = &self.collection;
-        let amplification = format!("{:.2}", collected.space_amplification);
+        line(f, "disk taken", bytes(collected.taken_bytes))?;
+        line(f, "live keys and values", bytes(collected.live_bytes))?;
+        let told = |figure: Option<f64>| figure.map_or("-".to_owned(), |f| format!("{f:.2}"));
+        let amplification = told(collected.space_amplification);
         line(f, "space amplification", amplification)?;
-        let planned = format!(
-            "{:.2} for {:.1} bytes written per byte overwritten",
-            collected.space_planned, collected.cost_planned
-        );
+        let planned = collected.space_planned.zip(collected.cost_planned);
+        let planned = planned.map_or("-".to_owned(), |(space, cost)| {
+            format!("{space:.2} for {cost:.1} bytes written per byte overwritten")
+        });
         line(f, "planned", planned)?;
         line(f, "moved records", bytes(collected.moved_bytes))?;
         line(f, "log dead", bytes(collected.dead_bytes))?;

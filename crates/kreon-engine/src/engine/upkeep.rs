@@ -14,9 +14,13 @@ use crate::options::{Background, Work};
 use crate::spill::{self, Orders, Spilled};
 use crate::state::Ledger;
 use crate::volume::page_runs::discard;
+use crate::volume::{L0sReserve, Reserve};
 
-/// L0' may grow by this from one look at the space to the next, which comes with each 256 KiB of the log.
+/// L0' is taken to grow by this from one look at the space to the next, which comes with each 256 KiB of the log.
 const L0_AHEAD_BYTES: usize = 2 << 20;
+
+/// Records of so many bytes may be in the log and not in L0' yet.
+const IN_FLIGHT_BYTES: u64 = 16 << 10;
 
 /// Without threads so many rounds of collection at the most come with a spill.
 const ROUNDS_INLINE: u32 = 3;
@@ -46,6 +50,7 @@ impl Core {
         let _closed = self.gate.close();
         let end = self.parts.log.tail();
         let moved_end = self.collector.inserted();
+        self.parts.log.restrain();
         self.collector.frozen_at(end, hidden_max);
         self.parts.views.change(|view| {
             let frozen = Frozen {
@@ -270,18 +275,23 @@ impl Core {
         self.parts.allocator.lock().trim()
     }
 
-    /// Keeps as much space in reserve as the next spill and the merges beside it may need: every node of all levels
-    /// written anew, once, and the leaves that L0s add.
+    /// Keeps as much space in reserve as the next spill and the merges beside it may need: every node of regions with
+    /// several trees written anew, once, of others as many as L0s have entries for, and the leaves that L0s add.
     pub fn set_reserve(&self) {
         self.set_reserve_but(0);
     }
 
-    /// Pages for the leaves of what is in L0s, and of what they take until somebody asks again.
-    pub(super) fn l0_reserve_pages(&self) -> u64 {
+    /// What a spill of L0s may need, with what they take until the log asks for more room.
+    pub(super) fn l0s_reserve(&self) -> L0sReserve {
         let view = self.parts.views.load();
-        let frozen = view.frozen.as_ref().map_or(0, |frozen| frozen.l0.bytes());
-        let active = (view.active.bytes() + self.l0_ahead_bytes()).min(self.split.l0_bytes);
-        ((frozen + active) / PAGE_BYTES) as u64
+        let l0s = || std::iter::once(&view.active).chain(view.frozen.iter().map(|f| &f.l0));
+        let since_freeze = self.collector.active_bytes(self.parts.log.tail());
+        let in_flight = since_freeze.min(IN_FLIGHT_BYTES);
+        L0sReserve {
+            entries: l0s().map(|l0| l0.len() as u64).sum(),
+            pages: l0s().map(|l0| (l0.bytes() / PAGE_BYTES) as u64).sum(),
+            granted_bytes: self.parts.log.granted_bytes() + in_flight,
+        }
     }
 
     /// How much L0' may grow until somebody asks again.
@@ -294,10 +304,13 @@ impl Core {
     /// The same; so many pages of it will be free as soon as no reader reaches them.
     fn set_reserve_but(&self, soon_free: u64) {
         let view = self.parts.views.load();
-        let pages = view.levels.sums().pages + 4 * SEGMENT_PAGES;
-        let l0_pages = self.l0_reserve_pages();
-        let mut allocator = self.parts.allocator.lock();
-        allocator.set_reserve_of_l0s(l0_pages);
-        allocator.set_reserve(pages.saturating_sub(soon_free));
+        let sums = view.levels.sums();
+        let reserve = Reserve {
+            spilled_pages: sums.pages - sums.merged_pages,
+            merged_pages: sums.merged_pages,
+            soon_free_pages: soon_free,
+            l0s: self.l0s_reserve(),
+        };
+        self.parts.allocator.lock().set_reserve(reserve);
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::sync::Mutex;
-use kreon_base::{LogId, Result};
+use kreon_base::{LogId, Result, SegmentId};
 
 use crate::log::{LogSpace, TakenSegment};
-use crate::volume::{Allocator, Purpose, Usage};
+use crate::volume::{Allocator, Purpose};
 
 /// A write of some segments takes a few milliseconds.
 const WRITING_NAP: Duration = Duration::from_micros(200);
@@ -33,7 +33,7 @@ impl LogSpace for VolumeSpace {
         }
         let mut taken = Vec::with_capacity(count);
         for sequence in first_sequence..first_sequence + count as u64 {
-            match allocator.allocate_segment(Usage::Log { log, sequence }, purpose) {
+            match allocator.allocate_log_segment(log, sequence, purpose) {
                 Ok(id) => taken.push(TakenSegment {
                     id,
                     was_written: allocator.was_written(id),
@@ -47,5 +47,13 @@ impl LogSpace for VolumeSpace {
             }
         }
         Ok(taken)
+    }
+
+    fn back(&self, segment: SegmentId, range: (u32, u32), purpose: Purpose) -> Result<u32> {
+        self.0.lock().back_log(segment, range, purpose)
+    }
+
+    fn unback(&self, segment: SegmentId) -> Result<()> {
+        self.0.lock().unback_named(segment)
     }
 }

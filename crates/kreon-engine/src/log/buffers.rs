@@ -65,9 +65,10 @@ impl Buffered {
         self.lsn(self.buffer.reserved_bytes())
     }
 
-    /// Bytes that are not reserved.
+    /// Bytes that may be reserved still.
     pub fn rest_bytes(&self) -> u32 {
-        self.buffer.capacity_bytes() - self.buffer.reserved_bytes()
+        let limit = self.buffer.limit_bytes();
+        limit.saturating_sub(self.buffer.reserved_bytes())
     }
 
     /// Whether all of it is on the device.

@@ -187,6 +187,16 @@ impl MovedStream {
         self.write_out(log, pages)
     }
 
+    /// Ends the open segment where it is: what follows gets another one. Returns which it was and how far it was filled.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn close(&mut self, log: &Log, pages: &impl LogPages) -> Result<Option<(SegmentId, u32)>> {
+        self.flush(log, pages)?;
+        let open = self.open.take();
+        Ok(open.map(|open| (open.segment, open.within)))
+    }
+
     /// Ends the open segment and opens another one. Without room for it nothing changes.
     fn next_segment(&mut self, log: &Log, pages: &impl LogPages) -> Result<Open> {
         let home = &log.home;

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use crate::sync::{Condvar, Mutex};
 use arc_swap::ArcSwap;
-use kreon_base::{Error, Incarnation, LogId, Lsn, Result, SegmentId};
+use kreon_base::{Error, ErrorKind, Incarnation, LogId, Lsn, Result, SegmentId};
 use kreon_device::{AppendBuffer, Device};
 use kreon_format::{LogRecord, OpenSegment, StoreId, place_of};
 
 use super::background::Background;
 use super::buffers::{Buffered, Buffers};
-use super::cut::PAYLOAD_START;
+use super::cut::{PAYLOAD_START, SEGMENT};
 use super::group_commit::GroupCommit;
 use super::history::LogHistory;
 use super::poison::Poison;
@@ -33,7 +33,7 @@ pub struct TakenSegment {
 /// Where a log gets its segments from.
 pub trait LogSpace: Send + Sync {
     /// Takes `count` segments that will be the numbers from `first_sequence` on of `log`: all or none.
-    /// They must be backed: writing them later cannot run out of space.
+    /// What [`back`](Self::back) has allowed can be written without running out of space.
     ///
     /// # Errors
     /// `OutOfSpace`, with nothing changed.
@@ -44,6 +44,25 @@ pub trait LogSpace: Send + Sync {
         count: usize,
         purpose: Purpose,
     ) -> Result<Vec<TakenSegment>>;
+
+    /// Makes sure that `segment` may be written up to the second position of `range`; it might up to the first. Returns
+    /// up to where it may now.
+    ///
+    /// # Errors
+    /// `OutOfSpace`, with nothing changed.
+    fn back(&self, segment: SegmentId, range: (u32, u32), purpose: Purpose) -> Result<u32> {
+        let _ = (segment, range, purpose);
+        Ok(SEGMENT)
+    }
+
+    /// Gives the blocks of a segment back that was not written; it stays the log's.
+    ///
+    /// # Errors
+    /// `Corruption`: there is no such segment.
+    fn unback(&self, segment: SegmentId) -> Result<()> {
+        let _ = segment;
+        Ok(())
+    }
 }
 
 /// What a log stands on.
@@ -135,10 +154,13 @@ impl Log {
         let buffers = Buffers::new(options.buffers_max.max(2));
         let buffer = buffers
             .try_take()
-            .unwrap_or_else(|| AppendBuffer::new(super::cut::SEGMENT));
+            .unwrap_or_else(|| AppendBuffer::new(SEGMENT));
         let (first, out) = if is_fresh {
             roller.reserve(&home, 2, Purpose::Upkeep)?;
             let upcoming = roller.upcoming()?;
+            let range = (PAYLOAD_START, PAYLOAD_START);
+            let limit = home.space.back(upcoming.taken.id, range, Purpose::Upkeep)?;
+            buffer.set_limit(limit);
             let first = roller.open_next(&home, &table, upcoming, buffer, resume);
             (first, WriteOut::new(sequence, 0))
         } else {
@@ -148,6 +170,13 @@ impl Log {
                     home.log
                 )));
             };
+            let limit = home.space.back(segment, (within, within), Purpose::Upkeep);
+            let limit = match limit {
+                // Only what frees space has to be written on a full volume, and it asks again.
+                Err(error) if error.kind() == ErrorKind::OutOfSpace => within,
+                limit => limit?,
+            };
+            buffer.set_limit(limit);
             let first = roller.resume(&home, segment, sequence, buffer, within)?;
             (first, WriteOut::new(sequence, within))
         };

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kreon_base::{Error, Lsn, Result, SegmentId};
-use kreon_device::{AppendBuffer, Reservation, Reserve};
+use kreon_device::{AppendBuffer, BLOCK_BYTES_MAX, Reservation, Reserve};
 use kreon_format::{LogSegmentHeader, encode_pad};
 
 use super::buffers::Buffered;
-use super::cut::PAYLOAD_START;
+use super::cut::{PAYLOAD_START, SEGMENT};
 use super::open::{Log, LogHome, TakenSegment};
 use super::pause::Pause;
 use super::segments::SegmentTable;
@@ -137,7 +137,7 @@ impl Roller {
 /// The next two segments.
 #[derive(Clone, Copy)]
 pub(super) struct Upcoming {
-    taken: TakenSegment,
+    pub taken: TakenSegment,
     next: SegmentId,
 }
 
@@ -166,13 +166,99 @@ impl Log {
         if bytes <= current.rest_bytes() as usize {
             return Ok(());
         }
+        if self.extend(&current, bytes, purpose)? {
+            return Ok(());
+        }
         self.supply(2, purpose)?;
+        let limit = self.back_next(bytes, purpose)?;
         let next = self.open_segment()?;
+        next.buffer.set_limit(limit);
         if let Reserve::Reserved(rest) = current.buffer.reserve_rest() {
             self.pad(&current, rest);
         }
         self.publish(Arc::new(next));
         Ok(())
+    }
+
+    /// Asks for more room in the current segment; whether `bytes` fit then. If they do not, all of it may be written.
+    /// The caller holds the roll lock.
+    ///
+    /// # Errors
+    /// `OutOfSpace`, with nothing changed.
+    pub(super) fn extend(
+        &self,
+        current: &Buffered,
+        bytes: usize,
+        purpose: Purpose,
+    ) -> Result<bool> {
+        let bytes = u32::try_from(bytes).unwrap_or(SEGMENT);
+        // Who pads the end for a flush may take what was asked for.
+        while current.rest_bytes() < bytes {
+            let limit = current.buffer.limit_bytes();
+            if limit == SEGMENT {
+                return Ok(false);
+            }
+            let needed = current.buffer.reserved_bytes().saturating_add(bytes);
+            let range = (limit, needed.min(SEGMENT));
+            let limit = self.home.space.back(current.segment, range, purpose)?;
+            current.buffer.set_limit(limit);
+        }
+        Ok(true)
+    }
+
+    /// Makes sure that the front of the next segment can be written, `bytes` behind its header; up to where.
+    fn back_next(&self, bytes: usize, purpose: Purpose) -> Result<u32> {
+        let next = self.roller.lock().upcoming()?.taken.id;
+        let range = (PAYLOAD_START, PAYLOAD_START + bytes as u32);
+        self.home.space.back(next, range, purpose)
+    }
+
+    /// Makes sure that the next `count` segments can be written as a whole.
+    pub(super) fn back_all(&self, count: usize, purpose: Purpose) -> Result<()> {
+        let reserved = self.roller.lock();
+        let reserved = reserved.reserved.iter().take(count).map(|taken| taken.id);
+        let reserved: Vec<_> = reserved.collect();
+        for segment in reserved {
+            let range = (PAYLOAD_START, SEGMENT);
+            self.home.space.back(segment, range, purpose)?;
+        }
+        Ok(())
+    }
+
+    /// From now on room in the current segment is asked for anew. No record may be appended meanwhile, but by those that
+    /// hold the roll lock.
+    pub fn restrain(&self) {
+        if let Some(_rolling) = self.rolling.try_lock() {
+            let current = self.current.load();
+            let used = current.buffer.reserved_bytes();
+            let limit = used.next_multiple_of(BLOCK_BYTES_MAX);
+            current
+                .buffer
+                .set_limit(limit.min(current.buffer.limit_bytes()));
+        }
+    }
+
+    /// Bytes that may be appended before more room is asked for.
+    pub fn granted_bytes(&self) -> u64 {
+        u64::from(self.current.load().rest_bytes())
+    }
+
+    /// Gives up the segments that were reserved ahead, but for the next one, which gives up its blocks. Returns them.
+    ///
+    /// # Errors
+    /// `Corruption`: the volume does not know the next one.
+    pub fn give_up_ahead(&self) -> Result<Vec<SegmentId>> {
+        let _rolling = self.rolling.lock();
+        let _supplier = self.supplier.lock();
+        let (next, ahead) = {
+            let mut roller = self.roller.lock();
+            let keep = roller.reserved.len().min(1);
+            let ahead: Vec<TakenSegment> = roller.reserved.split_off(keep).into();
+            (roller.reserved.front().map(|next| next.id), ahead)
+        };
+        // Under the roll lock: nobody writes it meanwhile.
+        next.map_or(Ok(()), |next| self.home.space.unback(next))?;
+        Ok(ahead.into_iter().map(|taken| taken.id).collect())
     }
 
     /// Makes sure that `count` segments are reserved. Backing one may take milliseconds: no lock that the

@@ -35,7 +35,11 @@ impl Log {
         if bytes <= buffered.rest_bytes() as usize {
             return Ok(None);
         }
+        if self.extend(&buffered, bytes, purpose)? {
+            return Ok(None);
+        }
         self.supply(segments + 1, purpose)?;
+        self.back_all(segments, purpose)?;
         let mut rest = Rest {
             unit,
             from: 0,

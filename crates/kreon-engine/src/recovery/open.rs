@@ -321,6 +321,9 @@ fn settle_segments(
     }
     for segment in end.unused {
         allocator.give_up_log_segment(segment)?;
+        allocator.doubt(segment)?;
     }
+    let last = end.history.segments.last().map(|(segment, _)| *segment);
+    allocator.doubt_log_end(end.history.reserved.iter().copied().chain(last))?;
     Ok(end.history)
 }

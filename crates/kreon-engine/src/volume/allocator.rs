@@ -11,12 +11,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kreon_base::{Error, ErrorKind, LogId, PageNo, Result, SEGMENT_PAGES, SegmentId};
+use kreon_base::{Error, LogId, PageNo, Result, SEGMENT_PAGES, SegmentId};
 use kreon_device::Device;
 use kreon_format::{GROUP_HEAD_PAGES, GROUP_SEGMENTS, GroupPointer};
 
 use super::free_space::{RUN_SEGMENTS_MAX, SPARE_SEGMENTS_MIN};
 use super::page_bits::PageBits;
+use super::reserve::Reserve;
 use super::written::Written;
 
 /// What a segment is used for.
@@ -58,6 +59,8 @@ pub(super) struct Segment {
     pub retiring: bool,
     /// The file system holds blocks for it, so that writing it cannot run out of space.
     pub backed: bool,
+    /// If it is not: so many bytes from its start may have some.
+    pub front_bytes: u32,
     /// All of it was written since it was backed: it was a full segment of a log.
     pub was_written: bool,
 }
@@ -71,6 +74,7 @@ impl Segment {
             live_bytes: 0,
             retiring: false,
             backed: false,
+            front_bytes: 0,
             was_written: false,
         }
     }
@@ -98,14 +102,17 @@ pub struct Allocator {
     /// Live bytes of all log segments.
     pub(super) live_bytes: u64,
     /// Tree segments by their longest run of unused pages.
-    roomy: BTreeSet<(u64, u32)>,
+    pub(super) roomy: BTreeSet<(u64, u32)>,
     /// Unused pages of tree segments.
     pub(super) roomy_pages: u64,
     pub(super) segments_max: u32,
-    /// Pages that upkeep may need, less those that it took since.
-    pub(super) reserve_pages: u64,
-    /// Pages that it may need for what is in L0s.
-    pub(super) reserve_pages_of_l0s: u64,
+    pub(super) reserve: Reserve,
+    /// Pages of the reserve that upkeep took since it was set.
+    pub(super) taken_pages: u64,
+    /// See [`super::log_room`].
+    pub(super) is_small: bool,
+    /// Segments that trees are packed into.
+    pub(super) packed: BTreeSet<u32>,
     /// Backed free segments beyond the reserve that are kept when segments become free.
     pub(super) spare_segments: u32,
     /// Segments that are backed together at the most.
@@ -128,8 +135,10 @@ impl Allocator {
             roomy: BTreeSet::new(),
             roomy_pages: 0,
             segments_max,
-            reserve_pages: 0,
-            reserve_pages_of_l0s: 0,
+            reserve: Reserve::default(),
+            taken_pages: 0,
+            is_small: true,
+            packed: BTreeSet::new(),
             spare_segments: SPARE_SEGMENTS_MIN,
             run_segments_max: RUN_SEGMENTS_MAX,
             scatters_pages: false,
@@ -155,7 +164,7 @@ impl Allocator {
                 pointer: None,
                 dirty: true,
             });
-            segment.usage = Usage::Tree;
+            (segment.usage, segment.backed) = (Usage::Tree, true);
             for page in 0..GROUP_HEAD_PAGES {
                 segment.used.insert(page);
                 segment.live.insert(page);
@@ -173,6 +182,11 @@ impl Allocator {
         // Moved records are never waited for.
         let is_log = matches!(usage, Usage::Log { .. }) && purpose != Purpose::Collection;
         let id = self.take_free_segment(purpose, is_log)?;
+        self.is_small = false;
+        self.take_segment(id, usage).map(|()| id)
+    }
+
+    pub(super) fn take_segment(&mut self, id: SegmentId, usage: Usage) -> Result<()> {
         self.unindex(id);
         let segment = self.segment_mut(id)?;
         segment.usage = usage;
@@ -181,7 +195,7 @@ impl Allocator {
         }
         self.index(id);
         self.mark_dirty(id);
-        Ok(id)
+        Ok(())
     }
 
     /// Hands out up to `pages_max` consecutive pages for nodes or the catalogue; at least one.
@@ -202,6 +216,16 @@ impl Allocator {
         let wanted = pages_max.clamp(1, SEGMENT_PAGES);
         self.check_room_for_pages(wanted, purpose)?;
         let id = self.segment_with_room(wanted, purpose)?;
+        self.take_pages(id, wanted, purpose)
+    }
+
+    /// Up to `wanted` pages out of the longest gap of the tree segment `id`.
+    pub(super) fn take_pages(
+        &mut self,
+        id: SegmentId,
+        wanted: u64,
+        purpose: Purpose,
+    ) -> Result<(PageNo, u64)> {
         self.unindex(id);
         let segment = self.segment_mut(id)?;
         let (first, gap) = segment.used.longest_gap();
@@ -211,8 +235,7 @@ impl Allocator {
         }
         self.index(id);
         if purpose == Purpose::Upkeep {
-            // This is what the reserve was for, until it is set anew.
-            self.reserve_pages = self.reserve_pages.saturating_sub(count);
+            self.note_taken(count);
         }
         Ok((PageNo(id.first_page().0 + first), count))
     }
@@ -231,6 +254,9 @@ impl Allocator {
             && run >= enough
         {
             return Ok(SegmentId(id));
+        }
+        if let Some(id) = self.back_a_head()? {
+            return Ok(id);
         }
         match (self.allocate_segment(Usage::Tree, purpose), best) {
             (Ok(id), _) => Ok(id),
@@ -307,36 +333,6 @@ impl Allocator {
         Ok(())
     }
 
-    /// Takes every segment of `log` before number `marker_sequence` that holds no live byte out of the
-    /// next checkpoint, and returns them. They can be handed out after [`Self::reuse_segment`].
-    pub fn retire_dead_log_segments(&mut self, log: LogId, marker_sequence: u64) -> Vec<SegmentId> {
-        let mut retired = Vec::new();
-        for (id, segment) in self.segments.iter_mut().enumerate() {
-            let dead = matches!(segment.usage, Usage::Log { log: l, sequence }
-                if l == log && sequence < marker_sequence)
-                && segment.live_bytes == 0;
-            if dead {
-                segment.usage = Usage::Free;
-                segment.retiring = true;
-                segment.was_written = true;
-                retired.push(SegmentId(id as u32));
-            }
-        }
-        for &id in &retired {
-            self.mark_dirty(id);
-        }
-        retired
-    }
-
-    /// Makes a retired segment available again.
-    pub fn reuse_segment(&mut self, id: SegmentId) -> Result<()> {
-        let segment = self.segment_mut(id)?;
-        segment.retiring = false;
-        segment.used = PageBits::default();
-        self.index(id);
-        Ok(())
-    }
-
     /// What the segment is used for; `None` behind the end of the volume.
     pub fn usage(&self, id: SegmentId) -> Option<Usage> {
         self.segments
@@ -382,7 +378,7 @@ impl Allocator {
             self.free_backed -= u32::from(segment.backed);
             self.written.free -= u32::from(segment.is_written());
         }
-        if segment.usage == Usage::Tree {
+        if segment.usage == Usage::Tree && segment.backed {
             self.roomy_pages -= segment.used.gaps();
         }
         self.roomy.remove(&(segment.used.longest_gap().1, id.0));
@@ -399,14 +395,14 @@ impl Allocator {
                 self.free_backed += u32::from(segment.backed);
                 self.written.free += u32::from(segment.is_written());
             }
-            Usage::Tree => {
+            Usage::Tree if segment.backed => {
                 self.roomy_pages += segment.used.gaps();
                 let run = segment.used.longest_gap().1;
                 if run > 0 {
                     self.roomy.insert((run, id.0));
                 }
             }
-            Usage::Free | Usage::Log { .. } => {}
+            Usage::Free | Usage::Tree | Usage::Log { .. } => {}
         }
     }
 }
@@ -414,13 +410,3 @@ impl Allocator {
 /// A run of this many free pages (256 KiB) is as good as a whole segment: the device is at its full
 /// rate with writes of that size.
 const RUN_PAGES_ENOUGH: u64 = 64;
-
-/// Segments that stay in reserve at the least.
-pub const RESERVE_SEGMENTS_MIN: u32 = 5;
-
-pub(super) fn out_of_space(what: &str) -> Error {
-    Error::new(
-        ErrorKind::OutOfSpace,
-        format!("the volume has no room left for {what}; delete data or give it more space"),
-    )
-}

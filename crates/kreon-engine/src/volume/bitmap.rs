@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Bug, Epoch, Error, LogId, PageBytes, PageNo, Result, SEGMENT_PAGES, SegmentId};
+use kreon_base::{
+    Bug, Epoch, Error, LogId, PageBytes, PageNo, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId,
+};
 use kreon_device::Device;
 use kreon_format::{
     BitmapBlock, GROUP_HEAD_PAGES, GROUP_SEGMENTS, GroupPointer, LOG_SEQUENCE_MAX,
@@ -104,6 +106,10 @@ impl Allocator {
             allocator
                 .segments
                 .extend(block.segments.iter().take(known).map(loaded_segment));
+            // Where the head of a group stands alone in its segment, the rest may have been given back.
+            if let Some(head) = allocator.segments.get_mut(first as usize) {
+                head.backed = head.used.gaps() < SEGMENT_PAGES - GROUP_HEAD_PAGES;
+            }
             allocator.groups.push(Group {
                 pointer: Some(*pointer),
                 dirty: false,
@@ -213,7 +219,8 @@ fn loaded_segment(record: &SegmentRecord) -> Segment {
         ..Segment::free()
     };
     match record.kind {
-        SegmentKind::Free => {}
+        // It may have been a spare one.
+        SegmentKind::Free => segment.front_bytes = SEGMENT_BYTES as u32,
         SegmentKind::Tree => {
             segment.usage = Usage::Tree;
             (segment.live, segment.used, segment.backed) = (live, live, true);
@@ -223,7 +230,10 @@ fn loaded_segment(record: &SegmentRecord) -> Segment {
                 log: record.log,
                 sequence: record.sequence,
             };
-            (segment.used, segment.backed) = (PageBits::ALL, true);
+            segment.used = PageBits::ALL;
+            // The end of a segment of moved records may have been given back.
+            segment.backed = record.sequence < MOVED_SEQUENCE_MIN;
+            segment.front_bytes = SEGMENT_BYTES as u32;
         }
     }
     segment

@@ -2,23 +2,24 @@
 //!
 //! A segment is *backed* before it is written: the file system has blocks for it. So a full disk shows
 //! when a segment is handed out, where it fails one write cleanly, and never while something that was
-//! acknowledged is on its way to the device. The reserve is a stock of backed free segments that only
+//! acknowledged is on its way to the device. The [reserve](super::reserve) is a stock of backed free segments that only
 //! deletions and upkeep may touch, so that a full store can still spill, checkpoint and delete. Unused pages of tree
 //! segments are part of the reserve: upkeep takes them first.
 
-use kreon_base::{ErrorKind, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId};
+use kreon_base::{ErrorKind, PAGE_BYTES, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId};
+use kreon_format::{GROUP_HEAD_PAGES, GROUP_SEGMENTS};
 
-use super::allocator::{Allocator, Purpose, RESERVE_SEGMENTS_MIN, out_of_space};
+use super::allocator::{Allocator, Purpose, Segment, Usage};
+use super::reserve::{out_of_space, out_of_space_for};
 
-/// A file grows by this many segments (64 MiB of address space; sparse).
-const GROW_SEGMENTS: u32 = 32;
+/// A file grows by a quarter of its segments, within these bounds (up to 64 MiB of address space; sparse).
+const GROW_SEGMENTS: (u32, u32) = (4, 32);
+
+/// A trim gives the blocks of so many segments back that an earlier run may have left some in.
+const DOUBTFUL_AT_ONCE: usize = 64;
 
 /// See [`Allocator::set_spare`].
 pub(super) const SPARE_SEGMENTS_MIN: u32 = 2;
-
-/// Segments of the reserve that garbage collection may fill: with one more it can free any segment that
-/// is not full of live records.
-const COLLECTION_SEGMENTS: u32 = 3;
 
 /// Of the segments of a volume, how many are used for what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,56 +34,20 @@ pub struct Space {
     pub reserve: u32,
     /// Live bytes of all log segments.
     pub log_live_bytes: u64,
+    /// Bytes of the device that the volume has blocks for.
+    pub taken_bytes: u64,
 }
+
 /// A call backs up to so many segments that follow each other, but no more than an eighth of the volume has: the file
 /// system stops all transfers to a file while it works on it.
 pub(super) const RUN_SEGMENTS_MAX: u32 = 16;
 
 impl Allocator {
-    /// Sets the reserve, in pages for nodes and whatever else upkeep needs. It is filled as far as the device has room.
-    pub fn set_reserve(&mut self, pages: u64) {
-        self.reserve_pages = pages;
-        // A reserve that cannot be filled now is no error: allocations will say so when it matters.
-        let _ = self.back_free_segments(self.reserve_segments());
-    }
-
-    /// So many pages of the reserve are for what is in L0s. Changes often: filled by whoever takes a segment next.
-    pub fn set_reserve_of_l0s(&mut self, pages: u64) {
-        self.reserve_pages_of_l0s = pages;
-    }
-
-    /// Free segments that the reserve needs beside so many unused pages of tree segments.
-    fn missing_segments(&self, roomy: u64) -> u32 {
-        let pages = self.reserve_pages.saturating_add(self.reserve_pages_of_l0s);
-        let segments = pages.saturating_sub(roomy).div_ceil(SEGMENT_PAGES);
-        (segments.min(u64::from(u32::MAX)) as u32).max(RESERVE_SEGMENTS_MIN)
-    }
-
     /// How many backed free segments beyond the reserve are kept when segments become free, some at the least; the rest
     /// gives its blocks back to the file system. No call backs more than `run` together.
     pub fn set_spare(&mut self, segments: u32, run: u32) {
         self.spare_segments = segments.max(SPARE_SEGMENTS_MIN);
         self.run_segments_max = run.clamp(1, RUN_SEGMENTS_MAX);
-    }
-
-    /// Free segments that make up the reserve with the unused pages of tree segments.
-    pub(super) fn reserve_segments(&self) -> u32 {
-        self.missing_segments(self.roomy_pages)
-    }
-
-    /// Unused pages of tree segments are part of the reserve: new data takes none of them that free segments do not
-    /// make up for.
-    pub(super) fn check_room_for_pages(&mut self, pages: u64, purpose: Purpose) -> Result<()> {
-        if purpose == Purpose::Upkeep || self.roomy_pages == 0 {
-            return Ok(());
-        }
-        let left = self.roomy_pages.saturating_sub(pages);
-        let needed = self.missing_segments(left);
-        self.back_free_segments(needed)?;
-        match self.free_backed >= needed {
-            true => Ok(()),
-            false => Err(out_of_space("new data")),
-        }
     }
 
     /// Takes a backed free segment out of the stock: for a log one that was written, for anything else rather not.
@@ -91,23 +56,12 @@ impl Allocator {
         purpose: Purpose,
         for_log: bool,
     ) -> Result<SegmentId> {
-        let reserve = self.reserve_segments();
-        let untouchable = match purpose {
-            Purpose::Put => reserve,
-            Purpose::Delete => reserve / 2,
-            Purpose::Collection => reserve.saturating_sub(COLLECTION_SEGMENTS),
-            Purpose::Upkeep => 0,
-        };
+        let untouchable = self.untouchable(purpose);
         if self.free_backed <= untouchable {
             self.back_free_segments(untouchable + 1)?;
         }
         if self.free_backed <= untouchable {
-            return Err(out_of_space(match purpose {
-                Purpose::Put => "new data",
-                Purpose::Delete => "deletions",
-                Purpose::Collection => "moved records",
-                Purpose::Upkeep => "a spill or checkpoint",
-            }));
+            return Err(out_of_space_for(purpose));
         }
         self.best_free_segment(for_log)
             .ok_or_else(|| out_of_space("a segment"))
@@ -115,7 +69,7 @@ impl Allocator {
 
     /// Backs free segments, growing the volume where needed, until `wanted` are in stock or the
     /// device is full. Any other failure of the device is an error.
-    fn back_free_segments(&mut self, wanted: u32) -> Result<()> {
+    pub(super) fn back_free_segments(&mut self, wanted: u32) -> Result<()> {
         self.back_free_segments_by(wanted, self.run_segments())
     }
 
@@ -156,7 +110,8 @@ impl Allocator {
                 Ok(()) => {
                     for id in (id.0..id.0 + segments as u32).map(SegmentId) {
                         self.unindex(id);
-                        self.segment_mut(id)?.backed = true;
+                        let segment = self.segment_mut(id)?;
+                        (segment.backed, segment.front_bytes) = (true, 0);
                         self.index(id);
                     }
                     return Ok(true);
@@ -170,15 +125,15 @@ impl Allocator {
 
     /// So many segments are backed together.
     fn run_segments(&self) -> u32 {
-        let used = self.segment_count() - self.free.len() as u32;
-        (used / 8).clamp(1, self.run_segments_max)
+        (self.used_segments() / 8).clamp(1, self.run_segments_max)
     }
 
     /// Whether the volume could be made longer.
     pub(super) fn grow(&mut self) -> Result<bool> {
         let old = self.segment_count();
         let fit = (self.device.len_bytes_max() / SEGMENT_BYTES).min(u64::from(self.segments_max));
-        let new = u64::from(old + GROW_SEGMENTS).min(fit) as u32;
+        let more = (old / 4).clamp(GROW_SEGMENTS.0, GROW_SEGMENTS.1);
+        let new = u64::from(old + more).min(fit) as u32;
         if new <= old {
             return Ok(false);
         }
@@ -215,21 +170,92 @@ impl Allocator {
     pub fn trim(&mut self) -> Result<()> {
         let spare = self.spare_segments.max(self.written.stock);
         let keep = self.reserve_segments().saturating_add(spare);
-        while self.free_backed > keep {
-            let Some(id) = self.worst_free_segment() else {
-                break;
-            };
-            // A segment that was not given back, or half, is free all the same: it is backed anew before
-            // it is used.
-            if let Err(error) = self.device.discard(id.offset_bytes(), SEGMENT_BYTES) {
+        while self.free_backed > keep && self.unback_worst()? {}
+        self.drop_doubtful(DOUBTFUL_AT_ONCE)
+    }
+
+    /// Gives the blocks of free segments back that may have some and do not count as backed, of `most` of them.
+    fn drop_doubtful(&mut self, most: usize) -> Result<()> {
+        let is_doubtful = |id: &&u32| {
+            let segment = &self.segments[**id as usize];
+            !segment.backed && segment.front_bytes > 0
+        };
+        let doubtful = self.free.iter().rev().filter(is_doubtful).take(most);
+        let doubtful: Vec<_> = doubtful.copied().collect();
+        for id in doubtful.into_iter().map(SegmentId) {
+            self.unback_named(id)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the blocks of the backed free segment back that is worth least; whether there was one.
+    pub(super) fn unback_worst(&mut self) -> Result<bool> {
+        let Some(id) = self.worst_free_segment() else {
+            return Ok(false);
+        };
+        self.unindex(id);
+        self.unback_named(id)?;
+        self.index(id);
+        Ok(true)
+    }
+
+    /// A segment that was not given back, or half, is free all the same: it is backed anew before it is used.
+    pub(super) fn give_blocks_back(&self, id: SegmentId) {
+        if let Err(error) = self.device.discard(id.offset_bytes(), SEGMENT_BYTES) {
+            tracing::warn!(%error, %id, "giving space back to the file system failed");
+        }
+    }
+
+    /// Gives the blocks of heads of groups back but for the heads, where nothing else is in use, and keeps no spare
+    /// segment: the store was made as small as it gets.
+    pub fn trim_all(&mut self) -> Result<()> {
+        let spare = std::mem::take(&mut self.spare_segments);
+        self.written.stock = 0;
+        let outcome = self.trim().and_then(|()| self.drop_doubtful(usize::MAX));
+        let outcome = outcome.and_then(|()| self.trim_heads());
+        self.spare_segments = spare;
+        // What was given back may have been part of the reserve.
+        self.back_free_segments(self.reserve_segments())?;
+        outcome
+    }
+
+    fn trim_heads(&mut self) -> Result<()> {
+        let head_bytes = GROUP_HEAD_PAGES * PAGE_BYTES as u64;
+        for id in (GROUP_SEGMENTS..self.segments.len()).step_by(GROUP_SEGMENTS) {
+            let id = SegmentId(id as u32);
+            let segment = self.segment_mut(id)?;
+            let is_head_alone = segment.used.gaps() == SEGMENT_PAGES - GROUP_HEAD_PAGES;
+            if !segment.backed || segment.usage != Usage::Tree || !is_head_alone {
+                continue;
+            }
+            let (at, len) = (id.offset_bytes() + head_bytes, SEGMENT_BYTES - head_bytes);
+            if let Err(error) = self.device.discard(at, len) {
                 tracing::warn!(%error, %id, "giving space back to the file system failed");
             }
             self.unindex(id);
-            let segment = self.segment_mut(id)?;
-            (segment.backed, segment.was_written) = (false, false);
+            self.segment_mut(id)?.backed = false;
             self.index(id);
         }
         Ok(())
+    }
+
+    /// Backs the pages of the head of a group behind the head itself; none: all of them are, or the device is full.
+    pub(super) fn back_a_head(&mut self) -> Result<Option<SegmentId>> {
+        let heads = (0..self.segments.len()).step_by(GROUP_SEGMENTS);
+        let is_bare = |id: &usize| !self.segments[*id].backed;
+        let Some(id) = heads.into_iter().find(is_bare) else {
+            return Ok(None);
+        };
+        let id = SegmentId(id as u32);
+        match self.device.allocate(id.offset_bytes(), SEGMENT_BYTES) {
+            Ok(()) => {}
+            Err(error) if super::is_out_of_space(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        self.unindex(id);
+        self.segment_mut(id)?.backed = true;
+        self.index(id);
+        Ok(Some(id))
     }
 
     /// Whether new data could have so many segments now.
@@ -265,11 +291,23 @@ impl Allocator {
             free_backed: self.free_backed,
             reserve: self.reserve_segments(),
             log_live_bytes: self.live_bytes,
+            taken_bytes: self.segments.iter().map(taken_bytes).sum(),
         }
     }
 
     /// Free segments, backed or not.
     pub fn free_segment_count(&self) -> u32 {
         self.free.len() as u32
+    }
+}
+
+/// Bytes of the device that a segment has blocks for, as far as is known.
+fn taken_bytes(segment: &Segment) -> u64 {
+    match (segment.backed, segment.usage) {
+        (true, _) => SEGMENT_BYTES,
+        (false, Usage::Tree) => GROUP_HEAD_PAGES * PAGE_BYTES as u64,
+        // What an earlier run may have left there is given back by and by.
+        (false, Usage::Free) => 0,
+        (false, Usage::Log { .. }) => u64::from(segment.front_bytes),
     }
 }

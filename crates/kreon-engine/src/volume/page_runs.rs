@@ -15,6 +15,7 @@ pub struct PageRuns<'a> {
     allocator: &'a Mutex<Allocator>,
     mapping: &'a Mapping,
     purpose: Purpose,
+    is_packed: bool,
     next: PageNo,
     left: u64,
     handed_out: Vec<PageNo>,
@@ -24,6 +25,13 @@ impl<'a> PageRuns<'a> {
     /// Starts without any page, for upkeep.
     pub fn new(allocator: &'a Mutex<Allocator>, mapping: &'a Mapping) -> Self {
         Self::with_purpose(allocator, mapping, Purpose::Upkeep)
+    }
+
+    /// Starts without any page, for a tree that is packed.
+    pub fn packed(allocator: &'a Mutex<Allocator>, mapping: &'a Mapping) -> Self {
+        let mut runs = Self::new(allocator, mapping);
+        runs.is_packed = true;
+        runs
     }
 
     /// Starts without any page.
@@ -36,6 +44,7 @@ impl<'a> PageRuns<'a> {
             allocator,
             mapping,
             purpose,
+            is_packed: false,
             next: PageNo(0),
             left: 0,
             handed_out: Vec::new(),
@@ -48,10 +57,11 @@ impl<'a> PageRuns<'a> {
     /// `OutOfSpace`.
     pub fn allocate(&mut self) -> Result<PageNo> {
         if self.left == 0 {
-            (self.next, self.left) = self
-                .allocator
-                .lock()
-                .allocate_pages(RUN_PAGES, self.purpose)?;
+            let mut allocator = self.allocator.lock();
+            (self.next, self.left) = match self.is_packed {
+                true => allocator.allocate_packed(RUN_PAGES)?,
+                false => allocator.allocate_pages(RUN_PAGES, self.purpose)?,
+            };
         }
         let page = self.next;
         self.next = PageNo(page.0 + 1);

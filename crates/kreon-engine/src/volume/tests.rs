@@ -6,6 +6,7 @@ use kreon_base::{ErrorKind, LogId, PageNo, SEGMENT_BYTES, SEGMENT_PAGES, Segment
 use kreon_device::Device;
 use kreon_sim::{Call, Effect, Fault, SimDevice, SimOptions};
 
+use super::allocator::Usage;
 use super::*;
 
 const LOG: LogId = LogId(0);
@@ -89,22 +90,89 @@ fn pages_behind_the_end_of_the_volume_are_corruption() {
 #[test]
 fn each_purpose_goes_as_far_into_the_reserve_as_it_may() {
     let (_device, mut allocator) = allocator(20);
-    allocator.set_reserve(8 * SEGMENT_PAGES + allocator.roomy_pages);
-    let mut sequence = 0;
-    let mut left_after = |purpose| {
-        let error = loop {
-            sequence += 1;
-            match allocator.allocate_segment(log(sequence), purpose) {
-                Ok(_) => {}
-                Err(error) => break error,
-            }
-        };
-        assert_eq!(error.kind(), ErrorKind::OutOfSpace);
-        allocator.free_segment_count()
+    let l0s = L0sReserve {
+        pages: 8 * SEGMENT_PAGES,
+        ..L0sReserve::default()
     };
-    assert_eq!(left_after(Purpose::Put), 8);
-    assert_eq!(left_after(Purpose::Delete), 4);
-    assert_eq!(left_after(Purpose::Upkeep), 0);
+    allocator.set_reserve(Reserve {
+        l0s,
+        ..Reserve::default()
+    });
+    assert_eq!(left_after(&mut allocator, Purpose::Put), 9);
+    assert_eq!(left_after(&mut allocator, Purpose::Delete), 4);
+    assert_eq!(left_after(&mut allocator, Purpose::Upkeep), 0);
+}
+
+/// Free segments when `purpose` gets no more.
+fn left_after(allocator: &mut Allocator, purpose: Purpose) -> u32 {
+    for sequence in 1.. {
+        if let Err(error) = allocator.allocate_segment(log(sequence), purpose) {
+            assert_eq!(error.kind(), ErrorKind::OutOfSpace);
+            break;
+        }
+    }
+    allocator.free_segment_count()
+}
+
+#[test]
+fn pages_that_merges_need_are_no_reason_to_refuse_deletions() {
+    let (_device, mut allocator) = allocator(20);
+    allocator.set_reserve(Reserve {
+        merged_pages: 12 * SEGMENT_PAGES,
+        ..Reserve::default()
+    });
+    assert_eq!(left_after(&mut allocator, Purpose::Put), 13);
+    assert_eq!(left_after(&mut allocator, Purpose::Delete), 2);
+}
+
+#[test]
+fn a_few_entries_need_no_more_than_the_leaves_that_they_fall_into() {
+    let (_device, mut allocator) = allocator(1000);
+    let reserve = |entries| Reserve {
+        spilled_pages: 100 * SEGMENT_PAGES,
+        l0s: L0sReserve {
+            entries,
+            ..L0sReserve::default()
+        },
+        ..Reserve::default()
+    };
+    let free_for = |allocator: &mut Allocator, entries| {
+        allocator.set_reserve(reserve(entries));
+        allocator.space().free_backed
+    };
+    allocator.allocate_segment(log(1), Purpose::Put).unwrap();
+    assert_eq!(free_for(&mut allocator, 0), 2);
+    let few = free_for(&mut allocator, 1000);
+    assert!((5..=6).contains(&few), "{few}");
+    let all = free_for(&mut allocator, 1 << 30);
+    assert!((99..=100).contains(&all), "{all}");
+}
+
+#[test]
+fn a_small_log_is_backed_in_front_and_deletions_have_room_there_on_a_full_device() {
+    let (device, mut allocator) = allocator(100);
+    let first = allocator
+        .allocate_log_segment(LOG, 1, Purpose::Put)
+        .unwrap();
+    let next = allocator
+        .allocate_log_segment(LOG, 2, Purpose::Put)
+        .unwrap();
+    let limit = allocator.back_log(first, (64, 64), Purpose::Put).unwrap();
+    assert!(u64::from(limit) <= SEGMENT_BYTES / 4, "{limit}");
+    assert!(allocator.space().taken_bytes <= 3 << 20);
+    device.inject(Fault::nth(1, Call::Allocate, Effect::OutOfSpace).for_ever());
+    let refused = allocator.back_log(first, (limit, limit + 8), Purpose::Put);
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::OutOfSpace);
+    let more = allocator.back_log(first, (limit, limit + 8), Purpose::Delete);
+    assert!(more.unwrap() > limit);
+    device.clear_faults();
+    let all = allocator.back_log(first, (limit, SEGMENT_BYTES as u32), Purpose::Put);
+    assert_eq!(u64::from(all.unwrap()), SEGMENT_BYTES);
+    assert!(
+        allocator.space().free_backed >= 2,
+        "the store is no longer small"
+    );
+    assert!(allocator.back_log(next, (64, 128), Purpose::Put).unwrap() >= 128);
 }
 
 #[test]
@@ -139,7 +207,7 @@ fn stocked(segments: u32) -> (Arc<SimDevice>, Allocator) {
     let (device, mut allocator) = allocator(segments);
     device.grow(u64::from(segments) * SEGMENT_BYTES).unwrap();
     allocator.extend_to(segments).unwrap();
-    allocator.set_reserve(0);
+    allocator.set_reserve(Reserve::default());
     (device, allocator)
 }
 

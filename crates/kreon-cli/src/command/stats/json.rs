@@ -89,6 +89,8 @@ fn memory_as_json(memory: &MemoryStats) -> Value {
 
 fn collection_as_json(collection: &kreon::CollectionStats) -> Value {
     json!({
+        "taken_bytes": collection.taken_bytes,
+        "live_bytes": collection.live_bytes,
         "space_amplification": collection.space_amplification,
         "space_planned": collection.space_planned,
         "cost_planned": collection.cost_planned,

@@ -7,6 +7,7 @@
 //! - [`stock`]: what of that is known without asking
 //! - [`round`]: some segments from the choice to the last inserted entry
 //! - [`moving`]: compare and swap; for others who want records moved, too
+//! - [`whole`]: all that can be moved, because somebody asked for it
 //! - [`work`]: the thread that collects, and writers without space
 //! - [`stats`]: what it did
 
@@ -18,6 +19,7 @@ mod space;
 mod state;
 mod stats;
 mod stock;
+mod whole;
 mod work;
 
 pub use space::SpaceUse;

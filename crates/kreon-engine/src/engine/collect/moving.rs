@@ -52,6 +52,8 @@ enum Visit {
     Changed,
     /// L0' is full.
     Full,
+    /// No spill could be sure of the space for more entries.
+    OutOfSpace,
 }
 
 /// Copies on their way into L0'.
@@ -136,7 +138,7 @@ impl Core {
                     at = 0;
                 }
                 Visit::Full if self.wait_for_room_in_l0()? => {}
-                Visit::Full => {
+                Visit::Full | Visit::OutOfSpace => {
                     insertion.moved.is_cut_short = true;
                     insertion.moved.skipped += (insertion.copied.len() - at) as u64;
                     return Ok(());
@@ -161,6 +163,14 @@ impl Core {
         // An empty one has some bytes, too, which may be more than a tiny L0 has; it cannot be spilled.
         if !view.active.is_empty() && view.active.bytes() >= self.split.l0_bytes {
             return Ok(Visit::Full);
+        }
+        if !self
+            .parts
+            .allocator
+            .lock()
+            .grant_entries(range.len() as u64)?
+        {
+            return Ok(Visit::OutOfSpace);
         }
         let keep = Keep {
             snapshot_max: self.snapshots.newest(),

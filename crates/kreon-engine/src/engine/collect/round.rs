@@ -25,16 +25,28 @@ impl Core {
     /// # Errors
     /// `Corruption`, `Io`, `Closed`.
     pub(super) fn collect_round(self: &Arc<Self>, turn: &mut Turn, rules: &Rules) -> Result<Round> {
-        let begun = Instant::now();
         let spills = self.pressure.spills_ended();
         let sealed = self.sealed_segments().into_iter();
         let open = sealed.filter(|victim| victim.live_bytes > 0 && turn.may_try(victim, spills));
         let victims = gc::choose(open.collect(), rules);
-        if victims.is_empty() {
-            return Ok(Round::default());
+        match victims.is_empty() {
+            true => Ok(Round::default()),
+            false => self.collect_victims(turn, &victims),
         }
-        let moved = self.empty(turn, &victims)?;
-        for victim in &victims {
+    }
+
+    /// The same with these segments.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`, `Closed`.
+    pub(super) fn collect_victims(
+        self: &Arc<Self>,
+        turn: &mut Turn,
+        victims: &[Victim],
+    ) -> Result<Round> {
+        let (begun, spills) = (Instant::now(), self.pressure.spills_ended());
+        let moved = self.empty(turn, victims)?;
+        for victim in victims {
             turn.note(victim, spills);
         }
         self.collector.count(victims.len(), &moved, begun.elapsed());

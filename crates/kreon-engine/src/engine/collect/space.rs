@@ -10,6 +10,15 @@ use crate::gc::Victim;
 use crate::log::MOVED_LOG;
 use crate::volume::Space;
 
+/// What an entry of a leaf takes that points into the log, about.
+const ENTRY_BYTES: u64 = 48;
+
+/// What an entry of a leaf with its value takes beside both: slot, tag, lengths.
+const INLINE_OVERHEAD_BYTES: u64 = 5;
+
+/// How full leaves are, about, in percent.
+const LEAF_FILL_PERCENT: u64 = 95;
+
 /// What a record of the log takes beside key and value: its header, and what aligns it.
 const RECORD_OVERHEAD_BYTES: u64 = 20;
 
@@ -27,11 +36,12 @@ const HIDDEN_IF_DEAR_BYTES: u64 = 128 << 20;
 /// The space of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct SpaceUse {
-    /// Segments in use and those that are kept ready, in bytes.
+    /// What the store takes of the device: segments in use and those that are kept ready, in bytes.
     pub used_bytes: u64,
     /// The same without what is kept ready beyond the reserve.
     pub needed_bytes: u64,
-    /// Keys and values that are in the trees, where they are in the log or in leaves.
+    /// Keys and values that the trees have, in the log and in leaves, about: it follows from how many entries there are
+    /// and what log and leaves take.
     pub live_bytes: u64,
     /// Live records of the log, with their headers.
     pub log_live_bytes: u64,
@@ -40,12 +50,10 @@ pub struct SpaceUse {
 }
 
 impl SpaceUse {
-    /// Bytes used for each that is live.
-    pub fn amplification(&self) -> f64 {
-        match self.live_bytes {
-            0 => 1.0,
-            live => self.used_bytes as f64 / live as f64,
-        }
+    /// Bytes used for each that is live; none: nothing is.
+    pub fn amplification(&self) -> Option<f64> {
+        let live = self.live_bytes;
+        (live > 0).then(|| self.used_bytes as f64 / live as f64)
     }
 }
 
@@ -73,12 +81,17 @@ impl Core {
     fn space_use_of(&self, space: &Space) -> SpaceUse {
         let trees = self.parts.views.load().levels.sums();
         let in_use = space.segments - space.free;
-        // Where values are in leaves there are fewer records than entries.
-        let headers = (trees.entries * RECORD_OVERHEAD_BYTES).min(space.log_live_bytes / 2);
+        // Values that are not in leaves are longer than those that are.
+        let record_bytes = RECORD_OVERHEAD_BYTES + self.options.inline_value_bytes_max as u64;
+        let logged = trees.entries.min(space.log_live_bytes / record_bytes);
+        let headers = (logged * RECORD_OVERHEAD_BYTES).min(space.log_live_bytes / 2);
+        let leaf_bytes = trees.leaf_pages * PAGE_BYTES as u64 * LEAF_FILL_PERCENT / 100;
+        let overhead = logged * ENTRY_BYTES + (trees.entries - logged) * INLINE_OVERHEAD_BYTES;
+        let inline = leaf_bytes.saturating_sub(overhead);
         SpaceUse {
-            used_bytes: u64::from(in_use + space.free_backed) * SEGMENT_BYTES,
+            used_bytes: space.taken_bytes,
             needed_bytes: u64::from(in_use + space.reserve.min(space.free_backed)) * SEGMENT_BYTES,
-            live_bytes: space.log_live_bytes - headers + trees.inline_bytes,
+            live_bytes: space.log_live_bytes - headers + inline,
             log_live_bytes: space.log_live_bytes,
             node_bytes: trees.pages * PAGE_BYTES as u64,
         }

@@ -112,6 +112,11 @@ impl Collector {
         tail.0 >= self.freeze_at.load(Ordering::Relaxed)
     }
 
+    /// Bytes of a log that ends at `tail` since the last freeze.
+    pub(in crate::engine) fn active_bytes(&self, tail: Lsn) -> u64 {
+        self.stock.active_bytes(tail)
+    }
+
     /// What of the space is for what.
     pub(in crate::engine) fn plan(&self) -> Plan {
         self.stock.plan()

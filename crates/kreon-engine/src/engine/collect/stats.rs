@@ -10,12 +10,18 @@ use crate::log::MOVED_LOG;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CollectionStats {
-    /// Bytes of the volume that are in use or kept ready, for each byte of live data.
-    pub space_amplification: f64,
-    /// The same as planned: by the option, or as much more as it takes to cost no more than the store may.
-    pub space_planned: f64,
-    /// Bytes that overwriting then costs for each byte given, values and index together.
-    pub cost_planned: f64,
+    /// Bytes of the device that the store has blocks for, in use or kept ready, in all.
+    pub taken_bytes: u64,
+    /// Bytes of the keys and values that a spill has taken and nothing has replaced, in the log and in leaves; an
+    /// estimate from the number of entries and what log and leaves take, within about a tenth.
+    pub live_bytes: u64,
+    /// [`taken_bytes`](Self::taken_bytes) for each of [`live_bytes`](Self::live_bytes); none: nothing is live.
+    pub space_amplification: Option<f64>,
+    /// The same as planned: by the option, or as much more as it takes to cost no more than the store may. None: nothing
+    /// is live.
+    pub space_planned: Option<f64>,
+    /// Bytes that overwriting then costs for each byte given, values and index together. None: nothing is live.
+    pub cost_planned: Option<f64>,
     /// Segments of the log, in bytes.
     pub log_bytes: u64,
     /// Segments of moved records, in bytes.
@@ -41,14 +47,17 @@ pub struct CollectionStats {
 impl Core {
     pub(in crate::engine) fn collection_stats(&self) -> CollectionStats {
         let (space, plan) = (self.space_use(), self.collector.plan());
+        let is_live = space.live_bytes > 0;
         let sealed = self.sealed_segments();
         let allocator = self.parts.allocator.lock();
         let bytes = |log| allocator.log_segments(log).len() as u64 * SEGMENT_BYTES;
         let dead = |live: u32| SEGMENT_BYTES.saturating_sub(u64::from(live));
         CollectionStats {
+            taken_bytes: space.used_bytes,
+            live_bytes: space.live_bytes,
             space_amplification: space.amplification(),
-            space_planned: plan.target,
-            cost_planned: plan.cost,
+            space_planned: is_live.then_some(plan.target),
+            cost_planned: is_live.then_some(plan.cost),
             log_bytes: bytes(MAIN_LOG),
             moved_bytes: bytes(MOVED_LOG),
             dead_bytes: sealed.iter().map(|victim| dead(victim.live_bytes)).sum(),

@@ -145,7 +145,7 @@ impl Core {
         self.has_room(segments)
     }
 
-    fn spill_all(&self) -> Result<()> {
+    pub(super) fn spill_all(&self) -> Result<()> {
         self.checkpoint()?;
         self.give_back()
     }
@@ -218,7 +218,7 @@ impl Core {
     /// has the allocator: that may be waiting for the file system. Then the next look but one at the latest tells it what L0s need: the reserve is ahead
     /// of that.
     pub(in crate::engine) fn look_at_space(&self) {
-        let l0_pages = self.l0_reserve_pages();
+        let l0s = self.l0s_reserve();
         let allocator = &self.parts.allocator;
         let held = allocator.try_lock();
         let held = held.or_else(|| {
@@ -229,7 +229,7 @@ impl Core {
         });
         if let Some(mut allocator) = held {
             self.collector.stock.looked();
-            allocator.set_reserve_of_l0s(l0_pages);
+            allocator.set_reserve_of_l0s(l0s);
         }
         let (room, dead) = self.pace_writers(&self.space_at_a_look());
         if dead > 0 && room < 2 * self.collector.plan().transient as i64 {

@@ -264,7 +264,11 @@ impl Core {
             uppers.push(Upper::new(Cursor::new(nodes, tree), *hidden_up_to)?);
         }
         let mut input = Overlay::new(self, hold, uppers, seen);
-        let mut pages = PageRuns::new(&parts.allocator, &parts.mapping);
+        let (allocator, mapping) = (&parts.allocator, &parts.mapping);
+        let mut pages = match job.is_whole {
+            true => PageRuns::packed(allocator, mapping),
+            false => PageRuns::new(allocator, mapping),
+        };
         let epoch = parts.ledger.lock().epoch.next();
         let level = job.level + u8::from(job.has_first);
         let what = (parts.store, epoch, job.region, level);

@@ -243,7 +243,10 @@ impl Run {
                 self.scanned(self.engine().snapshot(), &map);
             }
             935..=939 => self.verify(),
-            940..=944 if !is_loading => self.engine().compact(&self.region).unwrap(),
+            940..=944 if !is_loading => self
+                .engine()
+                .compact(std::slice::from_ref(&self.region), &mut |_| ())
+                .unwrap(),
             945..=952 if !is_loading => self.load(),
             953..=956 if !is_loading => self.crash(),
             957..=959 if !is_loading => self.reopen(),
@@ -360,12 +363,16 @@ impl Run {
         for work in [Work::Collect, Work::Spill, Work::Merge] {
             self.work(work);
         }
-        self.engine().compact(&self.region).unwrap();
+        self.engine()
+            .compact(std::slice::from_ref(&self.region), &mut |_| ())
+            .unwrap();
         self.verify();
         let map = self.map.clone();
         self.scanned(self.engine().snapshot(), &map);
         self.write(&[Change::Range(Vec::new(), b"z".to_vec())]);
-        self.engine().compact(&self.region).unwrap();
+        self.engine()
+            .compact(std::slice::from_ref(&self.region), &mut |_| ())
+            .unwrap();
         self.verify();
         assert_eq!(self.engine().stats().log_live_bytes, 0);
         let view = self.engine().core().parts.views.load();

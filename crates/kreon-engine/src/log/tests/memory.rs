@@ -235,6 +235,12 @@ impl LogSpace for Space {
         };
         Ok((given..given + count as u32).map(taken).collect())
     }
+
+    /// Little at a time, so that every test asks often.
+    fn back(&self, _: SegmentId, range: (u32, u32), _: Purpose) -> Result<u32> {
+        let more = range.1.saturating_add(4096).next_multiple_of(4096);
+        Ok(more.min(SEGMENT_BYTES as u32))
+    }
 }
 
 /// Pages that are kept forever once they were read, as the mapping may: a page that was read before it
