@@ -20,6 +20,9 @@ pub enum Encoding {
     Base64,
 }
 
+/// Bytes of a long value that are encoded at once: a multiple of three, for base64.
+pub const PIECE_BYTES: usize = 48 << 10;
+
 /// Which control characters are left as they are where output is written with escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Controls {
@@ -50,6 +53,43 @@ impl Encoding {
         let start = out.len();
         out.resize(start + digits.encode_len(bytes.len()), 0);
         digits.encode_mut(bytes, &mut out[start..]);
+    }
+
+    /// Hands `bytes`, written in this encoding, to `write` a piece at a time: a long value needs no second copy.
+    /// The pieces together are what [`encode_into`](Self::encode_into) gives. Of UTF-8 each is UTF-8.
+    pub fn encode_pieces<E>(
+        self,
+        bytes: &[u8],
+        controls: Controls,
+        mut write: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut text, mut rest) = (Vec::new(), bytes);
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(self.piece_len(rest));
+            match self {
+                Self::Text => write(piece)?,
+                _ => {
+                    text.clear();
+                    self.encode_into(piece, controls, &mut text);
+                    write(&text)?;
+                }
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// How many of the first bytes can be encoded by themselves.
+    fn piece_len(self, bytes: &[u8]) -> usize {
+        let most = bytes.len().min(PIECE_BYTES);
+        match self {
+            Self::Text | Self::Escapes if most < bytes.len() => (most - 3..=most)
+                .rev()
+                .find(|at| is_border(bytes, *at))
+                // Bytes that continue no character: each is encoded by itself.
+                .unwrap_or(most),
+            _ => most,
+        }
     }
 
     /// Appends the bytes that `written` stands for to `out`; the error says what is wrong with it.
@@ -120,6 +160,13 @@ fn escape_into(bytes: &[u8], controls: Controls, out: &mut Vec<u8>) {
         out.extend_from_slice(&text.as_bytes()[plain_from..]);
         push_escapes(chunk.invalid(), out);
     }
+}
+
+/// Whether neither a character nor an escape lies across `at`.
+fn is_border(bytes: &[u8], at: usize) -> bool {
+    let reads_as_escape = |from: usize| bytes.get(from..).and_then(escaped_byte).is_some();
+    let continues = bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
+    !continues && !(at.saturating_sub(3)..at).any(reads_as_escape)
 }
 
 fn push_escapes(bytes: &[u8], out: &mut Vec<u8>) {
@@ -247,6 +294,98 @@ mod tests {
         }
         for bytes in [&b"C:\\x64"[..], b"two\nlines\t", "größe".as_bytes(), b""] {
             assert!(!needs_escapes(bytes), "{bytes:?}");
+        }
+    }
+
+    /// What the pieces are together, and whether each is UTF-8.
+    fn joined(encoding: Encoding, bytes: &[u8], controls: Controls) -> (Vec<u8>, bool) {
+        let (mut whole, mut all_text) = (Vec::new(), true);
+        let done = encoding.encode_pieces(bytes, controls, |piece| {
+            assert!(!piece.is_empty() && piece.len() <= 4 * PIECE_BYTES);
+            all_text &= str::from_utf8(piece).is_ok();
+            whole.extend_from_slice(piece);
+            Ok::<_, ()>(())
+        });
+        assert_eq!(done, Ok(()));
+        (whole, all_text)
+    }
+
+    #[track_caller]
+    fn check_pieces(bytes: &[u8]) {
+        let is_text = str::from_utf8(bytes).is_ok();
+        for encoding in ALL {
+            for controls in [Controls::KeepLines, Controls::Escape] {
+                let (whole, all_text) = joined(encoding, bytes, controls);
+                assert!(whole == encode(encoding, bytes, controls), "{encoding:?}");
+                assert!(all_text || encoding == Encoding::Text && !is_text);
+            }
+        }
+    }
+
+    #[test]
+    fn no_piece_ends_within_a_character_or_an_escape() {
+        for part in [
+            "\u{1f600}".as_bytes(),
+            "東".as_bytes(),
+            br"\x41",
+            br"\\x41",
+            b"\x80",
+            br"\x41\xff\xff",
+        ] {
+            for before in 0..8 {
+                let mut bytes = vec![b'a'; before];
+                bytes.extend(
+                    part.iter()
+                        .cycle()
+                        .take(2 * PIECE_BYTES / part.len() * part.len()),
+                );
+                check_pieces(&bytes);
+            }
+        }
+        check_pieces(b"");
+        check_pieces(&[0; PIECE_BYTES]);
+    }
+
+    #[test]
+    fn a_failed_write_ends_the_pieces() {
+        let mut writes = 0;
+        let failed = Encoding::Hex.encode_pieces(&[0; 3 * PIECE_BYTES], Controls::Escape, |_| {
+            writes += 1;
+            Err(())
+        });
+        assert_eq!((failed, writes), (Err(()), 1));
+    }
+
+    const BORDERS: [&[u8]; 13] = [
+        b"\\",
+        br"\x4",
+        br"\x41",
+        b"x",
+        b"7",
+        "\u{1f600}".as_bytes(),
+        "\u{feff}".as_bytes(),
+        "é".as_bytes(),
+        b"\x80",
+        b"\xf0\x9f",
+        b"\xe0",
+        b"\n",
+        b"\"",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn pieces_together_are_the_whole(
+            around in prop::collection::vec(prop::sample::select(&BORDERS[..]), 0..12),
+            shift in 0..16_usize,
+            behind in 0..4_usize,
+        ) {
+            // The border lies somewhere in `around`, or near it.
+            let mut bytes = vec![b'.'; PIECE_BYTES - shift];
+            around.iter().for_each(|part| bytes.extend_from_slice(part));
+            bytes.resize(bytes.len() + behind * (PIECE_BYTES - 10), b'-');
+            around.iter().for_each(|part| bytes.extend_from_slice(part));
+            check_pieces(&bytes);
         }
     }
 

@@ -103,6 +103,15 @@ impl Failure {
                 format!("not found: there is no store {path}"),
                 "check the path; put, import, `regions create` and shell make a store",
             ),
+            ErrorKind::InvalidArgument if error.to_string().contains("--format-store") => {
+                Self::from(error).with_advice(
+                    "check the path; only put, import, `regions create` and shell take --format-store",
+                )
+            }
+            ErrorKind::Io if is_not_permitted(&error) => Self::from(error).with_advice(
+                "a store must be readable and writable, also for commands that only read: check the \
+                 permissions of the path and its folder",
+            ),
             _ => error.into(),
         }
     }
@@ -124,12 +133,18 @@ impl Failure {
         self.is_closed_pipe
     }
 
+    /// The same failure with other advice.
+    #[must_use]
+    pub fn with_advice(mut self, advice: impl Into<String>) -> Self {
+        self.advice = advice.into();
+        self
+    }
+
     /// The same failure with more to say.
     #[must_use]
     pub fn with_more(mut self, more: &str, advice: impl Into<String>) -> Self {
         self.message = format!("{}: {more}", self.message);
-        self.advice = advice.into();
-        self
+        self.with_advice(advice)
     }
 }
 
@@ -200,6 +215,15 @@ fn is_missing_file(error: &Error) -> bool {
     })
 }
 
+fn is_not_permitted(error: &Error) -> bool {
+    io_source(error).is_some_and(|source| {
+        matches!(
+            source.kind(),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+        )
+    })
+}
+
 /// Writes a line to standard error. Unlike `eprintln!` it does not panic where nobody listens
 /// (`kreon scan 2>&1 | head`).
 pub fn tell(line: &str) {
@@ -241,6 +265,20 @@ mod tests {
             failure.to_string(),
             "busy: first second; close the store there, or try again later"
         );
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_written_is_told_with_what_it_needs() {
+        for kind in [
+            io::ErrorKind::PermissionDenied,
+            io::ErrorKind::ReadOnlyFilesystem,
+        ] {
+            let error = Error::io("open x", io::Error::from(kind));
+            let failure = Failure::opening(error, Path::new("x"));
+            assert_eq!(failure.code(), Code::Other);
+            let told = failure.to_string();
+            assert!(told.contains("readable and writable"), "{told}");
+        }
     }
 
     #[test]

@@ -48,6 +48,14 @@ fn awkward_pairs() -> Pairs {
         pairs.insert(key, (0..byte()).map(|_| byte()).collect());
     }
     pairs.insert(b"long".to_vec(), vec![b'"'; 300_000]);
+    // Longer than what is encoded at once: characters and escapes lie across every border.
+    for (key, part) in [
+        (&b"long text"[..], "東\\x41\u{1f600}\"\n,\t".as_bytes()),
+        (b"long bytes", b"\\x41\xf0\x9f\x98\xff\"\n\r,\0"),
+        (b"long mark", "\u{feff}".as_bytes()),
+    ] {
+        pairs.insert(key.to_vec(), part.repeat(200_000 / part.len()));
+    }
     pairs
 }
 

@@ -21,7 +21,7 @@ fn no_command_makes_a_store_over_something_else_without_the_flag() {
     for content in [text, vec![0; 1 << 20]] {
         for command in commands {
             fs::write(fixture.store(), &content).unwrap();
-            let words = ["not a Kreon store", "--format-store"];
+            let words = ["not a Kreon store", "shell take --format-store"];
             fixture.run(command).fails(2, &words);
             assert!(fs::read(fixture.store()).unwrap() == content, "{command:?}");
             let command = [command, &["--format-store"]].concat();

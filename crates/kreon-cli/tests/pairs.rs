@@ -175,3 +175,25 @@ fn one_pair_stays_on_one_line() {
     fixture.ok(&["put", "a\tb\nc", "v\nw"]);
     assert_eq!(fixture.ok(&["scan"]), "a\\x09b\\x0ac\tv\\x0aw\n");
 }
+
+#[test]
+fn a_long_value_is_printed_whole_in_every_encoding() {
+    let fixture = Fixture::new();
+    let text = "東\\x41\u{1f600}\"\n".repeat(20_000);
+    let file = fixture.file("big", &text);
+    fixture.ok(&["put", "big", "--file", &file]);
+    assert!(fixture.ok(&["get", "big"]) == format!("{text}\n"));
+    assert!(fixture.ok(&["get", "big", "--raw"]) == text);
+    assert!(fixture.ok(&["get", "big", "--raw", "--encoding", "escapes"]) == text);
+    let escaped = text.replace(r"\x41", r"\x5cx41");
+    assert!(fixture.ok(&["get", "big", "-e"]) == format!("{escaped}\n"));
+    let hex = data_encoding::HEXLOWER.encode(text.as_bytes());
+    let got = fixture.ok(&["get", "big", "--value-encoding", "hex"]);
+    assert!(got == format!("{hex}\n"));
+    let base64 = data_encoding::BASE64.encode(text.as_bytes());
+    let got = fixture.ok(&["get", "big", "--value-encoding", "base64"]);
+    assert!(got == format!("{base64}\n"));
+    let line = format!("big\t{}\n", escaped.replace('\n', r"\x0a"));
+    assert!(fixture.ok(&["scan"]) == line);
+    assert!(fixture.ok(&["scan", "--reverse"]) == line);
+}

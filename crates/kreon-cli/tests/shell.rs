@@ -123,3 +123,15 @@ fn bytes_are_written_with_escapes_in_any_encoding() {
     let hex = fixture.run_with_input(&["--encoding", "hex", "shell"], "get 0061\n");
     assert_eq!(hex.ok(), "ff\n");
 }
+
+#[test]
+fn a_line_formats_no_store() {
+    let fixture = Fixture::new();
+    for line in ["put a 1 --format-store", "regions create r --format"] {
+        let refused = fixture.run_with_input(&["shell"], line);
+        refused.fails(2, &["the store is open"]);
+    }
+    let help = fixture.run_with_input(&["shell"], "put --help\nregions create --help\n");
+    assert!(!help.ok().contains("--format"));
+    assert_eq!(fixture.ok(&["regions"]).trim(), "");
+}

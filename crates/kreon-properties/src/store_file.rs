@@ -151,7 +151,7 @@ impl Patient {
 fn options() -> Options {
     Options {
         create: false,
-        ..store::options()
+        ..settings::options()
     }
 }
 

@@ -11,7 +11,8 @@ use crate::course::Course;
 use crate::model::{Model, Prefix};
 use crate::progress::Progress;
 use crate::script::{Change, Step, Value};
-use crate::store::{Store, options, options_of_check};
+use crate::settings::{options, options_of_check};
+use crate::store::Store;
 
 /// What a recovery found and did.
 pub struct Recovered {

@@ -11,8 +11,9 @@ use crate::plan::{self, Choice};
 use crate::progress::{Progress, progress_at};
 use crate::script::{Shape, Step, script};
 use crate::sequences::{Sequence, sequence};
+use crate::settings::{options, options_of_check, options_with_memory};
 use crate::stale::{self, Outcome, Slots};
-use crate::store::{Store, options, options_of_check, options_with_memory};
+use crate::store::Store;
 
 /// Steps of a script.
 const STEPS: usize = 130;

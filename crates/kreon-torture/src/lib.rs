@@ -5,7 +5,7 @@
 //! - [`model`]: what must be there after every prefix of it
 //! - `load`: bulk loads
 //! - [`content`]: what is there
-//! - [`store`]: both together
+//! - [`store`]: both together; [`settings`]: of the stores that are opened
 //! - [`duet`]: background work at moments that a seed decides
 //! - [`plan`]: which crash states are tried at a power cut
 //! - [`stale`]: superblock slots that a device puts back
@@ -47,6 +47,7 @@ pub mod planted;
 pub mod progress;
 pub mod script;
 pub mod sequences;
+pub mod settings;
 pub mod silent;
 pub mod stale;
 pub mod store;

@@ -13,7 +13,8 @@ use crate::content;
 use crate::model::Model;
 use crate::plan::Choice;
 use crate::progress::Progress;
-use crate::store::{Store, options_of_check};
+use crate::settings::options_of_check;
+use crate::store::Store;
 
 /// Which slots, and how old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

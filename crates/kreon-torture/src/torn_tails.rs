@@ -15,7 +15,7 @@ use kreon_format::{FRAGMENT_HEADER_BYTES, fragment_bytes};
 use kreon_sim::{Dice, Image, Keep, SimDevice, SimOptions};
 
 use crate::Counts;
-use crate::store::options_of_check;
+use crate::settings::options_of_check;
 
 /// Bytes of a record in the log.
 const RECORD_BYTES: [usize; 5] = [32, 64, 128, 256, 512];

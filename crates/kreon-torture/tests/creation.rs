@@ -9,7 +9,7 @@ use kreon_engine::{Durability, Engine, Operation, Options, SalvageOptions, Surve
 use kreon_format::SUPERBLOCK_PAGES;
 use kreon_sim::{Call, Effect, Fault, Image, Keep, SimDevice, SimOptions};
 use kreon_torture::content;
-use kreon_torture::store::options;
+use kreon_torture::settings::options;
 
 fn open(device: &Arc<SimDevice>, options: Options) -> kreon_base::Result<Engine> {
     Engine::open(Arc::clone(device) as Arc<dyn Device>, options)

@@ -6,7 +6,7 @@ use kreon_base::{ErrorKind, PAGE_BYTES};
 use kreon_device::Device;
 use kreon_engine::{Durability, Engine, Operation};
 use kreon_sim::{Call, Effect, Fault, SimDevice, SimOptions};
-use kreon_torture::store::options;
+use kreon_torture::settings::options;
 
 /// Pages 32 and 33 hold the two copies of the first bitmap block.
 const BITMAP_BYTES: std::ops::Range<u64> = 32 * PAGE_BYTES as u64..34 * PAGE_BYTES as u64;

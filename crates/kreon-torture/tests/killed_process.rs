@@ -6,7 +6,7 @@ use kreon_device::Device;
 use kreon_engine::Engine;
 use kreon_format::SUPERBLOCK_PAGES;
 use kreon_sim::{Call, Effect, Event, Fault, History, Keep, SimDevice, SimOptions};
-use kreon_torture::store::options;
+use kreon_torture::settings::options;
 
 fn open(device: SimDevice) -> kreon_base::Result<(Arc<SimDevice>, Engine)> {
     let device = Arc::new(device);

@@ -7,7 +7,7 @@ use kreon_device::Device;
 use kreon_engine::{Durability, Engine, Operation};
 use kreon_format::SUPERBLOCK_PAGES;
 use kreon_sim::{Image, SimDevice, SimOptions};
-use kreon_torture::store::options;
+use kreon_torture::settings::options;
 
 fn open(device: &Arc<SimDevice>) -> kreon_base::Result<Engine> {
     Engine::open(Arc::clone(device) as Arc<dyn Device>, options())

@@ -156,7 +156,7 @@ impl Case {
     fn damaged(&self, pages: &[usize]) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         let log = self.pages_marked(b"kG")[0] + 1;
-        bytes[log * PAGE..(log + 60) * PAGE].fill(0);
+        bytes[log * PAGE..(log + 100) * PAGE].fill(0);
         for page in pages {
             bytes[page * PAGE + 100] ^= 0x10;
         }

@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use clap::Args;
 use indicatif::HumanBytes;
-use kreon::Error;
+use kreon::{Error, Result as StoreResult};
 
-use crate::encoding::{Controls, Encoding};
+use crate::encoding::{Controls, Encoding, PIECE_BYTES};
 use crate::failure::{Failure, Result, tell};
-use crate::rows::{BASE64_SUFFIX, Format, push_field};
+use crate::rows::{BASE64_SUFFIX, Format, push_field, push_quoted};
 use crate::session::Session;
 use crate::sink::Sink;
 
@@ -63,15 +63,10 @@ impl Export {
             out.write(&[delimiter])?;
             out.line("value")?;
         }
-        let mut scan = region.iter();
-        while scan
-            .next_with(|key, value| row.set(key, value))?
-            .transpose()?
-            .is_some()
-        {
-            out.write(&row.bytes)?;
+        let (mut scan, mut key, mut value) = (region.iter(), Vec::new(), Vec::new());
+        while scan.next_into(&mut key, &mut value)? {
+            bytes += row.write(&key, &value, &mut out)?;
             rows += 1;
-            bytes += row.bytes.len() as u64;
         }
         out.finish()?;
         if !self.quiet {
@@ -106,30 +101,39 @@ impl PairRow {
         }
     }
 
-    fn set(&mut self, key: &[u8], value: &[u8]) -> kreon::Result<()> {
+    /// Writes a row; its length. Of a long value no more than a piece is held as text.
+    fn write(&mut self, key: &[u8], value: &[u8], out: &mut Sink) -> StoreResult<u64> {
         self.bytes.clear();
-        let (keys, values) = (self.keys, self.values);
-        match (self.format, self.format.delimiter()) {
+        let written = match (self.format, self.format.delimiter()) {
             (Format::Lines, _) => {
-                keys.encode_into(key, Controls::Escape, &mut self.bytes);
+                self.keys
+                    .encode_into(key, Controls::Escape, &mut self.bytes);
                 self.bytes.push(b'\t');
-                values.encode_into(value, Controls::Escape, &mut self.bytes);
+                self.write_pieces(self.values, value, Quotes::None, out)?
             }
             (_, Some(delimiter)) => {
-                self.push_field(key, keys, delimiter);
+                self.push_field(key, self.keys, delimiter);
                 self.bytes.push(delimiter);
-                self.push_field(value, values, delimiter);
+                match value.len() > PIECE_BYTES {
+                    true => self.write_pieces(self.values, value, Quotes::Csv, out)?,
+                    false => {
+                        self.push_field(value, self.values, delimiter);
+                        0
+                    }
+                }
             }
             (_, None) => {
                 self.bytes.push(b'{');
-                self.push_json("key", key, keys)?;
+                let key_written = self.write_json("key", key, self.keys, out)?;
                 self.bytes.push(b',');
-                self.push_json("value", value, values)?;
+                let value_written = self.write_json("value", value, self.values, out)?;
                 self.bytes.push(b'}');
+                key_written + value_written
             }
-        }
+        };
         self.bytes.push(b'\n');
-        Ok(())
+        out.write(&self.bytes)?;
+        Ok(written + self.bytes.len() as u64)
     }
 
     fn push_field(&mut self, bytes: &[u8], encoding: Encoding, delimiter: u8) {
@@ -139,20 +143,77 @@ impl PairRow {
     }
 
     /// A field of the object: `"name":"text"`, or `"name_base64":".."` for bytes that are no text.
-    fn push_json(&mut self, name: &str, bytes: &[u8], encoding: Encoding) -> kreon::Result<()> {
+    fn write_json(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+        encoding: Encoding,
+        out: &mut Sink,
+    ) -> StoreResult<u64> {
         let is_text = encoding != Encoding::Text || str::from_utf8(bytes).is_ok();
         let (suffix, encoding) = match is_text {
             true => ("", encoding),
             false => (BASE64_SUFFIX, Encoding::Base64),
         };
-        self.text.clear();
-        encoding.encode_into(bytes, Controls::KeepLines, &mut self.text);
         self.bytes.push(b'"');
         self.bytes.extend_from_slice(name.as_bytes());
         self.bytes.extend_from_slice(suffix.as_bytes());
         self.bytes.extend_from_slice(b"\":");
-        let text = String::from_utf8_lossy(&self.text);
-        serde_json::to_writer(&mut self.bytes, &text)
-            .map_err(|error| Error::io("write JSON", error.into()))
+        self.write_pieces(encoding, bytes, Quotes::Json, out)
     }
+
+    /// Appends `bytes` to the row, which goes out whenever a piece is in it; the length of what went out.
+    fn write_pieces(
+        &mut self,
+        encoding: Encoding,
+        bytes: &[u8],
+        quotes: Quotes,
+        out: &mut Sink,
+    ) -> StoreResult<u64> {
+        let controls = match quotes {
+            Quotes::None => Controls::Escape,
+            Quotes::Csv | Quotes::Json => Controls::KeepLines,
+        };
+        let row = &mut self.bytes;
+        if quotes != Quotes::None {
+            row.push(b'"');
+        }
+        let mut written = 0;
+        encoding.encode_pieces(bytes, controls, |text| {
+            match quotes {
+                Quotes::None => row.extend_from_slice(text),
+                Quotes::Csv => push_quoted(text, row),
+                Quotes::Json => push_json_within(text, row)?,
+            }
+            if row.len() >= PIECE_BYTES {
+                out.write(row)?;
+                written += row.len() as u64;
+                row.clear();
+            }
+            Ok::<_, Error>(())
+        })?;
+        if quotes != Quotes::None {
+            row.push(b'"');
+        }
+        Ok(written)
+    }
+}
+
+/// What stands around a field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    None,
+    Csv,
+    Json,
+}
+
+/// Appends a part of a string in JSON: whole characters of UTF-8.
+fn push_json_within(text: &[u8], row: &mut Vec<u8>) -> StoreResult<()> {
+    let start = row.len();
+    serde_json::to_writer(&mut *row, &String::from_utf8_lossy(text))
+        .map_err(|error| Error::io("write JSON", error.into()))?;
+    // Without the quotes around it.
+    row.pop();
+    row.remove(start);
+    Ok(())
 }

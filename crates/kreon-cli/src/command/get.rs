@@ -1,8 +1,10 @@
 //! `kreon get`: print one value.
 
 use std::ffi::OsString;
+use std::io::BufRead;
 
 use clap::Args;
+use kreon::Region;
 
 use crate::encoding::{Controls, Encoding, needs_escapes, shown};
 use crate::failure::{Code, Failure, Result};
@@ -26,25 +28,61 @@ pub struct Get {
 impl Get {
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
         let key = session.key(&self.key)?;
+        let region = session.existing_region()?;
         let at_terminal = out.is_terminal();
-        // Printed after the call: a slow reader of our output must not hold the frame.
-        let mut text = Vec::new();
-        let found = session.existing_region()?.get_with(&key, |value| {
-            let encoding = match session.value_encoding {
-                _ if self.raw => Encoding::Text,
-                Encoding::Text if at_terminal && needs_escapes(value) => Encoding::Escapes,
-                encoding => encoding,
-            };
-            encoding.encode_into(value, Controls::KeepLines, &mut text);
-        })?;
-        if found.is_none() {
+        let is_found = match session.value_encoding {
+            _ if self.raw => stream(&region, &key, session, out)?,
+            Encoding::Text if !at_terminal => stream(&region, &key, session, out)?,
+            encoding => print(&region, &key, encoding, session, out)?,
+        };
+        if !is_found {
             return Err(no_such_key(session, &key));
         }
-        if !self.raw {
-            text.push(b'\n');
+        match self.raw {
+            true => Ok(()),
+            false => Ok(out.write(b"\n")?),
         }
-        Ok(out.write(&text)?)
     }
+}
+
+/// Writes the bytes of the value as they are, with only a part of them in memory; false if there is no such key.
+fn stream(region: &Region, key: &[u8], session: &Session, out: &mut Sink) -> Result<bool> {
+    let Some(mut value) = region.get_reader(key)? else {
+        return Ok(false);
+    };
+    loop {
+        session.interrupt.check()?;
+        let bytes = value.bytes()?;
+        if bytes.is_empty() {
+            return Ok(true);
+        }
+        out.write(bytes)?;
+        let written = bytes.len();
+        value.consume(written);
+    }
+}
+
+/// Writes the value in `encoding`; false if there is no such key.
+fn print(
+    region: &Region,
+    key: &[u8],
+    encoding: Encoding,
+    session: &Session,
+    out: &mut Sink,
+) -> Result<bool> {
+    // A copy: a slow reader of our output must not hold the frame.
+    let Some(value) = region.get(key)? else {
+        return Ok(false);
+    };
+    let encoding = match encoding {
+        Encoding::Text if out.is_terminal() && needs_escapes(&value) => Encoding::Escapes,
+        encoding => encoding,
+    };
+    encoding.encode_pieces(&value, Controls::KeepLines, |text| {
+        session.interrupt.check()?;
+        Ok::<_, Failure>(out.write(text)?)
+    })?;
+    Ok(true)
 }
 
 fn no_such_key(session: &Session, key: &[u8]) -> Failure {

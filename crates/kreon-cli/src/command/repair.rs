@@ -72,7 +72,9 @@ impl Repair {
     fn refused(&self, error: Error) -> Failure {
         match error.kind() {
             ErrorKind::NotFound if self.source.exists() => Failure::opening(error, &self.target),
-            ErrorKind::NotFound => Failure::opening(error, &self.source),
+            ErrorKind::NotFound => {
+                Failure::opening(error, &self.source).with_advice("check the path")
+            }
             _ => error.into(),
         }
     }

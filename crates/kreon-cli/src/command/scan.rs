@@ -5,7 +5,7 @@ use kreon::Keys;
 
 use super::selection::Selection;
 use crate::encoding::Controls;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::session::Session;
 use crate::sink::Sink;
 
@@ -56,26 +56,27 @@ impl Scan {
     }
 
     fn print_pairs(&self, mut scan: kreon::Scan, session: &Session, out: &mut Sink) -> Result<()> {
-        let mut line = Vec::new();
+        let (mut key, mut value, mut line) = (Vec::new(), Vec::new(), Vec::new());
         let keys = session.key_encoding.in_lists();
         let values = session.value_encoding.in_lists();
         for _ in 0..self.limit {
             session.interrupt.check()?;
-            line.clear();
-            let write_pair = |key: &[u8], value: &[u8]| {
-                keys.encode_into(key, Controls::Escape, &mut line);
-                line.push(b'\t');
-                values.encode_into(value, Controls::Escape, &mut line);
-                line.push(b'\n');
+            let found = match self.reverse {
+                true => scan.next_back_into(&mut key, &mut value)?,
+                false => scan.next_into(&mut key, &mut value)?,
             };
-            let pair = match self.reverse {
-                true => scan.next_back_with(write_pair)?,
-                false => scan.next_with(write_pair)?,
-            };
-            if pair.is_none() {
+            if !found {
                 break;
             }
+            line.clear();
+            keys.encode_into(&key, Controls::Escape, &mut line);
+            line.push(b'\t');
             out.write(&line)?;
+            values.encode_pieces(&value, Controls::Escape, |text| {
+                session.interrupt.check()?;
+                Ok::<_, Failure>(out.write(text)?)
+            })?;
+            out.write(b"\n")?;
         }
         Ok(())
     }

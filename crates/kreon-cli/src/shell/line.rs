@@ -21,6 +21,8 @@ pub struct Line {
 
 #[derive(Debug, Subcommand)]
 pub enum LineCommand {
+    // The store is open: there is nothing to format.
+    #[command(mut_arg("format_store", |arg| arg.hide(true)))]
     Put(With<LineWrites, Put>),
     Get(With<LineReads, Get>),
     Delete(With<LineDeletes, Delete>),
@@ -31,6 +33,7 @@ pub enum LineCommand {
         /// The region to go to; the first put makes it if it does not exist
         name: Option<String>,
     },
+    #[command(mut_subcommand("create", |create| create.mut_arg("format_store", |arg| arg.hide(true))))]
     Regions(Regions),
     Stats(Stats),
     Compact(With<LineRegion, Compact>),
@@ -40,6 +43,17 @@ pub enum LineCommand {
     /// Leave the shell (at a terminal also Ctrl-D)
     #[command(alias = "exit")]
     Quit,
+}
+
+impl LineCommand {
+    /// Whether the line asks for a store over something else.
+    pub fn formats_store(&self) -> bool {
+        match self {
+            Self::Put(put) => put.command.formatting.format_store,
+            Self::Regions(regions) => regions.formats_store(),
+            _ => false,
+        }
+    }
 }
 
 /// The words of a line, cut as in sh.

@@ -5,7 +5,7 @@ use clap::Parser;
 use super::line::{Line, LineCommand, words};
 use super::lines::Lines;
 use crate::encoding::{Encoding, shown};
-use crate::failure::{Code, Result, tell};
+use crate::failure::{Code, Failure, Result, tell};
 use crate::interrupt::Interrupt;
 use crate::options::{Groups, Shared};
 use crate::session::Session;
@@ -70,6 +70,11 @@ fn run_line(line: &str, session: &Session, out: &mut Sink) -> Result<Flow> {
             return Ok(Flow::Refused);
         }
     };
+    if command.formats_store() {
+        return Err(Failure::usage(
+            "the store is open: --format-store is for the command that opens it",
+        ));
+    }
     let on = |groups: &dyn Groups| session.for_line(&groups.given());
     match command {
         LineCommand::Put(put) => put.command.run(&on(&put.groups))?,

@@ -41,7 +41,8 @@ impl Core {
     fn make_region(self: &Arc<Self>, name: &str) -> Result<Arc<RegionState>> {
         loop {
             match self.try_make_region(name) {
-                Err(error) if is_full(&error) && self.relieve(1)? => {}
+                Err(error)
+                    if is_full(&error) && !self.parts.made.is_used_up() && self.relieve(1)? => {}
                 outcome => return outcome,
             }
         }

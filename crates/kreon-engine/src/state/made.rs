@@ -42,6 +42,11 @@ impl MadeRegions {
         self.next.lock()
     }
 
+    /// Whether every number was given to a region: no space helps.
+    pub fn is_used_up(&self) -> bool {
+        self.next.lock().0 == u32::MAX
+    }
+
     /// Adds a region whose record is in the log. Inside the gate that the record was appended in: when a moment without
     /// writers has told where the log ends, every region that was made before is known here.
     pub fn add(&self, region: MadeRegion) {

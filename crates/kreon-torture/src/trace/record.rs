@@ -20,7 +20,7 @@ use super::marking::Marking;
 use super::work::{Work, Worker};
 use crate::check::said;
 use crate::content::{self, difference};
-use crate::store::options;
+use crate::settings::options;
 
 /// Threads that write.
 pub const THREADS: u64 = 3;

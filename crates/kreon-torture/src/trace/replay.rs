@@ -13,7 +13,8 @@ use crate::check::{After, go_on, is_sound, said};
 use crate::content::{self, Content};
 use crate::counts::Counts;
 use crate::plan::choices;
-use crate::store::{Store, options};
+use crate::settings::options;
+use crate::store::Store;
 use crate::watchdog::{Watchdog, without_panic};
 
 /// Of the states of one event at most so many are tried.

@@ -10,6 +10,14 @@ use super::place::Place;
 
 /// Fields are only ever added, and `schema` grows if one had to change its meaning: docs/stats.md lists them.
 pub fn as_json(stats: &Stats, place: &Place) -> Value {
+    let mut object = store_as_json(stats, place);
+    if let (Value::Object(fields), Value::Object(more)) = (&mut object, traffic_as_json(stats)) {
+        fields.extend(more);
+    }
+    object
+}
+
+fn store_as_json(stats: &Stats, place: &Place) -> Value {
     json!({
         "schema": 1,
         "path": place.path.to_string_lossy(),
@@ -44,6 +52,7 @@ pub fn as_json(stats: &Stats, place: &Place) -> Value {
             "filter_exclusions": stats.gets.filter_exclusions,
             "filter_failures": stats.gets.filter_failures,
         },
+        "scanned_dead": stats.scanned_dead,
         "reorganisation": {
             "ranges_found": stats.reorganisation.ranges_found,
             "ranges_moved": stats.reorganisation.ranges_moved,
@@ -62,11 +71,18 @@ pub fn as_json(stats: &Stats, place: &Place) -> Value {
             "leaves": pages_as_json(&stats.pages.leaves),
             "log": pages_as_json(&stats.pages.log),
         },
+    })
+}
+
+/// Fields of the same object: `json!` takes no longer one.
+fn traffic_as_json(stats: &Stats) -> Value {
+    json!({
         "device_reads": stats.device_reads,
         "device_read_bytes": stats.device_read_bytes,
         "device_writes": stats.device_writes,
         "device_write_bytes": stats.device_write_bytes,
         "device_flushes": stats.device_flushes,
+        "zeroed_bytes": stats.zeroed_bytes,
         "device": device_as_json(&stats.device),
     })
 }

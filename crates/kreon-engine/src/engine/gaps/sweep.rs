@@ -85,11 +85,13 @@ impl Core {
             let gaps = &operation.region.gaps;
             return gaps.note_deleted_range(mark, end, &self.snapshots);
         }
-        let deletions = operations
-            .iter()
-            .filter(|operation| operation.value.is_none());
-        let due = deletions.filter(|operation| operation.region.gaps.note_deletion());
-        if let Some(last) = due.last() {
+        let mut due = None;
+        for operation in operations.iter().filter(|it| it.value.is_none()) {
+            if operation.region.gaps.note_deletion() {
+                due = Some(operation);
+            }
+        }
+        if let Some(last) = due {
             self.sweep_around(last.region, last.key);
         }
     }

@@ -163,7 +163,9 @@ impl Core {
         if self.snapshots.newest() == Some(log.tail()) {
             // Later ones would be at the same position.
             let moved = log.append_one(&record(region, b"", b""));
-            moved.inspect_err(|error| self.parts.poison.set(error))?;
+            moved
+                .map_err(not_shown)
+                .inspect_err(|error| self.parts.poison.set(error))?;
         }
         let last = match Bug::LoadSeenBySnapshots.is_planted() {
             true => Lsn(0),
@@ -309,5 +311,16 @@ impl<'a> Ground<'a> {
         levels.set(self.region.id, trees);
         levels.hide(tree, curtain.clone());
         levels
+    }
+}
+
+/// The load is durable already: `OutOfSpace` would say that nothing of it is there.
+fn not_shown(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::OutOfSpace => Error::new(
+            ErrorKind::Io,
+            format!("a durable load could not be shown: {error}"),
+        ),
+        _ => error,
     }
 }

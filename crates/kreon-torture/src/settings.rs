@@ -1,0 +1,48 @@
+//! Settings of the stores that the hunts open.
+
+use kreon_engine::{Background, Options};
+use kreon_sim::Dice;
+
+/// Settings under which every course is the same each time, and spills come often.
+pub fn options() -> Options {
+    Options {
+        memory_bytes: kreon_engine::MEMORY_BYTES_MIN,
+        l0_bytes: Some(L0_BYTES),
+        // A level holds one leaf, two, four...
+        growth_factor: Some(2),
+        unspilled_bytes_min: 1 << 20,
+        volume_bytes_max: 256 << 20,
+        background: Background::Inline,
+        scatter_pages: true,
+        // Not so the checks, so that regions also go from one place to the other.
+        regions_in_stream_max: 0,
+        store_id: Some(0x6b72_656f_6e5f_7369),
+        ..Options::default()
+    }
+}
+
+/// As [`options`], but without spills that nobody asks for, and with few frames: quick to open.
+pub fn options_of_check() -> Options {
+    Options {
+        l0_bytes: Some(1600 << 10),
+        regions_in_stream_max: 2,
+        ..options()
+    }
+}
+
+/// As [`options`]; for some seeds with so much memory, or so many buffers of the log in it, that segments are used again
+/// while earlier uses of them are in memory.
+pub fn options_with_memory(seed: u64) -> Options {
+    let (memory_bytes, log_buffer_bytes) = match Dice::new(seed ^ 0x006d_656d).below(64) {
+        0 => (512 << 20, None),
+        1..16 => (44 << 20, Some(32 << 20)),
+        _ => (kreon_engine::MEMORY_BYTES_MIN, None),
+    };
+    Options {
+        memory_bytes,
+        log_buffer_bytes,
+        ..options()
+    }
+}
+
+const L0_BYTES: usize = 4 << 10;
