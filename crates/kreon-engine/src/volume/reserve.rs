@@ -96,11 +96,16 @@ impl Allocator {
         let entries = l0s.entries + l0s.granted_bytes / RECORD_BYTES_MIN;
         let nodes = spilled_pages.min(entries.saturating_mul(PAGES_PER_ENTRY)) + merged_pages;
         let leaves = l0s.pages + l0s.granted_bytes.div_ceil(LOG_BYTES_PER_LEAF);
-        let used = u64::from(self.used_segments());
-        let fixed = (used * PAGES_PER_SEGMENT).clamp(FIXED_PAGES.0, FIXED_PAGES.1);
-        let pages = (nodes + fixed).saturating_sub(soon_free_pages + self.taken_pages) + leaves;
+        let pages = (nodes + self.fixed_pages()).saturating_sub(soon_free_pages + self.taken_pages)
+            + leaves;
         let segments = pages.saturating_sub(roomy).div_ceil(SEGMENT_PAGES);
         segments.min(u64::from(u32::MAX)) as u32
+    }
+
+    /// Pages of the reserve that are neither for nodes nor for L0s.
+    pub(super) fn fixed_pages(&self) -> u64 {
+        let used = u64::from(self.used_segments());
+        (used * PAGES_PER_SEGMENT).clamp(FIXED_PAGES.0, FIXED_PAGES.1)
     }
 
     fn least_segments(&self) -> u32 {
