@@ -36,6 +36,8 @@ pub struct Space {
     pub log_live_bytes: u64,
     /// Bytes of the device that the volume has blocks for.
     pub taken_bytes: u64,
+    /// Bytes of the reserve that are neither for nodes nor for L0s.
+    pub fixed_reserve_bytes: u64,
 }
 
 /// A call backs up to so many segments that follow each other, but no more than an eighth of the volume has: the file
@@ -292,6 +294,7 @@ impl Allocator {
             reserve: self.reserve_segments(),
             log_live_bytes: self.live_bytes,
             taken_bytes: self.segments.iter().map(taken_bytes).sum(),
+            fixed_reserve_bytes: self.fixed_pages() * PAGE_BYTES as u64,
         }
     }
 

@@ -27,8 +27,8 @@ const COLLECTION_SEGMENTS: u32 = 3;
 const PAGES_PER_SEGMENT: u64 = 64;
 const FIXED_PAGES: (u64, u64) = (96, 4 * SEGMENT_PAGES);
 
-/// Segments that stay in reserve at the least: an eighth of those in use, within these bounds.
-const SEGMENTS_SHARE: u32 = 8;
+/// Segments that stay in reserve at the least: a sixth of those in use, within these bounds.
+const SEGMENTS_SHARE: u32 = 6;
 const SEGMENTS_MIN: (u32, u32) = (2, 5);
 
 /// What upkeep may need, as the store sees it.
@@ -81,6 +81,12 @@ impl Allocator {
 
     /// Free segments that the reserve needs beside so many unused pages of tree segments.
     fn missing_segments(&self, roomy: u64, merged_pages: u64) -> u32 {
+        self.segments_of_pages(roomy, merged_pages)
+            .max(self.least_segments())
+    }
+
+    /// The same without the least that stays in any case.
+    fn segments_of_pages(&self, roomy: u64, merged_pages: u64) -> u32 {
         let Reserve {
             spilled_pages,
             soon_free_pages,
@@ -90,11 +96,16 @@ impl Allocator {
         let entries = l0s.entries + l0s.granted_bytes / RECORD_BYTES_MIN;
         let nodes = spilled_pages.min(entries.saturating_mul(PAGES_PER_ENTRY)) + merged_pages;
         let leaves = l0s.pages + l0s.granted_bytes.div_ceil(LOG_BYTES_PER_LEAF);
-        let used = u64::from(self.used_segments());
-        let fixed = (used * PAGES_PER_SEGMENT).clamp(FIXED_PAGES.0, FIXED_PAGES.1);
-        let pages = (nodes + fixed).saturating_sub(soon_free_pages + self.taken_pages) + leaves;
+        let pages = (nodes + self.fixed_pages()).saturating_sub(soon_free_pages + self.taken_pages)
+            + leaves;
         let segments = pages.saturating_sub(roomy).div_ceil(SEGMENT_PAGES);
-        (segments.min(u64::from(u32::MAX)) as u32).max(self.least_segments())
+        segments.min(u64::from(u32::MAX)) as u32
+    }
+
+    /// Pages of the reserve that are neither for nodes nor for L0s.
+    pub(super) fn fixed_pages(&self) -> u64 {
+        let used = u64::from(self.used_segments());
+        (used * PAGES_PER_SEGMENT).clamp(FIXED_PAGES.0, FIXED_PAGES.1)
     }
 
     fn least_segments(&self) -> u32 {
@@ -156,7 +167,8 @@ impl Allocator {
     /// # Errors
     /// `Io` of the device.
     pub fn grant_entries(&mut self, entries: u64) -> Result<bool> {
-        let reserve = |this: &Self| this.missing_segments(this.roomy_pages, 0);
+        // Copies may take of what stays in any case.
+        let reserve = |this: &Self| this.segments_of_pages(this.roomy_pages, 0);
         let before = reserve(self);
         self.reserve.l0s.entries += entries;
         let needed = reserve(self);

@@ -121,7 +121,7 @@ fn pages_that_merges_need_are_no_reason_to_refuse_deletions() {
         merged_pages: 12 * SEGMENT_PAGES,
         ..Reserve::default()
     });
-    assert_eq!(left_after(&mut allocator, Purpose::Put), 13);
+    assert_eq!(left_after(&mut allocator, Purpose::Put), 12);
     assert_eq!(left_after(&mut allocator, Purpose::Delete), 2);
 }
 

@@ -23,8 +23,8 @@ const LEAF_FILL_PERCENT: u64 = 95;
 const RECORD_OVERHEAD_BYTES: u64 = 20;
 
 /// Segments that are always there: those that the log and the stream of moved records are in and have taken ahead, and
-/// those of the reserve that are not for nodes, which [`Core::set_reserve`] has.
-const FIXED_SEGMENTS: u64 = 4 + 4 + SPARE_SEGMENTS;
+/// spare ones.
+const FIXED_SEGMENTS: u64 = 4 + SPARE_SEGMENTS;
 
 /// Segments that may be kept ready in any case.
 const SPARE_SEGMENTS: u64 = 2;
@@ -47,6 +47,8 @@ pub struct SpaceUse {
     pub log_live_bytes: u64,
     /// Nodes of all trees.
     pub node_bytes: u64,
+    /// What of the reserve is neither for nodes nor for L0s.
+    pub fixed_reserve_bytes: u64,
 }
 
 impl SpaceUse {
@@ -94,6 +96,7 @@ impl Core {
             live_bytes: space.log_live_bytes - headers + inline,
             log_live_bytes: space.log_live_bytes,
             node_bytes: trees.pages * PAGE_BYTES as u64,
+            fixed_reserve_bytes: space.fixed_reserve_bytes,
         }
     }
 
@@ -150,6 +153,7 @@ impl Core {
             log_live: space.log_live_bytes + unspilled_live,
             nodes,
             fixed: FIXED_SEGMENTS * SEGMENT_BYTES
+                + space.fixed_reserve_bytes
                 + heads * PAGE_BYTES as u64
                 + 2 * self.l0_ahead_bytes() as u64,
             hidden_min: self.options.unspilled_bytes_min,

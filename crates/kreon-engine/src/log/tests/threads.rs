@@ -157,6 +157,7 @@ fn a_long_unit_that_finds_a_new_segment_open_ends_behind_its_bytes() {
         std::thread::sleep(std::time::Duration::from_millis(50));
         log.supply(2, Purpose::Put).unwrap();
         let next = log.open_segment().unwrap();
+        log.current.load().buffer.set_limit(u32::MAX);
         if let kreon_device::Reserve::Reserved(rest) = log.current.load().buffer.reserve_rest() {
             log.pad(&log.current.load(), rest);
         }
