@@ -199,7 +199,8 @@ fn batches(
         }
         let pairs: Vec<_> = (0..settings.batch_pairs)
             .map(|pair| {
-                let record = hash(batch * settings.batch_pairs + pair ^ 1 << 60) % settings.records;
+                let record =
+                    hash((batch * settings.batch_pairs + pair) ^ (1 << 60)) % settings.records;
                 let (mut name, mut value) = (Vec::new(), vec![0; settings.value_bytes as usize]);
                 key(record, &mut name);
                 fill(record, &mut value);
