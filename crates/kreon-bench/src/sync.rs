@@ -38,7 +38,7 @@ pub struct Settings {
     /// Memory of each store, in MiB.
     #[arg(long, default_value_t = 512)]
     memory_mib: u64,
-    /// Records that puts and batches choose from.
+    /// Records that puts choose from. Batches insert new ones.
     #[arg(long, default_value_t = 200_000)]
     records: u64,
     /// Bytes of a value, 8 at the least.
@@ -185,7 +185,7 @@ fn put(
     Ok(all)
 }
 
-/// Buffered batches at `rate` bytes a second; the bytes of all.
+/// Buffered batches of new records at `rate` bytes a second, as far as the store takes them; the bytes of all.
 fn batches(
     settings: &Settings,
     engine: &dyn Engine,
@@ -199,7 +199,7 @@ fn batches(
         }
         let pairs: Vec<_> = (0..settings.batch_pairs)
             .map(|pair| {
-                let record = hash(batch * settings.batch_pairs + pair ^ 1 << 60) % settings.records;
+                let record = settings.records + batch * settings.batch_pairs + pair;
                 let (mut name, mut value) = (Vec::new(), vec![0; settings.value_bytes as usize]);
                 key(record, &mut name);
                 fill(record, &mut value);

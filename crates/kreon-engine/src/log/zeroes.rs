@@ -22,11 +22,17 @@ pub(super) const SMALL_BYTES: u64 = 16 << 10;
 /// They reach up to a multiple of this, at the least.
 const AHEAD_BYTES: u32 = 256 << 10;
 
+/// After a call that was not small so many small ones write no zeroes: beside buffered records they would hold up far more
+/// than they save.
+const CALM_CALLS: u32 = 8;
+
 /// How far a segment holds written blocks.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Prepared {
     sequence: u64,
     upto: u32,
+    /// So many small calls are still to come before one writes zeroes.
+    restless: u32,
 }
 
 impl Prepared {
@@ -39,7 +45,12 @@ impl Prepared {
             false => 0,
         };
         let is_small = tail.0.saturating_sub(durable.0) <= SMALL_BYTES;
-        if end <= known || !is_small {
+        if !is_small {
+            self.restless = CALM_CALLS;
+            return 0;
+        }
+        if self.restless > 0 || end <= known {
+            self.restless = self.restless.saturating_sub(1);
             return 0;
         }
         let goes_on = self.upto == SEGMENT && self.sequence + 1 == buffered.sequence;
@@ -50,6 +61,7 @@ impl Prepared {
         *self = Self {
             sequence: buffered.sequence,
             upto: upto.min(SEGMENT),
+            restless: 0,
         };
         self.upto - end
     }

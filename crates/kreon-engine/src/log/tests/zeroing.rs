@@ -80,6 +80,14 @@ fn a_small_flush_beside_much_that_is_buffered_writes_no_zeroes() {
         bench.log.sync(end).unwrap();
     }
     assert_eq!(bench.device.zeroes(), []);
+    // Nor is a pause of the others of a few flushes enough.
+    bench.log.sync(bench.log.tail()).unwrap();
+    for count in 1..=9 {
+        assert_eq!(bench.device.zeroes(), [], "{count}");
+        let (_, end) = bench.put(b"key", b"value");
+        bench.log.sync(end).unwrap();
+    }
+    assert_eq!(bench.device.zeroes().len(), 1);
 }
 
 #[test]
