@@ -10,7 +10,7 @@ use kreon_engine::{Durability, Engine, Operation, Options};
 use kreon_format::SUPERBLOCK_PAGES;
 use kreon_sim::{Image, SimDevice, SimOptions};
 use kreon_torture::content::{self, Content, Digest};
-use kreon_torture::store;
+use kreon_torture::settings;
 
 use crate::volume::{Volume, page_of, template};
 use crate::{seal, with};

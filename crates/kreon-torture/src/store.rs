@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
 use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Operation, Options, Work};
-use kreon_sim::{Dice, Image, Keep, SimDevice, SimOptions};
+use kreon_sim::{Image, Keep, SimDevice, SimOptions};
 
 use crate::content::{self, Content, Digest};
 use crate::duet::{Done, Duet, Job, is_harmless};

@@ -26,7 +26,7 @@ fn a_checkpoint_that_is_cut_short_by_a_full_disk_stops_the_store() {
     engine.write(&[put], Durability::Sync).unwrap();
 
     device.inject(Fault::nth(1, Call::Write, Effect::OutOfSpace).within(BITMAP_BYTES));
-    let error = engine.region("refused").unwrap_err();
+    let error = engine.checkpoint().unwrap_err();
     // Not `OutOfSpace`: that would say that nothing was changed, and the next checkpoint would write
     // over the copy of the bitmap that the durable state needs.
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");

@@ -68,6 +68,7 @@ fn a_superblock_slot_that_was_read_wrong_once_still_counts() {
     let device = device(Default::default(), true);
     let engine = open(&device).unwrap();
     engine.region("first").unwrap();
+    engine.checkpoint().unwrap();
     let image = device
         .history()
         .crash()

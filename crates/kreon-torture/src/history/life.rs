@@ -170,10 +170,11 @@ fn options(dice: &mut Dice) -> Options {
     // The largest leaves the fewest frames: pages come and go.
     let l0_bytes = [1, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 1_600_000];
     // Mostly little memory. With much, segments of the log are used again while earlier uses are in memory.
-    let (memory_bytes, log_buffer_bytes) = match dice.below(16) {
+    // All of it is taken at each opening: seldom, or lives are spent on that.
+    let (memory_bytes, log_buffer_bytes) = match dice.below(64) {
         0 => (1 << 30, None),
-        1 => (256 << 20, None),
-        2..6 => (48 << 20, Some(32 << 20)),
+        1..3 => (256 << 20, None),
+        3..20 => (48 << 20, Some(32 << 20)),
         _ => (MEMORY_BYTES_MIN, None),
     };
     Options {
