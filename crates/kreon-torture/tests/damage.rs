@@ -37,7 +37,7 @@ fn the_fixtures_hold_every_structure() {
     for (kind, least) in [
         (Kind::Superblock, 12),
         (Kind::Bitmap, 4),
-        (Kind::Catalogue, 3),
+        (Kind::Catalogue, 4),
         (Kind::Index(1), 5),
         (Kind::Index(2), 2),
         (Kind::Index(3), 1),

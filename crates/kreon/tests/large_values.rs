@@ -14,9 +14,9 @@ const MIB: usize = 1 << 20;
 /// What code, stacks and buffers outside of the budget may take.
 const SLACK_BYTES: usize = 32 * MIB;
 
-/// What the collector takes beside that while it moves a long record: its buffers hold a fragment each, and the
-/// allocator keeps them for its thread.
-const MOVING_BYTES: usize = 16 * MIB;
+/// What collection takes beside that while it moves a long record: its buffers hold a fragment each, and the allocator
+/// keeps them for each thread that collects: the collector's own, and the one that compacts.
+const MOVING_BYTES: usize = 48 * MIB;
 
 /// Set in the child: which case, where, and how long its values are.
 const CASE: &str = "KREON_TEST_LARGE_CASE";

@@ -7,7 +7,7 @@ use std::ops::Range;
 use kreon_base::{Error, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Result, SegmentId};
 use kreon_format::{
     BitmapBlock, Catalogue, LogRecord, SUPERBLOCK_PAGES, SegmentKind, Superblock, bitmap_page,
-    decode_page, group_first_segment,
+    decode_page, decode_region_page, group_first_segment,
 };
 use kreon_sim::Image;
 
@@ -228,7 +228,14 @@ fn read_catalogue(
         parts.push(Part::page(Kind::Catalogue, pointer.page));
         next = following;
     }
-    Catalogue::decode(&bytes)
+    let mut catalogue = Catalogue::decode(&bytes)?;
+    for pointer in catalogue.region_pages.clone() {
+        let page = page_at(image, pointer.page);
+        let (payload, _) = decode_page(&page, superblock.store, &pointer)?;
+        catalogue.add_regions(decode_region_page(payload)?)?;
+        parts.push(Part::page(Kind::Catalogue, pointer.page));
+    }
+    Ok(catalogue)
 }
 
 /// The segments of the log by sequence.
