@@ -54,7 +54,15 @@ fn open_existing(path: &Path, kind: Kind, options: &FileOptions) -> Result<Owned
         // Claims the device, also against file systems mounted from it.
         flags |= OFlags::EXCL;
     }
-    rustix::fs::open(path, flags, Mode::empty()).map_err(|e| failure(path, "open", e))
+    let start = Instant::now();
+    loop {
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Err(Errno::BUSY) if flags.contains(OFlags::EXCL) && start.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(PAUSE);
+            }
+            opened => return opened.map_err(|e| failure(path, "open", e)),
+        }
+    }
 }
 
 /// Creates the file, or opens what another process created at the same moment.
@@ -76,14 +84,14 @@ fn access(options: &FileOptions) -> OFlags {
     access | OFlags::CLOEXEC | OFlags::NOCTTY
 }
 
-/// How long an open waits for a lock. The kernel takes down the rings of a killed process in the
-/// background, and until then they hold its file, and so its lock: a few milliseconds, a second under
-/// load.
+/// How long an open waits for a lock, or for a claimed block device. The kernel takes down the rings of a killed process
+/// in the background, and until then they hold its file, and so its lock: a few milliseconds, a second under
+/// load. A child that was just forked holds both until it runs its program.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// `flock` belongs to the open file, so two opens in one process conflict, too.
 fn lock(file: &OwnedFd, path: &Path, options: &FileOptions) -> Result<()> {
-    const PAUSE: Duration = Duration::from_millis(5);
     let operation = if options.read_only {
         FlockOperation::NonBlockingLockShared
     } else {
