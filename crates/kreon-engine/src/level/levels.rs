@@ -33,7 +33,7 @@ pub struct Sums {
     pub leaf_pages: u64,
     /// Leaves and index nodes.
     pub pages: u64,
-    /// Of these, those of regions with several trees.
+    /// Of these, those of regions with several trees that are not empty.
     pub merged_pages: u64,
 }
 
@@ -54,7 +54,11 @@ impl Sums {
             entries: sum(|tree| tree.entries),
             leaf_pages,
             pages,
-            merged_pages: if trees.len() > 1 { pages } else { 0 },
+            // An empty tree takes spills, and is merged with none.
+            merged_pages: match trees.iter().filter(|tree| tree.root.is_some()).count() {
+                0 | 1 => 0,
+                _ => pages,
+            },
         }
     }
 

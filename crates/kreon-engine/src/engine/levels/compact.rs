@@ -59,7 +59,9 @@ impl Core {
     }
 
     fn has_several_trees(&self, region: &RegionState) -> bool {
-        self.parts.views.load().levels.of(region.id).len() > 1
+        let view = self.parts.views.load();
+        let trees = view.levels.of(region.id).iter();
+        trees.filter(|tree| tree.root.is_some()).count() > 1
     }
 
     /// Makes all trees of `region` one, every leaf of which is new and packed, and in which no deletion stays that hides
