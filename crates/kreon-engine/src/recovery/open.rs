@@ -8,7 +8,9 @@ use kreon_base::{
     Bug, Error, Incarnation, LogId, Lsn, PAGE_BYTES, PageNo, Result, SEGMENT_PAGES, SegmentId,
 };
 use kreon_device::Device;
-use kreon_format::{Catalogue, LogRecord, PagePointer, RecordKind, Superblock, range_end};
+use kreon_format::{
+    Catalogue, LogRecord, PagePointer, RecordKind, Superblock, place_of, range_end,
+};
 use kreon_l0::Keep;
 
 use super::assemble::{Ground, assemble, first_checkpoint, new_mapping};
@@ -324,6 +326,7 @@ fn settle_segments(
         allocator.doubt(segment)?;
     }
     let last = end.history.segments.last().map(|(segment, _)| *segment);
-    allocator.doubt_log_end(end.history.reserved.iter().copied().chain(last))?;
+    let (_, within) = place_of(end.history.end);
+    allocator.settle_log_end(&end.history.reserved, (last, within))?;
     Ok(end.history)
 }

@@ -56,12 +56,15 @@ impl Allocator {
         purpose: Purpose,
     ) -> Result<u32> {
         let front = self.segment_mut(id)?.front_bytes;
-        if self.is_small && needed <= FRONT_BYTES {
-            if front < 2 * FRONT_BYTES {
-                self.back_front(id, 2 * FRONT_BYTES)?;
+        let is_for_front = self.is_small && needed <= FRONT_BYTES;
+        if is_for_front && front < 2 * FRONT_BYTES {
+            self.back_front(id, 2 * FRONT_BYTES)?;
+        }
+        if is_for_front {
+            let granted = self.grant(u64::from(FRONT_BYTES.saturating_sub(from)), purpose);
+            if granted.is_ok() || purpose != Purpose::Delete {
+                return granted.map(|()| FRONT_BYTES);
             }
-            self.grant(u64::from(FRONT_BYTES.saturating_sub(from)), purpose)?;
-            return Ok(FRONT_BYTES);
         }
         if purpose == Purpose::Delete && needed <= front {
             return Ok(needed.next_multiple_of(PAGE_BYTES as u32));
@@ -88,7 +91,11 @@ impl Allocator {
                 return Err(error);
             }
             upto = least;
-            self.grant(u64::from(upto.saturating_sub(from)), purpose)?;
+            let granted = self.grant(u64::from(upto.saturating_sub(from)), purpose);
+            // The rest of a segment that has its blocks is never refused to deletions.
+            if purpose != Purpose::Delete || !self.segment_mut(id)?.backed {
+                granted?;
+            }
         }
         self.back_whole(id, purpose)?;
         Ok(upto)
@@ -121,12 +128,22 @@ impl Allocator {
         Ok(())
     }
 
-    /// After a load: what the file system holds for the segments at the end of the log is not known, and a store with few
-    /// segments is small.
-    pub fn doubt_log_end(&mut self, ids: impl IntoIterator<Item = SegmentId>) -> Result<()> {
-        for id in ids {
-            self.doubt(id)?;
-            self.segment_mut(id)?.front_bytes = 0;
+    /// After a load: the segments `named` by the log may have no blocks, the `last` one, which it was written up to `end`,
+    /// those of its front only, and a store with few segments is small.
+    pub fn settle_log_end(
+        &mut self,
+        named: &[SegmentId],
+        (last, end): (Option<SegmentId>, u32),
+    ) -> Result<()> {
+        for id in named {
+            self.doubt(*id)?;
+            self.segment_mut(*id)?.front_bytes = 0;
+        }
+        if let Some(last) = last
+            && end <= 2 * FRONT_BYTES
+        {
+            let segment = self.segment_mut(last)?;
+            (segment.backed, segment.front_bytes) = (false, 2 * FRONT_BYTES);
         }
         self.is_small = self.used_segments() <= SMALL_SEGMENTS;
         Ok(())
