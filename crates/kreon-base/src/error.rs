@@ -26,7 +26,7 @@ pub enum ErrorKind {
     /// The thing that was named does not exist.
     NotFound,
     /// The store was closed, or the region dropped, before the call; or this process was forked from the one that
-    /// opened the store, and cannot use what it inherited.
+    /// opened the store, and cannot use what it inherited, nor open any.
     Closed,
     /// An earlier write or flush failed, so what is durable is unknown. Reads go on; reopen the store
     /// to write again.

@@ -23,6 +23,13 @@ static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 /// ancestors had at the time of the fork.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
+/// The devices that are open: above, the token of the process that opened them, below, how many. A child that was forked
+/// while there are any finds another token than its own.
+static OPEN: AtomicU64 = AtomicU64::new(0);
+
+/// Bits of [`OPEN`] that count.
+const COUNT_BITS: u32 = 24;
+
 /// The process in which this was made.
 #[derive(Clone, Copy)]
 pub struct HomeProcess {
@@ -62,6 +69,14 @@ impl HomeProcess {
         }
     }
 
+    /// What tells this process from those that it has a copy of [`OPEN`] from.
+    fn token(&self) -> u64 {
+        match self.page {
+            Some(_) => self.number,
+            None => u64::from(self.id),
+        }
+    }
+
     #[cold]
     fn elsewhere(&self) -> Error {
         Error::new(
@@ -72,6 +87,53 @@ impl HomeProcess {
                 self.id
             ),
         )
+    }
+}
+
+/// One open device of a process, until it is dropped there.
+///
+/// The locks that threads wait at keep tables of their own, for the whole process (`parking_lot`). A child that is forked
+/// while other threads wait has a copy in which they wait for ever: it would hang at a lock of a store of its own, now and
+/// then. So it may have none. Where nothing was open at the fork, nobody waited.
+pub(crate) struct OpenDevice(HomeProcess);
+
+impl OpenDevice {
+    /// Counts one more.
+    ///
+    /// # Errors
+    /// `Closed` in a process that was forked from another while that had devices open.
+    pub fn new() -> Result<Self> {
+        let home = HomeProcess::this();
+        let own = home.token() << COUNT_BITS;
+        let counted = OPEN.fetch_update(Relaxed, Relaxed, |open| {
+            let (token, count) = (open >> COUNT_BITS, open & ((1 << COUNT_BITS) - 1));
+            match count {
+                0 => Some(own | 1),
+                _ if token == home.token() => Some(open + 1),
+                _ => None,
+            }
+        });
+        match counted {
+            Ok(_) => Ok(Self(home)),
+            Err(_) => Err(Error::new(
+                ErrorKind::Closed,
+                "this process was forked from one that had a store open, and cannot open any: fork before a store is \
+                 opened or after all are closed, or let the child execute a program",
+            )),
+        }
+    }
+
+    /// Where it was opened.
+    pub fn home(&self) -> &HomeProcess {
+        &self.0
+    }
+}
+
+impl Drop for OpenDevice {
+    fn drop(&mut self) {
+        if self.0.is_this() {
+            OPEN.fetch_sub(1, Relaxed);
+        }
     }
 }
 
@@ -140,7 +202,8 @@ mod tests {
 
     /// Whether `check` holds in a forked child, which does nothing else.
     fn holds_in_child(check: impl FnOnce() -> bool) -> bool {
-        // SAFETY: the child calls `check`, which takes no lock and allocates nothing, and ends.
+        // SAFETY: the child calls `check`, which takes no lock but that of the allocator, which the C library gives it
+        // free, and ends.
         let child = unsafe { fork() };
         if child == 0 {
             let status = i32::from(!check());
@@ -166,6 +229,21 @@ mod tests {
             is_other && is_own && holds_in_child(|| !home.is_this() && !own.is_this())
         }));
         assert!(home.is_this());
+    }
+
+    #[test]
+    fn a_child_opens_devices_of_its_own_if_its_parent_had_none_open() {
+        // Other tests of this process have devices open now and then: so all is done in children.
+        let alone = || {
+            OPEN.store(0, Relaxed);
+            drop(OpenDevice::new());
+            let opens_own = || OpenDevice::new().and_then(|_| OpenDevice::new()).is_ok();
+            let open = (OpenDevice::new(), OpenDevice::new());
+            let is_refused = holds_in_child(|| OPEN.load(Relaxed) != 0 && !opens_own());
+            drop(open);
+            is_refused && holds_in_child(opens_own) && opens_own()
+        };
+        assert!(holds_in_child(alone));
     }
 
     #[test]

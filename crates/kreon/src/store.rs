@@ -17,7 +17,9 @@ use crate::{
 ///
 /// It belongs to the process that opened it. In a process that was forked from that one, every call on its handles is
 /// `Closed` and does nothing, dropping them does nothing either, [`stats`](Self::stats) is all zero and
-/// [`region_names`](Self::region_names) is empty. Such a child may open other stores, and this one once the parent has closed it.
+/// [`region_names`](Self::region_names) is empty. Nor can such a child open a store (`Closed`), unless it executes a
+/// program: locks that threads of the parent waited at cannot be relied on in it. A process that is forked while no store is
+/// open may open what it likes.
 ///
 /// ```
 /// # fn main() -> kreon::Result<()> {

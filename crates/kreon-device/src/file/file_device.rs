@@ -20,7 +20,7 @@ use super::opening;
 use super::options::{Facility, FileOptions};
 use crate::bounds::Bounds;
 use crate::device::{BLOCK_BYTES_MAX, Device, Read, ReadQueue, Write};
-use crate::process::HomeProcess;
+use crate::process::OpenDevice;
 use crate::stats::{Counters, DeviceStats};
 use crate::transfer::{self, Batch, RingPool, RingQueue, Slice};
 
@@ -39,7 +39,7 @@ const READ_QUEUE_DEPTH: u32 = 256;
 /// In a process that was forked from the one that opened it, every call is `Closed` and does nothing, and dropping it
 /// leaves the lock.
 pub struct FileDevice {
-    home: HomeProcess,
+    open: OpenDevice,
     path: PathBuf,
     file: OwnedFd,
     kind: Kind,
@@ -62,10 +62,12 @@ impl FileDevice {
     ///
     /// Errors: `NotFound` (no such file, or no folder to create it in), `InvalidArgument` (a
     /// directory, a pipe; options out of range), `Busy` (open already, here or elsewhere, or the
-    /// block device is mounted), `Io` (permission).
+    /// block device is mounted), `Io` (permission), `Closed` (in a process that was forked from one that had
+    /// a device open: the locks that it inherited cannot be relied on).
     pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<(Self, bool)> {
         let path = path.as_ref();
         check_options(options)?;
+        let open = OpenDevice::new()?;
         let opened = opening::open(path, options)?;
         let (file, kind) = (opened.file, opened.kind);
         let len_bytes = kind
@@ -73,7 +75,7 @@ impl FileDevice {
             .map_err(|e| Error::io(format!("measure {}", path.display()), e.into()))?;
         let (is_direct, block_bytes) = choose_block(&file, kind, path, options);
         let device = Self {
-            home: HomeProcess::this(),
+            open,
             path: path.to_owned(),
             file,
             kind,
@@ -125,7 +127,7 @@ impl FileDevice {
     }
 
     fn check_writable(&self) -> Result<()> {
-        self.home.check()?;
+        self.open.home().check()?;
         if self.read_only {
             return Err(Error::invalid(format!(
                 "{} is open for reading only",
@@ -246,7 +248,7 @@ impl Device for FileDevice {
     }
 
     fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
-        self.home.check()?;
+        self.open.home().check()?;
         let bounds = self.bounds();
         let batch = Batch::of_reads(reads, self.block_bytes, |read| {
             bounds.check_buffers(read.offset, read.buffers.iter().map(|b| &**b))
@@ -267,7 +269,7 @@ impl Device for FileDevice {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        self.home.check()?;
+        self.open.home().check()?;
         self.bounds()
             .check_buffers(offset, [&*buffer])
             .map_err(|e| self.named(&e))?;
@@ -297,7 +299,7 @@ impl Device for FileDevice {
     }
 
     fn flush(&self) -> Result<()> {
-        self.home.check()?;
+        self.open.home().check()?;
         self.counters.flushes.fetch_add(1, Relaxed);
         // Never repeated, not even when interrupted: after a failure the kernel may have dropped
         // what it could not write, and the next call would succeed without it.
@@ -306,7 +308,7 @@ impl Device for FileDevice {
     }
 
     fn read_queue(&self) -> Option<Box<dyn ReadQueue>> {
-        if !self.has_rings() || !self.home.is_this() {
+        if !self.has_rings() || !self.open.home().is_this() {
             return None;
         }
         let file = self.file.try_clone().ok()?;
@@ -335,7 +337,7 @@ impl Device for FileDevice {
     }
 
     fn unlock(&self) -> Result<()> {
-        self.home.check()?;
+        self.open.home().check()?;
         rustix::fs::flock(&self.file, FlockOperation::Unlock)
             .map_err(|e| Error::io(format!("unlock {}", self.path.display()), e.into()))
     }
@@ -348,7 +350,7 @@ impl Device for FileDevice {
 impl Drop for FileDevice {
     fn drop(&mut self) {
         // A forked child has the same open file, and so the same lock.
-        if !self.home.is_this() {
+        if !self.open.home().is_this() {
             return;
         }
         // The kernel may hold the file a moment longer than we do (a ring that is being torn down),

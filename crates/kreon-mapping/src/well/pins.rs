@@ -7,14 +7,15 @@
 //! a nested read, holds up exactly the frames that it uses.
 //!
 //! Slots belong to threads, not to mappings, since addresses tell the mappings apart. They are never
-//! freed, but given to the next new thread when theirs ends.
+//! freed, but taken by the next new thread when theirs has ended. A thread that ends takes no lock: it may be that of a
+//! forked child, and the one that held the lock is not there.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 
 use kreon_base::sync::{
-    AtomicUsize,
-    Ordering::{Relaxed, Release, SeqCst},
+    AtomicBool, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
 #[cfg(loom)]
 use kreon_base::sync::{Mutex, MutexGuard, RwLock};
@@ -34,6 +35,7 @@ struct Slot {
     /// the uses of the earlier pin are over.
     cells: [AtomicUsize; CELLS],
     number: usize,
+    is_taken: AtomicBool,
 }
 
 #[cfg(not(loom))]
@@ -54,9 +56,6 @@ macro_rules! shared {
 shared! {
     /// All slots there ever were, the spare one first.
     static SLOTS: RwLock<Vec<&'static Slot>> = RwLock::new(Vec::new());
-
-    /// Slots whose threads have ended.
-    static IDLE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
 
     /// Held by whoever uses the spare slot.
     static SPARE: Mutex<Option<&'static Slot>> = Mutex::new(None);
@@ -86,7 +85,7 @@ impl Hold {
 
     #[cold]
     fn acquire(&self) -> &'static Slot {
-        let idle = IDLE.lock().pop();
+        let idle = SLOTS.read().iter().copied().find(|slot| slot.take());
         let slot = idle.unwrap_or_else(Slot::register);
         self.0.set(Some(slot));
         slot
@@ -96,7 +95,7 @@ impl Hold {
 impl Hold {
     fn give_back(&self) {
         if let Some(slot) = self.0.take() {
-            IDLE.lock().push(slot);
+            slot.is_taken.store(false, Release);
         }
     }
 }
@@ -121,9 +120,15 @@ impl Slot {
         let slot: &'static Self = Box::leak(Box::new(Self {
             cells: std::array::from_fn(|_| AtomicUsize::new(EMPTY)),
             number: slots.len(),
+            is_taken: AtomicBool::new(true),
         }));
         slots.push(slot);
         slot
+    }
+
+    /// Whether its thread had ended and the calling one has it now, with all that the other stored to it.
+    fn take(&self) -> bool {
+        !self.is_taken.load(Relaxed) && !self.is_taken.swap(true, Acquire)
     }
 }
 
