@@ -90,6 +90,8 @@ bugs! {
     DeletionsDroppedEarly,
     /// A spill forgets the deletions of ranges: what is in the trees comes back.
     RangeIgnoredBySpill,
+    /// A put into a stretch of keys that is known to be without values does not make it shorter.
+    GapNotCut,
     /// Each step of a scan begins with the last key of the step before.
     ScanStepRepeatsKey,
     /// Superblock slots are believed whatever their checksum says, and sealed anew.

@@ -87,7 +87,7 @@ impl Hunt {
             Bug::BatchSeenInPart | Bug::SnapshotWithoutGate | Bug::ReusedUnderReaders => {
                 Self::History
             }
-            Bug::ScanStepRepeatsKey => Self::Metamorphic,
+            Bug::ScanStepRepeatsKey | Bug::GapNotCut => Self::Metamorphic,
             Bug::RelocationWithoutCompare
             | Bug::MovedSegmentFreedTooEarly
             | Bug::BufferOfEarlierUse => Self::Overwrites,

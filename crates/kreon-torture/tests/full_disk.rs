@@ -77,3 +77,45 @@ fn a_device_that_refuses_to_take_space_back_fails_nothing() {
     engine.write(&[put], Durability::Sync).unwrap();
     assert!(engine.verify().unwrap().is_clean());
 }
+
+/// The file system has no block left since the store was closed. What is there can be deleted all the same, in small
+/// stores and in those that have filled the front of their first segment.
+#[test]
+fn a_store_that_opens_on_a_full_device_takes_deletions() {
+    for keys in [1, 100, 800] {
+        let device = Arc::new(SimDevice::new(SimOptions::default()));
+        let open = || Engine::open(Arc::clone(&device) as Arc<dyn Device>, options()).unwrap();
+        let names: Vec<_> = (0..keys).map(|n| format!("key{n:04}")).collect();
+        let write = |engine: &Engine, key: &str, value: Option<&[u8]>| {
+            let region = engine.region("kept").unwrap();
+            let operation = Operation {
+                region: &region,
+                key: key.as_bytes(),
+                value,
+                is_range: false,
+            };
+            engine.write(&[operation], Durability::Sync).map(|_| ())
+        };
+        let engine = open();
+        for name in &names {
+            write(&engine, name, Some(&[7; 600])).unwrap();
+        }
+        engine.close().unwrap();
+        drop(engine);
+
+        let engine = open();
+        device.inject(Fault::nth(1, Call::Allocate, Effect::OutOfSpace).for_ever());
+        for name in &names {
+            write(&engine, name, None)
+                .unwrap_or_else(|error| panic!("{name} of {keys} keys: {error}"));
+        }
+        let region = engine.region("kept").unwrap();
+        assert_eq!(
+            engine
+                .get(&region, names[0].as_bytes(), None, |_| ())
+                .unwrap(),
+            None
+        );
+        assert!(engine.verify().unwrap().is_clean());
+    }
+}

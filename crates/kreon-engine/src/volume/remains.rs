@@ -14,7 +14,7 @@ const SAMPLED_SEGMENTS_MAX: u64 = 8192;
 /// Pages that are read at once.
 const ROUND_PAGES: usize = 64;
 
-const OVERWRITE: &str = "`Options::format(true)` or `kreon --format-store` would overwrite it";
+const OVERWRITE: &str = "`Options::format(true)` or `kreon put --format-store` would overwrite it";
 
 /// Why a device that is not empty and has no whole superblock is not formatted. `told`: what its superblock slots say,
 /// if they bear marks of a store.
