@@ -93,6 +93,24 @@ fn the_first_pair_behind_deleted_keys_is_near_wherever_the_entries_are() {
     }
 }
 
+/// What the other tests rely on: few dead entries are worth no note, and each is counted.
+#[test]
+fn dead_entries_that_a_scan_passes_are_counted() {
+    const FEW: u32 = 20;
+    for is_spilled in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, region) = open(&folder, 8 << 20, 64);
+        (0..FEW + 1).for_each(|number| put(&region, number));
+        if is_spilled {
+            store.checkpoint().unwrap();
+        }
+        (0..FEW).for_each(|number| delete(&region, number));
+        for _ in 0..3 {
+            assert_eq!(first(&store, &region), (Some(FEW), FEW.into()));
+        }
+    }
+}
+
 #[test]
 fn a_deleted_range_is_passed_at_once_from_both_sides() {
     for is_spilled in [false, true] {

@@ -24,6 +24,7 @@ use super::scan_source::{Direction, Located};
 use super::snapshot::OpenSnapshot;
 use crate::level::source::{FetchedLog, LOG_PRIORITY};
 use crate::level::view::ViewSequence;
+use crate::sync::Ordering;
 
 /// The first step where frames are plenty: many scans are for the first pair alone.
 const FIRST_STEP_ENTRIES: usize = 1;
@@ -329,7 +330,15 @@ impl Scan {
             ahead.leaves.note(leaf, ahead.batch.len());
             ahead.batch.push(key, &found);
         })?;
-        self.step_entries = (self.step_entries * 2).min(STEP_ENTRIES_MAX);
+        if walked.dead_entries > 0 {
+            let passed = &self.core.scanned_dead;
+            passed.fetch_add(walked.dead_entries, Ordering::Relaxed);
+        }
+        if let Some(run) = &walked.run {
+            let moment = self.snapshot.moment();
+            self.core.note_run(&self.region, run, moment, &[direction]);
+        }
+        self.step_entries = (self.step_entries * 2).clamp(STEP_ENTRIES_MIN, STEP_ENTRIES_MAX);
         self.found += ahead.batch.len();
         if self.with_values {
             let records = ahead.batch.records();
