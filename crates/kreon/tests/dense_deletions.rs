@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use kreon::{Durability, Region, Snapshot, Store};
 
 /// Deleted between two looks at what the deletions left, and a run that is worth no look: what a first scan may pass.
-const PASSED_MAX: u64 = 256 + 32;
+const PASSED_MAX: u64 = 64 + 16;
 
 const DELETED: u32 = 10_000;
 
@@ -96,7 +96,7 @@ fn the_first_pair_behind_deleted_keys_is_near_wherever_the_entries_are() {
 /// What the other tests rely on: few dead entries are worth no note, and each is counted.
 #[test]
 fn dead_entries_that_a_scan_passes_are_counted() {
-    const FEW: u32 = 20;
+    const FEW: u32 = 12;
     for is_spilled in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let (store, region) = open(&folder, 8 << 20, 64);

@@ -59,7 +59,12 @@ pub fn run<'a>(
     let mut run = DeadRun::new(direction);
     let past_gap = passing.start(step.start);
     let start = match &past_gap {
-        None => step.start,
+        None => {
+            if *step.start == Bound::Unbounded {
+                run.begin_in_front();
+            }
+            step.start
+        }
         Some(None) => {
             walked.is_exhausted = true;
             return Ok(walked);

@@ -34,10 +34,10 @@ use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
 use known::Watch;
 
 /// So many dead entries in a row are worth a gap: as much as changing the set costs.
-pub const RUN_ENTRIES_MIN: u64 = if cfg!(shuttle) { 2 } else { 32 };
+pub const RUN_ENTRIES_MIN: u64 = if cfg!(shuttle) { 2 } else { 16 };
 
 /// After so many deletions the keys around the last one are looked at.
-const SWEEP_DELETIONS: u32 = if cfg!(shuttle) { 4 } else { 256 };
+const SWEEP_DELETIONS: u32 = if cfg!(shuttle) { 4 } else { 64 };
 
 /// Keys beyond this length bound no gap, in bytes: gaps are not in the budget of memory.
 const KEY_BYTES_MAX: usize = 1024;

@@ -1,6 +1,6 @@
 //! A look at the keys around a deletion, so that the first scan over many deleted keys finds a gap.
 //!
-//! It is made by the thread that deletes, at each 256th deletion, over what is in memory alone: a deletion never waits
+//! It is made by the thread that deletes, at each 64th deletion, over what is in memory alone: a deletion never waits
 //! for the device because of a scan that may come.
 
 use std::ops::Bound;

@@ -55,6 +55,15 @@ impl DeadRun {
         }
     }
 
+    /// The walk begins in front of all keys. A run at its start then reaches there, and the next walk from there need not
+    /// look for the first dead entry. Not at the other end: whoever puts behind the last key would cut the gap each time.
+    pub fn begin_in_front(&mut self) {
+        if self.direction == Direction::Forward {
+            self.first.set(b"", true);
+            self.is_begun = true;
+        }
+    }
+
     /// How many dead entries were passed one by one.
     pub fn entries(&self) -> u64 {
         self.entries
