@@ -10,14 +10,25 @@ use kreon_base::PAGE_BYTES;
 /// The processor's next larger page.
 const HUGE_BYTES: usize = 2 << 20;
 
+/// When memory becomes real.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backing {
+    /// At once, in huge pages where they fit: a first touch costs nothing later, and cannot fail.
+    #[default]
+    Ahead,
+    /// A page of 4 KiB at a time, where it is touched first: cheap to make, if little of it is used.
+    Sparse,
+}
+
 /// Zeroed memory that starts on a page boundary: good for I/O with every block size.
 ///
 /// Whole multiples of 2 MiB ask for huge pages: one page for a first touch and for direct I/O instead of 512.
 pub struct AlignedBuf {
-    /// From `alloc(layout)`.
+    /// From `alloc(layout)`, or from `sparse::map(layout)`.
     start: NonNull<u8>,
     len_bytes: usize,
     layout: Layout,
+    backing: Backing,
 }
 
 // SAFETY: an `AlignedBuf` owns its memory alone, as a `Vec<u8>` does; bytes have no thread affinity.
@@ -32,17 +43,9 @@ impl AlignedBuf {
     /// # Panics
     /// If `len_bytes` is over `isize::MAX` less a page.
     pub fn new(len_bytes: usize) -> Self {
-        // A layout of size 0 must not be allocated.
-        // Checked: rounded up without a look, a length near the end of the numbers becomes 0.
         let is_huge = len_bytes > 0 && len_bytes.is_multiple_of(HUGE_BYTES);
         let align = if is_huge { HUGE_BYTES } else { PAGE_BYTES };
-        let layout = len_bytes
-            .max(1)
-            .checked_next_multiple_of(PAGE_BYTES)
-            .and_then(|rounded| Layout::from_size_align(rounded, align).ok());
-        let Some(layout) = layout else {
-            panic!("a buffer of {len_bytes} bytes exceeds the address space");
-        };
+        let layout = layout(len_bytes, align);
         // SAFETY: the layout's size is at least a page, so not zero.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else {
@@ -58,6 +61,27 @@ impl AlignedBuf {
             start,
             len_bytes,
             layout,
+            backing: Backing::Ahead,
+        }
+    }
+
+    /// The same with memory of `backing`. Sparse memory comes from the system and goes back to it each time.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn with_backing(len_bytes: usize, backing: Backing) -> Self {
+        if backing == Backing::Ahead {
+            return Self::new(len_bytes);
+        }
+        let layout = layout(len_bytes, PAGE_BYTES);
+        let Some(start) = sparse::map(layout) else {
+            handle_alloc_error(layout)
+        };
+        Self {
+            start,
+            len_bytes,
+            layout,
+            backing,
         }
     }
 
@@ -65,6 +89,59 @@ impl AlignedBuf {
     /// reference, so that disjoint parts can be borrowed independently.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
+    }
+}
+
+/// Whole pages for `len_bytes`; one at least, as a layout of size 0 must not be allocated.
+fn layout(len_bytes: usize, align: usize) -> Layout {
+    // Checked: rounded up without a look, a length near the end of the numbers becomes 0.
+    let layout = len_bytes
+        .max(1)
+        .checked_next_multiple_of(PAGE_BYTES)
+        .and_then(|rounded| Layout::from_size_align(rounded, align).ok());
+    layout.unwrap_or_else(|| panic!("a buffer of {len_bytes} bytes exceeds the address space"))
+}
+
+/// Memory that is a mapping of its own.
+#[cfg(all(target_os = "linux", not(miri)))]
+mod sparse {
+    use super::*;
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+    /// Zeroed pages that nobody else knows of, as many as `layout` has; `None` if the system has no room for them.
+    pub(super) fn map(layout: Layout) -> Option<NonNull<u8>> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: with a null hint and no MAP_FIXED the kernel picks a range that nothing uses.
+        let mapped =
+            unsafe { mmap_anonymous(std::ptr::null_mut(), layout.size(), protection, flags) };
+        NonNull::new(mapped.ok()?.cast())
+    }
+
+    /// # Safety
+    /// `map` gave `start` for this layout, and nobody uses the memory from here on.
+    pub(super) unsafe fn unmap(start: NonNull<u8>, layout: Layout) {
+        // SAFETY: the range is exactly what `mmap` gave, and the caller promises that it is given back once.
+        let unmapped = unsafe { munmap(start.as_ptr().cast(), layout.size()) };
+        debug_assert!(unmapped.is_ok(), "munmap of an own range");
+    }
+}
+
+/// The heap stands in for it.
+#[cfg(not(all(target_os = "linux", not(miri))))]
+mod sparse {
+    use super::*;
+
+    pub(super) fn map(layout: Layout) -> Option<NonNull<u8>> {
+        // SAFETY: the layout's size is at least a page, so not zero.
+        NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })
+    }
+
+    /// # Safety
+    /// `map` gave `start` for this layout, and nobody uses the memory from here on.
+    pub(super) unsafe fn unmap(start: NonNull<u8>, layout: Layout) {
+        // SAFETY: from `alloc_zeroed` with this layout, freed once, as the caller promises.
+        unsafe { dealloc(start.as_ptr(), layout) }
     }
 }
 
@@ -82,8 +159,12 @@ fn want_huge_pages(_: NonNull<u8>, _: usize) {}
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
-        // SAFETY: `start` came from `alloc(self.layout)` and is freed once, here.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        match self.backing {
+            // SAFETY: `start` came from `alloc(self.layout)` and is freed once, here.
+            Backing::Ahead => unsafe { dealloc(self.start.as_ptr(), self.layout) },
+            // SAFETY: `start` came from `sparse::map(self.layout)` and is given back once, here, by its only owner.
+            Backing::Sparse => unsafe { sparse::unmap(self.start, self.layout) },
+        }
     }
 }
 
@@ -106,7 +187,7 @@ impl DerefMut for AlignedBuf {
 
 impl Clone for AlignedBuf {
     fn clone(&self) -> Self {
-        let mut copy = Self::new(self.len_bytes);
+        let mut copy = Self::with_backing(self.len_bytes, self.backing);
         copy.copy_from_slice(self);
         copy
     }
@@ -125,11 +206,24 @@ mod tests {
     #[test]
     fn memory_is_zeroed_and_page_aligned() {
         let long = if cfg!(miri) { 3 << 13 } else { 3 << 20 };
-        for len_bytes in [0, 1, 512, 4096, 4097, long] {
-            let buf = AlignedBuf::new(len_bytes);
-            assert_eq!(buf.len(), len_bytes);
-            assert!(buf.as_ptr().addr().is_multiple_of(PAGE_BYTES));
-            assert!(buf.iter().all(|&byte| byte == 0));
+        for backing in [Backing::Ahead, Backing::Sparse] {
+            for len_bytes in [0, 1, 512, 4096, 4097, long] {
+                let buf = AlignedBuf::with_backing(len_bytes, backing);
+                assert_eq!(buf.len(), len_bytes);
+                assert!(buf.as_ptr().addr().is_multiple_of(PAGE_BYTES));
+                assert!(buf.iter().all(|&byte| byte == 0));
+            }
+        }
+    }
+
+    #[test]
+    fn memory_that_comes_back_is_zeroed_too() {
+        for backing in [Backing::Ahead, Backing::Sparse] {
+            for _ in 0..3 {
+                let mut buf = AlignedBuf::with_backing(256 << 10, backing);
+                assert!(buf.iter().all(|&byte| byte == 0));
+                buf.fill(7);
+            }
         }
     }
 
@@ -145,10 +239,12 @@ mod tests {
 
     #[test]
     fn a_clone_is_its_own_memory() {
-        let mut first = AlignedBuf::new(600);
-        first.fill(7);
-        let second = first.clone();
-        first.fill(8);
-        assert!(second.iter().all(|&byte| byte == 7));
+        for backing in [Backing::Ahead, Backing::Sparse] {
+            let mut first = AlignedBuf::with_backing(600, backing);
+            first.fill(7);
+            let second = first.clone();
+            first.fill(8);
+            assert!(second.iter().all(|&byte| byte == 7));
+        }
     }
 }

@@ -52,6 +52,12 @@ pub trait Device: Send + Sync + 'static {
     /// before where the device cannot do this (which is not an error).
     fn discard(&self, offset: u64, len_bytes: u64) -> Result<()>;
 
+    /// Whether the device knows without a read that a range reads as zeroes. False where it would have to look.
+    fn is_blank(&self, offset: u64, len_bytes: u64) -> bool {
+        let _ = (offset, len_bytes);
+        false
+    }
+
     /// Reads all of `reads` at queue depth and returns when every one has ended. Each has its
     /// outcome; the result is the first failure in the order of the slice. The buffers of a failed
     /// read hold anything.

@@ -14,7 +14,7 @@ mod stats;
 mod transfer;
 mod turns;
 
-pub use aligned_buf::AlignedBuf;
+pub use aligned_buf::{AlignedBuf, Backing};
 pub use append::{AppendBuffer, Reservation, Reserve};
 pub use bounds::Bounds;
 pub use device::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Device, Ended, Read, ReadQueue, Write};

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use kreon_base::{Error, Result};
+use kreon_device::Backing;
 use kreon_mapping::MappingModes;
 
 /// How much a write promises when it returns.
@@ -87,6 +88,9 @@ pub struct Options {
     /// Space for each byte of live data that the volume may take meanwhile, 1 to 10: old places are free later than copies
     /// are made. Below `space_amplification` they get what that leaves only.
     pub scan_space_amplification: f64,
+    /// When the memory becomes real. Tests set it to [`Backing::Sparse`]: they open many stores and use little of each.
+    /// Then nobody looks whether the system has all of the memory, and replay reads in the calling thread.
+    pub backing: Backing,
     /// How the mapping goes about its work. For experiments.
     pub mapping: MappingModes,
     /// Make the store if it does not exist.
@@ -158,6 +162,7 @@ impl Default for Options {
             unspilled_bytes_min: 4 << 20,
             scan_reorganisation: true,
             scan_space_amplification: 2.1,
+            backing: Backing::default(),
             mapping: MappingModes::default(),
             create: true,
             format: false,

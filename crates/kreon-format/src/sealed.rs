@@ -1,6 +1,6 @@
 //! What all sealed pages share: eight bytes in front, and how their checksum is made.
 
-use kreon_base::{Checksum, Error, PageBytes, PageNo, Result};
+use kreon_base::{Checksum, Error, PAGE_BYTES, PageBytes, PageNo, Result};
 
 use crate::StoreId;
 use crate::bytes::{put, u32_at};
@@ -166,7 +166,7 @@ pub(crate) fn newer(version: u8) -> Error {
 
 #[cold]
 fn mismatch(bytes: &PageBytes, kind: PageKind, page: PageNo, actual: u32) -> Error {
-    if bytes.iter().all(|&byte| byte == 0) {
+    if *bytes == [0; PAGE_BYTES] {
         return kind.damaged(page, "the page was never written");
     }
     let stored = stored_checksum(bytes);

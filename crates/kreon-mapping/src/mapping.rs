@@ -61,8 +61,8 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// A mapping of `device` with no page resident. Takes all the memory at once: about 0.2 s per
-    /// GiB, less with huge pages.
+    /// A mapping of `device` with no page resident. Takes all the memory at once, unless that is to be sparse: about
+    /// 0.2 s per GiB, less with huge pages.
     ///
     /// # Errors
     /// `InvalidArgument` if the memory is too little for 64 frames (half a MiB suffices), an option is
@@ -73,7 +73,7 @@ impl Mapping {
         check_addresses(plan.address_bytes())?;
         let mapped = Mapped::new(&device, &options)?;
         let frames = plan.frames as u32;
-        let (space, free) = Space::new(frames, plan.pages, options.huge_pages)?;
+        let (space, free) = Space::new(frames, plan.pages, options.huge_pages, options.backing)?;
         let pool = Pool::new(free, plan.frames, plan.shards);
         let pages = Pages {
             space,

@@ -1,7 +1,7 @@
 //! What a mapping is opened with, and how its memory is divided.
 
 use kreon_base::{PageBytes, PageNo, Priority, Result};
-use kreon_device::MapAdvice;
+use kreon_device::{Backing, MapAdvice};
 
 /// What a mapping is opened with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct MappingOptions {
     pub shards: usize,
     /// Whether to ask for 2 MiB pages for the frames. Where there are none, 4 KiB ones serve.
     pub huge_pages: bool,
+    /// When the frames get their memory. Sparse memory has no huge pages, and a first touch of a frame may find none.
+    pub backing: Backing,
     /// Share of the frames that may be dirty before the threads that make pages fresh must write
     /// some back, in percent, 1 to 90.
     pub dirty_share_percent: u8,
@@ -30,6 +32,7 @@ impl MappingOptions {
             volume_bytes_max,
             shards: 0,
             huge_pages: true,
+            backing: Backing::Ahead,
             dirty_share_percent: 50,
             modes: MappingModes::default(),
         }

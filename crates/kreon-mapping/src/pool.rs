@@ -20,20 +20,25 @@ pub(crate) const POOL_BYTES_PER_FRAME: usize = size_of::<FreeFrame>();
 
 impl Pool {
     /// A pool of all the frames.
-    pub(crate) fn new(frames: impl Iterator<Item = FreeFrame>, count: usize, lists: usize) -> Self {
+    pub(crate) fn new(
+        mut frames: impl Iterator<Item = FreeFrame>,
+        count: usize,
+        lists: usize,
+    ) -> Self {
         let list_max = count.div_ceil(lists);
-        let pool = Self {
-            lists: (0..lists)
-                .map(|_| Mutex::new(Vec::with_capacity(list_max)))
-                .collect(),
-            list_max,
-            free: AtomicUsize::new(0),
-        };
+        let mut free = 0;
         // Dealt in runs: a list's frames are neighbours in memory.
-        for (i, frame) in frames.enumerate() {
-            pool.put_near(i / list_max, frame);
+        let lists = (0..lists).map(|_| {
+            let mut list = Vec::with_capacity(list_max);
+            list.extend(frames.by_ref().take(list_max));
+            free += list.len();
+            Mutex::new(list)
+        });
+        Self {
+            lists: lists.collect(),
+            list_max,
+            free: AtomicUsize::new(free),
         }
-        pool
     }
 
     /// Frames that are free just now.

@@ -148,6 +148,11 @@ impl Faults {
         self.waiting.clear();
     }
 
+    /// Whether no fault waits for its call.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// How long the next call of a kind takes. Does not count it.
     pub(crate) fn delay(&self, call: Call, range: &Range<u64>) -> Duration {
         let delays = self.waiting.iter().filter_map(|fault| match fault.effect {

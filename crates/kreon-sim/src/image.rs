@@ -147,6 +147,18 @@ impl Image {
         });
     }
 
+    /// Whether no page of a range was written, or each was made zeroes as a whole since.
+    pub fn is_blank(&self, offset: u64, len_bytes: u64) -> bool {
+        let pages = offset / PAGE..offset.saturating_add(len_bytes).div_ceil(PAGE);
+        let numbers = pages.start / CHUNK_PAGES..pages.end.div_ceil(CHUNK_PAGES);
+        self.chunks.range(numbers).all(|(number, chunk)| {
+            let pages_of = (number * CHUNK_PAGES..).zip(&chunk.pages);
+            pages_of
+                .filter(|(page, _)| pages.contains(page))
+                .all(|(_, held)| held.is_none())
+        })
+    }
+
     /// The `len_bytes` at `offset`.
     pub fn bytes(&self, offset: u64, len_bytes: usize) -> Vec<u8> {
         let mut bytes = vec![0; len_bytes];
@@ -289,6 +301,17 @@ mod tests {
             image.zero(0, u64::MAX);
             assert_eq!(image, Image::new(16384));
         }
+    }
+
+    #[test]
+    fn blank_is_what_no_page_holds() {
+        let mut image = Image::new(1 << 20);
+        assert!(image.is_blank(0, 1 << 20));
+        image.write(300 << 10, &[0]);
+        assert!(image.is_blank(0, 300 << 10) && image.is_blank(304 << 10, 1 << 20));
+        assert!(!image.is_blank(0, (300 << 10) + 1) && !image.is_blank((304 << 10) - 1, 1));
+        image.zero(300 << 10, 4096);
+        assert!(image.is_blank(0, 1 << 20));
     }
 
     #[test]

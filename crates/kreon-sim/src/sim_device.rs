@@ -221,6 +221,12 @@ impl Device for SimDevice {
         state.discard(range)
     }
 
+    /// Not while faults wait for their calls: a read may be one that meets a fault.
+    fn is_blank(&self, offset: u64, len_bytes: u64) -> bool {
+        let state = self.state.lock();
+        state.faults.is_empty() && state.image.is_blank(offset, len_bytes)
+    }
+
     fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
         let range = hull(reads.iter().map(|read| (read.offset, read.len_bytes())));
         let mut state = self.begin(Call::Read, range)?;

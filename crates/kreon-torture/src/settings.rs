@@ -1,5 +1,6 @@
 //! Settings of the stores that the hunts open.
 
+use kreon_device::Backing;
 use kreon_engine::{Background, Options};
 use kreon_sim::Dice;
 
@@ -7,6 +8,8 @@ use kreon_sim::Dice;
 pub fn options() -> Options {
     Options {
         memory_bytes: kreon_engine::MEMORY_BYTES_MIN,
+        // Hunts open a store many times, and use little of its memory.
+        backing: Backing::Sparse,
         l0_bytes: Some(L0_BYTES),
         // A level holds one leaf, two, four...
         growth_factor: Some(2),

@@ -12,7 +12,7 @@ use kreon_base::sync::{
 
 use super::commit_bits::{CommitBits, UNIT_BYTES};
 use super::reservation::Reservation;
-use crate::aligned_buf::AlignedBuf;
+use crate::aligned_buf::{AlignedBuf, Backing};
 
 /// Top bit of the state word: no more reservations. Below it: bytes reserved so far.
 const SEALED: u32 = 1 << 31;
@@ -64,12 +64,20 @@ impl AppendBuffer {
     /// # Panics
     /// Unless `capacity_bytes` is a multiple of the page size of at most 1 GiB.
     pub fn new(capacity_bytes: u32) -> Self {
+        Self::with_backing(capacity_bytes, Backing::Ahead)
+    }
+
+    /// The same with memory of `backing`.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn with_backing(capacity_bytes: u32, backing: Backing) -> Self {
         assert!(
             capacity_bytes.is_multiple_of(PAGE_BYTES as u32) && capacity_bytes <= 1 << 30,
             "an append buffer cannot have {capacity_bytes} bytes"
         );
         Self {
-            bytes: AlignedBuf::new(capacity_bytes as usize),
+            bytes: AlignedBuf::with_backing(capacity_bytes as usize, backing),
             capacity_bytes,
             limit: AtomicU32::new(capacity_bytes),
             state: AtomicU32::new(0),

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use crate::sync::Mutex;
 use kreon_base::{Error, ErrorKind, Lsn, Result};
-use kreon_device::{Device, HomeProcess};
+use kreon_device::{AlignedBuf, Backing, Device, HomeProcess};
 use kreon_l0::L0;
 
 use super::collect::Collector;
@@ -45,7 +45,9 @@ impl Engine {
     /// See `kreon::Options::open`.
     pub fn open(device: Arc<dyn Device>, options: Options) -> Result<Self> {
         let split = options.split()?;
-        kreon_mapping::check_memory(options.memory_bytes as u64)?;
+        if options.backing == Backing::Ahead {
+            kreon_mapping::check_memory(options.memory_bytes as u64)?;
+        }
         let inline_max = options.inline_value_bytes_max;
         let insert = |l0: &L0, records: &[Replayed<'_>]| replayed::insert(l0, records, inline_max);
         let parts = recovery::open_or_create(device, &options, &split, &insert)?;
@@ -307,7 +309,10 @@ impl Core {
             regions.insert(RegionState::new(id, Arc::clone(&entry.name), Lsn(0)));
         }
         let reorganiser = Reorganiser::new(options.credit_bytes());
-        let collector = Collector::new(parts.moved.lock().end(), split.collector_bytes / 2);
+        let collector = Collector::new(
+            parts.moved.lock().end(),
+            AlignedBuf::with_backing(split.collector_bytes / 2, options.backing),
+        );
         Self {
             home: HomeProcess::this(),
             parts,

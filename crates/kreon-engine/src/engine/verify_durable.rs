@@ -51,6 +51,7 @@ impl Core {
             segments: &segments,
             taken: &durable.taken_segments(),
             value_bytes_max: 0,
+            backing: self.options.backing,
             // What the image needs of the log, too, must be there.
             has_image: false,
         };

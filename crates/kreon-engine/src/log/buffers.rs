@@ -19,7 +19,7 @@ use std::sync::Arc;
 use crate::sync::Mutex;
 use arc_swap::{ArcSwapOption, Guard};
 use kreon_base::{LogOffset, Lsn, SegmentId};
-use kreon_device::AppendBuffer;
+use kreon_device::{AppendBuffer, Backing};
 use kreon_format::{lsn_at, place_of};
 
 use super::cut::{PAYLOAD_START, SEGMENT};
@@ -105,6 +105,7 @@ pub(super) type FoundBuffer = Guard<Option<Arc<Buffered>>>;
 pub(super) struct Buffers {
     windows: Box<[Window]>,
     pool: Mutex<Pool>,
+    backing: Backing,
 }
 
 #[derive(Default)]
@@ -120,12 +121,18 @@ struct Pool {
 
 impl Buffers {
     /// No buffer yet; there will be up to `max`, 1 at the least.
-    pub fn new(max: usize) -> Self {
+    pub fn new(max: usize, backing: Backing) -> Self {
         let windows = (0..max.max(1)).map(|_| Window::default()).collect();
         Self {
             windows,
             pool: Mutex::default(),
+            backing,
         }
+    }
+
+    /// A buffer that does not count.
+    pub fn make(&self) -> AppendBuffer {
+        AppendBuffer::with_backing(SEGMENT, self.backing)
     }
 
     /// The segment `sequence`, if it is in memory, to be read. Two loads; no lock.
@@ -187,7 +194,7 @@ impl Buffers {
         }
         if pool.count < max {
             pool.count += 1;
-            return Some(AppendBuffer::new(SEGMENT));
+            return Some(self.make());
         }
         while pool.chain.len() > 1 && pool.chain.front().is_some_and(|first| first.is_complete()) {
             if let Some(first) = pool.chain.pop_front() {
@@ -200,7 +207,7 @@ impl Buffers {
         // Only the open segment is left and readers hold all the others: their memory goes when they
         // do, and a new buffer takes the place of one of them.
         let held_by_readers = pool.chain.len() <= 1 && pool.lingering.pop().is_some();
-        held_by_readers.then(|| AppendBuffer::new(SEGMENT))
+        held_by_readers.then(|| self.make())
     }
 
     /// Makes a buffer before a roll needs it, unless one is free or there are as many as there may be: the first
@@ -212,7 +219,7 @@ impl Buffers {
         }
         pool.count += 1;
         drop(pool);
-        let buffer = AppendBuffer::new(SEGMENT);
+        let buffer = self.make();
         self.pool.lock().free.push(buffer);
     }
 }

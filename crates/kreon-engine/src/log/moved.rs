@@ -9,7 +9,7 @@
 //! points at the place from where the record was moved. A later run begins with a segment of its own.
 
 use kreon_base::{Error, LogId, LogOffset, Lsn, PAGE_BYTES, RegionId, Result, SegmentId};
-use kreon_device::{AlignedBuf, Write};
+use kreon_device::{AlignedBuf, Backing, Write};
 use kreon_format::{
     FRAGMENT_HEADER_BYTES, Fragment, FragmentHeader, LogSegmentHeader, MOVED_SEQUENCE_MIN,
     RecordKind, encode_pad, fragment_bytes, lsn_at,
@@ -98,13 +98,14 @@ struct Open {
 
 impl MovedStream {
     /// Goes on behind the segments that there are, with a buffer of about `buffer_bytes`.
-    pub fn new(segments: &[(SegmentId, u64)], buffer_bytes: usize) -> Self {
+    pub fn new(segments: &[(SegmentId, u64)], buffer_bytes: usize, backing: Backing) -> Self {
         let last = segments.iter().map(|(_, sequence)| *sequence).max();
         let buffer_bytes = buffer_bytes.next_multiple_of(PAGE_BYTES);
+        let buffer_bytes = buffer_bytes.clamp(2 * PAGE_BYTES, SEGMENT as usize);
         Self {
             next_sequence: last.map_or(MOVED_SEQUENCE_MIN, |last| last + 1),
             open: None,
-            buffer: AlignedBuf::new(buffer_bytes.clamp(2 * PAGE_BYTES, SEGMENT as usize)),
+            buffer: AlignedBuf::with_backing(buffer_bytes, backing),
             piece: Vec::new(),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::sync::{Condvar, Mutex};
 use arc_swap::ArcSwap;
 use kreon_base::{Error, ErrorKind, Incarnation, LogId, Lsn, Result, SegmentId};
-use kreon_device::{AppendBuffer, Device};
+use kreon_device::{Backing, Device};
 use kreon_format::{LogRecord, OpenSegment, StoreId, place_of};
 
 use super::background::Background;
@@ -88,6 +88,8 @@ pub struct LogOptions {
     /// Records that are older than this are written to the device by
     /// [`write_out_step`](Log::write_out_step), so that a killed process loses little.
     pub age_max: Duration,
+    /// When a segment in memory becomes real.
+    pub backing: Backing,
 }
 
 impl Default for LogOptions {
@@ -95,6 +97,7 @@ impl Default for LogOptions {
         Self {
             buffers_max: 8,
             age_max: Duration::from_millis(100),
+            backing: Backing::Ahead,
         }
     }
 }
@@ -151,10 +154,8 @@ impl Log {
             was_written: false,
         });
         let mut roller = Roller::new(sequence + u64::from(!is_fresh), reserved.collect());
-        let buffers = Buffers::new(options.buffers_max.max(2));
-        let buffer = buffers
-            .try_take()
-            .unwrap_or_else(|| AppendBuffer::new(SEGMENT));
+        let buffers = Buffers::new(options.buffers_max.max(2), options.backing);
+        let buffer = buffers.try_take().unwrap_or_else(|| buffers.make());
         let (first, out) = if is_fresh {
             roller.reserve(&home, 2, Purpose::Upkeep)?;
             let upcoming = roller.upcoming()?;

@@ -36,7 +36,7 @@ pub struct Ground {
     pub mapping: Mapping,
 }
 
-/// Frames and the page array. Touches all of their memory, which takes a tenth of a second for each GiB, and much longer
+/// Frames and the page array. Touches all of their memory, unless that is to be sparse, which takes a tenth of a second for each GiB, and much longer
 /// where the machine has to find it first.
 ///
 /// # Errors
@@ -50,6 +50,7 @@ pub fn new_mapping(
     Mapping::new(
         Arc::clone(device),
         MappingOptions {
+            backing: options.backing,
             modes: options.mapping,
             ..MappingOptions::new(split.mapping_bytes, volume_bytes_max)
         },
@@ -87,10 +88,11 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
         history,
         LogOptions {
             buffers_max,
+            backing: options.backing,
             ..LogOptions::default()
         },
     )?;
-    let stream = MovedStream::new(&moved, split.collector_bytes / 2);
+    let stream = MovedStream::new(&moved, split.collector_bytes / 2, options.backing);
     // What an earlier run moved is in the levels, or forgotten.
     ledger.moved_marker = stream.end();
     for (segment, sequence) in moved {

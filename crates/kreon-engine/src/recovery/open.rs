@@ -7,7 +7,7 @@ use std::thread::Builder;
 use kreon_base::{
     Bug, Error, Incarnation, LogId, Lsn, PAGE_BYTES, PageNo, Result, SEGMENT_PAGES, SegmentId,
 };
-use kreon_device::Device;
+use kreon_device::{Backing, Device};
 use kreon_format::{
     Catalogue, LogRecord, PagePointer, RecordKind, Superblock, place_of, range_end,
 };
@@ -60,12 +60,14 @@ pub fn open(
         segments: &allocator.log_segments(MAIN_LOG),
         taken: &allocator.taken_segments(),
         value_bytes_max: options.inline_value_bytes_max,
+        backing: options.backing,
         has_image: !ledger.image.is_empty(),
     };
-    let (mapping, end) = beside(
-        || new_mapping(&device, options, split),
-        || replay_into(&l0, &mut ledger, &start, insert),
-    )?;
+    let mapping = || new_mapping(&device, options, split);
+    let (mapping, end) = match options.backing {
+        Backing::Ahead => beside(mapping, || replay_into(&l0, &mut ledger, &start, insert))?,
+        Backing::Sparse => (mapping()?, replay_into(&l0, &mut ledger, &start, insert)?),
+    };
     tracing::info!(records = end.record_count, "replayed the log");
     trust_image(&mut ledger, end.history.end);
     let history = settle_segments(&device, &mut allocator, end)?;

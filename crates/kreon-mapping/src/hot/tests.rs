@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use kreon_base::PageNo;
+use kreon_device::Backing;
 
 use super::*;
 
@@ -24,7 +25,7 @@ fn content(offset: u64, version: u64, len: usize) -> Vec<u8> {
 /// Records of many lengths in a few segments; a segment's version changes when it is forgotten.
 #[test]
 fn a_record_is_found_as_it_was_put_or_not_at_all() {
-    let (space, frames) = Space::new(FRAMES, 1 << 20, false).expect("memory");
+    let (space, frames) = Space::new(FRAMES, 1 << 20, false, Backing::Ahead).expect("memory");
     let free = RefCell::new(frames.collect::<Vec<_>>());
     let hot = Hot::new(table_bytes(1 << 20)).expect("tables");
     let mut versions = [0_u64; 4];
@@ -73,7 +74,7 @@ fn a_record_is_found_as_it_was_put_or_not_at_all() {
 
 #[test]
 fn a_record_of_an_older_generation_is_not_kept() {
-    let (space, frames) = Space::new(FRAMES, 1 << 20, false).expect("memory");
+    let (space, frames) = Space::new(FRAMES, 1 << 20, false, Backing::Ahead).expect("memory");
     let free = RefCell::new(frames.collect::<Vec<_>>());
     let hot = Hot::new(table_bytes(1 << 20)).expect("tables");
     let generation = hot.generation(4096);

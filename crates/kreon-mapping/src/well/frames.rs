@@ -4,6 +4,7 @@ use std::ptr::NonNull;
 
 use kreon_base::sync::Watch;
 use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
+use kreon_device::Backing;
 
 use super::memory::Memory;
 
@@ -29,9 +30,13 @@ pub(crate) struct RetiredFrame {
 }
 
 impl Frames {
-    /// Room for `count` frames, all of it resident in memory.
-    pub fn new(count: u32, huge_pages: bool) -> Result<Self> {
-        let memory = Memory::populated(count as usize * PAGE_BYTES, huge_pages)?;
+    /// Room for `count` frames; all of it is there from the start unless `backing` is sparse.
+    pub fn new(count: u32, huge_pages: bool, backing: Backing) -> Result<Self> {
+        let len_bytes = count as usize * PAGE_BYTES;
+        let memory = match backing {
+            Backing::Ahead => Memory::populated(len_bytes, huge_pages)?,
+            Backing::Sparse => Memory::sparse(len_bytes)?,
+        };
         Ok(Self {
             memory,
             count,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kreon_base::PageNo;
 use kreon_base::sync::explore;
+use kreon_device::Backing;
 use loom::thread;
 
 use super::*;
@@ -13,7 +14,8 @@ const B: PageNo = PageNo(1);
 
 /// A volume of two pages over `frames` frames; the first frame holds page A, made of 1s.
 fn space(frames: u32) -> (Arc<Space>, Vec<FreeFrame>) {
-    let (space, free) = Space::new(frames, 2, false).expect("memory for a few frames");
+    let (space, free) =
+        Space::new(frames, 2, false, Backing::Ahead).expect("memory for a few frames");
     let mut free: Vec<_> = free.collect();
     let mut first = free.remove(0);
     space.bytes_mut(&mut first).fill(1);

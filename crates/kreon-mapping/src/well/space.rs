@@ -5,6 +5,7 @@ use kreon_base::sync::{
     Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
 };
 use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
+use kreon_device::Backing;
 
 use super::entry::{Entry, PageState};
 use super::frames::{Frames, FreeFrame, RetiredFrame};
@@ -47,9 +48,10 @@ impl Space {
         frames: u32,
         pages: u64,
         huge_pages: bool,
+        backing: Backing,
     ) -> Result<(Self, impl Iterator<Item = FreeFrame>)> {
         let space = Self {
-            frames: Frames::new(frames, huge_pages)?,
+            frames: Frames::new(frames, huge_pages, backing)?,
             table: Table::new(pages)?,
         };
         // SAFETY: the numbers are below the count, each is claimed once, and nothing is published.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use kreon_base::{PageBytes, PageNo};
+use kreon_device::Backing;
 use std::sync::Mutex;
 
 use super::*;
@@ -79,7 +80,7 @@ fn churn(space: &Space, page: PageNo, free: &Mutex<Vec<FreeFrame>>, round: usize
 
 #[test]
 fn frames_are_never_reused_under_a_reader() {
-    let (space, frames) = Space::new(4, PAGES, false).unwrap();
+    let (space, frames) = Space::new(4, PAGES, false, Backing::Ahead).unwrap();
     let free = Mutex::new(frames.collect::<Vec<_>>());
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -102,7 +103,7 @@ fn frames_are_never_reused_under_a_reader() {
 
 #[test]
 fn a_cancelled_load_keeps_its_frame_and_cannot_publish() {
-    let (space, mut frames) = Space::new(2, PAGES, false).unwrap();
+    let (space, mut frames) = Space::new(2, PAGES, false, Backing::Ahead).unwrap();
     let (first, second) = (frames.next().unwrap(), frames.next().unwrap());
     let page = PageNo(1);
     assert!(space.begin_load(page, &first));
@@ -122,7 +123,7 @@ fn a_cancelled_load_keeps_its_frame_and_cannot_publish() {
 
 #[test]
 fn a_retired_frame_is_free_only_after_its_readers() {
-    let (space, frames) = Space::new(2, PAGES, false).unwrap();
+    let (space, frames) = Space::new(2, PAGES, false, Backing::Ahead).unwrap();
     for (page, frame) in (0..).map(PageNo).zip(frames) {
         space.publish_dirty(page, frame).unwrap();
     }

@@ -67,10 +67,10 @@ struct Tried {
 
 impl Collector {
     /// Nothing was moved yet; the stream of moved records ends at `inserted`.
-    pub fn new(inserted: Lsn, buffer_bytes: usize) -> Self {
+    pub fn new(inserted: Lsn, buffer: AlignedBuf) -> Self {
         Self {
             turn: Mutex::new(Turn {
-                buffer: AlignedBuf::new(buffer_bytes),
+                buffer,
                 tried: BTreeMap::new(),
             }),
             inserted: AtomicU64::new(inserted.0),

@@ -25,7 +25,7 @@ pub fn check(start: &ReplayStart<'_>, until: Lsn) -> Result<()> {
         chain.entry(open.sequence + 1).or_insert(next);
     }
     std::thread::scope(|scope| {
-        let source = Source::start(scope, start.device)?;
+        let source = Source::start(scope, start.device, start.backing)?;
         let mut walk = Walk::new(start, chain, source).up_to(until);
         walk.run(&mut |_| Ok(())).map(drop)
     })

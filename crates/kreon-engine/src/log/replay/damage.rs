@@ -26,15 +26,15 @@ const HEADERS_AT_ONCE: usize = 256;
 const BLOCK_BYTES: usize = BLOCK_BYTES_MIN as usize;
 
 /// A search for claims of the run with `mark`.
-pub(super) struct Search<'a> {
+pub(super) struct Search<'a, 's> {
     pub start: &'a ReplayStart<'a>,
-    pub source: &'a mut Source,
+    pub source: &'a mut Source<'s>,
     /// Segments by sequence, as far as they are known.
     pub chain: &'a BTreeMap<u64, SegmentId>,
     pub mark: u16,
 }
 
-impl Search<'_> {
+impl Search<'_, '_> {
     /// The first durable position beyond `end` that is told behind `end`, which lies in the segment
     /// `image`. Goes on from segment to segment as long as there is anything of the run.
     pub fn claim_beyond(&mut self, end: Lsn, mut image: Image) -> Result<Option<Lsn>> {
@@ -119,7 +119,8 @@ impl Search<'_> {
             sequence: image.sequence,
         };
         // Most of what lies behind the end was never written: whole blocks of zeroes are passed over.
-        let blocks = image.bytes.as_chunks::<BLOCK_BYTES>().0.iter().enumerate();
+        let filled = image.bytes.filled();
+        let blocks = filled.as_chunks::<BLOCK_BYTES>().0.iter().enumerate();
         let blocks = blocks
             .skip(within as usize / BLOCK_BYTES)
             .filter(|(_, block)| **block != [0; BLOCK_BYTES]);
@@ -161,7 +162,6 @@ impl Search<'_> {
 
 /// Whether nothing was ever written to the segment: its header and the start of its records are zero.
 fn is_blank(image: &Image) -> bool {
-    let start = LOG_HEADER_BYTES as usize + RECORD_ALIGN_BYTES;
-    let start = image.bytes.get(..start).unwrap_or_default();
-    start.iter().all(|byte| *byte == 0)
+    const START_BYTES: usize = LOG_HEADER_BYTES as usize + RECORD_ALIGN_BYTES;
+    image.bytes.first_chunk() == Some(&[0; START_BYTES])
 }

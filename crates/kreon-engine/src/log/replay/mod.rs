@@ -18,7 +18,7 @@ mod walk;
 use std::collections::BTreeMap;
 
 use kreon_base::{Error, Incarnation, Lsn, Result, SEGMENT_BYTES, SegmentId};
-use kreon_device::Device;
+use kreon_device::{Backing, Device};
 use kreon_format::{LogRecord, StoreId, place_of};
 
 pub use self::check::check;
@@ -47,6 +47,8 @@ pub struct ReplayStart<'a> {
     pub taken: &'a [SegmentId],
     /// Values up to this length are handed on.
     pub value_bytes_max: usize,
+    /// When segments in memory become real. With [`Backing::Sparse`] the calling thread reads them.
+    pub backing: Backing,
     /// The image of L0 is there: nothing before its end is read.
     pub has_image: bool,
 }
@@ -105,7 +107,7 @@ pub fn replay(
         chain.entry(open.sequence + 1).or_insert(next);
     }
     let (chain, history, record_count) = std::thread::scope(|scope| {
-        let source = Source::start(scope, start.device)?;
+        let source = Source::start(scope, start.device, start.backing)?;
         let mut walk = Walk::new(start, chain, source);
         let end = walk.run(&mut visit)?;
         let history = LogHistory {

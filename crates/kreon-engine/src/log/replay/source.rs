@@ -1,30 +1,120 @@
 //! Segments from the device, one read ahead.
 
+use std::ops::Deref;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, Scope};
 
 use kreon_base::{Error, Result, SEGMENT_BYTES, SegmentId};
-use kreon_device::{AlignedBuf, Device, Read};
+use kreon_device::{AlignedBuf, Backing, Device, Read};
 
 /// Bytes of one read; a segment is eight of them at once.
 const READ_BYTES: usize = 256 << 10;
 
-/// Reads whole segments in a thread of its own, so that the next one comes while this one is
-/// replayed.
-pub(super) struct Source {
+/// The same where memory is to be sparse.
+const SPARSE_READ_BYTES: usize = 32 << 10;
+
+/// A segment in memory.
+pub(super) struct Loaded {
+    bytes: AlignedBuf,
+    /// All bytes from here on are zeroes, and were not touched.
+    filled: usize,
+}
+
+impl Loaded {
+    /// The bytes up to the end of what may be other than zero.
+    pub fn filled(&self) -> &[u8] {
+        self.bytes.get(..self.filled).unwrap_or(&self.bytes)
+    }
+}
+
+impl Deref for Loaded {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Reads whole segments: in a thread of its own, so that the next one comes while this one is
+/// replayed, or, where memory is to be sparse, in the calling one.
+pub(super) struct Source<'a> {
+    device: &'a dyn Device,
+    aside: Option<Aside>,
+    spare: Vec<AlignedBuf>,
+}
+
+/// The thread.
+struct Aside {
     requests: Sender<(SegmentId, AlignedBuf)>,
     loaded: Receiver<(SegmentId, Result<AlignedBuf>)>,
     /// Asked for and not yet received.
     ahead: Option<SegmentId>,
-    spare: Vec<AlignedBuf>,
 }
 
-impl Source {
-    /// Starts the thread; it ends with the source.
-    pub fn start<'scope>(
-        scope: &'scope Scope<'scope, '_>,
-        device: &'scope dyn Device,
+impl<'a> Source<'a> {
+    /// Starts the thread, if there is to be one; it ends with the source.
+    pub fn start(
+        scope: &'a Scope<'a, '_>,
+        device: &'a dyn Device,
+        backing: Backing,
     ) -> Result<Self> {
+        let aside = match backing {
+            Backing::Ahead => Some(Aside::start(scope, device)?),
+            Backing::Sparse => None,
+        };
+        Ok(Self {
+            device,
+            aside,
+            spare: Vec::new(),
+        })
+    }
+
+    /// The bytes of `segment`; zeroes where the volume ends before.
+    pub fn segment(&mut self, segment: SegmentId) -> Result<Loaded> {
+        loop {
+            self.read_ahead(segment);
+            let Some(aside) = &mut self.aside else {
+                return load_sparsely(self.device, segment);
+            };
+            let (found, outcome) = aside.loaded.recv().map_err(|_| gone())?;
+            aside.ahead = None;
+            match outcome {
+                outcome if found == segment => {
+                    return outcome.map(|bytes| Loaded {
+                        filled: bytes.len(),
+                        bytes,
+                    });
+                }
+                Ok(buffer) => self.spare.push(buffer),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Begins to read `segment`, unless another one is being read, or nobody can read beside the caller.
+    pub fn read_ahead(&mut self, segment: SegmentId) {
+        if let Some(aside) = &mut self.aside
+            && aside.ahead.is_none()
+        {
+            let buffer = self.spare.pop();
+            let buffer = buffer.unwrap_or_else(|| AlignedBuf::new(SEGMENT_BYTES as usize));
+            if aside.requests.send((segment, buffer)).is_ok() {
+                aside.ahead = Some(segment);
+            }
+        }
+    }
+
+    /// Takes the memory of a segment back.
+    pub fn recycle(&mut self, loaded: Loaded) {
+        // Sparse memory is cheaper fresh than to be made zeroes of.
+        if self.aside.is_some() {
+            self.spare.push(loaded.bytes);
+        }
+    }
+}
+
+impl Aside {
+    fn start<'a>(scope: &'a Scope<'a, '_>, device: &'a dyn Device) -> Result<Self> {
         let (requests, requested) = channel::<(SegmentId, AlignedBuf)>();
         let (send, loaded) = channel();
         let read_all = move || {
@@ -43,38 +133,7 @@ impl Source {
             requests,
             loaded,
             ahead: None,
-            spare: Vec::new(),
         })
-    }
-
-    /// The bytes of `segment`; zeroes where the volume ends before.
-    pub fn segment(&mut self, segment: SegmentId) -> Result<AlignedBuf> {
-        loop {
-            self.read_ahead(segment);
-            let (found, outcome) = self.loaded.recv().map_err(|_| gone())?;
-            self.ahead = None;
-            match outcome {
-                outcome if found == segment => return outcome,
-                Ok(buffer) => self.recycle(buffer),
-                Err(_) => {}
-            }
-        }
-    }
-
-    /// Begins to read `segment`, unless another one is being read.
-    pub fn read_ahead(&mut self, segment: SegmentId) {
-        if self.ahead.is_none() {
-            let buffer = self.spare.pop();
-            let buffer = buffer.unwrap_or_else(|| AlignedBuf::new(SEGMENT_BYTES as usize));
-            if self.requests.send((segment, buffer)).is_ok() {
-                self.ahead = Some(segment);
-            }
-        }
-    }
-
-    /// Takes the memory of a segment back.
-    pub fn recycle(&mut self, buffer: AlignedBuf) {
-        self.spare.push(buffer);
     }
 }
 
@@ -84,14 +143,47 @@ fn gone() -> Error {
 
 /// Reads a segment. What lies behind the end of the volume was never durable: it counts as zeroes.
 fn load(device: &dyn Device, segment: SegmentId, buffer: &mut AlignedBuf) -> Result<()> {
-    let offset = segment.offset_bytes();
-    let there = device.len_bytes().saturating_sub(offset).min(SEGMENT_BYTES);
-    let there = there - there % u64::from(device.block_bytes());
-    let (read, missing) = buffer.split_at_mut(there as usize);
+    let (read, missing) = buffer.split_at_mut(there(device, segment));
     missing.fill(0);
-    let parts = read.chunks_mut(READ_BYTES).enumerate();
+    let parts = read.chunks_mut(READ_BYTES);
+    read_parts(device, segment, parts.zip((0..).step_by(READ_BYTES)))
+}
+
+/// The same into fresh memory, of which is touched only what the device does not know to be zeroes.
+fn load_sparsely(device: &dyn Device, segment: SegmentId) -> Result<Loaded> {
+    let mut bytes = AlignedBuf::with_backing(SEGMENT_BYTES as usize, Backing::Sparse);
+    let mut filled = 0;
+    let read = bytes.split_at_mut(there(device, segment)).0;
+    let parts = read.chunks_mut(SPARSE_READ_BYTES);
+    let parts = parts.zip((0..).step_by(SPARSE_READ_BYTES));
+    let parts = parts.filter(|(part, within)| {
+        let offset = segment.offset_bytes() + *within as u64;
+        let is_blank = device.is_blank(offset, part.len() as u64);
+        if !is_blank {
+            filled = within + part.len();
+        }
+        !is_blank
+    });
+    read_parts(device, segment, parts)?;
+    Ok(Loaded { bytes, filled })
+}
+
+/// Bytes of a segment that the device has.
+fn there(device: &dyn Device, segment: SegmentId) -> usize {
+    let there = device.len_bytes().saturating_sub(segment.offset_bytes());
+    let there = there.min(SEGMENT_BYTES);
+    (there - there % u64::from(device.block_bytes())) as usize
+}
+
+/// Reads parts of a segment, each with where it begins.
+fn read_parts<'a>(
+    device: &dyn Device,
+    segment: SegmentId,
+    parts: impl Iterator<Item = (&'a mut [u8], usize)>,
+) -> Result<()> {
+    let offset = segment.offset_bytes();
     let mut reads: Vec<_> = parts
-        .map(|(index, part)| Read::new(offset + (index * READ_BYTES) as u64, part))
+        .map(|(part, within)| Read::new(offset + within as u64, part))
         .collect();
     if reads.is_empty() {
         return Ok(());

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use kreon_base::{
     Bug, Error, Incarnation, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Result, SegmentId,
 };
-use kreon_device::AlignedBuf;
 use kreon_format::{
     Fragment, FragmentSeal, LogResume, LogSegmentHeader, RECORD_ALIGN_BYTES, incarnation_mark,
     lsn_at, place_of,
@@ -14,7 +13,7 @@ use kreon_format::{
 use super::ReplayStart;
 use super::damage::Search;
 use super::newer;
-use super::source::Source;
+use super::source::{Loaded, Source};
 use super::units::{Found, ReplayRecord, Units};
 use crate::log::cut::{PAYLOAD_START, SEGMENT};
 use crate::log::history::{LogHistory, split_runs};
@@ -23,7 +22,7 @@ use crate::volume::page_io::read_pages;
 /// A replay under way.
 pub(super) struct Walk<'a> {
     start: &'a ReplayStart<'a>,
-    source: Source,
+    source: Source<'a>,
     /// Segments by sequence: those that the checkpoint knew, and those that valid headers name.
     chain: BTreeMap<u64, SegmentId>,
     /// Where runs took over from others, those not reached yet.
@@ -42,7 +41,7 @@ pub(super) struct Walk<'a> {
 pub(super) struct Image {
     pub segment: SegmentId,
     pub sequence: u64,
-    pub bytes: AlignedBuf,
+    pub bytes: Loaded,
 }
 
 /// Why the walk stops.
@@ -56,7 +55,7 @@ impl<'a> Walk<'a> {
     pub fn new(
         start: &'a ReplayStart<'a>,
         chain: BTreeMap<u64, SegmentId>,
-        source: Source,
+        source: Source<'a>,
     ) -> Self {
         let record = start.record;
         // What a run found when it took over was durable before it wrote anything; what an image needs

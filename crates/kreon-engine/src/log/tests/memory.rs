@@ -125,6 +125,10 @@ impl Device for MemoryDevice {
     fn discard(&self, _: u64, _: u64) -> Result<()> {
         Ok(())
     }
+    fn is_blank(&self, offset: u64, len_bytes: u64) -> bool {
+        let range = offset as usize..(offset + len_bytes) as usize;
+        self.bytes.lock()[range].iter().all(|byte| *byte == 0)
+    }
     fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
         count_down(&self.reads_left, "read")?;
         let bytes = self.bytes.lock();

@@ -260,6 +260,7 @@ fn an_error_of_the_visitor_ends_the_replay() {
         segments: &checkpoint.segments,
         taken: &[],
         value_bytes_max: 0,
+        backing: Backing::Ahead,
     };
     let outcome = replay(&start, |_| Err(Error::new(ErrorKind::Closed, "enough")));
     assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Closed);

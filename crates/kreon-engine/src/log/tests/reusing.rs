@@ -67,7 +67,7 @@ fn moved_records_are_not_read_from_the_buffer_of_an_earlier_use() {
     use_again(&bench, segment);
     leave_and_release(&bench, segment);
     bench.space.returned.lock().push(segment);
-    let mut stream = MovedStream::new(&[], 64 << 10);
+    let mut stream = MovedStream::new(&[], 64 << 10, Backing::Ahead);
     let record = MovedRecord {
         region: REGION,
         is_deletion: false,
