@@ -8,7 +8,7 @@ use kreon_sim::Dice;
 pub fn options() -> Options {
     Options {
         memory_bytes: kreon_engine::MEMORY_BYTES_MIN,
-        // Hunts open a store many times, and use little of its memory.
+        // Hunts open a store many times, and use little of its memory. Checks do it as users do.
         backing: Backing::Sparse,
         l0_bytes: Some(L0_BYTES),
         // A level holds one leaf, two, four...
@@ -24,9 +24,11 @@ pub fn options() -> Options {
     }
 }
 
-/// As [`options`], but without spills that nobody asks for, and with few frames: quick to open.
+/// As [`options`], but without spills that nobody asks for, and with few frames. Opened as users' stores are, with a
+/// thread that reads the log ahead.
 pub fn options_of_check() -> Options {
     Options {
+        backing: Backing::Ahead,
         l0_bytes: Some(1600 << 10),
         regions_in_stream_max: 2,
         ..options()
