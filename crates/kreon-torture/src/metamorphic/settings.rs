@@ -67,7 +67,7 @@ const SETTINGS: &[Setting] = &[
         let log_buffer_bytes = any(dice, &[None, Some(8 << 20), Some(32 << 20)]);
         s.engine.log_buffer_bytes = log_buffer_bytes;
         // Beside the largest L0.
-        let memory_bytes = log_buffer_bytes.map_or(0, |bytes| bytes + MEMORY_BYTES_MIN);
+        let memory_bytes = log_buffer_bytes.map_or(0, |bytes| bytes * 3 / 2 + MEMORY_BYTES_MIN);
         s.engine.memory_bytes = s.engine.memory_bytes.max(memory_bytes);
     }),
     ("l0_bytes", |s, dice| {
@@ -194,6 +194,16 @@ mod tests {
                 settings.to_string() != usual
             });
             assert!(is_changed, "{name}");
+        }
+    }
+
+    #[test]
+    fn all_settings_can_be_opened_with() {
+        for seed in 0..20_000 {
+            let settings = Settings::any(&mut Dice::new(seed));
+            if let Err(error) = settings.engine.split() {
+                panic!("{settings}: {error}");
+            }
         }
     }
 }
