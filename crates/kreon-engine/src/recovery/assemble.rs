@@ -36,8 +36,8 @@ pub struct Ground {
     pub mapping: Mapping,
 }
 
-/// Frames and the page array. Touches all of their memory, unless that is to be sparse, which takes a tenth of a second for each GiB, and much longer
-/// where the machine has to find it first.
+/// Frames and the page array. Touches all of their memory, unless that is to be sparse: a tenth of a second for each GiB,
+/// and much longer where the machine has to find it first.
 ///
 /// # Errors
 /// `Io` if the system has not so much memory.
