@@ -103,8 +103,8 @@ fn a_store_that_opens_on_a_full_device_takes_deletions() {
         engine.close().unwrap();
         drop(engine);
 
-        let engine = open();
         device.inject(Fault::nth(1, Call::Allocate, Effect::OutOfSpace).for_ever());
+        let engine = open();
         for name in &names {
             write(&engine, name, None)
                 .unwrap_or_else(|error| panic!("{name} of {keys} keys: {error}"));
