@@ -17,6 +17,9 @@
 /// Spills take time, and writers and collection go on beside them: so many times `u w` comes on top.
 const BESIDE: f64 = 1.5;
 
+/// This share of what comes on top between two spills comes while the first of them is under way.
+const BESIDE_SHARE: f64 = 1.0 - 1.0 / BESIDE;
+
 /// What is left for dead records at the least beside what is always there.
 const DEAD_WITH_FEW: f64 = 0.1;
 
@@ -87,6 +90,27 @@ impl Plan {
             log_cost: cost_max,
             cost: cost_max,
         })
+    }
+
+    /// What collection copies from one spill to the next.
+    pub(super) fn copies_max(&self) -> u64 {
+        self.copies_for(self.hidden_max)
+    }
+
+    /// What collection copies to make room for `bytes`, between two spills.
+    pub(super) fn copies_for(&self, bytes: u64) -> u64 {
+        (bytes.min(self.hidden_max) as f64 * (self.log_cost - 1.0).max(0.0)) as u64
+    }
+
+    /// What is still to come on top until a spill frees some, where the log hides `hidden` by now and collection has to
+    /// copy `copies` still.
+    pub(super) fn to_come(&self, hidden: u64, copies: u64) -> f64 {
+        (self.hidden_max.saturating_sub(hidden) + copies) as f64 + self.to_come_beside(0.0)
+    }
+
+    /// The same where a spill is under way, of which this share is done.
+    pub(super) fn to_come_beside(&self, done: f64) -> f64 {
+        self.transient as f64 * BESIDE_SHARE * (1.0 - done).clamp(0.0, 1.0)
     }
 
     /// The cheapest for this target; none: it cannot be.
@@ -165,6 +189,22 @@ mod tests {
         assert_eq!(written(1.02, 0.15, 0.1), None);
         assert_eq!(written(1.02, -0.1, 0.01), None);
         assert_eq!(written(0.0, 1.0, 0.1), Some(1.0), "values in leaves");
+    }
+
+    #[test]
+    fn what_is_to_come_shrinks_with_what_is_written_and_with_what_is_copied_ahead() {
+        let plan = Plan::new(&given(4096), 1.5, 14.0);
+        let (all, hidden_max) = (plan.copies_max(), plan.hidden_max as f64);
+        let of = |hidden: f64, copies| plan.to_come((hidden * hidden_max) as u64, copies);
+        let transient = plan.transient as f64;
+        assert!((of(0.0, all) / transient - 1.0).abs() < 0.01, "{plan:?}");
+        // Copies made ahead of the writers are not counted once more while they catch up.
+        assert!((of(0.0, all) - of(0.0, 0) - all as f64).abs() < 1.0);
+        assert!((of(0.0, 0) - of(0.5, 0) - hidden_max / 2.0).abs() < 1.0);
+        assert!((of(1.0, 0) - plan.to_come_beside(0.0)).abs() < 1.0);
+        assert_eq!(of(2.0, 0), of(1.0, 0));
+        assert_eq!(plan.to_come_beside(1.0), 0.0);
+        assert_eq!(plan.copies_for(u64::MAX), all);
     }
 
     #[test]

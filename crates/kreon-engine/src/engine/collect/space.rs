@@ -120,6 +120,8 @@ impl Core {
         stock.committed(spilled_to, dead_bytes);
         let space = self.space_use();
         let plan = self.plan_anew(&space);
+        // What collection did so far, this spill has freed.
+        stock.set_copies_to_come(plan.copies_max());
         let (room, dead) = self.room(&plan, &space);
         let room = (room.max(0) as u64 / SEGMENT_BYTES).min(u64::from(u32::MAX));
         let spare = room.min(plan.transient / SEGMENT_BYTES) as u32;

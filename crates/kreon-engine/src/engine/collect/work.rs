@@ -29,9 +29,6 @@ const DEAD_SHARE_URGENT: f64 = 0.005;
 const SHARE_OF_EXPECTED: f64 = 0.7;
 const SCARCE: f64 = 0.2;
 
-/// This share of what comes on top between two spills comes while the first of them is under way.
-const BESIDE_SHARE: f64 = 1.0 / 3.0;
-
 /// Writers are slowed down from so much room on beside what is still to come, half as much as it gets where there is none.
 const GUARD_SHARE: f64 = 1.0 / 3.0;
 
@@ -165,23 +162,26 @@ impl Core {
         let space = self.space_use();
         let excess = self.reorganisation_excess(&space, self.goal(&plan, &space));
         stock.set_excess_bytes(excess);
-        let (room, _) = self.pace_writers(&space);
+        let (room, _) = self.room(&plan, &space);
         let pending = self.pending_bytes(turn) as i64;
         let (transient, hidden) = (plan.transient as i64, self.hidden_bytes() as i64);
         let to_come = (plan.hidden_max as i64 - hidden).max(0);
         let (is_short, is_quiet) = (room < transient / 2, self.is_quiet());
         let is_worth_a_spill = pending > 0 && (hidden >= plan.hidden_max as i64 / 2 || is_quiet);
-        // Copies take space, too, until a spill frees what they were made of: never too many of them at once.
-        if room < 0 && pending >= transient / 2 {
-            return Need::Spill;
-        }
         // While nobody writes there is time: half as much will do to begin with.
         let wanted = if is_quiet {
             transient / 2
         } else {
             transient + to_come
         };
-        match room + pending < wanted {
+        let lack = (wanted - room - pending).max(0);
+        stock.set_copies_to_come(plan.copies_for(lack as u64));
+        self.pace_writers(&space);
+        // Copies take space, too, until a spill frees what they were made of: never too many of them at once.
+        if room < 0 && pending >= transient / 2 {
+            return Need::Spill;
+        }
+        match lack > 0 {
             true => Need::Space,
             false if is_short && is_worth_a_spill => Need::Spill,
             false => Need::Nothing,
@@ -194,7 +194,7 @@ impl Core {
         let plan = self.collector.plan();
         let (room, dead) = self.room(&plan, space);
         let transient = plan.transient.max(1) as f64;
-        let line = transient * (self.share_to_come(&plan) + GUARD_SHARE);
+        let line = self.to_come(&plan) + transient * GUARD_SHARE;
         let lack = (line - room as f64).max(0.0).min(dead as f64);
         let share = lack / (transient * 2.0 * GUARD_SHARE);
         // Who collects itself gains nothing by sleeping.
@@ -204,13 +204,12 @@ impl Core {
         (room, dead)
     }
 
-    /// How much of what comes on top between two frees of space is still to come.
-    fn share_to_come(&self, plan: &Plan) -> f64 {
-        let hidden = self.hidden_bytes() as f64 / plan.hidden_max.max(1) as f64;
+    /// How much is still to come on top until a spill frees some, in bytes.
+    fn to_come(&self, plan: &Plan) -> f64 {
         // L0' fills while L0 is spilled, and then alone.
         match self.parts.views.load().frozen.is_some() {
-            true => BESIDE_SHARE * (1.0 - self.pressure.progress.share()).clamp(0.0, 1.0),
-            false => 1.0 - (1.0 - BESIDE_SHARE) * hidden.min(1.0),
+            true => plan.to_come_beside(self.pressure.progress.share()),
+            false => plan.to_come(self.hidden_bytes(), self.collector.stock.copies_to_come()),
         }
     }
 
