@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use kreon_base::{Error, Result};
-use kreon_device::Backing;
+use kreon_device::{Backing, processors};
 use kreon_mapping::MappingModes;
 
 /// How much a write promises when it returns.
@@ -204,7 +204,6 @@ impl Options {
 
     /// Threads that merge a spill.
     pub fn spill_workers(&self) -> usize {
-        let processors = || std::thread::available_parallelism().map_or(1, |count| count.get());
         match (self.background, self.spill_threads) {
             (Background::Inline | Background::Driven, _) => 1,
             (Background::Threads, 0) => (processors() / 4).max(1),

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kreon_base::{Error, Result};
+use rustix::process::{Resource, getrlimit};
 
 /// A limit that is no limit: version 1 of control groups writes the largest multiple of a page.
 const NO_LIMIT_BYTES: u64 = 1 << 60;
@@ -30,7 +31,7 @@ pub fn check_memory(memory_bytes: u64) -> Result<()> {
 
 /// Refuses `address_bytes` of addresses if that is over `RLIMIT_AS`.
 pub(crate) fn check_addresses(address_bytes: u64) -> Result<()> {
-    let Some(limit) = address_limit(&read("/proc/self/limits")) else {
+    let Some(limit) = address_limit() else {
         return Ok(());
     };
     let used_bytes = kib(&read("/proc/self/status"), "VmSize:");
@@ -126,13 +127,10 @@ fn group(own: &str, mounts: &str) -> Option<Group> {
     })
 }
 
-/// `RLIMIT_AS`.
-fn address_limit(limits: &str) -> Option<Limit> {
-    let line = limits
-        .lines()
-        .find(|line| line.starts_with("Max address space"))?;
+/// `RLIMIT_AS`. By a system call: to read `/proc/self/limits` is a twentieth of opening a small store.
+fn address_limit() -> Option<Limit> {
     Some(Limit {
-        bytes: line.split_whitespace().nth(3)?.parse().ok()?,
+        bytes: getrlimit(Resource::As).current?,
         of: "RLIMIT_AS".to_owned(),
     })
 }
@@ -189,15 +187,36 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_addresses_are_read() {
-        let line = "Max address space         4096                 unlimited            bytes";
-        assert_eq!(address_limit(line).map(|limit| limit.bytes), Some(4096));
-        let line = "Max address space         unlimited            unlimited            bytes";
-        assert_eq!(address_limit(line), None);
-        assert_eq!(
-            kib("VmSize:\t   12 kB\nRssAnon: 3 kB", "VmSize:"),
-            Some(12 << 10)
-        );
+    fn what_the_process_uses_is_read() {
+        let status = "VmSize:\t   12 kB\nRssAnon: 3 kB";
+        assert_eq!(kib(status, "VmSize:"), Some(12 << 10));
         assert_eq!(kib("", "VmSize:"), None);
+    }
+
+    #[test]
+    fn addresses_over_the_limit_of_the_process_are_refused() {
+        let inside = "limits::tests::inside_a_limit_of_4_gib";
+        let run = format!("ulimit -v 4194304 && exec \"$0\" --ignored --exact {inside}");
+        let mut shell = std::process::Command::new("sh");
+        let shell = shell.arg("-c").arg(run);
+        let output = shell.arg(std::env::current_exe().unwrap()).output();
+        let output = output.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{said}"
+        );
+    }
+
+    /// Run by the test above it; by itself it has no limit to see.
+    #[test]
+    #[ignore = "needs a process of its own"]
+    fn inside_a_limit_of_4_gib() {
+        if address_limit().is_none() {
+            return;
+        }
+        assert!(check_addresses(1 << 30).is_ok());
+        let error = check_addresses(4 << 30).unwrap_err();
+        assert!(error.to_string().contains("RLIMIT_AS"), "{error}");
     }
 }

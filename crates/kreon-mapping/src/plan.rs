@@ -1,8 +1,7 @@
 //! How the memory of a mapping is divided.
 
-use std::thread;
-
 use kreon_base::{Error, PAGE_BYTES, Result};
+use kreon_device::processors;
 
 use crate::hot;
 use crate::mapped;
@@ -123,9 +122,8 @@ fn shards(options: &MappingOptions) -> usize {
     if options.shards > 0 {
         return options.shards.min(SHARDS_MAX);
     }
-    let processors = thread::available_parallelism().map_or(4, |count| count.get());
     let affordable = options.memory_bytes / SHARD_SHARE / Shard::BYTES;
-    (4 * processors).min(affordable).clamp(1, SHARDS_MAX)
+    (4 * processors()).min(affordable).clamp(1, SHARDS_MAX)
 }
 
 fn stripes_max(memory_bytes: usize, pages: u64, volume_bytes: u64) -> usize {

@@ -12,7 +12,7 @@ use kreon_torture::store::Store;
 use crate::with;
 
 /// Most calls of one case.
-const CALLS_MAX: usize = 40;
+const CALLS_MAX: usize = 24;
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Call {
@@ -80,7 +80,7 @@ pub fn operations(bytes: &[u8]) {
     with(bytes, |u| {
         let mut store = Store::on(Image::default(), &Content::new(), true);
         must(store.open().map(drop));
-        let (mut giants, mut calls) = (2, 0);
+        let (mut giants, mut calls) = (1, 0);
         while !u.is_empty() && calls < CALLS_MAX {
             calls += 1;
             let Some(call) = affordable(u, &mut giants)? else {

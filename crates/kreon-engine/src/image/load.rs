@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use kreon_base::{Error, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId, Result};
-use kreon_device::{AlignedBuf, Device, Read};
+use kreon_device::{AlignedBuf, Device, Read, processors};
 use kreon_format::{
     ImagePart, IndexNode, LONG_KEY_STORED_BYTES, Leaf, PagePointer, StoreId, TreeRecord, check_node,
 };
@@ -119,8 +119,7 @@ impl Loader<'_> {
             }
             Ok(())
         };
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let others = processors.min(THREADS_MAX).min(nodes.len()) - 1;
+        let others = processors().min(THREADS_MAX).min(nodes.len()) - 1;
         std::thread::scope(|scope| {
             let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
             let own = work();

@@ -8,6 +8,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, Scope};
 
 use kreon_base::{Error, LogOffset, Lsn, RegionId, Result};
+use kreon_device::processors;
 use kreon_l0::L0;
 
 use super::{Insert, Replayed, TOGETHER};
@@ -93,7 +94,7 @@ impl Crew<'_, '_> {
 
     /// Starts the threads; none where there is one processor only.
     fn start(&self) -> Result<Option<SyncSender<Batch>>> {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = processors();
         if processors == 1 {
             return Ok(None);
         }
