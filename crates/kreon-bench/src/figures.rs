@@ -1,4 +1,4 @@
-//! The table of ARCHITECTURE.md: inserts, gets, gets at depth, a scan.
+//! The table of docs/results/engine.md: inserts, gets, gets at depth, a scan.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -44,7 +44,7 @@ pub struct LogSegmentHeader {
     pub log: LogId,
     /// Where the segment stands.
     pub segment: SegmentId,
-    /// Its place in the log: 0, 1, 2...
+    /// Its place in the log: 1, 2, 3...
     pub sequence: u64,
     /// The run of the store that writes it.
     pub incarnation: Incarnation,

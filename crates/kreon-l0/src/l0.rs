@@ -29,7 +29,7 @@ const _: () = {
     crosses_threads::<Versions<'_>>();
 };
 
-/// A concurrent ordered index in memory, from whole keys to the versions of each (`Kreon 3.1`).
+/// A concurrent ordered index in memory, from whole keys to the versions of each (`Kreon 3.2`, `Kreon 3.2.6`).
 ///
 /// Any number of threads insert, get and walk at the same time. Readers write no shared memory; a
 /// writer holds a latch for the length of some stores, on one leaf (a new key) or one record (a known

@@ -57,7 +57,7 @@ pub struct Rocksdb {
     pub write_buffer_bytes: usize,
     /// Memtables, the frozen ones included.
     pub write_buffers: i32,
-    /// Bloom filters: 1 % false positives, as the paper's runs.
+    /// Bloom filters: 1 % false positives, as Kreon's own.
     pub filter_bits_per_key: f64,
     /// Index and filter blocks count as cache where memory is scarce; else they stay outside, which is faster.
     pub index_in_cache: bool,

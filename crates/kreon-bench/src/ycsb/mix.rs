@@ -9,7 +9,7 @@ use crate::keys::hash;
 #[value(rename_all = "lower")]
 pub enum Mix {
     #[default]
-    /// Keys of 30 B and values of 1000 B (`Kreon 4`).
+    /// Keys of 30 B and values of 1000 B, as YCSB's ten columns (`Kreon 4.1`).
     K,
     /// Small pairs: 33 B (`Tebis`, table 3.2). Here and below keys have 24 B.
     S,

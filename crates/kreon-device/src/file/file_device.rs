@@ -28,7 +28,7 @@ use crate::transfer::{self, Batch, RingPool, RingQueue, Slice};
 const RING_DEPTH_MAX: u32 = 4096;
 
 /// Most reads that a queue keeps in flight: enough for every device, few enough that its own queues stay
-/// short (`KVell 4.5`).
+/// short (`KVell 4.3`).
 const READ_QUEUE_DEPTH: u32 = 256;
 
 /// A volume in a file or on a block device, locked while it is open.

@@ -8,7 +8,7 @@
 //! rate = room left, less a little, / time left.
 //!
 //! As long as writers fill it more slowly than that, they never wait. Those that are ahead of this
-//! line sleep until it has caught up with them, a fraction of a millisecond at a time: so they are slowed
+//! line sleep until it has caught up with them, up to a millisecond at a time: so they are slowed
 //! down from early in the spill on and in proportion, the spill gets their share of the processors, and
 //! L0' is about full when the spill ends. The rate is worked out anew all the time: a spill that becomes
 //! slower, or a commit that takes longer than the last one, makes it smaller, but never 0.

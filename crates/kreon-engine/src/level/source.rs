@@ -20,7 +20,7 @@ const LEAVES_BEHIND: u8 = 128;
 /// Eviction priority of a node: 2i - 1 for index nodes of level i, 128 + 2i for its leaves. `height` is 0
 /// for a leaf.
 ///
-/// In `Kreon 3.3.1` leaves of level i come before index nodes of level i + 1. But those have the filters that
+/// In `Kreon 3.3.1` leaves of level i outlive index nodes of level i + 1. But those have the filters that
 /// every get asks, and a get seldom wants a leaf of more than one level.
 pub fn node_priority(level: u8, height: u8) -> Priority {
     let twice = level.saturating_mul(2);
