@@ -195,7 +195,7 @@ proptest! {
     #[test]
     fn every_fragment_header_reads_back(
         key_bytes in 0_u32..=65536,
-        kind in 0..4_usize,
+        kind in 0..6_usize,
         flags in 0..6_u8,
         incarnation: u64,
         region: u32,
