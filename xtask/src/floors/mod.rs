@@ -1,23 +1,20 @@
 //! Checks that the house stands as `FLOORS.toml` draws it.
 
 mod crates;
+mod figures;
+mod findings;
 mod imports;
 mod modules;
 mod plan;
+mod ratchet;
 mod sources;
 pub mod tokens;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::workspace;
+use findings::Findings;
 use plan::Plan;
-
-/// What the checks found: each a line that says where, what, and what to do.
-#[derive(Default)]
-struct Findings {
-    errors: Vec<String>,
-    warnings: Vec<String>,
-}
 
 /// Runs every check, prints what they found, and fails if any of it is an error.
 pub fn run() -> Result<()> {
@@ -37,6 +34,7 @@ pub fn run() -> Result<()> {
             modules::check(&package.name, floors, &folder.join("src"), &mut findings)?;
         }
     }
+    figures::check(&plan.figures, workspace::root(), &mut findings)?;
     // Paths as one would open them from here.
     let root = format!("{}/", workspace::root().display());
     for warning in &findings.warnings {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::Findings;
+use super::findings::Findings;
 use super::imports::imports;
 use super::plan::{Floors, floor_of};
 use super::sources::rust_files;

@@ -15,6 +15,9 @@ pub struct Plan {
     #[serde(default)]
     pub modules: BTreeMap<String, Floors>,
     pub limits: Limits,
+    /// By the name of a document: how many figures it holds.
+    #[serde(default)]
+    pub figures: BTreeMap<String, usize>,
 }
 
 /// Names by floor, from the ground up.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::Findings;
+use super::findings::Findings;
 use super::plan::Plan;
 use super::tokens::{Token, What, tokens};
 use crate::workspace::Package;
@@ -90,7 +90,7 @@ pub fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn read(file: &Path) -> Result<String> {
+pub fn read(file: &Path) -> Result<String> {
     std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
