@@ -94,16 +94,16 @@ pub fn read(file: &Path) -> Result<String> {
     std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
-struct Function {
-    name: String,
+pub struct Function {
+    pub name: String,
     /// Where its `fn` stands.
-    line: usize,
+    pub line: usize,
     /// From `fn` to the closing brace.
-    lines: usize,
+    pub lines: usize,
 }
 
 /// Every function with a body, nested ones too.
-fn functions(source: &str) -> Vec<Function> {
+pub fn functions(source: &str) -> Vec<Function> {
     let tokens = tokens(source);
     let mut functions = Vec::new();
     for (at, pair) in tokens.windows(2).enumerate() {
