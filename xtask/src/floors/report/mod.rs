@@ -2,8 +2,11 @@
 //!
 //! - [`slices`], [`shared_fields`]: who may touch what
 //! - [`lengths`]: files, functions, documents
-//! - [`product`]: the lines without tests
+//! - [`asserts`], [`constants`]: counts
+//! - [`product`]: the lines and tokens without tests
 
+mod asserts;
+mod constants;
 mod lengths;
 mod product;
 mod shared_fields;
@@ -33,5 +36,7 @@ pub fn print(plan: &Plan, crates: &[Source], root: &Path) -> Result<()> {
     slices::print(crates);
     shared_fields::print(crates);
     lengths::print(plan, crates, root)?;
+    asserts::print(crates);
+    constants::print(crates);
     Ok(())
 }

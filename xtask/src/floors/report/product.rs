@@ -1,7 +1,15 @@
 //! The part of a file that is not tests.
 
 use crate::floors::graph::files::File;
+use crate::floors::graph::items::Kind;
 use crate::floors::tokens::{Token, tokens};
+
+/// The tokens of the file's items, but for modules, which have items of their own.
+pub fn tokens_of(file: &File) -> impl Iterator<Item = &[Token]> {
+    let items = file.modules.iter().flat_map(|module| &module.items);
+    let items = items.filter(|item| item.kind != Kind::Module);
+    items.map(|item| &file.tokens[item.tokens.clone()])
+}
 
 /// Lines without those of items that are marked as tests, comments and empty lines included.
 pub fn lines(file: &File) -> usize {
@@ -48,9 +56,10 @@ mod tests {
     use crate::floors::graph::files::in_memory;
 
     #[test]
-    fn lines_of_tests_do_not_count() {
+    fn lines_and_tokens_of_tests_do_not_count() {
         let text = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\n#[cfg(test)]\nfn c(x: [u8; 4]) {\n}\n";
         let files = in_memory(&[("lib.rs", text)]);
         assert_eq!(lines(&files[0]), 2);
+        assert_eq!(tokens_of(&files[0]).count(), 1);
     }
 }
