@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::product::lines;
+use super::product::{functions_of, lines};
 use crate::floors::graph::Source;
 use crate::floors::plan::{Plan, floor_of};
-use crate::floors::sources::{functions, read};
+use crate::floors::sources::read;
 
 /// As many as a reader looks at.
 const SHOWN: usize = 10;
@@ -26,8 +26,7 @@ pub fn print(plan: &Plan, crates: &[Source], root: &Path) -> Result<()> {
     for (floor, source) in &core {
         for file in &source.files {
             let place = format!("floor {floor} {} {}", source.name, file.name);
-            // Functions of tests end the list: they stand behind the product's lines nearly everywhere.
-            for function in functions(&file.text) {
+            for function in functions_of(file) {
                 bodies.push((
                     function.lines,
                     format!("{place}:{} {}", function.line, function.name),
@@ -42,7 +41,7 @@ pub fn print(plan: &Plan, crates: &[Source], root: &Path) -> Result<()> {
     );
     print_longest(files);
     println!(
-        "== longest functions of floors 0 to {}",
+        "== longest functions of floors 0 to {}, without tests",
         plan.limits.core_floor_max
     );
     print_longest(bodies);

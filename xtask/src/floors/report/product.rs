@@ -1,8 +1,10 @@
 //! The part of a file that is not tests.
 
+use crate::coverage::test_code::test_lines;
 use crate::floors::graph::files::File;
 use crate::floors::graph::items::Kind;
-use crate::floors::tokens::{Token, tokens};
+use crate::floors::sources::{Function, functions};
+use crate::floors::tokens::Token;
 
 /// The tokens of the file's items, but for modules, which have items of their own.
 pub fn tokens_of(file: &File) -> impl Iterator<Item = &[Token]> {
@@ -11,43 +13,19 @@ pub fn tokens_of(file: &File) -> impl Iterator<Item = &[Token]> {
     items.map(|item| &file.tokens[item.tokens.clone()])
 }
 
-/// Lines without those of items that are marked as tests, comments and empty lines included.
+/// The lines outside of items that are marked as tests, comments and empty lines included.
 pub fn lines(file: &File) -> usize {
-    let all = file.text.lines().count();
-    all.saturating_sub(lines_of_tests(&file.text))
+    let tests = test_lines(&file.text);
+    let all = 1..=file.text.lines().count();
+    all.filter(|line| !tests.iter().any(|test| test.contains(line)))
+        .count()
 }
 
-fn lines_of_tests(text: &str) -> usize {
-    let tokens = tokens(text);
-    let mark = ["#", "[", "cfg", "(", "test", ")", "]"];
-    let mut lines = 0;
-    let mut behind = 0;
-    for at in 0..tokens.len().saturating_sub(mark.len()) {
-        let here = tokens[at..at + mark.len()].iter().zip(mark);
-        let is_mark = |(token, wanted): (&Token, &str)| match token.word() {
-            Some(word) => word == wanted,
-            None => wanted.chars().all(|c| token.is_mark(c)),
-        };
-        if tokens[at].line > behind && here.into_iter().all(is_mark) {
-            behind = end_of_item(&tokens[at + mark.len()..]).unwrap_or(tokens[at].line);
-            lines += behind + 1 - tokens[at].line;
-        }
-    }
-    lines
-}
-
-/// The line on which the item ends that `tokens` begin with.
-fn end_of_item(tokens: &[Token]) -> Option<usize> {
-    let mut depth = 0_usize;
-    for token in tokens {
-        let opens = ['(', '[', '{'].iter().any(|mark| token.is_mark(*mark));
-        let closes = [')', ']', '}'].iter().any(|mark| token.is_mark(*mark));
-        depth = (depth + usize::from(opens)).saturating_sub(usize::from(closes));
-        if depth == 0 && (token.is_mark(';') || token.is_mark('}')) {
-            return Some(token.line);
-        }
-    }
-    None
+/// The functions outside of such items.
+pub fn functions_of(file: &File) -> impl Iterator<Item = Function> {
+    let tests = test_lines(&file.text);
+    let all = functions(&file.text).into_iter();
+    all.filter(move |function| !tests.iter().any(|test| test.contains(&function.line)))
 }
 
 #[cfg(test)]
@@ -56,10 +34,12 @@ mod tests {
     use crate::floors::graph::files::in_memory;
 
     #[test]
-    fn lines_and_tokens_of_tests_do_not_count() {
+    fn what_is_marked_as_a_test_does_not_count() {
         let text = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\n#[cfg(test)]\nfn c(x: [u8; 4]) {\n}\n";
         let files = in_memory(&[("lib.rs", text)]);
         assert_eq!(lines(&files[0]), 2);
+        let names: Vec<_> = functions_of(&files[0]).map(|f| f.name).collect();
+        assert_eq!(names, ["a"]);
         assert_eq!(tokens_of(&files[0]).count(), 1);
     }
 }
