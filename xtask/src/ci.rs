@@ -38,7 +38,7 @@ fn steps(tests: &mut Tally) -> Result<()> {
         let arguments = "clippy --workspace --all-targets -- -D warnings";
         check(cargo().args(arguments.split(' ')))
     })?;
-    step("floors", floors::run)?;
+    step("floors", || floors::run(&floors::Arguments::default()))?;
     step("doc", || {
         check(
             cargo()

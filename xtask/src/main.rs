@@ -29,8 +29,8 @@ struct Arguments {
 enum Command {
     /// Everything that must pass before a change lands, in order, up to the first failure.
     Ci,
-    /// Checks the arrows between crates and modules, and the limits, against FLOORS.toml.
-    Floors,
+    /// Checks the arrows between crates and modules, and the limits, against FLOORS.toml (`--report`).
+    Floors(floors::Arguments),
     /// Runs the tests with counters and tells which lines of each crate they reach (`--uncovered`, `--min`).
     Coverage(coverage::CoverageArguments),
     /// Kills a writing process again and again and checks what its store still holds.
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Ci => ci::run(),
-        Command::Floors => floors::run(),
+        Command::Floors(arguments) => floors::run(&arguments),
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Sim(arguments) => torture::run("sim", &arguments),

@@ -7,7 +7,7 @@
 mod lines;
 mod measure;
 mod report;
-mod test_code;
+pub mod test_code;
 mod tools;
 
 use anyhow::Result;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Findings;
+use super::findings::Findings;
 use super::plan::{Plan, floor_of};
 use crate::workspace::{Dependency, Package};
 

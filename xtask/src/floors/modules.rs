@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::Findings;
+use super::findings::Findings;
 use super::imports::imports;
 use super::plan::{Floors, floor_of};
 use super::sources::rust_files;
@@ -65,7 +65,7 @@ fn faults(floors: &Floors, path: &[String], text: &str) -> Vec<String> {
 }
 
 /// `tree/search.rs` and `tree/search/mod.rs` are both `["tree", "search"]`; the crate root is `[]`.
-fn module_path(file: &Path) -> Vec<String> {
+pub fn module_path(file: &Path) -> Vec<String> {
     let mut path: Vec<String> = file
         .with_extension("")
         .iter()

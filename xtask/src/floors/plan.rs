@@ -15,6 +15,11 @@ pub struct Plan {
     #[serde(default)]
     pub modules: BTreeMap<String, Floors>,
     pub limits: Limits,
+    #[serde(default)]
+    pub cycles: Cycles,
+    /// By the name of a document: how many figures it holds.
+    #[serde(default)]
+    pub figures: BTreeMap<String, usize>,
 }
 
 /// Names by floor, from the ground up.
@@ -39,6 +44,16 @@ pub struct Limits {
     pub core_dependencies_max: usize,
     pub file_lines_max: usize,
     pub function_lines_max: usize,
+}
+
+/// How many files may all depend on each other.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub struct Cycles {
+    pub files_max: usize,
+    /// By the name of a crate that has more: exactly how many.
+    #[serde(default)]
+    pub exceptions: BTreeMap<String, usize>,
 }
 
 impl Plan {

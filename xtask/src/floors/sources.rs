@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::Findings;
+use super::findings::Findings;
 use super::plan::Plan;
 use super::tokens::{Token, What, tokens};
 use crate::workspace::Package;
@@ -90,20 +90,20 @@ pub fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn read(file: &Path) -> Result<String> {
+pub fn read(file: &Path) -> Result<String> {
     std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
-struct Function {
-    name: String,
+pub struct Function {
+    pub name: String,
     /// Where its `fn` stands.
-    line: usize,
+    pub line: usize,
     /// From `fn` to the closing brace.
-    lines: usize,
+    pub lines: usize,
 }
 
 /// Every function with a body, nested ones too.
-fn functions(source: &str) -> Vec<Function> {
+pub fn functions(source: &str) -> Vec<Function> {
     let tokens = tokens(source);
     let mut functions = Vec::new();
     for (at, pair) in tokens.windows(2).enumerate() {
