@@ -104,12 +104,12 @@ impl Plan {
 
     /// What is still to come on top until a spill frees some, where the log hides `hidden` by now and collection has to
     /// copy `copies` still.
-    pub(super) fn to_come(&self, hidden: u64, copies: u64) -> f64 {
-        (self.hidden_max.saturating_sub(hidden) + copies) as f64 + self.to_come_beside(0.0)
+    pub(super) fn still_to_come(&self, hidden: u64, copies: u64) -> f64 {
+        (self.hidden_max.saturating_sub(hidden) + copies) as f64 + self.beside_to_come(0.0)
     }
 
     /// The same where a spill is under way, of which this share is done.
-    pub(super) fn to_come_beside(&self, done: f64) -> f64 {
+    pub(super) fn beside_to_come(&self, done: f64) -> f64 {
         self.transient as f64 * BESIDE_SHARE * (1.0 - done).clamp(0.0, 1.0)
     }
 
@@ -195,15 +195,15 @@ mod tests {
     fn what_is_to_come_shrinks_with_what_is_written_and_with_what_is_copied_ahead() {
         let plan = Plan::new(&given(4096), 1.5, 14.0);
         let (all, hidden_max) = (plan.copies_max(), plan.hidden_max as f64);
-        let of = |hidden: f64, copies| plan.to_come((hidden * hidden_max) as u64, copies);
+        let of = |hidden: f64, copies| plan.still_to_come((hidden * hidden_max) as u64, copies);
         let transient = plan.transient as f64;
         assert!((of(0.0, all) / transient - 1.0).abs() < 0.01, "{plan:?}");
         // Copies made ahead of the writers are not counted once more while they catch up.
         assert!((of(0.0, all) - of(0.0, 0) - all as f64).abs() < 1.0);
         assert!((of(0.0, 0) - of(0.5, 0) - hidden_max / 2.0).abs() < 1.0);
-        assert!((of(1.0, 0) - plan.to_come_beside(0.0)).abs() < 1.0);
+        assert!((of(1.0, 0) - plan.beside_to_come(0.0)).abs() < 1.0);
         assert_eq!(of(2.0, 0), of(1.0, 0));
-        assert_eq!(plan.to_come_beside(1.0), 0.0);
+        assert_eq!(plan.beside_to_come(1.0), 0.0);
         assert_eq!(plan.copies_for(u64::MAX), all);
     }
 

@@ -194,7 +194,7 @@ impl Core {
         let plan = self.collector.plan();
         let (room, dead) = self.room(&plan, space);
         let transient = plan.transient.max(1) as f64;
-        let line = self.to_come(&plan) + transient * GUARD_SHARE;
+        let line = self.still_to_come(&plan) + transient * GUARD_SHARE;
         let lack = (line - room as f64).max(0.0).min(dead as f64);
         let share = lack / (transient * 2.0 * GUARD_SHARE);
         // Who collects itself gains nothing by sleeping.
@@ -205,11 +205,11 @@ impl Core {
     }
 
     /// How much is still to come on top until a spill frees some, in bytes.
-    fn to_come(&self, plan: &Plan) -> f64 {
+    fn still_to_come(&self, plan: &Plan) -> f64 {
         // L0' fills while L0 is spilled, and then alone.
         match self.parts.views.load().frozen.is_some() {
-            true => plan.to_come_beside(self.pressure.progress.share()),
-            false => plan.to_come(self.hidden_bytes(), self.collector.stock.copies_to_come()),
+            true => plan.beside_to_come(self.pressure.progress.share()),
+            false => plan.still_to_come(self.hidden_bytes(), self.collector.stock.copies_to_come()),
         }
     }
 
