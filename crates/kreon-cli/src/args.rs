@@ -1,17 +1,18 @@
 //! The command line: the list of commands, and the options that each takes.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
     Compact, Completions, Count, Delete, Export, Get, Import, Man, Put, Regions, Repair, Scan,
-    Stats, Verify, Version, run_shell,
+    Stats, Verify, Version,
 };
 use crate::failure::{EXIT_CODES, Result};
 use crate::options::{
-    DeletesKeys, Groups, OnRegion, OnRegions, OnStore, Reads, ReadsKeys, Salvages, Shared, With,
-    Writes,
+    DeletesKeys, Formatting, Groups, OnRegion, OnRegions, OnStore, Reads, ReadsKeys, Salvages,
+    Shared, With, Writes,
 };
-use crate::session::Session;
+use crate::session::{Opening, Session};
+use crate::shell::run_shell;
 use crate::sink::Sink;
 
 const ENCODINGS: &str = "\
@@ -56,15 +57,6 @@ pub enum Command {
     Man(Man),
 }
 
-// For commands that make a store where there is none. No documentation: it would become the command's.
-#[derive(Debug, Args)]
-#[allow(missing_docs, reason = "it would become the command's")]
-pub struct Formatting {
-    /// Make the store also over a file or block device that is not empty and holds no store: what is in it is lost
-    #[arg(long = "format-store", visible_alias = "format")]
-    pub format_store: bool,
-}
-
 impl Command {
     /// Options that were given after the command.
     pub fn given(&self) -> Shared {
@@ -86,8 +78,17 @@ impl Command {
         }
     }
 
-    /// Whether the command makes a store where there is none.
-    pub fn creates_store(&self) -> bool {
+    /// How the command opens the store.
+    pub fn opening(&self) -> Opening {
+        Opening {
+            creates_store: self.creates_store(),
+            formats_store: self.formats_store(),
+            memory_bytes_default: self.memory_bytes_default(),
+            takes_signals: matches!(self, Self::Import(_)),
+        }
+    }
+
+    fn creates_store(&self) -> bool {
         match self {
             Self::Put(_) | Self::Import(_) | Self::Shell(_) => true,
             Self::Regions(regions) => regions.command.creates_store(),
@@ -95,8 +96,7 @@ impl Command {
         }
     }
 
-    /// Whether that may be over something that is not empty.
-    pub fn formats_store(&self) -> bool {
+    fn formats_store(&self) -> bool {
         match self {
             Self::Put(put) => put.command.formatting.format_store,
             Self::Import(import) => import.command.format_store,
@@ -106,9 +106,7 @@ impl Command {
         }
     }
 
-    /// Memory budget if none is given, in bytes. It is all taken when the store is opened (about 1 ms for
-    /// each MiB where pages are small), so a command that touches little takes little.
-    pub fn memory_bytes_default(&self) -> usize {
+    fn memory_bytes_default(&self) -> usize {
         match self {
             Self::Put(_) | Self::Get(_) | Self::Delete(_) | Self::Stats(_) | Self::Regions(_) => {
                 32 << 20
@@ -122,8 +120,8 @@ impl Command {
         Some(match self {
             Self::Repair(repair) => repair.command.run(shared, out),
             Self::Version(version) => version.run(out),
-            Self::Completions(completions) => completions.run(out),
-            Self::Man(man) => man.run(out),
+            Self::Completions(completions) => completions.run(Cli::command(), out),
+            Self::Man(man) => man.run(Cli::command(), out),
             _ => return None,
         })
     }
@@ -154,7 +152,6 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

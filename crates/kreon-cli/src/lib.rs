@@ -51,7 +51,7 @@ fn run(cli: &Cli) -> Result<u8> {
         out.flush()?;
         return Ok(0);
     }
-    let session = Session::open(&shared, &cli.command)?;
+    let session = Session::open(&shared, cli.command.opening())?;
     let done = cli.command.run(&session, &mut out).and_then(|exit_code| {
         out.flush()?;
         Ok(exit_code)

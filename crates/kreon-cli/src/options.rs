@@ -208,6 +208,15 @@ pub struct With<G: Groups + Args, C: Args> {
     pub groups: G,
 }
 
+// For commands that make a store where there is none. No documentation: it would become the command's.
+#[derive(Debug, Args)]
+#[allow(missing_docs, reason = "it would become the command's")]
+pub struct Formatting {
+    /// Make the store also over a file or block device that is not empty and holds no store: what is in it is lost
+    #[arg(long = "format-store", visible_alias = "format")]
+    pub format_store: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use kreon::{Durability, Region, Store};
 
-use crate::args::Command;
 use crate::encoding::Encoding;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
@@ -28,22 +27,36 @@ pub struct Session {
     region_name: RefCell<String>,
 }
 
+/// How a command opens the store.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// Where there is none it is made.
+    pub creates_store: bool,
+    /// Also over something that is not empty.
+    pub formats_store: bool,
+    /// Memory budget if none is given, in bytes. It is all taken when the store is opened (about 1 ms for
+    /// each MiB where pages are small), so a command that touches little takes little.
+    pub memory_bytes_default: usize,
+    /// Signals end the command in order.
+    pub takes_signals: bool,
+}
+
 impl Session {
-    /// Opens the store for `command`; makes it only if the command does.
-    pub fn open(shared: &Shared, command: &Command) -> Result<Self> {
+    /// Opens the store for a command.
+    pub fn open(shared: &Shared, opening: Opening) -> Result<Self> {
         let path = shared.store_path()?;
         // Before the opening, which may take long: an import must not miss a signal.
-        let interrupt = match command {
-            Command::Import(_) => Interrupt::on_signals()?,
-            _ => Interrupt::default(),
+        let interrupt = match opening.takes_signals {
+            true => Interrupt::on_signals()?,
+            false => Interrupt::default(),
         };
         let memory_bytes = shared.store.memory;
         let durability = shared.durability();
         let mut options = Store::options()
-            .memory_bytes(memory_bytes.unwrap_or(command.memory_bytes_default()))
+            .memory_bytes(memory_bytes.unwrap_or(opening.memory_bytes_default))
             .durability(durability)
-            .create(command.creates_store())
-            .format(command.formats_store());
+            .create(opening.creates_store)
+            .format(opening.formats_store);
         if let Some(volume_bytes_max) = shared.growth.volume_max {
             options = options.volume_bytes_max(volume_bytes_max as u64);
         }

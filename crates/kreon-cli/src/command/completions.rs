@@ -1,9 +1,8 @@
 //! `kreon completions`: what makes the user's shell complete the command's words.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
-use crate::args::Cli;
 use crate::failure::Result;
 use crate::sink::Sink;
 
@@ -20,9 +19,9 @@ pub struct Completions {
 }
 
 impl Completions {
-    pub fn run(&self, out: &mut Sink) -> Result<()> {
+    pub fn run(&self, mut cli: Command, out: &mut Sink) -> Result<()> {
         let mut script = Vec::new();
-        generate(self.shell, &mut Cli::command(), "kreon", &mut script);
+        generate(self.shell, &mut cli, "kreon", &mut script);
         Ok(out.write(&script)?)
     }
 }

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man as Page;
 use kreon::Error;
 
-use crate::args::Cli;
 use crate::failure::Result;
 use crate::sink::Sink;
 
@@ -20,17 +19,15 @@ pub struct Man {
 }
 
 impl Man {
-    pub fn run(&self, out: &mut Sink) -> Result<()> {
+    pub fn run(&self, cli: Command, out: &mut Sink) -> Result<()> {
         let failed = |error| Error::io("write the manual", error);
         let Some(folder) = &self.out else {
             let mut page = Vec::new();
-            Page::new(Cli::command())
-                .render(&mut page)
-                .map_err(failed)?;
+            Page::new(cli).render(&mut page).map_err(failed)?;
             return Ok(out.write(&page)?);
         };
         fs::create_dir_all(folder)
-            .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
+            .and_then(|()| clap_mangen::generate_to(cli, folder))
             .map_err(|error| Error::io(format!("write to {}", folder.display()), error))?;
         Ok(())
     }

@@ -17,7 +17,6 @@ mod stats;
 mod verify;
 mod version;
 
-pub use crate::shell::run_shell;
 pub use compact::Compact;
 pub use completions::Completions;
 pub use count::Count;

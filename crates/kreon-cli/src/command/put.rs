@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use kreon::{Error, VALUE_BYTES_MAX};
 
-use crate::args::Formatting;
 use crate::failure::Result;
+use crate::options::Formatting;
 use crate::session::Session;
 
 /// Write a value under a key, in place of the one that is there

@@ -2,9 +2,9 @@
 
 use clap::{Args, Subcommand};
 
-use crate::args::Formatting;
 use crate::encoding::{Encoding, shown};
 use crate::failure::Result;
+use crate::options::Formatting;
 use crate::session::Session;
 use crate::sink::Sink;
 
