@@ -20,6 +20,7 @@
 //! - [`mod@history`]: concurrent clients, and whether what they saw can be explained
 //! - [`mod@metamorphic`]: the same operations under many settings
 //! - [`mod@overwrites`]: garbage collection of the log
+//! - [`mod@gaps`]: scans over stretches of deleted keys
 //! - [`mod@torn_tails`]: what is behind a torn place of the log
 //! - [`silent`]: what it may say if the device lied
 //! - [`mod@damage`]: every byte of every structure on disk
@@ -35,6 +36,7 @@ pub mod crashes;
 pub mod damage;
 pub mod duet;
 pub mod faults;
+pub mod gaps;
 pub mod hang;
 pub mod history;
 mod load;
@@ -62,6 +64,7 @@ pub use course::{Origin, State};
 pub use crashes::{Sim, replay, sim};
 pub use damage::{Extent, damage, replay as replay_damage};
 pub use faults::{faults, replay as replay_fault};
+pub use gaps::gaps;
 pub use history::history;
 pub use metamorphic::metamorphic;
 pub use overwrites::overwrites;

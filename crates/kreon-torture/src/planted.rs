@@ -11,7 +11,9 @@ use clap::ValueEnum;
 use kreon_base::Bug;
 
 use crate::hang::{Activity, Patience};
-use crate::{Counts, Extent, Sim, damage, faults, history, metamorphic, overwrites, torn_tails};
+use crate::{
+    Counts, Extent, Sim, damage, faults, gaps, history, metamorphic, overwrites, torn_tails,
+};
 
 /// What looks for a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -30,6 +32,8 @@ pub enum Hunt {
     Overwrites,
     /// Torn tails of the log, and runs that write up to them.
     TornTails,
+    /// Scans and puts among runs of deleted keys.
+    Gaps,
 }
 
 /// What `planted` does.
@@ -87,7 +91,8 @@ impl Hunt {
             Bug::BatchSeenInPart | Bug::SnapshotWithoutGate | Bug::ReusedUnderReaders => {
                 Self::History
             }
-            Bug::ScanStepRepeatsKey | Bug::GapNotCut => Self::Metamorphic,
+            Bug::ScanStepRepeatsKey => Self::Metamorphic,
+            Bug::GapNotCut => Self::Gaps,
             Bug::RelocationWithoutCompare
             | Bug::MovedSegmentFreedTooEarly
             | Bug::BufferOfEarlierUse => Self::Overwrites,
@@ -131,6 +136,7 @@ impl Hunt {
             Self::Metamorphic => metamorphic(8, seed),
             Self::Overwrites => overwrites(seed),
             Self::TornTails => torn_tails(seed),
+            Self::Gaps => gaps(seed),
         }
     }
 
