@@ -24,7 +24,7 @@ const RUN_KEYS: [u64; 2] = [4, 150];
 /// Pairs that a scan takes at the most: so that it ends behind a run.
 const SCANNED: usize = 6;
 
-/// Scans with the number of a step that differs.
+/// What a scan shows that is wrong.
 type Outcome = std::result::Result<(), String>;
 
 /// Deleted runs, scans and puts, by `seed`.
