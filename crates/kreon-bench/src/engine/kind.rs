@@ -1,0 +1,126 @@
+//! Which stores there are, and how each is opened.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Engine;
+#[cfg(feature = "fjall")]
+use super::fjall;
+#[cfg(feature = "lmdb")]
+use super::lmdb;
+use super::nothing::Nothing;
+use super::planted::Planted;
+#[cfg(feature = "redb")]
+use super::redb;
+#[cfg(feature = "rocksdb")]
+use super::rocksdb;
+use super::tuning::Means;
+use super::{kreon, raw};
+
+/// The stores that can be measured.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[value(rename_all = "lower")]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Does nothing: what the harness costs.
+    Nothing,
+    /// Is busy for 5 us with each put: what the machine's noise does to the latencies of requests that take a while.
+    Busy,
+    /// The bare device: a block behind the one before, and a flush, in blocks that were written before.
+    Device,
+    /// The same in blocks that were only reserved.
+    Unwritten,
+    /// This project.
+    Kreon,
+    /// RocksDB (feature `rocksdb`).
+    Rocksdb,
+    /// RocksDB with values in blob files (feature `rocksdb`).
+    Blobdb,
+    /// LMDB (feature `lmdb`).
+    Lmdb,
+    /// fjall (feature `fjall`).
+    Fjall,
+    /// redb (feature `redb`).
+    Redb,
+}
+
+impl Kind {
+    /// Whether it is the bare device, which only takes loads.
+    pub fn is_device(self) -> bool {
+        matches!(self, Self::Device | Self::Unwritten)
+    }
+
+    /// Whether it is a store, and not part of the harness or the bare device.
+    pub fn is_store(self) -> bool {
+        !self.is_device() && !matches!(self, Self::Nothing | Self::Busy)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Busy => "busy",
+            Self::Device => "device",
+            Self::Unwritten => "unwritten",
+            Self::Kreon => "kreon",
+            Self::Rocksdb => "rocksdb",
+            Self::Blobdb => "blobdb",
+            Self::Lmdb => "lmdb",
+            Self::Fjall => "fjall",
+            Self::Redb => "redb",
+        }
+    }
+
+    /// Opens a new store in the empty folder `dir`.
+    ///
+    /// # Errors
+    /// Of the store; or this build does not have it.
+    pub fn open(self, dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
+        let open = self.open_right(dir, means)?;
+        Ok(match means.plant {
+            Some(plant) if self != Self::Nothing => Box::new(Planted::new(open, plant)),
+            _ => open,
+        })
+    }
+
+    fn open_right(self, dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
+        const BUSY: Duration = Duration::from_micros(5);
+        match self {
+            Self::Nothing => Ok(Box::new(Nothing::new(means.mix))),
+            Self::Busy => Ok(Box::new(Nothing::busy(means.mix, BUSY))),
+            Self::Device => raw::open(dir, means, true),
+            Self::Unwritten => raw::open(dir, means, false),
+            Self::Kreon => kreon::open(dir, means),
+            #[cfg(feature = "rocksdb")]
+            Self::Rocksdb => rocksdb::open(dir, means, false),
+            #[cfg(feature = "rocksdb")]
+            Self::Blobdb => rocksdb::open(dir, means, true),
+            #[cfg(feature = "lmdb")]
+            Self::Lmdb => lmdb::open(dir, means),
+            #[cfg(feature = "fjall")]
+            Self::Fjall => fjall::open(dir, means),
+            #[cfg(feature = "redb")]
+            Self::Redb => redb::open(dir, means),
+            #[allow(unreachable_patterns, reason = "reached where features are off")]
+            _ => anyhow::bail!(
+                "this build has no {}: build it with --features peers",
+                self.name()
+            ),
+        }
+    }
+
+    /// Whether this build has it.
+    pub fn is_built(self) -> bool {
+        match self {
+            Self::Nothing | Self::Busy | Self::Device | Self::Unwritten | Self::Kreon => true,
+            Self::Rocksdb | Self::Blobdb => cfg!(feature = "rocksdb"),
+            Self::Lmdb => cfg!(feature = "lmdb"),
+            Self::Fjall => cfg!(feature = "fjall"),
+            Self::Redb => cfg!(feature = "redb"),
+        }
+    }
+}
