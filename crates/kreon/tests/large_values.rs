@@ -16,7 +16,10 @@ const SLACK_BYTES: usize = 32 * MIB;
 
 /// What collection takes beside that while it moves a long record: its buffers hold a fragment each, and the allocator
 /// keeps them for each thread that collects: the collector's own, and the one that compacts.
-const MOVING_BYTES: usize = 48 * MIB;
+const MOVING_BYTES: usize = 64 * MIB;
+
+/// Pages of code and libraries count for the process, not for its group, where others have read them before.
+const SHARED_BYTES: usize = 4 * MIB;
 
 /// Set in the child: which case, where, and how long its values are.
 const CASE: &str = "KREON_TEST_LARGE_CASE";
@@ -91,7 +94,8 @@ fn run_all(test: &str, value_bytes: usize, budget_bytes: usize) {
         let peak = text.lines().find_map(|line| line.strip_prefix("peak "));
         let peak: usize = peak.expect(&text).parse().expect("a number");
         println!("{case}: {} of {} MiB", peak / MIB, allowed_bytes / MIB);
-        assert!(peak <= allowed_bytes, "{case}: {peak} of {allowed_bytes}");
+        let is_bounded = peak <= allowed_bytes + SHARED_BYTES;
+        assert!(is_bounded, "{case}: {peak} of {allowed_bytes}");
     }
 }
 
