@@ -17,7 +17,7 @@
 /// Spills take time, and writers and collection go on beside them: so many times `u w` comes on top.
 const BESIDE: f64 = 1.5;
 
-/// This share of what comes on top between two spills comes while the first of them is under way.
+/// The share of `transient` that is written during a spill.
 const BESIDE_SHARE: f64 = 1.0 - 1.0 / BESIDE;
 
 /// What is left for dead records at the least beside what is always there.
@@ -102,13 +102,13 @@ impl Plan {
         (bytes.min(self.hidden_max) as f64 * (self.log_cost - 1.0).max(0.0)) as u64
     }
 
-    /// What is still to come on top until a spill frees some, where the log hides `hidden` by now and collection has to
-    /// copy `copies` still.
+    /// Bytes of new space still needed before the next spill frees some: the log hides `hidden` bytes by now, and
+    /// collection still has to copy `copies`.
     pub(super) fn still_to_come(&self, hidden: u64, copies: u64) -> f64 {
         (self.hidden_max.saturating_sub(hidden) + copies) as f64 + self.beside_to_come(0.0)
     }
 
-    /// The same where a spill is under way, of which this share is done.
+    /// The same during a spill; `done` is its finished share, 0 to 1.
     pub(super) fn beside_to_come(&self, done: f64) -> f64 {
         self.transient as f64 * BESIDE_SHARE * (1.0 - done).clamp(0.0, 1.0)
     }

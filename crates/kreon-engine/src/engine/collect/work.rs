@@ -204,7 +204,7 @@ impl Core {
         (room, dead)
     }
 
-    /// How much is still to come on top until a spill frees some, in bytes.
+    /// Bytes of new space still needed before the next spill frees some.
     fn still_to_come(&self, plan: &Plan) -> f64 {
         // L0' fills while L0 is spilled, and then alone.
         match self.parts.views.load().frozen.is_some() {
