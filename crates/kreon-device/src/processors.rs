@@ -6,8 +6,8 @@ use std::thread;
 /// 0 before it was first asked for. Not a lock: a child that was forked while another thread holds it would wait for ever.
 static PROCESSORS: AtomicUsize = AtomicUsize::new(0);
 
-/// Processors that the process may use, as it was when first asked for: the answer takes several files of the control
-/// group, a twentieth of opening a small store. At least one.
+/// Processors that the process may use, as it was when first asked for: the answer takes files of the control group.
+/// At least one.
 pub fn processors() -> usize {
     match PROCESSORS.load(Relaxed) {
         0 => {

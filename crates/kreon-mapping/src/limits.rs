@@ -127,7 +127,7 @@ fn group(own: &str, mounts: &str) -> Option<Group> {
     })
 }
 
-/// `RLIMIT_AS`. By a system call: to read `/proc/self/limits` is a twentieth of opening a small store.
+/// `RLIMIT_AS`. By a system call, which costs less than to read `/proc/self/limits`.
 fn address_limit() -> Option<Limit> {
     Some(Limit {
         bytes: getrlimit(Resource::As).current?,
