@@ -24,7 +24,10 @@ const CORE: &[&str] = &[
     "kreon-mapping",
     "kreon-l0",
     "kreon-base",
+    "kreon-sync",
     "kreon-format",
+    "kreon-volume",
+    "kreon-log",
     "kreon-engine",
     "kreon",
 ];

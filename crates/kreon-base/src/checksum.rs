@@ -4,8 +4,8 @@ use crc_fast::{CrcAlgorithm, Digest};
 
 /// An incremental CRC-32C (Castagnoli).
 ///
-/// The format seeds a checksum by feeding it the identity of what it protects (store, address)
-/// before the bytes themselves: a block that is whole but stands in the wrong place does not verify.
+/// The format seeds a checksum with the identity of the data (store, address) before the bytes, so that an intact block
+/// in the wrong place does not verify.
 pub struct Checksum(Digest);
 
 impl Default for Checksum {
@@ -38,7 +38,7 @@ impl Checksum {
         self.with(&value.to_le_bytes())
     }
 
-    /// The checksum of all that was added.
+    /// The checksum of all bytes added so far.
     pub fn finish(self) -> u32 {
         self.0.finalize() as u32
     }

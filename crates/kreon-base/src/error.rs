@@ -1,38 +1,35 @@
-//! The one error type. Few kinds, each telling the caller what to do; the text tells a person what
-//! happened and where.
+//! The one error type. The kind tells a program what to do; the text tells a person what happened and where.
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// Result of everything that can fail.
+/// Result of all fallible calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of failure it was, and so what the caller can do.
+/// The kind of a failure, which decides what the caller can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The operating system or the device refused an operation. After a failed write the store also
-    /// reports [`Poisoned`](Self::Poisoned): reopen it.
+    /// The operating system or the device failed an operation. After a failed write, later writes fail with
+    /// [`Poisoned`](Self::Poisoned): reopen the store.
     Io,
-    /// Bytes from the device do not verify. The message names what and where. Other data stays
-    /// readable; restore the damaged part from a backup.
+    /// Bytes from the device do not verify; the message names what and where. Other data stays readable. Restore the
+    /// damaged part from a backup, or repair the store.
     Corruption,
-    /// The volume, the file system or a limit is full. Nothing was written. Delete something or add
-    /// space, then go on.
+    /// The volume, the file system or a limit is full; nothing was written. Delete data or add space, then go on.
     OutOfSpace,
-    /// The caller passed something outside the documented range. Nothing was done.
+    /// An argument is outside its documented range; nothing was done.
     InvalidArgument,
-    /// The thing that was named does not exist.
+    /// The named store or region does not exist.
     NotFound,
-    /// The store was closed, or the region dropped, before the call; or this process was forked from the one that
-    /// opened the store, and cannot use what it inherited, nor open any.
+    /// The store was closed, or the region was dropped, before the call; or this process was forked from the one that
+    /// opened the store, and can neither use inherited handles nor open a store.
     Closed,
-    /// An earlier write or flush failed, so what is durable is unknown. Reads go on; reopen the store
-    /// to write again.
+    /// An earlier write or flush failed, so it is unknown what is durable. Reads go on; reopen the store to write
+    /// again.
     Poisoned,
-    /// Another process has the store open, or another bulk load into the region is under way. End that, or
-    /// try later.
+    /// Another process has the store open, or another load into the region is in progress. Try again later.
     Busy,
 }
 
@@ -51,8 +48,8 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// An error: a [kind](ErrorKind), what happened, and the error of the operating system beneath it if
-/// there is one. Cheap to clone, so that one failed flush can be told to all who waited for it.
+/// An error: a [kind](ErrorKind), a message, and the error of the operating system if there is one. Cheap to clone, so
+/// that all waiters for one failed flush get it.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -63,7 +60,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of `kind`; `message` says what happened and where, without the kind's name.
+    /// An error of `kind`; `message` says what happened and where, without the name of the kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Arc::new(Inner {
             kind,
@@ -72,8 +69,8 @@ impl Error {
         }))
     }
 
-    /// An error of the operating system while doing `action` ("read 4096 bytes at 8192"). A full disk
-    /// becomes [`ErrorKind::OutOfSpace`].
+    /// An error of the operating system during `action` ("read 4096 bytes at 8192"). A full disk or quota becomes
+    /// [`ErrorKind::OutOfSpace`].
     pub fn io(action: impl Into<String>, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::StorageFull
@@ -98,12 +95,12 @@ impl Error {
         Self::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// What kind of failure it was.
+    /// The kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The same error, told in a wider context: `context: message`.
+    /// The same error with `context: ` before its message.
     #[must_use]
     pub fn within(&self, context: impl fmt::Display) -> Self {
         let source = self.0.source.as_ref().map(|e| match e.raw_os_error() {

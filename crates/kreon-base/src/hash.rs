@@ -1,24 +1,24 @@
-//! A small hash of keys: for tables and filters, not against people who choose keys to collide.
+//! A fast hash of keys for tables and filters. It does not resist keys that are chosen to collide.
 
-/// An odd number with bits all over: the golden ratio.
+/// An odd number with well mixed bits: the golden ratio.
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Another one.
+/// A second such number, for [`KeyHash::finish`].
 const FINAL: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// A hash that takes words one after the other. The length of what is hashed belongs into the seed, so that
-/// the last word may be filled up.
+/// A hash that consumes words one by one. Put the length of the input into the seed: the last word of the input is
+/// filled up, so inputs that differ only in length could collide otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyHash(u64);
 
 impl KeyHash {
-    /// Begins with a seed.
+    /// Starts with a seed.
     #[inline]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Takes eight bytes.
+    /// Consumes eight bytes.
     #[inline]
     #[must_use]
     pub const fn word(self, word: u64) -> Self {
@@ -26,7 +26,7 @@ impl KeyHash {
         Self(product as u64 ^ (product >> 64) as u64)
     }
 
-    /// Takes bytes, by words; the last ones as one word.
+    /// Consumes bytes as words; the last one to seven bytes make one word.
     #[inline]
     #[must_use]
     pub fn bytes(self, bytes: &[u8]) -> Self {
@@ -43,21 +43,21 @@ impl KeyHash {
     /// The hash.
     #[inline]
     pub const fn finish(self) -> u64 {
-        // Another factor: with the same one, keys that differ by one in a digit have hashes that are related
-        // (1.02 % false positives of a filter instead of 0.64 %).
+        // A factor of its own: with `ODD` again, keys that differ by one in a digit have related hashes (1.02 % false
+        // positives of a filter instead of 0.64 %).
         let product = self.0 as u128 * FINAL as u128;
         product as u64 ^ (product >> 64) as u64
     }
 }
 
-/// One to seven bytes as a number: other bytes of the same length make another one.
+/// One to seven bytes as a number, injective for inputs of equal length.
 #[inline]
 fn few(bytes: &[u8]) -> u64 {
     match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
         (Some(first), Some(last)) => {
             u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32
         }
-        // Of three bytes at most, the first, the one in the middle and the last are all.
+        // The first, the middle and the last byte are all bytes of an input of up to three.
         _ => [0, bytes.len() / 2, bytes.len().saturating_sub(1)]
             .iter()
             .filter_map(|&at| bytes.get(at))

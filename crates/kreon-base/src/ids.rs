@@ -1,4 +1,4 @@
-//! Newtypes for every kind of number, so that two kinds never mix.
+//! A newtype for each kind of number, so that two kinds never mix.
 
 use std::fmt;
 
@@ -33,30 +33,29 @@ id!(
     SegmentId(u32), "segment"
 );
 id!(
-    /// Where a record starts on the volume, in bytes. Stable until garbage collection moves the
-    /// record.
+    /// Byte offset on the volume where a record starts. Garbage collection changes it when it moves the record.
     LogOffset(u64), "log offset"
 );
 id!(
-    /// Order of a write in its log. It is the position of the record in the log's endless stream of
-    /// payload bytes, so one reservation yields both the place and the order.
+    /// Position of a record in the log's endless stream of payload bytes, and so the order of writes: one reservation
+    /// yields both place and order.
     Lsn(u64), "lsn"
 );
 id!(
-    /// Number of a durable state; every checkpoint adds one.
+    /// Number of a durable state; each checkpoint adds one.
     Epoch(u64), "epoch"
 );
 id!(
-    /// Counts the times a store was opened for writing. Log segments carry it, so that what an
-    /// earlier run left behind a torn tail is never taken for a continuation.
+    /// Number of openings of a store for writing. Log segments carry it, so that replay never takes records that an
+    /// earlier opening left behind a torn tail for a continuation of the log.
     Incarnation(u64), "incarnation"
 );
 id!(
-    /// Number of a region; never used again after the region is dropped.
+    /// Number of a region, not reused after the region is dropped.
     RegionId(u32), "region"
 );
 id!(
-    /// Number of a log group.
+    /// Number of a log: 0 is the main log, 1 the log of moved records.
     LogId(u16), "log"
 );
 id!(
@@ -100,14 +99,14 @@ impl LogOffset {
         SegmentId((self.0 / SEGMENT_BYTES) as u32)
     }
 
-    /// Bytes from the start of the segment.
+    /// Byte offset inside the segment.
     pub const fn within_segment(self) -> u32 {
         (self.0 % SEGMENT_BYTES) as u32
     }
 }
 
 impl Lsn {
-    /// Later than every write.
+    /// An LSN above that of every write.
     pub const MAX: Self = Self(u64::MAX);
 }
 

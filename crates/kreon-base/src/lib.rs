@@ -1,6 +1,6 @@
-//! Ids, units, limits, checksums and errors: the words that every floor of Kreon shares.
+//! Identifiers, units, limits, checksums and errors that all other crates share.
 //!
-//! This is floor 0: no I/O, no unsafe, no state.
+//! Floor 0: no I/O, no unsafe code, no state.
 #![forbid(unsafe_code)]
 
 mod checksum;

@@ -1,8 +1,33 @@
-//! Bugs on command: a test of the tests.
+//! Planted bugs, which test the tests.
 //!
-//! A test suite that finds nothing may be blind. So each place where a store of this kind has gone wrong before
-//! has a bug that a build with the feature `planted` can switch on, and the torture must find every one of them.
-//! Without the feature [`Bug::is_planted`] is the constant `false`, and nothing of this is left in the code.
+//! Each bug is one that stores of this kind have had. A build with the feature `planted` can switch it on, and the test
+//! tools must find it. Without the feature [`Bug::is_planted`] is the constant `false`, and the compiler removes the
+//! hooks.
+//!
+//! A bug is planted by one line, [`planted!`](crate::planted!), beside the logic that it breaks. The line holds only
+//! what goes wrong: the code around it reads as it does without bugs.
+
+/// A planted bug, in one line:
+///
+/// - `planted!(Bug => let name = wrong);` replaces the value of the variable `name`,
+/// - `planted!(Bug => statement);` does something wrong, or returns too early.
+///
+/// Without the feature `planted` the wrong side is type-checked and left out.
+#[macro_export]
+macro_rules! planted {
+    ($bug:ident => let $name:ident = $wrong:expr) => {
+        let $name = if $crate::Bug::$bug.is_planted() {
+            $wrong
+        } else {
+            $name
+        };
+    };
+    ($bug:ident => $wrong:expr) => {
+        if $crate::Bug::$bug.is_planted() {
+            $wrong;
+        }
+    };
+}
 
 macro_rules! bugs {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
@@ -157,6 +182,29 @@ impl Bug {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is done with the bug `GapNotCut` planted or not.
+    fn done() -> (u8, Option<u8>) {
+        let shadowed = 1;
+        planted!(GapNotCut => let shadowed = 2);
+        let returned = || {
+            planted!(GapNotCut => return None);
+            Some(1)
+        };
+        (shadowed, returned())
+    }
+
+    #[test]
+    fn a_bug_that_is_not_planted_changes_nothing() {
+        assert_eq!(done(), (1, Some(1)));
+        #[cfg(feature = "planted")]
+        {
+            Bug::GapNotCut.plant();
+            let with_bug = done();
+            Bug::pull_out();
+            assert_eq!(with_bug, (2, None));
+        }
+    }
 
     #[test]
     fn every_bug_says_what_it_does() {

@@ -1,9 +1,9 @@
-//! Units and limits. Every size in the project is built from these.
+//! Units and limits, from which all sizes in the project are derived.
 
 /// Bytes of a page: the unit of tree nodes and of the mapping.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Bytes of a segment: the unit in which the volume hands out space, aligned to itself.
+/// Bytes of a segment: the unit of space allocation on the volume, aligned to its size.
 pub const SEGMENT_BYTES: u64 = 2 << 20;
 
 /// Pages in a segment.

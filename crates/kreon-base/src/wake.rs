@@ -3,10 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
-/// Calls `waker`, which is code of the caller's. Should it panic, then neither the thread that does it for
-/// many is lost, nor who is woken after it; the panic's message was printed by then.
+/// Calls `waker`, which is foreign code, and contains its panics: one panic must not end a thread that wakes many
+/// tasks, nor keep it from waking the others. The panic hook has printed the message by then.
 pub fn wake(waker: Waker) {
-    // The models end their threads by panics of their own.
+    // Loom and shuttle end the threads of a model by panics of their own, which must pass through.
     if cfg!(any(loom, shuttle)) {
         return waker.wake();
     }

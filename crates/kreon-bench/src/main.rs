@@ -98,7 +98,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Table { results, out } => {
             let results = Results::read(&results)?;
             print!("{}", report::readme::markdown(&results));
-            out.map_or(Ok(()), |out| results.write(&out))
+            out.map_or(Ok(()), |out| report::files::write(&results, &out))
         }
         Command::Mapping(settings) => mapping::run(&settings),
         Command::MappingChild => mapping::child::run(),

@@ -8,7 +8,7 @@ use crate::engine::Kind;
 use crate::machine::about::About;
 use crate::machine::memory::allowed_bytes;
 use crate::report::results::{Results, SCHEMA};
-use crate::report::table;
+use crate::report::{files, table};
 use crate::run::parent::{self, Scratch};
 use crate::run::record::Record;
 use crate::run::settings::Arguments;
@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     println!("\n{}", table::markdown(&results));
     if let Some(out) = &arguments.out {
-        results.write(out)?;
+        files::write(&results, out)?;
         println!("{}", out.join("report.html").display());
     }
     match verdict(&results) {

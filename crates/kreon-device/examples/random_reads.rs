@@ -1,10 +1,10 @@
-//! What the device itself can do: reads at random places of a file, with `O_DIRECT`, at a depth.
+//! The read rate of a device: random reads of a file with `O_DIRECT` at a given depth.
 //!
-//! `cargo run --release -p kreon-device --example random_reads -- FILE [SECONDS] [DEPTH[:BYTES[:FLAGS]]..]`; depth 0 is
-//! `pread` by two threads. Reads of BYTES (4096) begin at any 512th byte, or 4096th if they are that long. FLAGS are
-//! letters: `d` completions run when the thread waits (`DEFER_TASKRUN`), else at any system call of its own
-//! (`COOP_TASKRUN`); `f` the file is registered; `g` waits for an eighth of what is in flight, not
-//! for one; `a` the file is open without `O_NOATIME`.
+//! `cargo run --release -p kreon-device --example random_reads -- FILE [SECONDS] [DEPTH[:BYTES[:FLAGS]]..]`; depth 0
+//! means `pread` by two threads. Reads of BYTES (4096) are aligned to 512 bytes, or to 4096 if they are that long.
+//! FLAGS are letters: `d`: completions run when the thread waits (`DEFER_TASKRUN`), otherwise at any of its system
+//! calls (`COOP_TASKRUN`); `f`: the file is registered; `g`: waits for an eighth of the reads in flight instead of one;
+//! `a`: the file is opened without `O_NOATIME`.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -28,7 +28,7 @@ fn draw(random: &mut u64) -> u64 {
     *random
 }
 
-/// A place for a read of `bytes` in a file of `len` bytes.
+/// A random offset for a read of `bytes` in a file of `len` bytes.
 fn place(random: &mut u64, len: u64, bytes: usize) -> u64 {
     let unit = if bytes.is_multiple_of(PAGE) {
         PAGE
@@ -119,7 +119,7 @@ fn measure(
                 false => opcode::Read::new(fd, memory, count),
             };
             let entry = read.offset(place).build().user_data(slot as u64);
-            // SAFETY: the buffer lives until the loop has seen every completion, and is not touched.
+            // SAFETY: the buffer lives until the loop has seen all completions, and is not accessed before.
             unsafe { ring.submission().push(&entry) }.expect("as many entries as buffers");
         }
         let in_flight = depth - idle.len();
@@ -179,7 +179,7 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// What is measured.
+/// One configuration to measure.
 struct Point {
     depth: usize,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! Memory that direct I/O accepts.
+//! Memory for direct I/O.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::fmt;
@@ -7,22 +7,23 @@ use std::ptr::NonNull;
 
 use kreon_base::PAGE_BYTES;
 
-/// The processor's next larger page.
+/// Size of a huge page of the processor.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// When memory becomes real.
+/// When memory is allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backing {
-    /// At once, in huge pages where they fit: a first touch costs nothing later, and cannot fail.
+    /// At once, in huge pages where possible: no page faults later, and none that can fail.
     #[default]
     Ahead,
-    /// A page of 4 KiB at a time, where it is touched first: cheap to make, if little of it is used.
+    /// Page by page of 4 KiB at the first access: cheap if little of the memory is used.
     Sparse,
 }
 
-/// Zeroed memory that starts on a page boundary: good for I/O with every block size.
+/// Zeroed memory that starts on a page boundary, suitable for direct I/O with every block size.
 ///
-/// Whole multiples of 2 MiB ask for huge pages: one page for a first touch and for direct I/O instead of 512.
+/// A length that is a multiple of 2 MiB asks for huge pages: one page fault, and one page for direct I/O, instead of
+/// 512.
 pub struct AlignedBuf {
     /// From `alloc(layout)`, or from `sparse::map(layout)`.
     start: NonNull<u8>,
@@ -31,14 +32,14 @@ pub struct AlignedBuf {
     backing: Backing,
 }
 
-// SAFETY: an `AlignedBuf` owns its memory alone, as a `Vec<u8>` does; bytes have no thread affinity.
+// SAFETY: an `AlignedBuf` owns its memory exclusively, like a `Vec<u8>`; bytes have no thread affinity.
 unsafe impl Send for AlignedBuf {}
-// SAFETY: through `&AlignedBuf` safe code only reads (`Deref`). `AppendBuffer` writes through
-// `start()` under its own rules and proves them there.
+// SAFETY: safe code only reads through `&AlignedBuf` (`Deref`). `AppendBuffer` writes through `start()` under its own
+// rules and proves them there.
 unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
-    /// `len_bytes` zeroes. The memory behind is rounded up to whole pages.
+    /// A buffer of `len_bytes` zeroes, backed by whole pages.
     ///
     /// # Panics
     /// If `len_bytes` is over `isize::MAX` less a page.
@@ -54,7 +55,7 @@ impl AlignedBuf {
         if is_huge {
             want_huge_pages(start, layout.size());
         }
-        // Zeroed here and not by the allocator: the wish comes before the first touch.
+        // Zeroed here and not by the allocator, because the advice must come before the first access.
         // SAFETY: `start` is valid for writes of `layout.size()` bytes, as the allocator gave it.
         unsafe { start.as_ptr().write_bytes(0, layout.size()) };
         Self {
@@ -65,7 +66,7 @@ impl AlignedBuf {
         }
     }
 
-    /// The same with memory of `backing`. Sparse memory comes from the system and goes back to it each time.
+    /// Like [`new`](Self::new), with memory of `backing`. Sparse memory is mapped for this buffer and unmapped with it.
     ///
     /// # Panics
     /// As [`new`](Self::new).
@@ -85,16 +86,16 @@ impl AlignedBuf {
         }
     }
 
-    /// The first byte. Valid for reads and writes of `len()` bytes while the buffer lives; making no
-    /// reference, so that disjoint parts can be borrowed independently.
+    /// Pointer to the first byte. Valid for reads and writes of `len()` bytes while the buffer lives. No reference is
+    /// made, so disjoint parts can be borrowed independently.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.start
     }
 }
 
-/// Whole pages for `len_bytes`; one at least, as a layout of size 0 must not be allocated.
+/// A layout of whole pages for `len_bytes`; at least one page, as a layout of size 0 must not be allocated.
 fn layout(len_bytes: usize, align: usize) -> Layout {
-    // Checked: rounded up without a look, a length near the end of the numbers becomes 0.
+    // Checked: an unchecked rounding would turn a length near `usize::MAX` into 0.
     let layout = len_bytes
         .max(1)
         .checked_next_multiple_of(PAGE_BYTES)
@@ -102,13 +103,13 @@ fn layout(len_bytes: usize, align: usize) -> Layout {
     layout.unwrap_or_else(|| panic!("a buffer of {len_bytes} bytes exceeds the address space"))
 }
 
-/// Memory that is a mapping of its own.
+/// Memory in a mapping of its own.
 #[cfg(all(target_os = "linux", not(miri)))]
 mod sparse {
     use super::*;
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-    /// Zeroed pages that nobody else knows of, as many as `layout` has; `None` if the system has no room for them.
+    /// Zeroed pages for `layout`, not shared with anybody; `None` if the system has no room for them.
     pub(super) fn map(layout: Layout) -> Option<NonNull<u8>> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -119,15 +120,15 @@ mod sparse {
     }
 
     /// # Safety
-    /// `map` gave `start` for this layout, and nobody uses the memory from here on.
+    /// `map` returned `start` for this layout, and nobody uses the memory any more.
     pub(super) unsafe fn unmap(start: NonNull<u8>, layout: Layout) {
-        // SAFETY: the range is exactly what `mmap` gave, and the caller promises that it is given back once.
+        // SAFETY: the range is exactly what `mmap` returned, and the caller promises that it is unmapped once.
         let unmapped = unsafe { munmap(start.as_ptr().cast(), layout.size()) };
         debug_assert!(unmapped.is_ok(), "munmap of an own range");
     }
 }
 
-/// The heap stands in for it.
+/// Without `mmap` the heap is used.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 mod sparse {
     use super::*;
@@ -138,14 +139,14 @@ mod sparse {
     }
 
     /// # Safety
-    /// `map` gave `start` for this layout, and nobody uses the memory from here on.
+    /// `map` returned `start` for this layout, and nobody uses the memory any more.
     pub(super) unsafe fn unmap(start: NonNull<u8>, layout: Layout) {
         // SAFETY: from `alloc_zeroed` with this layout, freed once, as the caller promises.
         unsafe { dealloc(start.as_ptr(), layout) }
     }
 }
 
-/// Asks for huge pages behind memory on a border of one. Where there are none, small ones do.
+/// Asks for huge pages for memory that starts on the boundary of one. Without them small pages are used.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn want_huge_pages(start: NonNull<u8>, len_bytes: usize) {
     use rustix::mm::{Advice, madvise};

@@ -1,16 +1,16 @@
-//! What a transfer must look like.
+//! Validation of transfers.
 
 use std::ops::Range;
 
 use kreon_base::{Error, Result};
 
-/// The alignment and the length that transfers are checked against. Every [`Device`](crate::Device)
-/// checks in the same way, so that a fault that one would forgive shows on all.
+/// Alignment and length against which transfers are checked. All [`Device`](crate::Device)s share these checks, so that
+/// a wrong transfer fails on every device, even on one that could carry it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Alignment of offsets, lengths and addresses; a power of two.
     pub block_bytes: u32,
-    /// Present length of the device.
+    /// Current length of the device in bytes.
     pub len_bytes: u64,
 }
 
@@ -41,7 +41,7 @@ impl Bounds {
         self.check_range(offset, len_bytes).map(drop)
     }
 
-    /// Checks that `len_bytes` at `offset` are aligned and exist; returns them as a range.
+    /// Checks that `len_bytes` at `offset` are aligned and within the device, and returns the range.
     pub fn check_range(&self, offset: u64, len_bytes: u64) -> Result<Range<u64>> {
         if !self.is_aligned(offset) || !self.is_aligned(len_bytes) {
             return Err(Error::invalid(format!(

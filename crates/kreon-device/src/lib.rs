@@ -1,8 +1,8 @@
-//! Every system call that Kreon makes on a volume: files, block devices, direct I/O, `io_uring` with
-//! a `preadv`/`pwritev` fallback, flush and lock; and the memory that such I/O needs.
+//! All system calls on a volume: files, block devices, direct I/O, `io_uring` with a fallback to `preadv` and
+//! `pwritev`, flush and lock; and the memory for such I/O.
 //!
-//! This is well 1: unsafe code lives in [`AlignedBuf`], [`AppendBuffer`], [`FileMap`], the ring,
-//! [`HomeProcess`] and [`take_short_turns`], nowhere else.
+//! This is well 1. Its unsafe code is in [`AlignedBuf`], [`AppendBuffer`], [`FileMap`], the rings, [`HomeProcess`] and
+//! [`take_short_turns`].
 
 mod aligned_buf;
 mod append;

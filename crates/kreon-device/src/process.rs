@@ -1,9 +1,9 @@
-//! Telling the process that opened a volume from one that was forked from it.
+//! Detection of forked processes.
 //!
-//! A forked child has a copy of all memory and shares all files, but none of the threads: what it did to a volume that
-//! its parent has open would be lost, or would take away what the parent does. To ask for the number of the process is a
-//! system call; instead a page of memory that the kernel wipes in every child (`MADV_WIPEONFORK`, Linux 4.14) tells by
-//! one load. Where there is no such page, the number of the process is asked for.
+//! A forked child has a copy of all memory and shares all files, but has none of the threads. If it used a volume that
+//! its parent has open, its writes would be lost or would overwrite the parent's. A process id costs a system call for
+//! each check; instead one load reads a page that the kernel zeroes in every child (`MADV_WIPEONFORK`, Linux 4.14).
+//! Where there is no such page, the process id is used.
 
 use std::fmt;
 use std::ptr;
@@ -15,32 +15,32 @@ use std::sync::atomic::{
 use kreon_base::{Error, ErrorKind, PAGE_BYTES, Result};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// The page; null before it was first asked for. Not a lock: a child that was forked while another thread made the page
-/// would wait for ever.
+/// The page; null before the first use. Not behind a lock: a child forked while another thread creates the page would
+/// wait for ever.
 static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 
-/// Numbers that were given to processes, in memory that a child has a copy of: its number is one that none of its
-/// ancestors had at the time of the fork.
+/// The last number given to a process. A child inherits the counter, so its number differs from those that its
+/// ancestors had at the fork.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
-/// The devices that are open: above, the token of the process that opened them, below, how many. A child that was forked
-/// while there are any finds another token than its own.
+/// Open devices: the upper bits are the token of the process that opened them, the lower bits their number. A child
+/// forked while the number is above 0 finds a token that is not its own.
 static OPEN: AtomicU64 = AtomicU64::new(0);
 
-/// Bits of [`OPEN`] that count.
+/// Bits of [`OPEN`] for the number of devices.
 const COUNT_BITS: u32 = 24;
 
-/// The process in which this was made.
+/// The process in which this value was created.
 #[derive(Clone, Copy)]
 pub struct HomeProcess {
-    /// Shows `number` in that process, and something else in its children.
+    /// Holds `number` in that process and another value in its children.
     page: Option<&'static AtomicU64>,
     number: u64,
     id: u32,
 }
 
 impl HomeProcess {
-    /// This process.
+    /// The calling process.
     pub fn this() -> Self {
         let page = wiped_page();
         Self {
@@ -50,7 +50,7 @@ impl HomeProcess {
         }
     }
 
-    /// Whether the calling process is the one in which this was made. Takes no lock.
+    /// Whether the calling process is the one that created this value. Takes no lock.
     #[inline]
     pub fn is_this(&self) -> bool {
         match self.page {
@@ -59,8 +59,10 @@ impl HomeProcess {
         }
     }
 
+    /// Fails unless the calling process is the one that created this value.
+    ///
     /// # Errors
-    /// `Closed` in a process that was forked from the one in which this was made.
+    /// `Closed` in a process forked from that one.
     #[inline]
     pub fn check(&self) -> Result<()> {
         match self.is_this() {
@@ -69,7 +71,7 @@ impl HomeProcess {
         }
     }
 
-    /// What tells this process from those that it has a copy of [`OPEN`] from.
+    /// Identifies this process among those that inherited [`OPEN`].
     fn token(&self) -> u64 {
         match self.page {
             Some(_) => self.number,
@@ -90,18 +92,18 @@ impl HomeProcess {
     }
 }
 
-/// One open device of a process, until it is dropped there.
+/// One open device of a process, counted until the owner drops it.
 ///
-/// The locks that threads wait at keep tables of their own, for the whole process (`parking_lot`). A child that is forked
-/// while other threads wait has a copy in which they wait for ever: it would hang at a lock of a store of its own, now and
-/// then. So it may have none. Where nothing was open at the fork, nobody waited.
+/// `parking_lot` keeps queues of waiting threads in tables of the process. A child forked while other threads wait
+/// inherits queues of threads that never run there, and would now and then hang at a lock of its own store. So such a
+/// child may not open a device. If none was open at the fork, no thread was waiting.
 pub(crate) struct OpenDevice(HomeProcess);
 
 impl OpenDevice {
-    /// Counts one more.
+    /// Counts one more open device.
     ///
     /// # Errors
-    /// `Closed` in a process that was forked from another while that had devices open.
+    /// `Closed` in a process that was forked while its parent had devices open.
     pub fn new() -> Result<Self> {
         let home = HomeProcess::this();
         let own = home.token() << COUNT_BITS;
@@ -123,7 +125,7 @@ impl OpenDevice {
         }
     }
 
-    /// Where it was opened.
+    /// The process that opened the device.
     pub fn home(&self) -> &HomeProcess {
         &self.0
     }
@@ -143,7 +145,7 @@ impl fmt::Debug for HomeProcess {
     }
 }
 
-/// The number in the page; gives one to a process that has none yet.
+/// The number of this process, from its page; assigns one at the first use.
 fn number_in(page: &AtomicU64) -> u64 {
     let number = page.load(Relaxed);
     if number != 0 {
@@ -156,7 +158,7 @@ fn number_in(page: &AtomicU64) -> u64 {
     }
 }
 
-/// A page that is all zeroes in every process at first. `None` if the system has no such thing.
+/// A page that reads as zeroes in each process until it is written. `None` if the kernel has no such pages.
 fn wiped_page() -> Option<&'static AtomicU64> {
     let mut page = PAGE.load(Acquire);
     if page.is_null() {
@@ -164,26 +166,26 @@ fn wiped_page() -> Option<&'static AtomicU64> {
         page = match PAGE.compare_exchange(ptr::null_mut(), made, Release, Acquire) {
             Ok(_) => made,
             Err(others) => {
-                // SAFETY: `made` is the start of a mapping of this length that nobody else knows of.
+                // SAFETY: `made` is the start of a mapping of this length, which only this thread knows.
                 let _ = unsafe { munmap(made.cast(), PAGE_BYTES) };
                 others
             }
         };
     }
-    // SAFETY: what `PAGE` holds is the aligned start of a mapping that is never given up. It is readable and writable,
-    // its zeroes are a valid `AtomicU64`, and it is only used as such.
+    // SAFETY: a non-null `PAGE` is the aligned start of a mapping that is never unmapped. It is readable and writable,
+    // its zeroes are a valid `AtomicU64`, and it is used only as such.
     Some(unsafe { &*page })
 }
 
 fn make_page() -> Option<*mut AtomicU64> {
     let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping at a place that the kernel chooses touches no memory that is in use.
+    // SAFETY: a new mapping at an address that the kernel chooses overlaps no memory in use.
     let start =
         unsafe { mmap_anonymous(ptr::null_mut(), PAGE_BYTES, access, MapFlags::PRIVATE) }.ok()?;
-    // SAFETY: the range is the mapping that was just made; the advice changes what children of this process see of it.
+    // SAFETY: the range is the mapping just made; the advice changes only what forked children see of it.
     let advised = unsafe { madvise(start, PAGE_BYTES, Advice::LinuxWipeOnFork) };
     if advised.is_err() {
-        // SAFETY: the mapping was made above, and nobody else knows of it.
+        // SAFETY: the mapping was made above and is known to nobody else.
         let _ = unsafe { munmap(start, PAGE_BYTES) };
         return None;
     }
@@ -200,10 +202,10 @@ mod tests {
         fn _exit(status: i32) -> !;
     }
 
-    /// Whether `check` holds in a forked child, which does nothing else.
+    /// Whether `check` holds in a forked child that does nothing else.
     fn holds_in_child(check: impl FnOnce() -> bool) -> bool {
-        // SAFETY: the child calls `check`, which takes no lock but that of the allocator, which the C library gives it
-        // free, and ends.
+        // SAFETY: the child calls `check`, which takes no lock except that of the allocator (the C library makes it
+        // usable in a child), and exits.
         let child = unsafe { fork() };
         if child == 0 {
             let status = i32::from(!check());
@@ -233,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_child_opens_devices_of_its_own_if_its_parent_had_none_open() {
-        // Other tests of this process have devices open now and then: so all is done in children.
+        // Other tests of this process may have devices open, so everything happens in children.
         let alone = || {
             OPEN.store(0, Relaxed);
             drop(OpenDevice::new());

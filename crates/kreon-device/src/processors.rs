@@ -1,13 +1,13 @@
-//! How many threads can run at once.
+//! Number of usable processors.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-/// 0 before it was first asked for. Not a lock: a child that was forked while another thread holds it would wait for ever.
+/// 0 before the first use. Not behind a lock: a child forked while another thread holds it would wait for ever.
 static PROCESSORS: AtomicUsize = AtomicUsize::new(0);
 
-/// Processors that the process may use, as it was when first asked for: the answer takes files of the control group.
-/// At least one.
+/// Processors that the process may use, at least one. Cached at the first call, as the answer requires reading files of
+/// the control group.
 pub fn processors() -> usize {
     match PROCESSORS.load(Relaxed) {
         0 => {

@@ -1,45 +1,45 @@
-//! What a device did, counted.
+//! Counters of a device.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Number of classes in [`TransferStats::sizes`].
 pub const SIZE_CLASSES: usize = 32;
 
-/// Reads or writes that were given to the device.
+/// Counters of reads or of writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransferStats {
-    /// How many. A vectored one counts once (once per 1024 buffers).
+    /// Number of transfers. A vectored transfer counts once for each 1024 buffers.
     pub count: u64,
-    /// Bytes of all.
+    /// Total bytes.
     pub bytes: u64,
-    /// How many by size: class `i` counts those of `2^i` to `2^(i+1) - 1` bytes, the last class also
-    /// all longer ones.
+    /// Number of transfers by size: class `i` counts those of `2^i` to `2^(i+1) - 1` bytes, the last class also all
+    /// longer ones.
     pub sizes: [u64; SIZE_CLASSES],
 }
 
-/// What a device did since it was opened.
+/// Counters of a device since its opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeviceStats {
     /// Reads.
     pub reads: TransferStats,
     /// Writes.
     pub writes: TransferStats,
-    /// Flushes, failed ones too.
+    /// Flushes, including failed ones.
     pub flushes: u64,
     /// Ranges allocated.
     pub allocations: u64,
     /// Ranges discarded.
     pub discards: u64,
-    /// Most transfers that were in flight at once.
+    /// Largest number of transfers in flight at once.
     pub depth_max: u32,
-    /// Transfers in flight, averaged over the transfers: what each saw when it was submitted, itself
-    /// included. 0 before the first.
+    /// Average depth: the number of transfers in flight when a transfer was submitted, itself included, averaged over
+    /// all transfers. 0 before the first.
     pub depth_average: f64,
 }
 
 /// The counters behind [`DeviceStats`]. Relaxed: they order nothing.
 #[derive(Default)]
-pub(crate) struct Counters {
+pub(crate) struct DeviceCounters {
     pub(crate) reads: TransferCounters,
     pub(crate) writes: TransferCounters,
     pub(crate) flushes: AtomicU64,
@@ -71,7 +71,7 @@ impl TransferCounters {
         let sizes =
             std::array::from_fn(|class| self.sizes.get(class).map_or(0, |size| size.load(Relaxed)));
         TransferStats {
-            // Every transfer is in one class: no counter of its own is needed.
+            // Each transfer is in one class, so their sum is the count.
             count: sizes.iter().sum(),
             bytes: self.bytes.load(Relaxed),
             sizes,
@@ -79,8 +79,8 @@ impl TransferCounters {
     }
 }
 
-impl Counters {
-    /// `count` transfers go into flight together.
+impl DeviceCounters {
+    /// Counts `count` transfers that are submitted together.
     pub(crate) fn depart(&self, count: u32) {
         if count == 0 {
             return;
@@ -90,20 +90,20 @@ impl Counters {
         if self.depth_max.load(Relaxed) < depth {
             self.depth_max.fetch_max(depth, Relaxed);
         }
-        // Sum of before+1 ..= before+count: what each of them saw.
+        // Sum of `before + 1 ..= before + count`: the depth that each of them sees.
         let (before, count) = (u64::from(before), u64::from(count));
         let sum = count * before + count * (count + 1) / 2;
         self.depth_sum.fetch_add(sum, Relaxed);
     }
 
-    /// `count` transfers came back.
+    /// Counts `count` transfers that ended.
     pub(crate) fn arrive(&self, count: u32) {
         if count != 0 {
             self.depth.fetch_sub(count, Relaxed);
         }
     }
 
-    /// Transfers in flight just now.
+    /// Transfers in flight now.
     #[cfg(test)]
     pub(crate) fn in_flight(&self) -> u32 {
         self.depth.load(Relaxed)
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn sizes_fall_into_classes_of_powers_of_two() {
-        let counters = Counters::default();
+        let counters = DeviceCounters::default();
         for len_bytes in [4096, 4097, 8191, 8192, 1 << 40] {
             counters.writes.add(len_bytes);
         }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_average_depth_is_what_each_transfer_saw() {
-        let counters = Counters::default();
+        let counters = DeviceCounters::default();
         counters.depart(2); // sees 1, 2
         counters.depart(2); // sees 3, 4
         counters.arrive(4);

@@ -1,8 +1,8 @@
-//! How long a thread runs before others have their turn.
+//! Length of a thread's time slice.
 
-/// Asks the scheduler for short turns of the calling thread: it gets the same share of the processors, but a thread that
-/// wakes up beside it need not wait for milliseconds. A wish: systems that know no such thing (Linux before 6.12) go on
-/// as they are.
+/// Asks the scheduler for short time slices of the calling thread. Its share of the processors stays the same, but a
+/// thread that wakes up on the same processor need not wait for milliseconds. Without effect on kernels that do not
+/// support it (before Linux 6.12).
 pub fn take_short_turns() {
     #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
     linux::take_short_turns();
@@ -12,7 +12,7 @@ pub fn take_short_turns() {
 mod linux {
     use std::ffi::c_long;
 
-    /// The shortest that the scheduler takes, in nanoseconds.
+    /// The shortest slice that the scheduler accepts, in nanoseconds.
     pub(super) const TURN_NS: u64 = 100_000;
 
     #[cfg(target_arch = "x86_64")]
@@ -26,10 +26,10 @@ mod linux {
     )))]
     const NUMBERS: Option<(c_long, c_long)> = None;
 
-    /// `SCHED_OTHER`: all others were chosen by somebody, and stay.
+    /// `SCHED_OTHER`. Any other policy was set on purpose and is left alone.
     const NORMAL: u32 = 0;
 
-    /// `struct sched_attr` of the kernel, in its first version.
+    /// `struct sched_attr` of the kernel, first version.
     #[repr(C)]
     #[derive(Default)]
     struct Attributes {
@@ -68,14 +68,14 @@ mod linux {
 
 #[cfg(all(test, target_os = "linux", target_pointer_width = "64", not(miri)))]
 mod tests {
-    /// The turn of the calling thread in nanoseconds, if the kernel tells it.
+    /// Time slice of the calling thread in nanoseconds, if the kernel reports it.
     fn turn_ns() -> Option<u64> {
         let text = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
         let line = text.lines().find(|line| line.starts_with("se.slice"))?;
         line.rsplit(' ').next()?.parse().ok()
     }
 
-    /// Whether the kernel takes turns from threads: since Linux 6.12.
+    /// Whether the kernel lets a thread choose its slice: since Linux 6.12.
     fn takes_turns() -> Option<bool> {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
         let mut numbers = release.split(['.', '-']).map(str::parse::<u32>);

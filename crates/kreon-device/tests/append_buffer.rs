@@ -1,4 +1,4 @@
-//! The append buffer, alone and under threads.
+//! The append buffer, with one thread and with several.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -87,7 +87,7 @@ fn reservations_end_at_the_limit_until_it_is_raised() {
     buffer.set_limit(u32::MAX);
     assert_eq!(buffer.limit_bytes(), 2 * PAGE);
     reserved(buffer.reserve(16)).commit();
-    // What is reserved stays, wherever the limit is put.
+    // Earlier reservations stay valid wherever the limit is set.
     buffer.set_limit(256);
     assert!(matches!(buffer.reserve(8), Reserve::Full { used: 528 }));
     assert_eq!(buffer.committed_prefix(0), 528);
@@ -192,7 +192,7 @@ fn a_reset_buffer_is_as_new() {
     assert_eq!(buffer.committed_prefix(0), PAGE);
 }
 
-/// A record of the thread test: its length, its writer, its number, then bytes made from these.
+/// Content of a record in the thread test: length, writer, number, then bytes derived from these.
 fn fill_record(part: &mut [u8], writer: u32, number: u32) {
     let len_bytes = part.len() as u32;
     part[..4].copy_from_slice(&len_bytes.to_le_bytes());
@@ -220,7 +220,7 @@ fn append_until_full(buffer: &AppendBuffer, writer: u32, latest: &AtomicU32) -> 
                 fill_record(&mut part, writer, number);
                 part.commit();
                 latest.store(at, Relaxed);
-                // Its own write is visible to a writer at once.
+                // A writer sees its own write at once.
                 assert_eq!(check_record(buffer.committed(at).unwrap()).1, writer);
                 number += 1;
             }

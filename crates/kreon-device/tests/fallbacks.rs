@@ -1,4 +1,4 @@
-//! File systems that lack what others have.
+//! File systems without some features.
 
 mod support;
 
@@ -14,7 +14,7 @@ fn a_file_system_that_cannot_allocate_or_punch_holes_does_without() {
     let device = device(&ramfs.folder.path("volume"), &creating(), 1 << 20);
     let page = pattern(4096, 1);
     device.write_at(8192, &page).unwrap();
-    // The first call learns it, the others do not ask again.
+    // The first call finds out, the second does not try again.
     for _ in 0..2 {
         device.allocate(0, 1 << 20).unwrap();
         device.discard(8192, 4096).unwrap();
@@ -31,7 +31,7 @@ fn what_the_file_system_cannot_grow_to_is_an_error_and_changes_nothing() {
     let scratch = Scratch::new();
     let path = scratch.path("volume");
     let device = device(&path, &creating(), 1 << 20);
-    // No file is that long: lengths are signed.
+    // No file can be that long: lengths are signed.
     let error = device.grow(u64::MAX - 4095).unwrap_err();
     assert_ne!(error.kind(), ErrorKind::OutOfSpace);
     assert!(error.to_string().contains("grow to"), "{error}");

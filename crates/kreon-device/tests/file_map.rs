@@ -1,4 +1,4 @@
-//! A volume as the kernel shows it in memory.
+//! A volume mapped by the kernel.
 
 mod support;
 
@@ -24,7 +24,7 @@ fn mapped(device: &FileDevice, len_bytes_max: u64) -> FileMap {
     map.expect("a file that is not opened for direct I/O")
 }
 
-/// Byte `offset` of a written page.
+/// Content of byte `offset` of a written page.
 fn byte(offset: u64) -> u8 {
     (offset % 251) as u8 + 1
 }
@@ -97,7 +97,7 @@ fn a_longer_file_than_the_system_can_map_is_mapped_in_part() {
     let scratch = Scratch::new();
     let device = device(&scratch.path("volume"), &buffered(), 2 * PAGE);
     write_page(&device, 1);
-    // Over the size of any file.
+    // Above the largest size of a file.
     let map = mapped(&device, u64::MAX);
     assert_eq!(page(&map, 1).unwrap()[0], byte(PAGE));
 }

@@ -1,4 +1,4 @@
-//! Every bad path has its kind, and the lock holds.
+//! Each invalid path has its error kind, and the lock excludes other openings.
 
 mod support;
 
@@ -221,7 +221,7 @@ fn refused_facilities_are_replaced() {
 
 #[test]
 fn refused_direct_io_goes_through_the_page_cache() {
-    // The process file system has files, but no direct I/O.
+    // Files in `/proc` do not support direct I/O.
     let path = Path::new("/proc/version");
     if !path.exists() {
         eprintln!("skipped: there is no /proc here");

@@ -100,7 +100,7 @@ fn a_full_disk_is_out_of_space_and_recovers() {
 
         let bytes = pattern(512 << 10, 1);
         device.write_at(0, &bytes).unwrap();
-        // Many at once, of which only some fit; and one alone.
+        // Many writes, of which only some fit, and a single one.
         let writes: Vec<_> = (0..16)
             .map(|n| Write::new((1 << 20) + n * (128 << 10), &bytes[..128 << 10]))
             .collect();
@@ -110,7 +110,7 @@ fn a_full_disk_is_out_of_space_and_recovers() {
             ErrorKind::OutOfSpace
         );
 
-        // What was there is there, and room that is made can be used.
+        // Earlier data is intact, and space that is freed can be used.
         let mut found = AlignedBuf::new(bytes.len());
         device.read(&mut [Read::new(0, &mut found)]).unwrap();
         assert_eq!(found[..], bytes[..]);

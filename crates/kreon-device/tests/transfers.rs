@@ -1,4 +1,4 @@
-//! Reads and writes, each way of doing I/O.
+//! Reads and writes with each combination of direct I/O and rings.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::{Scratch, creating, device, pattern, ways};
 
 const PAGE: usize = 4096;
 
-/// Runs `test` on a new device of `len_bytes` for each way of doing I/O.
+/// Runs `test` on a new device of `len_bytes` for each combination.
 fn each_way(len_bytes: u64, test: impl Fn(&FileDevice)) {
     for (number, way) in ways().iter().enumerate() {
         let scratch = Scratch::new();
@@ -41,7 +41,7 @@ fn what_was_written_is_read() {
 
 #[test]
 fn many_transfers_go_each_to_its_place() {
-    // More than the depth, and in an order that no engine would choose by itself.
+    // More than the depth, in an order that no engine would choose by itself.
     const COUNT: usize = 300;
     each_way((COUNT * 2 * PAGE) as u64, |device| {
         let place = |number: usize| (number * 7 % COUNT * 2 * PAGE) as u64;
@@ -173,7 +173,7 @@ fn a_lone_read_fails_as_one_of_several_does() {
             assert_eq!(error.kind(), ErrorKind::InvalidArgument);
             assert!(error.to_string().contains("volume"), "{error}");
         }
-        // Behind the device's back.
+        // Bypasses the device.
         let file = File::options().write(true).open(&path).unwrap();
         file.set_len(3 * PAGE as u64).unwrap();
         let error = device.read_at(2 * PAGE as u64, &mut found).unwrap_err();
@@ -194,7 +194,7 @@ fn a_read_that_ends_early_is_an_io_error_that_tells_where() {
         let device = device(&path, &way, 16 * PAGE as u64);
         let bytes = pattern(16 * PAGE, 4);
         device.write_at(0, &bytes).unwrap();
-        // Behind the device's back.
+        // Bypasses the device.
         File::options()
             .write(true)
             .open(&path)

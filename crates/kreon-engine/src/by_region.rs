@@ -12,7 +12,7 @@ const CHUNK_REGIONS: u32 = 64;
 /// The regions of a chunk, ascending.
 pub type Chunk<T> = Vec<(RegionId, T)>;
 
-/// See the module's text.
+/// A map by region whose copies share the chunks that have not changed.
 #[derive(Clone, Debug)]
 pub struct ByRegion<T> {
     chunks: BTreeMap<u32, Arc<Chunk<T>>>,

@@ -40,7 +40,7 @@ impl L0Key {
     }
 }
 
-/// Parts a key of L0; `None` if it is too short to be one.
+/// Splits a key of L0 into region and key; `None` if it is too short.
 pub fn split(l0_key: &[u8]) -> Option<(RegionId, &[u8])> {
     let (region, key) = l0_key.split_first_chunk::<REGION_BYTES>()?;
     Some((RegionId(u32::from_be_bytes(*region)), key))
@@ -59,4 +59,13 @@ mod tests {
         assert_eq!(split(high.as_slice()), Some((RegionId(256), &b""[..])));
         assert_eq!(split(b"abc"), None);
     }
+}
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Ascending keys.
+    Forward,
+    /// Descending keys.
+    Backward,
 }

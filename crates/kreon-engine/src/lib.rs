@@ -1,43 +1,56 @@
-//! The engine of Kreon: volume, log, level trees, spill, checkpoint, recovery, and the paths of reads
-//! and writes over them. Floor 3.
+//! The engine of Kreon: level trees, spill, checkpoint, recovery, and the paths of reads and writes over a volume and
+//! its log. Floor 5.
 //!
-//! From the ground: `volume` -> `log`, `tree` -> `level` -> `state` -> `spill`, `checkpoint`,
-//! `gc` ->
-//! `image` -> `recovery` -> `engine` -> `salvage`.
+//! From the ground: `tree` -> `level` -> `state` -> `spill`, `checkpoint` -> `image`, `throttle`, `tree_locks`, `visibility`
+//! -> `recovery`, `regions`, `space` -> `versions` -> `read` -> `maintenance` -> `inspect`, `write` -> `engine` ->
+//! `salvage`. All modules: `FLOORS.toml`.
 #![forbid(unsafe_code)]
 
 mod by_region;
 mod checkpoint;
 mod engine;
-mod gc;
 mod image;
+mod inspect;
 mod keys;
 mod level;
-mod log;
+mod maintenance;
+mod operation;
 mod options;
 mod placement;
+mod progress;
 mod ranges;
+mod read;
 mod recovery;
+mod regions;
 mod salvage;
+mod space;
 mod spill;
 mod state;
-mod sync;
+mod throttle;
 mod tree;
-mod volume;
+mod tree_locks;
+mod versions;
+mod visibility;
+mod write;
 
-pub use engine::{
-    CollectionStats, DeletedRange, Durable, Engine, GetStats, GetTask, ImageStats, KeyBounds,
-    LevelStats, MemoryStats, OpenSnapshot, Operation, PageClassStats, PageStats, Pairs, Progress,
-    RegionState, ReorganisationStats, Scan, Stats, TakePair, ValueReader, VerifyReport,
-    prefix_bounds,
+pub use engine::Engine;
+pub use inspect::{
+    GetStats, LevelStats, MemoryStats, PageClassStats, PageStats, Stats, VerifyReport,
 };
 pub use kreon_device::{DeviceStats, TransferStats};
+pub use kreon_log::{Fill, Own, TakeValue};
 pub use kreon_mapping::{
     Backend, Eviction, KeepRecords, MapAdvice, MappingModes, MappingStats, Writeback,
 };
-pub use log::{Fill, Own, TakeValue};
+pub use maintenance::{CollectionStats, ImageStats, Pairs, ReorganisationStats};
+pub use operation::Operation;
 pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options, Work};
+pub use progress::Progress;
+pub use read::{GetTask, KeyBounds, Scan, TakePair, ValueReader, prefix_bounds};
+pub use regions::RegionState;
 pub use salvage::{
     DamagedPage, LogHole, LostRange, PageRole, SalvageOptions, SalvageProgress, SalvageReport,
     SalvagedRegion, Survey,
 };
+pub use visibility::OpenSnapshot;
+pub use write::{DeletedRange, Durable};

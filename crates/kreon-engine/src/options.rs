@@ -1,4 +1,4 @@
-//! What can be set when a store is opened.
+//! Settings of an opening, and the split of the memory budget.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,121 +7,117 @@ use kreon_base::{Error, Result};
 use kreon_device::{Backing, processors};
 use kreon_mapping::MappingModes;
 
-/// How much a write promises when it returns.
+/// What a write promises when it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The write is in the log's buffer in memory. It reaches the device within about 100 ms, or when
-    /// the buffer is full. A crash may lose it, but only together with everything after it: what
-    /// survives is always a prefix of the order in which writes were acknowledged.
+    /// The write is in the log buffer in memory. A thread hands it to the device within about 100 ms, or when the
+    /// buffer is full, without a flush. A crash loses a suffix of the acknowledged writes at most: it never loses a
+    /// write and keeps a later one.
     #[default]
     Buffered,
-    /// The write survives any crash, of the process and of the machine. Writers that wait at the same
-    /// time share one flush. A writer waits for two at most, and for what others have buffered before its
-    /// record: 1 MiB or little more if somebody else waited within the last second, else what the log's
-    /// buffers hold.
+    /// The write survives any crash of the process or the machine. Waiting writers share one flush (group commit). A
+    /// writer waits for at most two flushes and for the write-out of the log before its record: about 1 MiB if another
+    /// writer waited within the last second, otherwise all of the log buffers.
     Sync,
 }
 
-/// Who does the background work.
+/// Which thread does background work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Background {
     /// Threads of the store.
     #[default]
     Threads,
-    /// The calling thread, when its call fills L0: every run takes the same course.
+    /// The calling thread, when its call fills L0: every run of a test is the same.
     Inline,
-    /// Whoever calls [`Engine::background`](crate::Engine::background): a test that decides when.
+    /// The caller of [`Engine::background`](crate::Engine::background): a test decides when work runs.
     Driven,
 }
 
-/// A piece of background work.
+/// A kind of background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Spills the frozen L0, if there is one, and gives back what nobody reaches.
+    /// Spills the frozen L0, if there is one, and reclaims pages and segments that no reader sees.
     Spill,
-    /// Merges trees of a region, as long as that is due in any.
+    /// Merges trees until no region has a merge due.
     Merge,
-    /// Moves live records out of log segments with dead ones.
+    /// Moves live records out of log segments with dead ones (garbage collection).
     Collect,
-    /// Lays values together that scans found scattered.
+    /// Copies values that scans found scattered into key order.
     Reorganise,
     /// Writes the log out, without a flush.
     WriteOut,
-    /// Takes an image of L0, if anything was written since the last one.
+    /// Writes an image of L0, if there were writes since the last one.
     Image,
-    /// Writes zeroes to a free segment or two for the log, as is done where writers wait for durability all the time.
+    /// Writes zeroes into one or two free segments for the log, as is done while writers keep waiting for durability.
     Prepare,
 }
 
 /// Settings of an open store.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Memory for frames, L0s, log buffers and tables together, in bytes.
+    /// Memory budget in bytes: frames, L0s, log buffers and tables.
     pub memory_bytes: usize,
-    /// L0 is spilled when it reaches this size; L0 and L0' together take up to twice as much. `None`: an
-    /// eighth of the memory.
+    /// Size at which L0 is spilled; L0 and L0' together take up to twice as much. `None`: an eighth of the memory, at
+    /// most 16 GiB.
     pub l0_bytes: Option<usize>,
-    /// Buffers of the log together, at least 4 MiB. `None`: a sixteenth of the memory, 4 to 32 MiB. Tests set it: with
-    /// many buffers in little memory, segments are used again while buffers of earlier uses are still in memory.
+    /// All log buffers, at least 4 MiB. `None`: a sixteenth of the memory, 4 to 32 MiB. Tests set it: with many buffers
+    /// in little memory, segments are reused while buffers of earlier uses are still in memory.
     pub log_buffer_bytes: Option<usize>,
-    /// The volume never grows beyond this, in bytes.
+    /// Largest size of the volume in bytes.
     pub volume_bytes_max: u64,
-    /// How often L0 is checkpointed: what was written to it since the last time goes to the device as an
-    /// index, so that a replay need not go further back. `None`: never. Only [`Background::Threads`] does it
-    /// by itself.
+    /// Interval between images of L0; an image has the entries that are new since the last one and bounds the replay.
+    /// `None`: no images. Only [`Background::Threads`] takes them periodically.
     pub l0_checkpoint_interval: Option<Duration>,
-    /// Values up to this length are placed in the leaves once they leave L0, longer ones stay in the
-    /// log.
+    /// Largest value that a spill stores in leaves; longer values stay in the log.
     pub inline_value_bytes_max: usize,
-    /// Bits a key of the filters that tell which leaves lack a key, so that a get need not read them. They
-    /// stand in the index nodes above the leaves. 0: leaves that are written from now on have none.
+    /// Bits for each key of a leaf's Bloom filter, which lies in the index node above the leaf. 0: new leaves have no
+    /// filter.
     pub filter_bits_per_key: usize,
-    /// Space on the volume for each byte of live data that garbage collection is content with, 1.05 to 10.
+    /// Target of garbage collection: bytes on the volume for each live byte, 1.05 to 10.
     pub space_amplification: f64,
-    /// About so many bytes at the most are written for each byte that overwrites another, 2 to 100: where that does not do
-    /// for `space_amplification`, the store takes more space.
+    /// Most bytes written for each byte that overwrites another, about, 2 to 100. It wins over `space_amplification`:
+    /// the store takes more space instead.
     pub write_amplification_max: f64,
-    /// The log between two spills may always have so many dead bytes, even if that is much for so little data.
+    /// Dead bytes that the log may always hold between two spills, however small the store is.
     pub unspilled_bytes_min: u64,
-    /// Values that are scanned again and again are laid together (`Kreon 3.2.3`).
+    /// Whether values that are scanned repeatedly are copied into key order (`Kreon 3.2.3`).
     pub scan_reorganisation: bool,
-    /// Space for each byte of live data that the volume may take meanwhile, 1 to 10: old places are free later than copies
-    /// are made. Below `space_amplification` they get what that leaves only.
+    /// Most bytes on the volume for each live byte during these copies, 1 to 10: the copies exist before the old
+    /// segments are free. Below `space_amplification` the copies get only the space that collection leaves.
     pub scan_space_amplification: f64,
-    /// When the memory becomes real. Tests set it to [`Backing::Sparse`]: they open many stores and use little of each.
-    /// Then nobody looks whether the system has all of the memory, and replay reads in the calling thread.
+    /// When memory is allocated. Tests set [`Backing::Sparse`], as they open many stores and use little of each; then
+    /// an opening does not check that the system has the whole budget, and replay reads in the calling thread.
     pub backing: Backing,
-    /// How the mapping goes about its work. For experiments.
+    /// Variants of the mapping, for experiments.
     pub mapping: MappingModes,
-    /// Make the store if it does not exist.
+    /// Whether a missing store is created.
     pub create: bool,
-    /// With `create`: also over a device that is not empty and holds no store that could be opened. See
-    /// `kreon::Options::format`.
+    /// With `create`: whether a store may be created over a device that is not empty and holds no store that can be
+    /// opened. See `kreon::Options::format`.
     pub format: bool,
     /// See [`Background`].
     pub background: Background,
-    /// Threads that merge a spill, by ranges of keys. 0: a quarter of the processors, at least one. With
-    /// [`Background::Inline`] and [`Background::Driven`] there is one.
+    /// Threads that merge one spill, by ranges of keys; more than 64 count as 64. 0: a quarter of the processors, at
+    /// least one. Always one with [`Background::Inline`] and [`Background::Driven`].
     pub spill_threads: usize,
-    /// How many times larger than the level above it a level may become; from 2 to
-    /// 100. `None`: there is one level, whatever its size.
+    /// Size ratio of neighbouring levels, 2 to 100. `None`: one level of any size.
     pub growth_factor: Option<u32>,
-    /// Spills write the whole first level anew instead of the leaves that receive entries. For comparison.
+    /// Whether spills rewrite the whole first level instead of the leaves that receive entries. For comparison.
     pub full_compaction: bool,
-    /// Take tree pages one by one, the lowest first, instead of in long runs. Tests set it: freed pages come back
-    /// soon, so that a page that is reused too early is noticed in a small store.
+    /// Whether tree pages are allocated one by one, the lowest first, instead of in long runs. Tests set it: in a small
+    /// store freed pages are then reused soon, which shows a reuse that comes too early.
     pub scatter_pages: bool,
-    /// With more regions than this a catalogue has them in pages of their own, and a checkpoint writes those whose
-    /// regions have changed. Tests set it to 0, so that few do.
+    /// With more regions than this a catalogue stores them in pages of their own, and a checkpoint writes only the
+    /// pages with changed regions. Tests set it to 0, so that few regions suffice.
     pub regions_in_stream_max: usize,
-    /// Identity of a new store. `None`: a random one. Tests set it, to get the same bytes every time.
+    /// Identity of a new store. `None`: random. Tests set it to get the same bytes in every run.
     pub store_id: Option<u64>,
 }
 
-/// The least memory that a store runs with.
+/// Least memory budget of a store, in bytes.
 pub const MEMORY_BYTES_MIN: usize = 8 << 20;
 
-/// The largest L0: its arena refers to 32 GiB, and batches and deletions may overfill it.
+/// Largest L0 in bytes. Its arena addresses 32 GiB; the rest is for batches and deletions that overfill it.
 pub const L0_BYTES_MAX: usize = 16 << 30;
 
 /// The least growth factor.
@@ -129,21 +125,21 @@ pub const GROWTH_FACTOR_MIN: u32 = 2;
 
 /// The largest growth factor.
 pub const GROWTH_FACTOR_MAX: u32 = 100;
-/// Targets of garbage collection that make sense: with less room hardly a segment has a dead byte to gain.
+/// Valid targets of garbage collection. Below 1.05 hardly any segment has dead bytes to gain.
 const AMPLIFICATIONS: RangeInclusive<f64> = 1.05..=10.0;
 
-/// The same with copies for scans.
+/// Valid limits of space during copies for scans.
 const SCAN_AMPLIFICATIONS: RangeInclusive<f64> = 1.0..=10.0;
 
-/// Bytes written for each byte given that can be allowed.
+/// Valid limits of bytes written for each byte overwritten.
 const WRITE_AMPLIFICATIONS: RangeInclusive<f64> = 2.0..=100.0;
 
-/// Most threads that merge a spill.
+/// Most threads that merge one spill.
 const SPILL_THREADS_MAX: usize = 64;
 
 const MIB: usize = 1 << 20;
 
-/// Buffers of the log: two segments at the least, and no more than the device needs to be busy.
+/// Log buffers: two segments at least, and no more than keep the device busy.
 const LOG_BYTES_MIN: usize = 4 * MIB;
 const LOG_BYTES_MAX: usize = 32 * MIB;
 
@@ -177,7 +173,7 @@ impl Default for Options {
     }
 }
 
-/// How the memory is split.
+/// The split of the memory budget, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemorySplit {
     /// One L0.
@@ -186,14 +182,14 @@ pub struct MemorySplit {
     pub log_bytes: usize,
     /// Buffers of garbage collection.
     pub collector_bytes: usize,
-    /// What scans have found ahead.
+    /// Entries that scans have read ahead.
     pub scan_bytes: usize,
     /// Frames of the mapping and their tables.
     pub mapping_bytes: usize,
 }
 
 impl Options {
-    /// Memory in which scans note where values are scattered: enough for a credit for every leaf of a store ten times
+    /// Memory for credits, by which scans count reads of scattered values: a credit for each leaf of a store ten times
     /// as large as its memory, with values of 1 KiB.
     pub(crate) fn credit_bytes(&self) -> usize {
         match self.scan_reorganisation {
@@ -257,8 +253,8 @@ impl Options {
         Ok(())
     }
 
-    /// Splits the memory: an eighth for each of L0 and L0', a sixteenth (4 to 32 MiB) for the log's
-    /// buffers, the rest for frames.
+    /// Splits the budget: an eighth for each of L0 and L0', a sixteenth (4 to 32 MiB) for log buffers, small shares for
+    /// collection and scans, the rest for frames.
     ///
     /// # Errors
     /// `InvalidArgument` if a value is out of range.
@@ -274,11 +270,11 @@ impl Options {
         }
         let log_bytes = self.log_buffer_bytes.unwrap_or(self.memory_bytes / 16);
         let log_bytes = log_bytes.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX);
-        // Halves of whole pages: they are read and written directly.
+        // Each half must be whole pages, for direct I/O.
         let collector_bytes = (self.memory_bytes / 32).clamp(MIB / 4, 4 * MIB) & !(MIB / 8 - 1);
         let taken = 2 * l0_bytes + log_bytes + collector_bytes + self.credit_bytes();
         let left_bytes = self.memory_bytes.saturating_sub(taken);
-        // Of what the smallest store needs nothing.
+        // The smallest store has no share for scans.
         let scan_bytes = (self.memory_bytes.saturating_sub(4 * MIB) / 32).min(8 * MIB);
         let scan_bytes = scan_bytes.min(left_bytes.saturating_sub(MIB / 2));
         let mapping_bytes = left_bytes - scan_bytes;

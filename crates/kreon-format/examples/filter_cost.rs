@@ -1,7 +1,6 @@
-//! What a filter costs when a leaf is written anew: `cargo run --release -p kreon-format --example filter_cost`.
+//! Cost of filters when a leaf is rewritten: `cargo run --release -p kreon-format --example filter_cost`.
 //!
-//! Prints ns per entry for copying runs of entries into fresh leaves, for building their filters, and for
-//! asking a filter.
+//! Prints ns an entry for copying runs of entries into fresh leaves, for building their filters, and for queries.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -92,7 +91,7 @@ fn leaves(keys: &[Vec<u8>]) -> Result<Vec<Page>> {
     }
 }
 
-/// The quickest of some rounds, in ns a key.
+/// The fastest of several rounds, in ns a key.
 fn per_key(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut best = f64::MAX;
     for _ in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! Bitmap blocks: what each segment of a group is used for.
+//! Bitmap blocks: the use of each segment of a group.
 
 use kreon_base::{Epoch, LogId, PAGE_BYTES, PageBytes, PageNo, Result, SEGMENT_PAGES, SegmentId};
 
@@ -9,13 +9,13 @@ use crate::{GroupPointer, StoreId};
 /// Segments in a group.
 pub const GROUP_SEGMENTS: usize = 44;
 
-/// Pages at the start of a group that are kept for the format: superblock slots and bitmap blocks.
+/// Pages at the start of each group that are reserved for superblock slots and bitmap blocks.
 pub const GROUP_HEAD_PAGES: u64 = 64;
 
 const EPOCH_AT: usize = PREAMBLE_BYTES;
 const GROUP_AT: usize = 16;
 const COPY_AT: usize = 20;
-/// Up to here the header; three bytes behind the copy are zero.
+/// End of the header; the three bytes behind the copy number are zero.
 const RECORDS_AT: usize = 24;
 
 /// A record: kind (1 byte) | zero (1) | log (2) | live (4) | sequence (8) | bitmap (64).
@@ -33,15 +33,15 @@ const BITMAP_PAGE: u64 = 32;
 
 const _: () = assert!(BITMAP_PAGE + 2 <= GROUP_HEAD_PAGES);
 
-/// What a segment is used for.
+/// Use of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SegmentKind {
-    /// Nothing.
+    /// Unused.
     #[default]
     Free,
-    /// Tree and catalogue pages, taken one by one.
+    /// Tree and catalogue pages, allocated one by one.
     Tree,
-    /// A stretch of a log.
+    /// A segment of a log.
     Log,
 }
 
@@ -64,18 +64,18 @@ impl SegmentKind {
     }
 }
 
-/// What a segment is used for, and how much of it.
+/// The use of one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SegmentRecord {
-    /// What it is used for.
+    /// Use of the segment.
     pub kind: SegmentKind,
-    /// The log, of a log segment.
+    /// The log that a log segment belongs to.
     pub log: LogId,
-    /// Its place in the log, of a log segment.
+    /// Sequence of a log segment: its ordinal in the log.
     pub sequence: u64,
-    /// Bytes of the records in it that level trees point at.
+    /// Bytes of its log records that tree entries point at.
     pub live_bytes: u32,
-    /// A bit a page, bit `p % 64` of word `p / 64`: the page is in use. Of a tree segment.
+    /// For a tree segment: one bit for each page in use, bit `p % 64` of word `p / 64`.
     pub pages: [u64; 8],
 }
 
@@ -84,9 +84,9 @@ pub struct SegmentRecord {
 pub struct BitmapBlock {
     /// Number of the group.
     pub group: u32,
-    /// The epoch that wrote it.
+    /// The epoch whose checkpoint wrote the block.
     pub epoch: Epoch,
-    /// Its segments; those past the end of the volume are free.
+    /// The segments of the group; those beyond the end of the volume are free.
     pub segments: [SegmentRecord; GROUP_SEGMENTS],
 }
 
@@ -120,7 +120,7 @@ impl SegmentRecord {
 }
 
 impl BitmapBlock {
-    /// A block of free segments.
+    /// A block whose segments are all free.
     pub fn new(group: u32, epoch: Epoch) -> Self {
         Self {
             group,
@@ -129,7 +129,7 @@ impl BitmapBlock {
         }
     }
 
-    /// The sealed page for `copy` (0 or 1), and the pointer by which the catalogue finds it.
+    /// The sealed page for `copy` (0 or 1), and the pointer to it for the catalogue.
     pub fn encode(&self, store: StoreId, copy: u8) -> (Box<PageBytes>, GroupPointer) {
         let mut bytes = sealed::begin_boxed(PageKind::Bitmap);
         put(&mut *bytes, EPOCH_AT, &self.epoch.0.to_le_bytes());
@@ -151,7 +151,7 @@ impl BitmapBlock {
         (bytes, pointer)
     }
 
-    /// Reads `copy` of the block of `group`.
+    /// Decodes `copy` of the bitmap block of `group`.
     pub fn decode(bytes: &PageBytes, store: StoreId, group: u32, copy: u8) -> Result<Self> {
         let page = bitmap_page(group, copy);
         sealed::verify(bytes, PageKind::Bitmap, store, page)?;
@@ -162,14 +162,17 @@ impl BitmapBlock {
         let (records, _) = bytes[RECORDS_AT..].as_chunks();
         for (index, (to, record)) in block.segments.iter_mut().zip(records).enumerate() {
             *to = SegmentRecord::decode(record).ok_or_else(|| {
-                PageKind::Bitmap.damaged(page, format_args!("segment {index} makes no sense"))
+                PageKind::Bitmap.damaged(
+                    page,
+                    format_args!("the record of segment {index} is invalid"),
+                )
             })?;
         }
         Ok(block)
     }
 
-    /// Whether a page says that it is this copy of the block of `group`, of some store. Not verified: for places where
-    /// the store is not known.
+    /// Whether a page claims to be this copy of the block of `group`, of any store. Not verified, for callers that do
+    /// not know the store.
     pub(crate) fn is_claimed(bytes: &PageBytes, group: u32, copy: u8) -> bool {
         let is_zero = |gap: &[u8]| gap.iter().all(|byte| *byte == 0);
         PageKind::Bitmap.marks(bytes)
@@ -178,8 +181,8 @@ impl BitmapBlock {
             && is_zero(&bytes[COPY_AT + 1..RECORDS_AT])
     }
 
-    /// As [`decode`](Self::decode), and demands the epoch and the checksum of `pointer`: an older
-    /// block that stands there because a write was lost is an error.
+    /// Like [`decode`](Self::decode), and requires the epoch and checksum of `pointer`: an older block, left by a lost
+    /// write, is an error.
     pub fn decode_pointed(
         bytes: &PageBytes,
         store: StoreId,
@@ -190,9 +193,10 @@ impl BitmapBlock {
         let checksum = sealed::stored_checksum(bytes);
         if block.epoch != pointer.epoch || checksum != pointer.checksum {
             let page = bitmap_page(group, pointer.copy);
-            return Err(
-                PageKind::Bitmap.damaged(page, "whole, but not what was last written there")
-            );
+            return Err(PageKind::Bitmap.damaged(
+                page,
+                "intact, but not the block that the catalogue points to",
+            ));
         }
         Ok(block)
     }

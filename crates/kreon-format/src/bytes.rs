@@ -1,6 +1,6 @@
 //! Little-endian integers at byte offsets.
 
-/// The `N` bytes at `at`, if they are there.
+/// The `N` bytes at `at`; `None` beyond the end.
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
@@ -15,24 +15,24 @@ macro_rules! read {
 }
 
 read!(
-    /// The integer at `at`; 0 outside of `bytes` (fixed fields of fixed-size blocks never are).
+    /// The integer at `at`; 0 beyond the end, which fixed fields of fixed-size blocks never are.
     u16_at, u16
 );
 read!(
-    /// As [`u16_at`].
+    /// Like [`u16_at`].
     u32_at, u32
 );
 read!(
-    /// As [`u16_at`].
+    /// Like [`u16_at`].
     u64_at, u64
 );
 
-/// As [`u16_at`], of 6 bytes.
+/// Like [`u16_at`], for 6 bytes.
 pub(crate) fn u48_at(bytes: &[u8], at: usize) -> u64 {
     array_at(bytes, at).map_or(0, u48)
 }
 
-/// The number that 6 bytes stand for.
+/// The integer in 6 bytes.
 pub(crate) fn u48(bytes: [u8; 6]) -> u64 {
     let [a, b, c, d, e, f] = bytes;
     u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
@@ -44,7 +44,7 @@ pub(crate) fn u48_bytes(value: u64) -> [u8; 6] {
     [a, b, c, d, e, f]
 }
 
-/// Writes `value` at `at`; for encoders, whose offsets are right by construction.
+/// Writes `value` at `at`. For encoders, whose offsets are in range by construction.
 pub(crate) fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
 }

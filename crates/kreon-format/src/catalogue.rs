@@ -1,4 +1,4 @@
-//! The catalogue: everything that a checkpoint makes durable besides pages and log.
+//! The catalogue: all durable metadata besides pages and log.
 
 use kreon_base::{Epoch, Incarnation, LogId, Lsn, PAGE_BYTES, PageNo, RegionId, SegmentId};
 
@@ -10,20 +10,20 @@ pub const TREE_LEVELS_MAX: usize = 32;
 /// The tree of one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TreeRecord {
-    /// The root; none: the tree is empty.
+    /// The root; `None` for an empty tree.
     pub root: Option<PagePointer>,
-    /// 0: empty; 1: the root is a leaf; one more for each floor of index nodes.
+    /// 0: empty; 1: the root is a leaf; each level of index nodes adds one.
     pub height: u8,
-    /// Entries in its leaves.
+    /// Entries in the leaves.
     pub entries: u64,
-    /// Pages of its leaves.
+    /// Number of leaves.
     pub leaf_pages: u64,
-    /// Pages of its index nodes.
+    /// Number of index nodes.
     pub index_pages: u64,
 }
 
 impl TreeRecord {
-    /// Its pages, in bytes.
+    /// Size of the tree in bytes.
     pub fn bytes(&self) -> u64 {
         let pages = self.leaf_pages.saturating_add(self.index_pages);
         pages.saturating_mul(PAGE_BYTES as u64)
@@ -33,43 +33,43 @@ impl TreeRecord {
 /// A region and its levels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionRecord {
-    /// Its number, below [`Catalogue::next_region`].
+    /// Number of the region, below [`Catalogue::next_region`].
     pub id: RegionId,
-    /// Its name, at most [`REGION_NAME_BYTES_MAX`](kreon_base::REGION_NAME_BYTES_MAX) bytes.
+    /// Name, at most [`REGION_NAME_BYTES_MAX`](kreon_base::REGION_NAME_BYTES_MAX) bytes.
     pub name: String,
-    /// The log that its writes go to.
+    /// The log of its writes.
     pub log: LogId,
-    /// L1, L2...; at most [`TREE_LEVELS_MAX`].
+    /// The trees of L1, L2 and so on; at most [`TREE_LEVELS_MAX`].
     pub levels: Vec<TreeRecord>,
 }
 
-/// The segment that a log is being written to.
+/// The segment at the tail of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenSegment {
-    /// Where it is.
+    /// The segment.
     pub segment: SegmentId,
-    /// Its place in the log.
+    /// Its sequence.
     pub sequence: u64,
 }
 
-/// Where a run of the store took up a log that an earlier run had left. The bytes from `end` to
-/// `resume` are nobody's: replay skips them.
+/// The position where an incarnation continued the log of an earlier one. The bytes from `end` to `resume` belong to no
+/// record; replay skips them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogResume {
-    /// The records of the earlier run end here.
+    /// End of the records of the earlier incarnation.
     pub end: Lsn,
-    /// The records of the new run start here, at a page border.
+    /// Start of the records of the new incarnation, at a page boundary.
     pub resume: Lsn,
-    /// The new run.
+    /// The new incarnation.
     pub incarnation: Incarnation,
 }
 
 /// Consecutive pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRun {
-    /// The first.
+    /// The first page.
     pub first: PageNo,
-    /// How many.
+    /// Number of pages.
     pub count: u32,
 }
 
@@ -79,77 +79,75 @@ pub fn pages_of(runs: &[PageRun]) -> impl Iterator<Item = PageNo> {
         .flat_map(|run| (run.first.0..run.first.0 + u64::from(run.count)).map(PageNo))
 }
 
-/// A part of an image of L0: what L0 held of one stretch of the log, for an opening that does not want to
-/// replay it. It replaces nothing: the log still has it all.
+/// A part of an image of L0: the content of L0 that stems from one stretch of the log, so that an opening need not
+/// replay that stretch. The log keeps all of these records.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ImagePart {
-    /// It has the newest version before `end` of every key that was written from here on...
+    /// Start of the stretch. The part has the newest version before `end` of each key written from here on,
     pub start: Lsn,
-    /// ... to here, but for keys that were written again before `needed`.
+    /// and before here, except keys that were written again before `needed`.
     pub end: Lsn,
-    /// The log up to here belongs to it: it was durable before the part was.
+    /// The log up to here was durable before the part was; the part is valid only together with it.
     pub needed: Lsn,
-    /// Trees, one for each region that has entries. Their nodes are sealed for
-    /// [`StoreId::of_image`](crate::StoreId::of_image).
+    /// One tree for each region with entries. The nodes are sealed for [`StoreId::of_image`](crate::StoreId::of_image).
     pub trees: Vec<(RegionId, TreeRecord)>,
     /// All pages of the trees.
     pub pages: Vec<PageRun>,
 }
 
-/// A log group.
+/// A log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRecord {
-    /// Its number.
+    /// Number of the log.
     pub id: LogId,
-    /// Everything before is in the levels: replay starts here, or where the image ends.
+    /// The replay marker: all earlier writes are in the trees. Replay starts here, or at the end of the image.
     pub marker: Lsn,
-    /// The run of the store whose records stand at the marker.
+    /// The incarnation that wrote the records at the marker.
     pub incarnation: Incarnation,
-    /// Where later runs took it up, in order, none before the marker.
+    /// Positions behind the marker where later incarnations continued the log, in order.
     pub resumes: Vec<LogResume>,
-    /// Everything before this was durable at the checkpoint.
+    /// All earlier bytes were durable at the checkpoint.
     pub durable: Lsn,
-    /// The segment being written; none: the log has no segment yet.
+    /// The segment being written; `None` if the log has no segment yet.
     pub open: Option<OpenSegment>,
-    /// The segment reserved to follow it.
+    /// The segment reserved as its successor.
     pub next: Option<SegmentId>,
-    /// The image of the L0s in front of this log: parts that follow one another from the marker, or from
-    /// before it, on. All end behind the marker. Empty: there is none.
+    /// The image of the L0s of this log, or empty: consecutive parts, the first of which starts at or before the
+    /// marker. All parts end behind the marker.
     pub image: Vec<ImagePart>,
 }
 
 impl LogRecord {
-    /// Where a replay starts that takes the image.
+    /// Start of a replay that uses the image.
     pub fn replay_start(&self) -> Lsn {
         self.image.last().map_or(self.marker, |part| part.end)
     }
 }
 
-/// Which copy of a group's bitmap block is the durable one, and what it must be.
+/// The durable copy of a group's bitmap block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupPointer {
-    /// 0 or 1.
+    /// Number of the copy, 0 or 1.
     pub copy: u8,
-    /// The epoch that wrote it.
+    /// The epoch whose checkpoint wrote it.
     pub epoch: Epoch,
     /// Its checksum.
     pub checksum: u32,
 }
 
-/// Everything that a checkpoint makes durable besides pages and log. Encoded, it is one stream of
-/// bytes in a chain of pages that each checkpoint writes anew. Many regions stand in pages of their own, to which
-/// the stream points: a checkpoint writes those anew whose regions have changed.
+/// All durable metadata besides pages and log. It is encoded as one stream of bytes in a chain of pages, which each
+/// checkpoint writes anew. If there are many regions, they are in pages of their own that the stream points to, and a
+/// checkpoint rewrites only the pages with changed regions.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Catalogue {
-    /// The number that the next new region gets.
+    /// Number of the next new region.
     pub next_region: RegionId,
-    /// The regions that stand in the stream; of a catalogue that was read as a whole, all.
+    /// The regions in the stream; all regions after the whole catalogue was read.
     pub regions: Vec<RegionRecord>,
-    /// Pages with further regions, each for
-    /// [`decode_region_page`](crate::decode_region_page).
+    /// Pages with further regions, for [`decode_region_page`](crate::decode_region_page).
     pub region_pages: Vec<PagePointer>,
-    /// All log groups.
+    /// All logs.
     pub logs: Vec<LogRecord>,
-    /// The bitmap block of each group, by group number.
+    /// Pointers to the bitmap blocks, by group number.
     pub groups: Vec<GroupPointer>,
 }

@@ -1,11 +1,11 @@
-//! The bytes of the catalogue.
+//! Encoding of the catalogue.
 //!
-//! Mark (4) | version (1) | next region (4) | count and regions | count and pointers to pages of regions | count and
-//! logs | count and groups. A count is 4 bytes. The stream has no checksum of its own: the pages of its chain have.
-//! A page of regions is a chain of one page that holds a mark of its own, and count and regions.
+//! Mark (4 bytes) | version (1) | next region (4) | count and regions | count and pointers to pages of regions | count
+//! and logs | count and groups. A count is 4 bytes. The stream has no checksum; the pages of its chain have. A page of
+//! regions is a chain of one page with a mark of its own, a count and regions.
 //!
-//! Version 2 has no pages of regions. Version 1 has neither mark nor version: it begins with its next region, which is never [`MARK`]; its
-//! logs have no image.
+//! Version 2 has no pages of regions. Version 1 has neither mark nor version and its logs have no image; it begins with
+//! the next region, which never equals [`MARK`].
 
 use std::collections::BTreeSet;
 
@@ -22,17 +22,16 @@ use crate::{
     TREE_LEVELS_MAX, TreeRecord, place_of,
 };
 
-/// Stands in front of a stream that tells its version.
+/// First word of a stream that states its version.
 const MARK: u32 = u32::MAX;
 
-/// Stands in front of what a page of regions holds.
+/// First word of a page of regions.
 const REGIONS_MARK: u32 = u32::MAX - 1;
 
 /// The version that this build writes.
 const VERSION: u8 = 3;
 
-/// Bytes of an encoded record at least; a count that claims more of them than there are bytes is
-/// damage.
+/// Least bytes of an encoded record, to reject a count that cannot fit in the bytes left.
 const REGION_BYTES_MIN: usize = 4 + 2 + 2 + 1;
 const LOG_BYTES_MIN: usize = 2 + 8 + 8 + 4 + 8 + 1 + 1;
 const RESUME_BYTES: usize = 8 + 8 + 8;
@@ -42,8 +41,8 @@ const IMAGE_TREE_BYTES_MIN: usize = 4 + 1;
 const RUN_BYTES: usize = 6 + 4;
 
 impl Catalogue {
-    /// Its bytes, for [`encode_chain`](crate::encode_chain). A name or a list above its documented
-    /// maximum is the caller's mistake and does not read back.
+    /// The stream, for [`encode_chain`](crate::encode_chain). The caller must keep names and lists within their
+    /// documented limits; otherwise the stream cannot be decoded.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(PAGE_BYTES);
         out.extend(MARK.to_le_bytes());
@@ -70,7 +69,7 @@ impl Catalogue {
         out
     }
 
-    /// The catalogue that `bytes` stand for, all of them.
+    /// The catalogue in `bytes`, all of which must belong to it.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(bytes);
         let catalogue = match reader.version {
@@ -83,17 +82,17 @@ impl Catalogue {
         if reader.at != bytes.len() {
             let behind = bytes.len() - reader.at;
             return Err(Error::corruption(format!(
-                "catalogue: {behind} bytes too many"
+                "catalogue: {behind} bytes behind its end"
             )));
         }
         catalogue.check_regions()?;
         Ok(catalogue)
     }
 
-    /// Adds the regions of the pages that the stream points to.
+    /// Adds the regions read from the pages that the stream points to.
     ///
     /// # Errors
-    /// `Corruption` if there are two of one number, or a number is too high.
+    /// `Corruption` if two regions have the same number, or a number is not below [`next_region`](Self::next_region).
     pub fn add_regions(&mut self, regions: Vec<RegionRecord>) -> Result<()> {
         self.regions.extend(regions);
         self.check_regions()
@@ -105,18 +104,18 @@ impl Catalogue {
             if region.id >= self.next_region || !ids.insert(region.id) {
                 let id = region.id;
                 return Err(Error::corruption(format!(
-                    "catalogue: {id} twice or too high"
+                    "catalogue: {id} occurs twice or is not below the next number"
                 )));
             }
         }
         Ok(())
     }
 
-    /// Numbers and names of the regions that the first bytes of a catalogue, or of a page of regions, tell, as far as
-    /// they go: for when the rest is lost.
+    /// Numbers and names of regions in the first bytes of a catalogue or of a page of regions, as far as they can be
+    /// decoded. For a salvage, when the rest is lost.
     pub fn decode_names(start: &[u8]) -> Vec<(RegionId, String)> {
         let mut reader = Reader::new(start);
-        // In front of the count stands the next region, or the mark of a page of regions.
+        // The first word is the next region (version 1) or the mark of a page of regions.
         let Some((_, count)) = reader.u32().zip(reader.u32()) else {
             return Vec::new();
         };
@@ -140,7 +139,7 @@ impl Catalogue {
     }
 }
 
-/// What pages hold of `regions`, each for a chain of one page; a page has as many as fit.
+/// The payloads of pages of regions, each for a chain of one page and filled as far as possible.
 pub fn encode_region_pages(regions: &[RegionRecord]) -> Vec<Vec<u8>> {
     let mut pages = Vec::new();
     let (mut page, mut count, mut bytes) = (Vec::new(), 0u32, Vec::new());
@@ -165,10 +164,10 @@ pub fn encode_region_pages(regions: &[RegionRecord]) -> Vec<Vec<u8>> {
     pages
 }
 
-/// The regions of a page that [`encode_region_pages`] has made.
+/// The regions in a payload made by [`encode_region_pages`].
 ///
 /// # Errors
-/// `Corruption` for bytes that it does not make.
+/// `Corruption` if the payload is not valid.
 pub fn decode_region_page(payload: &[u8]) -> Result<Vec<RegionRecord>> {
     let mut reader = Reader::new(payload);
     let is_page = reader.u32() == Some(REGIONS_MARK);
@@ -226,7 +225,7 @@ fn read_region(reader: &mut Reader<'_>) -> Option<RegionRecord> {
     })
 }
 
-/// A tree without root has height 0 and nothing behind it.
+/// A tree without root is encoded as height 0 alone.
 fn read_tree(reader: &mut Reader<'_>) -> Option<TreeRecord> {
     let height = reader.u8()?;
     if height == 0 {
@@ -304,7 +303,7 @@ fn read_run(reader: &mut Reader<'_>) -> Option<PageRun> {
     (run.count > 0 && behind <= PAGE_NO_MAX + 1).then_some(run)
 }
 
-/// Whether the parts follow one another over the marker.
+/// Whether the parts are consecutive and reach over the marker.
 fn is_image(parts: &[ImagePart], marker: Lsn) -> bool {
     let follows = |pair: &[ImagePart]| pair[0].end == pair[1].start;
     let [first, ..] = parts else {
@@ -377,7 +376,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Of a catalogue, behind its version.
+    /// A reader of a catalogue, behind its version.
     fn new(bytes: &'a [u8]) -> Self {
         let (at, version) = match bytes.split_first_chunk() {
             Some((mark, [version, ..])) if *mark == MARK.to_le_bytes() => (5, *version),
@@ -414,8 +413,8 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A count and that many records of at least `record_bytes_min` each. Memory is taken only for
-    /// what the bytes can hold.
+    /// A count and that many records of at least `record_bytes_min` each. Allocates no more than the bytes left can
+    /// fill.
     fn list<T>(
         &mut self,
         record_bytes_min: usize,

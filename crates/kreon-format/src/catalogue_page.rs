@@ -1,4 +1,4 @@
-//! The chain of pages that holds the catalogue.
+//! The chain of pages with the encoded catalogue.
 
 use kreon_base::{Epoch, Error, PAGE_BYTES, PageBytes, PageNo, Result};
 
@@ -13,18 +13,18 @@ const HAS_NEXT_AT: usize = 22;
 const NEXT_AT: usize = 24;
 const PAYLOAD_AT: usize = NEXT_AT + PAGE_POINTER_BYTES;
 
-/// Bytes of the catalogue in one page.
+/// Bytes of the catalogue in each page.
 pub const CATALOGUE_PAGE_PAYLOAD_BYTES: usize = PAGE_BYTES - PAYLOAD_AT;
 
-/// Pages that a catalogue of `payload_bytes` takes, at least one.
+/// Pages of a catalogue of `payload_bytes`, at least one.
 pub const fn pages_needed(payload_bytes: usize) -> usize {
     let pages = payload_bytes.div_ceil(CATALOGUE_PAGE_PAYLOAD_BYTES);
     if pages == 0 { 1 } else { pages }
 }
 
-/// Cuts `payload` into sealed pages, each pointing to the next; `pages` says where they go: at least
-/// [`pages_needed`], else `InvalidArgument`; those beyond carry nothing but stand in the chain.
-/// Returns them in chain order and the pointer to the first.
+/// Splits `payload` into sealed pages, each with a pointer to the next, for the addresses `pages`. Fewer than
+/// [`pages_needed`] is `InvalidArgument`; surplus pages are empty links of the chain. Returns the pages in chain order
+/// and the pointer to the first.
 #[allow(clippy::type_complexity)]
 pub fn encode_chain(
     store: StoreId,
@@ -41,7 +41,7 @@ pub fn encode_chain(
     }
     let mut chain = Vec::with_capacity(pages.len());
     let mut next = None;
-    // From the back: a page holds the checksum of the one behind it.
+    // Backwards, because each page holds the checksum of its successor.
     for (index, &page) in pages.iter().enumerate().rev() {
         let start = index * CATALOGUE_PAGE_PAYLOAD_BYTES;
         let end = payload.len().min(start + CATALOGUE_PAGE_PAYLOAD_BYTES);
@@ -86,8 +86,7 @@ fn encode_page(
     (bytes, pointer)
 }
 
-/// Verifies the page that `pointer` points to; returns its part of the catalogue and the pointer to
-/// the next page.
+/// Verifies the page at `pointer`; returns its part of the catalogue and the pointer to the next page.
 pub fn decode_page<'a>(
     bytes: &'a PageBytes,
     store: StoreId,
@@ -98,7 +97,7 @@ pub fn decode_page<'a>(
     let page = PageNo(u48_at(bytes, PAGE_AT));
     let epoch = Epoch(u48_at(bytes, EPOCH_AT));
     if (page, epoch, checksum) != (pointer.page, pointer.epoch, pointer.checksum) {
-        return Err(damaged("whole, but not what was last written there"));
+        return Err(damaged("intact, but not the page that the pointer names"));
     }
     let payload = bytes[PAYLOAD_AT..].get(..usize::from(u16_at(bytes, LENGTH_AT)));
     let payload = payload.ok_or_else(|| damaged("longer than a page"))?;

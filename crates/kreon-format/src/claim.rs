@@ -1,8 +1,8 @@
-//! What bytes claim to be, before anything vouches for them.
+//! Unverified descriptions of pages and fragments by their own bytes.
 //!
-//! An open store follows pointers, and a pointer says what must stand behind it. Who looks for what is
-//! left of a damaged store has no pointer: it asks a page what it claims to be, and then checks that
-//! claim with the decoder of the structure. Nothing here may be believed by itself.
+//! An open store follows pointers, which state what a page must be. A salvage has no pointers: it reads what a page
+//! claims to be, then verifies the claim with the decoder of that structure. Results of this module must not be trusted
+//! without that.
 
 use kreon_base::{Epoch, PageBytes, PageNo, RegionId};
 
@@ -13,7 +13,7 @@ use crate::{
     BitmapBlock, FragmentHeader, LogSegmentHeader, PagePointer, StoreId, bitmap_page, group_of,
 };
 
-/// Page number and epoch stand at the same places in nodes and catalogue pages.
+/// Nodes and catalogue pages have page number and epoch at the same offsets.
 const PAGE_AT: usize = PREAMBLE_BYTES;
 const EPOCH_AT: usize = 14;
 const REGION_OF_NODE_AT: usize = 20;
@@ -21,10 +21,10 @@ const REGION_OF_NODE_AT: usize = 20;
 const STORE_OF_SUPERBLOCK_AT: usize = 16;
 const STORE_OF_LOG_SEGMENT_AT: usize = PREAMBLE_BYTES;
 
-/// A tree node as it describes itself.
+/// A tree node as described by its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeClaim {
-    /// The pointer that a parent would have; [`check_node`](crate::check_node) wants it.
+    /// The pointer that its parent would have, for [`check_node`](crate::check_node).
     pub pointer: PagePointer,
     /// The region whose tree it is part of.
     pub region: RegionId,
@@ -32,16 +32,16 @@ pub struct NodeClaim {
     pub level: u8,
 }
 
-/// A fragment or pad as its first bytes describe it.
+/// A fragment or pad as described by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FragmentClaim {
-    /// Part or all of a record.
+    /// A part or all of a record.
     Record(FragmentHeader),
-    /// Filler, with the lower 9 bits of its incarnation's mark.
+    /// A pad, with the lower 9 bits of its incarnation's mark.
     Pad(u16),
 }
 
-/// What a page marked as a tree node claims to be.
+/// The claim of a page that is marked as a tree node.
 pub fn claimed_node(bytes: &PageBytes) -> Option<NodeClaim> {
     PageKind::Node.marks(bytes).then(|| NodeClaim {
         pointer: claimed_pointer(bytes),
@@ -50,16 +50,15 @@ pub fn claimed_node(bytes: &PageBytes) -> Option<NodeClaim> {
     })
 }
 
-/// The pointer that leads to a page marked as a catalogue page, as the page has it;
-/// [`decode_page`](crate::decode_page) wants it.
+/// The pointer to a page that is marked as a catalogue page, as its own bytes have it, for
+/// [`decode_page`](crate::decode_page).
 pub fn claimed_catalogue_page(bytes: &PageBytes) -> Option<PagePointer> {
     PageKind::Catalogue
         .marks(bytes)
         .then(|| claimed_pointer(bytes))
 }
 
-/// The store that a superblock or the header of a log segment names, if the page is marked as one of
-/// the two.
+/// The store id in a page that is marked as a superblock or as the header of a log segment.
 pub fn claimed_store(bytes: &PageBytes) -> Option<StoreId> {
     let at = if PageKind::Superblock.marks(bytes) {
         STORE_OF_SUPERBLOCK_AT
@@ -71,9 +70,8 @@ pub fn claimed_store(bytes: &PageBytes) -> Option<StoreId> {
     Some(StoreId(u64_at(bytes, at)))
 }
 
-/// What a page shows of any store, as a name for it: the first page of a log segment that verifies, a
-/// bitmap block, tree node or catalogue page that says that it belongs to `page`. Bytes of something else hardly ever
-/// look like one.
+/// Name of the structure that a page appears to be, of any store: a verified header of a log segment, or a bitmap
+/// block, tree node or catalogue page that claims the address `page`. Other data hardly ever looks like one.
 pub fn trace_of(bytes: &PageBytes, page: PageNo) -> Option<&'static str> {
     let segment = page.segment();
     let is_header = |store| {
@@ -97,7 +95,7 @@ pub fn trace_of(bytes: &PageBytes, page: PageNo) -> Option<&'static str> {
     None
 }
 
-/// What stands at the start of `bytes`, if it makes sense as a fragment or pad at all.
+/// The fragment or pad that `bytes` appear to start with.
 pub fn claimed_fragment(bytes: &[u8]) -> Option<FragmentClaim> {
     let length = LengthWord(u32_at(bytes, LENGTH_AT));
     if length.is_pad() {

@@ -1,4 +1,4 @@
-//! The mark of a store whose creation has begun and has not ended.
+//! The mark of a store whose creation is incomplete.
 
 use kreon_base::{PageBytes, PageNo, Result};
 
@@ -6,20 +6,20 @@ use crate::StoreId;
 use crate::bytes::{put, u64_at};
 use crate::sealed::{self, PREAMBLE_BYTES, PageKind};
 
-/// Stands behind the preamble, so that a person who looks at the volume sees what it is.
+/// A label behind the preamble for people who inspect the volume.
 const LABEL: [u8; 8] = *b"KreonNew";
 
 const LABEL_AT: usize = PREAMBLE_BYTES;
 const STORE_AT: usize = 16;
 
-/// Where the mark stands: in the first superblock slot. The first superblock goes to the second slot, and its
-/// mirror replaces the mark, so that no finished store has one.
+/// Address of the mark: the first superblock slot. The first superblock is written to the second slot, and its mirror
+/// then replaces the mark, so a complete store has no mark.
 pub const CREATION_PAGE: PageNo = PageNo(0);
 
-/// Says that a store is being created here and holds nothing yet: whoever finds it may begin anew. Written and
-/// flushed before anything else of the store.
+/// States that a store is being created here and has no data yet, so that an interrupted creation can start anew. It is
+/// written and flushed before all else of the store.
 ///
-/// All but its first 24 bytes are zero: over a blank page it cannot be torn.
+/// Only its first 24 bytes are not zero, so on a blank page it cannot be torn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreationMark {
     /// The store that is being created.
@@ -27,7 +27,7 @@ pub struct CreationMark {
 }
 
 impl CreationMark {
-    /// The sealed page.
+    /// Encodes the sealed page.
     pub fn encode(&self) -> Box<PageBytes> {
         let mut bytes = sealed::begin_boxed(PageKind::Creation);
         put(&mut *bytes, LABEL_AT, &LABEL);
@@ -36,7 +36,7 @@ impl CreationMark {
         bytes
     }
 
-    /// Reads the mark. `Corruption` if the page holds something else.
+    /// Decodes the mark. `Corruption` if the page is not a valid mark.
     pub fn decode(bytes: &PageBytes) -> Result<Self> {
         let store = StoreId(u64_at(bytes, STORE_AT));
         sealed::verify(bytes, PageKind::Creation, store, CREATION_PAGE)?;
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(CreationMark::decode(&bytes).unwrap(), mark);
         let slot = Superblock::examine(&bytes, 0);
         assert!(matches!(slot, SuperblockSlot::Foreign), "{slot:?}");
-        // What a sector holds is there or not: the rest is as on a blank page.
+        // A sector is written as a whole: the rest is equal to a blank page.
         assert!(bytes[512..].iter().all(|byte| *byte == 0));
         bytes[4000] ^= 1;
         assert!(CreationMark::decode(&bytes).is_err());

@@ -1,8 +1,8 @@
-//! Copying entries from one node into the draft of another, many at once.
+//! Block copies of entries from one node into the draft of another.
 //!
-//! The entries of a node stand side by side, so a run of them is one block of bytes. Where the node's
-//! prefix is as long as the draft's, the block is copied as it is; else each entry takes some bytes of
-//! its key from the prefix or gives some to it. Bodies are never decoded.
+//! The entries of a node are contiguous, so a run of them is one block of bytes. If the prefixes of node and draft have
+//! the same length, the block is copied unchanged; otherwise each entry exchanges some key bytes with the prefix.
+//! Bodies are never decoded.
 
 use std::ops::Range;
 
@@ -13,10 +13,9 @@ use crate::node::NodeView;
 use crate::node_draft::{NodeDraft, Plan, common_prefix_bytes, keys_room};
 
 impl NodeDraft {
-    /// Adds entries `range` of `node` behind the others, as many as keep
-    /// [`used_bytes`](Self::used_bytes) at or below `used_bytes_max`, at most a page; returns how many
-    /// those were. An error changes nothing. The node should have passed
-    /// [`check_node`](crate::check_node).
+    /// Appends entries `range` of `node`, as many as keep [`used_bytes`](Self::used_bytes) at or below
+    /// `used_bytes_max`, at most a page; returns their number. After an error the draft is unchanged. The node should
+    /// have passed [`check_node`](crate::check_node).
     pub(crate) fn push_run(
         &mut self,
         node: &NodeView<'_>,
@@ -60,7 +59,7 @@ impl NodeDraft {
         let damaged = || node.damaged(range.start);
         let shortest = self.lengths[count..count + taken].iter().min();
         if shortest.is_none_or(|bytes| usize::from(*bytes) < plan.prefix_bytes) {
-            // Only where keys are out of order.
+            // Only if keys are out of order.
             return Err(damaged());
         }
         self.begin_span(plan.prefix_bytes);
@@ -74,7 +73,7 @@ impl NodeDraft {
         Ok(taken)
     }
 
-    /// Notes the lengths of a run's keys and bodies.
+    /// Records the lengths of the keys and bodies of a run.
     fn survey(&mut self, node: &NodeView<'_>, range: &Range<usize>) -> Result<()> {
         let mut bodies_bytes = 0;
         self.run_bodies.clear();
@@ -91,8 +90,8 @@ impl NodeDraft {
         Ok(())
     }
 
-    /// What the first `taken` (at least one) entries of the run make of the draft. Leaves the last one's
-    /// key in `run_key`.
+    /// The draft after appending the first `taken` (at least one) entries of the run. Leaves the key of the last one in
+    /// `run_key`.
     fn plan_run(
         &mut self,
         node: &NodeView<'_>,
@@ -114,7 +113,7 @@ impl NodeDraft {
         })
     }
 
-    /// The most entries of the run that have room, which are not all, and their plan.
+    /// The largest number of entries of the run that fit, if not all do, and their plan.
     #[inline(never)]
     fn cut_run(
         &mut self,
@@ -122,7 +121,7 @@ impl NodeDraft {
         range: &Range<usize>,
         used_bytes_max: usize,
     ) -> Result<(usize, Plan)> {
-        // More entries never take less room.
+        // Used bytes grow with the number of entries, so a binary search finds the limit.
         let (mut fits, mut too_many) = (0, range.len());
         while fits + 1 < too_many {
             let middle = fits.midpoint(too_many);
@@ -136,7 +135,7 @@ impl NodeDraft {
         Ok((fits, plan))
     }
 
-    /// Encodes the entries behind `prefix_bytes` of their keys. None if they make no sense.
+    /// Encodes the entries behind `prefix_bytes` of their keys; `None` if an entry is damaged.
     fn copy_run(
         &mut self,
         node: &NodeView<'_>,

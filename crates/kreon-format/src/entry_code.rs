@@ -1,21 +1,21 @@
-//! Encoding one entry of a node, and encoding it anew behind a prefix of another length.
+//! Encoding of one entry of a node, and re-encoding behind a prefix of another length.
 
 use crate::LONG_KEY_STORED_BYTES;
 use crate::heads::{HEAD_BYTES, head_of};
 use crate::node::{ENTRY_FRONT_BYTES_MAX, TAG_WIDE};
 
-/// An entry to be encoded.
+/// An entry to encode.
 pub(crate) struct NewEntry<'a> {
     pub(crate) tag: u8,
     /// Bytes of the key behind the prefix.
     pub(crate) length: usize,
-    /// What of them follows the head.
+    /// Bytes of the key behind prefix and head.
     pub(crate) rest: &'a [u8],
     pub(crate) body: [&'a [u8]; 2],
 }
 
 impl NewEntry<'_> {
-    /// Writes it so that it ends at `end`, which leaves room for it; returns where it starts.
+    /// Writes the entry so that it ends at `end`, below which there must be room; returns its start.
     pub(crate) fn write(&self, heap: &mut [u8], end: usize) -> usize {
         let front = Front::new(self.tag, self.length);
         let parts = [front.bytes(), self.rest, self.body[0], self.body[1]];
@@ -56,19 +56,18 @@ impl Front {
     }
 }
 
-/// How what entries hold of their keys changes when the prefix before them does.
+/// The change of an entry's key bytes when the prefix changes.
 #[derive(Clone, Copy)]
 pub(crate) enum Shift<'a> {
-    /// The prefix is shorter: these bytes of it now belong to the entry.
+    /// The prefix becomes shorter: these bytes of it move into the entry.
     Longer(&'a [u8]),
-    /// The prefix is longer: so many bytes now belong to it.
+    /// The prefix becomes longer: this many bytes move out of the entry.
     Shorter(usize),
 }
 
 impl Shift<'_> {
-    /// Encodes an entry anew, so that it ends at `end` of `heap`. `image` is the entry as it stands in
-    /// a page, `head` its head. Returns where it starts now, and its head; none if the image makes no
-    /// sense or there is no room.
+    /// Re-encodes an entry so that it ends at `end` of `heap`. `image` is the entry as encoded in a page, `head` its
+    /// head. Returns its new start and head; `None` if the image is damaged or there is no room.
     #[inline]
     pub(crate) fn recode(
         self,
@@ -81,7 +80,7 @@ impl Shift<'_> {
             return None;
         };
         let length_bytes = usize::from(*length);
-        // Two heads' worth of bytes hold all that moves between head and rest.
+        // All bytes that move between head and rest fit in two heads.
         let mut bytes = [0; 2 * HEAD_BYTES];
         match self {
             Self::Longer(more)
@@ -117,7 +116,7 @@ impl Shift<'_> {
         }
     }
 
-    /// As [`recode`](Self::recode), for shifts and lengths of every size.
+    /// Like [`recode`](Self::recode), for shifts and lengths of any size.
     #[cold]
     fn recode_any(
         self,
@@ -151,7 +150,7 @@ impl Shift<'_> {
             rest: key.get(HEAD_BYTES..).unwrap_or_default(),
             body: [body, &[]],
         };
-        // Three bytes for tag and length at most.
+        // Tag and length take at most three bytes.
         if key.len() + body.len() + ENTRY_FRONT_BYTES_MAX > end || end > heap.len() {
             return None;
         }

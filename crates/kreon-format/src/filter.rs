@@ -1,35 +1,34 @@
-//! Filters: which keys a leaf may hold, told by its parent, so that a get need not read a leaf that lacks
-//! its key.
+//! Bloom filters of leaves, stored in their parents, so that a get need not read a leaf without its key.
 //!
-//! A filter (of format 3 on) stands in an index node above leaves, behind the pointer to its leaf:
-//! bytes of the leaf's common prefix (11 bits) and probes less one (4 bits), together 2 bytes | length of
-//! what follows in words of 4 bytes (1 byte) | bits (Bloom). Tried and lost: bits set in pairs within words
-//! of 8 bytes (0.8 to 1.04 % false positives instead of 0.84, and not quicker to build).
+//! A filter (since format 3) follows the pointer to its leaf in an index node: length of the leaf's common prefix (11
+//! bits) and number of probes less one (4 bits), together 2 bytes | length of the bits in words of 4 bytes (1 byte) |
+//! bits. Tried and lost: bits set in pairs within words of 8 bytes (0.8 to 1.04 % false positives instead of 0.84, and
+//! not quicker to build).
 //!
-//! What is hashed is the stored part of a key behind the leaf's prefix: in a leaf that stands apart
-//! already, as head, length and rest. So the filter of a leaf costs one pass over its page, whether its
-//! entries were encoded or copied. A filter is asked for keys that lead to its leaf, nearly all of which
-//! have the prefix.
+//! The hash covers the stored part of a key behind the leaf's prefix, which a leaf already has as head, length and
+//! rest. So building a filter takes one pass over the leaf's page, whether its entries were encoded or copied. Gets ask
+//! a filter only for keys that lead to its leaf, nearly all of which have the prefix.
 
-use kreon_base::{Bug, KeyHash, Result};
+use kreon_base::{KeyHash, Result, planted};
 
 use crate::heads::{HEAD_BYTES, head_of};
 use crate::node::stored_part;
 use crate::{LONG_KEY_STORED_BYTES, Leaf};
 
-/// Most bits a key that a filter can be made with.
+/// Most bits for each key that a filter can be built with.
 pub const FILTER_BITS_PER_KEY_MAX: usize = 24;
 
-/// Bytes of an encoded filter, at most.
+/// Largest encoded filter in bytes.
 pub(crate) const FILTER_BYTES_MAX: usize = FRONT_BYTES + WORDS_MAX * WORD_BYTES;
 
 const FRONT_BYTES: usize = 3;
 const WORD_BYTES: usize = 4;
 
-/// Three children with the longest pivots and filters share any node; 400 keys have ten bits each.
+/// Limit of the bits, 4064: three children with the longest pivots and filters fit in any node, and 400 keys get ten
+/// bits each.
 const WORDS_MAX: usize = 127;
 
-/// The prefix' length takes this many bits of the first two bytes, the probes the ones above.
+/// The length of the prefix takes this many low bits of the first two bytes, the number of probes the bits above.
 const PREFIX_BITS: u32 = 11;
 const PROBES_BITS: u32 = 4;
 const PROBES_MAX: u32 = 1 << PROBES_BITS;
@@ -38,14 +37,14 @@ const _: () = assert!(LONG_KEY_STORED_BYTES < 1 << PREFIX_BITS);
 
 const SEED: u64 = u64::from_be_bytes(*b"filter 1");
 
-/// The filter of one leaf, as it stands in the leaf's parent. Empty: none, every key may be there.
+/// The filter of one leaf, as encoded in its parent. Empty: no filter, every key may be in the leaf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeafFilter(Vec<u8>);
 
-/// Makes filters, one after the other.
+/// Builds filters, one after the other.
 #[derive(Debug, Default)]
 pub struct FilterBuilder {
-    /// Of the leaf's distinct keys; kept from call to call for its memory.
+    /// Hashes of the leaf's distinct keys; kept between calls to reuse the memory.
     hashes: Vec<u64>,
 }
 
@@ -60,7 +59,7 @@ impl LeafFilter {
         FilterView::open(&self.0).is_none_or(|filter| filter.may_hold(key))
     }
 
-    /// Its bytes as they stand in a node.
+    /// The encoded filter.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -72,20 +71,20 @@ impl FilterBuilder {
         Self::default()
     }
 
-    /// The filter of `leaf`, with about so many bits for each of its keys; none with 0 bits.
+    /// The filter of `leaf`, with about `bits_per_key` bits for each key and 4064 at most; no filter for 0 bits.
     ///
     /// # Errors
-    /// `Corruption` if an entry of the leaf makes no sense.
+    /// `Corruption` if an entry of the leaf is damaged.
     pub fn build(&mut self, leaf: &Leaf<'_>, bits_per_key: usize) -> Result<LeafFilter> {
         if bits_per_key == 0 {
             return Ok(LeafFilter::default());
         }
         self.hash_keys(leaf)?;
         let bits_per_key = bits_per_key.min(FILTER_BITS_PER_KEY_MAX);
-        // A word more: filters of few keys have more false positives than large ones.
+        // One extra word, because small filters have more false positives than large ones.
         let words = (self.hashes.len() * bits_per_key).div_ceil(8 * WORD_BYTES) + 1;
         let words = words.min(WORDS_MAX);
-        // ln 2 of the bits a key is best; one probe less is hardly worse and costs less to set.
+        // The optimum is ln 2 times the bits for each key; slightly fewer probes are hardly worse and quicker to set.
         let probes = (bits_per_key as u32 * 6 / 10).clamp(1, PROBES_MAX);
         let front = leaf.prefix().len() as u16 | (probes as u16 - 1) << PREFIX_BITS;
         let mut bytes = vec![0; FRONT_BYTES + words * WORD_BYTES];
@@ -94,14 +93,14 @@ impl FilterBuilder {
         let bits = &mut bytes[FRONT_BYTES..];
         let places = bits.len() * 8;
         for hash in &self.hashes {
-            for place in Places::new(*hash, places).take(probes as usize) {
+            for place in BitPositions::new(*hash, places).take(probes as usize) {
                 bits[place / 8] |= 1 << (place % 8);
             }
         }
         Ok(LeafFilter(bytes))
     }
 
-    /// Hashes the leaf's keys; versions of one key stand side by side and count once.
+    /// Hashes the leaf's keys. Versions of one key are adjacent and count once.
     fn hash_keys(&mut self, leaf: &Leaf<'_>) -> Result<()> {
         self.hashes.clear();
         let mut last = None;
@@ -112,25 +111,23 @@ impl FilterBuilder {
                 self.hashes.push(hash);
             }
         }
-        if Bug::FilterMissesKey.is_planted() {
-            self.hashes.pop();
-        }
+        planted!(FilterMissesKey => self.hashes.pop());
         Ok(())
     }
 }
 
-/// A filter, where it lies.
+/// A filter in place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilterView<'a> {
     prefix_bytes: usize,
     probes: usize,
     bits: &'a [u8],
-    /// All of it, as it stands in a node.
+    /// The whole encoded filter.
     bytes: &'a [u8],
 }
 
 impl<'a> FilterView<'a> {
-    /// The filter that `bytes` begin with; none if they make no sense.
+    /// The filter at the start of `bytes`; `None` if it is damaged.
     pub(crate) fn open(bytes: &'a [u8]) -> Option<Self> {
         let ([low, high, words], rest) = bytes.split_first_chunk()?;
         let front = u16::from_le_bytes([*low, *high]);
@@ -154,7 +151,7 @@ impl<'a> FilterView<'a> {
         LeafFilter(self.bytes.to_vec())
     }
 
-    /// Bytes that it takes in a node.
+    /// Bytes of the encoded filter.
     pub(crate) fn encoded_bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -166,7 +163,7 @@ impl<'a> FilterView<'a> {
         };
         let rest = remainder.get(HEAD_BYTES..).unwrap_or_default();
         let hash = hash_of(remainder.len(), &head_of(remainder), rest);
-        Places::new(hash, self.bits.len() * 8)
+        BitPositions::new(hash, self.bits.len() * 8)
             .take(self.probes)
             .all(|place| {
                 let byte = self.bits.get(place / 8).copied().unwrap_or(0);
@@ -175,7 +172,7 @@ impl<'a> FilterView<'a> {
     }
 }
 
-/// The hash of a key, of which `length` bytes follow the leaf's prefix.
+/// The hash of a key that has `length` bytes behind the leaf's prefix.
 #[inline]
 fn hash_of(length: usize, head: &[u8; HEAD_BYTES], rest: &[u8]) -> u64 {
     KeyHash::new(SEED ^ length as u64)
@@ -184,14 +181,14 @@ fn hash_of(length: usize, head: &[u8; HEAD_BYTES], rest: &[u8]) -> u64 {
         .finish()
 }
 
-/// The bits of a key: a hash is a fraction, which times the number of bits gives one of them and a
-/// fraction anew.
-struct Places {
+/// The bit positions of a key. The hash is a fraction; multiplied by the number of bits it gives a position and a new
+/// fraction.
+struct BitPositions {
     fraction: u64,
     count: u64,
 }
 
-impl Places {
+impl BitPositions {
     #[inline]
     fn new(hash: u64, count: usize) -> Self {
         Self {
@@ -201,7 +198,7 @@ impl Places {
     }
 }
 
-impl Iterator for Places {
+impl Iterator for BitPositions {
     type Item = usize;
 
     #[inline]

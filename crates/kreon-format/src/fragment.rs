@@ -1,23 +1,22 @@
-//! Fragments: the pieces of which log records are made.
+//! Fragments, the parts of log records.
 //!
-//! A fragment: checksum (4 bytes) | length (4) | region (4) | meta (4) | payload | zeroes up to a
-//! multiple of 8. The length word holds the payload's length (22 bits), 9 bits of the incarnation,
-//! and a bit that tells a pad. The meta word holds the key's length (17 bits), the kind (4), flags
-//! (4) and the other 7 bits of the incarnation.
+//! A fragment: checksum (4 bytes) | length (4) | region (4) | meta (4) | payload | zeroes up to a multiple of 8. The
+//! length word has the length of the payload (22 bits), 9 bits of the incarnation, and a bit that marks a pad. The meta
+//! word has the length of the key (17 bits), the kind (4), flags (4) and the other 7 bits of the incarnation.
 
 use kreon_base::{
-    Bug, Checksum, Error, Incarnation, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result,
-    SEGMENT_BYTES,
+    Checksum, Error, Incarnation, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, SEGMENT_BYTES,
+    planted,
 };
 
 use crate::StoreId;
 use crate::bytes::{array_at, put, u32_at};
 use crate::pad;
 
-/// Bytes in front of a fragment's payload.
+/// Length of a fragment's header in bytes.
 pub const FRAGMENT_HEADER_BYTES: usize = 16;
 
-/// Fragments and pads start at multiples of this and fill up to one.
+/// Alignment of the start and end of fragments and pads, in bytes.
 pub const RECORD_ALIGN_BYTES: usize = 8;
 
 pub(crate) const LENGTH_AT: usize = 4;
@@ -26,7 +25,7 @@ const META_AT: usize = 12;
 
 const LENGTH_MASK: u32 = (1 << 22) - 1;
 const LENGTH_MARK_SHIFT: u32 = 22;
-/// The part of an incarnation's mark that a length word holds.
+/// The part of an incarnation's mark in a length word.
 const LENGTH_MARK_MASK: u16 = (1 << 9) - 1;
 const PAD_BIT: u32 = 1 << 31;
 
@@ -42,28 +41,27 @@ const META_MARK_SHIFT: u32 = 25;
 const _: () = assert!(KEY_BYTES_MAX <= KEY_MASK as usize);
 const _: () = assert!(SEGMENT_BYTES <= LENGTH_MASK as u64);
 
-/// What a record says about its key.
+/// Kind of a log record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
-    /// The key has the value that follows it.
+    /// The key gets the value that follows it.
     Put,
-    /// The key is deleted; no value follows.
+    /// The key is deleted; the record has no value.
     Delete,
-    /// A put that garbage collection has moved here; it is no new write.
+    /// A put that garbage collection has moved; not a new write.
     Relocation,
-    /// A value of a bulk load. It counts through the tree that points at it and not by itself: replay
-    /// passes over it. One without key and value marks that a load begins.
+    /// A value of a bulk load. It is valid only through the tree that points at it, so replay skips it. One without key
+    /// and value marks the start of a load.
     Ingested,
-    /// All keys from this one on are deleted, before the end that the value tells: see
-    /// [`range_end`](crate::range_end).
+    /// All keys from this key to the end in the value are deleted: see [`range_end`](crate::range_end).
     DeleteRange,
-    /// The region of the record is made; the key is its name, the value what [`dropped_value`](crate::dropped_value) says.
-    /// It stands before all other records of the region, and before those of regions with higher numbers.
+    /// The region of the record is created; the key is its name, the value a [`dropped_value`](crate::dropped_value).
+    /// It precedes all other records of the region and those of regions with higher numbers.
     MakeRegion,
 }
 
 impl RecordKind {
-    // 0 is no kind: zeroes are never a fragment.
+    // No kind has code 0, so zeroes are never a fragment.
     const fn code(self) -> u32 {
         match self {
             Self::Put => 1,
@@ -88,76 +86,75 @@ impl RecordKind {
     }
 }
 
-/// What stands in front of a fragment. A record is key ++ value, cut into fragments only where a
-/// segment ends; a unit is one or more records that stand or fall together.
+/// The header of a fragment. A record is key and value, split into fragments only at the end of a segment; a unit is
+/// one or more records that replay takes all or none of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentHeader {
-    /// Bytes of key and value in this fragment, less than a segment has.
+    /// Bytes of key and value in this fragment, less than a segment.
     pub length_bytes: u32,
     /// The region of the record.
     pub region: RegionId,
-    /// Length of the record's whole key, the same in all its fragments.
+    /// Length of the record's whole key, the same in each of its fragments.
     pub key_bytes: u32,
-    /// What the record says.
+    /// Kind of the record.
     pub kind: RecordKind,
-    /// The first fragment of its record.
+    /// Whether this is the first fragment of its record.
     pub starts_record: bool,
-    /// The last fragment of its record.
+    /// Whether this is the last fragment of its record.
     pub ends_record: bool,
-    /// The last fragment of the last record of its unit.
+    /// Whether this is the last fragment of the last record of its unit.
     pub ends_unit: bool,
-    /// The run of the store that wrote it, as [`incarnation_mark`] makes it.
+    /// Mark of the incarnation that wrote it, from [`incarnation_mark`].
     pub incarnation: u16,
 }
 
-/// What the checksums of a segment's fragments are seeded with, besides each one's offset. Not the
-/// incarnation: a segment may hold fragments of several, so each carries its own.
+/// Seed of the checksums of a segment's fragments, besides the offset of each. The incarnation is not part of it: a
+/// segment may hold fragments of several incarnations, so each fragment carries its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentSeal {
     /// The store.
     pub store: StoreId,
-    /// The segment's place in the log.
+    /// Sequence of the segment.
     pub sequence: u64,
 }
 
-/// A verified piece of the log.
+/// A verified fragment or pad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fragment<'a> {
-    /// Part or all of a record.
+    /// A part or all of a record.
     Record {
-        /// What it is.
+        /// The header.
         header: FragmentHeader,
-        /// Its part of key ++ value.
+        /// The part of key and value in this fragment.
         payload: &'a [u8],
     },
-    /// Filler.
+    /// A pad.
     Pad {
-        /// All its bytes.
+        /// Total length in bytes.
         pad_bytes: usize,
-        /// The lower 9 bits of its incarnation's mark; [`Fragment::is_of`] compares them.
+        /// The lower 9 bits of its incarnation's mark; compare with [`Fragment::is_of`].
         incarnation: u16,
-        /// Everything before this was durable when the pad was written, if it was long enough to say.
+        /// All earlier bytes were durable when the pad was written. `None` if the pad is too short for it.
         durable: Option<Lsn>,
     },
 }
 
 impl FragmentSeal {
-    /// The checksum of a fragment or pad at `offset`: over the seal, the offset, `header` behind its
-    /// checksum field, and the slices of `rest`.
+    /// The checksum of a fragment or pad at `offset`: over the seal, the offset, `header` (without the checksum field),
+    /// and the slices of `rest`.
     pub(crate) fn checksum<'p>(
         &self,
         offset: LogOffset,
         header: &[u8; 12],
         rest: impl IntoIterator<Item = &'p [u8]>,
     ) -> u32 {
-        // One array, because each update of the digest costs more than these few bytes do. The four
-        // bytes before the header stand for the checksum field, zero.
+        // One array, because each update of the digest costs more than these few bytes. The four bytes before the
+        // header stand for the checksum field, as zero.
         let mut front = [0; 40];
         put(&mut front, 0, &self.store.0.to_le_bytes());
         put(&mut front, 8, &self.sequence.to_le_bytes());
-        if !Bug::RecordAddressIgnored.is_planted() {
-            put(&mut front, 16, &offset.0.to_le_bytes());
-        }
+        planted!(RecordAddressIgnored => let offset = LogOffset(0));
+        put(&mut front, 16, &offset.0.to_le_bytes());
         put(&mut front, 28, header);
         let start = Checksum::new().with(&front);
         rest.into_iter().fold(start, Checksum::with).finish()
@@ -165,9 +162,8 @@ impl FragmentSeal {
 }
 
 impl FragmentHeader {
-    /// The header's bytes, with the checksum over it, `payload` (its slices one after the other, in
-    /// all `length_bytes`) and the zeroes that fill up to [`RECORD_ALIGN_BYTES`]. `offset` is where
-    /// the fragment starts on the volume.
+    /// The encoded header. Its checksum covers the header, `payload` (concatenated, `length_bytes` in all) and the
+    /// zeroes up to [`RECORD_ALIGN_BYTES`]. `offset` is the offset of the fragment on the volume.
     pub fn encode(
         &self,
         seal: &FragmentSeal,
@@ -198,7 +194,7 @@ impl FragmentHeader {
             | u32::from(self.incarnation >> LENGTH_MARK_MASK.count_ones()) << META_MARK_SHIFT
     }
 
-    /// The header that `bytes` stand for, unverified; none if they make no sense.
+    /// The unverified header in `bytes`; `None` if it is not valid.
     pub(crate) fn decode(bytes: &[u8; FRAGMENT_HEADER_BYTES]) -> Option<Self> {
         let meta = u32_at(bytes, META_AT);
         let length = LengthWord(u32_at(bytes, LENGTH_AT));
@@ -221,8 +217,8 @@ impl FragmentHeader {
 }
 
 impl<'a> Fragment<'a> {
-    /// Reads and verifies the fragment or pad at the start of `bytes`, which may go on behind it.
-    /// `offset` is where it stands on the volume.
+    /// Decodes and verifies the fragment or pad at the start of `bytes`, which may be longer. `offset` is its offset on
+    /// the volume.
     pub fn decode(bytes: &'a [u8], seal: &FragmentSeal, offset: LogOffset) -> Result<Self> {
         let start = array_at(bytes, 0).ok_or_else(|| damaged(offset, "it is cut off"))?;
         let whole = bytes
@@ -234,13 +230,14 @@ impl<'a> Fragment<'a> {
         Self::record(whole, seal, offset)
     }
 
-    /// Reads the fragment that fills `whole`.
+    /// Decodes the fragment that fills `whole`.
     fn record(whole: &'a [u8], seal: &FragmentSeal, offset: LogOffset) -> Result<Self> {
         let (bytes, filled) = whole
             .split_first_chunk()
             .ok_or_else(|| damaged(offset, "it is cut off"))?;
         let checksum = seal.checksum(offset, &behind_checksum(bytes), [filled]);
-        if checksum != u32_at(bytes, 0) && !Bug::RecordChecksumIgnored.is_planted() {
+        planted!(RecordChecksumIgnored => let checksum = u32_at(bytes, 0));
+        if checksum != u32_at(bytes, 0) {
             return Err(damaged(offset, "its checksum does not match"));
         }
         let header =
@@ -250,7 +247,7 @@ impl<'a> Fragment<'a> {
         Ok(Self::Record { header, payload })
     }
 
-    /// Whether the run with the mark `incarnation` wrote it; of a pad, as far as its 9 bits tell.
+    /// Whether the incarnation with the mark `incarnation` wrote it; for a pad, only 9 bits are compared.
     pub fn is_of(&self, incarnation: u16) -> bool {
         match self {
             Self::Record { header, .. } => header.incarnation == incarnation,
@@ -260,7 +257,7 @@ impl<'a> Fragment<'a> {
         }
     }
 
-    /// Bytes from the start of this fragment to the next.
+    /// Bytes from the start of this fragment or pad to the next.
     pub fn extent_bytes(&self) -> usize {
         match self {
             Self::Record { payload, .. } => fragment_bytes(payload.len()),
@@ -269,13 +266,13 @@ impl<'a> Fragment<'a> {
     }
 }
 
-/// Bytes that a fragment of `payload_bytes` takes in the log.
+/// Bytes of a fragment with `payload_bytes` in the log.
 pub const fn fragment_bytes(payload_bytes: usize) -> usize {
     FRAGMENT_HEADER_BYTES + payload_bytes.next_multiple_of(RECORD_ALIGN_BYTES)
 }
 
-/// Bytes that the fragment or pad whose first 8 bytes are given claims to take. Not verified: use it
-/// to know how much to read for [`Fragment::decode`].
+/// Claimed length of the fragment or pad that starts with these 8 bytes, unverified: the bytes to read for
+/// [`Fragment::decode`].
 pub fn fragment_extent(start: &[u8; 8]) -> usize {
     let length = LengthWord(u32_at(start, LENGTH_AT));
     if length.is_pad() {
@@ -285,14 +282,14 @@ pub fn fragment_extent(start: &[u8; 8]) -> usize {
     }
 }
 
-/// The mark of an incarnation that fragments carry: its lower 16 bits. What an earlier run left behind
-/// is mistaken for this run's only if it was written 65,536 openings earlier at the same offset of the
-/// same segment with the same sequence.
+/// The mark of an incarnation in fragments: its lower 16 bits. A fragment of an earlier incarnation can be mistaken for
+/// one of this only if it was written 65,536 openings earlier at the same offset of the same segment with the same
+/// sequence.
 pub const fn incarnation_mark(incarnation: Incarnation) -> u16 {
     incarnation.0 as u16
 }
 
-/// The word that says how long a fragment or pad is.
+/// The length word of a fragment or pad.
 #[derive(Clone, Copy)]
 pub(crate) struct LengthWord(pub(crate) u32);
 
@@ -317,7 +314,7 @@ impl LengthWord {
     }
 }
 
-/// Zeroes behind a payload.
+/// Bytes of zeroes behind a payload.
 const fn fill_bytes(payload_bytes: usize) -> usize {
     payload_bytes.next_multiple_of(RECORD_ALIGN_BYTES) - payload_bytes
 }

@@ -1,18 +1,18 @@
-//! Heads: the eight bytes of each key that follow the node's common prefix, side by side in front of
-//! a node, so that a search looks at few cache lines and compares numbers.
+//! Heads: the eight bytes of each key behind the node's common prefix, contiguous at the front of a node, so that a
+//! search reads few cache lines and compares integers.
 
 use std::cmp::Ordering;
 
-/// Bytes of a head. A shorter key's head is filled up with zeroes.
+/// Bytes of a head. The head of a shorter key is padded with zeroes.
 pub(crate) const HEAD_BYTES: usize = 8;
 
-/// Bytes of a cache line in units of heads.
+/// Heads in a cache line.
 const LINE_HEADS: usize = 8;
 
-/// Heads in a node's first cache line, behind its header of 32 bytes.
+/// Heads in a node's first cache line, behind the header of 32 bytes.
 const FIRST_LINE_HEADS: usize = 4;
 
-/// The head of a key, of which `remainder` follows the common prefix.
+/// The head of a key whose bytes behind the common prefix are `remainder`.
 pub(crate) fn head_of(remainder: &[u8]) -> [u8; HEAD_BYTES] {
     if let Some(head) = remainder.first_chunk() {
         return *head;
@@ -24,13 +24,13 @@ pub(crate) fn head_of(remainder: &[u8]) -> [u8; HEAD_BYTES] {
     head
 }
 
-/// The part of a key that follows the common prefix, ready to be compared with a node's keys.
+/// The bytes of a key behind the common prefix, prepared for comparison with a node's keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe<'k> {
     head: u64,
-    /// Bytes that follow the prefix.
+    /// Bytes behind the prefix.
     length: usize,
-    /// What of them follows the head.
+    /// Bytes behind prefix and head.
     rest: &'k [u8],
 }
 
@@ -43,16 +43,16 @@ impl<'k> Probe<'k> {
         }
     }
 
-    /// Whether the key has the head.
+    /// Whether the key has this head.
     pub(crate) fn has_head(&self, head: &[u8; HEAD_BYTES]) -> bool {
         self.head == u64::from_be_bytes(*head)
     }
 
-    /// The first of the sorted `heads` that is not below the key's.
+    /// Index of the first of the sorted `heads` that is not below the key's.
     ///
-    /// Counts one head of each cache line that is below it, then the heads within one line: no
-    /// branch depends on the keys, and the loads of the first pass do not wait for each other, so a
-    /// leaf that is not in cache costs about one memory latency where a binary search costs several.
+    /// It counts the first heads of cache lines that are below, then the heads within one line. No branch depends on
+    /// the keys, and the loads of the first pass are independent, so a search of a leaf outside the cache costs about
+    /// one memory latency, where a binary search costs several.
     pub(crate) fn lower_bound(&self, heads: &[[u8; HEAD_BYTES]]) -> usize {
         let below = |head: &&[u8; HEAD_BYTES]| u64::from_be_bytes(**head) < self.head;
         let lines = heads
@@ -67,22 +67,22 @@ impl<'k> Probe<'k> {
         start + line.iter().filter(below).count()
     }
 
-    /// One past the run of the key's head that `heads` begin with.
+    /// End of the run of heads equal to the key's at the start of `heads`.
     pub(crate) fn run_end(&self, heads: &[[u8; HEAD_BYTES]]) -> usize {
         heads.partition_point(|head| u64::from_be_bytes(*head) <= self.head)
     }
 
-    /// How a key with the same head compares with this one: it has `length` bytes behind the prefix
-    /// and `rest` behind the head.
+    /// Order of a key with the same head relative to this one; it has `length` bytes behind the prefix and `rest`
+    /// behind the head.
     pub(crate) fn compare(&self, length: usize, rest: &[u8]) -> Ordering {
         compare_rests((length, rest), (self.length, self.rest))
     }
 }
 
-/// Compares two keys of equal head by their lengths behind the prefix and bytes behind the head.
+/// Order of two keys of equal head, given their lengths behind the prefix and bytes behind the head.
 ///
-/// Where one key ends within its head, the equal heads make it a prefix of the other (the other has
-/// zeroes there, or ends too), so lengths decide.
+/// If one key ends within its head, it is a prefix of the other, as the other has zeroes there or ends as well; so the
+/// lengths decide.
 pub(crate) fn compare_rests(left: (usize, &[u8]), right: (usize, &[u8])) -> Ordering {
     if left.0 < HEAD_BYTES || right.0 < HEAD_BYTES {
         left.0.cmp(&right.0)
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn lower_bound_agrees_with_a_scan_at_every_length() {
         for count in 0..60_u64 {
-            // Each number twice, with gaps between.
+            // Each number twice, with gaps between them.
             let heads: Vec<_> = (0..count).map(|i| (i / 2 * 3 + 1).to_be_bytes()).collect();
             for target in 0..count * 3 / 2 + 4 {
                 let bytes = target.to_be_bytes();

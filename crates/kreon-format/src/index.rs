@@ -6,26 +6,26 @@ use kreon_base::{PageBytes, RegionId, Result};
 
 use crate::bytes::array_at;
 use crate::filter::FilterView;
-use crate::node::{NodeView, Place, stored_part};
+use crate::node::{KeyPosition, NodeView, stored_part};
 use crate::{LeafFilter, PAGE_POINTER_BYTES, PagePointer, Pivot};
 
-/// The tag of an entry whose pivot is ambiguous; that of others is 0.
+/// Tag of an entry with an ambiguous pivot; other entries have tag 0.
 pub(crate) const TAG_AMBIGUOUS: u8 = 1;
 
-/// Set in the tag of an entry with a filter behind its pointer.
+/// Flag in the tag of an entry that has a filter behind its pointer.
 pub(crate) const TAG_FILTERED: u8 = 2;
 
-/// An index node: children `0..len`, and before each but the first a pivot.
+/// An index node: children `0..len`, with a pivot before each but the first.
 #[derive(Clone, Copy)]
 pub struct IndexNode<'a>(NodeView<'a>);
 
-/// Where a key leads.
+/// The children under which a key can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// All versions of the key, if there are any, are under this child.
+    /// All versions of the key are under this child, if there are any.
     Child(usize),
-    /// Under one or several of the children `first..end` (at least two); the pivots between them tie
-    /// with the key, and the caller compares with the first (key, LSN) under each.
+    /// The key is under one or several of the children `first..end` (at least two). The pivots between them tie with
+    /// the key, so the caller compares it with the first (key, LSN) under each.
     Ambiguous {
         /// The first such child.
         first: usize,
@@ -35,9 +35,8 @@ pub enum Route {
 }
 
 impl<'a> IndexNode<'a> {
-    /// Opens an index node; constant time. The page should have passed
-    /// [`check_node`](crate::check_node); if it has not, accessors give errors or wrong children, but
-    /// never panic.
+    /// Opens an index node, in constant time. The page should have passed [`check_node`](crate::check_node); otherwise
+    /// accessors return errors or wrong children, but never panic.
     pub fn open(page: &'a PageBytes) -> Result<Self> {
         NodeView::open(page, false).map(Self)
     }
@@ -48,7 +47,7 @@ impl<'a> IndexNode<'a> {
         self.0.heads.len() + 1
     }
 
-    /// Height above the leaves, at least 1: the children are of level `level() - 1`.
+    /// Height above the leaves, at least 1; the children are of level `level() - 1`.
     pub fn level(&self) -> u8 {
         self.0.level()
     }
@@ -58,12 +57,12 @@ impl<'a> IndexNode<'a> {
         self.0.region()
     }
 
-    /// Bytes of the page in use, header included.
+    /// Bytes in use, header included.
     pub fn used_bytes(&self) -> usize {
         self.0.used_bytes()
     }
 
-    /// Child `index`, 0 to `len() - 1`.
+    /// Pointer to child `index`, 0 to `len() - 1`.
     pub fn child(&self, index: usize) -> Result<PagePointer> {
         let bytes = match index.checked_sub(1) {
             None => self.0.top(),
@@ -73,13 +72,13 @@ impl<'a> IndexNode<'a> {
         Ok(PagePointer::decode(&bytes))
     }
 
-    /// Whether child `index`, a leaf, may hold `key` (whole); none if it has no filter that could tell.
+    /// Whether child `index`, a leaf, may hold `key` (whole); `None` if it has no filter for it.
     pub fn may_hold(&self, index: usize, key: &[u8]) -> Result<Option<bool>> {
         let filter = self.filter_view(index)?;
         Ok(filter.map(|filter| filter.may_hold(key)))
     }
 
-    /// A copy of the filter of child `index`; none if there is none.
+    /// A copy of the filter of child `index`; empty if it has none.
     pub fn filter(&self, index: usize) -> Result<LeafFilter> {
         let filter = self.filter_view(index)?;
         Ok(filter.map(|filter| filter.to_owned()).unwrap_or_default())
@@ -110,7 +109,7 @@ impl<'a> IndexNode<'a> {
         Ok(pivot)
     }
 
-    /// As [`pivot`](Self::pivot), reusing the memory of `pivot`.
+    /// Like [`pivot`](Self::pivot), reusing the memory of `pivot`.
     pub fn pivot_into(&self, index: usize, pivot: &mut Pivot) -> Result<()> {
         let entry = index
             .checked_sub(1)
@@ -119,19 +118,19 @@ impl<'a> IndexNode<'a> {
         self.0.key_into(entry, &mut pivot.bytes)
     }
 
-    /// Finds the child that `key` (whole) is under.
+    /// The child or children under which `key` (whole) can be.
     pub fn route(&self, key: &[u8]) -> Result<Route> {
         let probe = match self.0.place(stored_part(key)) {
-            Place::Before => return Ok(Route::Child(0)),
-            Place::After => return Ok(Route::Child(self.0.heads.len())),
-            Place::Among(probe) => probe,
+            KeyPosition::Before => return Ok(Route::Child(0)),
+            KeyPosition::After => return Ok(Route::Child(self.0.heads.len())),
+            KeyPosition::Among(probe) => probe,
         };
         let (at, equal) = self.0.seek(&probe)?;
         if !equal {
             return Ok(Route::Child(at));
         }
-        // Of equal pivots only the first can be exact: it sends the key to its right. The ambiguous
-        // ones tie: a key that goes on behind 1024 equal bytes too, and no other that goes on.
+        // Of equal pivots only the first can be exact, and sends the key to its right. The ambiguous ones tie with each key
+        // of this stored part: with one that ends here, or, behind 1024 equal bytes, with any that continues.
         let first = at + usize::from(!self.is_ambiguous(at)?);
         let end = self.0.seek_end(at, &probe)?;
         Ok(if first >= end {

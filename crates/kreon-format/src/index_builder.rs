@@ -1,4 +1,4 @@
-//! Building an index node from children in order.
+//! Builds index nodes from children in order.
 
 use kreon_base::{Error, PAGE_BYTES, PageBytes, Result};
 
@@ -11,7 +11,7 @@ use crate::{
 
 // Three maximal pivots with four children fit in any node.
 const _: () = assert!(room_of_three(PAGE_POINTER_BYTES) > PAGE_POINTER_BYTES);
-// Two with three children and their filters do, too.
+// So do two maximal pivots with three children and their filters.
 const CHILD_BYTES_MAX: usize = PAGE_POINTER_BYTES + FILTER_BYTES_MAX;
 const _: () = assert!(room_beside(2, CHILD_BYTES_MAX) > CHILD_BYTES_MAX);
 
@@ -36,12 +36,12 @@ impl IndexBuilder {
         self.draft.clear();
     }
 
-    /// Number of children pushed since the last finish.
+    /// Number of children pushed since the last [`finish`](Self::finish).
     pub fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.draft.len()
     }
 
-    /// Whether no child was pushed since the last finish.
+    /// Whether no child was pushed since the last [`finish`](Self::finish).
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
@@ -52,27 +52,26 @@ impl IndexBuilder {
         self.draft.used_bytes() + self.first.map_or(0, |_| first_bytes)
     }
 
-    /// Whether [`push`](Self::push) of a child behind `pivot` will succeed. Exact.
+    /// Whether [`push`](Self::push) of a child with this pivot will succeed. Exact.
     pub fn fits(&self, pivot: &Pivot) -> bool {
         self.fits_filtered(pivot, &LeafFilter::default())
     }
 
-    /// As [`fits`](Self::fits), of a leaf with its filter.
+    /// Like [`fits`](Self::fits), for a leaf with its filter.
     pub fn fits_filtered(&self, pivot: &Pivot, filter: &LeafFilter) -> bool {
         self.is_empty() || self.admit(pivot, filter).is_ok()
     }
 
-    /// Adds a child behind the others; `pivot` separates it from the one before. The pivot of a
-    /// node's first child may be anything: it is not stored in the node, but belongs to the parent,
-    /// where it separates this node from the one before.
+    /// Appends a child; `pivot` separates it from the child before. The pivot of a node's first child is not stored and
+    /// may be anything: it belongs to the parent, where it separates this node from its left neighbour.
     ///
-    /// Fails with `InvalidArgument`, changing nothing, if there is no room, or the pivot is longer
-    /// than [`LONG_KEY_STORED_BYTES`] or out of order.
+    /// Fails with `InvalidArgument` and without effect if there is no room, or the pivot is out of order or longer than
+    /// [`LONG_KEY_STORED_BYTES`].
     pub fn push(&mut self, pivot: &Pivot, child: PagePointer) -> Result<()> {
         self.push_filtered(pivot, child, &LeafFilter::default())
     }
 
-    /// As [`push`](Self::push), of a leaf with its filter.
+    /// Like [`push`](Self::push), for a leaf with its filter.
     pub fn push_filtered(
         &mut self,
         pivot: &Pivot,
@@ -95,12 +94,12 @@ impl IndexBuilder {
         Ok(())
     }
 
-    /// Writes the node into `page`, sealed, and empties the builder. Fails with `InvalidArgument` if
-    /// there is no child, `identity.level` is 0, or it is not 1 and a child has a filter.
+    /// Writes the sealed node into `page` and empties the builder. Fails with `InvalidArgument` if there is no child,
+    /// if `identity.level` is 0, or if a child has a filter and the level is not 1.
     pub fn finish(&mut self, identity: &NodeIdentity, page: &mut PageBytes) -> Result<PagePointer> {
         let count = self.len();
         if self.draft.has_filters && identity.level != 1 {
-            return Err(Error::invalid("a filter of what is no leaf"));
+            return Err(Error::invalid("a filter for a child that is not a leaf"));
         }
         match self.first.filter(|_| identity.level != 0) {
             None => Err(Error::invalid("an index node without child or of level 0")),

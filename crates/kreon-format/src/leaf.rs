@@ -1,4 +1,4 @@
-//! Reading a leaf.
+//! Reads leaves.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,33 +8,32 @@ use kreon_base::{Lsn, PageBytes, Payload, RegionId, Result};
 use crate::LONG_KEY_STORED_BYTES;
 use crate::heads::Probe;
 use crate::leaf_entry::{decode_body, has_lsn, is_long};
-use crate::node::{NodeView, Place, stored_part};
+use crate::node::{KeyPosition, NodeView, stored_part};
 
-/// A leaf: versions of keys in key order, the versions of one key newest first.
+/// A leaf: versions of keys in key order, versions of the same key from newest to oldest.
 #[derive(Clone, Copy)]
 pub struct Leaf<'a>(pub(crate) NodeView<'a>);
 
-/// One version of a key, as a leaf holds it.
+/// One version of a key in a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeafEntry<'a> {
-    /// When it was written; 0: visible to every snapshot.
+    /// LSN of the write; 0: visible to every snapshot.
     pub lsn: Lsn,
-    /// The value, where it is, or that the key is deleted.
+    /// The value, its place in the log, or a deletion.
     pub payload: Payload<'a>,
-    /// Length of the whole key. Above [`LONG_KEY_STORED_BYTES`] the leaf holds only the first part.
+    /// Length of the whole key. Of a key above [`LONG_KEY_STORED_BYTES`] the leaf holds only the first bytes.
     pub key_bytes: u32,
 }
 
-/// Where a key stands in a leaf.
+/// Result of a search in a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeafSearch {
-    /// The first (newest) entry with the key.
+    /// The first (newest) entry of the key.
     Found(usize),
-    /// The key is not here; the first entry behind it.
+    /// The leaf lacks the key; the first entry behind it.
     Absent(usize),
-    /// The key is long, and so are the entries `first..end`, which begin with the same
-    /// [`LONG_KEY_STORED_BYTES`] bytes: the caller compares the rest with the keys of their log
-    /// records. They are in order of their whole keys.
+    /// The key is long, and so are the entries `first..end`, which share its first [`LONG_KEY_STORED_BYTES`] bytes: the
+    /// caller compares the rest with the keys in their log records. The entries are in the order of their whole keys.
     Long {
         /// The first such entry.
         first: usize,
@@ -44,19 +43,19 @@ pub enum LeafSearch {
 }
 
 impl<'a> Leaf<'a> {
-    /// Opens a leaf; constant time. The page should have passed [`check_node`](crate::check_node);
-    /// if it has not, accessors give errors or wrong entries, but never panic.
+    /// Opens a leaf, in constant time. The page should have passed [`check_node`](crate::check_node); otherwise
+    /// accessors return errors or wrong entries, but never panic.
     pub fn open(page: &'a PageBytes) -> Result<Self> {
         NodeView::open(page, true).map(Self)
     }
 
-    /// Number of entries; 0 only in a page that [`check_node`](crate::check_node) refuses.
+    /// Number of entries; 0 only in a page that [`check_node`](crate::check_node) rejects.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.0.heads.len()
     }
 
-    /// Bytes of the page in use, header included.
+    /// Bytes in use, header included.
     pub fn used_bytes(&self) -> usize {
         self.0.used_bytes()
     }
@@ -66,12 +65,12 @@ impl<'a> Leaf<'a> {
         self.0.region()
     }
 
-    /// What all stored keys begin with.
+    /// Common prefix of all stored keys.
     pub fn prefix(&self) -> &'a [u8] {
         self.0.prefix
     }
 
-    /// Entry `index`; an error if there is none or its bytes make no sense.
+    /// Entry `index`; an error if it does not exist or is damaged.
     pub fn entry(&self, index: usize) -> Result<LeafEntry<'a>> {
         let raw = self.0.entry(index)?;
         let body = decode_body(&raw).ok_or_else(|| self.0.damaged(index))?;
@@ -83,8 +82,8 @@ impl<'a> Leaf<'a> {
         })
     }
 
-    /// The first of the entries `range` that carries an LSN; the end of the range if none does. Reads no
-    /// more than a byte of each.
+    /// The first entry of `range` with an LSN; the end of the range if none has one. Reads at most one byte of each
+    /// entry.
     pub fn next_with_lsn(&self, range: Range<usize>) -> usize {
         let end = range.end;
         let carries = |index: &usize| self.0.tag(*index).is_some_and(has_lsn);
@@ -99,17 +98,17 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// Replaces the content of `key` by the stored part of entry `index`'s key.
+    /// Replaces the content of `key` by the stored part of the key of entry `index`.
     pub fn key_into(&self, index: usize, key: &mut Vec<u8>) -> Result<()> {
         self.0.key_into(index, key)
     }
 
-    /// Finds `key` (whole). Compares 8-byte heads first, the rest of keys only among equal heads.
+    /// Searches for `key` (whole). Compares 8-byte heads first, and the rest of keys only if heads are equal.
     pub fn search(&self, key: &[u8]) -> Result<LeafSearch> {
         let probe = match self.0.place(stored_part(key)) {
-            Place::Before => return Ok(LeafSearch::Absent(0)),
-            Place::After => return Ok(LeafSearch::Absent(self.len())),
-            Place::Among(probe) => probe,
+            KeyPosition::Before => return Ok(LeafSearch::Absent(0)),
+            KeyPosition::After => return Ok(LeafSearch::Absent(self.len())),
+            KeyPosition::Among(probe) => probe,
         };
         let (at, equal) = self.0.seek(&probe)?;
         if !equal {
@@ -118,7 +117,7 @@ impl<'a> Leaf<'a> {
         if key.len() > LONG_KEY_STORED_BYTES {
             return self.search_long(at, &probe);
         }
-        // Of equal stored keys the short one, which is the whole key, comes before the long ones.
+        // Of equal stored keys the short one, which is a whole key, comes before the long ones.
         Ok(if is_long(self.0.entry(at)?.tag) {
             LeafSearch::Absent(at)
         } else {
@@ -126,7 +125,7 @@ impl<'a> Leaf<'a> {
         })
     }
 
-    /// The long ones among the entries from `first` on that have the probe's stored key.
+    /// The long entries from `first` on whose stored key equals the probe's.
     #[cold]
     fn search_long(&self, mut first: usize, probe: &Probe<'_>) -> Result<LeafSearch> {
         let end = self.0.seek_end(first, probe)?;

@@ -1,4 +1,4 @@
-//! Building a leaf from entries in order.
+//! Builds leaves from entries in order.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -10,8 +10,8 @@ use crate::node::stored_part;
 use crate::node_draft::{NodeDraft, Plan, room_of_three};
 use crate::{INLINE_VALUE_BYTES_MAX, LONG_KEY_STORED_BYTES, Leaf, NodeIdentity, PagePointer};
 
-// A merge that rewrites a leaf can always split it: any three entries share one. An entry with an
-// inline value has neither a log offset (6 bytes) nor the length of a long key (3).
+// Any three entries fit in one leaf, so a merge that rewrites a leaf can always split it. An entry with an inline value
+// has neither a log offset (6 bytes) nor the length of a long key (3).
 const _: () = assert!(room_of_three(FIXED_BYTES_MAX) > 0);
 const _: () = assert!(room_of_three(FIXED_BYTES_MAX - 9 + INLINE_VALUE_BYTES_MAX) > 0);
 
@@ -20,7 +20,7 @@ const _: () = assert!(room_of_three(FIXED_BYTES_MAX - 9 + INLINE_VALUE_BYTES_MAX
 pub struct LeafBuilder {
     draft: NodeDraft,
     last_lsn: Lsn,
-    /// Kept from call to call for its memory.
+    /// Kept between calls to reuse the memory.
     key: Vec<u8>,
 }
 
@@ -30,12 +30,12 @@ impl LeafBuilder {
         Self::default()
     }
 
-    /// Number of entries pushed since the last finish.
+    /// Number of entries pushed since the last [`finish`](Self::finish).
     pub fn len(&self) -> usize {
         self.draft.len()
     }
 
-    /// Whether nothing was pushed since the last finish.
+    /// Whether no entry was pushed since the last [`finish`](Self::finish).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -55,14 +55,14 @@ impl LeafBuilder {
         self.draft.last().map(|(key, _)| key)
     }
 
-    /// Whether [`push`](Self::push) of this entry will succeed. Exact. False too for an entry that
-    /// `push` refuses whatever the room.
+    /// Whether [`push`](Self::push) of this entry will succeed. Exact. `false` as well for an entry that `push` always
+    /// refuses.
     pub fn fits(&self, key: &[u8], lsn: Lsn, payload: Payload<'_>) -> bool {
         self.admit(stored_part(key), key.len(), lsn, payload)
             .is_ok()
     }
 
-    /// As [`fits`](Self::fits), for a key of `key_bytes` of which only the stored part is at hand.
+    /// Like [`fits`](Self::fits), for a key of `key_bytes` of which only the stored part is available.
     pub fn fits_stored(
         &self,
         stored: &[u8],
@@ -73,17 +73,17 @@ impl LeafBuilder {
         self.admit(stored, key_bytes as usize, lsn, payload).is_ok()
     }
 
-    /// Adds an entry behind the others: a greater key, or a lower LSN of the same key. `key` is the
-    /// whole key; of long keys with the same stored part the order is the caller's word.
+    /// Appends an entry: a greater key, or a lower LSN of the same key. `key` is the whole key; for long keys with the
+    /// same stored part the caller is responsible for the order.
     ///
-    /// Fails with `InvalidArgument`, changing nothing, if it does not fit, is out of order, or is
-    /// outside the format's limits (an inline value above [`INLINE_VALUE_BYTES_MAX`] or of a key
-    /// above [`LONG_KEY_STORED_BYTES`], a log offset above [`LOG_OFFSET_MAX`](crate::LOG_OFFSET_MAX)).
+    /// Fails with `InvalidArgument` and without effect if the entry does not fit, is out of order, or exceeds a limit
+    /// of the format (an inline value above [`INLINE_VALUE_BYTES_MAX`] or of a key above [`LONG_KEY_STORED_BYTES`], a
+    /// log offset above [`LOG_OFFSET_MAX`](crate::LOG_OFFSET_MAX)).
     pub fn push(&mut self, key: &[u8], lsn: Lsn, payload: Payload<'_>) -> Result<()> {
         self.add(stored_part(key), key.len(), lsn, payload)
     }
 
-    /// As [`push`](Self::push), for a key of `key_bytes` of which only the stored part is at hand.
+    /// Like [`push`](Self::push), for a key of `key_bytes` of which only the stored part is available.
     pub fn push_stored(
         &mut self,
         stored: &[u8],
@@ -94,10 +94,10 @@ impl LeafBuilder {
         self.add(stored, key_bytes as usize, lsn, payload)
     }
 
-    /// Adds entries `range` of another leaf, as many as keep [`used_bytes`](Self::used_bytes) at or
-    /// below `used_bytes_max`; returns how many those were. Bodies are copied as they are. Fails if
-    /// the other leaf is damaged or the first entry of the run does not follow the last one here; that
-    /// the run itself is in order [`check_node`](crate::check_node) has seen to.
+    /// Appends entries `range` of another leaf, as many as keep [`used_bytes`](Self::used_bytes) at or below
+    /// `used_bytes_max`, and returns their number. Bodies are copied unchanged. Fails if the other leaf is damaged or
+    /// the first entry of the run does not follow the last one here; [`check_node`](crate::check_node) has verified the
+    /// order within the run.
     pub fn push_run(
         &mut self,
         leaf: &Leaf<'_>,
@@ -119,8 +119,7 @@ impl LeafBuilder {
         Ok(pushed)
     }
 
-    /// Whether a run of `leaf` from entry `first` on may follow; takes memory for a key and gives it
-    /// back.
+    /// Checks that a run of `leaf` from entry `first` on may follow. `key` is scratch memory and is returned.
     fn check_run(&self, leaf: &Leaf<'_>, first: usize, mut key: Vec<u8>) -> Result<Vec<u8>> {
         if !self.is_empty() {
             leaf.key_into(first, &mut key)?;
@@ -130,8 +129,8 @@ impl LeafBuilder {
         Ok(key)
     }
 
-    /// Writes the leaf into `page`, sealed, and empties the builder. Fails with `InvalidArgument` if
-    /// there is no entry or `identity.level` is not 0.
+    /// Writes the sealed leaf into `page` and empties the builder. Fails with `InvalidArgument` if there is no entry or
+    /// `identity.level` is not 0.
     pub fn finish(&mut self, identity: &NodeIdentity, page: &mut PageBytes) -> Result<PagePointer> {
         if self.is_empty() || identity.level != 0 {
             return Err(Error::invalid("an empty leaf, or one of a level above 0"));
@@ -153,7 +152,7 @@ impl LeafBuilder {
         Ok(())
     }
 
-    /// The plan and the body of an entry, if `push` may have it.
+    /// The plan and the body of an entry, if `push` would accept it.
     fn admit<'v>(
         &self,
         stored: &[u8],
@@ -189,7 +188,7 @@ impl LeafBuilder {
     }
 }
 
-/// Whether the entry (stored key, long, LSN) `next` may follow `last`.
+/// Whether the entry `next` (stored key, long, LSN) may follow `last`.
 fn follows(last: (&[u8], bool, Lsn), next: (&[u8], bool, Lsn)) -> bool {
     last.0
         .cmp(next.0)
@@ -197,8 +196,8 @@ fn follows(last: (&[u8], bool, Lsn), next: (&[u8], bool, Lsn)) -> bool {
         == Ordering::Less
 }
 
-/// Order of two entries (long, LSN) with the same stored key: short before long, newest first. Of two
-/// long ones the stored part does not tell, so they may stand as they do.
+/// Order of two entries (long, LSN) with the same stored key: short before long, then newest first. Two long ones are
+/// equal, as the stored part does not decide.
 pub(crate) fn order_of_equals(left: (bool, Lsn), right: (bool, Lsn)) -> Ordering {
     match (left.0, right.0) {
         (false, false) => right.1.cmp(&left.1),

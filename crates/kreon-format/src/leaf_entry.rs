@@ -1,8 +1,8 @@
 //! The body of a leaf's entry: LSN, payload, length of a long key.
 //!
-//! LSN (8 bytes, if not 0) | log offset (6 bytes, unless inline, or erased and not long) | length of the value (1
-//! to 4 bytes, unless a tombstone or erased) | length of the whole key (3 bytes, if long) | the value, if inline. The
-//! entry's tag says what is there.
+//! LSN (8 bytes, if not 0) | log offset (6 bytes, unless inline, or erased and not long) | length of the value (1 to 4
+//! bytes, unless a tombstone or erased) | length of the whole key (3 bytes, if long) | the value, if inline. The tag of
+//! the entry says which of them are present.
 
 use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, VALUE_BYTES_MAX};
 
@@ -14,21 +14,21 @@ const KIND_MASK: u8 = 0x03;
 const KIND_LOGGED: u8 = 0;
 const KIND_INLINE: u8 = 1;
 const KIND_TOMBSTONE: u8 = 2;
-/// From format 3 on.
+/// Since format 3.
 const KIND_ERASED: u8 = 3;
 const HAS_LSN: u8 = 0x04;
 const LONG: u8 = 0x08;
-/// Two bits: bytes of the value's length, less one.
+/// Two bits: number of bytes of the value's length, less one.
 const WIDTH_SHIFT: u8 = 4;
 const WIDTH_MASK: u8 = 0x30;
 const UNUSED: u8 = 0x40;
 
 const KEY_LENGTH_BYTES: usize = 3;
 
-/// Bytes of a body but for the inline value, at most.
+/// Largest length of a body without its inline value, in bytes.
 pub(crate) const FIXED_BYTES_MAX: usize = 8 + 6 + 4 + KEY_LENGTH_BYTES;
 
-/// Whether the tag is that of a long key.
+/// Whether the tag is that of an entry with a long key.
 pub(crate) const fn is_long(tag: u8) -> bool {
     tag & LONG != 0
 }
@@ -38,7 +38,7 @@ pub(crate) const fn has_lsn(tag: u8) -> bool {
     tag & HAS_LSN != 0
 }
 
-/// A body ready to be written.
+/// An encoded body.
 pub(crate) struct Body<'v> {
     pub(crate) tag: u8,
     fixed: [u8; FIXED_BYTES_MAX],
@@ -47,7 +47,7 @@ pub(crate) struct Body<'v> {
 }
 
 impl<'v> Body<'v> {
-    /// Fails with `InvalidArgument` if a part is outside the limits of the format.
+    /// Fails with `InvalidArgument` if a part exceeds the limits of the format.
     pub(crate) fn new(key_bytes: usize, lsn: Lsn, payload: Payload<'v>) -> Result<Self> {
         check_limits(key_bytes, payload)?;
         let mut body = Self {
@@ -92,7 +92,7 @@ impl<'v> Body<'v> {
         Ok(body)
     }
 
-    /// Its two parts, one behind the other.
+    /// The two parts of the body, in their order.
     pub(crate) fn parts(&self) -> [&[u8]; 2] {
         [&self.fixed[..self.fixed_bytes], self.value]
     }
@@ -141,18 +141,18 @@ fn broken_limit(key_bytes: usize, payload: Payload<'_>) -> Option<&'static str> 
     }
 }
 
-/// A body that was read.
+/// A decoded body.
 #[derive(Clone, Copy)]
 pub(crate) struct DecodedBody<'a> {
     pub(crate) lsn: Lsn,
     pub(crate) payload: Payload<'a>,
-    /// Length of the whole key, of a long one.
+    /// Length of the whole key, if it is long.
     pub(crate) long_key_bytes: Option<u32>,
-    /// The body's length.
+    /// Length of the body in bytes.
     pub(crate) bytes: usize,
 }
 
-/// Reads the body of an entry; none if it makes no sense.
+/// Decodes the body of an entry; `None` if it is damaged.
 #[inline]
 pub(crate) fn decode_body<'a>(entry: &RawEntry<'a>) -> Option<DecodedBody<'a>> {
     let tag = entry.tag;
@@ -239,9 +239,9 @@ impl<'a> BodyReader<'a> {
         Some(slice)
     }
 
-    /// A number of 1 to 4 bytes.
+    /// An integer of 1 to 4 bytes.
     fn number(&mut self, width: usize) -> Option<u32> {
-        // Mostly more bytes follow: then one load and a mask do.
+        // If more bytes follow, as they usually do, one load and a mask suffice.
         if let Some(bytes) = array_at(self.bytes, self.at) {
             self.at += width;
             return Some(u32::from_le_bytes(bytes) & (u32::MAX >> (32 - 8 * width)));

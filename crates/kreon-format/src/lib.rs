@@ -1,9 +1,9 @@
-//! Bytes of every structure that Kreon keeps on a volume, and the values they stand for.
+//! Encodings of all structures that Kreon stores on a volume.
 //!
-//! Nothing here does I/O or holds state. `decode` and every accessor return an error on damaged bytes;
-//! none panics, whatever the bytes are. Integers are little endian. Every checksum is CRC-32C over the
-//! store id, the structure's own address and all its bytes (padding included, the checksum field as
-//! zero), so that a whole block in the wrong place or of another store does not verify.
+//! No I/O and no state. `decode` and all accessors return an error for damaged bytes; none panics, whatever the bytes
+//! are. Integers are little endian. Each checksum is CRC-32C over the store id, the address of the structure and all
+//! its bytes (padding included, the checksum field as zero), so that an intact block in the wrong place or of another
+//! store does not verify.
 #![forbid(unsafe_code)]
 
 mod bitmap;

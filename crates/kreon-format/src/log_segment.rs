@@ -1,4 +1,4 @@
-//! The first page of a log segment, and how LSNs map to places.
+//! The first page of a log segment, and the mapping between LSNs and positions.
 
 use kreon_base::{Incarnation, LogId, Lsn, PageBytes, Result, SEGMENT_BYTES, SegmentId};
 
@@ -6,18 +6,17 @@ use crate::StoreId;
 use crate::bytes::{put, u16_at, u32_at, u64_at};
 use crate::sealed::{self, PREAMBLE_BYTES, PageKind};
 
-/// Bytes in front of a log segment's records.
+/// Length of a log segment's header in bytes.
 pub const LOG_HEADER_BYTES: u32 = 4096;
 
 /// Bytes of a log segment that hold records.
 pub const LOG_PAYLOAD_BYTES: u32 = SEGMENT_BYTES as u32 - LOG_HEADER_BYTES;
 
-/// Largest place of a segment in its log: a segment a millisecond for 69 years. Every LSN up to its end
-/// can be counted on from without overflow.
+/// Largest sequence of a segment: one segment a millisecond for 69 years. LSN arithmetic up to its end cannot overflow.
 pub const LOG_SEQUENCE_MAX: u64 = 1 << 41;
 
-/// Places of segments that hold moved records start here, those of the log lie below it. So a place tells its
-/// stream, and no fragment of one stream verifies in the other.
+/// Least sequence of segments with moved records; those of the main log are below. So the sequence determines the log,
+/// and a fragment of one log never verifies in the other.
 pub const MOVED_SEQUENCE_MIN: u64 = 1 << 40;
 
 const STORE_AT: usize = PREAMBLE_BYTES;
@@ -35,29 +34,29 @@ const HAS_NEXT: u8 = 2;
 
 const _: () = assert!(LOG_HEADER_BYTES as usize == kreon_base::PAGE_BYTES);
 
-/// The first page of a log segment.
+/// The header of a log segment, in its first page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSegmentHeader {
     /// The store.
     pub store: StoreId,
-    /// The log group.
+    /// The log of the segment.
     pub log: LogId,
-    /// Where the segment stands.
+    /// Number of the segment.
     pub segment: SegmentId,
-    /// Its place in the log: 1, 2, 3...
+    /// Sequence in the log: 1, 2, 3 and so on.
     pub sequence: u64,
-    /// The run of the store that writes it.
+    /// The incarnation that writes it.
     pub incarnation: Incarnation,
-    /// The segment with the sequence before this.
+    /// The segment with the preceding sequence.
     pub previous: Option<SegmentId>,
-    /// The segment reserved for the sequence behind this.
+    /// The segment reserved for the next sequence.
     pub next: Option<SegmentId>,
-    /// Everything before this was durable when the header was written.
+    /// All earlier bytes were durable when the header was written.
     pub durable: Lsn,
 }
 
 impl LogSegmentHeader {
-    /// The sealed page.
+    /// Encodes the sealed page.
     pub fn encode(&self) -> Box<PageBytes> {
         let mut bytes = sealed::begin_boxed(PageKind::LogSegment);
         put(&mut *bytes, STORE_AT, &self.store.0.to_le_bytes());
@@ -84,8 +83,8 @@ impl LogSegmentHeader {
         bytes
     }
 
-    /// Reads the header of `segment` of `store`. `Corruption` if it is not one; a segment that was
-    /// reserved but never written is such a case.
+    /// Decodes the header of `segment` of `store`. `Corruption` if the page is not one, for example if the segment was
+    /// reserved but never written.
     pub fn decode(bytes: &PageBytes, store: StoreId, segment: SegmentId) -> Result<Self> {
         let page = segment.first_page();
         sealed::verify(bytes, PageKind::LogSegment, store, page)?;
@@ -108,14 +107,14 @@ impl LogSegmentHeader {
     }
 }
 
-/// The LSN of the record that starts `within_segment` bytes from the start of the segment
-/// `sequence` ([`LOG_HEADER_BYTES`] or more). Saturates where the LSN would not fit.
+/// LSN of the record that starts `within_segment` bytes ([`LOG_HEADER_BYTES`] or more) from the start of the segment
+/// with this sequence. Saturates.
 pub const fn lsn_at(sequence: u64, within_segment: u32) -> Lsn {
     let start = sequence.saturating_mul(LOG_PAYLOAD_BYTES as u64);
     Lsn(start.saturating_add(within_segment.saturating_sub(LOG_HEADER_BYTES) as u64))
 }
 
-/// The inverse of [`lsn_at`]: sequence of the segment, and bytes from its start.
+/// The inverse of [`lsn_at`]: sequence of the segment, and byte offset in it.
 pub const fn place_of(lsn: Lsn) -> (u64, u32) {
     let within_payload = (lsn.0 % LOG_PAYLOAD_BYTES as u64) as u32;
     (

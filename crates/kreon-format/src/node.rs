@@ -1,11 +1,11 @@
-//! What leaves and index nodes share: the layout of the page, and the search by heads.
+//! The layout that leaves and index nodes share, and the search by heads.
 //!
-//! A node: header (32 bytes) | heads (8 bytes each) | slots (2 bytes each: where the entry stands) |
-//! zeroes | entries, the first one last | for an index node its first child, with its filter | common
-//! prefix.
+//! A node: header (32 bytes) | heads (8 bytes each) | slots (2 bytes each: offset of the entry) | zeroes | entries, the
+//! first one last | for an index node its first child, with its filter | common prefix.
 //!
-//! An entry: tag (1 byte) | bytes of the key behind the prefix (1 byte, 2 if the tag says so) | what
-//! of the key follows the head | body (a leaf: see `leaf_entry`; an index node: the page pointer, and the filter if the tag says so).
+//! An entry: tag (1 byte) | bytes of the key behind the prefix (1 byte, 2 if the tag says so) | bytes of the key behind
+//! the head | body (of a leaf: see `leaf_entry`; of an index node: the page pointer, and the filter if the tag says
+//! so).
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -17,23 +17,22 @@ use crate::heads::{HEAD_BYTES, Probe};
 use crate::sealed::{self, PREAMBLE_BYTES, PageKind};
 use crate::{PAGE_POINTER_BYTES, StoreId};
 
-/// A key longer than this keeps only this many first bytes in a node; the rest stands in the log
-/// record that its entry points to.
+/// A longer key has only this many first bytes in a node; the rest is in the log record that its entry points to.
 pub const LONG_KEY_STORED_BYTES: usize = 1024;
 
-/// Longest value that a leaf holds itself. With it three maximal entries fit in any leaf.
+/// Largest inline value. With it three maximal entries fit in any leaf.
 pub const INLINE_VALUE_BYTES_MAX: usize = 256;
 
-/// Bytes in front of a node's heads: half a cache line.
+/// Length of a node's header in bytes: half a cache line.
 pub const NODE_HEADER_BYTES: usize = 32;
 
 /// Bytes of a slot.
 pub(crate) const SLOT_BYTES: usize = 2;
 
-/// Set in the tag of an entry whose key length takes 2 bytes.
+/// Flag in the tag of an entry whose key length takes 2 bytes.
 pub(crate) const TAG_WIDE: u8 = 0x80;
 
-/// Bytes of the tag and the key length, at most.
+/// Largest length of tag and key length, in bytes.
 pub(crate) const ENTRY_FRONT_BYTES_MAX: usize = 3;
 
 const PAGE_AT: usize = PREAMBLE_BYTES;
@@ -42,25 +41,24 @@ const REGION_AT: usize = 20;
 const COUNT_AT: usize = 24;
 const PREFIX_BYTES_AT: usize = 26;
 const HEAP_START_AT: usize = 28;
-/// Bytes of the first child's filter; 0 if it has none, and in a leaf.
+/// Offset of the length of the first child's filter; 0 there means no filter, and in a leaf.
 const TOP_FILTER_BYTES_AT: usize = 30;
 
 const _: () =
     assert!(TOP_FILTER_BYTES_AT + 2 == NODE_HEADER_BYTES && PAGE_BYTES <= u16::MAX as usize);
 
-/// What a node is and where it stands; its header carries it (but for the store, which seeds the
-/// checksum).
+/// Identity of a node. Its header carries all of it except the store, which seeds the checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeIdentity {
     /// The store that the node belongs to.
     pub store: StoreId,
-    /// The page that it is written to.
+    /// The page that holds it.
     pub page: PageNo,
     /// The epoch that writes it.
     pub epoch: Epoch,
     /// The region whose tree it is part of.
     pub region: RegionId,
-    /// 0 for a leaf, 1 and up for index nodes: the height above the leaves.
+    /// Height above the leaves: 0 for a leaf.
     pub level: u8,
 }
 
@@ -81,7 +79,7 @@ pub(crate) fn begin_node(
     put(page, HEAP_START_AT, &(heap_start as u16).to_le_bytes());
 }
 
-/// Notes that an index node has filters, the one of its first child so many bytes long.
+/// Marks an index node as one with filters; the filter of its first child has `top_filter_bytes`.
 pub(crate) fn note_filters(page: &mut PageBytes, top_filter_bytes: usize) {
     sealed::set_version(page, FILTERS_VERSION);
     put(
@@ -91,11 +89,11 @@ pub(crate) fn note_filters(page: &mut PageBytes, top_filter_bytes: usize) {
     );
 }
 
-/// From this version of the format on there are filters.
+/// First version of the format with filters.
 pub(crate) const FILTERS_VERSION: u8 = 3;
 
-/// The parts of a node that leaves and index nodes read the same way. Opening it checks that heads,
-/// slots, entries and prefix do not overlap; each entry is checked when it is read.
+/// The parts that leaves and index nodes have in common. Opening checks that heads, slots, entries and prefix do not
+/// overlap; each entry is checked when it is read.
 #[derive(Clone, Copy)]
 pub(crate) struct NodeView<'a> {
     page: &'a PageBytes,
@@ -105,18 +103,18 @@ pub(crate) struct NodeView<'a> {
     heap_start: usize,
 }
 
-/// An entry's parts. The body has no end here: it runs on to the end of the page.
+/// The parts of an entry. The end of the body is not known here: the slice runs to the end of the page.
 #[derive(Clone, Copy)]
 pub(crate) struct RawEntry<'a> {
     pub(crate) tag: u8,
     /// Bytes of the stored key behind the prefix.
     pub(crate) length: usize,
-    /// What of the stored key follows the head.
+    /// Bytes of the stored key behind the head.
     pub(crate) rest: &'a [u8],
     pub(crate) body: &'a [u8],
 }
 
-/// Where an entry stands, and what it is made of.
+/// Position and lengths of an entry.
 pub(crate) struct EntrySpan {
     pub(crate) start: usize,
     /// Bytes of the stored key behind the prefix.
@@ -124,18 +122,18 @@ pub(crate) struct EntrySpan {
     pub(crate) body_bytes: usize,
 }
 
-/// Where a key stands against a node's keys, as far as the common prefix tells.
-pub(crate) enum Place<'k> {
-    /// Before all of them.
+/// Position of a key relative to a node's keys, as far as the common prefix decides.
+pub(crate) enum KeyPosition<'k> {
+    /// Before all keys.
     Before,
-    /// Behind all of them.
+    /// Behind all keys.
     After,
-    /// It has the prefix too.
+    /// The key has the prefix.
     Among(Probe<'k>),
 }
 
 impl<'a> NodeView<'a> {
-    /// Opens a leaf (`leaf`) or an index node; constant time.
+    /// Opens a leaf (`leaf`) or an index node, in constant time.
     pub(crate) fn open(page: &'a PageBytes, leaf: bool) -> Result<Self> {
         Self::parts(page, leaf).ok_or_else(|| not_a_node(page, leaf))
     }
@@ -187,24 +185,24 @@ impl<'a> NodeView<'a> {
         sealed::detail(self.page)
     }
 
-    /// Bytes in use: all but the zeroes between slots and entries.
+    /// Bytes in use: all except the zeroes between slots and entries.
     pub(crate) fn used_bytes(&self) -> usize {
         let front_bytes = NODE_HEADER_BYTES + self.heads.len() * (HEAD_BYTES + SLOT_BYTES);
         front_bytes + (PAGE_BYTES - self.heap_start)
     }
 
-    /// Whether what lies between slots and entries, and what the header has for an index node only, are zero.
+    /// Whether the gap between slots and entries is zero, and in a leaf the header fields of index nodes.
     pub(crate) fn is_clean(&self) -> bool {
         let slots_end = NODE_HEADER_BYTES + self.heads.len() * (HEAD_BYTES + SLOT_BYTES);
         let gap = self.page.get(slots_end..self.heap_start);
         let spare = self.page.get(TOP_FILTER_BYTES_AT..NODE_HEADER_BYTES);
         let spare = spare.filter(|_| self.level() == 0);
-        // A sum of bits and no early end, so that it works on many bytes at once.
+        // An OR of all bytes without early exit, so that the compiler can vectorise it.
         let any_bit = |bytes: &[u8]| bytes.iter().fold(0, |bits, byte| bits | byte);
         gap.map_or(0, any_bit) | spare.map_or(0, any_bit) == 0
     }
 
-    /// Where the entries start, and where they end.
+    /// Start and end of the entries.
     pub(crate) fn heap(&self) -> (usize, usize) {
         let top_bytes = if self.level() == 0 {
             0
@@ -228,19 +226,19 @@ impl<'a> NodeView<'a> {
         filter.filter(|filter| !filter.is_empty())
     }
 
-    /// The version of the format that the node says it has.
+    /// The format version in the node's header.
     pub(crate) fn version(&self) -> u8 {
         sealed::version(self.page)
     }
 
-    /// Where entry `index` stands.
+    /// Offset of entry `index`.
     pub(crate) fn entry_at(&self, index: usize) -> Option<usize> {
         self.slots
             .get(index)
             .map(|slot| usize::from(u16::from_le_bytes(*slot)))
     }
 
-    /// Where entry `index` ends, if the entries stand side by side, as they do in a node that was checked.
+    /// End of entry `index`, if the entries are contiguous, as they are in a checked node.
     pub(crate) fn entry_end(&self, index: usize) -> Option<usize> {
         match index.checked_sub(1) {
             Some(before) => self.entry_at(before),
@@ -248,7 +246,7 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    /// Where entry `index`, which ends at `end`, starts, and the lengths of its parts.
+    /// Start of entry `index`, which ends at `end`, and the lengths of its parts.
     pub(crate) fn entry_span(&self, index: usize, end: usize) -> Option<EntrySpan> {
         let start = self.entry_at(index)?;
         let [tag, low, high] = array_at(self.page, start)?;
@@ -307,7 +305,7 @@ impl<'a> NodeView<'a> {
         })
     }
 
-    /// As [`raw`](Self::raw), with an error that tells which entry it was.
+    /// Like [`raw`](Self::raw), with an error that names the entry.
     pub(crate) fn entry(&self, index: usize) -> Result<RawEntry<'a>> {
         self.raw(index).ok_or_else(|| self.damaged(index))
     }
@@ -323,12 +321,12 @@ impl<'a> NodeView<'a> {
         Ok(())
     }
 
-    /// Where the stored key stands, as far as the prefix tells.
-    pub(crate) fn place<'k>(&self, stored: &'k [u8]) -> Place<'k> {
+    /// Position of the stored key, as far as the prefix decides.
+    pub(crate) fn place<'k>(&self, stored: &'k [u8]) -> KeyPosition<'k> {
         match stored.strip_prefix(self.prefix) {
-            Some(remainder) => Place::Among(Probe::new(remainder)),
-            None if stored < self.prefix => Place::Before,
-            None => Place::After,
+            Some(remainder) => KeyPosition::Among(Probe::new(remainder)),
+            None if stored < self.prefix => KeyPosition::Before,
+            None => KeyPosition::After,
         }
     }
 
@@ -352,7 +350,7 @@ impl<'a> NodeView<'a> {
         Ok((at, at < end && self.compare(at, probe)? == Ordering::Equal))
     }
 
-    /// One past the entries from `first` on whose stored key equals the probe's.
+    /// End of the run of entries from `first` on whose stored key equals the probe's.
     pub(crate) fn seek_end(&self, first: usize, probe: &Probe<'_>) -> Result<usize> {
         let end = self.run_end(first, probe);
         self.partition(first, end, |order| order != Ordering::Greater, probe)
@@ -380,13 +378,13 @@ impl<'a> NodeView<'a> {
         Ok(first)
     }
 
-    /// How entry `index`, which has the probe's head, compares with the probe.
+    /// Order of entry `index`, which has the probe's head, relative to the probe.
     fn compare(&self, index: usize, probe: &Probe<'_>) -> Result<Ordering> {
         let entry = self.entry(index)?;
         Ok(probe.compare(entry.length, entry.rest))
     }
 
-    /// The error for an entry that does not exist or makes no sense.
+    /// The error for an entry that does not exist or is damaged.
     #[cold]
     pub(crate) fn damaged(&self, index: usize) -> Error {
         let count = self.heads.len();
@@ -402,7 +400,7 @@ fn top_bytes(page: &PageBytes) -> usize {
     PAGE_POINTER_BYTES + usize::from(u16_at(page, TOP_FILTER_BYTES_AT))
 }
 
-/// The first bytes of `key` that a node stores.
+/// The first bytes of `key`, as many as a node stores.
 pub(crate) fn stored_part(key: &[u8]) -> &[u8] {
     key.get(..LONG_KEY_STORED_BYTES).unwrap_or(key)
 }

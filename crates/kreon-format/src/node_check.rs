@@ -1,8 +1,8 @@
-//! The full check of a node that comes from the device.
+//! Full verification of a node read from the device.
 
 use std::cmp::Ordering;
 
-use kreon_base::{Bug, Lsn, PageBytes, Result};
+use kreon_base::{Lsn, PageBytes, Result, planted};
 
 use crate::filter::FilterView;
 use crate::heads::{HEAD_BYTES, compare_rests};
@@ -13,10 +13,9 @@ use crate::node::{FILTERS_VERSION, NodeView, RawEntry, TAG_WIDE};
 use crate::sealed::{self, PageKind};
 use crate::{PAGE_POINTER_BYTES, PagePointer, StoreId};
 
-/// Checks a node that comes from the device: its checksum (what its bytes make, what stands in it and
-/// what the pointer says agree), page number, epoch, level, and its whole structure: every byte of
-/// the page belongs to exactly one part, keys are in order, every entry reads back. About a
-/// microsecond for a full leaf.
+/// Verifies a node read from the device: checksum (computed, stored and in the pointer), page number, epoch, level, and
+/// the whole structure. Each byte of the page must belong to exactly one part, keys must be in order, and each entry
+/// must decode. Takes about a microsecond for a full leaf.
 pub fn check_node(
     bytes: &PageBytes,
     store: StoreId,
@@ -24,29 +23,30 @@ pub fn check_node(
     level: u8,
 ) -> Result<()> {
     let damaged = |what: &str| PageKind::Node.damaged(pointer.page, what);
-    let checksum = match Bug::NodeChecksumIgnored.is_planted() {
-        true => pointer.checksum,
-        false => sealed::verify(bytes, PageKind::Node, store, pointer.page)?,
-    };
-    if checksum != pointer.checksum && !Bug::StaleNodeBelieved.is_planted() {
-        return Err(damaged("whole, but not what was last written there"));
+    let verified = sealed::verify(bytes, PageKind::Node, store, pointer.page);
+    planted!(NodeChecksumIgnored => let verified = Ok(pointer.checksum));
+    let checksum = verified?;
+    planted!(StaleNodeBelieved => let checksum = pointer.checksum);
+    if checksum != pointer.checksum {
+        return Err(damaged("intact, but not the node that the pointer names"));
     }
     if sealed::detail(bytes) != level {
         return Err(damaged("a node of another level"));
     }
     let node = NodeView::open(bytes, level == 0)?;
     let is_expected = node.page_no() == pointer.page && node.epoch() == pointer.epoch;
-    if !is_expected && !Bug::StaleNodeBelieved.is_planted() {
+    planted!(StaleNodeBelieved => let is_expected = true);
+    if !is_expected {
         return Err(damaged("a node of another page or epoch"));
     }
     if !node.is_clean() {
-        return Err(damaged("bytes in use that belong to nothing"));
+        return Err(damaged("bytes outside of all parts are not zero"));
     }
     if level == 0 && node.heads.is_empty() {
         return Err(damaged("an empty leaf"));
     }
     if level > 0 && !is_well_filtered(&node) {
-        return Err(damaged("a filter of the first child that makes no sense"));
+        return Err(damaged("the filter of the first child is invalid"));
     }
     check_entries(&node)
 }
@@ -56,7 +56,7 @@ fn may_have_filters(node: &NodeView<'_>) -> bool {
     node.level() == 1 && node.version() >= FILTERS_VERSION
 }
 
-/// Whether the filter of an index node's first child, if there is one, makes sense.
+/// Whether the filter of an index node's first child is valid, if there is one.
 fn is_well_filtered(node: &NodeView<'_>) -> bool {
     node.top_filter().is_none_or(|bytes| {
         let filter = FilterView::open(bytes).filter(|_| may_have_filters(node));
@@ -79,12 +79,12 @@ fn check_entries(node: &NodeView<'_>) -> Result<()> {
         };
         let front_bytes = front_bytes(node, start, raw.length).ok_or_else(damaged)?;
         let bytes = front_bytes + raw.rest.len() + body_bytes.ok_or_else(damaged)?;
-        // Entries stand side by side, the first one last.
+        // Entries are contiguous, the first one last.
         if start + bytes != end || !is_filled_up(head, raw.length) {
             return Err(damaged());
         }
         end = start;
-        // Heads mostly decide; what an entry was is read again only where they do not.
+        // Heads usually decide; entries are read again only if heads are equal.
         let head = u64::from_be_bytes(*head);
         if head < last_head || (head == last_head && index > 0 && !follows(node, index, leaf)) {
             return Err(damaged());
@@ -98,7 +98,7 @@ fn check_entries(node: &NodeView<'_>) -> Result<()> {
     }
 }
 
-/// Bytes of tag and key length; none if the length takes more than it needs.
+/// Bytes of tag and key length; `None` if the length uses more bytes than it needs.
 fn front_bytes(node: &NodeView<'_>, start: usize, length: usize) -> Option<usize> {
     let wide = node.byte(start)? & TAG_WIDE != 0;
     match (wide, length > usize::from(u8::MAX)) {
@@ -125,12 +125,12 @@ fn index_body_bytes(node: &NodeView<'_>, raw: &RawEntry<'_>) -> Option<usize> {
     }
 }
 
-/// Whether the head of a key that ends within it has zeroes behind the key.
+/// Whether the head of a key that ends within it is padded with zeroes.
 fn is_filled_up(head: &[u8; HEAD_BYTES], length: usize) -> bool {
     length >= HEAD_BYTES || head.iter().skip(length).all(|&byte| byte == 0)
 }
 
-/// Whether entry `index` may follow the one before it, which has the same head.
+/// Whether entry `index` may follow its predecessor, which has the same head.
 fn follows(node: &NodeView<'_>, index: usize, leaf: bool) -> bool {
     let (Some(last), Some(next)) = (node.raw(index - 1), node.raw(index)) else {
         return false;
@@ -146,7 +146,7 @@ fn follows(node: &NodeView<'_>, index: usize, leaf: bool) -> bool {
     }
 }
 
-/// Whether a leaf's entry has a long key, and its LSN.
+/// Whether the key of a leaf's entry is long, and its LSN.
 fn version(raw: &RawEntry<'_>) -> Option<(bool, Lsn)> {
     Some((is_long(raw.tag), decode_body(raw)?.lsn))
 }

@@ -1,4 +1,4 @@
-//! The entries of a node that is being built, and the exact room they take.
+//! The entries of a node under construction, with the exact room they take.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,48 +14,47 @@ use crate::{LONG_KEY_STORED_BYTES, NodeIdentity, PAGE_POINTER_BYTES, PagePointer
 /// Bytes of an entry besides key and body: head, slot, tag.
 const ENTRY_BYTES: usize = HEAD_BYTES + SLOT_BYTES + 1;
 
-/// The room that so many maximal entries of `body_bytes` leave in a node.
+/// Room that `count` maximal entries of `body_bytes` leave in a node.
 pub(crate) const fn room_beside(count: usize, body_bytes: usize) -> usize {
     let entry_bytes = HEAD_BYTES + SLOT_BYTES + ENTRY_FRONT_BYTES_MAX + body_bytes;
     let key_bytes = LONG_KEY_STORED_BYTES - HEAD_BYTES;
     (PAGE_BYTES - NODE_HEADER_BYTES).saturating_sub(count * (entry_bytes + key_bytes))
 }
 
-/// The room that three maximal entries of `body_bytes` leave in a node.
+/// Room that three maximal entries of `body_bytes` leave in a node.
 pub(crate) const fn room_of_three(body_bytes: usize) -> usize {
     room_beside(3, body_bytes)
 }
 
-/// Entries in order, with their common prefix and the room they take kept up to date.
+/// Entries in order; their common prefix and the room they take are kept up to date.
 ///
-/// Each entry is encoded when it comes, as it would stand in the page behind the prefix that is common
-/// then. The prefix can only become shorter, and mostly does so early; what was encoded behind a longer
-/// one is encoded anew when the node is finished, all else is copied in blocks. So entries of a node
-/// that was built before cost a few nanoseconds each (see `draft_run`).
+/// Each entry is encoded on arrival, behind the prefix that is common then. The prefix can only become shorter, and
+/// mostly does so early; entries behind a longer prefix are re-encoded when the node is finished, all others are copied
+/// in blocks. So entries copied from an existing node cost a few nanoseconds each (see `draft_run`).
 #[derive(Default)]
 pub(crate) struct NodeDraft {
-    /// Entries, downward from the end, as in a page.
+    /// Encoded entries, downward from the end, as in a page.
     pub(crate) heap: Vec<u8>,
     pub(crate) heap_start: usize,
     pub(crate) heads: Vec<[u8; HEAD_BYTES]>,
-    /// Where entries stand in `heap`.
+    /// Offsets of the entries in `heap`.
     pub(crate) starts: Vec<u16>,
     /// Lengths of the keys.
     pub(crate) lengths: Vec<u16>,
-    /// Behind which prefix entries are encoded: each longer than the next.
+    /// Prefix lengths behind which entries are encoded, each longer than the next.
     spans: Vec<Span>,
     pub(crate) first_key: Vec<u8>,
     pub(crate) last_key: Vec<u8>,
     pub(crate) last_tag: u8,
     pub(crate) prefix_bytes: usize,
-    /// Room of all entries' lengths and rests of keys, given `prefix_bytes`.
+    /// Room of the lengths and rests of all keys, given `prefix_bytes`.
     pub(crate) keys_bytes: usize,
     pub(crate) bodies_bytes: usize,
-    /// Of an index node: a child has a filter.
+    /// Whether a child of an index node has a filter.
     pub(crate) has_filters: bool,
-    /// Of a run that is being copied: bytes of the bodies of its first entries.
+    /// Of the run being copied: cumulative lengths of bodies.
     pub(crate) run_bodies: Vec<u32>,
-    /// Key of its last entry.
+    /// Of the run being copied: key of its last entry.
     pub(crate) run_key: Vec<u8>,
 }
 
@@ -66,12 +65,12 @@ struct Span {
     prefix_bytes: usize,
 }
 
-/// What a draft becomes with one more entry.
+/// The draft after one more entry.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) prefix_bytes: usize,
     pub(crate) keys_bytes: usize,
-    /// Bytes of the page in use, but for an index node's first child.
+    /// Bytes of the page in use, without an index node's first child.
     pub(crate) used_bytes: usize,
 }
 
@@ -80,7 +79,7 @@ impl NodeDraft {
         self.starts.len()
     }
 
-    /// Bytes of the page in use, but for an index node's first child.
+    /// Bytes of the page in use, without an index node's first child.
     pub(crate) fn used_bytes(&self) -> usize {
         self.room(
             self.len(),
@@ -99,7 +98,7 @@ impl NodeDraft {
         (self.len() > 0).then_some((&self.last_key, self.last_tag))
     }
 
-    /// What one more entry, whose key is not below the last, makes of the draft.
+    /// The draft after appending an entry whose key is not below the last.
     pub(crate) fn plan(&self, key: &[u8], body_bytes: usize) -> Plan {
         let prefix_bytes = match self.first_key() {
             None => key.len(),
@@ -114,7 +113,7 @@ impl NodeDraft {
         }
     }
 
-    /// Length of what `key` begins with of the prefix so far.
+    /// Length of the common prefix of `key` and the prefix so far.
     fn prefix_with(&self, prefix: &[u8], key: &[u8]) -> usize {
         if key.starts_with(prefix) {
             prefix.len()
@@ -123,7 +122,7 @@ impl NodeDraft {
         }
     }
 
-    /// Room of the keys of all entries behind a prefix that is not longer than the present one.
+    /// Room of all keys behind a prefix not longer than the current one.
     pub(crate) fn keys_bytes_behind(&self, prefix_bytes: usize) -> usize {
         if prefix_bytes == self.prefix_bytes {
             return self.keys_bytes;
@@ -131,7 +130,7 @@ impl NodeDraft {
         keys_room(&self.lengths[..self.len()], prefix_bytes)
     }
 
-    /// Adds the entry that `plan` was made for.
+    /// Appends the entry that `plan` was made for.
     pub(crate) fn push(&mut self, plan: Plan, key: &[u8], tag: u8, body: [&[u8]; 2]) {
         if self.len() == 0 {
             self.first_key.clear();
@@ -157,7 +156,7 @@ impl NodeDraft {
         self.bodies_bytes += body[0].len() + body[1].len();
     }
 
-    /// The entries that follow are encoded behind this much of the first key.
+    /// Encodes the following entries behind this many bytes of the first key.
     pub(crate) fn begin_span(&mut self, prefix_bytes: usize) {
         let first = self.len();
         if first == 0 {
@@ -176,8 +175,7 @@ impl NodeDraft {
         }
     }
 
-    /// Writes the node into `page`, sealed, with `top` between entries and prefix, and empties the
-    /// draft.
+    /// Writes the sealed node into `page`, with `top` between entries and prefix, and empties the draft.
     pub(crate) fn finish(
         &mut self,
         identity: &NodeIdentity,
@@ -205,7 +203,7 @@ impl NodeDraft {
         }
     }
 
-    /// Writes heads and slots from the front, entries downward from `heap`; returns where they start.
+    /// Writes heads and slots from the front and entries downward from `heap`; returns the start of the entries.
     fn write_entries(&self, page: &mut PageBytes, mut heap: usize) -> usize {
         let ends = self.spans.iter().skip(1).map(|span| span.first);
         let ends = ends.chain([self.len()]);
@@ -219,7 +217,7 @@ impl NodeDraft {
         heap
     }
 
-    /// Writes entries that are encoded behind the prefix that the node has.
+    /// Copies entries that are encoded behind the node's prefix.
     fn copy_span(&self, page: &mut PageBytes, range: Range<usize>, heap: usize) -> usize {
         let (from, to) = self.heap_of(&range);
         let start = heap - (to - from);
@@ -235,7 +233,7 @@ impl NodeDraft {
         start
     }
 
-    /// Writes entries that are encoded behind a longer prefix than the node has.
+    /// Re-encodes entries that are encoded behind a longer prefix than the node's.
     #[inline(never)]
     fn recode_span(
         &self,
@@ -251,7 +249,7 @@ impl NodeDraft {
             let start = usize::from(self.starts[index]);
             let coded = shift.recode(&self.heads[index], &self.heap[start..end], page, heap);
             let Some((at, head)) = coded else {
-                // Not reached: what is in the heap was encoded here, and the page has room for it.
+                // Unreachable: the heap was encoded here, and the page has room.
                 debug_assert!(false, "an entry that cannot be encoded");
                 return heap;
             };
@@ -264,7 +262,7 @@ impl NodeDraft {
         heap
     }
 
-    /// Where the entries `range`, at least one, stand in `heap`.
+    /// Range in `heap` of the entries `range`, at least one.
     fn heap_of(&self, range: &Range<usize>) -> (usize, usize) {
         let end = match range.start.checked_sub(1) {
             Some(before) => usize::from(self.starts[before]),
@@ -281,7 +279,7 @@ impl NodeDraft {
         self.has_filters = false;
     }
 
-    /// Forgets what is noted about entries from `count` on; not their sums.
+    /// Drops the records of entries from `count` on, but not their share of the sums.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.spans.retain(|span| span.first < count);
         self.heads.truncate(count);
@@ -300,14 +298,14 @@ impl fmt::Debug for NodeDraft {
     }
 }
 
-/// Bytes that a key takes in its entry: its length, and what follows prefix and head.
+/// Bytes of a key in its entry: its length, and the bytes behind prefix and head.
 fn key_room(key_bytes: usize, prefix_bytes: usize) -> usize {
     let length = key_bytes.saturating_sub(prefix_bytes);
     let width = if length > usize::from(u8::MAX) { 2 } else { 1 };
     width + length.saturating_sub(HEAD_BYTES)
 }
 
-/// Bytes that keys of these lengths take.
+/// Bytes of keys with these lengths.
 pub(crate) fn keys_room(lengths: &[u16], prefix_bytes: usize) -> usize {
     let rooms = lengths
         .iter()
@@ -315,7 +313,7 @@ pub(crate) fn keys_room(lengths: &[u16], prefix_bytes: usize) -> usize {
     rooms.sum()
 }
 
-/// Length of what both begin with.
+/// Length of the common prefix.
 pub(crate) fn common_prefix_bytes(left: &[u8], right: &[u8]) -> usize {
     let (left_words, _) = left.as_chunks::<8>();
     let (right_words, _) = right.as_chunks::<8>();

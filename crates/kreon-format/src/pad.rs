@@ -1,7 +1,6 @@
 //! Pads: filler of the log behind a flush and at the end of a segment.
 //!
-//! A pad: checksum (4 bytes) | length word (4) | the durable LSN (8) if there
-//! is room | zeroes.
+//! A pad: checksum (4 bytes) | length word (4) | the durable LSN (8), if there is room | zeroes.
 
 use kreon_base::{Error, LogOffset, Lsn, Result, SEGMENT_BYTES};
 
@@ -11,12 +10,12 @@ use crate::fragment::{Fragment, FragmentSeal, LENGTH_AT, LengthWord, RECORD_ALIG
 /// Shortest pad.
 pub const PAD_BYTES_MIN: usize = 8;
 
-/// Shortest pad that says what is durable.
+/// Shortest pad with a durable LSN.
 const WITH_DURABLE_BYTES: usize = 16;
 
-/// Fills `pad` (a multiple of 8 bytes, [`PAD_BYTES_MIN`] to a segment; else `InvalidArgument`) with a
-/// verified filler of the run with the mark `incarnation`. From 16 bytes on it carries `durable`:
-/// everything before that LSN is durable. `offset` is where it starts on the volume.
+/// Fills `pad` (a multiple of 8 bytes, [`PAD_BYTES_MIN`] to a segment; otherwise `InvalidArgument`) with a checksummed
+/// filler of the incarnation with the mark `incarnation`. From 16 bytes on it carries `durable`: everything before that
+/// LSN is durable. `offset` is the offset of the pad on the volume.
 pub fn encode_pad(
     pad: &mut [u8],
     seal: &FragmentSeal,
@@ -42,12 +41,12 @@ pub fn encode_pad(
     Ok(())
 }
 
-/// Bytes of a pad with the word `length`.
+/// Bytes of a pad with the length word `length`.
 pub(crate) fn extent(length: LengthWord) -> usize {
     PAD_BYTES_MIN + length.length_bytes().next_multiple_of(RECORD_ALIGN_BYTES)
 }
 
-/// Reads the pad that fills `whole`.
+/// Decodes the pad that fills `whole`.
 pub(crate) fn decode<'a>(
     whole: &'a [u8],
     seal: &FragmentSeal,
@@ -67,8 +66,8 @@ pub(crate) fn decode<'a>(
     })
 }
 
-/// The checksum of the pad that fills `whole`. Its length stands where a fragment's does; the rest
-/// of a fragment's header is zero in its place.
+/// The checksum of the pad that fills `whole`. The length word is in the place of a fragment's; the rest of a
+/// fragment's header counts as zero.
 fn checksum(whole: &[u8], seal: &FragmentSeal, offset: LogOffset) -> u32 {
     let mut header = [0; 12];
     header[..4].copy_from_slice(&u32_at(whole, LENGTH_AT).to_le_bytes());

@@ -1,23 +1,21 @@
-//! What separates two children of an index node.
+//! Separators of children in index nodes.
 
 use crate::LONG_KEY_STORED_BYTES;
 use crate::node::stored_part;
 use crate::node_draft::common_prefix_bytes;
 
-/// Separates two neighbouring children of an index node.
+/// The separator of two neighbouring children of an index node.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Pivot {
     /// At most [`LONG_KEY_STORED_BYTES`] bytes.
     pub bytes: Vec<u8>,
-    /// False: every key left of the pivot < `bytes` <= every key right of it. True: `bytes` are the
-    /// first (stored) bytes of the right child's first key and do not decide; on a tie the caller
-    /// compares with that child's first key and LSN.
+    /// `false`: each key left of the pivot < `bytes` <= each key right of it. `true`: `bytes` are the stored part of
+    /// the right child's first key and do not decide; on a tie the caller compares with that child's first key and LSN.
     pub ambiguous: bool,
 }
 
-/// The shortest pivot between two neighbouring leaves: `left_last_key` is the last key of the left
-/// one, `right_first_key` the first of the right one; both whole, or the stored parts of long keys.
-/// `same_key`: they are two versions of one key.
+/// The shortest pivot between two neighbouring leaves, given the last key of the left and the first key of the right
+/// leaf, whole or as the stored parts of long keys. `same_key`: they are two versions of one key.
 pub fn separator(left_last_key: &[u8], right_first_key: &[u8], same_key: bool) -> Pivot {
     let common_bytes = common_prefix_bytes(left_last_key, right_first_key);
     let shortest = right_first_key.get(..=common_bytes);

@@ -1,16 +1,15 @@
-//! What names a page: its number, the epoch that wrote it, and its checksum.
+//! Page pointers: number, epoch and checksum of a page.
 
 use kreon_base::{Epoch, PageNo};
 
 use crate::bytes::{put_u48, u32_at, u48_at};
 
-/// Number of a store, drawn at random when its volume is formatted. Every checksum is seeded with it.
+/// Identity of a store, drawn at random at its creation. It seeds every checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct StoreId(pub u64);
 
 impl StoreId {
-    /// What the nodes of an image of L0 are sealed for: they never verify as nodes of a level, wherever
-    /// somebody comes upon one.
+    /// The identity that seals nodes of an image of L0, so that they never verify as nodes of a level.
     #[must_use]
     pub const fn of_image(self) -> Self {
         Self(self.0 ^ u64::from_be_bytes(*b"L0 image"))
@@ -26,26 +25,26 @@ pub const EPOCH_MAX: u64 = (1 << 48) - 1;
 /// Largest log offset that a leaf entry holds: 48 bits, in bytes.
 pub const LOG_OFFSET_MAX: u64 = (1 << 48) - 1;
 
-/// Longest volume, in segments: 256 TiB, the reach of [`LOG_OFFSET_MAX`].
+/// Longest volume in segments: 256 TiB, the range of [`LOG_OFFSET_MAX`].
 pub const VOLUME_SEGMENTS_MAX: u32 = 1 << 27;
 
 /// Bytes of an encoded [`PagePointer`].
 pub const PAGE_POINTER_BYTES: usize = 16;
 
-/// A pointer to a page. It carries what the page must be, so that a lost, stale or misdirected write
-/// shows when the page is read: a checksum inside the page alone cannot show those.
+/// A pointer to a page. It states epoch and checksum of the page, so that a read detects lost, stale and misdirected
+/// writes, which a checksum inside the page alone cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PagePointer {
-    /// Where the page stands, 0 to [`PAGE_NO_MAX`].
+    /// Number of the page, 0 to [`PAGE_NO_MAX`].
     pub page: PageNo,
-    /// The epoch in which it was written, 0 to [`EPOCH_MAX`].
+    /// The epoch that wrote it, 0 to [`EPOCH_MAX`].
     pub epoch: Epoch,
-    /// Its checksum.
+    /// Checksum of the page.
     pub checksum: u32,
 }
 
 impl PagePointer {
-    /// The pointer's bytes. A number above its documented maximum loses its upper bits.
+    /// Encodes the pointer. A number above its documented maximum loses its upper bits.
     pub fn encode(&self) -> [u8; PAGE_POINTER_BYTES] {
         debug_assert!(self.page.0 <= PAGE_NO_MAX && self.epoch.0 <= EPOCH_MAX);
         let mut bytes = [0; PAGE_POINTER_BYTES];
@@ -55,7 +54,7 @@ impl PagePointer {
         bytes
     }
 
-    /// The pointer that `bytes` stand for. Every 16 bytes are a pointer.
+    /// Decodes a pointer. All 16-byte values are valid.
     pub fn decode(bytes: &[u8; PAGE_POINTER_BYTES]) -> Self {
         Self {
             page: PageNo(u48_at(bytes, 0)),

@@ -1,17 +1,17 @@
-//! What all sealed pages share: eight bytes in front, and how their checksum is made.
+//! The preamble and the checksum that all sealed pages share.
 
 use kreon_base::{Checksum, Error, PAGE_BYTES, PageBytes, PageNo, Result};
 
 use crate::StoreId;
 use crate::bytes::{put, u32_at};
 
-/// The version of the format that this build writes; it reads the older ones too. It stands in the
-/// superblock: older builds refuse the whole store. What did not change since version 1 still says 1.
+/// The version of the format that this build writes; it reads older ones as well. The superblock carries it, so that
+/// older builds refuse the whole store. Structures unchanged since version 1 still carry 1.
 ///
-/// - 2: the catalogue tells its version, and of images of L0.
-/// - 3: index nodes above leaves may hold filters; one that does says 3. Moved records stand in segments of their
-///   own, of log 1. Ranges are deleted by records of their own, and leaves may hold deletions without a record.
-/// - 4: regions are made by records of the log. A catalogue of many regions has them in pages of their own.
+/// - 2: the catalogue states its version and has images of L0.
+/// - 3: index nodes above leaves may have filters; such a node carries 3. Moved records are in segments of their own,
+///   of log 1. Records can delete ranges, and leaves may have deletions without a record.
+/// - 4: records of the log create regions. A catalogue with many regions has them in pages of their own.
 pub const FORMAT_VERSION: u8 = 4;
 
 /// The oldest version that this build reads.
@@ -21,11 +21,11 @@ const MAGIC_AT: usize = 4;
 const VERSION_AT: usize = 6;
 const DETAIL_AT: usize = 7;
 
-/// Bytes in front of every sealed page, the same in every version of the format: checksum (4),
-/// magic (2), format version (1), detail (1, meaning left to the kind of page).
+/// Length of the preamble of a sealed page, equal in all versions: checksum (4 bytes), magic (2), format version (1),
+/// detail (1, with a meaning for each kind of page).
 pub(crate) const PREAMBLE_BYTES: usize = 8;
 
-/// What a sealed page holds.
+/// Kind of a sealed page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageKind {
     Superblock,
@@ -48,7 +48,7 @@ impl PageKind {
         }
     }
 
-    /// The version that changed it last.
+    /// The version that last changed this kind.
     const fn version(self) -> u8 {
         match self {
             Self::Superblock => FORMAT_VERSION,
@@ -69,7 +69,7 @@ impl PageKind {
         }
     }
 
-    /// Whether `bytes` say that they are of this kind.
+    /// Whether `bytes` are marked as this kind.
     pub(crate) fn marks(self, bytes: &PageBytes) -> bool {
         bytes[MAGIC_AT..VERSION_AT] == self.magic()
     }
@@ -81,7 +81,7 @@ impl PageKind {
     }
 }
 
-/// Starts a page of `kind`: all zeroes behind the preamble. The checksum comes with [`seal`].
+/// Starts a page of `kind`, zeroed behind the preamble. [`seal`] adds the checksum.
 pub(crate) fn begin(bytes: &mut PageBytes, kind: PageKind, detail: u8) {
     bytes.fill(0);
     put(bytes, MAGIC_AT, &kind.magic());
@@ -89,7 +89,7 @@ pub(crate) fn begin(bytes: &mut PageBytes, kind: PageKind, detail: u8) {
     bytes[DETAIL_AT] = detail;
 }
 
-/// Says that a page that was begun is of this version of the format.
+/// Sets the format version of a started page.
 pub(crate) fn set_version(bytes: &mut PageBytes, version: u8) {
     bytes[VERSION_AT] = version;
 }
@@ -106,17 +106,17 @@ pub(crate) fn version(bytes: &PageBytes) -> u8 {
     bytes[VERSION_AT]
 }
 
-/// The detail of the preamble.
+/// The detail byte of the preamble.
 pub(crate) fn detail(bytes: &PageBytes) -> u8 {
     bytes[DETAIL_AT]
 }
 
-/// The checksum that stands in a page.
+/// The checksum stored in a page.
 pub(crate) fn stored_checksum(bytes: &PageBytes) -> u32 {
     u32_at(bytes, 0)
 }
 
-/// The checksum that a page of `store` at `page` must carry.
+/// The checksum that a page of `store` at `page` must have.
 pub(crate) fn page_checksum(bytes: &PageBytes, store: StoreId, page: PageNo) -> u32 {
     let mut front = [0; 16 + MAGIC_AT];
     put(&mut front, 0, &store.0.to_le_bytes());
@@ -134,8 +134,7 @@ pub(crate) fn seal(bytes: &mut PageBytes, store: StoreId, page: PageNo) -> u32 {
     checksum
 }
 
-/// Checks that `bytes` are a whole page of `kind` that belongs to `store` and to `page`; returns its
-/// checksum.
+/// Verifies that `bytes` are an intact page of `kind` for `store` and `page`; returns its checksum.
 pub(crate) fn verify(
     bytes: &PageBytes,
     kind: PageKind,
@@ -156,7 +155,7 @@ pub(crate) fn verify(
     Ok(stored)
 }
 
-/// The error for a structure of a version that this build does not read.
+/// The error for a structure of a version that this build cannot read.
 #[cold]
 pub(crate) fn newer(version: u8) -> Error {
     Error::invalid(format!(

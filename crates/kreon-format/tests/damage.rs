@@ -1,4 +1,4 @@
-//! Damaged bytes are found, and never bring anything down.
+//! Damaged bytes are detected and never cause a panic.
 #![allow(missing_docs)]
 
 mod samples;
@@ -8,7 +8,7 @@ use kreon_format::*;
 use proptest::prelude::*;
 use samples::*;
 
-/// Damages each byte in turn and demands that `read` refuses all of it, but not the whole bytes.
+/// Damages each byte in turn and demands that `read` rejects the result, but accepts the intact bytes.
 fn every_flip_is_found(bytes: &[u8], read: impl Fn(&[u8]) -> Result<()>) {
     read(bytes).unwrap();
     let mut bytes = bytes.to_vec();
@@ -98,7 +98,7 @@ fn whole_node_of_another_time_or_place_is_refused() {
     }
 }
 
-/// Calls everything that reads a node. Returns whether all of it succeeded.
+/// Calls all readers of a node; returns whether all succeeded.
 fn use_node(bytes: &PageBytes, keys: &[Vec<u8>]) -> bool {
     let (mut fine, mut key) = (true, Vec::new());
     if let Ok(leaf) = Leaf::open(bytes) {
@@ -155,7 +155,7 @@ fn some_keys() -> Vec<Vec<u8>> {
     keys
 }
 
-/// The checksum of a page as the format describes it.
+/// The checksum of a page according to the format.
 fn reseal(bytes: &mut PageBytes, store: StoreId, page: u64) -> u32 {
     bytes[..4].fill(0);
     let seed = Checksum::new().with_u64(store.0).with_u64(page);
@@ -164,7 +164,7 @@ fn reseal(bytes: &mut PageBytes, store: StoreId, page: u64) -> u32 {
     checksum
 }
 
-/// Checks that a damaged node with a right checksum either is refused or can be used in full.
+/// Checks that a damaged node with a valid checksum is either rejected or fully usable.
 fn refused_or_usable(mut bytes: PageBytes, pointer: PagePointer, level: u8) {
     let checksum = reseal(&mut bytes, STORE, pointer.page.0);
     let usable = use_node(&bytes, &some_keys());
@@ -196,12 +196,12 @@ fn node_with_one_wrong_byte_and_a_right_checksum_is_refused_or_usable() {
     }
 }
 
-/// Writes to a structure's bytes: (where, what).
+/// Writes to a structure's bytes: position and value.
 fn writes(count: usize) -> impl Strategy<Value = Vec<(prop::sample::Index, u8)>> {
     prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..count)
 }
 
-/// Tries every decoder on `bytes` (of any length).
+/// Runs all decoders on `bytes` of any length.
 fn decode_all(bytes: &[u8]) {
     let mut whole = [0; PAGE_BYTES];
     for (to, from) in whole.iter_mut().zip(bytes) {
@@ -227,7 +227,7 @@ proptest! {
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..PAGE_BYTES), magic in 0..4_usize) {
         decode_all(&bytes);
-        // With the marks of a node the decoders get past the first test.
+        // With the marks of a node, so that decoders pass their first check.
         let mut bytes = bytes;
         if bytes.len() > 32 {
             bytes[4..7].copy_from_slice(&[b'k', b'N', 1]);

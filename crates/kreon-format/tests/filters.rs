@@ -1,4 +1,4 @@
-//! Filters of leaves: none denies a key of its leaf, few let others pass.
+//! Filters of leaves: none denies a key of its leaf, and few other keys pass.
 #![allow(missing_docs)]
 
 mod keys;
@@ -10,7 +10,7 @@ use kreon_format::*;
 use proptest::prelude::*;
 use samples::{STORE, cases, identity, pointer};
 
-/// A leaf of the first of `versions`, as many as fit, and how many those are.
+/// A leaf with the first of `versions`, as many as fit, and their number.
 fn leaf_of(versions: &[Version]) -> (PageBytes, usize) {
     let mut builder = LeafBuilder::new();
     let taken = versions
@@ -142,7 +142,7 @@ fn nodes_above_index_nodes_have_no_filters() {
     let mut page = [0; PAGE_BYTES];
     assert!(builder.finish(&identity(6, 2), &mut page).is_err());
     builder.finish(&identity(6, 1), &mut page).unwrap();
-    // Sealed anew as what may have none: of a higher level, or of an older version.
+    // Resealed as a node without filters: of a higher level, or of an older version.
     for (at, byte) in [(7, 2), (6, 2)] {
         let mut page = page;
         page[at] = byte;
@@ -152,7 +152,7 @@ fn nodes_above_index_nodes_have_no_filters() {
     }
 }
 
-/// Puts the right checksum into a node at page 6.
+/// Writes a valid checksum into a node at page 6.
 fn reseal(page: &mut PageBytes) -> PagePointer {
     let front = [&STORE.0.to_le_bytes()[..], &6_u64.to_le_bytes(), &[0; 4]].concat();
     let checksum = kreon_base::Checksum::new()
@@ -166,7 +166,7 @@ fn reseal(page: &mut PageBytes) -> PagePointer {
     }
 }
 
-/// Numbers in an order that looks like none.
+/// Scatters numbers.
 fn scattered(number: u64) -> u64 {
     (number + 1)
         .wrapping_mul(0xd134_2543_de82_ef95)
@@ -174,8 +174,8 @@ fn scattered(number: u64) -> u64 {
         ^ number << 7
 }
 
-/// Of the even numbers' keys leaves are made; odd ones that lead to them are asked for. The share that
-/// passes.
+/// Share of absent keys that pass: leaves hold the keys of even numbers, and keys of odd numbers that lead to them are
+/// queried.
 fn false_positives(key: impl Fn(u64) -> Vec<u8>, bits_per_key: usize) -> f64 {
     const KEYS: u64 = 60_000;
     let identity = NodeIdentity {

@@ -1,5 +1,5 @@
-//! The exact bytes of every structure. A change here is a change of the format: it needs a new
-//! `FORMAT_VERSION` and a way to read the old one.
+//! The exact bytes of every structure. A change here is a change of the format: it needs a new `FORMAT_VERSION`, and
+//! the old version must remain readable.
 #![allow(missing_docs)]
 
 mod samples;
@@ -64,7 +64,7 @@ fn catalogue_bytes_of_version_2_read_as_a_catalogue_without_pages_of_regions() {
     let mut expected = catalogue();
     expected.region_pages.clear();
     let mut bytes = expected.encode();
-    // Count and pointers to pages of regions stand behind the regions.
+    // Count of and pointers to pages of regions follow the regions.
     let mut without = expected.clone();
     without.regions.clear();
     let at = 13 + bytes.len() - without.encode().len();

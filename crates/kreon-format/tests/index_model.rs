@@ -1,4 +1,4 @@
-//! Index nodes against the leaves that they lead to.
+//! Index nodes against the leaves below them.
 #![allow(missing_docs)]
 
 mod keys;
@@ -10,14 +10,14 @@ use kreon_format::*;
 use proptest::prelude::*;
 use samples::{STORE, cases, identity, pointer};
 
-/// The children of one node: shares of a sorted list of versions, and the pivots between them.
+/// The children of one node: consecutive parts of a sorted list of versions, and the pivots between them.
 struct Children<'a> {
     shares: Vec<&'a [Version]>,
     pivots: Vec<Pivot>,
 }
 
 impl<'a> Children<'a> {
-    /// Cuts `versions` after each of which `cuts` (repeated) is true.
+    /// Cuts `versions` behind each element for which `cuts` (repeated) is true.
     fn cut(versions: &'a [Version], cuts: &[bool]) -> Self {
         let mut cut = cuts.iter().cycle();
         let shares: Vec<_> = versions.chunk_by(|_, _| !cut.next().unwrap()).collect();
@@ -31,7 +31,7 @@ impl<'a> Children<'a> {
         }
     }
 
-    /// Room of the first `count` children, told in another way than the builder's.
+    /// Room of the first `count` children, computed differently from the builder.
     fn room_bytes(&self, count: usize) -> usize {
         let pivots = &self.pivots[1..count];
         let (Some(first), Some(last)) = (pivots.first(), pivots.last()) else {
@@ -81,7 +81,7 @@ impl<'a> Children<'a> {
             }
         };
         assert!(first < end && end <= count);
-        // Nothing outside of the range has the key, and the key would be out of order there.
+        // Nothing outside the range has the key, and the key would be out of order there.
         assert!(
             self.shares[..first]
                 .iter()
@@ -92,7 +92,7 @@ impl<'a> Children<'a> {
                 .iter()
                 .all(|share| key < share[0].key.as_slice())
         );
-        // Nothing outside of the range is left out for want of trying: an exact pivot decides.
+        // The range is no larger than necessary: an exact pivot decides.
         if let Some(pivot) = self.pivots.get(end).filter(|_| end < count) {
             assert!(key < pivot.bytes.as_slice());
         }

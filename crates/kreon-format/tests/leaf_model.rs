@@ -10,7 +10,7 @@ use kreon_format::*;
 use proptest::prelude::*;
 use samples::{STORE, cases, identity, logged};
 
-/// The room that `versions` take, told in another way than the builder's.
+/// The room of `versions`, computed differently from the builder.
 fn room_bytes(versions: &[Version]) -> usize {
     let (Some(first), Some(last)) = (versions.first(), versions.last()) else {
         return NODE_HEADER_BYTES;
@@ -219,7 +219,7 @@ fn builder_refuses_what_is_out_of_order_or_range() {
 
 #[test]
 fn full_leaf_of_hashed_user_keys_holds_about_140_entries() {
-    // As many keys as the leaf's share of a million hashed ones: they share "user" and two digits.
+    // As many keys as one leaf holds of a million hashed ones: they share "user" and two digits.
     let mut keys: Vec<_> = (0..1_000_000_u64)
         .map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 10_000_000_000_000_000_000)
         .map(|n| format!("user{n:019}"))

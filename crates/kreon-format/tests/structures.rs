@@ -1,4 +1,4 @@
-//! Everything that is written reads back, where it was written and nowhere else.
+//! Every structure reads back at the address where it was written, and nowhere else.
 #![allow(missing_docs)]
 
 mod samples;
@@ -20,7 +20,7 @@ fn bitmap_block_reads_back_in_its_own_place_only() {
     assert!(BitmapBlock::decode(&bytes, STORE, 2, 1).is_err());
     assert!(BitmapBlock::decode(&bytes, StoreId(1), 3, 1).is_err());
 
-    // The block of an earlier epoch, which a lost write left there, is whole but not the right one.
+    // The block of an earlier epoch, left by a lost write, is intact but not the right one.
     let mut old = bitmap();
     old.epoch = Epoch(1);
     let (old, _) = old.encode(STORE, 1);

@@ -1,22 +1,22 @@
-//! The versions of a key, newest first: walking them, and adding one.
+//! The chain of a key's versions, newest first: iteration and insertion.
 //!
-//! Invariants: LSNs fall strictly along the chain, at every moment and for every walker; a version
-//! that was dropped from the chain keeps its own link, so a walker who stands on it goes on.
+//! Invariants: LSNs strictly fall along the chain at any time, for every reader. A version removed from the chain keeps
+//! its own link, so a reader on it can go on.
 
 use std::cmp::Ordering;
 
 use kreon_base::{Lsn, Payload};
 
 use crate::arena::{Arena, AtomicTagged, Ref, Tagged};
-use crate::latch::Pause;
-use crate::record::{HeldRecord, Newest, Place, Record, Retained, Where};
+use crate::latch::Backoff;
+use crate::record::{HeldRecord, Newest, Record, Retained, ValuePlace, Where};
 use crate::version::{Keep, Version};
 
-/// The versions of one key, newest first, as of the call that returned this.
+/// The versions of one key, newest first, as of the call that returned this iterator.
 pub struct Versions<'a> {
     arena: &'a Arena,
     newest: Option<Version<'a>>,
-    /// The record, for values that stand behind its key, and the next version to visit.
+    /// The record, which holds values placed behind its key, and the next version to visit.
     rest: Option<(Ref<Record>, Ref<Retained>)>,
 }
 
@@ -64,16 +64,16 @@ impl<'a> Iterator for Versions<'a> {
     }
 }
 
-/// A version to be added.
+/// A version to add.
 #[derive(Clone, Copy)]
-pub(crate) struct Write<'a> {
+pub(crate) struct NewVersion<'a> {
     pub lsn: Lsn,
     pub payload: Payload<'a>,
     pub keep: Keep,
 }
 
-impl Write<'_> {
-    /// A record for a new key whose only version this is.
+impl NewVersion<'_> {
+    /// Puts a record for a new key into the arena, with this as its only version.
     pub(crate) fn put_record(&self, arena: &Arena, key: &[u8]) -> Ref<Record> {
         let place = self.place(Where::Record);
         let newest = Newest {
@@ -84,7 +84,7 @@ impl Write<'_> {
         arena.put(Record::new(newest), key, self.inline())
     }
 
-    /// A version outside the record, not linked to what is beneath yet.
+    /// Puts the version outside a record into the arena, not linked to older versions yet.
     fn put_retained(&self, arena: &Arena) -> Ref<Retained> {
         let version = Retained {
             lsn: self.lsn.0,
@@ -94,8 +94,8 @@ impl Write<'_> {
         arena.put(version, &[], self.inline())
     }
 
-    fn place(&self, inline: Where) -> Place {
-        Place::of(&self.payload, inline, self.keep.unit_pending)
+    fn place(&self, inline: Where) -> ValuePlace {
+        ValuePlace::of(&self.payload, inline, self.keep.unit_pending)
     }
 
     fn link_to(&self, to: Option<Ref<Retained>>) -> Tagged<Retained> {
@@ -119,12 +119,12 @@ impl Write<'_> {
     }
 }
 
-/// Adds a version to a key that has a record.
-pub(crate) fn add(arena: &Arena, record: Ref<Record>, write: &Write<'_>) {
-    let mut pause = Pause::default();
+/// Adds a version to a key with a record.
+pub(crate) fn add(arena: &Arena, record: Ref<Record>, write: &NewVersion<'_>) {
+    let mut pause = Backoff::default();
     loop {
         let newest = arena.get(record).read();
-        let attempt = Attempt {
+        let attempt = ChainUpdate {
             arena,
             record,
             newest,
@@ -142,17 +142,17 @@ pub(crate) fn add(arena: &Arena, record: Ref<Record>, write: &Write<'_>) {
     }
 }
 
-/// One attempt to add a version over what a record said. `None` means that the record changed since.
-/// Memory is taken before the record's latch, so it is held for a few stores only.
-struct Attempt<'a> {
+/// One attempt to add a version to a record in a known state; `None` if the record has changed since. Memory is
+/// allocated before the record's latch is taken, which is then held only for a few stores.
+struct ChainUpdate<'a> {
     arena: &'a Arena,
     record: Ref<Record>,
     newest: Newest,
-    write: &'a Write<'a>,
+    write: &'a NewVersion<'a>,
 }
 
-impl Attempt<'_> {
-    /// The write becomes the newest version.
+impl ChainUpdate<'_> {
+    /// Adds the write as the newest version.
     fn on_top(&self) -> Option<()> {
         let Self { arena, write, .. } = *self;
         let retained = write.keep.retains(self.newest.lsn).then(|| self.retained());
@@ -173,12 +173,12 @@ impl Attempt<'_> {
         Some(())
     }
 
-    /// The newest version has this LSN already: its record in the log was moved. An inline value stays,
-    /// as a write has one value.
+    /// Replaces the offset of the newest version, which has this LSN already: its log record was moved. An inline value
+    /// stays, as it cannot differ.
     fn moved(&self) -> Option<()> {
         if self.newest.place.in_log() && self.write.in_log() {
             let place = self.write.place(Where::Retained);
-            // The place alone changes: a reader could not tell by the LSN that two words did.
+            // Only the place changes: with an equal LSN a reader could not detect a change of two words.
             self.hold()?.publish(Newest {
                 place,
                 ..self.newest
@@ -187,7 +187,7 @@ impl Attempt<'_> {
         Some(())
     }
 
-    /// The write goes beneath the newest version, or nowhere if nobody could see it.
+    /// Adds the write beneath the newest version, or drops it if no reader can see it.
     fn beneath(&self) -> Option<()> {
         let Self { arena, write, .. } = *self;
         let seen_by_snapshot = write.keep.snapshot_sees(write.lsn.0);
@@ -221,7 +221,7 @@ impl Attempt<'_> {
         Some(())
     }
 
-    /// Makes `own` the version beneath `above`, or beneath the one in the record.
+    /// Links `own` as the version beneath `above`, or beneath the one in the record.
     fn link(&self, held: HeldRecord<'_>, above: Option<Ref<Retained>>, own: Ref<Retained>) {
         let to = Some(own);
         match above {
@@ -244,11 +244,11 @@ impl Attempt<'_> {
         self.arena.get(self.record).hold(&self.newest)
     }
 
-    /// The newest version as one outside the record. If it hides what is beneath it, that is left out
-    /// where no snapshot sees it: chains of keys that only units write stay short.
+    /// The newest version as one outside the record. If it hides the versions beneath it, its copy links only to those
+    /// that a snapshot sees, so that chains of keys that only batches write stay short.
     ///
-    /// This goes for a copy alone. A reader who found the version pending may stand on the original,
-    /// and goes on to what is beneath.
+    /// The link of an existing version outside the record is not shortened: a reader that found it pending may stand on
+    /// it and go on to the versions beneath.
     fn retained(&self) -> Ref<Retained> {
         let Newest { lsn, place, link } = self.newest;
         let keep = self.write.keep;
@@ -270,20 +270,20 @@ impl Attempt<'_> {
         }
     }
 
-    /// The newest version from `from` down that must stay. All beneath it stay as well: older
-    /// snapshots may need them, and the caller names only the newest snapshot.
+    /// The newest version from `from` down that must stay. All versions beneath it stay as well: older snapshots may
+    /// see them, and the caller names only the newest snapshot.
     fn first_kept(&self, from: Option<Ref<Retained>>) -> Option<Ref<Retained>> {
         self.first(from, |lsn| self.write.keep.retains(lsn))
     }
 
-    /// The newest version from `from` down that is `kept`, by its LSN.
+    /// The newest version from `from` down whose LSN is `kept`.
     fn first(
         &self,
         from: Option<Ref<Retained>>,
         kept: impl Fn(u64) -> bool,
     ) -> Option<Ref<Retained>> {
         let mut next = from;
-        // Without this a long chain would be walked to its end, with the record's latch held.
+        // Avoids a walk to the end of a long chain with the record's latch held.
         if !kept(0) {
             return None;
         }
@@ -305,8 +305,8 @@ mod tests {
     use super::*;
     use crate::arena::Pool;
 
-    fn write(lsn: u64) -> Write<'static> {
-        Write {
+    fn write(lsn: u64) -> NewVersion<'static> {
+        NewVersion {
             lsn: Lsn(lsn),
             payload: Payload::Tombstone {
                 offset: LogOffset(lsn * 8),
@@ -327,12 +327,12 @@ mod tests {
     fn an_attempt_fails_once_another_changed_the_chain() {
         let arena = Arena::new(Pool::new(0));
         let record = write(5).put_record(&arena, b"key");
-        // One that changes the newest version, and one that leaves it and changes the link beneath.
+        // A change of the newest version, and a change of only the link beneath it.
         for (other, before) in [(3, vec![5, 3]), (7, vec![7, 5, 3])] {
             let newest = arena.get(record).read();
             add(&arena, record, &write(other));
             for late in [4, newest.lsn, 8] {
-                let attempt = Attempt {
+                let attempt = ChainUpdate {
                     arena: &arena,
                     record,
                     newest,

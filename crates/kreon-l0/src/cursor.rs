@@ -1,4 +1,4 @@
-//! Walking an L0 in key order, both ways, beside writers.
+//! Iteration over an L0 in key order, in both directions, concurrently with writers.
 
 use crate::arena::Ref;
 use crate::chain::Versions;
@@ -6,27 +6,27 @@ use crate::node::{ENTRIES_MAX, Slot};
 use crate::record::Record;
 use crate::tree::{Tree, Way};
 
-/// Bytes at the start of a record that a walk reads: its words and a key of usual length.
+/// Bytes of a record that an iteration reads: its words and a key of usual length.
 const RECORD_PREFETCH_BYTES: usize = 64;
 
-/// A position in an L0, on a key or nowhere.
+/// A position in an L0: on a key, or none.
 ///
-/// The cursor copies the references of a whole leaf when it gets there and goes on from the leaf's
-/// fence, so it never waits for a writer and never holds one up. Walking in one direction, it yields
-/// keys in strict order, each once: every key that was there when the walk began, and of those that
-/// came since the ones that were in a leaf when the cursor got to it.
+/// The cursor copies the references of a whole leaf when it enters it and goes on from the leaf's fence, so it never
+/// waits for a writer and never delays one. Moving in one direction it returns keys in strict order, each once: all
+/// keys that were there when the iteration started, and those newer keys that were in a leaf when the cursor entered
+/// it.
 ///
-/// Each movement returns whether the cursor stands on a key afterwards. From nowhere,
-/// [`next`](Self::next) and [`prev`](Self::prev) lead nowhere.
+/// Each move returns whether the cursor is on a key afterwards. Without a position, [`next`](Self::next) and
+/// [`prev`](Self::prev) return `false`.
 pub struct Cursor<'a> {
     tree: &'a Tree,
-    leaf: Leaf,
-    /// Index of the key in the leaf; `None` is nowhere.
+    leaf: LeafCopy,
+    /// Index of the key in the leaf; `None`: no position.
     at: Option<usize>,
 }
 
-/// A copy of what a leaf said at one moment.
-struct Leaf {
+/// A consistent copy of a leaf.
+struct LeafCopy {
     records: [Option<Ref<Record>>; ENTRIES_MAX],
     count: usize,
     low: Option<Ref<Record>>,
@@ -35,7 +35,7 @@ struct Leaf {
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(tree: &'a Tree) -> Self {
-        let leaf = Leaf {
+        let leaf = LeafCopy {
             records: [None; ENTRIES_MAX],
             count: 0,
             low: None,
@@ -48,31 +48,31 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes to the first key that is not below `key`.
+    /// Moves to the first key that is not below `key`.
     pub fn seek(&mut self, key: &[u8]) -> bool {
         let at = self.load(Way::To(key)).lower();
         self.settle_up(at)
     }
 
-    /// Goes to the last key that is below `key`.
+    /// Moves to the last key below `key`.
     pub fn seek_before(&mut self, key: &[u8]) -> bool {
         let end = self.load(Way::Before(key)).lower();
         self.settle_down(end)
     }
 
-    /// Goes to the first key.
+    /// Moves to the first key.
     pub fn first(&mut self) -> bool {
         self.load(Way::First);
         self.settle_up(0)
     }
 
-    /// Goes to the last key.
+    /// Moves to the last key.
     pub fn last(&mut self) -> bool {
         self.load(Way::Last);
         self.settle_down(self.leaf.count)
     }
 
-    /// Goes to the next higher key. Costs a descent for each leaf, of some 45 keys.
+    /// Moves to the next higher key. Costs one descent for each leaf of about 45 keys.
     #[expect(clippy::should_implement_trait, reason = "a cursor lends, both ways")]
     pub fn next(&mut self) -> bool {
         match self.at {
@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes to the next lower key. Costs the same.
+    /// Moves to the next lower key, at the same cost.
     pub fn prev(&mut self) -> bool {
         match self.at {
             Some(at) => self.settle_down(at),
@@ -89,18 +89,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether the cursor stands on a key.
+    /// Whether the cursor is on a key.
     pub fn is_valid(&self) -> bool {
         self.at.is_some()
     }
 
-    /// The key; empty if the cursor stands nowhere. Borrows from the L0, not from the cursor.
+    /// The key; empty without a position. Borrows from the L0, not from the cursor.
     pub fn key(&self) -> &'a [u8] {
         self.record()
             .map_or(&[], |record| self.tree.arena.first(record))
     }
 
-    /// The versions of the key as of now, newest first; none if the cursor stands nowhere.
+    /// The current versions of the key, newest first; none without a position.
     pub fn versions(&self) -> Versions<'a> {
         match self.record() {
             Some(record) => Versions::of(&self.tree.arena, record),
@@ -112,21 +112,21 @@ impl<'a> Cursor<'a> {
         self.leaf.records.get(self.at?).copied()?
     }
 
-    /// Goes to index `at` of the leaf, or to the start of a later leaf.
+    /// Moves to index `at` of the leaf, or to the start of a later leaf.
     fn settle_up(&mut self, mut at: usize) -> bool {
         while at >= self.leaf.count {
             let Some(high) = self.leaf.high else {
                 self.at = None;
                 return false;
             };
-            // The fence is a key, and in the leaf that starts with it.
+            // The upper fence is the first possible key of the next leaf.
             at = self.load(Way::To(self.tree.arena.first(high))).lower();
         }
         self.at = Some(at);
         true
     }
 
-    /// Goes to the last index below `end` of the leaf, or to the end of an earlier leaf.
+    /// Moves to the last index below `end` of the leaf, or to the end of an earlier leaf.
     fn settle_down(&mut self, mut end: usize) -> bool {
         while end == 0 {
             let Some(low) = self.leaf.low else {
@@ -139,7 +139,7 @@ impl<'a> Cursor<'a> {
         true
     }
 
-    /// Copies the leaf at the end of `way`; returns where the way's key is in it.
+    /// Copies the leaf that `way` leads to; returns the position of the way's key in it.
     fn load(&mut self, way: Way<'_>) -> Slot {
         let arena = &self.tree.arena;
         let leaf = &mut self.leaf;
@@ -155,7 +155,7 @@ impl<'a> Cursor<'a> {
                 Way::First | Way::Last => Slot::Absent(0),
             }
         });
-        // Records lie in the order of insertion: without this each key would cost a cache miss.
+        // Records are in the order of insertion, so without prefetches each key would cost a cache miss.
         for record in leaf.records.iter().take(leaf.count).flatten() {
             arena.prefetch(*record, RECORD_PREFETCH_BYTES);
         }

@@ -1,4 +1,4 @@
-//! The L0 itself: inserts, gets, cursors.
+//! The public interface: inserts, gets, cursors.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use kreon_base::{KEY_BYTES_MAX, Lsn, Payload};
 
 use crate::arena::{FIRST_BYTES_MAX, Pool, SPACE_BYTES_MAX};
-use crate::chain::{self, Versions, Write};
+use crate::chain::{self, NewVersion, Versions};
 use crate::cursor::Cursor;
 use crate::record::{LSN_MAX, OFFSET_MAX};
-use crate::tree::{Ahead, Tree};
+use crate::tree::{PrefetchedLeaf, Tree};
 use crate::version::{INLINE_BYTES_MAX, Keep, Version};
 
-/// Longest key of an L0, in bytes: a region's id and a user's key.
+/// Longest key of an L0 in bytes: the id of a region and a user's key.
 pub const L0_KEY_BYTES_MAX: usize = KEY_BYTES_MAX + 4;
 
-/// Memory of an L0 from which on it takes no insert, in bytes. It can address 32 GiB; the rest is for
-/// the nodes of what is already in.
+/// Size in bytes at which an L0 refuses inserts. It can address 32 GiB; the difference is for nodes of keys already in
+/// it.
 pub const L0_BYTES_MAX: usize = SPACE_BYTES_MAX - (64 << 20);
 
 const _: () = assert!(L0_KEY_BYTES_MAX <= FIRST_BYTES_MAX);
@@ -31,42 +31,40 @@ const _: () = {
 
 /// A concurrent ordered index in memory, from whole keys to the versions of each (`Kreon 3.2`, `Kreon 3.2.6`).
 ///
-/// Any number of threads insert, get and walk at the same time. Readers write no shared memory; a
-/// writer holds a latch for the length of some stores, on one leaf (a new key) or one record (a known
-/// key). All memory comes from an arena that goes at once when the L0 is dropped; an insert does no
-/// I/O.
+/// Any number of threads insert, get and scan at the same time. Readers write no shared memory. A writer holds one
+/// latch for a few stores: that of a leaf (new key) or of a record (known key). All memory comes from an arena, which
+/// is freed as a whole when the L0 is dropped. An insert does no I/O.
 ///
-/// Memory for a new key: 28 bytes and the key, up to a multiple of 8, and about 13 bytes of nodes; its
-/// inline value, if it has one. An update of a logged value in place takes none; one that retains the
-/// older version 32 bytes; one with an inline value 28 bytes and the value.
+/// A new key takes 28 bytes, the key rounded up to a multiple of 8, about 13 bytes of nodes, and its inline value if it
+/// has one. An update of a logged value takes no memory, or 32 bytes if it retains the older version; an update with an
+/// inline value takes 28 bytes and the value.
 pub struct L0 {
     tree: Tree,
 }
 
 impl L0 {
-    /// An empty L0 whose memory goes back to the system. Reserves 2 MiB, touches a few pages.
+    /// An empty L0 whose memory returns to the system. Reserves 2 MiB of addresses and touches a few pages.
     pub fn new() -> Self {
         Self::with_budget(0)
     }
 
-    /// An empty L0 that leaves its memory to its [successors](Self::successor): as long as all of them
-    /// together have no more than `bytes`, rounded up to 2 MiB, nothing goes back to the system.
+    /// An empty L0 that passes its memory on to its [successors](Self::successor): as long as they have no more than
+    /// `bytes` together, rounded up to 2 MiB, no memory returns to the system.
     pub fn with_budget(bytes: usize) -> Self {
         Self {
             tree: Tree::new(Pool::new(bytes)),
         }
     }
 
-    /// An empty L0 in the memory that this one and those before it leave when they are dropped.
+    /// An empty L0 that reuses the memory that this one and its predecessors leave when they are dropped.
     pub fn successor(&self) -> Self {
         Self {
             tree: Tree::new(Arc::clone(self.tree.arena.pool())),
         }
     }
 
-    /// Goes most of the way to `key` and asks the processor for the rest, for an insert or a get that comes
-    /// after something else: so that waits for memory meanwhile. One of many keys is gone to by the time
-    /// the last of them was asked for.
+    /// Descends to the parent of `key`'s leaf and prefetches the leaf, for a later insert or get. A caller with many
+    /// keys approaches all of them first, so that their cache misses overlap.
     pub fn approach<'a>(&'a self, key: &'a [u8]) -> Approach<'a> {
         Approach {
             tree: &self.tree,
@@ -83,26 +81,26 @@ impl L0 {
         }
     }
 
-    /// Adds a version to `key`. About 0.3 us at a million keys.
+    /// Adds a version of `key`. About 0.3 us at a million keys.
     ///
-    /// Writers may come in any order: the version goes where its LSN belongs. As the newest one it
-    /// replaces the one before, which is dropped unless `keep` retains it; otherwise it goes beneath
-    /// the newer ones, or nowhere if one of them hides it from all readers (it is not pending) and no
-    /// snapshot sees it. If `key` has a version with this LSN already and both are in the log, the
-    /// offset is replaced: the record was moved. An inline value is left as it is then.
+    /// Versions may arrive in any order and are sorted by LSN. A newest version replaces the one before, which is
+    /// dropped unless `keep` retains it. An older version is linked beneath the newer ones, or dropped if no reader can
+    /// see it: a newer version that is not pending hides it, and no snapshot sees it. If `key` has a version with this
+    /// LSN already and both are in the log, only the offset is replaced, as the record was moved; an inline value stays
+    /// as it is.
     ///
     /// # Panics
-    /// Where an argument is out of range, which the caller is to make sure of beforehand: the key
-    /// over [`L0_KEY_BYTES_MAX`], an inline value over [`INLINE_BYTES_MAX`], an LSN from 2^63 on, an
-    /// offset from 2^61 on, [`Payload::Erased`]; or where [`bytes`](Self::bytes) has reached [`L0_BYTES_MAX`]. Nothing is
-    /// changed then. Where the system has no more memory the process ends, as with any allocation.
+    /// If an argument is out of range, which the caller must rule out: a key over [`L0_KEY_BYTES_MAX`], an inline value
+    /// over [`INLINE_BYTES_MAX`], an LSN from 2^63 on, an offset from 2^61 on, or [`Payload::Erased`]; also if
+    /// [`bytes`](Self::bytes) has reached [`L0_BYTES_MAX`]. The L0 is unchanged then. If the system has no more memory,
+    /// the process ends, as with any allocation.
     pub fn insert(&self, key: &[u8], lsn: Lsn, payload: Payload<'_>, keep: Keep) {
         self.at(key).insert(lsn, payload, keep);
     }
 
-    /// Calls `found` with the newest version of `key` that has an LSN below `at` ([`Lsn::MAX`]: any)
-    /// and, if it is pending, is `visible`. `None`: there is none. The version's inline value borrows
-    /// from the L0. About 0.4 us at a million keys.
+    /// Calls `found` with the newest version of `key` whose LSN is below `at` ([`Lsn::MAX`]: any) and which is not
+    /// pending or is `visible`. `None` if there is no such version. The version's inline value borrows from the L0.
+    /// About 0.4 us at a million keys.
     pub fn get<R>(
         &self,
         key: &[u8],
@@ -113,7 +111,7 @@ impl L0 {
         self.at(key).get(at, visible, found)
     }
 
-    /// Memory in use, in bytes. Never shrinks. What the system gave is up to 2 MiB more.
+    /// Memory in use, in bytes; it never shrinks. The memory taken from the system is up to 2 MiB more.
     pub fn bytes(&self) -> usize {
         self.tree.arena.bytes()
     }
@@ -123,30 +121,30 @@ impl L0 {
         self.tree.len()
     }
 
-    /// Whether there is no key.
+    /// Whether the L0 has no key.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A cursor that stands nowhere yet.
+    /// A cursor without a position.
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor::new(&self.tree)
     }
 }
 
-/// A key of an L0 that an insert or a get will be made of. What others do meanwhile does no harm.
+/// A key of an L0, approached for an insert or a get. Concurrent changes are handled: the search then starts anew.
 #[must_use = "going there alone does nothing"]
 pub struct Approach<'a> {
     tree: &'a Tree,
     key: &'a [u8],
-    ahead: Option<Ahead<'a>>,
+    ahead: Option<PrefetchedLeaf<'a>>,
 }
 
 impl Approach<'_> {
-    /// [`L0::insert`] of the key. Whether the L0 knew the key.
+    /// Like [`L0::insert`]. Returns whether the L0 had the key already.
     ///
     /// # Panics
-    /// As that.
+    /// As [`L0::insert`].
     pub fn insert(self, lsn: Lsn, payload: Payload<'_>, keep: Keep) -> bool {
         let Self { tree, key, ahead } = self;
         let arena = &tree.arena;
@@ -155,7 +153,7 @@ impl Approach<'_> {
             arena.bytes() < L0_BYTES_MAX,
             "an L0 is frozen before it is full"
         );
-        let write = Write { lsn, payload, keep };
+        let write = NewVersion { lsn, payload, keep };
         let known = tree.find_or_insert(key, ahead, || write.put_record(arena, key));
         if let Some(record) = known {
             chain::add(arena, record, &write);
@@ -163,7 +161,7 @@ impl Approach<'_> {
         known.is_some()
     }
 
-    /// [`L0::get`] of the key.
+    /// Like [`L0::get`].
     pub fn get<R>(
         self,
         at: Lsn,
@@ -204,6 +202,6 @@ fn check(key: &[u8], lsn: Lsn, payload: &Payload<'_>) {
         Payload::Logged { offset, .. } | Payload::Tombstone { offset } => {
             assert!(offset.0 < OFFSET_MAX, "{offset} is out of range");
         }
-        Payload::Erased { .. } => panic!("what a deleted range leaves in trees is no write"),
+        Payload::Erased { .. } => panic!("Payload::Erased is not a write"),
     }
 }

@@ -1,39 +1,39 @@
-//! Optimistic latches: readers write nothing, they look whether anything changed meanwhile.
+//! Optimistic latches: readers write nothing, and validate that nothing changed while they read.
 
 use kreon_base::sync::{AtomicU32, Ordering, fence, spin_loop, yield_now};
 
-/// Set while a writer holds the latch.
+/// Flag: a writer holds the latch.
 const HELD: u32 = 1;
 
-/// A version number that a writer makes odd while it changes what the latch protects, and even again
-/// when it is done.
+/// A version number. A writer makes it odd before it changes the protected data, and even again afterwards.
 ///
-/// It cannot wrap under a reader: every two steps stand for a record or a node put into the arena,
-/// of which 32-bit references allow fewer than 2^31.
+/// It cannot wrap during a read: each change puts a record or a node into the arena, and 32-bit references allow fewer
+/// than 2^31 of these.
 pub(crate) struct Latch(AtomicU32);
 
-/// A version at which nobody held the latch.
+/// A version of the latch at which no writer held it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stamp(u32);
 
-/// The latch, held. Dropping it ends the change and lets every reader that saw a part of it know.
-pub(crate) struct Held<'a> {
+/// The latch while it is held. Dropping it ends the change, and invalidates the stamp of every reader that may have
+/// seen part of the change.
+pub(crate) struct HeldLatch<'a> {
     latch: &'a Latch,
     stamp: Stamp,
 }
 
 impl Latch {
-    /// A free latch.
+    /// A latch that nobody holds.
     pub(crate) fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// Begins a read: waits until nobody holds the latch.
+    /// Starts a read; waits until no writer holds the latch.
     #[inline]
     pub(crate) fn read(&self) -> Stamp {
-        let mut pause = Pause::default();
+        let mut pause = Backoff::default();
         loop {
-            // Acquire: what the last holder changed is seen.
+            // Acquire: makes the last holder's changes visible.
             let version = self.0.load(Ordering::Acquire);
             if version & HELD == 0 {
                 return Stamp(version);
@@ -42,43 +42,43 @@ impl Latch {
         }
     }
 
-    /// Whether nothing changed since `stamp`. Until this says yes, what was read may be torn.
+    /// Whether nothing changed since `stamp`. Before this returns `true`, data that was read may be torn.
     #[inline]
     pub(crate) fn validate(&self, stamp: Stamp) -> bool {
-        // Pairs with the release fence in `hold`: if a load before this fence saw a store of some
-        // holder, the load below sees that holder's version.
+        // Pairs with the release fence in `hold`: if a load before this fence saw a store of a holder, the load below
+        // sees that holder's version.
         fence(Ordering::Acquire);
         self.0.load(Ordering::Relaxed) == stamp.0
     }
 
     /// Takes the latch if nothing changed since `stamp`. Never waits, so latches cannot deadlock.
-    pub(crate) fn hold(&self, stamp: Stamp) -> Option<Held<'_>> {
+    pub(crate) fn hold(&self, stamp: Stamp) -> Option<HeldLatch<'_>> {
         let held = stamp.0 | HELD;
         self.0
             .compare_exchange(stamp.0, held, Ordering::Acquire, Ordering::Relaxed)
             .ok()?;
-        // No change may be seen before the odd version.
+        // Orders the odd version before all changes.
         fence(Ordering::Release);
-        Some(Held { latch: self, stamp })
+        Some(HeldLatch { latch: self, stamp })
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldLatch<'_> {
     fn drop(&mut self) {
         let version = self.stamp.0.wrapping_add(2);
         self.latch.0.store(version, Ordering::Release);
     }
 }
 
-/// Waiting for another thread that is about to be done: a few hundred cycles on the processor, then
-/// leaving it, in case the other thread waits for it.
+/// Waits for a thread that will finish soon: a few hundred cycles of spinning, then yields the processor, in case that
+/// thread needs it.
 #[derive(Default)]
-pub(crate) struct Pause {
+pub(crate) struct Backoff {
     rounds: u32,
 }
 
-impl Pause {
-    /// Waits a little.
+impl Backoff {
+    /// Waits briefly.
     #[cold]
     pub(crate) fn wait(&mut self) {
         const SPINS_MAX: u32 = 32;

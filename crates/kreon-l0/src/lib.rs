@@ -1,7 +1,7 @@
-//! L0, the in-memory level of Kreon: a concurrent ordered index from whole keys to what was written.
+//! L0, the in-memory level of Kreon: a concurrent ordered index from whole keys to their versions.
 //!
-//! From the ground: `arena` (memory; all unsafe code of the crate), `latch` (optimistic latches),
-//! `record` and `chain` (a key and its versions), `node` and `tree` (the B+-tree), `cursor`, `l0`.
+//! Modules from the bottom up: `arena` (memory; all unsafe code of the crate), `latch` (optimistic latches), `record`
+//! and `chain` (a key and its versions), `node` and `tree` (the B+-tree), `cursor`, `l0`.
 
 mod arena;
 mod chain;

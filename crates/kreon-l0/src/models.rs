@@ -1,4 +1,4 @@
-//! Every interleaving of few threads on the parts of an L0. `cargo xtask interleavings loom`.
+//! Models of the parts of an L0: every interleaving of a few threads. `cargo xtask interleavings loom`.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use loom::thread;
 use crate::latch::Latch;
 use crate::{Keep, L0};
 
-/// Two words that a latch protects: equal whenever nobody holds it.
+/// Two words under a latch: equal while nobody holds it.
 struct Pair {
     latch: Latch,
     words: [AtomicU32; 2],
-    /// Holders at this moment.
+    /// Threads that hold the latch now.
     inside: AtomicU32,
 }
 
@@ -26,7 +26,7 @@ impl Pair {
         })
     }
 
-    /// Adds one to both, if nothing changed since `stamp` was read.
+    /// Adds one to both words, if nothing changed since `stamp` was read.
     fn try_add(&self) -> bool {
         let stamp = self.latch.read();
         let before = self.words[0].load(Relaxed);
@@ -72,7 +72,7 @@ fn model_a_failed_upgrade_neither_takes_nor_releases_the_latch() {
     });
 }
 
-/// A thread with work on something shared. The thread of a model itself only begins and ends it.
+/// Runs work on shared data in a thread. The main thread of a model only starts and joins threads.
 fn beside<T: 'static, R: 'static>(
     shared: &Arc<T>,
     work: impl FnOnce(&T) -> R + 'static,
@@ -81,7 +81,7 @@ fn beside<T: 'static, R: 'static>(
     thread::spawn(move || work(&shared))
 }
 
-/// A payload that follows from the LSN.
+/// A payload derived from the LSN.
 fn logged(lsn: u64) -> Payload<'static> {
     Payload::Logged {
         offset: LogOffset(lsn << 20),
@@ -89,7 +89,7 @@ fn logged(lsn: u64) -> Payload<'static> {
     }
 }
 
-/// The LSNs of a key's versions, each checked to be whole, newest first.
+/// The LSNs of a key's versions, newest first; checks that each version is consistent.
 fn versions(l0: &L0, key: &[u8]) -> Vec<u64> {
     let mut cursor = l0.cursor();
     if !cursor.seek(key) || cursor.key() != key {
@@ -130,7 +130,7 @@ fn l0_with(keys: &[&[u8]]) -> Arc<L0> {
     Arc::new(l0)
 }
 
-/// Runs all the works beside each other on `l0`.
+/// Runs all works concurrently on `l0`.
 fn together<const N: usize>(l0: &Arc<L0>, works: [fn(&L0); N]) {
     for thread in works.map(|work| beside(l0, work)) {
         thread.join().unwrap();
@@ -218,7 +218,7 @@ fn model_what_was_approached_is_reached_whatever_is_split_meanwhile() {
         "L0: an approached key, a split of its leaf",
         Some(3),
         || {
-            // Two leaves of which the right one is full: the next insert there splits it.
+            // Two leaves, the right one full: the next insert there splits it.
             let l0 = l0_with(&[b"a", b"b", b"c", b"d", b"e", b"f"]);
             let near: fn(&L0) = |l0| {
                 let (put, get) = (l0.approach(b"ee"), l0.approach(b"e"));
@@ -239,7 +239,7 @@ fn model_a_reader_finds_what_it_may_see_while_units_replace_each_other() {
     explore("versions: units on a key, a get", Some(4), || {
         let l0 = l0_with(&[b"k"]);
         put(&l0, b"k", 10, PENDING);
-        // The unit of 10 became visible while this get, for which it is not, was under way.
+        // The unit of 10 became visible during this get, for which it is pending.
         let get: fn(&L0) = |l0| {
             let found = l0.get(b"k", Lsn::MAX, |lsn| lsn.0 < 10, |version| whole(&version));
             let is_replaced = newest_but_pending(l0);
@@ -257,7 +257,7 @@ fn model_a_reader_finds_what_it_may_see_while_units_replace_each_other() {
     });
 }
 
-/// Whether the key's version of 20 came.
+/// Whether the key has a version of LSN 20.
 fn newest_but_pending(l0: &L0) -> bool {
     newest(l0, b"k") == Some(20)
 }
@@ -314,7 +314,7 @@ fn model_a_walker_of_versions_goes_on_while_they_are_trimmed() {
                     "{seen:?}"
                 );
             };
-            // Without a snapshot all beneath goes.
+            // Without a snapshot all versions beneath are dropped.
             together(&l0, [walk, |l0| put_inline(l0, b"k", 30, Keep::default())]);
             assert_eq!(versions(&l0, b"k"), [30]);
         },

@@ -1,17 +1,17 @@
-//! Nodes of the tree: sorted entries of one word each, for leaves and index nodes alike.
+//! Nodes of the tree: leaves and index nodes with sorted entries of one word each.
 //!
-//! An entry is the head of a key (the 4 bytes after the prefix that the node's keys share) and the
-//! reference of its record, so most comparisons need no other memory. Its pivots are records too: an
-//! index node copies no keys. Measured against 8-byte heads, locks and other structures: this was
-//! quickest and smallest for keys of some 20 bytes.
+//! An entry is the head of a key (the 4 bytes behind the prefix that the node's keys share) and the reference of its
+//! record, so most comparisons read no other memory. Pivots are records as well: an index node copies no keys. In
+//! measurements against 8-byte heads, locks and other structures this was the fastest and smallest for keys of about 20
+//! bytes.
 //!
-//! Invariants, whenever nobody holds a node's latch:
-//! - entries are in strict key order and `count` of them are filled;
-//! - every key k in or routed to the node has low <= k < high (k <= high for a search from above);
-//! - all keys of the entries share the first `prefix_bytes` bytes; in a node with both fences, so do
-//!   the fences, and with them every key that is routed to it;
+//! Invariants while nobody holds a node's latch:
+//! - entries are in strict key order, and `count` of them are filled;
+//! - each key k in or routed to the node has low <= k < high (k <= high for a search from above);
+//! - the keys of all entries share the first `prefix_bytes` bytes; in a node with both fences the fences share them as
+//!   well, and so does each key that is routed to the node;
 //! - child i of an index node has pivot i - 1 as its low fence and pivot i as its high fence;
-//! - the entries behind those that are filled have the highest head, so that a search needs no count.
+//! - entries behind the filled ones have the highest head, so a search needs no count.
 
 use kreon_base::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
@@ -24,12 +24,12 @@ use crate::record::Record;
 /// Entries of a node. Capacities of 32 to 128 made no clear difference.
 pub(crate) const ENTRIES_MAX: usize = if cfg!(any(miri, loom)) { 4 } else { 64 };
 
-/// A leaf (level 0) or an index node. Changed only by who holds its latch, or before it is reachable.
+/// A leaf (level 0) or an index node. Changed only with its latch held, or before it is reachable.
 pub(crate) struct Node {
     pub latch: Latch,
     count: AtomicU32,
     prefix_bytes: AtomicU32,
-    /// The first 8 bytes of the prefix as a number that orders like them.
+    /// The first 8 bytes of the prefix as a big-endian number.
     prefix_start: AtomicU64,
     low: AtomicRef<Record>,
     high: AtomicRef<Record>,
@@ -38,21 +38,21 @@ pub(crate) struct Node {
     entries: [AtomicTagged<Record>; ENTRIES_MAX],
 }
 
-/// What stands behind the entries of a node.
+/// Content of entries that are not filled.
 const UNFILLED: Tagged<Record> = Tagged {
     tag: u32::MAX,
     to: None,
 };
 
-/// Children of an index node, one more than it has entries.
+/// Children of an index node, one more than its entries.
 pub(crate) struct Children([AtomicRef<Node>; ENTRIES_MAX + 1]);
 
-/// Where a key is among the entries of a node.
+/// Position of a key among the entries of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// The entry's index and record.
+    /// Index and record of the key's entry.
     Found(usize, Ref<Record>),
-    /// The index that an entry for it would get.
+    /// Index that an entry for the key would get.
     Absent(usize),
 }
 
@@ -88,21 +88,21 @@ impl Node {
 
     /// Number of entries.
     pub(crate) fn count(&self) -> usize {
-        // Also bounds what a torn read may see.
+        // Limits a torn read to valid indexes.
         (self.count.load(Relaxed) as usize).min(ENTRIES_MAX)
     }
 
-    /// Whether no entry fits any more.
+    /// Whether there is no room for another entry.
     pub(crate) fn is_full(&self) -> bool {
         self.count() == ENTRIES_MAX
     }
 
-    /// The lowest key that the node may have; `None` in the first node of a level.
+    /// The lowest possible key of the node; `None` in the first node of a level.
     pub(crate) fn low(&self) -> Option<Ref<Record>> {
         self.low.load()
     }
 
-    /// The lowest key beyond the node; `None` in the last node of a level.
+    /// The lowest key behind the node; `None` in the last node of a level.
     pub(crate) fn high(&self) -> Option<Ref<Record>> {
         self.high.load()
     }
@@ -113,7 +113,7 @@ impl Node {
         self.high.store(high);
     }
 
-    /// The record of entry `at`; `None` past the last one (or in a torn read).
+    /// The record of entry `at`; `None` behind the last one (or in a torn read).
     pub(crate) fn record(&self, at: usize) -> Option<Ref<Record>> {
         self.entries.get(at)?.load().to
     }
@@ -132,8 +132,8 @@ impl Node {
         }
     }
 
-    /// Finds `key`, which is one that is routed to this node. As everything that is read without the
-    /// latch, the result counts only if the latch validates afterwards.
+    /// Searches for `key`, which must be routed to this node. Like everything read without the latch, the result is
+    /// valid only if the latch validates afterwards.
     pub(crate) fn search(&self, arena: &Arena, key: &[u8]) -> Slot {
         let count = self.count();
         let prefix_bytes = self.prefix_bytes.load(Relaxed) as usize;
@@ -148,7 +148,7 @@ impl Node {
             return Slot::Absent(first);
         }
         let key_rest = rest(key, prefix_bytes);
-        // Mostly one entry has the head, and this comparison settles it.
+        // Usually one entry has the head, and this comparison decides.
         match self.compare(arena, first, key_rest, prefix_bytes) {
             (Ordering::Less, _) => {}
             (Ordering::Equal, Some(record)) => return Slot::Found(first, record),
@@ -169,8 +169,8 @@ impl Node {
         Slot::Absent(low)
     }
 
-    /// Adds an entry at the index that [`search`](Self::search) gave for `key`, the key of `record`. The
-    /// node is not full.
+    /// Inserts an entry at the index that [`search`](Self::search) returned for `key`, the key of `record`. The node
+    /// must not be full.
     pub(crate) fn insert(&self, arena: &Arena, at: usize, key: &[u8], record: Ref<Record>) {
         let count = self.count();
         let prefix_bytes = self.prefix_with(arena, key);
@@ -186,7 +186,7 @@ impl Node {
         self.count.store(count as u32 + 1, Relaxed);
     }
 
-    /// Adds a pivot at `at` and the child to the right of it.
+    /// Inserts a pivot at `at` and the child to its right.
     pub(crate) fn insert_child(
         &self,
         arena: &Arena,
@@ -201,9 +201,8 @@ impl Node {
         self.insert(arena, at, arena.first(pivot), pivot);
     }
 
-    /// Moves the entries from `from` on, and their children, to the end of `right`, which is empty and
-    /// has this node's level; then those before `keep` are left here. Neither node's heads are right
-    /// until [`refit`](Self::refit).
+    /// Moves the entries from `from` on, with their children, to `right`, which must be empty and of this node's level,
+    /// and keeps the entries before `keep`. The heads of both nodes are invalid until [`refit`](Self::refit).
     pub(crate) fn move_entries(&self, arena: &Arena, keep: usize, from: usize, right: &Node) {
         let count = self.count();
         for place in from..count {
@@ -227,7 +226,7 @@ impl Node {
         self.count.store(keep as u32, Relaxed);
     }
 
-    /// Computes the prefix anew after the fences or the entries changed, and the heads if need be.
+    /// Recomputes the prefix after a change of fences or entries, and the heads if the prefix changed.
     pub(crate) fn refit(&self, arena: &Arena) {
         let ends = match (self.low(), self.high()) {
             (Some(low), Some(high)) => Some((low, high)),
@@ -242,8 +241,8 @@ impl Node {
         }
     }
 
-    /// The prefix length that also suits `key`. With both fences there is nothing to do: they share it
-    /// with every key in between.
+    /// The prefix length after adding `key`. In a node with both fences it does not change: the fences share it with
+    /// all keys between them.
     fn prefix_with(&self, arena: &Arena, key: &[u8]) -> usize {
         let prefix_bytes = self.prefix_bytes.load(Relaxed) as usize;
         if self.is_fenced() {
@@ -255,8 +254,7 @@ impl Node {
         }
     }
 
-    /// Changes the prefix to the first `prefix_bytes` of `key`, and with it all heads. All entries share
-    /// them.
+    /// Changes the prefix to the first `prefix_bytes` of `key`, which all entries share, and recomputes all heads.
     fn set_prefix(&self, arena: &Arena, prefix_bytes: usize, key: &[u8]) {
         if self.prefix_bytes.load(Relaxed) as usize == prefix_bytes {
             return;
@@ -271,14 +269,13 @@ impl Node {
         }
     }
 
-    /// Where `key` lies relative to all keys that start with the node's prefix. Costs something only in
-    /// the first and the last node of a level, the root among them: there the fences do not bound the
-    /// keys that come.
+    /// Order of `key` relative to the keys with the node's prefix. Needs work only in the first and the last node of a
+    /// level, including the root, where the fences do not bound the keys.
     fn side(&self, arena: &Arena, key: &[u8], prefix_bytes: usize) -> Ordering {
         if prefix_bytes == 0 || self.is_fenced() {
             return Ordering::Equal;
         }
-        // Mostly the first 8 bytes tell, and no record is touched.
+        // Usually the first 8 bytes decide, and no record is read.
         let kept_bits = 8 * prefix_bytes.min(8) as u32;
         let key_start = first_word(key) & (u64::MAX << (64 - kept_bits));
         let by_start = key_start.cmp(&self.prefix_start.load(Relaxed));
@@ -296,8 +293,8 @@ impl Node {
         self.low().is_some() && self.high().is_some()
     }
 
-    /// First of the entries whose head is not below `bound`; past the last one if it is the highest
-    /// head. Without jumps that depend on the data: half of them would be mispredicted.
+    /// The first entry whose head is not below `bound`; behind the last one if `bound` is the highest head. Without
+    /// branches on the data, half of which would be mispredicted.
     fn lower_bound(&self, bound: u32) -> usize {
         const { assert!(ENTRIES_MAX.is_power_of_two()) };
         let is_below = |at: usize| self.entry(at).is_below(bound);
@@ -311,7 +308,7 @@ impl Node {
         base + usize::from(is_below(base))
     }
 
-    /// How the key of entry `at` compares, from the prefix on; and its record.
+    /// Order of the key of entry `at` relative to `key_rest`, from the prefix on, and its record.
     fn compare(
         &self,
         arena: &Arena,
@@ -324,14 +321,14 @@ impl Node {
         (own.cmp(key_rest), record)
     }
 
-    /// Entry `at`, below the capacity (the remainder costs nothing and never panics).
+    /// Entry `at`, below the capacity (the remainder is free and rules out a panic).
     fn entry(&self, at: usize) -> &AtomicTagged<Record> {
         &self.entries[at % ENTRIES_MAX]
     }
 }
 
-/// The 4 bytes after the prefix as a number that orders like them; missing ones count as 0, so equal
-/// heads decide nothing.
+/// The 4 bytes behind the prefix as a big-endian number. Missing bytes count as 0, so equal heads do not imply equal
+/// keys.
 fn head(key: &[u8], prefix_bytes: usize) -> u32 {
     let rest = rest(key, prefix_bytes);
     match rest.first_chunk::<4>() {
@@ -344,7 +341,7 @@ fn head(key: &[u8], prefix_bytes: usize) -> u32 {
     }
 }
 
-/// The first 8 bytes as a number that orders like them; missing ones count as 0.
+/// The first 8 bytes as a big-endian number; missing bytes count as 0.
 fn first_word(key: &[u8]) -> u64 {
     match key.first_chunk::<8>() {
         Some(bytes) => u64::from_be_bytes(*bytes),
@@ -356,12 +353,12 @@ fn first_word(key: &[u8]) -> u64 {
     }
 }
 
-/// What follows the first `bytes`; empty for a shorter key.
+/// The bytes behind the first `bytes`; empty for a shorter key.
 fn rest(key: &[u8], bytes: usize) -> &[u8] {
     key.get(bytes..).unwrap_or(&[])
 }
 
-/// The first `bytes`, or all of a shorter key.
+/// The first `bytes` bytes, or all of a shorter key.
 fn start(key: &[u8], bytes: usize) -> &[u8] {
     key.get(..bytes).unwrap_or(key)
 }

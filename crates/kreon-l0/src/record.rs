@@ -1,51 +1,50 @@
-//! The record of a key in the arena: the key's bytes, its newest version, and a link to older ones.
+//! The record of a key in the arena: the key, its newest version, and a link to older versions.
 //!
-//! The newest version stands in the record itself, in three words that a writer replaces under a latch
-//! in the first of them (a sequence lock whose sequence is the LSN), so an update of a logged value
-//! takes no new memory. A value's bytes are never replaced, as readers borrow them: an inline value
-//! either stands behind the key (the first version of a key) or in a [`Retained`] version.
+//! The newest version is in the record itself, in three words that a writer replaces under a latch in the first of them
+//! (a sequence lock whose sequence is the LSN), so an update of a logged value allocates nothing. The bytes of a value
+//! are never replaced, as readers borrow them: an inline value is behind the key (first version of a key) or in a
+//! [`Retained`] version.
 
 use kreon_base::sync::{AtomicU64, Ordering, fence};
 
 use kreon_base::{LogOffset, Lsn, Payload};
 
 use crate::arena::{AtomicTagged, Ref, Tagged};
-use crate::latch::Pause;
+use crate::latch::Backoff;
 use crate::version::Version;
 
-/// LSNs end below this.
+/// Limit of LSNs, exclusive.
 pub(crate) const LSN_MAX: u64 = LSN_HELD;
 
-/// Log offsets end below this.
+/// Limit of log offsets, exclusive.
 pub(crate) const OFFSET_MAX: u64 = 1 << 61;
 
-/// In a record's LSN word: a writer is replacing the newest version.
+/// Flag in the LSN word of a record: a writer is replacing the newest version.
 const LSN_HELD: u64 = 1 << 63;
 
-/// Everything about one key. In the arena the key follows, and the first inline value after it.
+/// The record of one key. In the arena the key follows, then the first inline value.
 pub(crate) struct Record {
     lsn: AtomicU64,
     place: AtomicU64,
-    /// Tag: bytes of the newest version's value. Reference: the version beneath, or the newest itself
-    /// if its place is [`Where::Retained`].
+    /// Tag: length of the newest version's value. Reference: the version beneath, or the newest version itself if its
+    /// place is [`Where::Retained`].
     link: AtomicTagged<Retained>,
 }
 
-/// A version that does not stand in a record: an older one, or one with an inline value (which
-/// follows in the arena). All but the reference to the version beneath stays as it is.
+/// A version outside the record: an older one, or one with an inline value (which follows in the arena). Only the
+/// reference to the version beneath can change.
 pub(crate) struct Retained {
     pub lsn: u64,
-    pub place: Place,
-    /// Tag: bytes of the value. Reference: the version beneath. Changed under the record's latch.
+    pub place: ValuePlace,
+    /// Tag: length of the value. Reference: the version beneath, changed under the record's latch.
     pub link: AtomicTagged<Retained>,
 }
 
-/// Where the value of a version is, and whether the version is marked pending, in one word: two bits,
-/// one bit, and 61 bits of log offset.
+/// Place of a version's value and the pending mark, in one word: two bits, one bit, and 61 bits of log offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place(u64);
+pub(crate) struct ValuePlace(u64);
 
-/// Where the value of a version is.
+/// Place of a version's value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Where {
     Logged(LogOffset),
@@ -56,10 +55,10 @@ pub(crate) enum Where {
     Retained,
 }
 
-impl Place {
+impl ValuePlace {
     const PENDING: u64 = 1 << 61;
 
-    /// Packs; an offset stays below [`OFFSET_MAX`].
+    /// Packs a place; an offset must be below [`OFFSET_MAX`].
     pub(crate) fn new(at: Where, pending: bool) -> Self {
         let bits = match at {
             Where::Logged(offset) => offset.0,
@@ -70,18 +69,18 @@ impl Place {
         Self(bits | if pending { Self::PENDING } else { 0 })
     }
 
-    /// The place of a payload whose inline value, if it is one, stands at `inline`.
+    /// The place of a payload whose value is at `inline` if it is inline.
     pub(crate) fn of(payload: &Payload<'_>, inline: Where, pending: bool) -> Self {
         let at = match *payload {
             Payload::Logged { offset, .. } => Where::Logged(offset),
             Payload::Tombstone { offset } => Where::Deleted(offset),
-            // Of trees alone: an insert does not take it.
+            // `Erased` occurs only in trees; an insert rejects it.
             Payload::Inline { .. } | Payload::Erased { .. } => inline,
         };
         Self::new(at, pending)
     }
 
-    /// Unpacks where.
+    /// Unpacks the place.
     pub(crate) fn at(self) -> Where {
         let offset = LogOffset(self.0 & (OFFSET_MAX - 1));
         match self.0 >> 62 {
@@ -92,7 +91,7 @@ impl Place {
         }
     }
 
-    /// Whether it is an offset in the log.
+    /// Whether the value, or the tombstone, is in the log.
     pub(crate) fn in_log(self) -> bool {
         matches!(self.at(), Where::Logged(_) | Where::Deleted(_))
     }
@@ -102,7 +101,7 @@ impl Place {
         self.0 & Self::PENDING != 0
     }
 
-    /// The version that this place and the rest describe.
+    /// The version with this place, LSN, length and inline value.
     pub(crate) fn version(self, lsn: u64, value_bytes: u32, inline: &[u8]) -> Version<'_> {
         let payload = match self.at() {
             Where::Logged(offset) => Payload::Logged {
@@ -120,16 +119,16 @@ impl Place {
     }
 }
 
-/// What a record said about its newest version at one moment.
+/// A consistent copy of a record's newest version.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Newest {
     pub lsn: u64,
-    pub place: Place,
+    pub place: ValuePlace,
     pub link: Tagged<Retained>,
 }
 
 impl Newest {
-    /// The newest version itself, where it does not stand in the record.
+    /// The newest version itself, if it is outside the record.
     pub(crate) fn retained(&self) -> Option<Ref<Retained>> {
         match self.place.at() {
             Where::Retained => self.link.to,
@@ -139,7 +138,7 @@ impl Newest {
 }
 
 impl Record {
-    /// A record not shared yet.
+    /// A record that is not shared yet.
     pub(crate) fn new(newest: Newest) -> Self {
         Self {
             lsn: AtomicU64::new(newest.lsn),
@@ -148,17 +147,15 @@ impl Record {
         }
     }
 
-    /// The newest version, all its words of one moment. Waits for a writer in the middle of replacing
-    /// it.
+    /// A consistent copy of the newest version. Waits while a writer replaces it.
     ///
-    /// Equal LSNs before and after mean that no other version came between. A change that leaves the
-    /// LSN as it is (a record moved, a version put beneath) is one of the place or of the link, never of
-    /// both.
+    /// Equal LSNs before and after the reads mean that the version is the same. Changes that keep the LSN (a moved
+    /// record, a version put beneath) change either the place or the link, never both.
     pub(crate) fn read(&self) -> Newest {
-        let mut pause = Pause::default();
+        let mut pause = Backoff::default();
         loop {
             let lsn = self.lsn.load(Ordering::Acquire);
-            let place = Place(self.place.load(Ordering::Relaxed));
+            let place = ValuePlace(self.place.load(Ordering::Relaxed));
             let link = self.link.load();
             // Pairs with the release fence in `hold`.
             fence(Ordering::Acquire);
@@ -169,8 +166,7 @@ impl Record {
         }
     }
 
-    /// Takes the record's latch if the newest version, and the link to the one beneath, are still as
-    /// in `seen`.
+    /// Takes the record's latch if the newest version and its link are still as in `seen`.
     pub(crate) fn hold(&self, seen: &Newest) -> Option<HeldRecord<'_>> {
         self.lsn
             .compare_exchange(
@@ -184,11 +180,11 @@ impl Record {
             record: self,
             lsn: seen.lsn,
         };
-        let place = Place(self.place.load(Ordering::Relaxed));
+        let place = ValuePlace(self.place.load(Ordering::Relaxed));
         if place != seen.place || self.link.load() != seen.link {
             return None;
         }
-        // No change may be seen before the held LSN.
+        // Orders the held LSN before all changes.
         fence(Ordering::Release);
         Some(held)
     }
@@ -201,7 +197,7 @@ pub(crate) struct HeldRecord<'a> {
 }
 
 impl HeldRecord<'_> {
-    /// Puts a new newest version and ends the change.
+    /// Replaces the newest version and ends the change.
     pub(crate) fn publish(mut self, newest: Newest) {
         self.record.place.store(newest.place.0, Ordering::Relaxed);
         self.record.link.store(newest.link);

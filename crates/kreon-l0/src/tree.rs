@@ -1,18 +1,17 @@
-//! The B+-tree: finding the leaf of a key beside writers, and splitting nodes.
+//! The B+-tree: descents concurrent with writers, and splits.
 //!
-//! A descent holds no latch. It reads a child's version and then validates the parent, so it knows that
-//! the child was the right one at the moment its version was read (Bayer's protocols with optimism in
-//! place of locks, `Kreon 3.2.6`). A writer takes the latch of the one leaf that it changes. A full
-//! node on an insert's way down is split at once, with its own and its parent's latch held; as no full
-//! node is passed, the parent has room. Nodes are never merged or freed, so whatever a descent that
-//! lost a race steps on is still a node.
+//! A descent holds no latch. It reads a child's version and then validates the parent, which proves that the child was
+//! the right one when its version was read (Bayer's protocols with optimism instead of locks, `Kreon 3.2.6`). A writer
+//! takes the latch of the one leaf that it changes. An insert splits each full node on its way down at once, with the
+//! latches of that node and its parent held; the parent has room, as no full node is passed. Nodes are never merged or
+//! freed, so a descent that lost a race still stands on a valid node.
 
 use kreon_base::sync::{AtomicUsize, Ordering::Relaxed};
 
 use std::sync::Arc;
 
 use crate::arena::{Arena, AtomicRef, Pool, Ref};
-use crate::latch::{Pause, Stamp};
+use crate::latch::{Backoff, Stamp};
 use crate::node::{Node, Slot};
 use crate::record::Record;
 
@@ -23,11 +22,11 @@ pub(crate) struct Tree {
     len: Len,
 }
 
-/// Apart from what readers touch.
+/// On a cache line of its own, so that counting does not slow down readers.
 #[repr(align(128))]
 struct Len(AtomicUsize);
 
-/// Which way a descent goes.
+/// Destination of a descent.
 #[derive(Clone, Copy)]
 pub(crate) enum Way<'k> {
     /// To the first leaf.
@@ -36,25 +35,25 @@ pub(crate) enum Way<'k> {
     Last,
     /// To the leaf that has the key or would get it.
     To(&'k [u8]),
-    /// To the leaf with the keys right below this one.
+    /// To the leaf with the keys just below this one.
     Before(&'k [u8]),
 }
 
-/// A node that a descent reached, and its version then.
-struct Reached<'a> {
+/// A node on a descent, and its version when it was reached.
+struct VisitedNode<'a> {
     node: &'a Node,
     stamp: Stamp,
     own: Ref<Node>,
 }
 
-/// Where a descent will go on: the parent of the key's leaf, with room, and the leaf, which the processor
-/// was asked for. The leaf's own memory was not touched yet.
-pub(crate) struct Ahead<'a> {
-    parent: Reached<'a>,
+/// An interrupted descent: the parent of the key's leaf, with room, and the leaf, which is being prefetched and was not
+/// read yet.
+pub(crate) struct PrefetchedLeaf<'a> {
+    parent: VisitedNode<'a>,
     leaf: Ref<Node>,
 }
 
-/// Another thread changed something on the way: start again.
+/// Another thread changed a node on the way; the descent must start again.
 struct Retry;
 
 impl Tree {
@@ -74,8 +73,8 @@ impl Tree {
         self.len.0.load(Relaxed)
     }
 
-    /// What `read` says about the leaf at the end of `way`, of one moment. It is called again where what
-    /// it read was changed meanwhile.
+    /// The result of `read` for the leaf that `way` leads to, consistent at one moment. `read` is called again if the
+    /// leaf changed meanwhile.
     pub(crate) fn read_leaf<R>(&self, way: Way<'_>, mut read: impl FnMut(&Node) -> R) -> R {
         retrying(|| {
             let mut at = self.root()?;
@@ -88,8 +87,9 @@ impl Tree {
         })
     }
 
-    /// Goes ahead to the leaf of `key`. `None`: there is nothing to gain, or another thread is in the way.
-    pub(crate) fn ahead(&self, key: &[u8]) -> Option<Ahead<'_>> {
+    /// Descends to the parent of `key`'s leaf. `None` if the tree is too small to gain, or another thread or a full
+    /// node is in the way.
+    pub(crate) fn ahead(&self, key: &[u8]) -> Option<PrefetchedLeaf<'_>> {
         let mut at = self.root().ok()?;
         while at.node.level > 1 {
             if at.node.is_full() {
@@ -101,16 +101,16 @@ impl Tree {
             return None;
         }
         let leaf = self.child_ref(&at, Way::To(key))?;
-        Some(Ahead { parent: at, leaf })
+        Some(PrefetchedLeaf { parent: at, leaf })
     }
 
     /// The leaf that `ahead` leads to, not validated yet.
-    fn leaf_ahead<'a>(&'a self, ahead: &Ahead<'a>) -> Result<Reached<'a>, Retry> {
+    fn leaf_ahead<'a>(&'a self, ahead: &PrefetchedLeaf<'a>) -> Result<VisitedNode<'a>, Retry> {
         let node = self.arena.get(ahead.leaf);
         let stamp = node.latch.read();
-        // Nothing changed in the parent since it was searched: the leaf is the right one.
+        // If the parent has not changed since it was searched, the leaf is the right one.
         match ahead.parent.node.latch.validate(ahead.parent.stamp) {
-            true => Ok(Reached {
+            true => Ok(VisitedNode {
                 node,
                 stamp,
                 own: ahead.leaf,
@@ -120,7 +120,11 @@ impl Tree {
     }
 
     /// The record of `key`.
-    pub(crate) fn find(&self, key: &[u8], ahead: Option<Ahead<'_>>) -> Option<Ref<Record>> {
+    pub(crate) fn find(
+        &self,
+        key: &[u8],
+        ahead: Option<PrefetchedLeaf<'_>>,
+    ) -> Option<Ref<Record>> {
         let leaf = ahead.and_then(|ahead| self.leaf_ahead(&ahead).ok());
         let found = leaf.and_then(|leaf| {
             let slot = leaf.node.search(&self.arena, key);
@@ -134,11 +138,11 @@ impl Tree {
         }
     }
 
-    /// The record of `key` if it has one already; otherwise `record` is made and put in.
+    /// The record of `key` if it exists; otherwise creates `record`, inserts it and returns `None`.
     pub(crate) fn find_or_insert(
         &self,
         key: &[u8],
-        mut ahead: Option<Ahead<'_>>,
+        mut ahead: Option<PrefetchedLeaf<'_>>,
         record: impl Fn() -> Ref<Record>,
     ) -> Option<Ref<Record>> {
         let mut made = None;
@@ -154,7 +158,7 @@ impl Tree {
             }
             let at = match slot {
                 Slot::Found(_, record) => return Ok(Some(record)),
-                // Only one that was gone to ahead is: the whole descent will split it.
+                // Possible only after `ahead`; the descent from the root will split the leaf.
                 Slot::Absent(_) if is_full => return Err(Retry),
                 Slot::Absent(at) => at,
             };
@@ -167,9 +171,9 @@ impl Tree {
         })
     }
 
-    /// The leaf for `key`, not validated yet; splits what is full on the way there. (A full leaf is
-    /// split also where the key turns out to be there: seldom, and the room is used later.)
-    fn leaf_with_room(&self, key: &[u8]) -> Result<Reached<'_>, Retry> {
+    /// The leaf for `key`, not validated yet; splits full nodes on the way. (A full leaf is split even if it has the
+    /// key already. This is rare, and the room is used later.)
+    fn leaf_with_room(&self, key: &[u8]) -> Result<VisitedNode<'_>, Retry> {
         let mut parent = None;
         let mut at = self.root()?;
         loop {
@@ -186,7 +190,7 @@ impl Tree {
         }
     }
 
-    fn root(&self) -> Result<Reached<'_>, Retry> {
+    fn root(&self) -> Result<VisitedNode<'_>, Retry> {
         let own = self.root.load().ok_or(Retry)?;
         let node = self.arena.get(own);
         let stamp = node.latch.read();
@@ -194,21 +198,21 @@ impl Tree {
         if self.root.load() != Some(own) {
             return Err(Retry);
         }
-        Ok(Reached { node, stamp, own })
+        Ok(VisitedNode { node, stamp, own })
     }
 
-    fn child(&self, parent: &Reached<'_>, way: Way<'_>) -> Result<Reached<'_>, Retry> {
+    fn child(&self, parent: &VisitedNode<'_>, way: Way<'_>) -> Result<VisitedNode<'_>, Retry> {
         let own = self.child_ref(parent, way).ok_or(Retry)?;
         let node = self.arena.get(own);
         let stamp = node.latch.read();
         if !parent.node.latch.validate(parent.stamp) {
             return Err(Retry);
         }
-        Ok(Reached { node, stamp, own })
+        Ok(VisitedNode { node, stamp, own })
     }
 
-    /// Names the child of `parent` on the way, not validated, and has the processor fetch it.
-    fn child_ref(&self, parent: &Reached<'_>, way: Way<'_>) -> Option<Ref<Node>> {
+    /// The child of `parent` on the way, not validated; prefetches it.
+    fn child_ref(&self, parent: &VisitedNode<'_>, way: Way<'_>) -> Option<Ref<Node>> {
         let place = match way {
             Way::First => 0,
             Way::Last => parent.node.count(),
@@ -219,17 +223,17 @@ impl Tree {
             },
         };
         let own = parent.node.child(&self.arena, place)?;
-        // The search will touch several of its lines, each found only after the one before.
+        // The search will read several of its cache lines, each dependent on the one before.
         self.arena.prefetch(own, size_of::<Node>());
         Some(own)
     }
 
-    /// Splits `full` if nothing changed since it was reached. `parent` has room; none means that `full`
-    /// is the root, and the tree grows by a level.
+    /// Splits `full` if it has not changed since it was reached. `parent` has room; `None`: `full` is the root, and the
+    /// tree grows by a level.
     fn split(
         &self,
-        parent: Option<&Reached<'_>>,
-        full: &Reached<'_>,
+        parent: Option<&VisitedNode<'_>>,
+        full: &VisitedNode<'_>,
         key: &[u8],
     ) -> Result<(), Retry> {
         let held_parent = match parent {
@@ -257,18 +261,18 @@ impl Tree {
         Ok(())
     }
 
-    /// Moves the upper part of `full`, whose latch is held, to a new node; returns it and the pivot
-    /// between the two.
+    /// Moves the upper half of `full`, whose latch is held, to a new node; returns the pivot between them and the new
+    /// node.
     fn halve(&self, full: &Node, key: &[u8]) -> Option<(Ref<Record>, Ref<Node>)> {
         let arena = &self.arena;
         let count = full.count();
         let appends = full.high().is_none() && full.search(arena, key).lower() == count;
-        // Keys that come in rising order leave full nodes behind.
+        // Keys inserted in ascending order leave full nodes behind.
         let at = if appends { count - 2 } else { count / 2 };
         let pivot = full.record(at)?;
         let right_ref = Node::put(arena, full.level);
         let right = arena.get(right_ref);
-        // The pivot of an index node moves up: its child becomes the first one of the right node.
+        // The pivot of an index node moves up: its right child becomes the first child of the right node.
         let from = if full.level > 0 { at + 1 } else { at };
         full.move_entries(arena, at, from, right);
         right.set_fences(Some(pivot), full.high());
@@ -279,9 +283,9 @@ impl Tree {
     }
 }
 
-/// Attempts until no other thread gets in between.
+/// Repeats `attempt` until no other thread interferes.
 fn retrying<R>(mut attempt: impl FnMut() -> Result<R, Retry>) -> R {
-    let mut pause = Pause::default();
+    let mut pause = Backoff::default();
     loop {
         match attempt() {
             Ok(done) => return done,

@@ -1,5 +1,5 @@
-//! An L0 against a plain map of all versions ever written, with keys that are hard on heads and prefixes,
-//! writes out of order, units that are not visible yet, and snapshots.
+//! An L0 against a plain map of all versions ever written, with keys that are hard on heads and prefixes, writes out of
+//! order, units that are not visible yet, and snapshots.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,8 +27,8 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// Mostly short keys of few different bytes, so that they are prefixes of each other and share
-    /// heads; some behind long common prefixes.
+    /// Mostly short keys of few different bytes, so that they are prefixes of each other and share heads; some behind
+    /// long common prefixes.
     fn key(&mut self) -> Vec<u8> {
         const BYTES: [u8; 5] = [0, 1, b'a', 0xfe, 0xff];
         let mut key = match self.below(8) {
@@ -86,7 +86,7 @@ impl Value {
     }
 }
 
-/// All versions ever written, and which are not visible.
+/// All versions ever written, and those not visible.
 #[derive(Default)]
 struct Model {
     versions: BTreeMap<(Vec<u8>, Reverse<u64>), Value>,
@@ -112,7 +112,7 @@ fn seen(version: Version<'_>) -> (u64, Value) {
 struct Pair {
     l0: L0,
     model: Model,
-    /// Live snapshots.
+    /// Open snapshots.
     snapshots: BTreeSet<u64>,
     random: Random,
     tail: u64,
@@ -136,7 +136,7 @@ impl Pair {
         let keep = Keep {
             snapshot_max: self.snapshots.last().copied().map(Lsn),
             unit_pending,
-            // Of the units before this round.
+            // All units before this round are visible.
             visible_before: Lsn(self.round_start),
         };
         let value = Value::random(&mut self.random, lsn);
@@ -150,8 +150,7 @@ impl Pair {
             .insert((key.to_vec(), Reverse(lsn)), value);
     }
 
-    /// Some writes that race with each other: they arrive in any order, some in units that become
-    /// visible only at the end.
+    /// Writes that race: they arrive in any order, some in units that become visible only at the end.
     fn round(&mut self, keys: &[Vec<u8>]) {
         let count = 1 + self.random.below(12);
         self.round_start = self.tail;
@@ -175,7 +174,7 @@ impl Pair {
         }
     }
 
-    /// Every view that someone may have of `key`.
+    /// Checks `key` in every view that a reader can have.
     fn check_gets(&self, key: &[u8]) {
         for at in self.snapshots.iter().copied().chain([u64::MAX]) {
             let visible = |lsn: Lsn| !self.model.hidden.contains(&lsn.0);
@@ -205,7 +204,7 @@ impl Pair {
         assert_eq!(self.l0.len(), self.model.keys.len());
     }
 
-    /// Seeks anywhere, then steps both ways.
+    /// Seeks to random keys, then moves in both directions.
     fn check_seeks(&mut self, count: usize) {
         let mut cursor = self.l0.cursor();
         for _ in 0..count {

@@ -1,4 +1,4 @@
-//! Which versions stay, and what they cost.
+//! Which versions are retained, and their memory.
 
 use kreon_base::{LogOffset, Lsn, Payload};
 use kreon_l0::{INLINE_BYTES_MAX, Keep, L0, L0_KEY_BYTES_MAX};
@@ -92,7 +92,7 @@ fn a_write_of_a_unit_retains_all_beneath_it() {
     assert_eq!(chain(&[(1, NONE), (2, UNIT), (3, UNIT), (4, NONE)]), [4]);
 }
 
-/// A write of a unit while units before `lsn` are visible.
+/// A write of a pending unit while units before `lsn` are visible.
 fn unit_after(lsn: u64) -> Keep {
     Keep {
         visible_before: Lsn(lsn),
@@ -102,7 +102,7 @@ fn unit_after(lsn: u64) -> Keep {
 
 #[test]
 fn writes_of_units_alone_retain_what_readers_may_see_and_no_more() {
-    // In the log: the inline ones are not copied, and keep what is beneath them.
+    // Logged values: versions with inline values are not copied and keep the versions beneath.
     let l0 = L0::new();
     let write = |lsn, keep| l0.insert(b"k", Lsn(lsn), logged(lsn * 8), keep);
     let lsns = || {
@@ -171,7 +171,7 @@ fn the_same_lsn_again_moves_the_record() {
     l0.insert(b"k", Lsn(3), logged(240), UNIT);
     l0.insert(b"k", Lsn(2), logged(160), UNIT);
     assert_eq!(offsets(), [logged(240), logged(160), logged(8)]);
-    // One that was dropped does not come back.
+    // A dropped version does not come back.
     l0.insert(b"k", Lsn(4), logged(32), NONE);
     l0.insert(b"k", Lsn(2), logged(1600), NONE);
     assert_eq!(offsets(), [logged(32)]);
@@ -259,7 +259,7 @@ fn dropping_frees_all_memory() {
     for _ in 0..16 {
         fill();
     }
-    // Sixteen times 16 MiB, if they leaked.
+    // Sixteen times 16 MiB if they leaked.
     let grown = resident_bytes().saturating_sub(before);
     assert!(grown < 100 << 20, "{grown} bytes more");
 }

@@ -17,7 +17,7 @@ fn scaled(count: u64) -> u64 {
     if cfg!(miri) { count / 2000 } else { count }
 }
 
-/// Sets the flag when the last of the writers is done, also by a panic, so that readers end.
+/// Counts a writer as done when dropped, even by a panic, so that readers end.
 struct Writing<'a>(&'a AtomicUsize);
 
 impl Drop for Writing<'_> {
@@ -30,7 +30,7 @@ fn key_of(number: u64) -> Vec<u8> {
     format!("user{:019}", mix(number)).into_bytes()
 }
 
-/// A version whose every part follows from its LSN; half of them inline.
+/// Inserts a version whose parts all derive from its LSN; half of them inline.
 fn insert_at(l0: &L0, key: &[u8], lsn: u64, keep: Keep) {
     with_payload(lsn, |payload| l0.insert(key, Lsn(lsn), payload, keep));
 }
@@ -49,7 +49,7 @@ fn with_payload(lsn: u64, insert: impl FnOnce(Payload<'_>)) {
     });
 }
 
-/// Checks that a version is not a mixture of several; returns its LSN.
+/// Checks that a version is consistent; returns its LSN.
 fn whole(version: Version<'_>) -> u64 {
     let lsn = version.lsn.0;
     match (version.payload, lsn % 4) {
@@ -91,7 +91,7 @@ fn racing_writers_leave_the_newest_version_of_each_key() {
                     let lsn = next.fetch_add(1, Ordering::Relaxed);
                     let number = mix(i * 3 + writer) % KEYS;
                     let keep = Keep {
-                        // Some writers retain what they replace: chains grow and are cut.
+                        // Some writers retain the versions that they replace, so chains grow and are cut.
                         unit_pending: lsn.is_multiple_of(8),
                         ..Keep::default()
                     };
@@ -135,7 +135,7 @@ fn cursors_see_in_order_what_was_there_when_they_started() {
     let l0 = L0::new();
     let writing = AtomicUsize::new(2);
     let progress = [AtomicU64::new(0), AtomicU64::new(0)];
-    // The LSN tells which writer inserted a key, and as its how many-th.
+    // The LSN tells the writer that inserted a key, and its number among that writer's keys.
     let walk = |rising: bool| {
         let started = [0, 1].map(|w: usize| progress[w].load(Ordering::Acquire));
         let mut cursor = l0.cursor();
@@ -267,7 +267,7 @@ fn racing_writes_of_units_are_all_retained() {
             scope.spawn(|| {
                 for _ in 0..writes / 3 {
                     let lsn = next.fetch_add(1, Ordering::Relaxed);
-                    // The same few keys for all at a time, so that they meet, and often late.
+                    // All threads use the same few keys at a time, so that they collide, often with late writes.
                     insert_at(&l0, &key_of(lsn / 1000 % KEYS), lsn, unit);
                 }
             });
@@ -311,7 +311,7 @@ fn small_indexes_grow_beside_readers_and_writers() {
 fn a_reader_of_an_old_index_never_sees_what_is_written_into_the_memory_of_its_successors() {
     const KEYS: u64 = 200;
     let rounds = scaled(400).max(4);
-    // Budget for two: most chunks that a successor takes held another index a moment ago.
+    // Memory for two: most chunks that a successor takes were used by another index a moment ago.
     let current = Mutex::new(Arc::new(L0::with_budget(4 << 20)));
     let done = AtomicBool::new(false);
     let check = |l0: &L0| {
@@ -329,7 +329,7 @@ fn a_reader_of_an_old_index_never_sees_what_is_written_into_the_memory_of_its_su
             scope.spawn(|| {
                 while !done.load(Ordering::Acquire) {
                     let l0 = Arc::clone(&current.lock().unwrap());
-                    // Beside its writer, and when it is old and its successors are written.
+                    // Concurrently with its writer, and when it is old and its successors are written.
                     check(&l0);
                     thread::yield_now();
                     check(&l0);

@@ -1,69 +1,43 @@
 //! The managed mapping from page numbers to frames: `kmmap` (`Kreon 3.3`) in user space.
 //!
-//! It knows pages, frames and priorities, nothing of keys, logs or levels. A flat array leads from a
-//! page number to a frame, so that a read of a resident page takes no lock and makes no system call.
-//! What is not resident is read at queue depth; what is dirty is written sorted and merged.
+//! It knows pages, frames and priorities, nothing of keys, logs or levels. A flat array leads from a page number to a
+//! frame, so a read of a resident page takes no lock and makes no system call. Absent pages are read at queue depth;
+//! dirty pages are written sorted and merged.
 //!
-//! - `mapping`: the mapping, and reading a page
-//! - `options`: what it is opened with
-//! - `plan`: how its memory is divided
-//! - `limits`: what the system lets the process have
-//! - `load`, `prefetch`, `bytes`: from the device into frames, one page, many, or a range
-//! - `background`, `begin`, `begin_record`, `land`, `reactor`, `drive`, `ticket`, `waiters`: the same for tasks, which do not
-//!   wait in a call
-//! - `mapped`: the same through `mmap`, for comparison
-//! - `fetch`, `fetched`, `spare`: many records from the device into memory of their reader's own
-//! - `fresh`: pages that come into being and cease
-//! - `hot`, `hot_reads`: single records that are read often
+//! From the ground:
+//!
+//! - `well`: the unsafe code: frames' memory, the page array, pins; `limits`, `options`, `counters`, `transfer`
+//! - `table`: which page is in which frame, and which frames are free; `record_cache`: single records that are read often
 //! - `writeback`: from frames to the device
-//! - `evict`, `pool`: finding frames
-//! - `stripes`: room in the page table
-//! - `shard`, `records`: what is kept about pages and frames
-//! - `stats`: what it did
-//! - `well`: the unsafe code: frames' memory, the page table, pins
+//! - `evict`: the supply of frames
+//! - `read`: from the device into frames, one page, many, or a range; `plan`: how the memory is divided
+//! - `fresh`: pages that get new content, or none; `async_read`: reads that tasks do not wait for in a call
+//! - `stats`, `mapping`: the face of it all
 
 pub use kreon_device::MapAdvice;
 
-mod background;
-mod begin;
-mod begin_record;
-mod bytes;
-mod drive;
+mod async_read;
+mod counters;
 mod evict;
-mod fetch;
-mod fetched;
 mod fresh;
-mod hot;
-mod hot_reads;
-mod land;
-mod lent;
 mod limits;
-mod load;
-mod mapped;
 mod mapping;
 mod options;
 mod plan;
-mod pool;
-mod prefetch;
-mod reactor;
-mod records;
-mod shard;
-mod spare;
+mod read;
+mod record_cache;
 mod stats;
-mod stripes;
-mod ticket;
-mod waiters;
+mod table;
+mod transfer;
 mod well;
 mod writeback;
 
-pub use begin::{Begun, PageCheck, PagesWanted};
-pub use fetch::FinalBytes;
-pub use fetched::Fetched;
-pub use lent::LentFrames;
+pub use async_read::{Begun, PageCheck, PagesWanted, Ticket};
+pub use evict::LentFrames;
 pub use limits::check_memory;
 pub use mapping::Mapping;
 pub use options::{
     Backend, Eviction, KeepRecords, MappingModes, MappingOptions, PageRequest, Writeback,
 };
+pub use read::{Fetched, FinalBytes};
 pub use stats::{MappingStats, PriorityStats};
-pub use ticket::Ticket;

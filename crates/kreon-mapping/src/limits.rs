@@ -1,5 +1,5 @@
-//! What the system lets this process have. A budget beyond that would be taken at first, and the
-//! process killed later: better no store.
+//! Limits of the system on the memory of this process. A budget beyond them is refused at the opening, because otherwise
+//! the process would be killed later.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,18 @@ use std::path::{Path, PathBuf};
 use kreon_base::{Error, Result};
 use rustix::process::{Resource, getrlimit};
 
-/// A limit that is no limit: version 1 of control groups writes the largest multiple of a page.
+/// From here on a limit means none: version 1 of control groups writes the largest multiple of a page.
 const NO_LIMIT_BYTES: u64 = 1 << 60;
 
-/// A limit, and who says so.
+/// A limit, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Limit {
     bytes: u64,
     of: String,
 }
 
-/// Refuses `memory_bytes` of memory, all of which will be used, if the control group of the process
-/// or the machine allows less beside what the process uses already. Limits that cannot be read do not
-/// count.
+/// Refuses `memory_bytes` of memory, all of which will be used, if the control group of the process or the machine allows
+/// less in addition to the memory in use. Limits that cannot be read do not count.
 ///
 /// # Errors
 /// `InvalidArgument`, with the limit and where it comes from.
@@ -29,7 +28,7 @@ pub fn check_memory(memory_bytes: u64) -> Result<()> {
     check(limits, memory_bytes, used_bytes, "memory")
 }
 
-/// Refuses `address_bytes` of addresses if that is over `RLIMIT_AS`.
+/// Refuses `address_bytes` of addresses if the process would exceed `RLIMIT_AS`.
 pub(crate) fn check_addresses(address_bytes: u64) -> Result<()> {
     let Some(limit) = address_limit() else {
         return Ok(());
@@ -58,7 +57,7 @@ fn check(
     }
 }
 
-/// What the machine has.
+/// The memory of the machine.
 fn machine_limit() -> Option<Limit> {
     Some(Limit {
         bytes: kib(&read("/proc/meminfo"), "MemTotal:")?,
@@ -66,7 +65,7 @@ fn machine_limit() -> Option<Limit> {
     })
 }
 
-/// What the control group of this process and those above it allow.
+/// The limits of the control group of this process and of those above it.
 fn group_limits() -> Vec<Limit> {
     let Some(group) = group(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo")) else {
         return Vec::new();
@@ -83,16 +82,16 @@ fn group_limits() -> Vec<Limit> {
         .collect()
 }
 
-/// Where the limits of a process's memory stand.
+/// Where the memory limits of a control group are.
 #[derive(Debug, PartialEq, Eq)]
-struct Group {
+struct ControlGroup {
     mount: PathBuf,
     path: PathBuf,
     file: &'static str,
 }
 
 /// The group with the memory controller: of version 1 if that has it, else of version 2.
-fn group(own: &str, mounts: &str) -> Option<Group> {
+fn group(own: &str, mounts: &str) -> Option<ControlGroup> {
     let version_1 = own.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
         let (controllers, path) = rest.split_once(':')?;
@@ -119,7 +118,7 @@ fn group(own: &str, mounts: &str) -> Option<Group> {
         let (root, mount) = (before.next()?, PathBuf::from(before.next()?));
         // In a container the mount may show a part of the tree only.
         let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
-        Some(Group {
+        Some(ControlGroup {
             path: mount.join(below),
             mount,
             file,

@@ -1,63 +1,35 @@
-//! The mapping itself, and reading through it.
+//! The mapping: what a user of the crate sees. It delegates to the reader and its parts, and has no state of its own
+//! beside the plan of its memory.
 
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, OnceLock};
+mod reads;
+mod writes;
 
-use kreon_base::{Error, PageBytes, PageNo, Result};
+use std::sync::{Arc, Weak};
+
+use kreon_base::{PageBytes, PageNo, Priority, Result};
 use kreon_device::Device;
-use parking_lot::Mutex;
 
-use crate::background::BackgroundReads;
-use crate::evict::EVICT_BATCH_MAX;
-use crate::hot::Hot;
+use crate::async_read::{AsyncReader, Rounds};
+use crate::evict::Frames;
 use crate::limits::check_addresses;
-use crate::mapped::Mapped;
-use crate::options::{Eviction, MappingModes, MappingOptions, PageRequest};
-use crate::plan::Plan;
-use crate::pool::Pool;
-use crate::records::Records;
-use crate::shard::{Pages, Shard};
-use crate::stats::{ClassCounters, Counters};
-use crate::stripes::StripeBudget;
-use crate::waiters::Waiters;
-use crate::well::{RetiredFrame, Space};
-use crate::writeback::DirtyLimits;
+use crate::options::{MappingOptions, PageRequest};
+use crate::plan::MemoryPlan;
+use crate::read::{Mapped, PageReader};
+use crate::stats::{self, MappingStats, PriorityStats};
 
 /// Pages of a volume in frames: `Kreon 3.3` in user space.
 ///
-/// A page is *resident* while it has a frame. Readers borrow it there; while they do, the frame is
-/// not used for anything else. The content of a resident page never changes: a page is made
-/// [fresh](Self::fresh), read until it is freed, and [discarded](Self::discard) before its number is
-/// used for something else, be it through the mapping or past it.
+/// A page is *resident* while it has a frame. Readers borrow it there; meanwhile the frame is not used for anything
+/// else. The content of a resident page never changes: a page is made [fresh](Self::fresh), read until it is freed, and
+/// [discarded](Self::discard) before its number is used for something else, through the mapping or past it.
 ///
-/// All memory is reserved when the mapping is made. Locks are held for short work in memory only,
-/// never during a transfer. Order of locks: evictor or table hand, then one shard, then a list of the
-/// pool; limbo and the shards of records are never held together with another.
+/// All memory is reserved when the mapping is made. Locks are held for short work in memory only, never during a transfer,
+/// except the turn of the thread that writes back.
 ///
-/// Dropping a mapping forgets dirty pages: [`sync`](Self::sync) first.
+/// Dropping a mapping loses dirty pages: [`sync`](Self::sync) first.
 pub struct Mapping {
-    /// Made with the first asynchronous read; `None` where the device has no queue. Stands before `pages`, so
-    /// that it is dropped, and with it what is in flight waited for, while there are still frames.
-    pub(crate) background: OnceLock<Option<BackgroundReads>>,
-    /// Tasks that wait for loads of others.
-    pub(crate) waiters: Waiters,
-    pub(crate) device: Arc<dyn Device>,
-    pub(crate) plan: Plan,
-    pub(crate) pages: Pages,
-    pub(crate) pool: Pool,
-    /// Retired frames that readers were still using at the last look.
-    pub(crate) limbo: Mutex<Vec<RetiredFrame>>,
-    /// The kernel's mapping, where that is read instead.
-    pub(crate) mapped: Option<Mapped>,
-    /// Single records.
-    pub(crate) hot: Option<Hot>,
-    /// Whose turn it is to evict, and the shard where it goes on.
-    pub(crate) evictor: Mutex<usize>,
-    pub(crate) modes: MappingModes,
-    /// Pages that are evicted at once.
-    pub(crate) evict_batch: usize,
-    pub(crate) dirty_limits: DirtyLimits,
-    pub(crate) counters: Counters,
+    reads: AsyncReader,
+    plan: MemoryPlan,
 }
 
 impl Mapping {
@@ -66,55 +38,34 @@ impl Mapping {
     ///
     /// # Errors
     /// `InvalidArgument` if the memory is too little for 64 frames (half a MiB suffices), an option is
-    /// out of range, or `RLIMIT_AS` leaves no room for the frames and for the page table of the longest
+    /// out of range, or `RLIMIT_AS` leaves no room for the frames and for the page array of the longest
     /// volume, a thousandth of it; `Io` if the system does not have the memory.
     pub fn new(device: Arc<dyn Device>, options: MappingOptions) -> Result<Self> {
-        let plan = Plan::new(&options, device.len_bytes())?;
+        let plan = MemoryPlan::new(&options, device.len_bytes())?;
         check_addresses(plan.address_bytes())?;
         let mapped = Mapped::new(&device, &options)?;
-        let frames = plan.frames as u32;
-        let (space, free) = Space::new(frames, plan.pages, options.huge_pages, options.backing)?;
-        let pool = Pool::new(free, plan.frames, plan.shards);
-        let pages = Pages {
-            space,
-            records: Records::new(frames),
-            shards: (0..plan.shards).map(|_| Shard::new()).collect(),
-            stripe_budget: StripeBudget::new(plan.stripes_max),
-            classes: Box::new([const { AtomicUsize::new(0) }; _]),
-            dirty: AtomicUsize::new(0),
-            written: ClassCounters::default(),
-            by_priority: options.modes.eviction == Eviction::Priority,
-        };
+        let shape = plan.shape(&options);
+        let table_bytes = plan.record_table_bytes;
+        let frames = Frames::new(Arc::clone(&device), &shape, table_bytes, &options)?;
         tracing::debug!(
-            frames,
+            frames = plan.frames,
             stripes_max = plan.stripes_max,
             shards = plan.shards,
             "mapping made"
         );
+        let reader = PageReader::new(device, frames, mapped, &options.modes);
         Ok(Self {
-            background: OnceLock::new(),
-            waiters: Waiters::new(),
-            device,
+            reads: AsyncReader::new(reader),
             plan,
-            pages,
-            pool,
-            limbo: Mutex::default(),
-            mapped,
-            hot: Hot::new(plan.record_table_bytes),
-            evictor: Mutex::default(),
-            modes: options.modes,
-            evict_batch: (plan.frames / 8).min(EVICT_BATCH_MAX),
-            dirty_limits: DirtyLimits::new(plan.frames, options.dirty_share_percent),
-            counters: Counters::default(),
         })
     }
 
-    /// Lends a page to `use_page`, where it lies.
+    /// Lends a page to `use_page`, in its frame.
     ///
-    /// A resident page costs two loads from the table and a store to memory of this thread's own: no
-    /// lock, no hash, no system call. Else it is read from the device first, once for all who want it
-    /// then. `use_page` may read other pages; it should not take long, as the frame stays in use.
-    /// If every frame is in use, the page is read into memory of its own, and not kept.
+    /// A resident page costs two loads from the page array and a store to memory of this thread's own: no lock, no hash,
+    /// no system call. An absent page is read from the device first, once for all its readers. `use_page` may read
+    /// other pages; it should not take long, because the frame stays in use. If all frames are in use, the page is read
+    /// into memory of its own, and not kept.
     ///
     /// # Errors
     /// Those of the device, and what `check` returns. The page is not resident then.
@@ -124,28 +75,74 @@ impl Mapping {
         request: PageRequest<'_>,
         use_page: impl FnOnce(&PageBytes) -> R,
     ) -> Result<R> {
-        match self.pages.space.pin(request.page) {
-            Some(pinned) => {
-                self.counters.hits.add(pinned.thread(), request.priority);
-                Ok(use_page(pinned.bytes()))
-            }
-            None => self.read_missing(request, use_page),
-        }
+        self.reader().read(request, use_page)
     }
 
-    /// All memory that the mapping may come to use, in bytes: at most what it was given.
+    /// Lends the page if it is resident; never waits. The priority is that of a request for it.
+    pub fn read_resident<R>(
+        &self,
+        page: PageNo,
+        priority: Priority,
+        use_page: impl FnOnce(&PageBytes) -> R,
+    ) -> Option<R> {
+        self.reader().read_resident(page, priority, use_page)
+    }
+
+    /// Whether the page is resident at this moment.
+    #[inline]
+    pub fn is_resident(&self, page: PageNo) -> bool {
+        self.reader().table().is_resident(page)
+    }
+
+    /// Whether `count` pages from `first` on are resident at this moment.
+    #[inline]
+    pub fn are_resident(&self, first: PageNo, count: u32) -> bool {
+        self.reader().table().are_resident(first, count)
+    }
+
+    /// The most memory that the mapping will use, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.plan.bytes(self.plan.stripes_max)
     }
 
-    /// Refuses pages that the volume can never have.
-    pub(crate) fn check_page(&self, page: PageNo) -> Result<()> {
-        if self.pages.space.has(page) {
-            return Ok(());
-        }
-        Err(Error::invalid(format!(
-            "{page} is outside the volume, which has at most {} pages",
-            self.plan.pages
-        )))
+    /// What the mapping did, and what it holds.
+    pub fn stats(&self) -> MappingStats {
+        MappingStats::collect(self.reader(), &self.plan)
+    }
+
+    /// What it did with pages of each priority that was counted; those from 46 to 254 count as 46.
+    pub fn stats_by_priority(&self) -> impl Iterator<Item = (Priority, PriorityStats)> + '_ {
+        stats::by_priority(self.reader())
+    }
+
+    /// How many pages of each priority have a frame; priorities without any are left out.
+    pub fn pages_by_priority(&self) -> impl Iterator<Item = (Priority, u64)> + '_ {
+        stats::resident_by_priority(self.reader())
+    }
+
+    /// Pages that have a frame.
+    pub fn resident_pages(&self) -> u64 {
+        self.reader().table().resident() as u64
+    }
+
+    #[inline]
+    fn reader(&self) -> &PageReader {
+        self.reads.reader()
+    }
+
+    /// This mapping, for the reactor.
+    fn rounds(self: &Arc<Self>) -> Weak<dyn Rounds> {
+        Arc::downgrade(self) as Weak<dyn Rounds>
+    }
+}
+
+/// The reactor keeps no mapping alive between two rounds.
+impl Rounds for Mapping {
+    fn is_in_flight(&self) -> bool {
+        self.reads.is_in_flight()
+    }
+
+    fn round(&self, gathers: &mut bool) -> bool {
+        self.reads.round(gathers)
     }
 }

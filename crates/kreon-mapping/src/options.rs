@@ -1,25 +1,27 @@
-//! What a mapping is opened with, and how its memory is divided.
+//! The options of a mapping, and requests for pages.
 
 use kreon_base::{PageBytes, PageNo, Priority, Result};
 use kreon_device::{Backing, MapAdvice};
 
-/// What a mapping is opened with.
+/// Options of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingOptions {
-    /// All memory that the mapping may use: frames, their records and the page table, in bytes.
+    /// All memory that the mapping may use, in bytes: frames, their descriptors, the page array and the tables of single
+    /// records.
     pub memory_bytes: usize,
-    /// The longest that the volume may become, in bytes. Costs address space only.
+    /// The maximum length of the volume, in bytes. Costs address space only.
     pub volume_bytes_max: u64,
-    /// Locks that the state of the pages is spread over. 0: chosen by the number of processors.
+    /// Locks over which the state of the pages is spread. 0: chosen by the number of processors.
     pub shards: usize,
-    /// Whether to ask for 2 MiB pages for the frames. Where there are none, 4 KiB ones serve.
+    /// Whether to ask for 2 MiB pages for the frames. If the system has none, the frames get 4 KiB pages.
     pub huge_pages: bool,
-    /// When the frames get their memory. Sparse memory has no huge pages, and a first touch of a frame may find none.
+    /// When the frames get their memory. Sparse memory has no huge pages, and the first touch of a frame fails if the
+    /// system has no memory left.
     pub backing: Backing,
-    /// Share of the frames that may be dirty before the threads that make pages fresh must write
-    /// some back, in percent, 1 to 90.
+    /// Share of the frames that may be dirty, in percent, 1 to 90. Over it, the threads that make pages fresh write some
+    /// back.
     pub dirty_share_percent: u8,
-    /// How it goes about its work, for comparisons.
+    /// Variants of its work, for comparisons.
     pub modes: MappingModes,
 }
 
@@ -39,20 +41,18 @@ impl MappingOptions {
     }
 }
 
-/// Ways to go about the work that experiments compare. The default is what measured best; nobody needs
-/// another for anything else.
+/// Variants that experiments compare. The default measured best; the others have no other use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappingModes {
     /// Where clean pages are read.
     pub backend: Backend,
-    /// Whether single records that [`with_bytes`](crate::Mapping::with_bytes) reads are kept, without the
-    /// pages around them.
+    /// When single records are kept without the pages around them.
     pub records: KeepRecords,
-    /// Who goes first.
+    /// Which pages are evicted first.
     pub eviction: Eviction,
-    /// In which order dirty pages are written.
+    /// How dirty pages become transfers.
     pub writeback: Writeback,
-    /// Most transfers of a prefetch or a writeback that are in flight at once, at least 1: one after the other.
+    /// Most transfers of a prefetch or a writeback in flight at once. 1: one after the other.
     pub depth_max: usize,
 }
 
@@ -62,9 +62,9 @@ pub enum Backend {
     /// In frames.
     #[default]
     Pool,
-    /// In the page cache, through the kernel's mapping of the volume. The device must not use direct I/O. Frames
-    /// hold dirty pages only, and get an eighth of the memory; the rest is left to the page cache. The modes of
-    /// reading below do not matter then.
+    /// In the page cache, through the kernel's mapping of the volume. The device must not use direct I/O. Frames hold
+    /// dirty pages only, in an eighth of the memory; the rest is left to the page cache. No single records are
+    /// kept.
     Mmap(MapAdvice),
 }
 
@@ -73,8 +73,8 @@ pub enum Backend {
 pub enum KeepRecords {
     /// Pages only.
     Never,
-    /// When free frames are few. As long as they are plenty, pages are kept: that one is resident costs no
-    /// lock and no copy to learn.
+    /// When free frames are few. While they are plenty, whole pages are kept: a resident page is found without a lock and
+    /// read without a copy.
     #[default]
     Scarce,
     /// Also while frames are plenty.
@@ -84,7 +84,7 @@ pub enum KeepRecords {
 /// Which pages are evicted first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Eviction {
-    /// Those of the highest priority number; among them the oldest.
+    /// The oldest of the highest priority number.
     #[default]
     Priority,
     /// The oldest, whatever their priority.
@@ -99,7 +99,7 @@ pub enum Writeback {
     Merged,
     /// Sorted, a transfer for each.
     Sorted,
-    /// A transfer for each, in no order.
+    /// In no order, a transfer for each.
     Unsorted,
 }
 
@@ -115,15 +115,14 @@ impl Default for MappingModes {
     }
 }
 
-/// A page that a reader wants.
+/// A request for a page.
 #[derive(Clone, Copy)]
 pub struct PageRequest<'a> {
     /// Which page.
     pub page: PageNo,
-    /// Eviction priority that the page gets if it has to be loaded: the higher, the sooner evicted.
+    /// Eviction priority of the page if it has to be loaded: the higher, the sooner evicted.
     pub priority: Priority,
-    /// Whether the bytes are what they should be. Runs once, when the page comes from the device,
-    /// before anybody sees it; what it returns as an error, the reader gets. It must not use the
-    /// mapping.
+    /// Verifies the bytes. Runs once, when the page comes from the device and before any reader sees it; the reader gets
+    /// its error. It must not use the mapping.
     pub check: &'a (dyn Fn(&PageBytes) -> Result<()> + Sync),
 }

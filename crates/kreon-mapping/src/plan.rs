@@ -3,64 +3,70 @@
 use kreon_base::{Error, PAGE_BYTES, Result};
 use kreon_device::processors;
 
-use crate::hot;
-use crate::mapped;
-use crate::options::{Backend, KeepRecords, MappingOptions};
-use crate::pool::POOL_BYTES_PER_FRAME;
-use crate::records::RECORD_BYTES;
-use crate::shard::{PRIORITIES, Shard};
-use crate::stats::COUNTER_BYTES;
-use crate::stripes::STRIPE_BYTES;
+use crate::counters::ThreadCounters;
+use crate::evict::EvictCounters;
+use crate::options::{Backend, Eviction, KeepRecords, MappingOptions};
+use crate::read::{ReadCounters, frame_memory_bytes};
+use crate::record_cache;
+use crate::table::{
+    DESCRIPTOR_BYTES, POOL_BYTES_PER_FRAME, PRIORITIES, SHARD_BYTES, STRIPE_BYTES, TableShape,
+};
 use crate::well::{FRAMES_MAX, STRIPE_PAGES};
+use crate::writeback::WriteCounters;
 
 /// Fewest frames that a mapping works with.
 pub(crate) const FRAMES_MIN: usize = 64;
 
-/// Stripes of the page table that even the smallest mapping can hold.
+/// Stripes of the page array that even the smallest mapping can hold.
 const STRIPES_MIN: usize = 16;
 
-/// The page table may always take this share of the memory: enough for pages all over a volume of 16
-/// times the memory.
+/// The page array may always take this share of the memory: enough for pages spread over a volume of 16 times the
+/// memory.
 const TABLE_SHARE: usize = 64;
 
-/// For a volume that is longer than that when it is opened, the page table may take up to this share:
-/// enough for a volume of 64 times the memory. Where it is longer still, pages that lie alone in their
-/// stripe of 4 MiB are evicted sooner.
+/// For a volume that is longer when it is opened, the page array may take up to this share: enough for 64 times the
+/// memory. In a longer volume, pages that lie alone in their stripe of 4 MiB are evicted sooner.
 const TABLE_SHARE_LONG: usize = 16;
 
-/// Most shards: each thread that looks for frames may visit all.
+/// Most shards: a thread that looks for frames may visit all.
 const SHARDS_MAX: usize = 256;
 
 /// Shards may take this share of the memory.
 const SHARD_SHARE: usize = 64;
 
-/// Memory of a frame, with what is kept about it.
-const FRAME_BYTES: usize = PAGE_BYTES + RECORD_BYTES + POOL_BYTES_PER_FRAME;
+/// Memory of a frame, with its descriptor and its place in the pool.
+const FRAME_BYTES: usize = PAGE_BYTES + DESCRIPTOR_BYTES + POOL_BYTES_PER_FRAME;
+
+/// Memory of the counters.
+const COUNTER_BYTES: usize = size_of::<ReadCounters>()
+    + size_of::<EvictCounters>()
+    + size_of::<WriteCounters>()
+    + ThreadCounters::BYTES;
 
 /// Frames of a huge page of 2 MiB.
 const HUGE_FRAMES: usize = (2 << 20) / PAGE_BYTES;
 
-/// From so many huge pages on there are no frames beside them: at most a 32nd of the memory is not used.
+/// With at least this many huge pages there are no frames beside them: at most a 32nd of the memory is unused.
 const HUGE_MIN: usize = 32;
 
-/// How much there is of everything.
+/// How many frames, shards and stripes there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct MemoryPlan {
     pub frames: usize,
     pub shards: usize,
     /// Pages that the volume can have.
     pub pages: u64,
-    /// Stripes of the page table that may have memory.
+    /// Stripes of the page array that may have memory.
     pub stripes_max: usize,
     /// Memory of the tables of single records.
     pub record_table_bytes: usize,
 }
 
-impl Plan {
+impl MemoryPlan {
     /// The plan for a volume that is `volume_bytes` long now.
     pub(crate) fn new(options: &MappingOptions, volume_bytes: u64) -> Result<Self> {
         let pages = options.volume_bytes_max / PAGE_BYTES as u64;
-        // Page numbers have 48 bits; the table's length in bytes must fit in an `isize` with ease.
+        // Page numbers have 48 bits; the page array's length in bytes must fit in an `isize` with ease.
         if pages == 0 || pages >= 1 << 48 {
             return Err(Error::invalid(format!(
                 "a volume of up to {} bytes cannot be mapped",
@@ -75,7 +81,7 @@ impl Plan {
         }
         let (memory_bytes, is_pool) = match options.modes.backend {
             Backend::Pool => (options.memory_bytes, true),
-            Backend::Mmap(_) => (mapped::frame_memory_bytes(options.memory_bytes), false),
+            Backend::Mmap(_) => (frame_memory_bytes(options.memory_bytes), false),
         };
         let mut plan = Self {
             frames: 0,
@@ -84,7 +90,7 @@ impl Plan {
             stripes_max: stripes_max(memory_bytes, pages, volume_bytes),
             record_table_bytes: match options.modes.records {
                 KeepRecords::Scarce | KeepRecords::Always if is_pool => {
-                    hot::table_bytes(memory_bytes)
+                    record_cache::table_bytes(memory_bytes)
                 }
                 _ => 0,
             },
@@ -92,7 +98,7 @@ impl Plan {
         let rest = memory_bytes.saturating_sub(plan.bytes(plan.stripes_max));
         plan.frames = (rest / FRAME_BYTES).min(FRAMES_MAX);
         if plan.frames >= HUGE_MIN * HUGE_FRAMES {
-            // The system gives reserved huge pages as wholes only.
+            // The system reserves whole huge pages only.
             plan.frames -= plan.frames % HUGE_FRAMES;
         }
         if plan.frames < FRAMES_MIN {
@@ -102,7 +108,24 @@ impl Plan {
                 plan.frames
             )));
         }
+        assert!(
+            plan.bytes(plan.stripes_max) <= memory_bytes,
+            "more is planned than there is: {plan:?}"
+        );
         Ok(plan)
+    }
+
+    /// The shape of the page table.
+    pub(crate) fn shape(&self, options: &MappingOptions) -> TableShape {
+        TableShape {
+            frames: self.frames,
+            pages: self.pages,
+            shards: self.shards,
+            stripes_max: self.stripes_max,
+            huge_pages: options.huge_pages,
+            backing: options.backing,
+            by_priority: options.modes.eviction == Eviction::Priority,
+        }
     }
 
     /// Addresses that are reserved, in bytes.
@@ -110,26 +133,26 @@ impl Plan {
         (self.frames * PAGE_BYTES) as u64 + self.pages.div_ceil(STRIPE_PAGES) * PAGE_BYTES as u64
     }
 
-    /// Memory in bytes while `stripes` stripes of the table are in use.
+    /// Memory in bytes while `stripes` stripes of the page array are in use.
     pub(crate) const fn bytes(&self, stripes: usize) -> usize {
-        let fixed = COUNTER_BYTES + PRIORITIES * size_of::<usize>() + self.shards * Shard::BYTES;
+        let fixed = COUNTER_BYTES + PRIORITIES * size_of::<usize>() + self.shards * SHARD_BYTES;
         fixed + self.record_table_bytes + self.frames * FRAME_BYTES + stripes * STRIPE_BYTES
     }
 }
 
-/// Four for each processor, so that threads seldom meet, unless something else was asked for.
+/// Four for each processor, so that threads seldom contend, unless the options say otherwise.
 fn shards(options: &MappingOptions) -> usize {
     if options.shards > 0 {
         return options.shards.min(SHARDS_MAX);
     }
-    let affordable = options.memory_bytes / SHARD_SHARE / Shard::BYTES;
+    let affordable = options.memory_bytes / SHARD_SHARE / SHARD_BYTES;
     (4 * processors()).min(affordable).clamp(1, SHARDS_MAX)
 }
 
 fn stripes_max(memory_bytes: usize, pages: u64, volume_bytes: u64) -> usize {
     let all = usize::try_from(pages.div_ceil(STRIPE_PAGES)).unwrap_or(usize::MAX);
     let stripe_volume_bytes = STRIPE_PAGES * PAGE_BYTES as u64;
-    // The volume may double before it is opened anew.
+    // The volume may double before it is opened again.
     let now = usize::try_from(2 * (volume_bytes / stripe_volume_bytes)).unwrap_or(usize::MAX);
     let share = (memory_bytes / TABLE_SHARE_LONG / STRIPE_BYTES).min(now);
     share
@@ -149,7 +172,7 @@ mod tests {
         for memory_bytes in [MIB / 2, MIB, 64 * MIB, 1 << 30, 64 << 30] {
             for volume_bytes in [0, 1 << 24, 1 << 34, 1 << 44] {
                 let options = MappingOptions::new(memory_bytes, 1 << 44);
-                let plan = Plan::new(&options, volume_bytes).unwrap();
+                let plan = MemoryPlan::new(&options, volume_bytes).unwrap();
                 let bytes = plan.bytes(plan.stripes_max);
                 assert!(bytes <= memory_bytes, "{plan:?}");
                 let unused = memory_bytes - bytes;
@@ -165,17 +188,17 @@ mod tests {
 
     #[test]
     fn too_little_memory_or_too_long_a_volume_is_refused() {
-        assert!(Plan::new(&MappingOptions::new(MIB / 8, 1 << 30), 0).is_err());
-        assert!(Plan::new(&MappingOptions::new(MIB, u64::MAX), 0).is_err());
-        assert!(Plan::new(&MappingOptions::new(MIB, 0), 0).is_err());
+        assert!(MemoryPlan::new(&MappingOptions::new(MIB / 8, 1 << 30), 0).is_err());
+        assert!(MemoryPlan::new(&MappingOptions::new(MIB, u64::MAX), 0).is_err());
+        assert!(MemoryPlan::new(&MappingOptions::new(MIB, 0), 0).is_err());
         let mut options = MappingOptions::new(MIB, 1 << 30);
         options.dirty_share_percent = 0;
-        assert!(Plan::new(&options, 0).is_err());
+        assert!(MemoryPlan::new(&options, 0).is_err());
     }
 
     #[test]
     fn a_short_volume_needs_no_more_than_its_own_table() {
         let options = MappingOptions::new(1 << 30, 64 << 20);
-        assert_eq!(Plan::new(&options, 64 << 20).unwrap().stripes_max, 16);
+        assert_eq!(MemoryPlan::new(&options, 64 << 20).unwrap().stripes_max, 16);
     }
 }

@@ -354,7 +354,7 @@ fn a_failed_check_or_read_leaves_nothing_behind() {
     }
     device.short_reads.store(false, SeqCst);
     assert_eq!(mapping.stats().frames_free, 64);
-    // Nor do they use up room in the page table: more of its stripes than there is room for.
+    // Nor do they use up room in the page array: more of its stripes than there is room for.
     for page in (0..VOLUME_BYTES / 4096).step_by(1024) {
         assert!(
             mapping

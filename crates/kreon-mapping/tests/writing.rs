@@ -36,7 +36,7 @@ fn a_fresh_page_is_never_read_and_written_once() {
 fn sync_writes_sorted_runs_of_up_to_a_mebibyte_in_one_call() {
     let device = device();
     let mapping = mapping_with_frames(&device, 2048);
-    // Across a stripe of the page table, in no order.
+    // Across a stripe of the page array, in no order.
     let mut pages: Vec<u64> = (900..1500).chain([5, 6, 7, 3000]).collect();
     pages.reverse();
     for &page in &pages {

@@ -4,9 +4,10 @@ use arbitrary::{Result, Unstructured};
 use kreon_base::{Epoch, Incarnation, LogId, Lsn, PageBytes, PageNo, RegionId, SegmentId};
 use kreon_format::*;
 
+use crate::case::with;
 use crate::forge::{Kind, Origin, damage, forge};
 use crate::pages::any_pointer;
-use crate::{seal, with};
+use crate::seal;
 
 /// The stream: it has no checksum of its own, and one form only for each catalogue.
 pub fn stream(bytes: &[u8]) {

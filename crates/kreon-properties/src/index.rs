@@ -4,10 +4,11 @@ use arbitrary::{Result, Unstructured};
 use kreon_base::{Epoch, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId};
 use kreon_format::*;
 
+use crate::case::with;
 use crate::forge::{Kind, Origin, forge};
 use crate::keys::{any_key, near, stored};
 use crate::pages::any_pointer;
-use crate::{seal, with};
+use crate::seal;
 
 /// An index node that was built, damaged or made up.
 pub fn index_node(bytes: &[u8]) {

@@ -6,7 +6,7 @@ use kreon_cli::parsing::{
     PairReader, Step, parse_size, push_field,
 };
 
-use crate::with;
+use crate::case::with;
 
 const ENCODINGS: [Encoding; 4] = [
     Encoding::Text,

@@ -6,9 +6,10 @@ use arbitrary::{Result, Unstructured};
 use kreon_base::{Epoch, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId};
 use kreon_format::*;
 
+use crate::case::with;
 use crate::forge::{Kind, Origin, forge};
 use crate::keys::{any_key, near, stored};
-use crate::{seal, with};
+use crate::seal;
 
 /// Finds a key in a leaf.
 pub type Search = fn(&Leaf<'_>, &[u8]) -> kreon_base::Result<LeafSearch>;

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod canary;
+mod case;
 mod catalogue;
 mod forge;
 mod index;
@@ -32,69 +33,9 @@ mod pages;
 mod random;
 mod seal;
 mod store_file;
+mod targets;
 mod volume;
 
 pub use canary::canary;
 pub use random::{Randomness, random_input};
-
-/// A property of all bytes.
-#[derive(Clone, Copy)]
-pub struct Target {
-    /// Its name, also that of the fuzz target and of the folder of its corpus.
-    pub name: &'static str,
-    /// Panics when the property does not hold for these bytes.
-    pub run: fn(&[u8]),
-    /// Of random inputs in an ordinary test run, how many.
-    pub cases: u32,
-    /// Longest input worth trying.
-    pub input_bytes_max: usize,
-}
-
-const fn target(name: &'static str, run: fn(&[u8]), cases: u32, input_bytes_max: usize) -> Target {
-    Target {
-        name,
-        run,
-        cases,
-        input_bytes_max,
-    }
-}
-
-/// All properties that must hold. [`canary`] is not among them.
-pub const TARGETS: [Target; 11] = [
-    target("superblock", pages::superblock, 4000, 512),
-    target("bitmap_block", pages::bitmap_block, 2000, 512),
-    target("segment_header", pages::segment_header, 4000, 512),
-    target("catalogue", catalogue::stream, 8000, 2048),
-    target("catalogue_pages", catalogue::chain, 1000, 2048),
-    target("log_fragments", log::fragments, 4000, 2048),
-    target("leaf", leaf::leaf, 2000, 2048),
-    target("index_node", index::index_node, 2000, 2048),
-    target("store_file", store_file::store_file, 60, 512),
-    target("operations", operations::operations, 60, 512),
-    target("input", input::input, 8000, 1024),
-];
-
-/// The target called `name`.
-pub fn named(name: &str) -> Option<Target> {
-    TARGETS.into_iter().find(|target| target.name == name)
-}
-
-/// Runs the target called `name`.
-///
-/// # Panics
-/// If the property does not hold for `bytes`, or there is no such target.
-pub fn run(name: &str, bytes: &[u8]) {
-    match named(name) {
-        Some(target) => (target.run)(bytes),
-        None => panic!("there is no target {name}"),
-    }
-}
-
-/// Runs `property` on what `bytes` say; bytes that say too little are no case.
-fn with(
-    bytes: &[u8],
-    property: impl FnOnce(&mut arbitrary::Unstructured<'_>) -> arbitrary::Result<()>,
-) {
-    // Too few bytes for a whole case: nothing to check, and nothing to complain about.
-    let _ = property(&mut arbitrary::Unstructured::new(bytes));
-}
+pub use targets::{TARGETS, Target, named, run};

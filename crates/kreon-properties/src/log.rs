@@ -4,8 +4,9 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use kreon_base::{KEY_BYTES_MAX, LogOffset, Lsn, RegionId};
 use kreon_format::*;
 
+use crate::case::with;
 use crate::forge::{Origin, damage, flip};
-use crate::{seal, with};
+use crate::seal;
 
 const STORE: StoreId = StoreId(0x0123_4567_89ab_cdef);
 

@@ -9,7 +9,7 @@ use kreon_torture::content::{self, Content, Digest};
 use kreon_torture::script::{Change, Step, Until, Value};
 use kreon_torture::store::Store;
 
-use crate::with;
+use crate::case::with;
 
 /// Most calls of one case.
 const CALLS_MAX: usize = 24;

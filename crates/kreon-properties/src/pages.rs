@@ -4,8 +4,9 @@ use arbitrary::{Result, Unstructured};
 use kreon_base::{Epoch, Incarnation, LogId, Lsn, PageNo, SegmentId};
 use kreon_format::*;
 
+use crate::case::with;
 use crate::forge::{Kind, Origin, forge};
-use crate::{seal, with};
+use crate::seal;
 
 /// What is read from a superblock slot.
 pub fn superblock(bytes: &[u8]) {

@@ -12,8 +12,9 @@ use kreon_sim::{Image, SimDevice, SimOptions};
 use kreon_torture::content::{self, Content, Digest};
 use kreon_torture::settings;
 
+use crate::case::with;
+use crate::seal;
 use crate::volume::{Volume, page_of, template};
-use crate::{seal, with};
 
 /// What happens to the volume. Pages are numbered among those that hold something.
 #[derive(Arbitrary, Clone, Copy, Debug)]

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use kreon_torture::settings::set_memory_bytes_min;
 use kreon_torture::{Counts, Extent, Origin, Sim, State};
 
 #[derive(Parser)]
@@ -13,6 +14,9 @@ use kreon_torture::{Counts, Extent, Origin, Sim, State};
     about = "Torture of Kreon: power cuts, faults, damage, concurrent clients, settings"
 )]
 struct Arguments {
+    /// Least memory of every store, in bytes, instead of the little that hunts give most of them.
+    #[arg(long, global = true)]
+    memory_bytes: Option<usize>,
     #[command(subcommand)]
     command: Command,
 }
@@ -121,7 +125,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let Some(counts) = run(Arguments::parse().command) else {
+    let arguments = Arguments::parse();
+    if let Some(memory_bytes) = arguments.memory_bytes {
+        set_memory_bytes_min(memory_bytes);
+    }
+    let Some(counts) = run(arguments.command) else {
         return ExitCode::SUCCESS;
     };
     println!("{counts}");

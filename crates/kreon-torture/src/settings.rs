@@ -1,8 +1,31 @@
 //! Settings of the stores that the hunts open.
 
+use std::sync::OnceLock;
+
 use kreon_device::Backing;
 use kreon_engine::{Background, Options};
 use kreon_sim::Dice;
+
+/// Least memory of every store of this process, in bytes.
+static MEMORY_BYTES_MIN: OnceLock<usize> = OnceLock::new();
+
+/// Gives every store of this process at least `memory_bytes`, whatever its hunt chooses. With gigabytes, segments of
+/// the log are used again while buffers of earlier uses are in memory, and no page leaves it. The first call counts.
+pub fn set_memory_bytes_min(memory_bytes: usize) {
+    let _ = MEMORY_BYTES_MIN.set(memory_bytes);
+}
+
+/// `options` with the memory that [`set_memory_bytes_min`] asks for, which no opening touches in advance.
+pub fn with_memory_min(options: Options) -> Options {
+    match MEMORY_BYTES_MIN.get() {
+        Some(&memory_bytes) if options.memory_bytes < memory_bytes => Options {
+            memory_bytes,
+            backing: Backing::Sparse,
+            ..options
+        },
+        _ => options,
+    }
+}
 
 /// Settings under which every course is the same each time, and spills come often.
 pub fn options() -> Options {

@@ -14,7 +14,7 @@ use crate::load;
 use crate::model::{Model, Prefix};
 use crate::progress::Progress;
 use crate::script::{Change, Step};
-use crate::settings::options;
+use crate::settings::{options, with_memory_min};
 
 /// See the module's text.
 pub struct Store {
@@ -80,7 +80,7 @@ impl Store {
             Some(engine) => engine,
             None => {
                 let device = Arc::clone(&self.device) as Arc<dyn Device>;
-                Arc::new(Engine::open(device, self.options.clone())?)
+                Arc::new(Engine::open(device, with_memory_min(self.options.clone()))?)
             }
         };
         if let Some(duet) = &self.duet {

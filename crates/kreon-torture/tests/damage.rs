@@ -1,9 +1,9 @@
 //! Damage: a bounded part of the sweep, and that it can fail.
 
 use kreon_sim::Image;
-use kreon_torture::damage::atlas::{Kind, Part};
 use kreon_torture::damage::hurt::{Edit, Hurt};
 use kreon_torture::damage::judge::{Case, Outcome};
+use kreon_torture::damage::part::{Kind, Part};
 use kreon_torture::damage::run::case;
 use kreon_torture::{Extent, damage};
 

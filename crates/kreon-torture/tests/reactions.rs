@@ -5,8 +5,8 @@ use kreon_engine::{Durability, Engine, Operation};
 use kreon_sim::{Call, Effect, Fault, Image, SimDevice};
 use kreon_torture::class::Class;
 use kreon_torture::content::{self, Content};
-use kreon_torture::damage::atlas::Kind;
 use kreon_torture::damage::build::{device, open};
+use kreon_torture::damage::part::Kind;
 use kreon_torture::damage::run::case;
 use kreon_torture::silent::{self, Lie};
 use kreon_torture::store::Store;
@@ -76,7 +76,7 @@ fn a_superblock_slot_that_was_read_wrong_once_still_counts() {
     drop(engine);
     let slots = kreon_format::SUPERBLOCK_PAGES;
     let epoch = |image: &kreon_sim::Image, slot: usize| {
-        let page = kreon_torture::damage::atlas::page_at(image, slots[slot]);
+        let page = kreon_torture::damage::part::page_at(image, slots[slot]);
         kreon_format::Superblock::decode(&page, slot).unwrap().epoch
     };
     let newest = (0..4).max_by_key(|slot| epoch(&image, *slot)).unwrap();
@@ -91,7 +91,7 @@ fn a_superblock_slot_that_was_read_wrong_once_still_counts() {
 #[test]
 fn a_record_that_was_read_wrong_once_is_read_again() {
     let case = case("tail").unwrap();
-    let record = |part: &&kreon_torture::damage::atlas::Part| part.kind == Kind::Record;
+    let record = |part: &&kreon_torture::damage::part::Part| part.kind == Kind::Record;
     for part in case.atlas.parts.iter().filter(record) {
         let device = device(case.fixture.image.clone(), false);
         let engine = open(&device).unwrap();

@@ -1,14 +1,15 @@
 //! What a scan costs over a million deleted keys: `cargo run --release -p kreon --example dead_keys -- FILE [range]`.
 //!
-//! 1.1 M pairs of 100 bytes are put and spilled, 1 M of them deleted, one by one or as a range. Then the first pair
-//! behind the dead ones is looked for, and all pairs are scanned: with the deletions in memory, and after their spill.
+//! It puts and spills 1.1 M pairs of 100 bytes and deletes 1 M of them, by single deletions or by one range deletion.
+//! Then it reads the first pair behind the deleted ones and scans all pairs, before and after the spill of the
+//! deletions.
 
 use std::time::Instant;
 
 use kreon::{Durability, Region, Result, Store};
 
 const PAIRS: u32 = 1_100_000;
-/// Dead from here on, before the next.
+/// Deleted keys, from the first to one past the last.
 const DEAD: [u32; 2] = [50_000, 1_050_000];
 
 fn key(number: u32) -> [u8; 16] {

@@ -1,8 +1,8 @@
-//! Writes as fast as they are taken: how many a second, what one costs, how long the slowest wait.
+//! Write throughput: writes a second, time of a write, longest wait.
 //!
-//! `cargo run --release -p kreon --example durable -- FOLDER threads 64` (each of 64 threads waits for
-//! its write to be durable), `futures 256` (one thread, so many writes under way), or `buffered 2` (nobody
-//! waits). `KEYS` limits the keys, so that the log does the work and not the index.
+//! `cargo run --release -p kreon --example durable -- FOLDER threads 64` (64 threads, each waits until its write is
+//! durable), `futures 256` (one thread with 256 writes in flight), or `buffered 2` (two threads, buffered writes).
+//! `KEYS` limits the number of keys, so that the log is the load and not the index.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use kreon::{Durability, Region, Store};
 
 const SECONDS: f64 = 3.0;
 const VALUE_BYTES: usize = 1000;
-/// So few that the index is in the processor's cache.
+/// Few enough that the index fits in the processor's cache.
 const KEYS: u64 = 1000;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -86,7 +86,7 @@ fn on_threads(count: usize, region: &Region, durability: Durability) -> Vec<u32>
     })
 }
 
-/// Nanoseconds of each write of one thread that keeps `count` under way.
+/// Nanoseconds of each write of one thread with `count` writes in flight.
 fn in_futures(count: usize, region: &Region) -> Vec<u32> {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -105,14 +105,14 @@ fn in_futures(count: usize, region: &Region) -> Vec<u32> {
             let start = Instant::now();
             let mut durable = region.put_async(key(0, number), value);
             number += 1;
-            // The first poll asks for a flush.
+            // The first poll requests a flush.
             if Future::poll(Pin::new(&mut durable), &mut context).is_pending() {
                 under_way.push_back((start, durable));
             } else {
                 waits.push(start.elapsed().as_nanos() as u32);
             }
         }
-        // They end in the order of the log.
+        // Futures complete in log order.
         while let Some((start, durable)) = under_way.front_mut() {
             match Future::poll(Pin::new(durable), &mut context) {
                 Poll::Ready(outcome) => outcome.expect("a put"),
@@ -135,7 +135,7 @@ fn key(thread: usize, number: usize) -> [u8; 24] {
     key
 }
 
-/// CPU time of the whole process so far.
+/// CPU time of the process since its start.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let behind_name = stat.rsplit(')').next().unwrap_or_default();

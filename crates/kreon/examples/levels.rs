@@ -1,8 +1,8 @@
-//! What a growth factor costs: many small records into little memory, then gets.
+//! What a growth factor costs: many small records in little memory, then gets.
 //!
-//! `cargo run --release -p kreon --example levels -- RECORDS GROWTH [MEMORY_MIB [GETS]]`; a growth of 0 is one level
-//! whatever its size. Values of 33 bytes under keys of 16 to 23 in hashed order, by one thread, into a store in a
-//! temporary folder here. CPU time is that of the whole process.
+//! `cargo run --release -p kreon --example levels -- RECORDS GROWTH [MEMORY_MIB [GETS]]`; a growth of 0 means one level
+//! of any size. One thread writes values of 33 bytes under keys of 16 to 23 bytes in hashed order, into a store in a
+//! temporary folder below the current one. CPU time is that of the whole process.
 
 use std::env;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ fn name(number: u64) -> String {
     format!("user{:0digits$}", hash % 10_u64.pow(digits as u32))
 }
 
-/// CPU time, device bytes and time since a beginning.
+/// CPU time, device bytes and time since a start.
 struct Meter<'a> {
     store: &'a Store,
     cpu: f64,
@@ -66,7 +66,7 @@ fn load(region: &Region, records: u64) -> kreon::Result<()> {
     (0..records).try_for_each(|number| region.put(name(number), VALUE))
 }
 
-/// Waits until nothing is merged any more.
+/// Waits until no merge is due or running.
 fn settle(store: &Store) -> kreon::Result<()> {
     store.checkpoint()?;
     let mut last = None;

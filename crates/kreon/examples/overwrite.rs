@@ -45,7 +45,7 @@ fn main() -> Outcome<()> {
         for step in 0..records {
             let number = match is_uniform {
                 true => (roll() * records as f64) as u64,
-                // A true Zipf of exponent 1, about, in scattered order.
+                // Approximately a Zipf distribution of exponent 1, in scattered order.
                 false => ((records as f64).powf(roll()) as u64).wrapping_mul(0x9e37_79b9) % records,
             };
             value[..8].copy_from_slice(&(round << 32 | step).to_le_bytes());
@@ -85,12 +85,12 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Keys come in hashed order.
+/// Key of a number, in hashed order.
 fn key(number: u64) -> String {
     format!("user{:026}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Of all threads of the process, in seconds.
+/// CPU time of all threads of the process, in seconds.
 fn cpu_time() -> Outcome<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let behind = stat.rsplit(')').next().unwrap_or_default();

@@ -1,11 +1,11 @@
-//! What reads cost when the data does not fit in memory, and when it does.
+//! What reads cost with data that does not fit in memory, and with data that does.
 //!
 //! ```text
 //! cargo run --release -p kreon --example reads -- FILE load RECORDS
 //! cargo run --release -p kreon --example reads -- FILE MIB SECONDS RECORDS WORKLOAD..
 //! ```
-//! Workloads: `get:THREADS`, `multi:KEYS`, `scan:THREADS` (1 to 100 pairs), `async:GETS` in flight, which one
-//! thread drives, `foreign:GETS` in flight under an executor that knows nothing of stores.
+//! Workloads: `get:THREADS`, `multi:KEYS`, `scan:THREADS` (1 to 100 pairs), `async:GETS` (gets in flight, driven by one
+//! thread), `foreign:GETS` (gets in flight under an executor that does not know the store).
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn cpu() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Runs a future as any small executor does: asleep until it is woken.
+/// A minimal executor: the thread parks until it is woken.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
@@ -58,7 +58,7 @@ fn hash(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Another one each time.
+/// A different seed for each run.
 fn start_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(1, |now| now.as_nanos() as u64)
@@ -94,10 +94,10 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs `work` in `threads` threads until the time is up; it returns the operations of one round.
+    /// Runs `work` in `threads` threads until the time is up. `work` returns the number of operations of one call.
     fn measure(&self, name: &str, threads: u64, work: impl Fn(&mut Random) -> Result<u64> + Sync) {
         let warm = Instant::now();
-        // Never the same keys twice: they would be in memory.
+        // New keys each time: repeated ones would be in memory.
         let mut seeds = Random(start_seed());
         let mut random = Random(seeds.draw());
         while warm.elapsed() < self.time / 4 {
@@ -152,7 +152,7 @@ impl Run<'_> {
         });
     }
 
-    /// Gets of one thread, `in_flight` at any time but for the end of a round.
+    /// Gets of one thread, always `in_flight` of them except at the end of a round.
     async fn round(&self, in_flight: u64, random: &mut Random) -> Result<u64> {
         const ROUND_GETS: u64 = 4_000;
         let mut left = ROUND_GETS.saturating_sub(in_flight);

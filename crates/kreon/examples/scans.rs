@@ -1,4 +1,4 @@
-//! Scans of random ranges, second by second: how they get faster as what they read comes to lie together.
+//! Scans of random ranges, second by second: their rate grows as values are copied into key order.
 //!
 //! ```sh
 //! cargo run --release -p kreon --example scans -- FOLDER [MIB] [SECONDS] [MEMORY_MIB] [SPACE_PERCENT] [on|off] [uniform|zipfian]
@@ -14,7 +14,7 @@ const VALUE_BYTES: usize = 1000;
 const PAIRS_MAX: u64 = 100;
 const THREADS: u64 = 2;
 
-/// Numbers that all look different.
+/// Hashes a number.
 fn mixed(number: u64) -> u64 {
     let mut hash = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -38,7 +38,7 @@ fn processor_seconds() -> f64 {
     ticks as f64 / 100.0
 }
 
-/// YCSB's scrambled Zipfian: 0.99 over ten billion items, about.
+/// Approximately YCSB's scrambled Zipfian: 0.99 over ten billion items.
 fn zipfian(drawn: u64) -> u64 {
     const LESS_THAN_ONE: f64 = 0.01;
     let most = 1e10_f64.powf(LESS_THAN_ONE) - 1.0;

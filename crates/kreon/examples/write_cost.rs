@@ -1,8 +1,8 @@
-//! CPU time of the calling thread for small puts, one by one and in batches.
+//! CPU time of the calling thread for small puts, single and in batches.
 //!
-//! `cargo run --release -p kreon --example write_cost [-- KEYS]`; 400,000 keys by default. Values of 20
-//! bytes under keys of 23 in hashed order, into a store in a temporary folder here; no spill gets in
-//! between. Linux only, as it reads the CPU time of a thread from `/proc`.
+//! `cargo run --release -p kreon --example write_cost [-- KEYS]`; 400,000 keys by default. Values of 20 bytes under
+//! keys of 23 bytes in hashed order, into a store in a temporary folder below the current one; no spill runs meanwhile.
+//! Linux only, as it reads the CPU time of a thread from `/proc`.
 
 use std::{env, fs};
 
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .open(folder.path().join("store"))?;
         let region = store.region("r")?;
         let mut cost = [0.0; 2];
-        // Once new keys, once the same again.
+        // The first round inserts the keys, the second overwrites them.
         for cost in &mut cost {
             let mut spent = 0.0;
             for start in (0..keys).step_by(10_000) {

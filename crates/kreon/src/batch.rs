@@ -1,12 +1,12 @@
-//! Batches: several changes that happen together.
+//! Batches: changes that are applied atomically.
 
 use kreon_engine::DeletedRange;
 
 use crate::{KeyRange, Region, Result};
 
-/// Changes that are applied together by [`Store::write`](crate::Store::write): readers and crashes see
-/// all of them or none. A later change of a key wins over an earlier one. The batch holds copies of
-/// keys and values, in memory beside the store's budget, until it is applied: a long value is better put by itself.
+/// Changes that [`Store::write`](crate::Store::write) applies atomically: readers and crashes see all of them or none.
+/// A later change of a key wins over an earlier one. The batch holds copies of keys and values, in memory outside the
+/// store's budget, until it is written: write long values by single puts.
 ///
 /// ```
 /// # fn main() -> kreon::Result<()> {
@@ -24,18 +24,18 @@ use crate::{KeyRange, Region, Result};
 /// ```
 #[derive(Debug, Default)]
 pub struct WriteBatch {
-    pub(crate) changes: Vec<Change>,
-    /// Keys and values, one behind the other.
+    pub(crate) changes: Vec<BatchChange>,
+    /// Keys and values, concatenated in the order of `changes`.
     pub(crate) bytes: Vec<u8>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct BatchChange {
     pub region: Region,
     pub key_bytes: usize,
-    /// `None` for a deletion.
+    /// `None`: a deletion.
     pub value_bytes: Option<usize>,
-    /// `key` is the start of a range, the value its end.
+    /// A range deletion: the key is the start of the range, the value its end.
     pub is_range: bool,
 }
 
@@ -45,17 +45,17 @@ impl WriteBatch {
         Self::default()
     }
 
-    /// Adds: `key` of `region` gets `value`.
+    /// Adds a put of `value` for `key` in `region`.
     pub fn put(&mut self, region: &Region, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         self.add(region, key.as_ref(), Some(value.as_ref()), false);
     }
 
-    /// Adds: `key` of `region` is deleted.
+    /// Adds a deletion of `key` in `region`.
     pub fn delete(&mut self, region: &Region, key: impl AsRef<[u8]>) {
         self.add(region, key.as_ref(), None, false);
     }
 
-    /// Adds: all keys of `region` in a range are deleted, those that the batch has put so far as well. See
+    /// Adds a deletion of all keys of a range in `region`, including those that this batch has put so far. See
     /// [`Region::delete_range`].
     ///
     /// ```
@@ -74,7 +74,7 @@ impl WriteBatch {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` for a bound over 64 KiB: nothing is added.
+    /// `InvalidArgument` for a bound over 64 KiB; the batch is unchanged.
     pub fn delete_range(&mut self, region: &Region, range: impl KeyRange) -> Result<()> {
         if let Some(range) = DeletedRange::of(range.into_bounds())? {
             self.add(region, range.start(), Some(range.end()), true);
@@ -85,7 +85,7 @@ impl WriteBatch {
     fn add(&mut self, region: &Region, key: &[u8], value: Option<&[u8]>, is_range: bool) {
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value.unwrap_or_default());
-        self.changes.push(Change {
+        self.changes.push(BatchChange {
             region: region.clone(),
             key_bytes: key.len(),
             value_bytes: value.map(<[u8]>::len),
@@ -93,17 +93,17 @@ impl WriteBatch {
         });
     }
 
-    /// How many changes it holds.
+    /// Number of changes in the batch.
     pub fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// Whether it holds none.
+    /// Whether the batch has no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// Forgets all changes, keeps the memory.
+    /// Removes all changes and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.changes.clear();
         self.bytes.clear();

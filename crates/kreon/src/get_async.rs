@@ -1,4 +1,4 @@
-//! Gets as futures.
+//! Asynchronous gets.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,7 +9,8 @@ use kreon_engine::{Engine, GetTask, Own};
 
 use crate::{Error, Result, Value};
 
-/// A get under way. Made by [`Region::get_async`](crate::Region::get_async).
+/// A get in progress. Made by [`Region::get_async`](crate::Region::get_async) and
+/// [`Snapshot::get_async`](crate::Snapshot::get_async).
 #[must_use = "a get does nothing until it is polled"]
 pub struct GetAsync<K> {
     task: Result<GetTask, Error>,

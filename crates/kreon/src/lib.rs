@@ -2,11 +2,14 @@
 //!
 //! A persistent, ordered key-value store for flash.
 //!
-//! On fast storage the processor and the bytes moved are the cost, not the randomness of the I/O. So
-//! values are written once, to a log; the level below memory is a full B-tree that a *spill* changes
-//! only in part (`Kreon 3.2.1`); memory is one pool that the store manages by priority, with hits that
-//! cost no lookup in a hash table and no system call (`Kreon 3.3`); and the device is driven at queue
-//! depth.
+//! On flash the cost of a store is CPU time and bytes transferred, not random access. Kreon therefore
+//!
+//! - writes each value once, to a log that is also the redo log, and keeps it out of the index unless it is short;
+//! - indexes the log by B-trees in levels, in which a *spill* of the in-memory level rewrites only the leaves that
+//!   receive entries (`Kreon 3.2.1`);
+//! - manages its memory as one pool of 4 KiB frames with eviction by priority; a hit needs no hash table and no system
+//!   call (`Kreon 3.3`);
+//! - submits reads that miss memory together, so that the device works at queue depth.
 //!
 //! ```
 //! # fn main() -> kreon::Result<()> {
@@ -26,15 +29,15 @@
 //! # }
 //! ```
 //!
-//! A store is one file or raw block device, open in one process at a time. All handles are cheap to
-//! clone and can be used from many threads at once.
+//! A store is one file or one raw block device, open in one process at a time. Handles are cheap to clone and may be
+//! used from many threads at once. [`Options`] has the settings, [`Durability`] says what survives a crash.
 //!
 //! | limit | value |
 //! |---|---|
 //! | key | 0 to 64 KiB, any bytes, ordered bytewise |
 //! | value | 0 to 1 GiB |
 //! | region name | 1 to 255 bytes |
-//! | memory | 8 MiB and up |
+//! | memory | 8 MiB and more |
 #![forbid(unsafe_code)]
 
 mod batch;

@@ -9,7 +9,12 @@ use kreon_engine::Engine;
 
 use crate::{Durability, Result, Store};
 
-/// Settings of a store, made by [`Store::options`] and ended by [`open`](Self::open).
+/// Settings of a store, made by [`Store::options`] and used by [`open`](Self::open). They hold for one opening; the
+/// store does not record them. A value out of its range fails the opening with `InvalidArgument`, unless
+/// the option says otherwise.
+///
+/// The defaults suit most programs; [`memory_bytes`](Self::memory_bytes) and [`durability`](Self::durability) have the
+/// largest effect. `docs/tuning.md` in the repository has measurements and a list of symptoms.
 ///
 /// ```
 /// # fn main() -> kreon::Result<()> {
@@ -32,190 +37,256 @@ pub struct Options {
 }
 
 impl Options {
-    /// Memory of the store, in bytes: page frames, both L0s, log buffers and tables. It is all taken at
-    /// open. At least 8 MiB; default 256 MiB.
+    /// Memory budget of the store in bytes: page frames and their table, two in-memory levels (L0), log buffers,
+    /// buffers of garbage collection and scans. 8 MiB or more; default 256 MiB.
+    ///
+    /// More memory means fewer reads from the device and, as [`l0_bytes`](Self::l0_bytes) follows it, fewer bytes
+    /// written by spills. The opening allocates and touches the page frames, most of the budget, so its time grows with
+    /// the budget. It fails if the machine, the control group or `RLIMIT_AS` does not allow as much. Set this to what
+    /// the process can spare before changing anything else.
     pub fn memory_bytes(mut self, bytes: usize) -> Self {
         self.engine.memory_bytes = bytes;
         self
     }
 
-    /// Durability of `put` and `delete`. Default [`Durability::Buffered`].
+    /// What `put`, `delete` and `delete_range` promise when they return, unless a call names its own durability.
+    /// Default [`Durability::Buffered`], which may lose the last writes in a crash.
+    ///
+    /// [`Durability::Sync`] loses none, but each write waits for a flush of the device. Waiting writers share flushes,
+    /// so its throughput grows with the number of threads or of futures in flight.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Whether a store that does not exist is made. Default yes; if not, opening it is `NotFound`.
+    /// Whether [`open`](Self::open) creates a store where there is none. Default `true`; with `false` such an opening
+    /// fails with `NotFound`, which catches a mistyped path.
     pub fn create(mut self, create: bool) -> Self {
         self.engine.create = create;
         self
     }
 
-    /// Whether a new store may be made over a file or block device that is not empty: everything in it is lost. Default no:
-    /// then only what is new or has no bytes is formatted, and a creation that a crash cut short is ended.
+    /// Whether [`open`](Self::open) may create a store over a file or block device that is not empty. This destroys its
+    /// content. Default `false`: only a missing or empty file is formatted, and a creation that a crash interrupted is
+    /// completed. Set it once, for a new block device or a preallocated file. Without [`create`](Self::create) it has
+    /// no effect.
     ///
-    /// A regular file that was made longer beforehand, be it with zeroes only, and every block device are not empty. A
-    /// store that can be opened is opened and keeps its data; so is one that has a whole superblock and is damaged
-    /// elsewhere, which fails with `Corruption`, and one of a newer format, which is refused: remove the file, or wipe the
-    /// start of the device, to begin anew there. All else is overwritten, traces of a damaged store included, from which
-    /// [`Repair`](crate::Repair) might have salvaged something; the space of a file is given back first. Without
-    /// [`create`](Self::create) this does nothing.
+    /// A block device and a regular file with a length above 0 count as not empty, even if they hold only zeroes. An
+    /// existing store is never overwritten if it has a valid superblock: it is opened, or the opening fails with
+    /// `Corruption` if the store is damaged elsewhere, or with `InvalidArgument` if its format is newer. To start anew
+    /// there, remove the file or wipe the start of the device. All other content is overwritten, including the remains
+    /// of a damaged store without a superblock that [`Repair`](crate::Repair) might have salvaged. The space of a file
+    /// is released first.
     pub fn format(mut self, format: bool) -> Self {
         self.engine.format = format;
         self
     }
 
-    /// The volume never grows beyond this, in bytes. A full volume refuses puts with `OutOfSpace`, but
-    /// takes deletions. Default 16 TiB.
+    /// Largest size of the volume in bytes, rounded down to whole segments of 2 MiB: up to 256 TiB, default 16 TiB.
+    ///
+    /// A full volume refuses puts with `OutOfSpace`; reads and deletions go on. The store reserves address space (not
+    /// memory) in proportion to this limit, 16 GiB at the default: lower it under `RLIMIT_AS`, or if other programs
+    /// share the file system. The value is not checked against an existing volume: do not set it below the present
+    /// size.
     pub fn volume_bytes_max(mut self, bytes: u64) -> Self {
         self.engine.volume_bytes_max = bytes;
         self
     }
 
-    /// Size at which the in-memory level is spilled, in bytes. 1 byte to 16 GiB, default an eighth of the memory. More
-    /// means fewer bytes written to the device and a longer replay after a crash.
+    /// Size in bytes at which the in-memory level (L0, the memtable) is spilled: 1 byte to 16 GiB. Default: an eighth
+    /// of [`memory_bytes`](Self::memory_bytes), at most 16 GiB. The budget contains it twice, for the level that is
+    /// written and the one that is spilled, and must leave at least 512 KiB for frames.
+    ///
+    /// A larger L0 merges more entries into each rewritten leaf, so spills write fewer bytes; there are fewer frames,
+    /// and a crash leaves more log to replay. The sizes of all levels are multiples of it. Raise it for loads and
+    /// scattered overwrites of small pairs.
     pub fn l0_bytes(mut self, bytes: usize) -> Self {
         self.engine.l0_bytes = Some(bytes);
         self
     }
 
-    /// How often the in-memory level is checkpointed, so that an opening after a crash need not replay the log
-    /// further back: its entries that are new since the last time go to the device as an index, if the log has
-    /// grown by 64 MiB since then. `None`: never, and a replay goes back to the last spill. Default two minutes.
+    /// Interval between images of the in-memory level (L0). An image is a durable index of the entries that are new
+    /// since the last image; an opening after a crash loads it and replays only the log behind it. Default 120 s;
+    /// intervals below 0.1 s count as 0.1 s. `None`: no images, and an opening replays the log from the last spill on.
     ///
-    /// It costs no writer anything but a moment of quiet, and about as many bytes as the keys that were written
-    /// and 24 more each; a key that is written again in every interval is written as often. An opening loads
-    /// it at some millions of entries a second.
+    /// An image is written only if the log has grown by 64 MiB since the last one, and images take at most half of the
+    /// time. It contains each key written since then, plus 24 bytes a key, so a key that is overwritten in every
+    /// interval is written in every image. An opening loads some millions of entries a second.
+    ///
+    /// A shorter interval shortens the replay and costs write throughput: a load of 6 GiB ran at 674 to 819 k puts/s
+    /// with an image every 1 to 8 s and at 965 k puts/s without images. Shorten it if an opening must be fast; use
+    /// `None` for data that can be loaded again. [`Store::checkpoint_l0`] writes an image at once.
     pub fn l0_checkpoint_interval(mut self, interval: impl Into<Option<Duration>>) -> Self {
         self.engine.l0_checkpoint_interval = interval.into();
         self
     }
 
-    /// Values up to this length are kept in the leaves of the index, longer ones only in the log: 0 to
-    /// 256 bytes, default 64.
+    /// Largest value in bytes that is stored in the leaves of the index; longer values stay in the log. 0 to 256,
+    /// default 64.
+    ///
+    /// A get reads an inline value with its leaf: one device read instead of two, and a scan needs no read for the
+    /// value. In exchange the value takes space in L0 and in leaves and is written again by each spill and merge of its
+    /// leaf; at a [`write_amplification_max`](Self::write_amplification_max) of 3 inline values take about 3 times
+    /// their size. Raise it for small values that are scanned or read from the device; lower it for values that are
+    /// often overwritten and seldom read. Values of keys over 1 KiB are never inline. A change applies to later writes.
     pub fn inline_value_bytes_max(mut self, bytes: usize) -> Self {
         self.engine.inline_value_bytes_max = bytes;
         self
     }
 
-    /// Space on the volume for each byte of live data that overwriting and deleting are to lead to: 1.05 to 10, default 1.3.
-    /// It is the goal; [`write_amplification_max`](Self::write_amplification_max) is the most that it may cost, and with the
-    /// default of that a store of pairs of 1 KiB takes about 1.65. Less space costs more writes: records are moved out of
-    /// segments of the log that have fewer dead bytes. Writers are slowed down so that the space stays within a few
-    /// percent of the plan, which `Stats` tells. Not counted are what open snapshots keep and about 25 MB that are there
-    /// however few the data. An opening with a value out of range fails with `InvalidArgument`.
+    /// Target of garbage collection: bytes on the volume for each live byte. 1.05 to 10, default 1.3.
+    ///
+    /// [`write_amplification_max`](Self::write_amplification_max) limits what reaching the target may cost and wins
+    /// over it: at its default of 3 a store of 1 KiB pairs takes about 1.65, and targets below that change nothing.
+    /// With a lower target collection moves more live records and writers are throttled until the space is within a few
+    /// percent of the plan (`collection.space_planned` in [`Store::stats`]); a higher one gives write throughput. Raise
+    /// it where space is cheap; to get less space raise `write_amplification_max` first. Data kept for open snapshots
+    /// is not counted, nor are about 25 MB that every store takes.
     pub fn space_amplification(mut self, target: f64) -> Self {
         self.engine.space_amplification = target;
         self
     }
 
-    /// How many bytes, about, may be written in the long run for each byte that overwrites another, values and index
-    /// together: 2 to 100, default 3. Where [`space_amplification`](Self::space_amplification) would cost more, the store
-    /// takes as much more space as that needs. With pairs of 1 KiB 1.3 costs about 9, 1.5 about 4, and 1.65 about 3. Values in
-    /// leaves are written with the index: they take about 3 times their size at a cost of 3.
+    /// Most bytes written in the long run, by values and index together, for each byte that overwrites another. About 2
+    /// to 100, default 3.
     ///
-    /// Where the goal costs too much, the log of few data may also hold dead bytes for four times the size of the index
-    /// between two spills (at the default; by its square less above), no more than an in-memory level has and no more than
-    /// 128 MiB: the index would be written anew all the time. At 16 and more 1.3 is reached by all but the smallest
-    /// stores. An opening with a value out of range fails with `InvalidArgument`.
+    /// If [`space_amplification`](Self::space_amplification) would cost more than this, the store takes more space
+    /// instead. With 1 KiB pairs a space of 1.3 costs about 9, 1.5 about 4, and 1.65 about 3. A higher limit therefore
+    /// means less space and slower overwrites; at 16 and more, all but the smallest stores reach 1.3. Raise it where
+    /// space is scarce; nothing changes for data that is not overwritten. Inline values are written with the index: at
+    /// 3 they take about 3 times their size.
+    ///
+    /// In a small store the limit also spaces out spills, as each would write most of the index anew: between two
+    /// spills the log may hold dead bytes of up to four times the size of the index, at most the size of L0 and 128
+    /// MiB. Above the default this allowance falls by the square of the limit.
     pub fn write_amplification_max(mut self, most: f64) -> Self {
         self.engine.write_amplification_max = most;
         self
     }
 
-    /// Whether values that scans read again and again are laid together, so that later scans read them at once. It costs
-    /// writes of its own, about as many bytes as those scans read, and space for a while:
-    /// see [`scan_space_amplification`](Self::scan_space_amplification). Default yes.
+    /// Whether values that scans repeatedly read one by one are copied together in key order, so that later scans read
+    /// them in long runs (`Kreon 3.2.3`). Default `true`.
+    ///
+    /// The copies cost about as many bytes written as those scans read, slow the scans down meanwhile, and take space
+    /// up to [`scan_space_amplification`](Self::scan_space_amplification). Gets never trigger them. Turn it off if
+    /// ranges are scanned once only, or if space is short.
     pub fn scan_reorganisation(mut self, on: bool) -> Self {
         self.engine.scan_reorganisation = on;
         self
     }
 
-    /// Space on the volume for each byte of live data that may be taken while values are laid together for scans: 1 to 10,
-    /// default 2.1. Their old places are free later than the copies are made: with less than about twice the data they are laid
-    /// together in part, with no more than [`space_amplification`](Self::space_amplification) hardly at all. The space comes back
-    /// within a minute or so after such scans have ended, and an eighth of what the store takes stays free on the file system.
+    /// Most bytes on the volume for each live byte while [`scan_reorganisation`](Self::scan_reorganisation) copies
+    /// values: 1 to 10, default 2.1. A value below [`space_amplification`](Self::space_amplification) counts as that.
+    ///
+    /// The copies exist before the segments with the old records are free. Below about 2 only a part of the data is
+    /// copied, near `space_amplification` hardly any. The space is free again within about a minute after such scans
+    /// have ended. Nothing is copied unless an eighth of the store's size remains free on the volume and its file
+    /// system.
     pub fn scan_space_amplification(mut self, most: f64) -> Self {
         self.engine.scan_space_amplification = most;
         self
     }
 
-    /// How much the log may hide between two spills however little data there is. For tests with little data.
+    /// Dead bytes that the log may always hold between two spills, however small the store is. For tests with little
+    /// data.
     #[doc(hidden)]
     pub fn unspilled_bytes_min(mut self, bytes: u64) -> Self {
         self.engine.unspilled_bytes_min = bytes;
         self
     }
 
-    /// Whether the operating system's page cache is passed by (`O_DIRECT`) where it can be. Default
-    /// yes.
+    /// Whether transfers bypass the page cache of the kernel (`O_DIRECT`). Default `true`; where the file system cannot
+    /// do it, the page cache is used without an error.
+    ///
+    /// Without direct I/O the kernel keeps a second copy of the data in memory outside the budget. Turn it off to
+    /// compare, or to avoid a defect of the file system.
     pub fn direct_io(mut self, direct: bool) -> Self {
         self.direct_io_off = !direct;
         self
     }
 
-    /// Whether io_uring is used where the kernel allows it. Default yes.
+    /// Whether transfers are submitted through io_uring. Default `true`; where the kernel does not allow it, system
+    /// calls are used without an error.
+    ///
+    /// Without io_uring the transfers of one call run one after the other, and a
+    /// [`get_async`](crate::Region::get_async) that misses memory reads inside its poll. Turn it off to compare, or to
+    /// avoid a defect of the kernel.
     pub fn io_uring(mut self, ring: bool) -> Self {
         self.io_uring_off = !ring;
         self
     }
 
-    /// Bits a key of the filters that keep gets from reading leaves that lack their key. Default 10: of a
-    /// hundred such leaves about one is read all the same. The filters take about 4 % of the leaves' size in
-    /// index nodes. 0: what is written from now on has none; at most 24.
+    /// Size of the Bloom filter of each leaf, in bits for each key of the leaf: 0 to 24, default 10. 0: leaves have no
+    /// filter.
+    ///
+    /// A get asks the filter before it reads a leaf. At 10 bits less than 1 % of the leaves without the key are read
+    /// all the same, and filters take about 4 % of the size of the leaves, in index nodes. More bits mean fewer
+    /// needless reads and a larger index. One filter has at most 4064 bits, so leaves with more keys get fewer bits a
+    /// key: at 24 bits those with more than 169 keys. Use 0 if all regions have one level and gets ask only for
+    /// existing keys. The setting applies to leaves written from then on; [`Region::compact`](crate::Region::compact)
+    /// rewrites all leaves.
     pub fn filter_bits_per_key(mut self, bits: usize) -> Self {
         self.engine.filter_bits_per_key = bits;
         self
     }
 
-    /// How the mapping of pages goes about its work: for experiments that compare.
+    /// Variants of the page mapping, for experiments that compare them.
     #[doc(hidden)]
     pub fn mapping_modes(mut self, modes: kreon_engine::MappingModes) -> Self {
         self.engine.mapping = modes;
         self
     }
 
-    /// Threads that merge when data goes from memory to the device, by ranges of keys. Default 0: a quarter
-    /// of the processors, at least one, so that writers keep most of them.
+    /// Threads that merge one spill, by ranges of keys: 0 to 64, larger numbers count as 64. Default 0: a quarter of
+    /// the processors, at least one.
+    ///
+    /// More threads shorten a spill, so that writers are throttled for a shorter time; they compete with writers for
+    /// processors. Trees of fewer than 256 leaves are merged by one thread, and merges of lower levels do not use this
+    /// setting. Raise it if spills are behind while processors idle.
     pub fn spill_threads(mut self, threads: usize) -> Self {
         self.engine.spill_threads = threads;
         self
     }
 
-    /// How many times larger than the level above it a level of a region may become: 2 to 100, default 8. `None`:
-    /// regions have one level, whatever their size.
+    /// Size ratio of neighbouring levels of a region: 2 to 100, default 8. `None`: each region has one level of any
+    /// size.
     ///
-    /// A region starts with one level and gets more as it grows. Less means fewer bytes written, more means fewer
-    /// trees for a get of a key that is not there, or that lies in the lowest one.
+    /// Level n holds up to half an L0 times the factor to the power of n; a region gets levels as its index grows. A
+    /// smaller factor means fewer bytes written by spills and merges, and more trees that a get may have to search;
+    /// filters avoid most of those reads. `None` gives the cheapest reads, and spills that rewrite more leaves the
+    /// larger the region is. Change it for indexes much larger than L0.
     pub fn growth_factor(mut self, factor: impl Into<Option<u32>>) -> Self {
         self.engine.growth_factor = factor.into();
         self
     }
 
-    /// Whether a spill writes the whole first level anew, as other stores do, instead of only the leaves that
-    /// receive entries. For comparison. Default no.
+    /// Whether a spill rewrites the whole first level, as stores with sorted files do, instead of only the leaves that
+    /// receive entries. Default `false`. It exists for comparisons: leaves are full afterwards, and each spill writes
+    /// as many pages as the level has. To pack leaves once, call [`Region::compact`](crate::Region::compact).
     pub fn full_compaction(mut self, full: bool) -> Self {
         self.engine.full_compaction = full;
         self
     }
 
-    /// Does background work in the calling thread, so that every run takes the same course. For tests.
+    /// Runs background work in the calling thread, so that every run of a test is the same.
     #[doc(hidden)]
     pub fn background_inline(mut self) -> Self {
         self.engine.background = kreon_engine::Background::Inline;
         self
     }
 
-    /// Opens the store at `path`, a file or raw block device, or makes it. What is not empty and not a store is left
-    /// untouched, unless [`format`](Self::format) says otherwise.
+    /// Opens the store at `path`, a file or raw block device, or creates it. Other content at `path` is left untouched,
+    /// unless [`format`](Self::format) is set.
     ///
-    /// After a crash this replays the log behind the last checkpoint: about a second a gigabyte.
+    /// After a crash the opening replays the log behind the last checkpoint or image of L0, at about a second a
+    /// gigabyte.
     ///
     /// # Errors
-    /// `NotFound`: no such folder, or no store and `create(false)`. `Busy`: open elsewhere.
-    /// `InvalidArgument`: a directory, something that is not a Kreon store and not empty, a newer format, or settings
-    /// out of range. `Corruption`: what the store needs to open does not verify, or there are traces of a store without
-    /// a superblock. `OutOfSpace`, `Io`.
+    /// `NotFound`: the folder does not exist, or there is no store and `create(false)` is set. `Busy`: another process
+    /// has the store open. `InvalidArgument`: `path` is a directory or has content that is not a store, the format is
+    /// newer, or a setting is out of range. `Corruption`: metadata that an opening needs does not verify, or there are
+    /// remains of a store without a superblock. `OutOfSpace`, `Io`. `Closed`: this process was forked from one with an
+    /// open store.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Store> {
         let file = FileOptions {
             create: self.engine.create,
@@ -226,8 +297,8 @@ impl Options {
         Store::open_with(path.as_ref(), file, self)
     }
 
-    /// Opens the store on a device of the caller's own, which may watch the transfers or disturb them. For tools that
-    /// measure and test: `Device` is no part of this crate's promises.
+    /// Opens the store on a device of the caller, for tools that observe or disturb transfers. `Device` is not part of
+    /// the stable API.
     ///
     /// # Errors
     /// See [`open`](Self::open).
@@ -240,7 +311,7 @@ impl Options {
     }
 }
 
-/// What the kernel maps is its page cache: writes must go through it, too.
+/// Whether `modes` has the kernel map the file: the mapping shows the page cache, so writes must go through it.
 fn reads_through_page_cache(modes: &kreon_engine::MappingModes) -> bool {
     modes.backend != kreon_engine::Backend::Pool
 }

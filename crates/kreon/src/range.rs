@@ -2,8 +2,8 @@
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// What [`Region::range`](crate::Region::range) takes: any of Rust's ranges over anything that is
-/// bytes, or a pair of bounds. A range given the wrong way round is empty.
+/// A range of keys, for [`Region::range`](crate::Region::range): any of Rust's range types over byte strings, or a pair
+/// of bounds. A range whose start lies behind its end is empty.
 ///
 /// ```
 /// use kreon::KeyRange;
@@ -12,7 +12,7 @@ use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, Rang
 /// assert_eq!((..).into_bounds(), (Bound::Unbounded, Bound::Unbounded));
 /// ```
 pub trait KeyRange {
-    /// The lower and the upper end.
+    /// The lower and the upper bound.
     fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>);
 }
 

@@ -9,8 +9,8 @@ use kreon_engine::{
 
 use crate::{Durability, Durable, GetAsync, KeyRange, Result, Scan, Value, ValueReader};
 
-/// A named ordered key space of a store: a table, or a shard of one. Made by
-/// [`Store::region`](crate::Store::region). Cheap to clone.
+/// A named, ordered key space of a store, like a table. Made by [`Store::region`](crate::Store::region). Cheap to
+/// clone.
 ///
 /// ```
 /// # fn main() -> kreon::Result<()> {
@@ -32,24 +32,24 @@ pub struct Region {
 }
 
 impl Region {
-    /// Its name.
+    /// The name of the region.
     pub fn name(&self) -> &str {
         &self.state.name
     }
 
-    /// Gives `key` the value, with the durability that the store was opened with.
+    /// Sets the value of `key`, with the durability that the store was opened with.
     ///
-    /// The value goes from `value` into the buffers of the log piece by piece: a long one takes no memory
-    /// beyond the store's budget. Other writers wait meanwhile.
+    /// The value is copied into the log buffers piece by piece, so a long value takes no memory beyond the store's
+    /// budget; other writers wait while a long value is copied.
     ///
     /// # Errors
-    /// `InvalidArgument` (key over 64 KiB, value over 1 GiB), `OutOfSpace`, `Closed`, `Poisoned`: nothing
-    /// changed. `Io` with [`Durability::Sync`]: it is not known whether the write is durable.
+    /// `InvalidArgument` (key over 64 KiB, value over 1 GiB), `OutOfSpace`, `Closed`, `Poisoned`: nothing was changed.
+    /// `Io` with [`Durability::Sync`]: it is unknown whether the write is durable.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_with(key, value, self.durability)
     }
 
-    /// Gives `key` the value, with a durability of its own.
+    /// Sets the value of `key`, with the given durability.
     ///
     /// # Errors
     /// As [`put`](Self::put).
@@ -62,15 +62,15 @@ impl Region {
         self.change(key.as_ref(), Some(value.as_ref()), durability)
     }
 
-    /// Deletes `key`; no error if there is no such key.
+    /// Deletes `key`. It is no error if the key does not exist.
     ///
     /// # Errors
-    /// As [`put`](Self::put). A full volume takes deletions when it takes no more puts.
+    /// As [`put`](Self::put). A full volume still accepts deletions.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_with(key, self.durability)
     }
 
-    /// Deletes `key`, with a durability of its own.
+    /// Deletes `key`, with the given durability.
     ///
     /// # Errors
     /// As [`delete`](Self::delete).
@@ -78,14 +78,14 @@ impl Region {
         self.change(key.as_ref(), None, durability)
     }
 
-    /// Gives `key` the value and does not wait for the device: readers see it when the call returns, and
-    /// the future ends when it survives any crash. One thread with many futures under way writes as fast
-    /// as many threads with [`Durability::Sync`]: all that wait share each flush. Like a buffered put, the
-    /// call itself may wait where the device falls behind.
+    /// Sets the value of `key` without waiting for the device. Readers see it when the call returns; the future
+    /// completes when the write survives any crash. All waiting writes share a flush, so one thread with many futures
+    /// in flight writes as fast as many threads with [`Durability::Sync`]. Like a buffered put, the call itself waits
+    /// if the device falls behind.
     ///
     /// # Errors
-    /// The future's: `InvalidArgument`, `OutOfSpace`, `Closed`, `Poisoned` if nothing was applied, as in
-    /// [`put`](Self::put); `Poisoned`, `Closed` if it is not known whether the write is durable.
+    /// From the future: `InvalidArgument`, `OutOfSpace`, `Closed`, `Poisoned` if nothing was applied, as in
+    /// [`put`](Self::put); `Poisoned`, `Closed` if it is unknown whether the write is durable.
     ///
     /// ```
     /// # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}, thread};
@@ -117,19 +117,21 @@ impl Region {
         self.engine.write_async(&[operation])
     }
 
-    /// Deletes `key` and does not wait for the device, as [`put_async`](Self::put_async).
+    /// Deletes `key` without waiting for the device, like [`put_async`](Self::put_async).
     ///
     /// # Errors
-    /// As [`put_async`](Self::put_async). A full volume takes deletions when it takes no more puts.
+    /// As [`put_async`](Self::put_async). A full volume still accepts deletions.
     pub fn delete_async(&self, key: impl AsRef<[u8]>) -> Durable {
         self.engine
             .write_async(&[self.operation(key.as_ref(), None)])
     }
 
-    /// Deletes all keys of a range, whatever their number, in one write: it costs what a deletion costs. What is put
-    /// there afterwards is seen again; snapshots and scans that are open see the old values. Loads that are under way
-    /// lose the keys as well. Readers go past a deleted range at once; a spill takes it out of the levels. After an opening the first scan
-    /// that meets the range passes what memory still has of its entries one by one.
+    /// Deletes all keys of a range by one write, which costs as much as the deletion of one key. Later puts into the
+    /// range are visible; open snapshots and scans still see the old values. A load in progress loses its keys in the
+    /// range, too.
+    ///
+    /// Reads skip a deleted range without visiting its entries, and a spill removes it from the levels. After an
+    /// opening the first scan over the range visits those entries that are still in memory one by one.
     ///
     /// ```
     /// # fn main() -> kreon::Result<()> {
@@ -147,12 +149,12 @@ impl Region {
     /// ```
     ///
     /// # Errors
-    /// As [`delete`](Self::delete); `InvalidArgument` also for a bound over 64 KiB.
+    /// As [`delete`](Self::delete); also `InvalidArgument` for a bound over 64 KiB.
     pub fn delete_range(&self, range: impl KeyRange) -> Result<()> {
         self.delete_range_with(range, self.durability)
     }
 
-    /// Deletes all keys of a range, with a durability of its own.
+    /// Deletes all keys of a range, with the given durability.
     ///
     /// # Errors
     /// As [`delete_range`](Self::delete_range).
@@ -162,10 +164,10 @@ impl Region {
             .write(self.deletion(range.as_ref()).as_slice(), durability)
     }
 
-    /// Deletes all keys of a range and does not wait for the device, as [`put_async`](Self::put_async).
+    /// Deletes all keys of a range without waiting for the device, like [`put_async`](Self::put_async).
     ///
     /// # Errors
-    /// As [`delete_async`](Self::delete_async); `InvalidArgument` also for a bound over 64 KiB.
+    /// As [`delete_async`](Self::delete_async); also `InvalidArgument` for a bound over 64 KiB.
     pub fn delete_range_async(&self, range: impl KeyRange) -> Durable {
         match DeletedRange::of(range.into_bounds()) {
             Ok(range) => self
@@ -175,7 +177,7 @@ impl Region {
         }
     }
 
-    /// Deletes all keys that start with `prefix`, as [`delete_range`](Self::delete_range).
+    /// Deletes all keys that start with `prefix`, like [`delete_range`](Self::delete_range).
     ///
     /// # Errors
     /// As [`delete_range`](Self::delete_range).
@@ -183,7 +185,7 @@ impl Region {
         self.delete_range(prefix_bounds(prefix.as_ref()))
     }
 
-    /// None: the range is empty.
+    /// The deletion of a range; `None` if the range is empty.
     fn deletion<'a>(&'a self, range: Option<&'a DeletedRange>) -> Option<Operation<'a>> {
         range.map(|range| range.operation(&self.state))
     }
@@ -201,18 +203,18 @@ impl Region {
         }
     }
 
-    /// The value of `key`, as a copy: one allocation of its length. Beside that a long value takes a few MiB
-    /// while it is read; [`get_reader`](Self::get_reader) reads one that does not fit in memory.
+    /// A copy of the value of `key`, in one allocation of its length. Reading a long value takes a few MiB more; for a
+    /// value that does not fit in memory use [`get_reader`](Self::get_reader).
     ///
     /// # Errors
-    /// `Corruption` naming the page or record that does not verify; `Closed`, `Io`.
+    /// `Corruption` names the page or record that does not verify; `Closed`, `Io`.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let found = self.engine.get_value(&self.state, key.as_ref(), None, Own);
         Ok(found?.map(Value::from))
     }
 
-    /// Puts the value of `key` into `buffer`, whose memory is reused; false if there is none (then the
-    /// buffer is empty). The buffer grows to the length of key and value at the most.
+    /// Replaces the content of `buffer` by the value of `key`. Returns `false`, with an empty buffer, if the key does
+    /// not exist. The memory of the buffer is reused; it grows to the length of key and value at most.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -237,8 +239,8 @@ impl Region {
         Ok(found.is_some())
     }
 
-    /// The value of `key`, to be read a part at a time; `None` if there is none. It takes some 4 MiB however
-    /// long the value is. See [`ValueReader`].
+    /// A reader for the value of `key`; `None` if the key does not exist. It takes about 4 MiB, however long the value
+    /// is. See [`ValueReader`].
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -260,8 +262,8 @@ impl Region {
         ValueReader::open(&self.engine, &self.state, key.as_ref(), snapshot)
     }
 
-    /// Shows the value of `key` to `show`, without a copy where it lies in one page; else as a copy that is
-    /// freed when `show` returns. `show` may hold a page in memory while it runs: it should be short.
+    /// Calls `show` with the value of `key`, without a copy if the value lies in one page; otherwise with a copy that
+    /// is freed when `show` returns. `show` should be short: it may pin a page in memory.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -283,15 +285,14 @@ impl Region {
         self.engine.get(&self.state, key.as_ref(), None, show)
     }
 
-    /// The value of `key` as a future: one thread can keep hundreds of gets in flight. No runtime is needed, any
-    /// executor will do; [`Store::drive`](crate::Store::drive) makes the fewest switches.
+    /// The value of `key` as a future, so that one thread can keep hundreds of gets in flight. It works with any
+    /// executor; [`Store::drive`](crate::Store::drive) needs the fewest thread switches.
     ///
-    /// What is in memory is ready at the first poll. A poll begins what has to be read from the device and returns;
-    /// neither a poll nor a drop waits for the device, but for keys over 1 KiB, values over 64 KiB, where a
-    /// dirty page must be written to make room in memory, and where the system has no `io_uring` or no memory
-    /// to spare: then a poll reads as [`get`](Self::get) does. The answer is the value at some moment between the first
-    /// poll and the last. The future may be dropped at any time, moved between threads, or forgotten.
-    /// A waker must not call into the store.
+    /// A value in memory is ready at the first poll; otherwise the poll submits the reads and returns. A poll reads
+    /// like [`get`](Self::get), waiting for the device, in these cases: a key over 1 KiB, a value over 64 KiB, a dirty
+    /// page that must be written to free a frame, no `io_uring`, or no free memory. A drop never waits for the device.
+    /// The result is the value at some moment between the first and the last poll. The future may be dropped at any
+    /// time, leaked, or moved between threads. A waker must not call into the store.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -315,7 +316,7 @@ impl Region {
         )
     }
 
-    /// Whether `key` has a value. Reads the index alone.
+    /// Whether `key` has a value. Reads only the index.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -323,8 +324,8 @@ impl Region {
         self.engine.contains(&self.state, key.as_ref(), None)
     }
 
-    /// The values of many keys, in their order. All reads that miss memory are in flight at once, so on
-    /// flash this is many times faster than one get after the other. All values are in memory when it returns.
+    /// The values of many keys, in the order of `keys`. All reads that miss memory are in flight together, so on flash
+    /// this is many times faster than single gets. All values are in memory at once when it returns.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -351,8 +352,8 @@ impl Region {
         Ok(values)
     }
 
-    /// The pairs of a range of keys, ascending; `rev()` for descending. The scan sees the store as it
-    /// is now.
+    /// The pairs of a range of keys, in ascending order; `rev()` for descending order. The scan sees the store as it is
+    /// at this call.
     ///
     /// ```
     /// # fn main() -> kreon::Result<()> {
@@ -370,7 +371,7 @@ impl Region {
         self.scan(range.into_bounds())
     }
 
-    /// The pairs whose keys start with `prefix`.
+    /// The pairs whose keys start with `prefix`, like [`range`](Self::range).
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
         self.scan(prefix_bounds(prefix.as_ref()))
     }
@@ -383,13 +384,13 @@ impl Region {
         )
     }
 
-    /// All pairs.
+    /// All pairs of the region, like [`range`](Self::range).
     pub fn iter(&self) -> Scan {
         self.range(..)
     }
 
-    /// The pair with the first key; `None` if there are no keys. What was deleted before it costs next to nothing, as
-    /// long as scans have met it before or it was deleted in order of keys: a region may be a queue.
+    /// The pair with the smallest key; `None` if the region is empty. A region can serve as a queue: deleted keys in
+    /// front cost next to nothing if they were deleted in key order, or if an earlier scan passed them.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -412,7 +413,7 @@ impl Region {
         self.iter().limit(1).next().transpose()
     }
 
-    /// The pair with the last key; as [`first`](Self::first).
+    /// The pair with the largest key, like [`first`](Self::first).
     ///
     /// # Errors
     /// As [`get`](Self::get).

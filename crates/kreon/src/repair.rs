@@ -1,4 +1,4 @@
-//! Repair: what can still be read of a damaged store, into a new one.
+//! Repair: copies the readable data of a damaged store into a new store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,18 +8,16 @@ use kreon_engine::{SalvageOptions, SalvageProgress, SalvageReport, Survey};
 
 use crate::{Error, Options, Result};
 
-/// Salvages what is readable of a damaged store into a new one, and tells what is lost.
+/// Copies all readable data of a damaged store into a new store and reports what is lost.
 ///
-/// The source is opened for reading only: no byte of it changes, and nobody else can open it for writing
-/// meanwhile. It may be damaged in any way: superblocks, catalogue, bitmap, tree pages, log, its end cut
-/// off. What is salvaged has passed its checksums. Where the current value of a key cannot be read, the
-/// key is left out and told, also if an older value is still there. One thing cannot be told key by key:
-/// a hole in the log behind the last checkpoint hides which keys were written in it. They keep the values
-/// that they had before, and the report tells the hole.
+/// The source is opened for reading only: none of its bytes change, and no process can open it for writing meanwhile.
+/// Any part of it may be damaged: superblocks, catalogue, bitmap, tree pages, log; it may be truncated. Only data with
+/// valid checksums is copied. If the current value of a key cannot be read, the key is left out and reported, even if
+/// an older value is readable. One loss cannot be reported by key: a hole in the log behind the last checkpoint hides
+/// which keys were written there. These keys keep their older values, and the report lists the hole.
 ///
-/// Memory is bounded by the target's settings and tens of MiB, plus about 16 bytes for each leaf, and the
-/// longest value or the longest batch of the log. Time is that of reading the source two or three times and of writing the
-/// target.
+/// It takes the memory of the target's settings and tens of MiB, about 16 bytes for each leaf, and the length of the
+/// longest value or batch in the log. It takes the time to read the source two or three times and to write the target.
 ///
 /// ```
 /// # fn main() -> kreon::Result<()> {
@@ -46,7 +44,7 @@ pub struct Repair {
 }
 
 impl Repair {
-    /// A repair that takes nothing but what is current.
+    /// A repair that copies only current values.
     pub fn new() -> Self {
         Self::default()
     }
@@ -57,30 +55,29 @@ impl Repair {
         self
     }
 
-    /// Where the current value of a key is lost, take an older one if there is one. Default no.
+    /// Whether a key whose current value is lost gets an older readable value. Default `false`.
     pub fn stale_values(mut self, stale: bool) -> Self {
         self.salvage.stale_values = stale;
         self
     }
 
-    /// Is called now and then while the repair goes on.
+    /// Sets a callback that is called from time to time during the repair.
     pub fn progress(mut self, tell: impl FnMut(SalvageProgress) + 'static) -> Self {
         self.progress = Some(Box::new(tell));
         self
     }
 
-    /// Salvages the store at `source` into a new one at `target`, where nothing may be yet.
+    /// Copies the store at `source` into a new store at `target`; nothing may exist at `target` yet.
     ///
     /// # Errors
-    /// `NotFound`, `Busy`, `Io`: the source cannot be opened. `InvalidArgument`: nothing in it verifies as
-    /// part of a store, it is of a newer format, or there is something at `target`. `OutOfSpace`, `Io`:
-    /// the target cannot be written; what was made of it is removed. Damage of the source is no error but
-    /// told in the report.
+    /// `NotFound`, `Busy`, `Io`: the source cannot be opened. `InvalidArgument`: no part of the source verifies as a
+    /// store, its format is newer, or `target` exists. `OutOfSpace`, `Io`: the target cannot be written; the incomplete
+    /// target is removed. Damage of the source is reported in the result, not as an error.
     pub fn run(self, source: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<SalvageReport> {
         let (source, target) = (source.as_ref(), target.as_ref());
         if std::fs::symlink_metadata(target).is_ok() {
             return Err(Error::invalid(format!(
-                "{} is there already; a repair writes into a new store",
+                "{} exists already; a repair writes into a new store",
                 target.display()
             )));
         }
@@ -94,7 +91,8 @@ impl Repair {
         };
         let outcome = outcome();
         if outcome.is_err() {
-            // Half a store would be taken for a whole one. That it cannot be removed changes nothing.
+            // A partial target would be mistaken for a whole store. If the removal fails, the first error is still the
+            // one to return.
             let _ = std::fs::remove_file(target);
         }
         outcome

@@ -7,17 +7,18 @@ use kreon_engine::{Engine, Fill, Own, TakePair, TakeValue};
 
 use crate::{Error, Result, Value};
 
-/// Pairs of a region in key order, from both ends: ascending from the front, descending from the back
-/// (`rev()`, `next_back()`). It sees the store as it was when the scan was made. Values are read ahead
-/// at queue depth, in steps that grow with the length of the scan; between steps the scan holds no
-/// lock and no page. What is read ahead takes a share of the store's memory; a value of more than 2 MiB is read when
-/// its pair is taken, and takes memory of its length once.
+/// The pairs of a region in key order, from both ends: ascending from the front, descending from the back (`rev()`,
+/// `next_back()`). A scan sees the store as it was when the scan was made.
 ///
-/// Deleted keys that are still in the index cost a scan some 0.1 us each the first time: where many lie together, scans
-/// and deletions note it, and later scans go past them at once, until something is put there. That is not
-/// persistent, and of the 32 largest such stretches of a region.
+/// Values are read ahead at queue depth, in steps that grow with the length of the scan, into a share of the store's
+/// memory. A value over 2 MiB is read only when its pair is taken, into one allocation of its length. Between steps the
+/// scan holds no lock and pins no page.
 ///
-/// An error ends the scan.
+/// A deleted key that is still in the index costs the first scan over it about 0.1 us. Scans and deletions remember, in
+/// memory only, the 32 largest stretches of deleted keys of each region, and later scans skip a stretch until a put
+/// lands in it.
+///
+/// After an error the scan ends.
 ///
 /// ```
 /// # fn main() -> kreon::Result<()> {
@@ -34,45 +35,45 @@ use crate::{Error, Result, Value};
 /// ```
 #[must_use = "a scan does nothing until it is iterated"]
 pub struct Scan {
-    state: State,
+    state: ScanState,
     /// Keeps the store open.
     _engine: Arc<Engine>,
 }
 
-enum State {
+enum ScanState {
     Going(Box<kreon_engine::Scan>),
-    /// An error that is still to be told.
+    /// An error that the next call returns.
     Failing(Error),
     Ended,
 }
 
 impl Scan {
     pub(crate) fn new(engine: &Arc<Engine>, scan: kreon_engine::Scan) -> Self {
-        let state = State::Going(Box::new(scan));
+        let state = ScanState::Going(Box::new(scan));
         Self {
             state,
             _engine: Arc::clone(engine),
         }
     }
 
-    /// A scan that tells `error` and ends.
+    /// A scan that returns `error` once and then ends.
     pub(crate) fn failing(engine: &Arc<Engine>, error: Error) -> Self {
         Self {
-            state: State::Failing(error),
+            state: ScanState::Failing(error),
             _engine: Arc::clone(engine),
         }
     }
 
-    /// Only the keys; no value is read. Before the first pair is taken.
+    /// Only the keys, without reading values. Call it before taking the first pair.
     pub fn keys(mut self) -> Keys {
-        if let State::Going(scan) = &mut self.state {
+        if let ScanState::Going(scan) = &mut self.state {
             scan.without_values();
         }
         Keys(self)
     }
 
-    /// The same scan, ended after `pairs` pairs. Better than `take`: the scan reads all that it will show
-    /// at once, and nothing else. Before the first pair is taken.
+    /// Ends the scan after `pairs` pairs. Unlike `take` it lets the scan read exactly those pairs, in one step. Call it
+    /// before taking the first pair.
     ///
     /// ```
     /// # fn main() -> kreon::Result<()> {
@@ -86,13 +87,13 @@ impl Scan {
     /// # }
     /// ```
     pub fn limit(mut self, pairs: usize) -> Self {
-        if let State::Going(scan) = &mut self.state {
+        if let ScanState::Going(scan) = &mut self.state {
             scan.limit(pairs);
         }
         self
     }
 
-    /// Shows the next pair to `show` without copying it; `None` at the end.
+    /// Calls `show` with the next pair, without copying it; `None` at the end.
     ///
     /// # Errors
     /// As [`Region::get`](crate::Region::get).
@@ -100,7 +101,7 @@ impl Scan {
         self.step(|scan| scan.next_with(show))
     }
 
-    /// Shows the next pair from the back to `show` without copying it; `None` at the end.
+    /// Calls `show` with the next pair from the back, without copying it; `None` at the end.
     ///
     /// # Errors
     /// As [`Region::get`](crate::Region::get).
@@ -108,8 +109,8 @@ impl Scan {
         self.step(|scan| scan.next_back_with(show))
     }
 
-    /// Puts the next pair into `key` and `value`, whose memory is reused; false at the end, where they stay as
-    /// they are. Unlike with [`next_with`](Self::next_with) nothing is held while the caller works on them.
+    /// Replaces the content of `key` and `value` by the next pair, reusing their memory. Returns `false` at the end and
+    /// leaves them unchanged. Unlike [`next_with`](Self::next_with) it pins nothing while the caller works on the pair.
     ///
     /// # Errors
     /// As [`Region::get`](crate::Region::get).
@@ -118,7 +119,7 @@ impl Scan {
         Ok(self.step(|scan| scan.next_pair(pair))?.is_some())
     }
 
-    /// Puts the next pair from the back into `key` and `value`, as [`next_into`](Self::next_into).
+    /// Replaces the content of `key` and `value` by the next pair from the back, like [`next_into`](Self::next_into).
     ///
     /// # Errors
     /// As [`Region::get`](crate::Region::get).
@@ -131,21 +132,21 @@ impl Scan {
         &mut self,
         step: impl FnOnce(&mut kreon_engine::Scan) -> Result<Option<R>>,
     ) -> Result<Option<R>> {
-        if let State::Going(scan) = &mut self.state {
+        if let ScanState::Going(scan) = &mut self.state {
             let outcome = step(scan);
             if outcome.is_err() {
-                self.state = State::Ended;
+                self.state = ScanState::Ended;
             }
             return outcome;
         }
-        match std::mem::replace(&mut self.state, State::Ended) {
-            State::Failing(error) => Err(error),
-            State::Going(_) | State::Ended => Ok(None),
+        match std::mem::replace(&mut self.state, ScanState::Ended) {
+            ScanState::Failing(error) => Err(error),
+            ScanState::Going(_) | ScanState::Ended => Ok(None),
         }
     }
 }
 
-/// Takes a pair as bytes of its own.
+/// Copies a pair into new [`Value`]s.
 struct OwnPair;
 
 impl TakePair for OwnPair {
@@ -165,7 +166,7 @@ impl TakePair for OwnPair {
     }
 }
 
-/// Puts a pair into buffers of the caller's.
+/// Copies a pair into the caller's buffers.
 struct FillPair<'a> {
     key: &'a mut Vec<u8>,
     value: &'a mut Vec<u8>,

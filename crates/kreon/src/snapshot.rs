@@ -7,8 +7,8 @@ use kreon_engine::{Engine, KeyBounds, OpenSnapshot, Own, prefix_bounds};
 
 use crate::{Error, GetAsync, KeyRange, Region, Result, Scan, Value, ValueReader};
 
-/// An immutable view of a whole store at one moment, over all its regions. Cheap to clone; open until
-/// the last clone and the last scan of it is gone. Made by [`Store::snapshot`](crate::Store::snapshot).
+/// An immutable view of a whole store, over all its regions, at one moment. Cheap to clone; it is open until its last
+/// clone and its last scan are dropped. Made by [`Store::snapshot`](crate::Store::snapshot).
 ///
 /// ```
 /// # fn main() -> kreon::Result<()> {
@@ -29,7 +29,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The value that `key` of `region` had.
+    /// The value of `key` of `region` at the snapshot.
     ///
     /// # Errors
     /// As [`Region::get`]; `InvalidArgument` for a region of another store.
@@ -42,7 +42,7 @@ impl Snapshot {
         Ok(found.map(Value::from))
     }
 
-    /// The value that `key` of `region` had, to be read a part at a time. See [`Region::get_reader`].
+    /// A reader for the value of `key` of `region` at the snapshot. See [`Region::get_reader`].
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -56,7 +56,7 @@ impl Snapshot {
         ValueReader::open(&self.engine, &region.state, key.as_ref(), open)
     }
 
-    /// Shows the value that `key` of `region` had. See [`Region::get_with`].
+    /// Calls `show` with the value of `key` of `region` at the snapshot. See [`Region::get_with`].
     ///
     /// # Errors
     /// As [`Region::get`].
@@ -71,7 +71,7 @@ impl Snapshot {
             .get(&region.state, key.as_ref(), Some(&self.open), show)
     }
 
-    /// The value that `key` of `region` had, as a future. See [`Region::get_async`].
+    /// The value of `key` of `region` at the snapshot, as a future. See [`Region::get_async`].
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -82,7 +82,7 @@ impl Snapshot {
         GetAsync::new(&self.engine, task, key)
     }
 
-    /// Whether `key` of `region` had a value.
+    /// Whether `key` of `region` had a value at the snapshot.
     ///
     /// # Errors
     /// As [`Region::get`].
@@ -92,17 +92,17 @@ impl Snapshot {
             .contains(&region.state, key.as_ref(), Some(&self.open))
     }
 
-    /// The pairs that a range of `region` had. See [`Region::range`].
+    /// The pairs of a range of `region` at the snapshot. See [`Region::range`].
     pub fn range(&self, region: &Region, range: impl KeyRange) -> Scan {
         self.scan(region, range.into_bounds())
     }
 
-    /// The pairs whose keys start with `prefix`.
+    /// The pairs of `region` whose keys start with `prefix`, at the snapshot.
     pub fn prefix(&self, region: &Region, prefix: impl AsRef<[u8]>) -> Scan {
         self.scan(region, prefix_bounds(prefix.as_ref()))
     }
 
-    /// All pairs that `region` had.
+    /// All pairs of `region` at the snapshot.
     pub fn iter(&self, region: &Region) -> Scan {
         self.range(region, ..)
     }

@@ -12,14 +12,13 @@ use crate::{
     WriteBatch,
 };
 
-/// An open store: one volume with its regions. Cheap to clone; all clones are the same store, and the
-/// last one that is dropped (with its regions, snapshots and scans) closes it.
+/// An open store: one volume with its regions. Clones are handles to the same store; dropping the last handle,
+/// including regions, snapshots and scans, closes it.
 ///
-/// It belongs to the process that opened it. In a process that was forked from that one, every call on its handles is
-/// `Closed` and does nothing, dropping them does nothing either, [`stats`](Self::stats) is all zero and
-/// [`region_names`](Self::region_names) is empty. Nor can such a child open a store (`Closed`), unless it executes a
-/// program: locks that threads of the parent waited at cannot be relied on in it. A process that is forked while no store is
-/// open may open what it likes.
+/// Handles are valid only in the process that opened the store. In a forked child every call fails with `Closed`
+/// without effect, [`stats`](Self::stats) is all zero, [`region_names`](Self::region_names) is empty, and dropping a
+/// handle does nothing. The child cannot open a store either (`Closed`) until it executes a program: threads of the
+/// parent may have held locks at the fork. A process forked while no store is open is not restricted.
 ///
 /// ```
 /// # fn main() -> kreon::Result<()> {
@@ -39,12 +38,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// Settings to open a store with.
+    /// Default settings, to be changed before an opening.
     pub fn options() -> Options {
         Options::default()
     }
 
-    /// Opens or makes the store at `path` with default settings.
+    /// Opens the store at `path` with default settings, or creates it.
     ///
     /// # Errors
     /// See [`Options::open`].
@@ -64,17 +63,17 @@ impl Store {
         })
     }
 
-    /// The region called `name`, which is made if it does not exist: a record of the log, as a put is.
+    /// The region called `name`, created if it does not exist. Creation appends a record to the log, like a put.
     ///
-    /// With [`Durability::Sync`] as the store's [durability](crate::Options::durability) it is durable when this returns,
-    /// also if another thread has just made it. Otherwise it is durable with the next [`sync`](Self::sync), with anything
-    /// durable that is written later, in whatever region, and with a checkpoint. Until then a crash may take it as it may
-    /// take a buffered put: with all that came after it, and never without. A number of regions that runs into the hundred
-    /// thousands is fine; each takes some 200 bytes of memory, and a page of 4 KiB for each tree once it has pairs.
+    /// With [`Durability::Sync`] as the store's [durability](crate::Options::durability) the region is durable when
+    /// this returns, even if another thread has just created it. Otherwise it is as durable as a buffered put: a crash
+    /// may lose it together with all later writes, until a [`sync`](Self::sync), a durable write to any region or a
+    /// checkpoint. A store can have hundreds of thousands of regions; each takes about 200 bytes of memory, and one
+    /// page of 4 KiB for each of its trees.
     ///
     /// # Errors
-    /// `InvalidArgument` for an empty name or one over 255 bytes; `OutOfSpace`, `Closed`, `Poisoned`; `Io` with
-    /// [`Durability::Sync`]: it is not known whether the region is durable.
+    /// `InvalidArgument`: the name is empty or longer than 255 bytes. `OutOfSpace`, `Closed`, `Poisoned`. `Io` with
+    /// [`Durability::Sync`]: it is unknown whether the region is durable.
     pub fn region(&self, name: &str) -> Result<Region> {
         Ok(self.handle(self.engine.region_with(name, self.durability)?))
     }
@@ -95,14 +94,14 @@ impl Store {
         }
     }
 
-    /// The names of all regions, ascending.
+    /// The names of all regions in ascending order.
     pub fn region_names(&self) -> Vec<String> {
         self.engine.region_names()
     }
 
-    /// Drops a region with all its pairs, durably. Handles of it return `Closed` from now on. Reads the
-    /// region's index once; its space is free when the call returns, but for what open snapshots and
-    /// scans still reach.
+    /// Drops a region with all its pairs, durably. Existing handles of it return `Closed` from now on. The call reads
+    /// the index of the region once; its space is free when the call returns, except what open snapshots and scans
+    /// still see.
     ///
     /// # Errors
     /// `NotFound`; `Corruption` if its index cannot be read; `OutOfSpace`, `Closed`, `Poisoned`, `Io`.
@@ -110,22 +109,21 @@ impl Store {
         self.engine.drop_region(name)
     }
 
-    /// Applies a batch: all of it or nothing, for readers and for crashes.
+    /// Applies a batch atomically: readers and crashes see all of it or nothing.
     ///
     /// # Errors
-    /// `InvalidArgument` for a key or value over its limit, or a region of another store; `Closed`,
-    /// `Poisoned`, `OutOfSpace`: nothing was applied. `Io` with [`Durability::Sync`]: it is not known
-    /// whether the batch is durable.
+    /// `InvalidArgument` (a key or value over its limit, or a region of another store), `Closed`, `Poisoned`,
+    /// `OutOfSpace`: nothing was applied. `Io` with [`Durability::Sync`]: it is unknown whether the batch is durable.
     pub fn write(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
         self.engine.write(&self.operations(&batch)?, durability)
     }
 
-    /// Applies a batch, as [`write`](Self::write), and does not wait for the device: the future ends when
-    /// the batch is durable. See [`Durable`] and [`Region::put_async`].
+    /// Applies a batch like [`write`](Self::write) without waiting for the device. Readers see it when the call
+    /// returns; the future completes when it is durable. See [`Durable`] and [`Region::put_async`].
     ///
     /// # Errors
-    /// The future's: `InvalidArgument`, `Closed`, `Poisoned`, `OutOfSpace` if nothing was applied;
-    /// `Poisoned`, `Closed` if it is not known whether the batch is durable.
+    /// From the future: `InvalidArgument`, `Closed`, `Poisoned`, `OutOfSpace` if nothing was applied; `Poisoned`,
+    /// `Closed` if it is unknown whether the batch is durable.
     pub fn write_async(&self, batch: WriteBatch) -> Durable {
         match self.operations(&batch) {
             Ok(operations) => self.engine.write_async(&operations),
@@ -154,8 +152,8 @@ impl Store {
         Ok(operations)
     }
 
-    /// A snapshot of this moment: what it reads does not change while it is open. Costs less than a
-    /// microsecond; open snapshots cost the space of the versions they keep, not memory.
+    /// A snapshot of the store at this moment. It takes less than a microsecond and no memory in proportion to the
+    /// data; the versions that an open snapshot sees keep their space on the volume.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             engine: Arc::clone(&self.engine),
@@ -163,16 +161,15 @@ impl Store {
         }
     }
 
-    /// Runs `future` in this thread until it is done. A thread that keeps many
-    /// [asynchronous gets](Region::get_async) in flight and has nothing else to do than to wait for them
-    /// takes their completions from the device itself in here; under another executor a thread of the store
-    /// does that. The future may wait for other things as well, but learns of them up to 1 ms late while
-    /// reads are in flight.
+    /// Runs `future` in this thread until it completes. Meant for a thread that keeps many [asynchronous
+    /// gets](Region::get_async) in flight: while it has nothing else to do, it takes their completions from the device
+    /// itself. Under another executor a thread of the store takes them, which costs more thread switches. The future
+    /// may wait for other events, but it is polled for them up to 1 ms late while reads are in flight.
     pub fn drive<F: Future>(&self, future: F) -> F::Output {
         self.engine.drive(future)
     }
 
-    /// Makes every write before this call durable: one flush of the device.
+    /// Makes all earlier writes durable by one flush of the device.
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, `Io`.
@@ -180,17 +177,16 @@ impl Store {
         self.engine.sync()
     }
 
-    /// The future ends when every write before this call is durable: one flush of the device, by the
-    /// store's own thread.
+    /// Makes all earlier writes durable without waiting: a thread of the store flushes the device once, and the future
+    /// completes afterwards.
     ///
     /// # Errors
-    /// The future's: `Closed`, `Poisoned`.
+    /// From the future: `Closed`, `Poisoned`.
     pub fn sync_async(&self) -> Durable {
         self.engine.sync_async()
     }
 
-    /// Spills the in-memory level and makes the result durable, so that the next open has nothing to
-    /// replay.
+    /// Spills the in-memory level and makes the result durable, so that the next opening has no log to replay.
     ///
     /// # Errors
     /// `OutOfSpace`, `Closed`, `Poisoned`, `Corruption`, `Io`.
@@ -198,10 +194,10 @@ impl Store {
         self.engine.checkpoint()
     }
 
-    /// Makes every write before this call durable, and writes what is new in the in-memory level as an index, so
-    /// that the next open after a crash replays nothing from before this call: what
-    /// [`l0_checkpoint_interval`](crate::Options::l0_checkpoint_interval) does now and then. Much cheaper than
-    /// [`checkpoint`](Self::checkpoint), but the next open has the index to load. Without space it does nothing.
+    /// Makes all earlier writes durable and writes an image of the in-memory level now, as
+    /// [`l0_checkpoint_interval`](crate::Options::l0_checkpoint_interval) does periodically. An opening after a crash
+    /// then loads the image and replays only later writes. Much cheaper than [`checkpoint`](Self::checkpoint). If the
+    /// volume has no space for the image, none is written and the call succeeds.
     ///
     /// # Errors
     /// `Closed`, `Poisoned`, `Io`.
@@ -210,42 +206,41 @@ impl Store {
         self.engine.background(kreon_engine::Work::Image)
     }
 
-    /// Compacts all regions: [`Region::compact`] for each, with one pass over the log. Regions that are dropped meanwhile
-    /// are passed over.
+    /// Compacts all regions like [`Region::compact`], with one pass over the log. Regions that are dropped meanwhile
+    /// are skipped.
     ///
     /// # Errors
-    /// `Busy` (a load into a region is under way), `OutOfSpace`, `Corruption`, `Closed`, `Poisoned`, `Io`: what was not
-    /// done yet is as it was.
+    /// `Busy` (a load into a region is in progress), `OutOfSpace`, `Corruption`, `Closed`, `Poisoned`, `Io`: regions
+    /// that were not compacted yet are unchanged.
     pub fn compact(&self) -> Result<()> {
         self.compact_with(|_| ())
     }
 
-    /// As [`compact`](Self::compact), and tells `progress` how far it has come.
+    /// Like [`compact`](Self::compact), and reports to `progress` from this thread.
     ///
     /// # Errors
-    /// As there.
+    /// As [`compact`](Self::compact).
     pub fn compact_with(&self, mut progress: impl FnMut(Progress)) -> Result<()> {
         self.engine.compact_all(&mut progress)
     }
 
-    /// What the store is and did, in numbers.
+    /// Current state and counters since the opening.
     pub fn stats(&self) -> Stats {
         self.engine.stats()
     }
 
-    /// Reads everything that the store holds and checks it: superblocks, bitmap, trees, every record of
-    /// the log that an index points at, and that the space accounts add up. Spills wait meanwhile. Each record is read
-    /// once, in the order of the log and from the device, with what memory the store has: up to a quarter of its frames
-    /// say what is to be read.
+    /// Reads and checks everything in the store: superblocks, bitmap, trees, each log record that an index references,
+    /// and the space accounts. Spills wait meanwhile. Records are read from the device once each, in log order; the
+    /// list of records to read takes up to a quarter of the frames.
     ///
     /// # Errors
-    /// `Closed`, or what kept it from going on. Damage is not an error but a line of the report.
+    /// `Closed`, or the error that stopped the verification. Damage is reported in the result, not as an error.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.engine.verify()
     }
 
-    /// As [`verify`](Self::verify), and calls `progress` now and then, from this thread: with a share of 1 when all is
-    /// done.
+    /// Like [`verify`](Self::verify), and calls `progress` from time to time from this thread; the last call has a
+    /// share of 1.
     ///
     /// # Errors
     /// As [`verify`](Self::verify).
@@ -264,12 +259,12 @@ impl Store {
         self.engine.verify_with(&mut progress)
     }
 
-    /// Ends background work, makes all writes durable and gives up the lock on the volume as soon as
-    /// the last handle is gone. Later calls on any handle return `Closed`. Closing twice is fine; in a forked child it is
-    /// `Closed`.
+    /// Stops background work and makes all writes durable. Later calls on any handle return `Closed`; the lock on the
+    /// volume is released when the last handle is dropped. A second call succeeds without effect; in a forked child the
+    /// call returns `Closed`.
     ///
     /// # Errors
-    /// `Poisoned`, `Io`: what is durable is what the last successful sync left.
+    /// `Poisoned`, `Io`: only what the last successful sync covered is durable.
     pub fn close(&self) -> Result<()> {
         self.engine.close()
     }

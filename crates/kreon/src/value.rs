@@ -1,9 +1,9 @@
-//! Bytes that belong to the caller.
+//! Bytes owned by the caller.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// A key or value that was read: bytes that the caller may keep. Dereferences to `[u8]`.
+/// A key or value that was read, owned by the caller. Dereferences to `[u8]`.
 ///
 /// ```
 /// let value = kreon::Value::from(b"abc".to_vec());

@@ -1,4 +1,4 @@
-//! Values that are read a part at a time.
+//! Incremental readers for long values.
 
 use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
@@ -8,14 +8,13 @@ use kreon_engine::{Engine, OpenSnapshot, RegionState};
 
 use crate::{Error, Result};
 
-/// A value that is read a part at a time, for one that is longer than the memory that its reader has. Made by
-/// [`Region::get_reader`](crate::Region::get_reader).
+/// A reader for a value that need not fit in memory. Made by [`Region::get_reader`](crate::Region::get_reader).
 ///
-/// It shows the value as it was when the reader was made, whatever is written meanwhile, as a
-/// [snapshot](crate::Snapshot) does. Every byte that it hands out has passed its checksum. Between two calls it holds
-/// no lock and no page, but up to 2 MiB of the value.
+/// It reads the value as it was when the reader was made, like a [snapshot](crate::Snapshot). All bytes that it returns
+/// have passed their checksum. Between calls it holds up to 2 MiB of the value, no lock and no page.
 ///
-/// Errors are those of [`Region::get`](crate::Region::get), each as the source of an [`io::Error`].
+/// Errors are those of [`Region::get`](crate::Region::get); `Read`, `BufRead` and `Seek` return them as the source of
+/// an [`io::Error`].
 pub struct ValueReader {
     reader: kreon_engine::ValueReader,
     position: u64,
@@ -38,13 +37,13 @@ impl ValueReader {
         }))
     }
 
-    /// Bytes of the value.
+    /// Length of the value in bytes.
     pub fn len_bytes(&self) -> u64 {
         u64::from(self.reader.len_bytes())
     }
 
-    /// The bytes from the position of the reader on, as many as are at hand: one at least, unless it is at the
-    /// end. As [`BufRead::fill_buf`], with the project's own error.
+    /// The bytes from the current position on, as many as are buffered; empty only at the end of the value. Like
+    /// [`BufRead::fill_buf`] with Kreon's error type.
     ///
     /// # Errors
     /// As [`Region::get`](crate::Region::get).

@@ -1,26 +1,25 @@
-//! What makes whole levels of a region at once: loads and compaction.
+//! Calls that write a whole level of a region: loads and compaction.
 
 use kreon_engine::Pairs;
 
 use crate::{Progress, Region, Result};
 
 impl Region {
-    /// Loads many pairs at once, in strictly ascending order of their keys; returns how many. They become a
-    /// level of the region without going through memory first: values are written once, index nodes once
-    /// more if the region had a tree before. The memory it takes does not depend on how many there are.
+    /// Loads many pairs atomically, in strictly ascending key order, and returns their number. The pairs become a level
+    /// of the region without passing through memory: values are written once, index nodes a second time if the region
+    /// had a tree. The memory it takes does not depend on the number of pairs.
     ///
-    /// All or nothing: no reader sees a part of them, and no crash leaves one. They are durable when this
-    /// returns, and so is everything written before. Existing keys get the new values, but for keys that
-    /// somebody else writes or deletes while the load runs: the load leaves those as they are. Other
-    /// threads read and write meanwhile; snapshots and scans that are open keep what they see.
+    /// Readers and crashes see all pairs or none. When this returns, the pairs and all earlier writes are durable.
+    /// Existing keys get the new values, except keys that other threads write or delete during the load: those writes
+    /// win. Other threads read and write meanwhile; open snapshots and scans do not see the load.
     ///
-    /// It begins with a [checkpoint](crate::Store::checkpoint), so it pays from a few thousand pairs on.
+    /// A load starts with a [checkpoint](crate::Store::checkpoint), so it pays from a few thousand pairs on.
     ///
     /// # Errors
-    /// `InvalidArgument` (keys that do not ascend, a key over 64 KiB, a value over 1 GiB), `Busy` (another
-    /// load into this region is under way), `OutOfSpace`, `Closed` (also if the region is dropped
-    /// meanwhile), `Poisoned`: nothing of the load is in the store, and its space is given back. `Io`: the
-    /// store takes no more writes, and whether the pairs are there shows when it is opened again.
+    /// `InvalidArgument` (keys that do not ascend, a key over 64 KiB, a value over 1 GiB), `Busy` (another load into
+    /// this region is in progress), `OutOfSpace`, `Closed` (also if the region is dropped meanwhile), `Poisoned`:
+    /// nothing was loaded, and the space is free again. `Io`: the store accepts no more writes, and only the next
+    /// opening shows whether the pairs are there.
     ///
     /// ```
     /// # fn main() -> kreon::Result<()> {
@@ -40,10 +39,10 @@ impl Region {
         self.try_ingest(pairs.into_iter().map(Ok))
     }
 
-    /// As [`ingest`](Self::ingest), from a source that can fail.
+    /// Like [`ingest`](Self::ingest), from a source that can fail.
     ///
     /// # Errors
-    /// The first of `pairs`, as it is, or those of [`ingest`](Self::ingest): nothing of the load is there.
+    /// The first error of `pairs`, unchanged, or those of [`ingest`](Self::ingest). Nothing was loaded.
     pub fn try_ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         pairs: impl IntoIterator<Item = Result<(K, V)>>,
@@ -55,26 +54,26 @@ impl Region {
         self.engine.ingest(&self.state, &mut pairs)
     }
 
-    /// Gives back as much space as can be had: spills what the in-memory level has, makes one tree of all levels of this
-    /// region, of which every leaf is new and full and in which no deletion stays, moves live records out of all segments
-    /// of the log that have dead ones, and gives what was kept ready back to the file system. The log is shared, so records
-    /// of other regions are moved, too; their trees stay as they are: [`Store::compact`](crate::Store::compact) makes all
-    /// of them anew. Durable when it returns. Others read and write meanwhile; what they write is not part of it.
+    /// Makes the region as small as possible. It spills the in-memory level, merges all levels of the region into one
+    /// tree with full leaves and without tombstones, moves live records out of all log segments with dead bytes, and
+    /// returns prepared segments to the file system. Durable when it returns. Other threads read and write meanwhile;
+    /// their writes are not part of it. Versions that only open snapshots see stay; a later call frees them.
     ///
-    /// What only an open snapshot sees stays; a later call gives that back.
+    /// The log is shared, so records of other regions are moved as well, but their trees stay as they are;
+    /// [`Store::compact`](crate::Store::compact) rewrites those, too.
     ///
-    /// Afterwards the store takes about 1.1 times the bytes of its pairs of 1 KiB, and up to 12 MB. Pairs with values in
-    /// the leaves (up to [`inline_value_bytes_max`](crate::Options::inline_value_bytes_max)) take 5 to 7 bytes more than key and
-    /// value, of a key at least 8.
+    /// Afterwards a store of 1 KiB pairs takes about 1.1 times their bytes, and up to 12 MB more. A pair with an inline
+    /// value (up to [`inline_value_bytes_max`](crate::Options::inline_value_bytes_max)) takes 5 to 7 bytes more than
+    /// key and value, where a key counts at least 8 bytes.
     ///
-    /// It writes all live records of sparse segments and all nodes of the region once or twice, whatever
-    /// [`write_amplification_max`](crate::Options::write_amplification_max) says, and needs as much free space as the
-    /// region's levels take and some 32 MB for copies. No store asks for it: it is for reading much after the last write,
-    /// and for giving space back at once after many deletions.
+    /// It writes all live records of those segments and all nodes of the region once or twice, without regard to
+    /// [`write_amplification_max`](crate::Options::write_amplification_max), and needs as much free space as the levels
+    /// of the region take plus about 32 MB. A store never compacts by itself: call it before a long read-only phase, or
+    /// to free space at once after many deletions.
     ///
     /// # Errors
-    /// `Busy` (a load into this region is under way), `OutOfSpace`, `Corruption`, `Closed` (also if the region is
-    /// dropped meanwhile), `Poisoned`: the region is as it was. `Io`.
+    /// `Busy` (a load into this region is in progress), `OutOfSpace`, `Corruption`, `Closed` (also if the region is
+    /// dropped meanwhile), `Poisoned`: the region is unchanged. `Io`.
     ///
     /// ```
     /// # fn main() -> kreon::Result<()> {
@@ -94,8 +93,8 @@ impl Region {
         self.compact_with(|_| ())
     }
 
-    /// As [`compact`](Self::compact), and calls `progress` now and then, from this thread: with a share of 1 when all
-    /// is done.
+    /// Like [`compact`](Self::compact), and calls `progress` from time to time from this thread; the last call has a
+    /// share of 1.
     ///
     /// # Errors
     /// As [`compact`](Self::compact).

@@ -1,4 +1,4 @@
-//! A store reads its pages in frames or through the kernel's mapping: the same format, the same answers.
+//! A store with its own frames and one with the kernel's mapping: the same format and the same answers.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn key(n: u64) -> Vec<u8> {
 }
 
 fn value(n: u64, round: u64) -> Vec<u8> {
-    // Short ones stand in the leaves, long ones in the log, the longest over several pages.
+    // Short values are in the leaves, long ones in the log, the longest on several pages.
     let len = [20, 300, 3000, 9000][(n % 4) as usize];
     (0..len).map(|at| (n + round * 7 + at) as u8).collect()
 }

@@ -1,4 +1,4 @@
-//! Damaged bytes: a right answer or `Corruption` that says where, never a wrong answer.
+//! Reads of damaged bytes return the right value or `Corruption` with a place, never a wrong value.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -29,7 +29,7 @@ fn make(path: &Path) {
         region.put(format!("key{key:06}"), value(key)).unwrap();
     }
     store.checkpoint().unwrap();
-    // Some records stay behind the marker: they are replayed.
+    // Some records stay behind the marker, to be replayed.
     for key in 0..50 {
         region.put(format!("key{key:06}"), value(key)).unwrap();
     }
@@ -47,7 +47,7 @@ fn flip(path: &Path, offset: u64) {
     file.write_all_at(&[byte[0] ^ 0x40], offset).unwrap();
 }
 
-/// How many keys of the store at `path` cannot be read; wrong answers fail the test.
+/// Number of unreadable keys of the store at `path`; a wrong value fails the test.
 fn unreadable(path: &Path) -> usize {
     let store = match open(path) {
         Ok(store) => store,
@@ -94,7 +94,7 @@ fn any_one_good_superblock_slot_opens_the_store() {
             assert!(error.to_string().contains("superblock"), "{error}");
         } else {
             assert_eq!(unreadable(&copy), 0, "slots {damaged:04b}");
-            // The open has written all slots anew.
+            // The opening has rewritten all slots.
             assert_eq!(unreadable(&copy), 0);
         }
     }
@@ -114,7 +114,7 @@ fn a_flipped_byte_anywhere_is_harmless_or_told() {
             .wrapping_mul(6364136223846793005)
             .wrapping_add(1442695040888963407);
         let offset = (state >> 20) % len;
-        // Bytes of pages that were never written tell nothing.
+        // Damage to pages that were never written proves nothing.
         let page = (offset / 4096 * 4096) as usize;
         if bytes[page..page + 4096].iter().all(|byte| *byte == 0) {
             continue;

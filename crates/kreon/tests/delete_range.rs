@@ -1,4 +1,4 @@
-//! Deleted ranges beside writers, readers and spills. What one thread sees of them is in the model test.
+//! Range deletions concurrent with writers, readers and spills. The model test covers a single thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,7 +17,7 @@ fn key(number: u32) -> [u8; 4] {
     number.to_be_bytes()
 }
 
-/// Every round one batch deletes all that was there and puts all keys anew with the number of the round.
+/// In each round one batch deletes all keys and puts all keys with the number of the round.
 #[test]
 fn readers_see_a_batch_that_replaces_a_range_wholly_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
@@ -26,7 +26,7 @@ fn readers_see_a_batch_that_replaces_a_range_wholly_or_not_at_all() {
     let rounds = 300u32;
     let replace = |round: u32| {
         let mut batch = WriteBatch::new();
-        // This one must not be seen: the range covers it.
+        // Must not become visible: the range covers it.
         batch.put(&region, key(KEYS + 1), [0xff; 4]);
         batch.delete_range(&region, ..).unwrap();
         for number in 0..KEYS {
@@ -70,8 +70,8 @@ fn readers_see_a_batch_that_replaces_a_range_wholly_or_not_at_all() {
     assert!(store.verify().unwrap().is_clean());
 }
 
-/// Puts of ascending numbers race deletions of everything: what a crash of memory, a close, leaves is what readers saw
-/// last, whatever the order in which the writers reached memory.
+/// Puts of ascending numbers race with deletions of everything. After a reopening the store must have what readers saw
+/// last, in whatever order the writers reached memory.
 #[test]
 fn puts_that_race_a_range_are_seen_in_the_order_of_the_log() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn puts_that_race_a_range_are_seen_in_the_order_of_the_log() {
     assert!(store.verify().unwrap().is_clean());
 }
 
-/// One key of a million lives: neither deletion nor scan walks over the others, and the emptied leaves are gone.
+/// One of a million keys is alive: neither the deletion nor a scan visits the others, and their leaves are gone.
 #[test]
 fn a_spill_leaves_nothing_of_a_deleted_range() {
     let folder = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ fn a_spill_leaves_nothing_of_a_deleted_range() {
     assert_eq!(snapshot.iter(&region).count(), 5040);
     assert!(store.verify().unwrap().is_clean());
     drop(snapshot);
-    // A write in reach of what the snapshot kept is enough for its leaf, a range for all of them.
+    // One write near the versions kept for the snapshot rewrites their leaf, a range all of their leaves.
     region.delete_range(key(1)..).unwrap();
     store.checkpoint().unwrap();
     assert!(store.verify().unwrap().is_clean());

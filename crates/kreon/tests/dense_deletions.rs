@@ -1,4 +1,4 @@
-//! Scans over many deleted keys: what they show, and how many dead entries they pass for it.
+//! Scans over many deleted keys: their results, and the number of dead entries that they visit.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use kreon::{Durability, Region, Snapshot, Store};
 
-/// Deleted between two looks at what the deletions left, and a run that is worth no look: what a first scan may pass.
+/// Dead entries that a first scan may visit: those deleted between two checks of a deletion, and a run too short to be
+/// remembered.
 const PASSED_MAX: u64 = 64 + 16;
 
 const DELETED: u32 = 10_000;
@@ -40,7 +41,7 @@ fn number(key: &[u8]) -> u32 {
     u32::from_be_bytes(key.try_into().unwrap())
 }
 
-/// The first pair, and how many dead entries the scan passed.
+/// The first pair, and the number of dead entries that the scan visited.
 fn first(store: &Store, region: &Region) -> (Option<u32>, u64) {
     let before = store.stats().scanned_dead;
     let pair = region.first().unwrap();
@@ -55,7 +56,7 @@ fn last(store: &Store, region: &Region) -> (Option<u32>, u64) {
     (pair.map(|(key, _)| number(&key)), passed)
 }
 
-/// Keys of which the first and the last `DELETED` will be deleted.
+/// Puts keys, of which the first and the last `DELETED` will be deleted.
 fn fill(region: &Region) -> u32 {
     let keys = 2 * DELETED + 10;
     (0..keys).for_each(|number| put(region, number));
@@ -87,13 +88,13 @@ fn the_first_pair_behind_deleted_keys_is_near_wherever_the_entries_are() {
         let upper = (keys - DELETED..keys).rev();
         upper.for_each(|number| delete(&region, number));
         check_ends(&store, &region, PASSED_MAX);
-        // What is known outlasts a spill.
+        // The known gaps outlast a spill.
         store.checkpoint().unwrap();
         check_ends(&store, &region, PASSED_MAX);
     }
 }
 
-/// What the other tests rely on: few dead entries are worth no note, and each is counted.
+/// The basis of the other tests: few dead entries are not remembered, and each one visited is counted.
 #[test]
 fn dead_entries_that_a_scan_passes_are_counted() {
     const FEW: u32 = 12;
@@ -125,7 +126,7 @@ fn a_deleted_range_is_passed_at_once_from_both_sides() {
         check_ends(&store, &region, 1);
         store.checkpoint().unwrap();
         check_ends(&store, &region, 1);
-        // What is put into the range is seen again.
+        // A pair put into the range is visible.
         put(&region, 100);
         put(&region, keys - 100);
         assert_eq!(first(&store, &region).0, Some(100));
@@ -141,7 +142,7 @@ fn a_second_scan_passes_nothing_of_what_was_deleted_in_any_order() {
     for at in 0..DELETED {
         delete(&region, at * 7919 % DELETED);
     }
-    // The first has the keys watched, the second finds them empty.
+    // The first scan has the keys watched, the second finds the gap.
     let passed: Vec<u64> = (0..4)
         .map(|_| {
             put(&region, 3 * DELETED);
@@ -289,7 +290,7 @@ fn scans_over_dense_deletions_say_what_a_map_says_at_every_snapshot() {
     }
 }
 
-/// Each thread has keys of its own among the dead ones of all: what it puts it must find at once.
+/// Each thread has keys of its own between the dead ones of all threads, and must find its puts at once.
 #[test]
 fn what_is_put_among_dead_keys_is_found_whatever_others_delete_and_scan() {
     const THREADS: u32 = 3;

@@ -1,4 +1,4 @@
-//! Keys and values at their limits, and paths that cannot be a store.
+//! Keys and values at their limits, and paths that cannot hold a store.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn reopened(store: Store, path: &Path) -> Store {
     small(path)
 }
 
-/// Bytes that depend on their place, so that a shifted or swapped part shows.
+/// Bytes that depend on their position, so that a shifted or swapped part shows.
 fn pattern(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut bytes = Vec::with_capacity(len + 8);

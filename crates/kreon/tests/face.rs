@@ -1,4 +1,4 @@
-//! The small parts of the public face.
+//! The small parts of the public interface.
 
 use std::ops::Bound;
 

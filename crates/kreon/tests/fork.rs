@@ -1,4 +1,4 @@
-//! A store in a process that was forked from the one that opened it: refused, and the parent goes on.
+//! A store in a forked child: all calls are refused, and the parent is not disturbed.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,7 +14,7 @@ unsafe extern "C" {
     fn _exit(status: i32) -> !;
 }
 
-/// One test at a time: a fork takes along what the other tests of this process have open.
+/// One test at a time: a forked child inherits the open stores of other tests in this process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -24,21 +24,21 @@ fn alone() -> MutexGuard<'static, ()> {
 const NO_HANG: i32 = 1;
 const KILL: i32 = 9;
 
-/// A forked child; killed if it does not end.
+/// A forked child, killed on drop if it has not ended.
 struct Child(i32);
 
 impl Child {
-    /// Forks a child that runs `work` and exits, with 0 if that is `Ok`.
+    /// Forks a child that runs `work` and exits, with 0 if the result is `Ok`.
     fn running(work: impl FnOnce() -> Result<(), String>) -> Self {
-        // SAFETY: the child has this thread only. What it needs besides the store is memory, whose locks the C library
-        // gives it free, and standard error.
+        // SAFETY: the child has only this thread. Besides the store it uses the allocator, whose locks the C library
+        // makes usable in a child, and standard error.
         let child = unsafe { fork() };
         if child == 0 {
             let outcome = work();
             if let Err(what) = &outcome {
                 eprintln!("in the child: {what}");
             }
-            // Not `exit`: what the standard library does at the end takes locks of its own.
+            // Not `exit`, because the exit handlers of the standard library take locks.
             // SAFETY: ends the child at once.
             unsafe { _exit(i32::from(outcome.is_err())) }
         }
@@ -46,7 +46,7 @@ impl Child {
         Self(child)
     }
 
-    /// Waits for its end, which must be a good one and soon.
+    /// Waits for the child to end, soon and with success.
     fn join(self) {
         let start = Instant::now();
         let mut status = -1;
@@ -66,7 +66,8 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // SAFETY: the process is a child of this one that was not waited for, so that its number is not used again.
+            // SAFETY: the process is a child of this one that was not waited for, so its number is not in use by
+            // another.
             unsafe { kill(self.0, KILL) };
         }
     }
@@ -159,7 +160,7 @@ fn a_child_is_refused_everything_and_the_parent_loses_nothing() {
     for key in 0..200 {
         region.put(format!("key{key:04}"), vec![7; key]).unwrap();
     }
-    // Both have found pairs ahead, with short values and long ones.
+    // Both scans have read ahead, short values and long ones.
     let (mut front, mut back) = (region.iter(), region.iter());
     front.next().unwrap().unwrap();
     back.next_back().unwrap().unwrap();
@@ -185,7 +186,7 @@ fn a_child_is_refused_everything_and_the_parent_loses_nothing() {
     child.join();
     assert!(!folder.path().join("own").exists());
 
-    // The child had a copy of them.
+    // The child had a copy of the handles.
     let of_parent = handles.take().unwrap();
     let again = Store::open(&path).unwrap_err();
     assert_eq!(

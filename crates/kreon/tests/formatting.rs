@@ -1,4 +1,4 @@
-//! Where a store is made: on nothing, and over something only where the caller says so.
+//! Where a store is created: where there is nothing, and over other content only with `format`.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -33,7 +33,7 @@ fn keys(path: &Path) -> Vec<String> {
         .collect()
 }
 
-/// A store with keys in a tree and behind it in the log.
+/// A store with keys in a tree and in the log behind it.
 fn make(path: &Path) {
     let store = options().open(path).unwrap();
     let region = store.region("r").unwrap();
@@ -51,7 +51,7 @@ fn zero(path: &Path, len_bytes: u64) {
     file.write_all_at(&vec![0; len_bytes as usize], 0).unwrap();
 }
 
-/// Opening `path` fails with `kind` and leaves it as it is; asked to, it makes a store there.
+/// An opening of `path` fails with `kind` and changes nothing; with `format` it creates a store there.
 fn is_formatted_on_demand_only(path: &Path, kind: ErrorKind, words: &[&str]) {
     let before = fs::read(path).unwrap();
     for create in [true, false] {
@@ -67,7 +67,7 @@ fn is_formatted_on_demand_only(path: &Path, kind: ErrorKind, words: &[&str]) {
 
     put(path, options().format(true), "new").unwrap();
     assert_eq!(keys(path), ["new"]);
-    // Now it is a store, and is opened.
+    // Now there is a store, which is opened.
     put(path, options().format(true), "newer").unwrap();
     assert_eq!(keys(path), ["new", "newer"]);
 }
@@ -82,7 +82,7 @@ fn what_is_no_store_is_formatted_on_demand_only() {
         text.clone(),
         text.repeat(20_000),
         behind_zeroes,
-        // Zeroes that somebody may have made room with.
+        // Zeroes, as a preallocation leaves them.
         vec![0; 1],
         vec![0; 4096],
         vec![0; (128 << 10) + 1],
@@ -132,7 +132,7 @@ fn a_store_of_one_epoch_that_lost_its_superblocks_is_told_as_damaged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     drop(options().open(&path).unwrap());
-    // Nothing but the first checkpoint and the one of the first opening was ever made.
+    // The store has only its first checkpoint and that of its first opening.
     zero(&path, 100 * KIB);
     is_formatted_on_demand_only(&path, ErrorKind::Corruption, &["kreon repair"]);
 }
@@ -144,7 +144,7 @@ fn a_store_that_opens_or_has_a_superblock_is_never_formatted() {
     make(&path);
     put(&path, options().format(true), "another").unwrap();
     assert_eq!(keys(&path).len(), 3002);
-    // A superblock is whole, what it leads to is not.
+    // A superblock is valid, its catalogue is not.
     let len_bytes = fs::metadata(&path).unwrap().len();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(len_bytes / 2).unwrap();
@@ -245,7 +245,7 @@ fn a_block_device_is_formatted_on_demand_only() {
     store.close().unwrap();
     drop(store);
     put(&disk.0, options(), "another").unwrap();
-    // As `dd if=/dev/zero bs=1M count=1` leaves it.
+    // As `dd if=/dev/zero bs=1M count=1` leaves the disk.
     zero(&disk.0, MIB);
     fails(ErrorKind::Corruption);
     put(&disk.0, options().format(true), "new").unwrap();

@@ -19,7 +19,7 @@ fn value(number: u64, version: u64) -> Vec<u8> {
     [number, version].map(u64::to_le_bytes).concat().repeat(50)
 }
 
-/// A store of 16 MB of values in 8 MiB of memory, all of them on the device.
+/// A store with 16 MB of values in 8 MiB of memory, all of them on the device.
 fn filled(folder: &tempfile::TempDir, io_uring: bool) -> (Store, Region) {
     filled_with(folder, Store::options().io_uring(io_uring))
 }
@@ -46,7 +46,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Any small executor; a future that is never woken fails the test.
+/// A minimal executor; a future that is never woken fails the test.
 fn block_on<F: Future>(future: F) -> F::Output {
     let unpark = Arc::new(Unpark(std::thread::current(), AtomicBool::new(false)));
     let waker = Arc::clone(&unpark).into();
@@ -154,7 +154,7 @@ fn gets_see_one_version_or_the_other_while_spills_replace_pages() {
     assert_eq!(newest, value(5, 3).as_slice());
 }
 
-/// Polls a get until it has been woken `polls` times; the answer if it came.
+/// Polls a get until it has been woken `polls` times; returns the result if it completes.
 fn poll_times(get: &mut GetAsync<[u8; 8]>, polls: usize) -> Option<kreon::Value> {
     let unpark = Arc::new(Unpark(std::thread::current(), AtomicBool::new(false)));
     let waker = Arc::clone(&unpark).into();
@@ -180,7 +180,7 @@ fn a_get_may_be_dropped_or_forgotten_at_any_point() {
             assert_eq!(found, value(number, 0).as_slice());
             continue;
         }
-        // Once more, for nobody to be woken, and then never again.
+        // One more poll, with a waker that wakes nobody; the get is not polled again.
         let _ = Pin::new(&mut get).poll(&mut noop);
         match number % 3 {
             0 => std::mem::forget(get),
@@ -248,7 +248,7 @@ fn what_is_kept_without_its_pages_is_not_read_again_by_any_kind_of_read() {
     };
     let (store, region) = filled_with(&folder, Store::options().mapping_modes(modes));
     let key = key(5);
-    // Twice: the index comes as pages, then the record alone.
+    // Twice: the index is read as pages, then the record alone.
     for _ in 0..2 {
         assert_eq!(region.get(key).unwrap().unwrap(), value(5, 0).as_slice());
     }

@@ -1,4 +1,4 @@
-//! Bulk loads: what they promise, and what they leave alone.
+//! Bulk loads: their guarantees and their effect on other data.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,7 @@ fn key(n: u32) -> Vec<u8> {
     format!("key-{n:08}").into_bytes()
 }
 
-/// Short values and long ones by turns.
+/// Alternates short and long values.
 fn value(n: u32, salt: u8) -> Vec<u8> {
     let len = [10, 900, 40, 2000][n as usize % 4];
     vec![n as u8 ^ salt; len]
@@ -149,7 +149,7 @@ fn a_deletion_beside_a_load_into_an_empty_region_stays() {
     let handed_in = load.map(|(n, pair)| {
         if n == 500 {
             region.delete(key(900)).unwrap();
-            // Nothing beneath has the key, yet.
+            // Nothing beneath has the key yet.
             store.checkpoint().unwrap();
         }
         pair
@@ -211,7 +211,7 @@ fn a_load_that_does_not_fit_gives_all_its_space_back() {
     region.ingest(&expected).unwrap();
     let before = store.stats();
     for len in [64, 4000] {
-        // Too many leaves, then too much of a log.
+        // Too many leaves, then too much log.
         let load = (0..u32::MAX).map(|n| (key(n), vec![n as u8; len]));
         assert_eq!(
             region.ingest(load).unwrap_err().kind(),
@@ -339,7 +339,7 @@ fn readers_see_all_of_a_load_or_nothing_of_it() {
             scope.spawn(|| {
                 let mut newest = 0;
                 while !is_over.load(Ordering::Relaxed) {
-                    // Every value of a load starts with its round, but for the keys that are written beside.
+                    // Each value of a load starts with the number of its round, except keys that other threads write.
                     let mut rounds = BTreeMap::new();
                     for pair in region.prefix("key-") {
                         let (key, value) = pair.unwrap();

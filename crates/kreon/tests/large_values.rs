@@ -1,7 +1,7 @@
-//! Values much longer than the store's memory: what a process takes beside the budget is what its caller holds.
+//! Values much longer than the store's memory: beside the budget a process takes only the values that its caller holds.
 //!
-//! Each case runs in a process of its own, this test started once more: in a control group that allows the budget,
-//! what the caller holds and a bit more where one can be made, and always under a look at the peak of its memory.
+//! Each case runs in a child process, which is this test again: in a control group that allows the budget, the caller's
+//! values and some slack, where one can be created, and always with its peak memory measured.
 
 use std::io::{BufRead, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -11,26 +11,26 @@ use kreon::{Region, Store};
 
 const MIB: usize = 1 << 20;
 
-/// What code, stacks and buffers outside of the budget may take.
+/// Slack for code, stacks and buffers outside the budget.
 const SLACK_BYTES: usize = 32 * MIB;
 
-/// What collection takes beside that while it moves a long record: its buffers hold a fragment each, and the allocator
-/// keeps them for each thread that collects: the collector's own, and the one that compacts.
+/// Slack for collection while it moves a long record: its buffers hold a fragment each, and the allocator keeps them
+/// for each collecting thread, which are the collector and the compacting thread.
 const MOVING_BYTES: usize = 64 * MIB;
 
-/// Pages of code and libraries count for the process, not for its group, where others have read them before.
+/// Pages of code and libraries count for the process, but not for its group if another group has read them first.
 const SHARED_BYTES: usize = 4 * MIB;
 
-/// Set in the child: which case, where, and how long its values are.
+/// Set in the child: the case, its folder, and the length of its values.
 const CASE: &str = "KREON_TEST_LARGE_CASE";
 const STORE: &str = "KREON_TEST_LARGE_STORE";
 const VALUE_BYTES: &str = "KREON_TEST_LARGE_VALUE_BYTES";
-/// The memory of its store.
+/// Memory budget of the child's store.
 const BUDGET_BYTES: &str = "KREON_TEST_LARGE_BUDGET_BYTES";
-/// The file to enter the control group by, if there is one.
+/// The file for joining the control group, if there is one.
 const DOOR: &str = "KREON_TEST_LARGE_DOOR";
 
-/// A case: its name, how many values its caller holds at once, and what it does.
+/// A case: its name, how many values its caller holds at once, and its work.
 type Case = (&'static str, usize, fn(&Place));
 
 const CASES: [Case; 10] = [
@@ -145,7 +145,7 @@ impl Drop for Group {
     }
 }
 
-/// Where a case works.
+/// The store of a case.
 struct Place {
     path: PathBuf,
     value_bytes: usize,
@@ -157,7 +157,7 @@ impl Place {
         let options = Store::options().memory_bytes(self.budget_bytes);
         let store = options.open(&self.path).expect("a store");
         let region = store.region("r").expect("a region");
-        // Never closed: the next case replays what this one leaves in the log.
+        // Never closed: the next case replays the log of this one.
         std::mem::forget(store.clone());
         (store, region)
     }
@@ -175,7 +175,7 @@ impl Place {
     }
 }
 
-/// The bytes of a value from `start` on.
+/// Fills `bytes` with the content of a value from `start` on.
 fn fill(bytes: &mut [u8], start: usize, seed: usize) {
     for (at, byte) in (start..).zip(bytes) {
         *byte = ((at / 8 + seed).wrapping_mul(0x9e37_79b9) >> (at % 8)) as u8;
@@ -282,7 +282,7 @@ fn scan(place: &Place) {
     assert_eq!(seen, 12);
 }
 
-/// The collector moves what is between the values that are dead.
+/// The collector moves the live values between the dead ones.
 fn overwrite(place: &Place) {
     let (store, region) = place.open();
     for seed in [3, 2] {

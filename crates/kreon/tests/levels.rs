@@ -1,5 +1,5 @@
-//! Regions of many levels against a `BTreeMap`: L0 of 4 KiB and levels that grow by two or three, so that four and more
-//! of them appear.
+//! Regions with many levels against a `BTreeMap`: an L0 of 4 KiB and growth factors of two and three give four and more
+//! levels.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -168,14 +168,14 @@ impl Run {
         assert!(report.is_clean(), "{:?}", report.problems);
     }
 
-    /// Entries of the levels that have any.
+    /// Entries of the levels that are not empty.
     fn levels(&self) -> Vec<u64> {
         let levels = self.store.stats().levels;
         let entries = levels.iter().map(|level| level.entries);
         entries.filter(|entries| *entries > 0).collect()
     }
 
-    /// The levels are found as they were.
+    /// Reopens the store; the levels must be unchanged.
     fn reopen(&mut self) {
         self.snapshots.clear();
         self.store.checkpoint().unwrap();
@@ -295,7 +295,7 @@ fn threads_keep_the_levels_few_while_others_write() {
     let report = store.verify().unwrap();
     assert!(report.is_clean(), "{:?}", report.problems);
     assert!(store.stats().merges > 0);
-    // What is being merged is for nobody.
+    // The merge in progress becomes useless.
     store.drop_region("a").unwrap();
     assert!(store.verify().unwrap().is_clean());
 }

@@ -1,10 +1,10 @@
-//! A store whose memory is more than the process may have is refused at open, before the system would
-//! kill the process. The limit is set for a child: this test, started once more.
+//! An opening is refused if the budget exceeds the memory that the process may have, before the system would kill the
+//! process. The limit is set for a child process, which is this test again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Set in the child: the file to enter the control group by.
+/// Set in the child: the file for joining the control group.
 const DOOR: &str = "KREON_TEST_GROUP_DOOR";
 
 const LIMIT_BYTES: usize = 96 << 20;
@@ -13,7 +13,7 @@ const LIMIT_BYTES: usize = 96 << 20;
 struct Group(PathBuf);
 
 impl Group {
-    /// `None` if this machine does not let us, as in most containers.
+    /// `None` if this machine does not permit it, as in most containers.
     fn new() -> Option<Self> {
         let name = format!("kreon-test-{}", std::process::id());
         let first = Path::new("/sys/fs/cgroup/memory").join(&name);
@@ -63,6 +63,6 @@ fn open_under_limit(door: &Path) {
     assert_eq!(refused.kind(), kreon::ErrorKind::InvalidArgument);
     assert!(refused.to_string().contains("control group"), "{refused}");
     assert!(!path.exists() || std::fs::metadata(&path).expect("metadata").len() == 0);
-    // The rest is for code and what the test itself needs.
+    // The rest is for code and the test itself.
     open(LIMIT_BYTES / 2).expect("enough memory");
 }

@@ -1,4 +1,4 @@
-//! What a store says about its memory.
+//! The memory figures of a store.
 
 use kreon::Store;
 
@@ -23,7 +23,7 @@ fn the_classes_of_memory_sum_up_to_the_budget_whatever_the_store_does() {
         (empty.memory.leaf_bytes, empty.memory.log_page_bytes),
         (0, 0)
     );
-    // Half again as much as the memory, so that pages must go.
+    // One and a half times the memory, so that pages are evicted.
     for number in 0..24_000 {
         region.put(key(number), [number as u8; 1000]).expect("put");
         if number % 4000 == 0 {

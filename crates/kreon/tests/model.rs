@@ -12,7 +12,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Of a batch.
+/// A change of a batch.
 #[derive(Clone, Debug)]
 enum Change {
     Put(Vec<u8>, Vec<u8>),
@@ -26,7 +26,7 @@ enum Step {
     Delete(Vec<u8>),
     DeleteRange(Bounds),
     Batch(Vec<Change>),
-    /// Pairs, and what is done before each of them is handed in.
+    /// Pairs to load, each with actions to take before it is handed in.
     Ingest(Vec<(Vec<u8>, Vec<u8>, Vec<Beside>)>),
     Get(Vec<u8>),
     MultiGet(Vec<Vec<u8>>),
@@ -37,13 +37,13 @@ enum Step {
     ReadSnapshot(usize, Vec<u8>),
     ScanSnapshot(usize),
     Checkpoint,
-    /// Overwrites many keys with long values, so that segments of the log become free and are used again.
+    /// Overwrites many keys with long values, so that log segments are freed and reused.
     Churn(u8),
     Reopen,
     Verify,
 }
 
-/// What is done while a load is under way.
+/// An action during a load.
 #[derive(Clone, Debug)]
 enum Beside {
     Put(Vec<u8>, Vec<u8>),
@@ -139,7 +139,7 @@ fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
     ]
 }
 
-/// Short ranges more often than long ones, so that something stays.
+/// Short ranges more often than long ones, so that some keys stay.
 fn bounds() -> impl Strategy<Value = Bounds> {
     let near = (0u32..120, 0u32..12).prop_map(|(start, length)| {
         let key = |number: u32| format!("key{number:03}").into_bytes();
@@ -185,7 +185,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a store is opened with.
+/// Options of an opening.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     inline: usize,
@@ -304,7 +304,7 @@ impl Run {
         }
     }
 
-    /// Keys that were written while the load ran keep what they were given.
+    /// Keys that were written during the load keep those values.
     fn ingest(
         &mut self,
         pairs: Vec<(Vec<u8>, Vec<u8>, Vec<Beside>)>,
@@ -404,7 +404,7 @@ impl Run {
         self.snapshots.clear();
         self.store.close().unwrap();
         let (old_store, old_region) = (self.store.clone(), self.region.clone());
-        // Every handle must go before the lock is free.
+        // All handles must be dropped before the lock is free.
         let placeholder = tempfile::tempdir().unwrap();
         (self.store, self.region) = open(&placeholder.path().join("other"), settings);
         drop((old_store, old_region));
@@ -424,7 +424,7 @@ proptest! {
     fn store_agrees_with_a_map(
         steps in prop::collection::vec(step(), 1..250),
         inline in prop::sample::select(vec![0usize, 64, 256]),
-        // With much memory, segments of the log are used again while earlier uses are in memory.
+        // With much memory, log segments are reused while earlier uses are in memory.
         memory_bytes in prop::sample::select(vec![8usize << 20, 8 << 20, 64 << 20, 256 << 20]),
     ) {
         let settings = Settings { inline, memory_bytes };

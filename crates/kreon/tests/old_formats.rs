@@ -1,8 +1,8 @@
-//! A store that a released format wrote opens, and one of a format to come is left alone.
+//! A store written in an older format opens; a store of a newer format is left alone.
 //!
-//! A fixture is a volume as runs of bytes that are not zero: length of the volume (8 bytes), then for each
-//! run offset (8), length (4), bytes. `cargo test -p kreon --test old_formats -- --ignored` writes the one
-//! of the present format anew.
+//! A fixture is a volume without its zeroes: length of the volume (8 bytes), then offset (8), length (4) and bytes of
+//! each run that is not zero. `cargo test -p kreon --test old_formats -- --ignored` rewrites the fixture of the current
+//! format.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,11 +21,11 @@ fn fixture(version: u8) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/format_{version}.runs"))
 }
 
-/// What the store of format 1 holds.
+/// Content of the store of format 1.
 fn content_of_format_1() -> Content {
     let mut cities = BTreeMap::new();
     for number in 0..60u32 {
-        // 7, 17, 27... were deleted, 3 was deleted behind the last checkpoint, 4 written anew there.
+        // 7, 17, 27 and so on were deleted, 3 was deleted behind the last checkpoint, 4 rewritten there.
         if number % 10 != 7 && number != 3 {
             let value = format!("inhabitants of {number}");
             cities.insert(format!("city/{number:04}").into_bytes(), value.into_bytes());
@@ -72,7 +72,7 @@ fn write_store(path: &Path) {
     for (key, value) in &content_of_format_1()["texts"] {
         texts.put(key, value).unwrap();
     }
-    // Deletions in the log and, because a snapshot sees what they deleted, in the tree.
+    // Deletions in the log and, because a snapshot sees the deleted versions, in the tree.
     let snapshot = store.snapshot();
     for number in (7..60u32).step_by(10) {
         cities.delete(format!("city/{number:04}")).unwrap();
@@ -154,7 +154,7 @@ fn write_the_fixture_of_the_present_format() {
     let path = folder.path().join("store");
     write_store(&path);
     let volume = fs::read(&path).unwrap();
-    // The version stands in the first superblock slot.
+    // The version is in the first superblock slot.
     fs::write(fixture(volume[6]), pack(&volume)).unwrap();
 }
 
@@ -163,13 +163,13 @@ fn a_store_of_format_1_opens() {
     opens(1);
 }
 
-/// It holds what that of format 1 holds, and an image of L0.
+/// The same content as format 1, and an image of L0.
 #[test]
 fn a_store_of_format_2_opens() {
     opens(2);
 }
 
-/// The same again; the format knows more than what it holds.
+/// The same content again; the store does not use all that the format offers.
 #[test]
 fn a_store_of_format_3_opens() {
     opens(3);
@@ -190,7 +190,7 @@ fn opens(version: u8) {
         texts.get(&long).unwrap().as_deref(),
         Some(&b"a long key"[..])
     );
-    // It goes on as a store of this build.
+    // The store can be used further by this build.
     let cities = store.existing_region("cities").unwrap();
     cities.put("new", "value").unwrap();
     cities.delete("city/0000").unwrap();
@@ -228,7 +228,7 @@ fn a_store_of_a_newer_format_is_refused_and_not_touched() {
     for slot in [0usize, 8, 16, 24] {
         let page = &mut bytes[slot * 4096..][..4096];
         page[6] = 200;
-        // A superblock's checksum covers the store's number and the page's before its bytes.
+        // The checksum of a superblock covers the store id and the page number before its bytes.
         let front = [&page[16..24], &(slot as u64).to_le_bytes(), &[0; 4]].concat();
         let checksum = crc32c(&[&front, &page[4..]].concat());
         page[..4].copy_from_slice(&checksum.to_le_bytes());

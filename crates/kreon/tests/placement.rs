@@ -1,5 +1,5 @@
-//! Where values stand: short ones in the leaves of the index, long ones in the log alone; and the log's account of
-//! what lives in it when values change their sizes.
+//! Placement of values: short ones in the leaves of the index, long ones only in the log; and the live bytes of the log
+//! when values change their sizes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,8 @@ use kreon::{Region, Store};
 
 const KEYS: usize = 40;
 
-/// Values of these lengths, and deletions, follow each other under every key, each key at another place of the round.
+/// Lengths of the values, and deletions (`None`), that follow each other under each key; each key starts at another
+/// position.
 const LENGTHS: [Option<usize>; 14] = [
     Some(0),
     Some(64),
@@ -26,7 +27,7 @@ const LENGTHS: [Option<usize>; 14] = [
     Some(65),
 ];
 
-/// Longest values in leaves, from one opening to the next.
+/// Longest inline value of each opening in turn.
 const THRESHOLDS: [usize; 4] = [64, 0, 256, 64];
 
 fn open(path: &Path, threshold: usize) -> (Store, Region) {
@@ -50,14 +51,14 @@ fn value(number: usize, round: usize, len_bytes: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Bytes of the log that live for one value which is not in a leaf, learnt from a store that holds nothing else.
+/// Live bytes of the log for one value that is not inline, measured with a store that has nothing else.
 fn logged_bytes(len_bytes: usize) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let (store, region) = open(&folder.path().join("store"), 0);
     region.put(key(0), value(0, 0, len_bytes)).unwrap();
     store.checkpoint().unwrap();
     let bytes = store.stats().log_live_bytes;
-    // An empty value is not longer than nothing, so it is in the leaf.
+    // An empty value is inline even at a limit of 0.
     assert_eq!(bytes > len_bytes as u64, len_bytes > 0, "{bytes}");
     bytes
 }
@@ -72,13 +73,13 @@ fn a_value_that_changes_its_size_changes_its_place_and_the_log_counts_it_exactly
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let mut round = 0;
-    // Live bytes of each key: a value stays where the spill put it, whatever is set later.
+    // Live bytes of each key: a value stays where a spill put it, whatever later openings set.
     let mut live = BTreeMap::new();
     for threshold in THRESHOLDS {
         let (store, region) = open(&path, threshold);
         for _ in 0..LENGTHS.len() {
             round += 1;
-            // Every third key keeps what it has.
+            // Every third key keeps its value.
             for number in (0..KEYS).filter(|number| (number + round) % 3 > 0) {
                 let len_bytes = LENGTHS[(number + round) % LENGTHS.len()];
                 match len_bytes {

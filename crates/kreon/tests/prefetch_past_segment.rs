@@ -1,11 +1,10 @@
-//! Long batches, scans between them, and segments that are used again.
+//! Long batches, scans between them, and reused log segments.
 #![forbid(unsafe_code)]
 
 use kreon::{Durability, Result, Store, WriteBatch};
 
-/// A batch longer than a segment has records that go on in another segment. What lies behind the end of
-/// a segment on the volume is none of the scan's business: fetched ahead, it was there, stale, when
-/// that segment was written later.
+/// A batch longer than a segment has records that continue in another segment. A scan must not prefetch beyond the end
+/// of a segment: the bytes there were kept in memory, and were stale after that segment had been written.
 #[test]
 fn scans_between_batches_longer_than_a_segment_read_what_was_written() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Repair: what is intact is in the target, what is damaged is in the report, and no value is wrong.
+//! Repair: intact data is in the target, damaged data is in the report, and no value is wrong.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,8 +25,8 @@ fn value(key: u32, round: u32) -> Vec<u8> {
     bytes.repeat(if key.is_multiple_of(3) { 4 } else { 60 })
 }
 
-/// A store with inline and logged values, long keys, deletions, several checkpoints, a resumed log and
-/// a tail behind the marker. Returns every value that a key ever had, last is current.
+/// A store with inline and logged values, long keys, deletions, several checkpoints, a resumed log and a tail behind
+/// the marker. Returns all values that each key ever had, the current one last.
 fn make(path: &Path) -> (Pairs, Ever) {
     let mut ever: Ever = Ever::new();
     let mut now = Pairs::new();
@@ -123,8 +123,8 @@ impl Case {
         Ok((report, pairs))
     }
 
-    /// Checks a repair of `bytes` from a readable catalogue: no value is wrong, and each that is missing
-    /// is told. Returns how many are missing.
+    /// Checks a repair of `bytes` with a readable catalogue: no value is wrong, and missing keys are reported. Returns
+    /// their number.
     #[track_caller]
     fn check(&self, bytes: &[u8], what: &str) -> usize {
         let (report, pairs) = self.repair(bytes).unwrap();
@@ -170,7 +170,7 @@ impl Case {
         missing.len()
     }
 
-    /// Pages that are not all zero.
+    /// Pages that are not zero.
     fn pages_in_use(&self) -> Vec<usize> {
         let pages = self.bytes.chunks(PAGE).enumerate();
         pages
@@ -238,7 +238,7 @@ fn a_store_without_catalogue_is_salvaged_from_leaves_and_log() {
         zero(&mut bytes, page);
     }
     let (report, pairs) = case.repair(&bytes).unwrap();
-    // The log of this store goes back to its first write.
+    // The log of this store is complete from its first write on.
     let values = |pairs: &Pairs| -> BTreeMap<Vec<u8>, Vec<u8>> {
         pairs
             .iter()
@@ -251,7 +251,7 @@ fn a_store_without_catalogue_is_salvaged_from_leaves_and_log() {
         .iter()
         .map(|region| region.name.as_str())
         .collect();
-    // The records that make the regions tell their names.
+    // The records that create the regions have their names.
     assert_eq!(names, ["cities", "towns"]);
 }
 
@@ -269,7 +269,7 @@ fn what_a_lost_tree_held_comes_from_its_leaves_and_the_log() {
         damage(&mut bytes, *page);
     }
     assert_eq!(case.check(&bytes, "all nodes"), 0);
-    // Without the first segment of the log the old part of it proves nothing.
+    // Without the first log segment the older part of the log proves nothing.
     let first_log = case.pages_marked(b"kG")[0];
     for page in first_log..first_log + SEGMENT / PAGE {
         zero(&mut bytes, page);
@@ -288,7 +288,7 @@ fn no_single_damaged_page_makes_a_wrong_answer() {
     };
     let log = case.pages_marked(b"kG")[0];
     for page in case.pages_in_use() {
-        // Each page of the index and of the volume's own; some of the many of the log.
+        // All pages of the index and of volume metadata; a sample of the pages of the log.
         let is_log = (log + 1..log + SEGMENT / PAGE).contains(&page);
         if is_log && page % step != 0 {
             continue;

@@ -1,4 +1,4 @@
-//! Repair: what cannot be known to be whole or current is never told to be.
+//! Repair: data that may be incomplete or stale is never reported as complete and current.
 
 use std::fs;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ impl Case {
         self.folder.path().join("source")
     }
 
-    /// One run of the store.
+    /// One opening of the store.
     fn run(&self, work: impl FnOnce(&Store)) {
         let store = options().open(self.source()).unwrap();
         work(&store);
@@ -141,7 +141,7 @@ fn without_a_catalogue_nothing_is_told_to_be_complete() {
         bytes[page * PAGE..][..PAGE].fill(0);
     }
     let (report, store) = case.repair(&bytes);
-    // The record that makes the region tells its name.
+    // The record that creates the region has its name.
     assert_eq!(get(&store, "r", "key").as_deref(), Some("value"));
     assert!(report.may_be_stale && !report.is_complete(), "{report:?}");
 }
@@ -230,7 +230,7 @@ fn an_older_value_never_takes_the_place_of_a_current_one() {
         .partition(|page| bytes[page * PAGE + 7] > 0);
     assert!(!index.is_empty() && leaves.len() > 2);
     damage(&mut bytes, &index);
-    // One leaf is lost, and so are the newest values in the log: what is there is older than the other leaves.
+    // One leaf is lost, and so are the newest values in the log: the readable value is older than the other leaves.
     damage(&mut bytes, &leaves[leaves.len() - 1..]);
     let log = pages_marked(&bytes, b"kG")[0];
     for page in bytes[log * PAGE..][..SEGMENT].chunks_mut(PAGE) {
@@ -276,7 +276,7 @@ fn a_value_from_before_a_load_never_takes_the_place_of_a_loaded_one() {
     damage(&mut bytes, &leaves);
     let (report, store) = case.repair(&bytes);
     assert!(!report.is_complete(), "{report:?}");
-    // What was written behind the load stands in the log.
+    // The write after the load is in the log.
     assert_eq!(get(&store, "r", "key-0007").as_deref(), Some("newest"));
     assert_eq!(get(&store, "r", "key-9999").as_deref(), Some("new"));
     let region = store.existing_region("r").unwrap();

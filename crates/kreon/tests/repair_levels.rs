@@ -1,5 +1,5 @@
-//! Repair of regions of several levels, with deleted ranges and moved records: no value is wrong, and what is missing is
-//! told.
+//! Repair of regions with several levels, deleted ranges and moved records: no value is wrong, and missing keys are
+//! reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -36,7 +36,7 @@ impl Dice {
     }
 }
 
-/// A store, what it holds, and all values that a key ever had.
+/// A store, its content, and all values that each key ever had.
 struct Case {
     folder: tempfile::TempDir,
     bytes: Vec<u8>,
@@ -45,7 +45,7 @@ struct Case {
 }
 
 impl Case {
-    /// With `writes`, of which some are in the log only.
+    /// A case with `writes`, some of which are only in the log.
     fn new(writes: u64, len_bytes: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("whole");
@@ -107,7 +107,7 @@ impl Case {
         (report, pairs.collect())
     }
 
-    /// Every value is current, and what is missing is told; returns how much that is.
+    /// Checks that all values are current and missing keys are reported; returns the number of missing keys.
     #[track_caller]
     fn check(&self, bytes: &[u8], what: &str) -> usize {
         let (report, pairs) = self.repair(bytes, Repair::new());
@@ -152,7 +152,7 @@ impl Case {
         marked.map(|(index, _)| index).collect()
     }
 
-    /// Without the first part of the log, too: else that would make up for all.
+    /// Damages `pages` and the first part of the log, which would otherwise replace all losses.
     fn damaged(&self, pages: &[usize]) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         let log = self.pages_marked(b"kG")[0] + 1;
@@ -164,7 +164,7 @@ impl Case {
     }
 }
 
-/// Leaves out pages of zeroes.
+/// Writes `bytes` without pages of zeroes.
 fn write_sparse(path: &Path, bytes: &[u8]) {
     use std::os::unix::fs::FileExt;
     let file = fs::File::create(path).unwrap();

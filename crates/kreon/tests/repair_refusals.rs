@@ -1,4 +1,4 @@
-//! What a repair refuses, with nothing changed.
+//! Repairs that are refused, with nothing changed.
 
 use std::fs;
 

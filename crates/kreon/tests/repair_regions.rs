@@ -1,4 +1,4 @@
-//! Repair of a store whose regions stand in the log alone.
+//! Repair of a store whose regions are only in the log.
 #![allow(missing_docs)]
 
 use std::fs;
@@ -10,7 +10,7 @@ fn options() -> Options {
     Store::options().memory_bytes(16 << 20).background_inline()
 }
 
-/// A store with regions that no checkpoint has, as a killed process leaves it.
+/// A store whose regions are in no checkpoint, as a killed process leaves it.
 fn write_store(path: &Path) {
     let store = options().open(path).unwrap();
     store.region("old").unwrap().put("key", "old").unwrap();
@@ -53,7 +53,7 @@ fn without_any_catalogue_the_log_tells_the_names_of_its_regions() {
     write_store(&path);
     let mut bytes = fs::read(&path).unwrap();
     for page in bytes.chunks_exact_mut(4096) {
-        // Catalogue pages say so behind their checksum.
+        // Catalogue pages have this magic behind their checksum.
         if page[4..6] == *b"kC" {
             page.fill(0);
         }

@@ -48,7 +48,7 @@ fn a_scan_shows_its_moment_while_what_it_found_ahead_is_replaced() {
             (&from_end.to_be_bytes()[..], &value(from_end, 0)[..])
         );
         if [100, 1000, 3000].contains(&number) {
-            // In the middle of a step: new pages, and log segments without live bytes but for these scans.
+            // In the middle of a step: new pages, and log segments that only these scans keep.
             put_all(&region, 1);
             store.checkpoint().unwrap();
         }
@@ -92,7 +92,7 @@ fn a_scan_with_a_limit_reads_no_more_than_it_shows() {
     let before = store.stats();
     assert_eq!(region.range(start..).limit(40).count(), 40);
     let after = store.stats();
-    // Records in the order of their keys lie one behind the other.
+    // Records in key order are contiguous.
     let bytes = after.device_read_bytes - before.device_read_bytes;
     assert!(bytes <= 40 * 740 + 3 * 4096, "{bytes} bytes were read");
     assert!(after.device_reads - before.device_reads <= 3);

@@ -1,4 +1,4 @@
-//! How much of the disk a store takes.
+//! Disk space of a store.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -28,12 +28,12 @@ impl Place {
     }
 }
 
-/// Bytes of the disk.
+/// Allocated bytes of the file.
 fn taken(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().blocks() * 512
 }
 
-/// What a store may take after a compaction, for so many bytes of keys and values.
+/// Limit for a store after a compaction, given the bytes of its keys and values.
 fn most(live_bytes: u64) -> u64 {
     live_bytes * 115 / 100 + 12 * MB
 }
@@ -42,7 +42,7 @@ fn hashed(n: u64) -> u64 {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Puts `keys` with values of `value_bytes` that tell `round`; batches of a few hundred.
+/// Puts `keys` with values of `value_bytes` derived from `round`, in batches of a few hundred.
 fn put_all(
     store: &Store,
     region: &Region,
@@ -209,7 +209,7 @@ fn ten_million_short_pairs_take_less_than_25_bytes_each_with_all_that_is_kept_re
 
 fn check_short_pairs(count: u64, is_hashed: bool) -> (u64, String) {
     let place = Place::new();
-    // The tree is too large to take spills: an empty one stands above it.
+    // The tree is too large to be the target of spills: an empty one lies above it.
     let options = Store::options().memory_bytes(64 << 20).l0_bytes(1 << 20);
     let store = options.open(&place.path).unwrap();
     let region = store.region("r").unwrap();

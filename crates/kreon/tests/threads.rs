@@ -113,14 +113,14 @@ fn readers_never_see_half_of_a_batch() {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    // One key after the other: a later get never shows an earlier batch.
+                    // Key by key: a later get never shows an earlier batch.
                     let mut least = 0;
                     for key in 0..KEYS {
                         let seen = region.get_with(key.to_be_bytes(), number).unwrap().unwrap();
                         assert!(seen >= least, "key {key} shows batch {seen} after {least}");
                         least = seen;
                     }
-                    // A scan and a snapshot: one batch, whole.
+                    // A scan and a snapshot each see exactly one batch.
                     let values: Vec<_> =
                         region.iter().map(|pair| number(&pair.unwrap().1)).collect();
                     assert_eq!(values.len() as u64, KEYS);

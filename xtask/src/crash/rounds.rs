@@ -33,6 +33,9 @@ pub struct CrashArguments {
     /// Folder for the store; without it a new one, removed at the end unless something is lost.
     #[arg(long)]
     dir: Option<PathBuf>,
+    /// Memory of every process, in bytes, instead of 8 MiB to 1 GiB by chance.
+    #[arg(long)]
+    memory_bytes: Option<usize>,
 }
 
 impl CrashArguments {
@@ -44,6 +47,7 @@ impl CrashArguments {
             seconds_per_round: 0.6,
             fresh_every: 5,
             dir: None,
+            memory_bytes: None,
         }
     }
 }
@@ -85,6 +89,7 @@ pub fn run(arguments: &CrashArguments) -> Result<()> {
     let mut series = Series {
         seed,
         place,
+        memory_bytes: arguments.memory_bytes,
         state: State::default(),
         figures: Figures::default(),
     };
@@ -124,6 +129,8 @@ struct Figures {
 struct Series {
     seed: u64,
     place: Place,
+    /// Of every process, if it is asked for.
+    memory_bytes: Option<usize>,
     /// What the store holds before the next round.
     state: State,
     figures: Figures,
@@ -229,7 +236,8 @@ impl Series {
     fn child(&self, part: &str, dice: &mut Dice) -> Command {
         // Not the path of the program: a build may have replaced what stands there.
         let mut command = Command::new("/proc/self/exe");
-        let memory = MEMORY_BYTES[dice.between(0, MEMORY_BYTES.len() as u64) as usize];
+        let by_chance = MEMORY_BYTES[dice.between(0, MEMORY_BYTES.len() as u64) as usize];
+        let memory = self.memory_bytes.unwrap_or(by_chance);
         command
             .arg(part)
             .arg("--store")

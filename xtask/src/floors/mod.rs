@@ -28,6 +28,9 @@ pub struct Arguments {
     /// Prints what no limit judges: cycles, sliced types, public fields of shared state, lengths, asserts, constants.
     #[arg(long)]
     report: bool,
+    /// Prints the lines that tie the largest cycle of this crate together.
+    #[arg(long)]
+    cycle: Option<String>,
 }
 
 /// Runs every check, prints what they found, and fails if any of it is an error.
@@ -56,6 +59,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     figures::check(&plan.figures, workspace::root(), &mut findings)?;
     if arguments.report {
         report::print(&plan, &crates, workspace::root())?;
+    }
+    for source in &crates {
+        if arguments.cycle.as_ref() == Some(&source.name) {
+            source.print_largest_cycle();
+        }
     }
     // Paths as one would open them from here.
     let root = format!("{}/", workspace::root().display());

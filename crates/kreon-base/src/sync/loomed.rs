@@ -1,10 +1,9 @@
-//! Loom's primitives in the shape of the ordinary ones.
+//! Loom's primitives with the interface of the ordinary ones.
 //!
-//! Loom orders sequentially consistent accesses no more than acquire and release ones, but its
-//! sequentially consistent fences are right; so such an access brings a fence along here, as compilers
-//! do it on machines without such accesses. They put it behind the stores or in front of the loads. A
-//! model that has such accesses is run both ways: each finds other accesses that should be such and are
-//! not.
+//! Loom treats sequentially consistent accesses like acquire and release, but its sequentially consistent fences are
+//! correct. So such an access brings a fence here, as compilers emit it for machines without such accesses: either
+//! behind stores or before loads. A model with such accesses runs in both variants; each finds a different set of
+//! accesses that should be sequentially consistent and are not.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool as AtomicFlag, AtomicU64 as AtomicCount};
@@ -15,15 +14,15 @@ pub use loom::thread::yield_now;
 
 use super::{Ordering, SetAlone};
 
-/// In a model, time passes only as others run.
+/// In a model time passes only while other threads run.
 pub fn spin_loop() {
     loom::thread::yield_now();
 }
 
-/// Whether sequentially consistent loads bring the fence, and not stores.
+/// Where the fence is: before sequentially consistent loads (`true`) or behind stores.
 static AT_LOADS: AtomicFlag = AtomicFlag::new(false);
 
-/// Whether there was a sequentially consistent access.
+/// Whether the model has made a sequentially consistent access.
 static ANY_STRONG: AtomicFlag = AtomicFlag::new(false);
 
 fn before_load(order: Ordering) {
@@ -130,7 +129,7 @@ atomic!(
     [swap, fetch_add, fetch_sub, fetch_and, fetch_or, fetch_max]
 );
 
-/// `parking_lot`'s mutex.
+/// A mutex with the interface of `parking_lot`'s.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(loom::sync::Mutex<T>);
 
@@ -138,12 +137,12 @@ pub struct Mutex<T>(loom::sync::Mutex<T>);
 pub struct MutexGuard<'a, T>(loom::sync::MutexGuard<'a, T>);
 
 impl<T> Mutex<T> {
-    /// A free mutex.
+    /// An unlocked mutex.
     pub fn new(value: T) -> Self {
         Self(loom::sync::Mutex::new(value))
     }
 
-    /// Takes it.
+    /// Locks it.
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard(self.0.lock().unwrap_or_else(|e| e.into_inner()))
@@ -164,34 +163,34 @@ impl<T> DerefMut for MutexGuard<'_, T> {
     }
 }
 
-/// `parking_lot`'s reader-writer lock.
+/// A reader-writer lock with the interface of `parking_lot`'s.
 #[derive(Debug, Default)]
 pub struct RwLock<T>(loom::sync::RwLock<T>);
 
 impl<T> RwLock<T> {
-    /// A free lock.
+    /// An unlocked lock.
     pub fn new(value: T) -> Self {
         Self(loom::sync::RwLock::new(value))
     }
 
-    /// Takes it for reading.
+    /// Locks it for reading.
     #[track_caller]
     pub fn read(&self) -> loom::sync::RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Takes it for writing.
+    /// Locks it for writing.
     #[track_caller]
     pub fn write(&self) -> loom::sync::RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(|e| e.into_inner())
     }
 }
 
-/// Runs `model` in every interleaving that it has with at most `preemptions` switches away from a
-/// thread that could have gone on (`None`: in every one at all), and says how many those were.
+/// Runs `model` in every interleaving with at most `preemptions` preemptive switches (`None`: without a limit) and
+/// prints their number.
 ///
 /// # Panics
-/// Where the model does in one of them, or loom finds accesses that nothing orders.
+/// If an interleaving panics, or loom finds accesses without an order.
 pub fn explore(name: &str, preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     static ONE_AT_A_TIME: PlainMutex<()> = PlainMutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());

@@ -1,9 +1,8 @@
-//! What threads meet in: atomics, fences, waiting, and the watch over plain memory.
+//! Atomics, fences, spinning, and the watch over plain memory.
 //!
-//! In every ordinary build these are the standard library's. With `--cfg loom` they are those of a tool
-//! that runs a small model in every interleaving of its threads, and with every value that the
-//! orderings of the atomics allow a load to see; then there are locks, too, of the shape of
-//! `parking_lot`'s, which the crates above use otherwise. `cargo xtask interleavings` runs the models.
+//! Ordinary builds use the standard library. With `--cfg loom` the primitives are loom's, which runs a small model in
+//! every interleaving of its threads and with every value that the memory orderings allow a load to see; locks with the
+//! interface of `parking_lot`'s, which the other crates use, are added. `cargo xtask interleavings` runs the models.
 
 #[cfg(loom)]
 mod loomed;
@@ -18,8 +17,8 @@ pub use native::*;
 pub use std::sync::atomic::Ordering;
 pub use watch::Watch;
 
-/// Setting an atomic that nobody else can see just now.
+/// Stores into an atomic to which the caller has exclusive access.
 pub trait SetAlone<T> {
-    /// Puts `value`; costs an ordinary store.
+    /// Sets `value`; costs an ordinary store.
     fn set_alone(&mut self, value: T);
 }

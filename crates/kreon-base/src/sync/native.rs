@@ -1,4 +1,4 @@
-//! The ordinary primitives.
+//! The standard library's primitives.
 
 pub use std::hint::spin_loop;
 pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, fence};

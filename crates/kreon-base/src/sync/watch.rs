@@ -1,9 +1,9 @@
-//! The watch over memory that is reached through raw pointers.
+//! Race detection for memory behind raw pointers.
 
-/// Told of every access to memory whose exclusion rests on atomics and not on the borrow checker.
+/// Records each access to memory whose exclusion rests on atomics instead of the borrow checker.
 ///
-/// Under loom it keeps a cell for each piece of that memory, and loom fails a model in which two
-/// accesses, one of them a write, are not ordered by what the threads did. Elsewhere it is nothing.
+/// Under loom it keeps a cell for each piece of that memory, and loom fails a model in which two accesses, one of them
+/// a write, are unordered. In other builds it is empty and costs nothing.
 #[derive(Default)]
 pub struct Watch {
     #[cfg(loom)]
@@ -12,30 +12,30 @@ pub struct Watch {
 
 #[cfg(not(loom))]
 impl Watch {
-    /// A watch that has seen nothing.
+    /// A watch without recorded accesses.
     #[inline]
     pub const fn new() -> Self {
         Self {}
     }
 
-    /// The calling thread reads piece `piece` now.
+    /// The calling thread reads piece `piece`.
     #[inline]
     pub const fn read(&self, _piece: u64) {}
 
-    /// The calling thread writes piece `piece` now.
+    /// The calling thread writes piece `piece`.
     #[inline]
     pub const fn write(&self, _piece: u64) {}
 }
 
 #[cfg(loom)]
 impl Watch {
-    /// A watch that has seen nothing.
+    /// A watch without recorded accesses.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The calling thread reads piece `piece` now. A piece that nobody wrote was made before it was
-    /// shared.
+    /// The calling thread reads piece `piece`. A piece without a recorded write was written before it was shared, so
+    /// reading it is fine.
     #[track_caller]
     pub fn read(&self, piece: u64) {
         let cells = self.cells.lock().unwrap_or_else(|e| e.into_inner());
@@ -44,7 +44,7 @@ impl Watch {
         }
     }
 
-    /// The calling thread writes piece `piece` now.
+    /// The calling thread writes piece `piece`.
     #[track_caller]
     pub fn write(&self, piece: u64) {
         let mut cells = self.cells.lock().unwrap_or_else(|e| e.into_inner());

@@ -9,8 +9,9 @@ use anyhow::{Context, bail, ensure};
 use kreon::{Backend, Region, Store};
 use serde::{Deserialize, Serialize};
 
-use super::command::Settings;
 use super::micro::{self, Cost};
+use super::results::Row;
+use super::settings::Settings;
 use super::variants::{Variant, variants};
 use crate::engine::tuning::Means;
 use crate::keys::{fill, hash, key, number};
@@ -59,40 +60,6 @@ pub enum Said {
     Cost(Cost),
     /// It failed.
     Failed(String),
-}
-
-/// One variant under one workload.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Row {
-    /// Name of the variant.
-    pub variant: String,
-    /// Name of the workload.
-    pub workload: String,
-    /// Requests that were made.
-    pub requests: u64,
-    /// Requests a second.
-    pub ops_per_second: f64,
-    /// CPU time of the whole process, background work included.
-    pub cpu_us_per_op: f64,
-    /// Reads of the device, machine-wide.
-    pub device_reads_per_op: f64,
-    /// Bytes that the device read, machine-wide.
-    pub device_read_bytes_per_op: f64,
-    /// Bytes that the device wrote for each byte of keys and values, machine-wide; of inserts only.
-    pub written_per_byte: Option<f64>,
-    /// Most memory of the process; pages of a mapped file count.
-    pub peak_rss_bytes: u64,
-    /// The store's budget.
-    pub budget_bytes: u64,
-    /// Whether the kernel's mapping is read, whose pages are not the store's memory.
-    pub is_mapped: bool,
-}
-
-impl Row {
-    /// Whether the process took more memory than the store may: its budget, a twentieth and 32 MiB.
-    pub fn is_over_budget(&self) -> bool {
-        !self.is_mapped && self.peak_rss_bytes > memory::allowed_bytes(self.budget_bytes)
-    }
 }
 
 /// Does the job that stands on standard input.

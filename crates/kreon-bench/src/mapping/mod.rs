@@ -4,7 +4,10 @@
 pub mod child;
 mod command;
 mod micro;
+mod results;
+mod settings;
 mod table;
 mod variants;
 
-pub use command::{Settings, run};
+pub use command::run;
+pub use settings::Settings;

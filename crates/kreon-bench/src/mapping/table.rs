@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use super::child::Row;
-use super::command::Results;
+use super::results::{Results, Row};
 
 const WORKLOADS: [&str; 5] = [
     "C that fits",

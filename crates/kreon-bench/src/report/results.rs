@@ -48,23 +48,4 @@ impl Results {
         let bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
         serde_json::from_slice(&bytes).with_context(|| format!("understand {}", path.display()))
     }
-
-    /// Writes all files into `dir`.
-    ///
-    /// # Errors
-    /// Of writing.
-    pub fn write(&self, dir: &Path) -> anyhow::Result<()> {
-        std::fs::create_dir_all(dir).with_context(|| format!("make {}", dir.display()))?;
-        let json = serde_json::to_string_pretty(self)?;
-        let files = [
-            ("results.json", json),
-            ("results.md", super::table::markdown(self)),
-            ("report.html", super::html::page(self)),
-        ];
-        for (name, content) in files {
-            let path = dir.join(name);
-            std::fs::write(&path, content).with_context(|| format!("write {}", path.display()))?;
-        }
-        Ok(())
-    }
 }

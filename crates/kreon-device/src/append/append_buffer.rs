@@ -1,4 +1,4 @@
-//! The buffer: one atomic word hands out its parts, two bitmaps say which are committed.
+//! The append buffer: one atomic word hands out reservations, two bitmaps record which are committed.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,42 +14,42 @@ use super::commit_bits::{CommitBits, UNIT_BYTES};
 use super::reservation::Reservation;
 use crate::aligned_buf::{AlignedBuf, Backing};
 
-/// Top bit of the state word: no more reservations. Below it: bytes reserved so far.
+/// Top bit of the state word: no more reservations. The lower bits: bytes reserved so far.
 const SEALED: u32 = 1 << 31;
 
-/// The bytes of one log segment while it is filled: many threads append without a lock, and others
-/// read what is committed meanwhile.
+/// The bytes of one log segment while it is filled. Many threads append without a lock, while others read the committed
+/// bytes.
 ///
-/// Appending is one compare-and-swap to [reserve](Self::reserve) a part, a copy into it, and two
-/// atomic ORs to [commit](Reservation::commit) it. (The paper measured its lock around the log's
-/// tail at half of the insert time: `Kreon 4.2.1`.)
+/// An append is one compare-and-swap to [reserve](Self::reserve) a part, a copy into it, and two atomic ORs to
+/// [commit](Reservation::commit) it. (In the paper the lock around the log's tail took half of the insert time: `Kreon
+/// 4.2.1`.)
 ///
-/// Soundness: the state word only grows, by compare-and-swap, so parts are disjoint, and no limit is above the
-/// capacity; bytes are
-/// lent to readers only once an Acquire load saw the commit, which followed the last write; and
-/// a committed part is never written again before [`reset`](Self::reset), which is exclusive.
+/// Soundness: the state word only grows, by compare-and-swap, so reservations are disjoint, and the limit is at most
+/// the capacity, so they are in bounds. Bytes are lent to readers only after an Acquire load saw the commit, which
+/// followed the last write. A committed part is not written again before [`reset`](Self::reset), which has exclusive
+/// access.
 pub struct AppendBuffer {
     bytes: AlignedBuf,
     capacity_bytes: u32,
-    /// Reservations end here at the latest; at most the capacity.
+    /// End of the last possible reservation; at most the capacity.
     limit: AtomicU32,
     state: AtomicU32,
     commits: CommitBits,
-    /// Everything below it is committed. Only raised, with Release, by threads that saw the commits
-    /// with Acquire; so whoever loads it with Acquire may read everything below it.
+    /// All bytes below are committed. Only raised, with Release, by threads that saw the commits with Acquire; so a
+    /// thread that loads it with Acquire may read all bytes below.
     prefix: AtomicU32,
     abandoned: AtomicBool,
-    /// Pieces are units.
+    /// Each piece is a unit of [`UNIT_BYTES`].
     watch: Watch,
 }
 
-/// What [`AppendBuffer::reserve`] found.
+/// Outcome of [`AppendBuffer::reserve`].
 #[derive(Debug)]
 #[must_use]
 pub enum Reserve<'a> {
-    /// The part, to be filled and committed.
+    /// The reserved part, to be filled and committed.
     Reserved(Reservation<'a>),
-    /// Too little room is left behind the `used` bytes; a shorter reservation may still succeed.
+    /// Less than the requested length is left after the `used` bytes; a shorter reservation may still succeed.
     Full {
         /// Bytes reserved so far.
         used: u32,
@@ -59,7 +59,7 @@ pub enum Reserve<'a> {
 }
 
 impl AppendBuffer {
-    /// An empty buffer of `capacity_bytes`, page aligned, with about 1/32 of that in bitmaps.
+    /// An empty, page-aligned buffer of `capacity_bytes`; its bitmaps take another 1/32 of that.
     ///
     /// # Panics
     /// Unless `capacity_bytes` is a multiple of the page size of at most 1 GiB.
@@ -67,7 +67,7 @@ impl AppendBuffer {
         Self::with_backing(capacity_bytes, Backing::Ahead)
     }
 
-    /// The same with memory of `backing`.
+    /// Like [`new`](Self::new), with memory of `backing`.
     ///
     /// # Panics
     /// As [`new`](Self::new).
@@ -88,18 +88,17 @@ impl AppendBuffer {
         }
     }
 
-    /// Bytes that fit.
+    /// Length of the buffer in bytes.
     pub fn capacity_bytes(&self) -> u32 {
         self.capacity_bytes
     }
 
-    /// Reservations go up to this position.
+    /// Position at which reservations end at the latest.
     pub fn limit_bytes(&self) -> u32 {
         self.limit.load(Relaxed)
     }
 
-    /// Sets the position up to which reservations may go, at most the capacity. A reservation that is being made
-    /// meanwhile may still go by the old one.
+    /// Sets the limit of reservations, at most the capacity. A concurrent reservation may still use the old limit.
     pub fn set_limit(&self, limit_bytes: u32) {
         let limit = limit_bytes.min(self.capacity_bytes);
         self.limit.store(limit - limit % UNIT_BYTES, Relaxed);
@@ -115,45 +114,45 @@ impl AppendBuffer {
         self.state.load(Relaxed) & SEALED != 0
     }
 
-    /// Whether a reservation was dropped without commit, so that the committed prefix can no longer
-    /// reach the end of what is reserved.
+    /// Whether a reservation was dropped without commit, so that the committed prefix can never reach the end of the
+    /// reserved bytes.
     pub fn is_abandoned(&self) -> bool {
         self.abandoned.load(Acquire)
     }
 
-    /// Reserves `len_bytes`, rounded up to a multiple of 8 and at least 8, behind what is reserved
-    /// already. Never waits. What other threads did before the reservations ahead of this one is seen.
+    /// Reserves `len_bytes`, rounded up to a multiple of 8 and at least 8, behind the earlier reservations. Never
+    /// waits. The caller sees everything that the makers of those reservations did before making them.
     pub fn reserve(&self, len_bytes: u32) -> Reserve<'_> {
         self.reserve_between(len_bytes, len_bytes)
     }
 
-    /// Reserves `most_bytes`, or all that is left if that is less but at least `least_bytes`. Both
-    /// are rounded up to a multiple of 8 and at least 8.
+    /// Reserves `most_bytes`, or all that is left if that is less, but at least `least_bytes`. Both are rounded up to a
+    /// multiple of 8 and at least 8.
     pub fn reserve_between(&self, least_bytes: u32, most_bytes: u32) -> Reserve<'_> {
         let least = whole_units(least_bytes);
         let most = whole_units(most_bytes).max(least);
         self.claim(0, |_, left| if left < least { 0 } else { most.min(left) })
     }
 
-    /// Reserves from the end of what is reserved up to the next multiple of `align_bytes` (a power
-    /// of two of at least 8); `Full` if the end is one already. For padding to the device's block.
+    /// Reserves from the end of the reserved bytes to the next multiple of `align_bytes` (a power of two of at least
+    /// 8), to pad to the device's block; `Full` if the end is such a multiple already.
     pub fn reserve_to_boundary(&self, align_bytes: u32) -> Reserve<'_> {
         let mask = whole_units(align_bytes) - 1;
         self.claim(0, |used, left| (used.wrapping_neg() & mask).min(left))
     }
 
-    /// Reserves all that is left up to the [limit](Self::limit_bytes), and [seals](Self::seal); `Full` if nothing is
-    /// left (sealed then, too).
+    /// Reserves all bytes left below the [limit](Self::limit_bytes) and [seals](Self::seal) the buffer. If none are
+    /// left it seals it and returns `Full`.
     pub fn reserve_rest(&self) -> Reserve<'_> {
         self.claim(SEALED, |_, left| left)
     }
 
-    /// No reservation succeeds from now on. Returns the bytes reserved, which is final.
+    /// Ends all reservations. Returns the reserved bytes, which is final.
     pub fn seal(&self) -> u32 {
         self.state.fetch_or(SEALED, AcqRel) & !SEALED
     }
 
-    /// Takes `choose(used, left)` whole units' bytes, and sets `flags`; taking nothing is `Full`.
+    /// Reserves `choose(used, left)` bytes, a multiple of the unit, and sets `flags`; 0 bytes give `Full`.
     fn claim(&self, flags: u32, choose: impl Fn(u32, u32) -> u32) -> Reserve<'_> {
         let mut state = self.state.load(Relaxed);
         loop {
@@ -166,9 +165,9 @@ impl AppendBuffer {
             if next == state {
                 return Reserve::Full { used };
             }
-            // The memory needs no order: what it holds was made by `new` or `reset`, which whoever
-            // shared the buffer has published. Release and acquire are for those above, who take the
-            // order of reservations for the order of what was done before them.
+            // The bytes need no ordering: `new` or `reset` made their content, and sharing the buffer published it.
+            // Release and Acquire serve callers for whom the order of reservations implies the order of what was done
+            // before them.
             match self
                 .state
                 .compare_exchange_weak(state, next, AcqRel, Relaxed)
@@ -185,9 +184,9 @@ impl AppendBuffer {
         }
     }
 
-    /// End of the gapless run of committed bytes that starts at `from`, which is the boundary of a
-    /// reservation or lies in the part known to be committed; `from` if nothing is committed there.
-    /// Costs a few ns for each reservation not walked before.
+    /// End of the gapless run of committed bytes from `from` on; `from` if nothing is committed there. `from` must be
+    /// the boundary of a reservation or lie in the prefix known to be committed. Costs a few ns for each reservation
+    /// not visited before.
     pub fn committed_prefix(&self, from: u32) -> u32 {
         let known = self.prefix.load(Acquire);
         if from > known {
@@ -195,23 +194,22 @@ impl AppendBuffer {
         }
         let end = self.commits.run_end(known);
         if end > known {
-            // Release for the commits just seen; the read-modify-write keeps those that others saw
-            // before visible, too. Acquire is not needed: only `end` is used below.
+            // Release publishes the commits just seen; being a read-modify-write, it keeps earlier releases of other
+            // threads visible as well. Acquire is not needed, as only `end` is used below.
             self.prefix.fetch_max(end, Release);
         }
         end
     }
 
-    /// The bytes of the committed reservation that starts at `at`; `None` if none starts there or it
-    /// is not committed yet.
+    /// The bytes of the committed reservation that starts at `at`; `None` if none starts there or it is not committed
+    /// yet.
     pub fn committed(&self, at: u32) -> Option<&[u8]> {
         let end = self.commits.end_of(at)?;
         // SAFETY: `end_of` saw the commit of the reservation `at..end` with Acquire.
         Some(unsafe { self.slice(at..end) })
     }
 
-    /// Any range of the gapless committed part that starts at 0, for writing out; `None` if the range
-    /// is not (yet) all committed.
+    /// A range of the gapless committed prefix, for write-out; `None` if part of the range is not committed (yet).
     pub fn committed_range(&self, range: Range<u32>) -> Option<&[u8]> {
         let known = range.end <= self.prefix.load(Acquire);
         if range.start > range.end || !(known || range.end <= self.committed_prefix(0)) {
@@ -222,8 +220,8 @@ impl AppendBuffer {
         Some(unsafe { self.slice(range) })
     }
 
-    /// Makes the buffer empty again. Its bytes stay as they are: whoever reserves a part fills all of it. (Zeroing them
-    /// was 4 % of the CPU of a load.)
+    /// Empties the buffer. The bytes keep their content, as each later reservation is filled in full. (Zeroing them
+    /// took 4 % of the CPU time of a load.)
     pub fn reset(&mut self) {
         let used = self.reserved_bytes();
         self.commits.clear(used);
@@ -233,17 +231,17 @@ impl AppendBuffer {
         self.abandoned.set_alone(false);
     }
 
-    /// Makes a filled part visible to all.
+    /// Makes a filled part visible to all threads.
     pub(super) fn publish(&self, range: Range<u32>) {
         self.commits.commit(range);
     }
 
-    /// Notes that a part will never be published.
+    /// Records that a part will never be published.
     pub(super) fn abandon(&self) {
         self.abandoned.store(true, Release);
     }
 
-    /// The bytes of `range` are about to be read, or written.
+    /// Tells the model checker that the bytes of `range` are about to be read or written.
     #[inline]
     pub(super) fn touch(&self, range: Range<u32>, to_write: bool) {
         if cfg!(loom) {
@@ -256,7 +254,7 @@ impl AppendBuffer {
         }
     }
 
-    /// The byte at `at`, which must be within the capacity.
+    /// Pointer to the byte at `at`, which must be within the capacity.
     pub(super) fn pointer_to(&self, at: u32) -> *mut u8 {
         debug_assert!(at <= self.capacity_bytes);
         // `wrapping_add` has no precondition; the users of the pointer prove that it is in bounds.
@@ -286,7 +284,7 @@ impl fmt::Debug for AppendBuffer {
     }
 }
 
-/// `len_bytes` rounded up to whole units, one at least. Lengths no buffer has stay too long.
+/// `len_bytes` rounded up to whole units, at least one. A length beyond every capacity stays beyond it.
 fn whole_units(len_bytes: u32) -> u32 {
     len_bytes
         .max(1)

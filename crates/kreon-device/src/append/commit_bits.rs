@@ -1,4 +1,4 @@
-//! Which reservations of an append buffer are committed.
+//! Bitmaps of the committed reservations of an append buffer.
 
 use std::ops::Range;
 
@@ -8,22 +8,21 @@ use kreon_base::sync::{
     SetAlone,
 };
 
-/// Unit of reservations, in bytes: one bit stands for so many.
+/// Unit of reservations in bytes, one bit in each bitmap.
 pub(super) const UNIT_BYTES: u32 = 8;
 
-/// Two bits for each unit: "a committed reservation starts here" and "one ends here".
+/// Two bits for each unit: a committed reservation starts here, and one ends here.
 ///
-/// Invariant: the end bit of a reservation is set before its start bit, and the start bit is set
-/// with Release after the last write to the reserved bytes. So whoever sees a start bit with Acquire
-/// sees the bytes, and the first end bit from there on is the reservation's own: reservations are
-/// disjoint, so no other one ends inside it.
+/// Invariant: the end bit of a reservation is set before its start bit, and the start bit is set with Release after the
+/// last write to the reserved bytes. So a thread that sees a start bit with Acquire sees the bytes, and the first end
+/// bit from there on belongs to that reservation: reservations are disjoint, so no other one ends inside it.
 pub(super) struct CommitBits {
     starts: Box<[AtomicU64]>,
     ends: Box<[AtomicU64]>,
 }
 
 impl CommitBits {
-    /// Nothing committed in `capacity_bytes`.
+    /// Empty bitmaps for `capacity_bytes`.
     pub(super) fn new(capacity_bytes: u32) -> Self {
         let words = capacity_bytes.div_ceil(UNIT_BYTES * u64::BITS) as usize;
         let zeroes = || (0..words).map(|_| AtomicU64::new(0)).collect();
@@ -33,8 +32,7 @@ impl CommitBits {
         }
     }
 
-    /// Publishes a reservation: a non-empty range of whole units, and everything that the calling
-    /// thread wrote before.
+    /// Publishes a reservation, a non-empty range of whole units, with everything that the calling thread wrote before.
     pub(super) fn commit(&self, range: Range<u32>) {
         let first = range.start / UNIT_BYTES;
         let last = range.end / UNIT_BYTES - 1;
@@ -46,8 +44,8 @@ impl CommitBits {
         }
     }
 
-    /// Where the committed reservation that starts at `at` ends. `None`: none starts there, or it is
-    /// not yet committed. Its bytes are visible to the calling thread.
+    /// End of the committed reservation that starts at `at`; `None` if none starts there or it is not committed yet.
+    /// Its bytes are visible to the calling thread.
     pub(super) fn end_of(&self, at: u32) -> Option<u32> {
         let unit = at / UNIT_BYTES;
         let started = self.starts.get(word_of(unit))?.load(Acquire) & bit_of(unit) != 0;
@@ -55,7 +53,7 @@ impl CommitBits {
             return None;
         }
         let first_word = word_of(unit);
-        // Ends before `at` belong to others.
+        // End bits before `at` belong to earlier reservations.
         let mut mask = u64::MAX << (unit % u64::BITS);
         for (word, ends) in self.ends.iter().enumerate().skip(first_word) {
             let ends = ends.load(Relaxed) & mask;
@@ -68,8 +66,7 @@ impl CommitBits {
         None
     }
 
-    /// End of the gapless run of committed reservations that starts at `from`; `from` itself if none
-    /// starts there.
+    /// End of the gapless run of committed reservations that starts at `from`; `from` if none starts there.
     pub(super) fn run_end(&self, from: u32) -> u32 {
         let mut end = from;
         while let Some(next) = self.end_of(end) {
@@ -78,7 +75,7 @@ impl CommitBits {
         end
     }
 
-    /// Forgets everything in the first `used_bytes`.
+    /// Clears the bits of the first `used_bytes`.
     pub(super) fn clear(&mut self, used_bytes: u32) {
         let words = used_bytes.div_ceil(UNIT_BYTES * u64::BITS) as usize;
         for word in self.starts.iter_mut().take(words) {

@@ -1,4 +1,4 @@
-//! A buffer that many threads append to at once.
+//! A buffer for lock-free appends by many threads.
 
 mod append_buffer;
 mod commit_bits;

@@ -1,4 +1,4 @@
-//! Every interleaving of few threads on one buffer. `cargo xtask interleavings loom`.
+//! Models of the append buffer: every interleaving of a few threads. `cargo xtask interleavings loom`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ fn buffer() -> Arc<AppendBuffer> {
     Arc::new(AppendBuffer::new(4096))
 }
 
-/// Appends `units` units of bytes that tell where they stand; returns where.
+/// Appends `units` units filled with a byte that depends on their position; returns the position.
 fn append(buffer: &AppendBuffer, units: u32) -> u32 {
     let Reserve::Reserved(mut part) = buffer.reserve(units * 8) else {
         panic!("there is room");
@@ -22,7 +22,7 @@ fn append(buffer: &AppendBuffer, units: u32) -> u32 {
     at
 }
 
-/// Looks at all that is committed, as the writer-out does; returns how much that is.
+/// Checks all committed bytes, as the write-out does; returns their number.
 fn read(buffer: &AppendBuffer, part_bytes: u32) -> u32 {
     let end = buffer.committed_prefix(0);
     let bytes = buffer
@@ -34,7 +34,7 @@ fn read(buffer: &AppendBuffer, part_bytes: u32) -> u32 {
     end
 }
 
-/// A thread with work on the buffer. The thread of a model itself only begins and ends it.
+/// Runs `work` in a thread. The main thread of a model only starts and joins threads.
 fn beside<R: 'static>(
     buffer: &Arc<AppendBuffer>,
     work: impl FnOnce(&AppendBuffer) -> R + 'static,

@@ -1,4 +1,4 @@
-//! A part of an append buffer that one writer holds.
+//! A part of an append buffer, owned by one writer until it is committed.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -7,13 +7,12 @@ use std::ops::{Deref, DerefMut, Range};
 use super::append_buffer::AppendBuffer;
 use super::commit_bits::UNIT_BYTES;
 
-/// Exclusive use of a part of an [`AppendBuffer`] until it is committed. It starts with any bytes
-/// (initialised ones: zeroes, or what the buffer held before its last reset), so all of it must be filled.
+/// Exclusive use of a part of an [`AppendBuffer`] until it is committed. Its initial bytes are arbitrary but
+/// initialised (zeroes, or bytes from before the last reset), so the writer must fill all of it.
 ///
-/// Dropping it without [`commit`](Self::commit) leaves a hole: what stands behind it in the buffer
-/// never becomes part of the committed prefix, and [`AppendBuffer::is_abandoned`] says so from then
-/// on. Filling the hole with zeroes instead would be a lie with a worse end: a reader of the log
-/// stops at bytes that are no record, so acknowledged records behind it would be lost in silence.
+/// Dropping it without [`commit`](Self::commit) leaves a hole: bytes behind it never join the committed prefix, and
+/// [`AppendBuffer::is_abandoned`] is true from then on. The hole is not filled with zeroes, because a reader of the log
+/// stops at bytes that are no record, and acknowledged records behind it would be lost silently.
 #[must_use = "a reservation that is dropped without `commit` leaves a hole"]
 pub struct Reservation<'a> {
     buffer: &'a AppendBuffer,
@@ -33,17 +32,17 @@ impl<'a> Reservation<'a> {
         }
     }
 
-    /// Where it starts in the buffer, in bytes.
+    /// Position of its first byte in the buffer.
     pub fn at(&self) -> u32 {
         self.at
     }
 
-    /// Where it ends in the buffer, in bytes.
+    /// Position behind its last byte in the buffer.
     pub fn end(&self) -> u32 {
         self.at + self.len_bytes
     }
 
-    /// Cuts it into its first `len_bytes` and the rest; each is committed by itself.
+    /// Splits it into its first `len_bytes` and the rest; each part is committed separately.
     ///
     /// # Panics
     /// Unless `len_bytes` is a multiple of 8 that leaves both parts non-empty.
@@ -53,20 +52,20 @@ impl<'a> Reservation<'a> {
             "cannot cut {len_bytes} bytes off a reservation of {}",
             self.len_bytes
         );
-        // Without its `drop`: the parts take over.
+        // Skips the `drop` of the whole: the parts take its place.
         let whole = ManuallyDrop::new(self);
         let second_bytes = whole.len_bytes - len_bytes;
-        // SAFETY: the range is the first part of one that is exclusively ours and not used again.
+        // SAFETY: the range is the first part of a range that `whole` owned exclusively and that is not used again.
         let first = unsafe { Self::new(whole.buffer, whole.at, len_bytes) };
-        // SAFETY: likewise the second part, disjoint from the first.
+        // SAFETY: likewise for the second part, which is disjoint from the first.
         let second = unsafe { Self::new(whole.buffer, whole.at + len_bytes, second_bytes) };
         (first, second)
     }
 
     /// Publishes the bytes to all threads. Never waits.
     pub fn commit(self) {
-        // Without its `drop`. No `&mut` to the bytes exists from here on: `self` is consumed and
-        // the slices that it lent have ended.
+        // Skips `drop`. No `&mut` to the bytes exists from here on: `self` is consumed, and the slices that it lent
+        // have ended.
         let this = ManuallyDrop::new(self);
         this.buffer.publish(this.range());
     }
@@ -88,7 +87,7 @@ impl Deref for Reservation<'_> {
     fn deref(&self) -> &[u8] {
         self.buffer.touch(self.range(), false);
         let start = self.buffer.pointer_to(self.at);
-        // SAFETY: the range is in bounds, initialised, alive for `'a`, and ours alone (`new`); the
+        // SAFETY: the range is in bounds, initialised, alive for `'a`, and exclusively owned (contract of `new`); the
         // only writer is `deref_mut`, which needs `&mut self`.
         unsafe { std::slice::from_raw_parts(start, self.len_bytes as usize) }
     }
@@ -98,8 +97,8 @@ impl DerefMut for Reservation<'_> {
     fn deref_mut(&mut self) -> &mut [u8] {
         self.buffer.touch(self.range(), true);
         let start = self.buffer.pointer_to(self.at);
-        // SAFETY: as in `deref`; `&mut self` excludes our own readers, and others read the range
-        // only after `commit` has consumed `self`.
+        // SAFETY: as in `deref`; `&mut self` excludes readers through this reservation, and other threads read the
+        // range only after `commit` has consumed `self`.
         unsafe { std::slice::from_raw_parts_mut(start, self.len_bytes as usize) }
     }
 }

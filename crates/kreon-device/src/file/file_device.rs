@@ -21,23 +21,23 @@ use super::options::{Facility, FileOptions};
 use crate::bounds::Bounds;
 use crate::device::{BLOCK_BYTES_MAX, Device, Read, ReadQueue, Write};
 use crate::process::OpenDevice;
-use crate::stats::{Counters, DeviceStats};
-use crate::transfer::{self, Batch, RingPool, RingQueue, Slice};
+use crate::stats::{DeviceCounters, DeviceStats};
+use crate::transfer::{self, RingPool, RingQueue, Slice, TransferBatch};
 
-/// Most transfers that one call may keep in flight.
+/// Most transfers that one call may have in flight.
 const RING_DEPTH_MAX: u32 = 4096;
 
-/// Most reads that a queue keeps in flight: enough for every device, few enough that its own queues stay
-/// short (`KVell 4.3`).
+/// Most reads that an asynchronous queue has in flight: enough to keep any device busy, few enough to keep its internal
+/// queues short (`KVell 4.3`).
 const READ_QUEUE_DEPTH: u32 = 256;
 
 /// A volume in a file or on a block device, locked while it is open.
 ///
-/// Direct I/O through `io_uring` where the system allows, with a way around each. Several threads do
-/// I/O at once without a common lock. A file is created sparse; growing it takes no space.
+/// It uses direct I/O and `io_uring` where the system supports them, with a fallback for each. Threads do I/O
+/// concurrently without a common lock. A file is created sparse; growing it takes no space.
 ///
-/// In a process that was forked from the one that opened it, every call is `Closed` and does nothing, and dropping it
-/// leaves the lock.
+/// In a process forked from the one that opened it every call fails with `Closed` without effect, and dropping it keeps
+/// the lock.
 pub struct FileDevice {
     open: OpenDevice,
     path: PathBuf,
@@ -47,23 +47,23 @@ pub struct FileDevice {
     is_direct: bool,
     read_only: bool,
     len_bytes_max: u64,
-    /// Only raised, under `growing`.
+    /// Only raised, with `growing` held.
     len_bytes: Arc<AtomicU64>,
     growing: Mutex<()>,
     rings: RingPool,
-    counters: Arc<Counters>,
-    /// Set when the file system said that it has no `fallocate` or cannot punch holes.
+    counters: Arc<DeviceCounters>,
+    /// Set when the file system has refused `fallocate`, or hole punching, as not supported.
     cannot_allocate: AtomicBool,
     cannot_discard: AtomicBool,
 }
 
 impl FileDevice {
-    /// Opens and locks `path`; the flag tells whether the file was created.
+    /// Opens and locks `path`; the flag is true if the file was created.
     ///
-    /// Errors: `NotFound` (no such file, or no folder to create it in), `InvalidArgument` (a
-    /// directory, a pipe; options out of range), `Busy` (open already, here or elsewhere, or the
-    /// block device is mounted), `Io` (permission), `Closed` (in a process that was forked from one that had
-    /// a device open: the locks that it inherited cannot be relied on).
+    /// Errors: `NotFound` (no such file, or no folder to create it in), `InvalidArgument` (a directory, a pipe, or
+    /// options out of range), `Busy` (open already, in this process or another, or the block device is mounted), `Io`
+    /// (permission), `Closed` (in a process forked from one that had a device open: its inherited locks are
+    /// unreliable).
     pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<(Self, bool)> {
         let path = path.as_ref();
         check_options(options)?;
@@ -99,12 +99,12 @@ impl FileDevice {
         Ok((device, opened.created))
     }
 
-    /// Where it is.
+    /// Path of the file or block device.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether I/O goes past the page cache.
+    /// Whether I/O bypasses the page cache.
     pub fn is_direct(&self) -> bool {
         self.is_direct
     }
@@ -137,18 +137,17 @@ impl FileDevice {
         Ok(())
     }
 
-    fn carry_out<S: Slice>(&self, mut batch: Batch<S>) -> Vec<(usize, Error)> {
+    fn carry_out<S: Slice>(&self, mut batch: TransferBatch<S>) -> Vec<(usize, Error)> {
         transfer::run(&mut batch, self.file.as_fd(), &self.rings, &self.counters);
         batch.into_failures()
     }
 
-    /// The error told with the file's name.
+    /// `error` with the path in its message.
     fn named(&self, error: &Error) -> Error {
         error.within(self.path.display())
     }
 
-    /// `fallocate` on a range. If the file system has no such thing, notes so in `cannot`, and
-    /// that is fine.
+    /// `fallocate` on a range. If the file system does not support it, sets `cannot` and succeeds.
     fn fallocate(
         &self,
         action: &str,
@@ -250,7 +249,7 @@ impl Device for FileDevice {
     fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
         self.open.home().check()?;
         let bounds = self.bounds();
-        let batch = Batch::of_reads(reads, self.block_bytes, |read| {
+        let batch = TransferBatch::of_reads(reads, self.block_bytes, |read| {
             bounds.check_buffers(read.offset, read.buffers.iter().map(|b| &**b))
         });
         let failures = self.carry_out(batch);
@@ -280,7 +279,8 @@ impl Device for FileDevice {
             self.counters.reads.add(buffer.len() as u64);
             return Ok(());
         }
-        // Once more, so that there is one place which knows what may be repeated and what goes on where it ended.
+        // A failed or short read is repeated by the general path, the only one that decides about retries and
+        // continuation.
         self.read(&mut [Read::new(offset, buffer)])
     }
 
@@ -291,7 +291,7 @@ impl Device for FileDevice {
             let checked = bounds.check_buffers(write.offset, write.buffers.iter().copied());
             checked.map_err(|e| self.named(&e))?;
         }
-        let batch = Batch::of_writes(writes, self.block_bytes);
+        let batch = TransferBatch::of_writes(writes, self.block_bytes);
         match self.carry_out(batch).first() {
             None => Ok(()),
             Some((_, error)) => Err(self.named(error)),
@@ -301,8 +301,8 @@ impl Device for FileDevice {
     fn flush(&self) -> Result<()> {
         self.open.home().check()?;
         self.counters.flushes.fetch_add(1, Relaxed);
-        // Never repeated, not even when interrupted: after a failure the kernel may have dropped
-        // what it could not write, and the next call would succeed without it.
+        // Never repeated, not even when interrupted: after a failure the kernel may have dropped the pages that it
+        // could not write, and the next call would succeed without them.
         rustix::fs::fdatasync(&self.file)
             .map_err(|error| self.named(&Error::io("flush", error.into())))
     }
@@ -349,12 +349,12 @@ impl Device for FileDevice {
 
 impl Drop for FileDevice {
     fn drop(&mut self) {
-        // A forked child has the same open file, and so the same lock.
+        // A forked child shares the open file and so the lock.
         if !self.open.home().is_this() {
             return;
         }
-        // The kernel may hold the file a moment longer than we do (a ring that is being torn down),
-        // and the lock with it; the next open must not find it.
+        // The kernel may keep the file open a moment longer (for a ring that is being torn down), and the lock with it;
+        // the next opening must not find it locked.
         if let Err(error) = rustix::fs::flock(&self.file, FlockOperation::Unlock) {
             tracing::debug!(path = %self.path.display(), %error, "cannot unlock");
         }
@@ -386,7 +386,7 @@ fn check_options(options: &FileOptions) -> Result<()> {
     Ok(())
 }
 
-/// Whether I/O is direct, and the block size.
+/// Whether I/O is direct, and the block size in bytes.
 fn choose_block(file: &OwnedFd, kind: Kind, path: &Path, options: &FileOptions) -> (bool, u32) {
     if options.direct == Facility::Auto {
         match make_direct(file, kind) {
@@ -400,7 +400,7 @@ fn choose_block(file: &OwnedFd, kind: Kind, path: &Path, options: &FileOptions) 
             }
         }
     }
-    // The store keeps its own frames: readahead would only read what nobody asked for.
+    // The store has its own frames, so readahead by the kernel would read pages that nobody requested.
     if let Err(error) = rustix::fs::fadvise(file, 0, None, Advice::Random) {
         tracing::debug!(path = %path.display(), %error, "cannot switch readahead off");
     }

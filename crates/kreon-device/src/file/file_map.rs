@@ -1,4 +1,4 @@
-//! A volume as the kernel shows it in memory (`mmap`): for comparison with frames that the store fills itself.
+//! A volume mapped by the kernel (`mmap`), for comparison with frames that the store fills itself.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -15,43 +15,43 @@ use kreon_base::{Error, PAGE_BYTES, PageBytes, Result};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-/// What the kernel is told about the order of reads.
+/// Advice to the kernel about the order of reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MapAdvice {
-    /// Nothing: it reads ahead as much as the device's setting says.
+    /// No advice: readahead as configured for the device.
     Normal,
-    /// None: one page per fault.
+    /// Random order: one page a fault, no readahead.
     #[default]
     Random,
-    /// Ascending: it reads ahead, and forgets what lies behind sooner.
+    /// Ascending order: readahead, and earlier eviction of pages already read.
     Sequential,
-    /// As `Random`, but what is known to be read soon is [asked for](FileMap::will_need).
+    /// As `Random`, with explicit [requests](FileMap::will_need) for pages that will be read soon.
     WillNeed,
 }
 
-/// A file, mapped for reading and shared with whoever writes it.
+/// A file mapped for reading.
 ///
-/// The kernel changes these bytes whenever the file is written, by this process or another, so there are no
-/// references to them: whoever wants some gets a copy, made by atomic loads. A copy that is made while the bytes
-/// are written may hold old words beside new ones, as a read that overlaps a write does.
+/// The kernel changes the bytes whenever this or another process writes the file, so there are no references to them:
+/// callers get copies, made by atomic loads. A copy made during a write may mix old and new words, like a read that
+/// overlaps a write.
 ///
-/// What the device cannot read ends the process (`SIGBUS`): the kernel has no other way to tell, which is
-/// one reason why a store does not use this unless it is asked to.
+/// A device error ends the process (`SIGBUS`), as the kernel has no other way to report it. This is one reason why a
+/// store uses a map only on request.
 pub struct FileMap {
     start: NonNull<c_void>,
     mapped_bytes: usize,
-    /// Present length of the file, which only grows.
+    /// Current length of the file, which only grows.
     len_bytes: Arc<AtomicU64>,
 }
 
-// SAFETY: the mapping has no thread affinity, and is given up once, by `drop`.
+// SAFETY: the mapping has no thread affinity and is unmapped once, by `drop`.
 unsafe impl Send for FileMap {}
-// SAFETY: as above; through `&FileMap` the bytes are only loaded, atomically.
+// SAFETY: as above; through `&FileMap` the bytes are only read, by atomic loads.
 unsafe impl Sync for FileMap {}
 
 impl FileMap {
-    /// Maps a file that will not be longer than `len_bytes_max`. Costs address space only. If the file
-    /// system or a limit does not allow as much, less is mapped, but never less than the file is long.
+    /// Maps a file that will not become longer than `len_bytes_max`. Takes only address space. If the file system or a
+    /// limit does not allow that length, less is mapped, but at least the current length of the file.
     pub(super) fn new(
         file: &OwnedFd,
         len_bytes: Arc<AtomicU64>,
@@ -85,8 +85,8 @@ impl FileMap {
         Ok(map)
     }
 
-    /// Copies the bytes from `offset` on. False, and nothing happens, if the file or the mapping ends before:
-    /// pages behind the end of a file cannot be touched.
+    /// Copies bytes from `offset` on. Returns `false` without effect if the range ends beyond the file or the mapping,
+    /// as pages behind the end of a file must not be accessed.
     #[must_use]
     pub fn copy(&self, offset: u64, into: &mut [u8]) -> bool {
         let Some(source) = self.range(offset, into.len()) else {
@@ -94,9 +94,9 @@ impl FileMap {
         };
         let ahead = source.align_offset(size_of::<AtomicU64>()).min(into.len());
         let (head, rest) = into.split_at_mut(ahead);
-        // SAFETY: the range is mapped and within the file (`range`), which never shrinks. Bytes have no
-        // alignment. Others change them at most as the kernel does, by plain stores of words, which atomic
-        // loads may meet; loads of up to 8 bytes are fine on memory that cannot be written.
+        // SAFETY: the range is mapped and within the file (`range`), and the file never shrinks. Bytes need no
+        // alignment. The kernel changes them by plain word stores, which atomic loads may race with; loads of up to 8
+        // bytes are allowed on read-only memory.
         let bytes = unsafe { slice::from_raw_parts(source.cast::<AtomicU8>(), ahead) };
         copy_bytes(bytes, head);
         if rest.is_empty() {
@@ -104,7 +104,7 @@ impl FileMap {
         }
         let words = rest.len() / size_of::<AtomicU64>();
         let source = source.wrapping_add(ahead);
-        // SAFETY: as above; the head ended at a multiple of 8, or there would be no rest.
+        // SAFETY: as above; the head ended at a multiple of 8, or `rest` would be empty.
         let loaded = unsafe { slice::from_raw_parts(source.cast::<AtomicU64>(), words) };
         let (middle, tail) = rest.split_at_mut(words * size_of::<AtomicU64>());
         for (into, word) in middle.chunks_exact_mut(size_of::<AtomicU64>()).zip(loaded) {
@@ -117,7 +117,7 @@ impl FileMap {
         true
     }
 
-    /// Copies a page, or tells that there is none.
+    /// Copies a page; `None` if it is not mapped.
     #[inline]
     pub fn copy_page<'b>(
         &self,
@@ -135,21 +135,22 @@ impl FileMap {
         for (at, word) in words.iter().enumerate() {
             let bytes = word.load(Relaxed).to_ne_bytes();
             let place = target.wrapping_add(at * size_of::<u64>()).cast::<[u8; 8]>();
-            // SAFETY: the place lies within the buffer, which is ours alone; bytes have no alignment.
+            // SAFETY: `place` lies within the buffer, to which this function has exclusive access; bytes need no
+            // alignment.
             unsafe { place.write(bytes) };
         }
-        // SAFETY: all of its words have been written.
+        // SAFETY: all of its words were written above.
         Some(unsafe { buffer.assume_init_ref() })
     }
 
-    /// Has the kernel begin to read pages that are not in memory, without waiting for them.
+    /// Has the kernel start reading pages that are not in memory, without waiting for them.
     pub fn will_need(&self, offset: u64, len_bytes: usize) {
         if self.range(offset, len_bytes).is_some() {
             self.advise(offset as usize, len_bytes, Advice::WillNeed);
         }
     }
 
-    /// Where a range is, if it is mapped and within the file.
+    /// Address of a range, if it is mapped and within the file.
     #[inline]
     fn range(&self, offset: u64, len_bytes: usize) -> Option<*const u8> {
         let end = offset.checked_add(len_bytes as u64)?;
@@ -158,11 +159,11 @@ impl FileMap {
         there.then(|| start.wrapping_add(offset as usize))
     }
 
-    /// Advice that changes cost only; a kernel that knows it not may refuse it.
+    /// Gives advice that affects only cost; a kernel that does not know it may refuse.
     fn advise(&self, offset: usize, len_bytes: usize, advice: Advice) {
         let within = offset % PAGE_BYTES;
         let start = self.start.as_ptr().wrapping_byte_add(offset - within);
-        // SAFETY: the range lies in our own mapping, and the advice given in this file leaves content alone.
+        // SAFETY: the range lies in our own mapping, and the advice used in this file does not change content.
         let _ = unsafe { madvise(start, len_bytes + within, advice) };
     }
 }
@@ -192,7 +193,7 @@ fn reserve(file: &OwnedFd, len_bytes: u64) -> Result<NonNull<c_void>, Errno> {
 
 impl Drop for FileMap {
     fn drop(&mut self) {
-        // SAFETY: the range is what `mmap` gave, given back once; nothing refers to it any more.
+        // SAFETY: the range is what `mmap` returned, unmapped once; nothing refers to it any more.
         let _ = unsafe { munmap(self.start.as_ptr(), self.mapped_bytes) };
     }
 }

@@ -1,4 +1,4 @@
-//! What kind of file a volume is, and in what blocks it can be written.
+//! File types that can hold a volume, and their block sizes.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, FileType, OFlags, SeekFrom, StatxFlags};
 
 use crate::device::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN};
 
-/// The kinds of file that can hold a volume.
+/// File types that can hold a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Regular,
@@ -16,7 +16,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind that a mode (`st_mode`) tells; everything else is refused.
+    /// The type in a mode (`st_mode`); other types are refused.
     pub(super) fn of(mode: u32, path: &Path) -> Result<Self> {
         let what = match FileType::from_raw_mode(mode) {
             FileType::RegularFile => return Ok(Self::Regular),
@@ -33,7 +33,7 @@ impl Kind {
         )))
     }
 
-    /// Present length in bytes.
+    /// Current length in bytes.
     pub(super) fn len_bytes(self, file: BorrowedFd<'_>) -> rustix::io::Result<u64> {
         match self {
             Self::Regular => {
@@ -45,12 +45,12 @@ impl Kind {
     }
 }
 
-/// Switches direct I/O on. Returns the block size that it asks for, or why it cannot be used.
+/// Switches direct I/O on. Returns its block size, or the reason why it cannot be used.
 pub(super) fn make_direct(file: impl AsFd, kind: Kind) -> Result<u32, String> {
     let file = file.as_fd();
     let block_bytes = direct_block_bytes(file, kind)?;
     let flags = rustix::fs::fcntl_getfl(file).map_err(|e| e.to_string())?;
-    // On the open file, not at `open`: some file systems create the file and then refuse the flag.
+    // On the open file, not at `open`: some file systems create the file and refuse the flag afterwards.
     rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT).map_err(|e| e.to_string())?;
     Ok(block_bytes)
 }
@@ -70,7 +70,7 @@ fn direct_block_bytes(file: BorrowedFd<'_>, kind: Kind) -> Result<u32, String> {
                     .max(stat.stx_dio_mem_align)
                     .max(stat.stx_dio_offset_align);
             }
-            // An old kernel or a file system that does not tell: a page suits all that exist.
+            // An old kernel or a file system without this information: a page suits all known ones.
             _ => block_bytes = BLOCK_BYTES_MAX,
         }
     }

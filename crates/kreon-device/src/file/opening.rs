@@ -12,14 +12,14 @@ use rustix::io::Errno;
 use super::kind::Kind;
 use super::options::FileOptions;
 
-/// A file that is open and locked.
+/// An open and locked file.
 pub(super) struct Opened {
     pub(super) file: OwnedFd,
     pub(super) kind: Kind,
     pub(super) created: bool,
 }
 
-/// Opens `path`, creating it if asked to, and locks it against every other open that would conflict.
+/// Opens `path`, creates it if asked to, and locks it against conflicting opens.
 pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Opened> {
     let (file, created) = match existing_kind(path)? {
         Some(kind) => (open_existing(path, kind, options)?, false),
@@ -39,7 +39,7 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Opened> {
     })
 }
 
-/// What stands at `path`. Asked before opening: to open a pipe may wait forever.
+/// The type of the file at `path`. Asked before the open, because opening a pipe may wait for ever.
 fn existing_kind(path: &Path) -> Result<Option<Kind>> {
     match rustix::fs::stat(path) {
         Ok(stat) => Kind::of(stat.st_mode, path).map(Some),
@@ -65,7 +65,7 @@ fn open_existing(path: &Path, kind: Kind, options: &FileOptions) -> Result<Owned
     }
 }
 
-/// Creates the file, or opens what another process created at the same moment.
+/// Creates the file, or opens it if another process has just created it.
 fn open_new(path: &Path, options: &FileOptions) -> Result<(OwnedFd, bool)> {
     let mode = Mode::from_raw_mode(0o644);
     match rustix::fs::open(path, access(options) | OFlags::CREATE | OFlags::EXCL, mode) {
@@ -84,13 +84,13 @@ fn access(options: &FileOptions) -> OFlags {
     access | OFlags::CLOEXEC | OFlags::NOCTTY
 }
 
-/// How long an open waits for a lock, or for a claimed block device. The kernel takes down the rings of a killed process
-/// in the background, and until then they hold its file, and so its lock: a few milliseconds, a second under
-/// load. A child that was just forked holds both until it runs its program.
+/// How long an open waits for the lock or for a claimed block device. The kernel tears down the rings of a killed
+/// process in the background, and they keep its file and lock until then: a few milliseconds, a second under load. A
+/// child that was just forked keeps both until it executes its program.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// `flock` belongs to the open file, so two opens in one process conflict, too.
+/// `flock` belongs to the open file description, so two opens in one process conflict as well.
 fn lock(file: &OwnedFd, path: &Path, options: &FileOptions) -> Result<()> {
     let operation = if options.read_only {
         FlockOperation::NonBlockingLockShared
@@ -114,8 +114,7 @@ fn lock(file: &OwnedFd, path: &Path, options: &FileOptions) -> Result<()> {
     }
 }
 
-/// Makes a new file's name durable. Without this a crash may lose the file with all that was flushed
-/// into it.
+/// Makes the name of a new file durable. Without this a crash may lose the file and everything flushed to it.
 fn sync_folder(path: &Path) -> Result<()> {
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -124,7 +123,7 @@ fn sync_folder(path: &Path) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(folder, flags, Mode::empty());
     match opened.and_then(rustix::fs::fsync) {
-        // Some file systems (over FUSE or a network) cannot; their names are durable at once or never.
+        // Some file systems (over FUSE or a network) do not support it; their names are durable at once or never.
         Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::NOSYS) => Ok(()),
         Err(error) => Err(failure(folder, "sync the folder", error)),
     }

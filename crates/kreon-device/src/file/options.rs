@@ -1,34 +1,34 @@
-//! How a file is opened.
+//! Options for opening a file.
 
-/// Whether a facility of the operating system is used.
+/// Whether an optional facility of the operating system is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Facility {
-    /// Where it works; the way around it, said once through `tracing`, where it is refused.
+    /// Where it works; otherwise the fallback, reported once through `tracing`.
     #[default]
     Auto,
     /// Never.
     Off,
 }
 
-/// How [`FileDevice::open`](super::FileDevice::open) opens.
+/// Options of [`FileDevice::open`](super::FileDevice::open).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOptions {
     /// Create the file if it does not exist. Its folder must exist.
     pub create: bool,
-    /// Writes are `InvalidArgument`. Any number of read-only opens may share a file, but not with an
-    /// open for writing.
+    /// Writes fail with `InvalidArgument`. Any number of read-only opens may share a file, but not with an open for
+    /// writing.
     pub read_only: bool,
-    /// Direct I/O (`O_DIRECT`); without it through the page cache, where
+    /// Direct I/O (`O_DIRECT`). Without it transfers use the page cache, and
     /// [`block_bytes`](crate::Device::block_bytes) is a page.
     pub direct: Facility,
-    /// `io_uring`; without it the transfers of one call follow one another by `preadv`/`pwritev`.
+    /// `io_uring`. Without it the transfers of one call run one after the other by `preadv` or `pwritev`.
     pub ring: Facility,
     /// Transfers that one call keeps in flight, 1 to 4096.
     pub ring_depth: u32,
-    /// Least block to work with, for a device whose atomic unit is larger than it says. Rounded up
-    /// to a power of two of at most [`BLOCK_BYTES_MAX`](crate::BLOCK_BYTES_MAX).
+    /// Smallest block size to use, for a device whose atomic unit is larger than it reports. Rounded up to a power of
+    /// two of at most [`BLOCK_BYTES_MAX`](crate::BLOCK_BYTES_MAX).
     pub block_bytes_min: u32,
-    /// Limit to which a file may grow; `None`: what the file system allows.
+    /// Limit of the file's length in bytes; `None`: that of the file system.
     pub len_bytes_max: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The transfers of one call and how far each has come.
+//! The transfers of one call and their progress.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
@@ -11,43 +11,42 @@ use crate::device::{Read, Write};
 /// Most buffers in one system call (`IOV_MAX`).
 const SLICES_MAX: usize = 1024;
 
-/// How often in a row a transfer may end without progress ("interrupted", "try again") before that
-/// is an error.
+/// Most consecutive attempts of a transfer without progress ("interrupted", "try again") before it fails.
 const STALLS_MAX: u32 = 10_000;
 
-/// The transfers of one call: each request is one piece, or several if it has very many buffers.
-pub(crate) struct Batch<S> {
-    /// The buffers of all pieces, one piece after the other.
+/// The transfers of one call. A request is one piece, or several if it has more than [`SLICES_MAX`] buffers.
+pub(crate) struct TransferBatch<S> {
+    /// The buffers of all pieces, in the order of the pieces.
     slices: Vec<S>,
     pieces: Vec<Piece>,
-    /// Index of the request and what went wrong, as it happened.
+    /// Index of the request and its error, in the order of occurrence.
     failures: Vec<(usize, Error)>,
     block_bytes: usize,
 }
 
-/// Consecutive bytes of the file, moved by one system call if all goes well.
+/// Consecutive bytes of the file, usually moved by one system call.
 struct Piece {
     request: usize,
-    /// Where to go on.
+    /// Offset of the next byte to move.
     offset: u64,
-    /// What is left of its buffers.
+    /// Buffers left.
     slices: Range<usize>,
-    /// Bytes left to move; 0 also after a failure.
+    /// Bytes left; 0 after a failure as well.
     left_bytes: u64,
     stalls: u32,
 }
 
-/// What to do with a piece after a system call.
+/// What follows a system call on a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// It has ended, well or not.
+pub(super) enum PieceProgress {
+    /// The piece has ended, with or without an error.
     Ended,
-    /// Call again for the rest.
+    /// The rest needs another call.
     Again,
 }
 
-impl<'a> Batch<IoSliceMut<'a>> {
-    /// The reads that `accept` lets pass; the request's number is its place in `reads`.
+impl<'a> TransferBatch<IoSliceMut<'a>> {
+    /// The reads that `accept` allows; a request is numbered by its index in `reads`.
     pub(crate) fn of_reads(
         reads: &'a mut [Read<'_>],
         block_bytes: u32,
@@ -67,7 +66,7 @@ impl<'a> Batch<IoSliceMut<'a>> {
     }
 }
 
-impl<'a> Batch<IoSlice<'a>> {
+impl<'a> TransferBatch<IoSlice<'a>> {
     /// All of `writes`.
     pub(crate) fn of_writes(writes: &'a [Write<'_>], block_bytes: u32) -> Self {
         let mut batch = Self::new(writes.len(), block_bytes);
@@ -79,7 +78,7 @@ impl<'a> Batch<IoSlice<'a>> {
     }
 }
 
-impl<S: Slice> Batch<S> {
+impl<S: Slice> TransferBatch<S> {
     fn new(requests: usize, block_bytes: u32) -> Self {
         Self {
             slices: Vec::with_capacity(requests),
@@ -114,42 +113,42 @@ impl<S: Slice> Batch<S> {
         self.pieces.len()
     }
 
-    /// Ends the batch: which requests failed and how, in the order of the requests.
+    /// The failed requests with their errors, in the order of the requests.
     pub(crate) fn into_failures(mut self) -> Vec<(usize, Error)> {
         self.failures.sort_by_key(|(request, _)| *request);
         self.failures
     }
 
-    /// Whether pieces that were not begun should be left alone.
+    /// Whether pieces that were not begun are to be skipped.
     pub(super) fn is_given_up(&self) -> bool {
         !S::GO_ON_AFTER_FAILURE && !self.failures.is_empty()
     }
 
-    /// What a piece has left to move: buffers, offset, bytes. `None` if it has ended.
+    /// Buffers, offset and bytes that a piece has left; `None` if it has ended.
     pub(super) fn rest_of(&mut self, piece: usize) -> Option<(&mut [S], u64, u64)> {
         let piece = self.pieces.get(piece).filter(|p| p.left_bytes != 0)?;
         let slices = self.slices.get_mut(piece.slices.clone())?;
         Some((slices, piece.offset, piece.left_bytes))
     }
 
-    /// Takes note of the outcome of a system call on a piece.
-    pub(super) fn progress(&mut self, piece: usize, outcome: io::Result<usize>) -> Progress {
+    /// Records the outcome of a system call on a piece.
+    pub(super) fn progress(&mut self, piece: usize, outcome: io::Result<usize>) -> PieceProgress {
         let Some(state) = self.pieces.get_mut(piece) else {
-            return Progress::Ended;
+            return PieceProgress::Ended;
         };
         let moved = match outcome {
             Ok(moved) if moved as u64 >= state.left_bytes => {
                 state.left_bytes = 0;
-                return Progress::Ended;
+                return PieceProgress::Ended;
             }
-            // Direct I/O goes on at a block boundary only; the broken block is moved again.
+            // Direct I/O must continue at a block boundary; a partly moved block is moved again.
             Ok(moved) => moved - moved % self.block_bytes,
             Err(error) => match error.kind() {
                 io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
                     if state.stalls < STALLS_MAX =>
                 {
                     state.stalls += 1;
-                    return Progress::Again;
+                    return PieceProgress::Again;
                 }
                 _ => return self.fail(piece, error),
             },
@@ -164,10 +163,10 @@ impl<S: Slice> Batch<S> {
             S::advance(&mut slices, moved);
             state.slices.start = state.slices.end - slices.len();
         }
-        Progress::Again
+        PieceProgress::Again
     }
 
-    fn fail(&mut self, piece: usize, error: io::Error) -> Progress {
+    fn fail(&mut self, piece: usize, error: io::Error) -> PieceProgress {
         if let Some(state) = self.pieces.get_mut(piece) {
             let action = format!("{} {} bytes at {}", S::VERB, state.left_bytes, state.offset);
             let error = match error.kind() {
@@ -179,7 +178,7 @@ impl<S: Slice> Batch<S> {
             self.failures.push((state.request, error));
             state.left_bytes = 0;
         }
-        Progress::Ended
+        PieceProgress::Ended
     }
 }
 
@@ -190,7 +189,10 @@ mod tests {
 
     const PAGE: usize = 4096;
 
-    fn rest<S: Slice>(batch: &mut Batch<S>, piece: usize) -> Option<(Vec<usize>, u64, u64)> {
+    fn rest<S: Slice>(
+        batch: &mut TransferBatch<S>,
+        piece: usize,
+    ) -> Option<(Vec<usize>, u64, u64)> {
         let (slices, offset, left_bytes) = batch.rest_of(piece)?;
         let lengths = slices.iter().map(Slice::len_bytes).collect();
         Some((lengths, offset, left_bytes))
@@ -204,14 +206,14 @@ mod tests {
     fn a_short_transfer_goes_on_at_the_last_whole_block() {
         let page = [0; PAGE];
         let writes = [Write::vectored(8192, vec![&page, &page, &page])];
-        let mut batch = Batch::of_writes(&writes, 512);
+        let mut batch = TransferBatch::of_writes(&writes, 512);
         assert_eq!(rest(&mut batch, 0), Some((vec![PAGE; 3], 8192, 12288)));
         // One buffer and a half, and a part of a block that is moved again.
-        assert_eq!(batch.progress(0, Ok(6144 + 100)), Progress::Again);
+        assert_eq!(batch.progress(0, Ok(6144 + 100)), PieceProgress::Again);
         assert_eq!(rest(&mut batch, 0), Some((vec![2048, PAGE], 14336, 6144)));
-        assert_eq!(batch.progress(0, Ok(2048)), Progress::Again);
+        assert_eq!(batch.progress(0, Ok(2048)), PieceProgress::Again);
         assert_eq!(rest(&mut batch, 0), Some((vec![PAGE], 16384, 4096)));
-        assert_eq!(batch.progress(0, Ok(4096)), Progress::Ended);
+        assert_eq!(batch.progress(0, Ok(4096)), PieceProgress::Ended);
         assert_eq!(rest(&mut batch, 0), None);
         assert!(batch.into_failures().is_empty());
     }
@@ -221,8 +223,8 @@ mod tests {
         for moved in [0, 511] {
             let page = [0; PAGE];
             let writes = [Write::new(0, &page)];
-            let mut batch = Batch::of_writes(&writes, 512);
-            assert_eq!(batch.progress(0, Ok(moved)), Progress::Ended);
+            let mut batch = TransferBatch::of_writes(&writes, 512);
+            assert_eq!(batch.progress(0, Ok(moved)), PieceProgress::Ended);
             assert!(batch.is_given_up());
             let failures = batch.into_failures();
             assert_eq!(failures[0].1.kind(), ErrorKind::Io);
@@ -233,20 +235,20 @@ mod tests {
     fn interruptions_are_repeated_but_not_forever() {
         let page = [0; PAGE];
         let writes = [Write::new(0, &page)];
-        let mut batch = Batch::of_writes(&writes, 512);
+        let mut batch = TransferBatch::of_writes(&writes, 512);
         let again = || Err(io::ErrorKind::WouldBlock.into());
         for _ in 0..STALLS_MAX {
-            assert_eq!(batch.progress(0, interrupted()), Progress::Again);
+            assert_eq!(batch.progress(0, interrupted()), PieceProgress::Again);
         }
         assert_eq!(
             batch.progress(0, Ok(512)),
-            Progress::Again,
+            PieceProgress::Again,
             "progress resets"
         );
         for _ in 0..STALLS_MAX {
-            assert_eq!(batch.progress(0, again()), Progress::Again);
+            assert_eq!(batch.progress(0, again()), PieceProgress::Again);
         }
-        assert_eq!(batch.progress(0, again()), Progress::Ended);
+        assert_eq!(batch.progress(0, again()), PieceProgress::Ended);
         assert_eq!(batch.into_failures().len(), 1);
     }
 
@@ -254,11 +256,11 @@ mod tests {
     fn reads_go_on_after_a_failure_and_failures_come_in_order() {
         let mut pages = [[0; PAGE]; 3];
         let mut reads: Vec<_> = pages.iter_mut().map(|page| Read::new(0, page)).collect();
-        let mut batch = Batch::of_reads(&mut reads, 512, |_| Ok(()));
+        let mut batch = TransferBatch::of_reads(&mut reads, 512, |_| Ok(()));
         let broken = || Err(io::Error::from_raw_os_error(5));
-        assert_eq!(batch.progress(2, broken()), Progress::Ended);
+        assert_eq!(batch.progress(2, broken()), PieceProgress::Ended);
         assert!(!batch.is_given_up());
-        assert_eq!(batch.progress(0, broken()), Progress::Ended);
+        assert_eq!(batch.progress(0, broken()), PieceProgress::Ended);
         let failed: Vec<_> = batch.into_failures().iter().map(|f| f.0).collect();
         assert_eq!(failed, [0, 2]);
     }
@@ -270,7 +272,7 @@ mod tests {
             Write::vectored(0, vec![&page; 2 * SLICES_MAX + 1]),
             Write::vectored(4 << 20, vec![&page; SLICES_MAX]),
         ];
-        let mut batch = Batch::of_writes(&writes, 512);
+        let mut batch = TransferBatch::of_writes(&writes, 512);
         assert_eq!(batch.len(), 4);
         let (lengths, offset, left_bytes) = rest(&mut batch, 2).unwrap();
         assert_eq!((lengths.len(), offset, left_bytes), (1, 1 << 20, 512));

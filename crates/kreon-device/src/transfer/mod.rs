@@ -1,4 +1,4 @@
-//! Moving bytes between buffers and a file: a batch of transfers, and two engines that carry it out.
+//! Transfers between buffers and a file: batches, and two engines that execute them.
 
 mod batch;
 mod positioned;
@@ -7,29 +7,29 @@ mod ring;
 mod ring_pool;
 mod slice;
 
-pub(crate) use batch::Batch;
+pub(crate) use batch::TransferBatch;
 pub(crate) use queue::RingQueue;
 pub(crate) use ring_pool::RingPool;
 pub(crate) use slice::Slice;
 
 use std::os::fd::BorrowedFd;
 
-use crate::stats::Counters;
+use crate::stats::DeviceCounters;
 
-/// Carries out all of `batch`, on a ring if that pays and one is to be had.
+/// Executes all of `batch`, on a ring if there is one and the batch has several pieces.
 pub(crate) fn run<S: Slice>(
-    batch: &mut Batch<S>,
+    batch: &mut TransferBatch<S>,
     file: BorrowedFd<'_>,
     rings: &RingPool,
-    counters: &Counters,
+    counters: &DeviceCounters,
 ) {
-    // A transfer alone has nothing to overlap with, and one system call is cheaper than a ring's.
+    // A single transfer has nothing to overlap with, and a plain system call is cheaper than a ring.
     if batch.len() > 1
         && let Some(mut ring) = rings.take()
     {
         ring.run(file, batch, counters);
         rings.put(ring);
     }
-    // All that is still open: everything without a ring, nothing after one, unless it broke.
+    // Executes the pieces still open: all without a ring; none after a ring, unless it broke.
     positioned::run(file, batch, counters);
 }

@@ -2,12 +2,16 @@
 
 use std::os::fd::BorrowedFd;
 
-use super::batch::{Batch, Progress};
+use super::batch::{PieceProgress, TransferBatch};
 use super::slice::Slice;
-use crate::stats::Counters;
+use crate::stats::DeviceCounters;
 
-/// Carries out what is open in `batch`.
-pub(super) fn run<S: Slice>(file: BorrowedFd<'_>, batch: &mut Batch<S>, counters: &Counters) {
+/// Executes the open pieces of `batch`.
+pub(super) fn run<S: Slice>(
+    file: BorrowedFd<'_>,
+    batch: &mut TransferBatch<S>,
+    counters: &DeviceCounters,
+) {
     for piece in 0..batch.len() {
         if batch.is_given_up() {
             return;
@@ -19,7 +23,7 @@ pub(super) fn run<S: Slice>(file: BorrowedFd<'_>, batch: &mut Batch<S>, counters
         counters.depart(1);
         while let Some((slices, offset, _)) = batch.rest_of(piece) {
             let outcome = S::transfer(file, slices, offset);
-            if batch.progress(piece, outcome) == Progress::Ended {
+            if batch.progress(piece, outcome) == PieceProgress::Ended {
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! Reads on a ring that go on while the caller does something else.
+//! Asynchronous reads on a ring.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -17,39 +17,42 @@ use rustix::io::Errno;
 use super::ring::is_passing;
 use super::slice::Slice;
 use crate::device::{Ended, ReadQueue};
-use crate::stats::Counters;
+use crate::stats::DeviceCounters;
 
-/// How long a wait on a broken ring takes.
+/// Duration of a wait on a broken ring.
 const BROKEN_PAUSE: Duration = Duration::from_micros(100);
 
-/// A ring that many threads use at once: each pushes, submits, waits and takes completions as it likes.
+/// A ring shared by many threads: each may push, submit, wait and reap at any time.
 pub(crate) struct RingQueue {
     ring: IoUring,
     file: OwnedFd,
-    counters: Arc<Counters>,
-    /// Reads that the kernel may not have taken yet, in their order. Its lock stands before the submission
-    /// queue.
+    counters: Arc<DeviceCounters>,
+    /// Tags of reads that the kernel may not have taken yet, in their order. The lock also guards the submission queue.
     pushed: Mutex<VecDeque<u64>>,
-    /// Stands before the completion queue.
+    /// Guards the completion queue.
     reaping: Mutex<()>,
     in_flight: AtomicUsize,
     depth: usize,
-    /// The kernel refuses the ring's service: what it has taken ends, nothing else does.
+    /// The kernel refuses calls on the ring: entries that it has taken still end, others never do.
     broken: AtomicBool,
-    /// Threads in a system call on the ring, which may take entries.
+    /// Threads inside a system call on the ring, in which the kernel may take entries.
     entering: AtomicUsize,
 }
 
 impl RingQueue {
     /// A queue of up to `depth` reads of `file`.
-    pub(crate) fn new(file: OwnedFd, depth: u32, counters: Arc<Counters>) -> io::Result<Self> {
-        // Completions run when the thread that submitted enters the kernel anyway, which is at the next tick
-        // of the clock at the latest; asleep it is woken for them.
+    pub(crate) fn new(
+        file: OwnedFd,
+        depth: u32,
+        counters: Arc<DeviceCounters>,
+    ) -> io::Result<Self> {
+        // Completions run when the submitting thread next enters the kernel, at the next clock tick at the latest; a
+        // sleeping thread is woken for them.
         let ring = IoUring::builder()
             .setup_coop_taskrun()
             .build(depth)
             .or_else(|_| IoUring::new(depth))?;
-        // Waiting with a time-out came with Linux 5.11, later than all else that is used.
+        // Waits with a timeout came with Linux 5.11, later than all other features used here.
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -66,18 +69,18 @@ impl RingQueue {
         })
     }
 
-    /// Forgets those of `pushed` that the kernel has taken.
+    /// Removes the tags of `pushed` whose entries the kernel has taken.
     fn settle(&self, pushed: &mut VecDeque<u64>) {
-        // SAFETY: the lock of `pushed`, which the caller holds, keeps everybody else from the submission queue.
+        // SAFETY: the caller holds the lock of `pushed`, which excludes all other users of the submission queue.
         let left = unsafe { self.ring.submission_shared() }.len();
         let taken = pushed.len().saturating_sub(left);
         pushed.drain(..taken);
     }
 
-    /// A system call on the ring.
+    /// Makes a system call on the ring, unless it is broken.
     fn enter(&self, call: impl FnOnce(Submitter<'_>) -> io::Result<usize>) {
-        // In one order with the load: who finds the ring broken and nobody here knows that no entry will
-        // ever be taken again.
+        // SeqCst orders this with the load in `reap`: a thread that finds the ring broken and `entering` at 0 knows
+        // that the kernel will never take another entry.
         self.entering.fetch_add(1, SeqCst);
         if self.broken.load(SeqCst) {
             std::thread::sleep(BROKEN_PAUSE);
@@ -85,7 +88,7 @@ impl RingQueue {
             match call(self.ring.submitter()) {
                 Ok(_) => {}
                 Err(error) if is_passing(&error) => std::thread::yield_now(),
-                // The patience is over.
+                // The timeout expired.
                 Err(error) if error.raw_os_error() == Some(Errno::TIME.raw_os_error()) => {}
                 Err(_) => self.broken.store(true, SeqCst),
             }
@@ -104,8 +107,8 @@ impl ReadQueue for RingQueue {
         let entry = IoSliceMut::entry(self.file.as_fd(), buffers, offset).user_data(tag);
         // SAFETY: as in `settle`.
         let mut queue = unsafe { self.ring.submission_shared() };
-        // SAFETY: the caller promises that buffers and array stay until `reap` has returned the tag; the
-        // file is ours.
+        // SAFETY: the caller promises that buffers and array stay in place until `reap` has returned the tag; the file
+        // belongs to `self`.
         if unsafe { queue.push(&entry) }.is_err() {
             return false;
         }
@@ -146,10 +149,10 @@ impl ReadQueue for RingQueue {
         let before = ended.len();
         {
             let Some(_reaping) = self.reaping.try_lock() else {
-                // Another thread is at it.
+                // Another thread reaps.
                 return;
             };
-            // SAFETY: the lock keeps everybody else from the completion queue.
+            // SAFETY: the lock excludes all other users of the completion queue.
             for completion in unsafe { self.ring.completion_shared() } {
                 ended.push(Ended {
                     tag: completion.user_data(),
@@ -160,7 +163,7 @@ impl ReadQueue for RingQueue {
         if self.broken.load(SeqCst) && self.entering.load(SeqCst) == 0 {
             let mut pushed = self.pushed.lock();
             self.settle(&mut pushed);
-            // The kernel takes entries in a system call of ours only, and there will be none.
+            // The kernel takes entries only inside our system calls, and there will be no more.
             ended.extend(pushed.drain(..).map(|tag| Ended {
                 tag,
                 moved_bytes: 0,
@@ -209,7 +212,7 @@ mod tests {
         }
     }
 
-    /// Reads the blocks from `first` on in steps of two, each into two buffers; panics if one is wrong.
+    /// Reads every second block from `first` on, each into two buffers, and checks them.
     fn read_blocks(queue: &RingQueue, blocks: &[usize]) {
         let mut memory = vec![[0; 2 * BLOCK]; blocks.len()];
         let mut slices: Vec<_> = memory
@@ -235,7 +238,7 @@ mod tests {
         }
         for Ended { tag, moved_bytes } in ended {
             let (block, bytes) = (blocks[tag as usize], memory[tag as usize]);
-            // The last block stands alone.
+            // The last block is alone.
             let there = (2 * BLOCK).min((BLOCKS - block) * BLOCK);
             assert_eq!(moved_bytes, there);
             for (at, byte) in bytes[..there].iter().enumerate() {

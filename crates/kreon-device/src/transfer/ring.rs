@@ -1,4 +1,4 @@
-//! The engine on `io_uring`: all transfers of a batch in flight at once, up to the depth.
+//! The engine on `io_uring`: the transfers of a batch in flight together, up to the depth.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -6,42 +6,42 @@ use std::time::Duration;
 
 use io_uring::IoUring;
 
-use super::batch::{Batch, Progress};
+use super::batch::{PieceProgress, TransferBatch};
 use super::slice::Slice;
-use crate::stats::Counters;
+use crate::stats::DeviceCounters;
 
-/// How long a broken ring waits between looks at its completions.
+/// Pause between polls for completions of a broken ring.
 const DRAIN_PAUSE: Duration = Duration::from_micros(100);
 
-/// A ring, used by one caller at a time. Nothing is in flight between two calls of [`run`](Self::run).
+/// A ring, used by one caller at a time. Nothing is in flight between calls of [`run`](Self::run).
 pub(super) struct Ring {
     ring: IoUring,
     depth: usize,
     broken: bool,
 }
 
-/// Where a run stands.
-struct Run {
+/// Progress of one call of [`Ring::run`].
+struct RingProgress {
     /// First piece that was not begun.
     next: usize,
-    /// Pieces to be submitted once more.
+    /// Pieces to be submitted again.
     again: Vec<usize>,
-    /// Entries in the submission queue or in the kernel's hands.
+    /// Entries in the submission queue or in the kernel.
     in_flight: usize,
 }
 
 impl Ring {
     /// A ring that keeps up to `depth` transfers in flight.
     pub(super) fn new(depth: u32) -> io::Result<Self> {
-        // The caller sleeps in `io_uring_enter` until its transfers end: the kernel need not
-        // interrupt it to run completions (since Linux 5.19).
+        // The caller sleeps in `io_uring_enter` until its transfers end, so the kernel need not interrupt it to run
+        // completions (since Linux 5.19).
         let ring = IoUring::builder()
             .setup_coop_taskrun()
             .build(depth)
             .or_else(|_| IoUring::new(depth))?;
         let params = ring.params();
-        // The plain read and write entries came with `rw_cur_pos`, Linux 5.6. `submit_stable`: the
-        // kernel copies the arrays of buffers when it takes an entry, not later.
+        // The plain read and write entries came with `rw_cur_pos`, Linux 5.6. With `submit_stable` the kernel copies
+        // the arrays of buffers when it takes an entry, not later.
         if !params.is_feature_rw_cur_pos()
             || !params.is_feature_submit_stable()
             || !params.is_feature_nodrop()
@@ -58,22 +58,22 @@ impl Ring {
         })
     }
 
-    /// Whether the kernel refused the ring's service, so that it must not be used again.
+    /// Whether the kernel refused a call on the ring, so that it must not be used again.
     pub(super) fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Carries out `batch`. When this returns, the kernel holds no buffer of it any more. What is
-    /// still open then is so because the ring broke.
+    /// Executes `batch`. When this returns, the kernel holds none of its buffers. Pieces are left open only if the ring
+    /// broke.
     pub(super) fn run<S: Slice>(
         &mut self,
         file: BorrowedFd<'_>,
-        batch: &mut Batch<S>,
-        counters: &Counters,
+        batch: &mut TransferBatch<S>,
+        counters: &DeviceCounters,
     ) {
-        // Nothing between the first push and the last completion may return or panic: the buffers
-        // are borrowed only for the time of this call.
-        let mut run = Run {
+        // Nothing between the first push and the last completion may return or panic: the buffers are borrowed only
+        // during this call.
+        let mut run = RingProgress {
             next: 0,
             again: Vec::new(),
             in_flight: 0,
@@ -84,8 +84,8 @@ impl Ring {
                 return;
             }
             let more = run.next < batch.len() && !batch.is_given_up();
-            // With more to come: wake up when half has ended, so that the device stays busy and yet
-            // a system call serves many transfers.
+            // If pieces are left to begin, wake up when half of the entries have ended: the device stays busy, and a
+            // system call serves many transfers.
             let wanted = if more {
                 run.in_flight.div_ceil(2)
             } else {
@@ -100,13 +100,13 @@ impl Ring {
         }
     }
 
-    /// Queues what fits.
+    /// Queues entries up to the depth.
     fn fill<S: Slice>(
         &mut self,
         file: BorrowedFd<'_>,
-        batch: &mut Batch<S>,
-        counters: &Counters,
-        run: &mut Run,
+        batch: &mut TransferBatch<S>,
+        counters: &DeviceCounters,
+        run: &mut RingProgress,
     ) {
         let mut departed = 0;
         while run.in_flight < self.depth && !batch.is_given_up() {
@@ -117,13 +117,13 @@ impl Ring {
             };
             if let Some((slices, offset, len_bytes)) = batch.rest_of(piece) {
                 let entry = S::entry(file, slices, offset).user_data(piece as u64);
-                // SAFETY: the entry's file, buffers and array of buffers belong to `file` and
-                // `batch`, which are borrowed until `run` returns, and that is after the entry's
-                // completion, or after the ring broke with the entry not taken by the kernel, which
-                // then never takes it. The memory of a read is exclusively borrowed by the batch,
-                // which does not look at it.
+                // SAFETY: the entry's file, buffers and array of buffers belong to `file` and `batch`, which are
+                // borrowed until `run` returns. That is after the entry's completion, or after the ring broke before
+                // the kernel took the entry, which it then never does. The memory of a read is exclusively borrowed by
+                // the batch, which does not access it meanwhile.
                 if unsafe { self.ring.submission().push(&entry) }.is_err() {
-                    // Cannot be: `in_flight` is below the queue's size. Later, then.
+                    // Unreachable, as `in_flight` is below the size of the queue; if it happens, the piece is tried
+                    // again later.
                     run.again.push(piece);
                     run.next += usize::from(is_first);
                     break;
@@ -139,8 +139,13 @@ impl Ring {
         counters.depart(departed);
     }
 
-    /// Takes the completions that have come.
-    fn reap<S: Slice>(&mut self, batch: &mut Batch<S>, counters: &Counters, run: &mut Run) {
+    /// Processes the available completions.
+    fn reap<S: Slice>(
+        &mut self,
+        batch: &mut TransferBatch<S>,
+        counters: &DeviceCounters,
+        run: &mut RingProgress,
+    ) {
         let mut arrived = 0;
         for completion in self.ring.completion() {
             let piece = completion.user_data() as usize;
@@ -150,23 +155,23 @@ impl Ring {
             };
             run.in_flight -= 1;
             arrived += 1;
-            if batch.progress(piece, outcome) == Progress::Again {
+            if batch.progress(piece, outcome) == PieceProgress::Again {
                 run.again.push(piece);
             }
         }
         counters.arrive(arrived);
     }
 
-    /// Waits, without system calls on the ring, for everything that the kernel holds.
+    /// Waits until the kernel has finished all entries that it took, without system calls on the ring.
     fn drain<S: Slice>(
         &mut self,
-        batch: &mut Batch<S>,
-        counters: &Counters,
-        run: &mut Run,
+        batch: &mut TransferBatch<S>,
+        counters: &DeviceCounters,
+        run: &mut RingProgress,
         error: &io::Error,
     ) {
         self.broken = true;
-        // Entries that the kernel has not taken stay so: it takes some in a system call only.
+        // Entries that the kernel has not taken are never executed: it takes entries only in a system call.
         let not_taken = self.ring.submission().len();
         while run.in_flight > not_taken {
             std::thread::sleep(DRAIN_PAUSE);
@@ -174,13 +179,13 @@ impl Ring {
         }
         counters.arrive(not_taken as u32);
         run.in_flight = 0;
-        // Not before: this calls code of the user's, which may panic, and then the buffers go.
+        // Last, because this calls a subscriber of the user, which may panic and so end the borrow of the buffers.
         tracing::warn!(%error, "io_uring failed; going on with preadv and pwritev");
     }
 }
 
-/// Errors of `io_uring_enter` that call for another try: a signal, no memory for requests just now,
-/// completions to be taken first.
+/// Whether `io_uring_enter` should be tried again: a signal, a temporary lack of memory, or completions to be taken
+/// first.
 pub(super) fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -201,7 +206,7 @@ mod tests {
     use crate::device::{Read, Write};
     use crate::transfer::{RingPool, positioned};
 
-    /// A ring, and an empty file.
+    /// A ring and an empty file.
     fn ring_and_file(name: &str) -> Option<(Ring, File)> {
         let path = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
         let mut options = File::options();
@@ -227,8 +232,8 @@ mod tests {
         let bad = Write::new(u64::MAX - 8191, &page);
         let good = (0..20).map(|n| Write::new(n * 4096, &page));
         let writes: Vec<_> = std::iter::once(bad).chain(good).collect();
-        let mut batch = Batch::of_writes(&writes, 512);
-        let counters = Counters::default();
+        let mut batch = TransferBatch::of_writes(&writes, 512);
+        let counters = DeviceCounters::default();
         ring.run(file.as_fd(), &mut batch, &counters);
         assert!(!ring.is_broken());
         let failures = batch.into_failures();
@@ -237,7 +242,7 @@ mod tests {
         assert!(counters.read().writes.count < 21);
     }
 
-    /// Takes the kernel's side away from a ring.
+    /// Closes the kernel's side of a ring.
     fn cut_off(ring: &Ring) {
         // SAFETY: the descriptor is open; `ManuallyDrop` leaves closing it to the ring.
         let owned = unsafe { OwnedFd::from_raw_fd(ring.ring.as_raw_fd()) };
@@ -245,8 +250,8 @@ mod tests {
         rustix::io::dup2(&null, &mut ManuallyDrop::new(owned)).unwrap();
     }
 
-    /// A subscriber that panics, as any of a user's may, and notes what was in flight then.
-    struct Panicky(Arc<Counters>, Arc<AtomicU32>);
+    /// A subscriber that panics, as a user's may, and records how many transfers were in flight.
+    struct Panicky(Arc<DeviceCounters>, Arc<AtomicU32>);
 
     impl tracing::Subscriber for Panicky {
         fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
@@ -273,8 +278,8 @@ mod tests {
         cut_off(&ring);
         let page = [7; 4096];
         let writes: Vec<_> = (0..9).map(|n| Write::new(n * 4096, &page)).collect();
-        let mut batch = Batch::of_writes(&writes, 512);
-        let counters = Arc::new(Counters::default());
+        let mut batch = TransferBatch::of_writes(&writes, 512);
+        let counters = Arc::new(DeviceCounters::default());
         let seen = Arc::new(AtomicU32::new(u32::MAX));
         let subscriber = Panicky(Arc::clone(&counters), Arc::clone(&seen));
         let run = || ring.run(file.as_fd(), &mut batch, &counters);
@@ -293,13 +298,13 @@ mod tests {
 
         let page = [7; 4096];
         let writes: Vec<_> = (0..9).map(|n| Write::new(n * 4096, &page)).collect();
-        let mut batch = Batch::of_writes(&writes, 512);
-        let counters = Counters::default();
+        let mut batch = TransferBatch::of_writes(&writes, 512);
+        let counters = DeviceCounters::default();
         ring.run(file.as_fd(), &mut batch, &counters);
         assert!(ring.is_broken());
         positioned::run(file.as_fd(), &mut batch, &counters);
         assert!(batch.into_failures().is_empty());
-        // What broke it would break the next.
+        // The cause would break the next ring as well.
         let pool = RingPool::new(4);
         drop(pool.take());
         pool.put(ring);
@@ -307,7 +312,7 @@ mod tests {
 
         let mut found = vec![0; 9 * 4096];
         let mut reads = [Read::new(0, &mut found)];
-        let mut batch = Batch::of_reads(&mut reads, 512, |_| Ok(()));
+        let mut batch = TransferBatch::of_reads(&mut reads, 512, |_| Ok(()));
         positioned::run(file.as_fd(), &mut batch, &counters);
         assert!(batch.into_failures().is_empty());
         assert!(found.iter().all(|&byte| byte == 7));

@@ -1,4 +1,4 @@
-//! The rings of a device.
+//! The pool of rings of a device.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -6,23 +6,22 @@ use parking_lot::Mutex;
 
 use super::ring::Ring;
 
-/// Most rings of one device; threads beyond so many in a call at once do without.
+/// Most rings of one device; further concurrent calls use the fallback.
 const RINGS_MAX: usize = 64;
 
-/// Rings that are not in use, made on demand: as many as there were callers at once. The lock is held
-/// for a push or a pop only.
+/// Idle rings, created on demand: as many as there were concurrent callers. The lock is held only for a push or pop.
 pub(crate) struct RingPool {
     idle: Mutex<Vec<Ring>>,
-    /// Rings that exist.
+    /// Rings that exist, idle or in use.
     made: AtomicUsize,
-    /// Whether no (more) rings can be made.
+    /// Whether no (more) rings are to be created.
     refused: AtomicBool,
     depth: u32,
 }
 
 impl RingPool {
-    /// A pool whose rings keep `depth` transfers in flight. Makes the first ring now, to see whether
-    /// the kernel lets us; says so if not.
+    /// A pool whose rings keep `depth` transfers in flight. Creates the first ring at once, to find out and report
+    /// whether the kernel allows it.
     pub(crate) fn new(depth: u32) -> Self {
         let pool = Self::empty(depth, false);
         if let Some(ring) = pool.take() {
@@ -45,12 +44,12 @@ impl RingPool {
         }
     }
 
-    /// Whether calls are served by rings.
+    /// Whether the pool has rings.
     pub(crate) fn is_available(&self) -> bool {
         self.made.load(Relaxed) > 0
     }
 
-    /// A ring for the caller alone, if one is idle or can be made.
+    /// A ring for the exclusive use of the caller, if one is idle or can be created.
     pub(super) fn take(&self) -> Option<Ring> {
         if let Some(ring) = self.idle.lock().pop() {
             return Some(ring);
@@ -72,8 +71,8 @@ impl RingPool {
         }
     }
 
-    /// Gives a ring back. A broken one is dropped, and no other made: what broke it is likely to
-    /// break the next.
+    /// Returns a ring to the pool. A broken ring is dropped, and no other is created: the cause would probably break
+    /// it, too.
     pub(super) fn put(&self, ring: Ring) {
         if ring.is_broken() {
             self.refused.store(true, Relaxed);
@@ -90,20 +89,20 @@ mod tests {
 
     use super::*;
     use crate::device::Write;
-    use crate::stats::Counters;
-    use crate::transfer::{Batch, run};
+    use crate::stats::DeviceCounters;
+    use crate::transfer::{TransferBatch, run};
 
     #[test]
     fn what_the_kernel_refuses_a_ring_for_is_done_without() {
-        // No ring is so deep.
+        // No ring can be this deep.
         let pool = RingPool::new(1 << 30);
         assert!(!pool.is_available());
         let path = std::env::temp_dir().join(format!("no-ring-{}", std::process::id()));
         let file = std::fs::File::create(&path).unwrap();
         let page = [7; 4096];
         let writes: Vec<_> = (0..9).map(|n| Write::new(n * 4096, &page)).collect();
-        let mut batch = Batch::of_writes(&writes, 512);
-        run(&mut batch, file.as_fd(), &pool, &Counters::default());
+        let mut batch = TransferBatch::of_writes(&writes, 512);
+        run(&mut batch, file.as_fd(), &pool, &DeviceCounters::default());
         assert!(batch.into_failures().is_empty());
         assert_eq!(std::fs::read(&path).unwrap(), [7; 9 * 4096]);
         std::fs::remove_file(&path).unwrap();

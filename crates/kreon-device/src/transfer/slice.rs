@@ -1,35 +1,35 @@
-//! The two directions of a transfer, as the kinds of buffer they move.
+//! The directions of a transfer, as types of buffers.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use io_uring::{opcode, squeue, types};
 
-use crate::stats::{Counters, TransferCounters};
+use crate::stats::{DeviceCounters, TransferCounters};
 
-/// A buffer that is read into (`IoSliceMut`) or written from (`IoSlice`). Both have the layout of the
-/// operating system's `iovec`; the standard library guarantees it.
+/// A buffer to read into (`IoSliceMut`) or to write from (`IoSlice`). The standard library guarantees that both have
+/// the layout of the operating system's `iovec`.
 pub(crate) trait Slice: Sized {
-    /// For messages.
+    /// Name of the direction in messages.
     const VERB: &'static str;
 
-    /// Whether to go on with the others after one transfer failed.
+    /// Whether the other transfers of a batch go on after one has failed.
     const GO_ON_AFTER_FAILURE: bool;
 
     /// Length of the buffer.
     fn len_bytes(&self) -> usize;
 
-    /// Drops the first `len_bytes` of `slices`, which hold at least so many.
+    /// Drops the first `len_bytes` of `slices`, which hold at least that many.
     fn advance(slices: &mut &mut [Self], len_bytes: usize);
 
-    /// One system call; may move less than asked for.
+    /// One system call; it may move less than requested.
     fn transfer(file: BorrowedFd<'_>, slices: &mut [Self], offset: u64) -> io::Result<usize>;
 
-    /// The same as an entry of a ring, for a non-empty `slices` of at most 1024.
+    /// The same transfer as an entry of a ring, for 1 to 1024 `slices`.
     fn entry(file: BorrowedFd<'_>, slices: &mut [Self], offset: u64) -> squeue::Entry;
 
-    /// Where such transfers are counted.
-    fn counters(counters: &Counters) -> &TransferCounters;
+    /// The counters of this direction.
+    fn counters(counters: &DeviceCounters) -> &TransferCounters;
 }
 
 impl Slice for IoSliceMut<'_> {
@@ -51,7 +51,7 @@ impl Slice for IoSliceMut<'_> {
     fn entry(file: BorrowedFd<'_>, slices: &mut [Self], offset: u64) -> squeue::Entry {
         let file = types::Fd(file.as_raw_fd());
         match slices {
-            // Longer than `u32`: only the vectored form can say it.
+            // Only the vectored form takes a length above `u32::MAX`.
             [only] if u32::try_from(only.len()).is_ok() => {
                 opcode::Read::new(file, only.as_mut_ptr(), only.len() as u32)
                     .offset(offset)
@@ -63,7 +63,7 @@ impl Slice for IoSliceMut<'_> {
         }
     }
 
-    fn counters(counters: &Counters) -> &TransferCounters {
+    fn counters(counters: &DeviceCounters) -> &TransferCounters {
         &counters.reads
     }
 }
@@ -98,7 +98,7 @@ impl Slice for IoSlice<'_> {
         }
     }
 
-    fn counters(counters: &Counters) -> &TransferCounters {
+    fn counters(counters: &DeviceCounters) -> &TransferCounters {
         &counters.writes
     }
 }

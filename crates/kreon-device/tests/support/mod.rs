@@ -61,7 +61,7 @@ impl Drop for Tmpfs {
     }
 }
 
-/// A file system in memory that has neither `fallocate` nor holes, unmounted at the end.
+/// A file system in memory without `fallocate` and holes, unmounted at the end.
 pub struct Ramfs {
     pub folder: Scratch,
 }
@@ -119,13 +119,13 @@ impl Drop for Loop {
     }
 }
 
-/// Whether `program arguments path` succeeded.
+/// Runs `program arguments path`; returns whether it succeeded.
 pub fn run(program: &str, arguments: &[&str], path: &Path) -> bool {
     let output = Command::new(program).args(arguments).arg(path).output();
     output.is_ok_and(|output| output.status.success())
 }
 
-/// The four ways of doing I/O.
+/// The four combinations of direct I/O and rings.
 pub fn ways() -> Vec<FileOptions> {
     let mut ways = Vec::new();
     for direct in [Facility::Auto, Facility::Off] {
@@ -154,7 +154,7 @@ pub fn device(path: &Path, options: &FileOptions, len_bytes: u64) -> FileDevice 
     device
 }
 
-/// Bytes that tell where they belong.
+/// Bytes that depend on their position.
 pub fn pattern(len_bytes: usize, seed: u64) -> AlignedBuf {
     let mut buf = AlignedBuf::new(len_bytes);
     for (place, chunk) in buf.chunks_mut(8).enumerate() {

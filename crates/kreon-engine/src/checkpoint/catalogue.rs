@@ -10,8 +10,8 @@ use kreon_format::{
 };
 
 use crate::state::Ledger;
-use crate::volume::page_io::read_pages;
-use crate::volume::{Allocator, Purpose};
+use kreon_volume::page_io::read_pages;
+use kreon_volume::{Allocator, Purpose};
 
 /// The one log group of this version.
 pub const MAIN_LOG: LogId = LogId(0);

@@ -1,19 +1,21 @@
 //! One checkpoint.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 use std::sync::Arc;
 
-use crate::sync::MutexGuard;
-use kreon_base::{Bug, Error, ErrorKind, PageBytes, PageNo, Result, SegmentId};
+use kreon_base::{Error, ErrorKind, PageBytes, PageNo, Result, SegmentId, planted};
+use kreon_device::Device;
 use kreon_format::{Catalogue, EPOCH_MAX, PagePointer, Superblock, pages_of, place_of};
+use kreon_sync::RankedGuard;
 
 use super::catalogue::{self, MAIN_LOG};
 use super::regions::{RegionPages, pointers};
 use crate::level::Levels;
-use crate::log::MOVED_LOG;
-use crate::state::{Ledger, Parts};
-use crate::volume::page_io::write_pages;
-use crate::volume::superblock;
+use crate::state::{Ledger, Storage};
+use kreon_log::MOVED_LOG;
+use kreon_volume::page_io::write_pages;
+use kreon_volume::superblock;
 
 /// What a checkpoint makes durable, beside the log.
 pub struct Change {
@@ -57,23 +59,23 @@ pub struct Unreachable {
 /// `OutOfSpace` before anything changed. Any other failure poisons the store: what is durable is
 /// unknown.
 pub fn commit(
-    parts: &Parts,
-    ledger: &mut MutexGuard<'_, Ledger>,
+    storage: &Storage,
+    ledger: &mut RankedGuard<'_, Ledger>,
     change: Change,
 ) -> Result<Unreachable> {
-    parts.poison.check()?;
-    let outcome = write(parts, ledger, change);
+    storage.poison.check()?;
+    let outcome = write(storage, ledger, change);
     if let Err(error) = &outcome
         && error.kind() != ErrorKind::OutOfSpace
     {
-        parts.poison.set(error);
+        storage.poison.set(error);
     }
     outcome
 }
 
 fn write(
-    parts: &Parts,
-    ledger: &mut MutexGuard<'_, Ledger>,
+    storage: &Storage,
+    ledger: &mut RankedGuard<'_, Ledger>,
     mut change: Change,
 ) -> Result<Unreachable> {
     if ledger.epoch.0 >= EPOCH_MAX {
@@ -81,19 +83,15 @@ fn write(
     }
     let marker = change.ledger.marker;
     drop_superfluous(&mut change);
-    if !Bug::MarkerBeforeLog.is_planted() {
-        // Regions that the catalogue has for the first time survive with all that was written before them.
-        parts.log.sync(marker.max(change.ledger.made_end))?;
-    }
-    match parts.mapping.sync() {
-        Err(_) if Bug::WriteErrorSwallowed.is_planted() => {}
-        outcome => outcome?,
-    }
+    sync_log(storage, &change.ledger)?;
+    let outcome = storage.mapping.sync();
+    planted!(WriteErrorSwallowed => let outcome = Ok(()));
+    outcome?;
     let epoch = ledger.epoch.next();
-    let log = parts.log.checkpoint_record(marker);
-    let in_stream_max = parts.regions_in_stream_max;
+    let log = storage.log.checkpoint_record(marker);
+    let in_stream_max = storage.regions_in_stream_max;
     let mut regions = RegionPages::plan(&change.ledger, &change.levels, in_stream_max);
-    let in_stream = std::mem::take(&mut regions.in_stream);
+    let in_stream = take(&mut regions.in_stream);
     let mut catalogue = catalogue::compose(&change.ledger, in_stream, log);
 
     let Accounted {
@@ -102,15 +100,15 @@ fn write(
         bitmap: mut pages,
         segments,
         unreachable,
-    } = account(parts, ledger, &mut change, &mut catalogue, &regions)?;
-    let (encoded, written) = regions.seal(parts.store, epoch, &region_pages)?;
+    } = account(storage, ledger, &mut change, &mut catalogue, &regions)?;
+    let (encoded, written) = regions.seal(storage.store, epoch, &region_pages)?;
     pages.extend(encoded);
     catalogue.region_pages = pointers(&written);
     let (encoded, head, catalogue_bytes) =
-        catalogue::encode(parts.store, epoch, &catalogue, &catalogue_pages)?;
+        catalogue::encode(storage.store, epoch, &catalogue, &catalogue_pages)?;
     pages.extend(encoded);
     let superblock = Superblock {
-        store: parts.store,
+        store: storage.store,
         epoch,
         incarnation: change.ledger.incarnation,
         segments,
@@ -119,15 +117,22 @@ fn write(
     };
     // The allocator has changed by now, and takes the copies of the bitmap that this checkpoint wrote
     // for the durable ones: nothing may follow a failure, that of a full disk neither.
-    seal(parts, &pages, &superblock).map_err(unfinished)?;
+    seal(storage, &pages, &superblock).map_err(unfinished)?;
     **ledger = Ledger {
         epoch,
         catalogue_pages,
         written: Arc::new(written),
         ..change.ledger
     };
-    parts.made.settle(ledger.next_region);
+    storage.made.settle(ledger.next_region);
     Ok(unreachable)
+}
+
+/// The log up to the marker must be durable before the marker counts. Regions that the catalogue has for the first time
+/// survive with all that was written before them.
+fn sync_log(storage: &Storage, ledger: &Ledger) -> Result<()> {
+    planted!(MarkerBeforeLog => return Ok(()));
+    storage.log.sync(ledger.marker.max(ledger.made_end))
 }
 
 /// What the levels hold needs no image.
@@ -152,16 +157,14 @@ struct Accounted {
 /// Step 2 of the module's order in memory: takes pages for `catalogue` and its `regions`, tells the allocator what is kept and what
 /// is dropped, and encodes its bitmap.
 fn account(
-    parts: &Parts,
+    storage: &Storage,
     ledger: &mut Ledger,
     change: &mut Change,
     catalogue: &mut Catalogue,
     regions: &RegionPages,
 ) -> Result<Accounted> {
-    let mut allocator = parts.allocator.lock();
-    if Bug::CatalogueInPlace.is_planted() {
-        allocator.release_pages(&std::mem::take(&mut ledger.catalogue_pages))?;
-    }
+    let mut allocator = storage.allocator.lock();
+    planted!(CatalogueInPlace => allocator.release_pages(&take(&mut ledger.catalogue_pages))?);
     // Every pointer has the same length, so any will do to measure.
     let any = PagePointer {
         page: PageNo(0),
@@ -180,17 +183,13 @@ fn account(
     for (segment, bytes) in &change.charges {
         allocator.charge(*segment, *bytes)?;
     }
-    let needed_from = match Bug::SegmentFreedTooEarly.is_planted() {
-        true => parts.log.tail(),
-        false => change.ledger.log_needed_from(),
-    };
+    let needed_from = change.ledger.log_needed_from();
+    planted!(SegmentFreedTooEarly => let needed_from = storage.log.tail());
     let mut dead = allocator.retire_dead_log_segments(MAIN_LOG, place_of(needed_from).0);
-    let moved_sequence = match Bug::MovedSegmentFreedTooEarly.is_planted() {
-        true => u64::MAX,
-        false => place_of(change.ledger.moved_marker).0,
-    };
+    let moved_sequence = place_of(change.ledger.moved_marker).0;
+    planted!(MovedSegmentFreedTooEarly => let moved_sequence = u64::MAX);
     dead.extend(allocator.retire_dead_log_segments(MOVED_LOG, moved_sequence));
-    let bitmap = allocator.encode_changed(parts.store, ledger.epoch.next());
+    let bitmap = allocator.encode_changed(storage.store, ledger.epoch.next());
     catalogue.groups = allocator.pointers();
     Ok(Accounted {
         region_pages,
@@ -198,7 +197,7 @@ fn account(
         bitmap,
         segments: allocator.segment_count(),
         unreachable: Unreachable {
-            pages: std::mem::take(&mut change.dropped),
+            pages: take(&mut change.dropped),
             segments: dead,
         },
     })
@@ -206,8 +205,9 @@ fn account(
 
 /// `OutOfSpace` would say that nothing changed.
 fn unfinished(error: Error) -> Error {
+    planted!(UnfinishedCheckpointForgotten => return error);
     match error.kind() {
-        ErrorKind::OutOfSpace if !Bug::UnfinishedCheckpointForgotten.is_planted() => Error::new(
+        ErrorKind::OutOfSpace => Error::new(
             ErrorKind::Io,
             format!("a checkpoint was cut short: {error}"),
         ),
@@ -216,12 +216,20 @@ fn unfinished(error: Error) -> Error {
 }
 
 /// Steps 2 to 5 of the module's order.
-fn seal(parts: &Parts, pages: &[(PageNo, Box<PageBytes>)], superblock: &Superblock) -> Result<()> {
-    let device = parts.device.as_ref();
-    write_pages(device, pages)?;
-    if !Bug::FlushSkippedBeforeSuperblock.is_planted() {
-        device.flush()?;
-    }
+fn seal(
+    storage: &Storage,
+    pages: &[(PageNo, Box<PageBytes>)],
+    superblock: &Superblock,
+) -> Result<()> {
+    let device = storage.device.as_ref();
+    write_durably(device, pages)?;
     superblock::commit(device, superblock)?;
     superblock::mirror(device, superblock)
+}
+
+/// What a superblock reaches must be durable before the superblock is written.
+fn write_durably(device: &dyn Device, pages: &[(PageNo, Box<PageBytes>)]) -> Result<()> {
+    write_pages(device, pages)?;
+    planted!(FlushSkippedBeforeSuperblock => return Ok(()));
+    device.flush()
 }

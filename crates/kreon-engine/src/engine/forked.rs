@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 /// Keeps what two handles stand for, for ever: to end it would end threads that do not exist in this process, and wait
-/// for locks that nobody gives back.
+/// for locks that no thread of this process will release.
 pub fn leak<A, B>((one, other): (&Arc<A>, &Arc<B>)) {
     std::mem::forget(Arc::clone(one));
     std::mem::forget(Arc::clone(other));

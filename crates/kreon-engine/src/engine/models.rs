@@ -6,10 +6,13 @@ use std::sync::Arc;
 use kreon_sim::{SimDevice, SimOptions};
 use shuttle::thread;
 
-use super::gate::Gate;
-use super::{Engine, Operation, RegionState};
+use super::Engine;
+use crate::operation::Operation;
 use crate::options::{Background, Durability, MEMORY_BYTES_MIN, Options};
-use crate::sync::{AtomicU32, Ordering, explore, yield_now};
+use crate::read::prefix_bounds;
+use crate::regions::RegionState;
+use crate::visibility::Gate;
+use kreon_sync::{AtomicU32, Ordering, explore, yield_now};
 
 #[test]
 fn model_nobody_is_inside_while_the_gate_is_closed() {
@@ -102,9 +105,7 @@ impl Bench {
     fn scan(&self) -> Vec<u8> {
         let snapshot = self.engine.snapshot();
         yield_now();
-        let mut scan = self
-            .engine
-            .scan(&self.region, snapshot, super::prefix_bounds(b""));
+        let mut scan = self.engine.scan(&self.region, snapshot, prefix_bounds(b""));
         let mut values = Vec::new();
         while let Some(value) = scan
             .next_with(|_, value| value[0])

@@ -10,7 +10,7 @@ use kreon_format::{
 use kreon_l0::{Keep, L0};
 
 use crate::keys::L0Key;
-use crate::sync::Mutex;
+use kreon_sync::Mutex;
 
 /// What was loaded.
 #[derive(Default)]

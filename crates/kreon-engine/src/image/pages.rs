@@ -5,9 +5,9 @@ use kreon_base::{Epoch, PAGE_BYTES, PageBytes, PageNo, RegionId, Result};
 use kreon_device::{AlignedBuf, Write};
 use kreon_format::{PageRun, StoreId, pages_of};
 
-use crate::state::Parts;
+use crate::state::Storage;
 use crate::tree::NodeSink;
-use crate::volume::Purpose;
+use kreon_volume::Purpose;
 
 /// Pages taken from the allocator at a time.
 const RUN_PAGES: u64 = 512;
@@ -17,7 +17,7 @@ const BATCH_PAGES: usize = 64;
 
 /// The pages of one round. They go back when it is dropped, but for those that were kept.
 pub struct ImagePages<'a> {
-    parts: &'a Parts,
+    storage: &'a Storage,
     epoch: Epoch,
     region: RegionId,
     next: PageNo,
@@ -30,9 +30,9 @@ pub struct ImagePages<'a> {
 
 impl<'a> ImagePages<'a> {
     /// None yet. `epoch` stands in the nodes.
-    pub fn new(parts: &'a Parts, epoch: Epoch) -> Self {
+    pub fn new(storage: &'a Storage, epoch: Epoch) -> Self {
         Self {
-            parts,
+            storage,
             epoch,
             region: RegionId(0),
             next: PageNo(0),
@@ -71,7 +71,7 @@ impl<'a> ImagePages<'a> {
         }
         match writes.is_empty() {
             true => Ok(()),
-            false => self.parts.device.write(&writes),
+            false => self.storage.device.write(&writes),
         }
     }
 }
@@ -80,7 +80,7 @@ impl NodeSink for ImagePages<'_> {
     /// Leaves the reserve alone: an image is never worth a spill or a deletion.
     fn allocate(&mut self) -> Result<PageNo> {
         if self.left == 0 {
-            let mut allocator = self.parts.allocator.lock();
+            let mut allocator = self.storage.allocator.lock();
             (self.next, self.left) = allocator.allocate_pages(RUN_PAGES, Purpose::Put)?;
         }
         let page = self.next;
@@ -107,7 +107,7 @@ impl NodeSink for ImagePages<'_> {
     }
 
     fn store(&self) -> StoreId {
-        self.parts.store.of_image()
+        self.storage.store.of_image()
     }
 
     fn epoch(&self) -> Epoch {
@@ -124,6 +124,6 @@ impl Drop for ImagePages<'_> {
         let rest = (self.next.0..self.next.0 + self.left).map(PageNo);
         let pages: Vec<_> = rest.chain(pages_of(&self.handed_out)).collect();
         // Fails only for pages behind the end of the volume, and these came from the allocator.
-        let _ = self.parts.allocator.lock().release_pages(&pages);
+        let _ = self.storage.allocator.lock().release_pages(&pages);
     }
 }

@@ -1,7 +1,7 @@
-//! What gets cost at the device, counted.
+//! Counts of the reads of gets at the device.
 
-use crate::sync::{AtomicU64, Ordering};
 use crate::tree::Filtering;
+use kreon_sync::{AtomicU64, Ordering};
 
 /// What gets of all kinds read from the device, and what filters spared them, since the store was opened.
 /// Gets that find all in memory are not counted: they ask no filter.

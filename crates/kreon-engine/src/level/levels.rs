@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::by_region::{ByRegion, Chunk, chunk_of};
-use crate::sync::{AtomicU64, Ordering};
 use kreon_base::{Lsn, PageNo, RegionId};
 use kreon_format::TreeRecord;
+use kreon_sync::{AtomicU64, Ordering};
 
 /// The trees of every region, upper level first. Never changes: a spill makes a new one.
 ///
@@ -21,7 +21,7 @@ pub struct Levels {
     most: BTreeMap<u32, Most>,
     /// Trees that older snapshots do not see, by the page of their root: that tells a tree from all
     /// others. No spill may go into one, because its root would change.
-    curtains: BTreeMap<PageNo, Curtain>,
+    hidden_trees: BTreeMap<PageNo, VisibleFrom>,
 }
 
 /// What trees are together.
@@ -91,9 +91,9 @@ impl Most {
 
 /// Hides a tree from readers at or before a position; at first from all.
 #[derive(Clone, Debug)]
-pub struct Curtain(Arc<AtomicU64>);
+pub struct VisibleFrom(Arc<AtomicU64>);
 
-impl Curtain {
+impl VisibleFrom {
     /// Hides the tree from everybody.
     pub fn drawn() -> Self {
         Self(Arc::new(AtomicU64::new(Lsn::MAX.0)))
@@ -120,18 +120,18 @@ impl Levels {
     pub fn seen(&self, region: RegionId, at: Lsn) -> impl Iterator<Item = (u8, &TreeRecord)> {
         let is_seen = move |tree: &TreeRecord| self.hidden_up_to(tree) < at;
         let trees = (1..).zip(self.of(region));
-        trees.filter(move |(_, tree)| self.curtains.is_empty() || is_seen(tree))
+        trees.filter(move |(_, tree)| self.hidden_trees.is_empty() || is_seen(tree))
     }
 
     /// Readers up to this position do not see `tree`; 0: everybody does.
     pub fn hidden_up_to(&self, tree: &TreeRecord) -> Lsn {
-        let curtain = tree.root.and_then(|root| self.curtains.get(&root.page));
-        curtain.map_or(Lsn(0), Curtain::last)
+        let visible_from = tree.root.and_then(|root| self.hidden_trees.get(&root.page));
+        visible_from.map_or(Lsn(0), VisibleFrom::last)
     }
 
     /// What hides `tree`.
-    pub fn curtain(&self, tree: &TreeRecord) -> Option<Curtain> {
-        self.curtains.get(&tree.root?.page).cloned()
+    pub fn visible_from(&self, tree: &TreeRecord) -> Option<VisibleFrom> {
+        self.hidden_trees.get(&tree.root?.page).cloned()
     }
 
     /// The regions that have several trees, or a first one for which `is_large` holds; it holds for all larger ones,
@@ -172,7 +172,7 @@ impl Levels {
         self.sums.replace(&old, sums);
         self.note_most(region);
         for root in roots(&old).iter().filter(|root| !kept.contains(root)) {
-            self.curtains.remove(root);
+            self.hidden_trees.remove(root);
         }
     }
 
@@ -184,17 +184,17 @@ impl Levels {
         }
     }
 
-    /// Puts `curtain` before `tree`.
-    pub fn hide(&mut self, tree: &TreeRecord, curtain: Curtain) {
+    /// Hides `tree` from the readers that `visible_from` excludes.
+    pub fn hide(&mut self, tree: &TreeRecord, visible_from: VisibleFrom) {
         if let Some(root) = tree.root {
-            self.curtains.insert(root.page, curtain);
+            self.hidden_trees.insert(root.page, visible_from);
         }
     }
 
     /// Lets everybody see `tree`.
     pub fn show(&mut self, tree: &TreeRecord) {
         if let Some(root) = tree.root {
-            self.curtains.remove(&root.page);
+            self.hidden_trees.remove(&root.page);
         }
     }
 
@@ -243,13 +243,13 @@ mod tests {
     fn readers_before_a_curtain_opens_do_not_see_its_tree() {
         let mut levels = Levels::default();
         levels.set(REGION, vec![tree(1), tree(2), tree(3)]);
-        let curtain = Curtain::drawn();
-        levels.hide(&tree(2), curtain.clone());
+        let visible_from = VisibleFrom::drawn();
+        levels.hide(&tree(2), visible_from.clone());
         assert_eq!(seen(&levels, u64::MAX), [1, 3]);
-        curtain.open(Lsn(40));
+        visible_from.open(Lsn(40));
         assert_eq!(seen(&levels, 40), [1, 3]);
         assert_eq!(seen(&levels, 41), [1, 2, 3]);
-        // A spill into the first tree leaves the curtain where it is.
+        // A spill into the first tree changes nothing for the hidden one.
         levels.set(REGION, vec![tree(9), tree(2), tree(3)]);
         assert_eq!(seen(&levels, 40), [1, 3]);
         // The page of a tree that is gone can become the root of another.

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::sync::Mutex;
 use kreon_base::{LogId, Result, SegmentId};
+use kreon_sync::RankedMutex;
 
-use crate::log::{LogSpace, TakenSegment};
-use crate::volume::{Allocator, Purpose};
+use kreon_log::{LogSpace, TakenSegment};
+use kreon_volume::{Allocator, Purpose};
 
 /// A write of some segments takes a few milliseconds.
 const WRITING_NAP: Duration = Duration::from_micros(200);
 
 /// The volume, as the log sees it.
-pub struct VolumeSpace(pub Arc<Mutex<Allocator>>);
+pub struct VolumeSpace(pub Arc<RankedMutex<Allocator>>);
 
 impl LogSpace for VolumeSpace {
     fn allocate_segments(
@@ -28,7 +28,7 @@ impl LogSpace for VolumeSpace {
         // What is being written for logs can be had when that has ended: nobody is refused because of it.
         while allocator.is_writing() && !allocator.has_room(count as u32)? {
             drop(allocator);
-            crate::sync::sleep(WRITING_NAP);
+            kreon_sync::sleep(WRITING_NAP);
             allocator = self.0.lock();
         }
         let mut taken = Vec::with_capacity(count);

@@ -1,15 +1,15 @@
 //! The in-memory level: the index of keys, and beside it the ranges of keys that were deleted.
 //!
 //! Both are ordered by the positions of their writes: a key has the value of its newest version, unless a newer
-//! deletion covers it. Whoever finds no ranges pays one load for that.
+//! deletion covers it. Without ranges this costs a reader one load.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::sync::{AtomicUsize, Mutex, Ordering};
 use arc_swap::{ArcSwap, Guard};
 use kreon_base::{Lsn, RegionId};
 use kreon_l0::{Keep, L0};
+use kreon_sync::{AtomicUsize, Mutex, Ordering};
 
 use crate::ranges::{Deletion, Ranges};
 
@@ -19,7 +19,7 @@ const FRAGMENTS_FULL: usize = 1024;
 /// With so many it takes no more: writers wait for the spill that is under way.
 const FRAGMENTS_MAX: usize = 4 * FRAGMENTS_FULL;
 
-/// See the module's text. It is its index, but for the methods of its own.
+/// One in-memory level. Dereferences to its index of keys.
 pub struct Memory {
     index: L0,
     ranges: ArcSwap<Ranges>,
@@ -100,7 +100,7 @@ impl Memory {
         let (bytes, fragments) = (ranges.bytes(), ranges.fragments());
         self.ranges.store(Arc::new(ranges));
         self.fragments.store(fragments, Ordering::Relaxed);
-        // Who sees that there are some finds them.
+        // After `ranges`: a reader that sees the count must find the ranges.
         self.range_bytes.store(bytes, Ordering::SeqCst);
     }
 }

@@ -8,8 +8,8 @@ use kreon_format::{PagePointer, StoreId, check_node};
 use kreon_mapping::{Fetched, FinalBytes, Mapping, PageRequest, PagesWanted};
 
 use super::GetCounts;
-use crate::log::{Log, LogPages};
 use crate::tree::{Filtering, NodeSource};
+use kreon_log::{Log, LogPages};
 
 /// Eviction priority of log pages: they go first (`Kreon 3.3.1`).
 pub const LOG_PRIORITY: Priority = Priority(255);

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::sync::Mutex;
 use arc_swap::ArcSwap;
-use kreon_base::{Bug, Lsn, PageNo, SegmentId};
+use kreon_base::{Lsn, PageNo, SegmentId, planted};
+use kreon_sync::Mutex;
 
 use super::{Levels, Memory};
 
@@ -145,11 +145,11 @@ impl Views {
     /// Takes back what no reader can reach any more, oldest first.
     pub fn reclaim(&self) -> Vec<Retired> {
         let oldest = self.registry.alive.lock().keys().next().copied();
+        planted!(ReusedUnderReaders => let oldest = None);
         let mut retired = self.retired.lock();
         let mut free = Vec::new();
         while let Some(first) = retired.front()
-            && (oldest.is_none_or(|oldest| oldest > first.reachable_from)
-                || Bug::ReusedUnderReaders.is_planted())
+            && oldest.is_none_or(|oldest| oldest > first.reachable_from)
         {
             free.extend(retired.pop_front());
         }

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::sync::Mutex;
 use kreon_base::{PAGE_BYTES, PageNo, Result, SEGMENT_BYTES};
 use kreon_device::Device;
 use kreon_format::StoreId;
 use kreon_mapping::{Mapping, MappingOptions};
+use kreon_sync::{Rank, RankedMutex};
 
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::checkpoint::{self, Change};
 use crate::level::{Levels, Memory, Views, VolumeSpace};
-use crate::log::{Log, LogHistory, LogHome, LogOptions, MOVED_LOG, MovedStream};
 use crate::options::{MemorySplit, Options};
-use crate::state::{Ledger, MadeRegions, Parts, Poison};
-use crate::volume::Allocator;
+use crate::state::{Ledger, Lifecycle, MadeRegions, Storage};
+use kreon_log::{Log, LogHistory, LogHome, LogOptions, MOVED_LOG, MovedStream, Poison};
+use kreon_volume::Allocator;
 
 /// What a store starts from.
 pub struct Ground {
@@ -57,8 +57,8 @@ pub fn new_mapping(
     )
 }
 
-/// Puts the parts together. Writes nothing but what the log needs to begin a segment.
-pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Result<Parts> {
+/// Puts the storage of a store together. Writes nothing but what the log needs to begin a segment.
+pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Result<Storage> {
     let Ground {
         device,
         store,
@@ -74,7 +74,7 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
         allocator.scatter_pages();
     }
     let moved = allocator.log_segments(MOVED_LOG);
-    let allocator = Arc::new(Mutex::new(allocator));
+    let allocator = Arc::new(RankedMutex::new(Rank::Allocator, allocator));
     let home = LogHome {
         device: Arc::clone(&device),
         space: Arc::new(VolumeSpace(Arc::clone(&allocator))),
@@ -98,18 +98,22 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
     for (segment, sequence) in moved {
         log.adopt(segment, sequence);
     }
-    Ok(Parts {
+    Ok(Storage {
         device,
         store,
         mapping: Arc::new(mapping),
         allocator,
         log: Arc::new(log),
-        moved: Mutex::new(stream),
+        moved: RankedMutex::new(Rank::MovedStream, stream),
         views: Views::new(Arc::new(l0), Arc::new(levels)),
-        ledger: Mutex::new(ledger),
+        ledger: RankedMutex::new(Rank::Ledger, ledger),
         made: MadeRegions::new(next_region),
         regions_in_stream_max: options.regions_in_stream_max,
         poison: Poison::default(),
+        options: options.clone(),
+        split: *split,
+        gets: Arc::default(),
+        lifecycle: Lifecycle::begin(),
     })
 }
 
@@ -124,14 +128,22 @@ fn mapped_bytes(device: &dyn Device, options: &Options) -> u64 {
 /// The checkpoint that makes this run's incarnation durable: before it no record may be written
 /// (a later replay would not believe in it). Its superblock stands in all four slots when this
 /// returns. `dropped` pages belong to nothing any more.
-pub fn first_checkpoint(parts: &Parts, dropped: Vec<PageNo>) -> Result<()> {
-    let mut ledger = parts.ledger.lock();
-    let levels = Arc::clone(&parts.views.load().levels);
+pub fn first_checkpoint(storage: &Storage, dropped: Vec<PageNo>) -> Result<()> {
+    let mut ledger = storage.ledger.lock();
+    let levels = Arc::clone(&storage.views.load().levels);
     let change = Change {
         dropped,
-        ..Change::of_ledger(ledger.with_made(&parts.made), levels)
+        ..Change::of_ledger(ledger.with_made(&storage.made), levels)
     };
-    let unreachable = checkpoint::commit(parts, &mut ledger, change)?;
-    parts.views.retire(unreachable.pages, unreachable.segments);
-    parts.device.flush()
+    let unreachable = checkpoint::commit(storage, &mut ledger, change)?;
+    storage
+        .views
+        .retire(unreachable.pages, unreachable.segments);
+    storage.device.flush()
+}
+
+/// Segments that the volume may grow to.
+pub fn segments_max(options: &Options) -> u32 {
+    let segments = options.volume_bytes_max / kreon_base::SEGMENT_BYTES;
+    segments.min(u64::from(kreon_format::VOLUME_SEGMENTS_MAX)) as u32
 }

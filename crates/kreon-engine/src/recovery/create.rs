@@ -8,17 +8,16 @@ use kreon_device::Device;
 use kreon_format::StoreId;
 use kreon_l0::L0;
 
-use super::assemble::{Ground, assemble, first_checkpoint, new_mapping};
-use super::segments_max;
+use super::assemble::{Ground, assemble, first_checkpoint, new_mapping, segments_max};
 use crate::level::{Levels, Memory};
-use crate::log::LogHistory;
 use crate::options::{MemorySplit, Options};
-use crate::state::{Ledger, Parts};
-use crate::volume::{Allocator, creation};
+use crate::state::{Ledger, Storage};
+use kreon_log::LogHistory;
+use kreon_volume::{Allocator, creation};
 
 /// Formats the volume. Nothing was promised before the first superblock is durable: the mark of the creation stands in
 /// its first slot until then, and the next open begins anew.
-pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -> Result<Parts> {
+pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -> Result<Storage> {
     let store = StoreId(options.store_id.unwrap_or_else(random));
     creation::begin(device.as_ref(), store)?;
     let allocator = Allocator::new(Arc::clone(&device), segments_max(options));
@@ -41,9 +40,9 @@ pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -
         l0: Memory::new(L0::with_budget(2 * split.l0_bytes)),
         mapping,
     };
-    let parts = assemble(ground, options, split)?;
-    first_checkpoint(&parts, Vec::new())?;
-    Ok(parts)
+    let storage = assemble(ground, options, split)?;
+    first_checkpoint(&storage, Vec::new())?;
+    Ok(storage)
 }
 
 /// Different for every store, so that what another store left on the device never verifies. The

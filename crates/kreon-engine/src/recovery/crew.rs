@@ -11,8 +11,8 @@ use kreon_base::{Error, LogOffset, Lsn, RegionId, Result};
 use kreon_device::processors;
 use kreon_l0::L0;
 
-use super::{Insert, Replayed, TOGETHER};
-use crate::sync::Mutex;
+use super::replayed::{Insert, Replayed, TOGETHER};
+use kreon_sync::Mutex;
 
 /// Bytes of keys and short values in one batch.
 const BATCH_BYTES: usize = 64 << 10;
@@ -45,7 +45,7 @@ struct Gathered {
     has_value: bool,
 }
 
-/// See the module's text.
+/// The threads that replay, and the batches between them.
 pub struct Crew<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     l0: &'scope L0,

@@ -5,10 +5,10 @@ use kreon_device::Device;
 use kreon_format::{StoreId, pages_of};
 use kreon_l0::L0;
 
-use super::{Insert, Replayed};
+use super::replayed::{Insert, Replayed};
 use crate::image::load::{LongEntry, load};
 use crate::level::{MappedLog, Memory};
-use crate::state::{Ledger, Parts};
+use crate::state::{Ledger, Storage};
 
 /// What came of it.
 pub struct Restored {
@@ -54,14 +54,14 @@ pub fn restore(
 ///
 /// # Errors
 /// `Corruption`, `Io`: the rest of a key cannot be read.
-pub fn insert_long(parts: &Parts, long: &[LongEntry], insert: Insert<'_>) -> Result<()> {
+pub fn insert_long(storage: &Storage, long: &[LongEntry], insert: Insert<'_>) -> Result<()> {
     let pages = MappedLog {
-        mapping: &parts.mapping,
+        mapping: &storage.mapping,
     };
-    let view = parts.views.load();
+    let view = storage.views.load();
     let mut key = Vec::new();
     for entry in long {
-        let log = &parts.log;
+        let log = &storage.log;
         log.read_key(&pages, entry.offset, entry.key_bytes, &mut key)?;
         let record = Replayed {
             lsn: entry.lsn,

@@ -8,10 +8,10 @@ use kreon_base::{Error, REGION_NAME_BYTES_MAX, RegionId, Result};
 use kreon_format::dropped_epoch;
 
 use super::open::is_older;
-use crate::log::ReplayRecord;
 use crate::state::{Ledger, RegionEntry};
+use kreon_log::ReplayRecord;
 
-/// See the module's text.
+/// Regions that the replay made.
 #[derive(Default)]
 pub struct Made {
     /// Names of the regions, once a record makes one.

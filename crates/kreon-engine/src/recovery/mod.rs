@@ -4,8 +4,9 @@
 //! - [`create`]: a new one
 //! - [`mod@image`]: the image of L0, if there is a whole one
 //! - [`made`]: regions whose making is in the log
+//! - [`replayed`]: records on their way into L0
 //! - [`crew`]: threads that put what is replayed into L0
-//! - [`assemble`]: the parts, once it is known what they start from
+//! - [`assemble`]: the storage, once it is known what it starts from
 
 mod assemble;
 mod create;
@@ -13,40 +14,19 @@ mod crew;
 mod image;
 mod made;
 mod open;
+mod replayed;
 
 use std::sync::Arc;
 
-use kreon_base::{Error, ErrorKind, LogOffset, Lsn, RegionId, Result};
+use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
-use kreon_l0::L0;
+
+pub use replayed::{Insert, Replayed, TOGETHER};
 
 use crate::options::{MemorySplit, Options};
-use crate::state::Parts;
-use crate::volume::remains;
-use crate::volume::superblock::{self, Found};
-
-/// What stands in a replayed record, for L0.
-pub struct Replayed<'a> {
-    /// Its order.
-    pub lsn: Lsn,
-    /// Where it stands.
-    pub offset: LogOffset,
-    /// Its region, which exists.
-    pub region: RegionId,
-    /// Its key.
-    pub key: &'a [u8],
-    /// Length of the value; `None` for a deletion.
-    pub value_bytes: Option<u32>,
-    /// The value, if it is short.
-    pub value: Option<&'a [u8]>,
-}
-
-/// Puts replayed records into L0, at most [`TOGETHER`] of them. L0 orders the versions of a key by their LSNs: records
-/// may come in any order, and from many threads.
-pub type Insert<'a> = &'a (dyn Fn(&L0, &[Replayed<'_>]) + Sync);
-
-/// As many as the processor fetches at once.
-pub const TOGETHER: usize = 8;
+use crate::state::Storage;
+use kreon_volume::remains;
+use kreon_volume::superblock::{self, Found};
 
 /// Opens the store on `device`, or makes it: on an empty device, where a creation was cut short, and, with
 /// `Options::format`, over whatever is not a store that could be opened. `insert` puts replayed records into L0.
@@ -62,7 +42,7 @@ pub fn open_or_create(
     options: &Options,
     split: &MemorySplit,
     insert: Insert<'_>,
-) -> Result<Parts> {
+) -> Result<Storage> {
     // What a killed process wrote and did not flush can be read now and be gone after a power cut. If
     // its last superblock were believed and lost, the first checkpoint would have overwritten what the
     // one before needs.
@@ -97,10 +77,4 @@ fn needs_repair(error: Error) -> Error {
         }
         _ => error,
     }
-}
-
-/// Segments that the volume may grow to.
-fn segments_max(options: &Options) -> u32 {
-    let segments = options.volume_bytes_max / kreon_base::SEGMENT_BYTES;
-    segments.min(u64::from(kreon_format::VOLUME_SEGMENTS_MAX)) as u32
 }

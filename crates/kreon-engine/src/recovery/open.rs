@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::Builder;
 
 use kreon_base::{
-    Bug, Error, Incarnation, LogId, Lsn, PAGE_BYTES, PageNo, Result, SEGMENT_PAGES, SegmentId,
+    Error, Incarnation, LogId, Lsn, PAGE_BYTES, PageNo, Result, SEGMENT_PAGES, SegmentId, planted,
 };
 use kreon_device::{Backing, Device};
 use kreon_format::{
@@ -13,17 +13,18 @@ use kreon_format::{
 };
 use kreon_l0::Keep;
 
-use super::assemble::{Ground, assemble, first_checkpoint, new_mapping};
+use super::assemble::{Ground, assemble, first_checkpoint, new_mapping, segments_max};
+use super::crew;
 use super::image::{self, Restored};
 use super::made::Made;
-use super::{Insert, Replayed, crew, segments_max};
+use super::replayed::{Insert, Replayed};
 use crate::by_region::{ByRegion, chunk_of};
 use crate::checkpoint::catalogue::{self, MAIN_LOG, ReadCatalogue};
 use crate::level::{Levels, Memory};
-use crate::log::{LogHistory, ReplayEnd, ReplayRecord, ReplayStart, replay};
 use crate::options::{MemorySplit, Options};
-use crate::state::{Ledger, Parts, RegionEntry, WrittenChunk, WrittenRegions};
-use crate::volume::Allocator;
+use crate::state::{Ledger, RegionEntry, Storage, WrittenChunk, WrittenRegions};
+use kreon_log::{LogHistory, ReplayEnd, ReplayRecord, ReplayStart, replay};
+use kreon_volume::Allocator;
 
 /// Opens the store that `superblock` describes.
 pub fn open(
@@ -32,7 +33,7 @@ pub fn open(
     split: &MemorySplit,
     superblock: &Superblock,
     insert: Insert<'_>,
-) -> Result<Parts> {
+) -> Result<Storage> {
     let store = superblock.store;
     check_length(device.as_ref(), superblock.segments)?;
     let read = catalogue::read(
@@ -71,7 +72,7 @@ pub fn open(
     tracing::info!(records = end.record_count, "replayed the log");
     trust_image(&mut ledger, end.history.end);
     let history = settle_segments(&device, &mut allocator, end)?;
-    let parts = assemble(
+    let storage = assemble(
         Ground {
             device,
             store,
@@ -85,9 +86,9 @@ pub fn open(
         options,
         split,
     )?;
-    image::insert_long(&parts, &long, insert)?;
-    first_checkpoint(&parts, damaged)?;
-    Ok(parts)
+    image::insert_long(&storage, &long, insert)?;
+    first_checkpoint(&storage, damaged)?;
+    Ok(storage)
 }
 
 /// Does both at once: while the log comes from the device there is time to touch memory.
@@ -123,7 +124,8 @@ fn replay_into(
             }
             check_region(ledger, &record)?;
             // Loads: the trees have them, or they never ended.
-            let is_loaded = record.kind == RecordKind::Ingested && !Bug::LoadReplayed.is_planted();
+            let is_loaded = record.kind == RecordKind::Ingested;
+            planted!(LoadReplayed => let is_loaded = false);
             // If there is no region, it was written before that was dropped.
             if is_loaded || !ledger.regions.contains(record.region) {
                 return Ok(());
@@ -236,11 +238,11 @@ fn durable_state(
         levels.set(region.id, trees.copied().collect());
     }
     let (written, others) = written_regions(read, &regions, &levels);
+    let incarnation = Incarnation(superblock.incarnation.0 + 1);
+    planted!(IncarnationKept => let incarnation = superblock.incarnation);
     let ledger = Ledger {
         epoch: superblock.epoch,
-        incarnation: Incarnation(
-            superblock.incarnation.0 + u64::from(!Bug::IncarnationKept.is_planted()),
-        ),
+        incarnation,
         next_region: read.catalogue.next_region,
         regions,
         marker: log.marker,

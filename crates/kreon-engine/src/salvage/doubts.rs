@@ -9,7 +9,7 @@ use kreon_format::{
 use super::log_walk::LogAt;
 use super::source::{ROUND_PAGES_MAX, Source};
 use crate::checkpoint::catalogue::MAIN_LOG;
-use crate::log::SEGMENT;
+use kreon_log::SEGMENT;
 
 /// Records tell 16 bits of their run only: what seems to be of a run up to so many ahead is. Where no
 /// superblock tells the last run, no more than so many are taken to have followed the last that is known.

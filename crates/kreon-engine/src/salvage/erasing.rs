@@ -5,7 +5,7 @@ use kreon_format::{RecordKind, range_end};
 
 use super::stale::Stale;
 use super::target::Target;
-use crate::log::ReplayRecord;
+use kreon_log::ReplayRecord;
 
 /// The range that a record deletes: from the first key on, before the second.
 pub type Erased<'a> = (&'a [u8], Option<&'a [u8]>);

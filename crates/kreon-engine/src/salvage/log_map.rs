@@ -8,7 +8,7 @@ use kreon_format::{
 };
 
 use super::source::{ROUND_PAGES_MAX, Source};
-use crate::log::LOG_START;
+use kreon_log::LOG_START;
 
 /// A segment of the log.
 #[derive(Clone, Copy)]

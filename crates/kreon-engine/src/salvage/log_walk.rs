@@ -10,7 +10,7 @@ use kreon_format::{
 use super::log_map::{LogMap, Placed};
 use super::log_runs::{Expected, Recorded, Runs};
 use super::source::Source;
-use crate::log::{Found, ReplayRecord, SEGMENT, Units, WHOLE_UNIT_BYTES_MAX};
+use kreon_log::{Found, ReplayRecord, SEGMENT, Units, WHOLE_UNIT_BYTES_MAX};
 
 /// A stretch of the log without whole records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

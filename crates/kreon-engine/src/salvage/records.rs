@@ -5,7 +5,7 @@ use kreon_format::{Fragment, FragmentSeal, RecordKind, StoreId, fragment_bytes};
 
 use super::log_map::LogMap;
 use super::source::Source;
-use crate::log::Pieces;
+use kreon_log::Pieces;
 
 /// What an entry of a leaf says of its record.
 #[derive(Clone, Debug)]

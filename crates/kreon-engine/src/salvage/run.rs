@@ -15,7 +15,7 @@ use super::survey::{Basis, Pieces, Survey};
 use super::target::Target;
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::engine::Engine;
-use crate::log::{LOG_START, ReplayRecord};
+use kreon_log::{LOG_START, ReplayRecord};
 
 impl Survey {
     /// Writes what can be salvaged into `target`, an empty store, and makes it durable.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kreon_base::{RegionId, Result};
 
 use super::target::Target;
-use crate::log::ReplayRecord;
+use kreon_log::ReplayRecord;
 
 /// Bytes of keys that are remembered; beyond, no more are taken into lost ranges.
 const KEYS_BYTES_MAX: usize = 16 << 20;

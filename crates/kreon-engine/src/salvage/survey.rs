@@ -18,7 +18,7 @@ use super::log_map::{LogMap, read_headers};
 use super::report::{PageRole, SalvageReport};
 use super::source::{ROUND_PAGES_MAX, Source};
 use crate::checkpoint::catalogue::MAIN_LOG;
-use crate::log::LOG_START;
+use kreon_log::LOG_START;
 
 /// Identities that are tried where no page that tells one verifies.
 const CLAIMS_MAX: usize = 16;

@@ -9,8 +9,10 @@ use kreon_format::range_value;
 
 use super::losses::Losses;
 use super::report::{SalvageProgress, SalvagedRegion};
-use crate::engine::{Engine, Operation, RegionState, check_name};
+use crate::engine::Engine;
+use crate::operation::Operation;
 use crate::options::Durability;
+use crate::regions::{RegionState, check_name};
 
 /// Changes that are written together.
 const BATCH_MAX: usize = 256;

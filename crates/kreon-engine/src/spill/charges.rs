@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{Bug, SegmentId};
+use kreon_base::{SegmentId, planted};
 
-use crate::log::Log;
 use crate::tree::Reference;
+use kreon_log::Log;
 
 /// Sums of live bytes that change, by segment.
 pub struct Charges<'a> {
@@ -47,9 +47,7 @@ impl<'a> Charges<'a> {
             if let Some(sum) = self.sums.get_mut(at) {
                 *sum += sign * i64::from(bytes);
             }
-            if Bug::SecondSegmentNotCounted.is_planted() {
-                return;
-            }
+            planted!(SecondSegmentNotCounted => return);
         }
     }
 

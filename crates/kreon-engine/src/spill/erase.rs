@@ -45,7 +45,7 @@ impl<'a> RegionSpill<'a> {
                 ..self.rules
             };
             let (pages, notes) = (&mut changed.pages, &mut changed.notes);
-            let (mapping, store) = (&self.parts.mapping, self.parts.store);
+            let (mapping, store) = (&self.storage.mapping, self.storage.store);
             let what = (store, self.epoch, self.region, level);
             let mut sink = FreshNodes::new(mapping, pages, what);
             let mut input = Erasing(Arc::clone(ranges));
@@ -69,15 +69,15 @@ fn has_any(source: &MappedNodes<'_>, tree: &TreeRecord, ranges: &RegionRanges) -
     Ok(false)
 }
 
-/// Sets the trees of `region`, of which there are as many as before: each stays behind its curtain.
+/// Sets the trees of `region`, of which there are as many as before: each stays visible to the same readers.
 pub(super) fn replace(levels: &mut Levels, region: RegionId, trees: Vec<TreeRecord>) {
     let old = levels.of(region).iter();
-    let curtains: Vec<_> = old.map(|tree| levels.curtain(tree)).collect();
-    let hidden: Vec<_> = trees.iter().copied().zip(curtains).collect();
+    let hidden_trees: Vec<_> = old.map(|tree| levels.visible_from(tree)).collect();
+    let hidden: Vec<_> = trees.iter().copied().zip(hidden_trees).collect();
     levels.set(region, trees);
-    for (tree, curtain) in hidden {
-        if let Some(curtain) = curtain {
-            levels.hide(&tree, curtain);
+    for (tree, visible_from) in hidden {
+        if let Some(visible_from) = visible_from {
+            levels.hide(&tree, visible_from);
         }
     }
 }

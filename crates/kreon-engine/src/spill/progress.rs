@@ -1,6 +1,6 @@
 //! How far a spill has come.
 
-use crate::sync::{AtomicU64, Ordering};
+use kreon_sync::{AtomicU64, Ordering};
 
 /// Counts the keys of L0 that a spill has taken. Written by the threads that merge, read by anybody.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kreon_base::{Bug, Epoch, Lsn, PageNo, RegionId, Result, SegmentId};
+use kreon_base::{Epoch, Lsn, PageNo, RegionId, Result, SegmentId, planted};
 use kreon_format::TreeRecord;
 
 use super::charges::Charges;
@@ -14,9 +14,9 @@ use super::stream::{RegionStream, regions_of};
 use super::workers::spill_in_parts;
 use crate::level::{Frozen, Levels, MappedNodes};
 use crate::ranges::RegionRanges;
-use crate::state::Parts;
+use crate::state::Storage;
 use crate::tree::{self, Changes, Cut, MergeRules, Reference};
-use crate::volume::PageRuns;
+use kreon_volume::PageRuns;
 
 /// How full leaves are packed. Splitting alone would leave them 0.7 full; packed, a spill writes about
 /// 30 % fewer leaf bytes.
@@ -25,7 +25,7 @@ pub const LEAF_FILL: f32 = 0.95;
 /// Trees with fewer leaves than this are merged by one worker.
 const PARTS_LEAVES_MIN: u64 = 256;
 
-/// Parts for each worker: ranges of keys do not take the same time.
+/// Parts of a tree for each worker: more than one, because parts differ in the time that they take.
 const PARTS_PER_WORKER: usize = 8;
 
 /// How to spill.
@@ -70,7 +70,7 @@ impl Spilled {
 
 /// One region of a spill.
 pub(super) struct RegionSpill<'a> {
-    pub parts: &'a Parts,
+    pub storage: &'a Storage,
     pub frozen: &'a Frozen,
     pub orders: &'a Orders<'a>,
     pub rules: MergeRules<'a>,
@@ -85,13 +85,13 @@ pub(super) struct RegionSpill<'a> {
 /// # Errors
 /// `OutOfSpace`, `Corruption`, `Io`: all fresh pages are given back.
 pub fn spill(
-    parts: &Parts,
+    storage: &Storage,
     frozen: &Frozen,
     levels: &Levels,
     orders: &Orders<'_>,
 ) -> Result<Spilled> {
-    let epoch = parts.ledger.lock().epoch.next();
-    let mut changed = Changed::new(parts);
+    let epoch = storage.ledger.lock().epoch.next();
+    let mut changed = Changed::new(storage);
     let mut levels = levels.clone();
     let ranges = frozen.l0.ranges();
     let mut regions: BTreeSet<_> = regions_of(frozen.l0.cursor()).into_iter().collect();
@@ -112,14 +112,15 @@ pub fn spill(
             filter_bits_per_key: orders.filter_bits_per_key,
         };
         let deleted = ranges.of(region).cloned();
+        planted!(RangeIgnoredBySpill => let deleted = None);
         let spill = RegionSpill {
-            parts,
+            storage,
             frozen,
             orders,
             rules,
             epoch,
             region,
-            ranges: deleted.filter(|_| !Bug::RangeIgnoredBySpill.is_planted()),
+            ranges: deleted,
         };
         if let Some((first, others)) = trees.split_first_mut() {
             *first = spill.run(first, &mut changed)?;
@@ -156,9 +157,9 @@ impl<'a> RegionSpill<'a> {
     /// Where old nodes come from.
     pub fn source(&self) -> MappedNodes<'a> {
         MappedNodes {
-            mapping: &self.parts.mapping,
-            log: &self.parts.log,
-            store: self.parts.store,
+            mapping: &self.storage.mapping,
+            log: &self.storage.log,
+            store: self.storage.store,
             region: self.region,
             level: 1,
             counts: None,
@@ -169,9 +170,9 @@ impl<'a> RegionSpill<'a> {
     /// Where fresh ones go.
     pub fn sink<'p>(&self, pages: &'p mut PageRuns<'a>) -> FreshNodes<'a, 'p> {
         FreshNodes::new(
-            &self.parts.mapping,
+            &self.storage.mapping,
             pages,
-            (self.parts.store, self.epoch, self.region, 1),
+            (self.storage.store, self.epoch, self.region, 1),
         )
     }
 
@@ -193,18 +194,18 @@ pub(super) struct Changed<'a> {
 
 /// Collects what merges report.
 pub(super) struct Notes<'a> {
-    parts: &'a Parts,
+    storage: &'a Storage,
     charges: Charges<'a>,
     dropped: Vec<PageNo>,
 }
 
 impl<'a> Changed<'a> {
-    pub fn new(parts: &'a Parts) -> Self {
+    pub fn new(storage: &'a Storage) -> Self {
         Self {
-            pages: PageRuns::new(&parts.allocator, &parts.mapping),
+            pages: PageRuns::new(&storage.allocator, &storage.mapping),
             notes: Notes {
-                parts,
-                charges: Charges::new(&parts.log),
+                storage,
+                charges: Charges::new(&storage.log),
                 dropped: Vec::new(),
             },
             kept: Vec::new(),
@@ -235,9 +236,7 @@ impl<'a> Changed<'a> {
 
 impl Changes for Notes<'_> {
     fn freed(&mut self, page: PageNo) {
-        if Bug::PagesReusedTooEarly.is_planted() {
-            let _ = self.parts.allocator.lock().release_pages(&[page]);
-        }
+        planted!(PagesReusedTooEarly => drop(self.storage.allocator.lock().release_pages(&[page])));
         self.dropped.push(page);
     }
 

@@ -6,7 +6,7 @@ use kreon_mapping::Mapping;
 
 use crate::level::source::node_priority;
 use crate::tree::NodeSink;
-use crate::volume::PageRuns;
+use kreon_volume::PageRuns;
 
 /// So many fresh pages (1 MiB) are brought to the device together while the merge goes on: large enough
 /// for the device's full rate, small enough not to hold up a reader for long, and at the commit less

@@ -13,7 +13,7 @@ use crate::tree::{Entry, EntryStream};
 /// Keys until they are told as progress: few enough for a smooth course.
 const PROGRESS_KEYS: u64 = 128;
 
-/// See the module's text.
+/// The entries of one region of a frozen L0.
 pub struct RegionStream<'a> {
     cursor: Cursor<'a>,
     region: RegionId,

@@ -6,8 +6,8 @@ use kreon_base::{Error, Result};
 use kreon_format::TreeRecord;
 
 use super::run::{Changed, RegionSpill};
-use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use crate::tree::{self, Cut, MergedPart};
+use kreon_sync::{AtomicBool, AtomicUsize, Ordering};
 
 /// What the threads share.
 struct Shared<'s, 'a> {
@@ -76,7 +76,7 @@ pub(super) fn spill_in_parts<'a>(
 impl<'a> Shared<'_, 'a> {
     /// Takes parts until there are no more.
     fn work(&self) -> Result<(Vec<(usize, MergedPart)>, Changed<'a>)> {
-        let mut changed = Changed::new(self.spill.parts);
+        let mut changed = Changed::new(self.spill.storage);
         let mut merged = Vec::new();
         while !self.failed.load(Ordering::Relaxed) {
             let part = self.next.fetch_add(1, Ordering::Relaxed);

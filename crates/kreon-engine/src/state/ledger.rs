@@ -31,7 +31,7 @@ pub struct WrittenChunk {
 }
 
 impl WrittenChunk {
-    /// Whether it has just these regions and trees. Chunks never change while somebody has them.
+    /// Whether it has just these regions and trees. Shared chunks never change.
     pub fn is_of(
         &self,
         regions: &Arc<Chunk<RegionEntry>>,

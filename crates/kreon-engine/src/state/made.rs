@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use kreon_base::{Epoch, Lsn, RegionId};
+use kreon_sync::{AtomicU64, Mutex, Ordering, Rank, RankedGuard, RankedMutex};
 
 /// A region whose making is in the log.
 #[derive(Clone, Debug)]
@@ -16,10 +16,10 @@ pub struct MadeRegion {
     pub end: Lsn,
 }
 
-/// See the module's text.
+/// Regions whose creation is in the log and in no checkpoint yet.
 pub struct MadeRegions {
     /// The number of the next region.
-    next: Mutex<RegionId>,
+    next: RankedMutex<RegionId>,
     /// Ascending, by number and place in the log.
     waiting: Mutex<Vec<MadeRegion>>,
     /// A durable epoch that has the last drop of this run; 0: there was none.
@@ -30,15 +30,15 @@ impl MadeRegions {
     /// None; the next region gets the number `next`.
     pub fn new(next: RegionId) -> Self {
         Self {
-            next: Mutex::new(next),
+            next: RankedMutex::new(Rank::RegionNumbers, next),
             waiting: Mutex::default(),
             dropped: AtomicU64::new(0),
         }
     }
 
-    /// The number of the next region, for whoever makes it. Held while the record is appended, so that numbers ascend
+    /// The number of the next region, for the thread that makes it. Held while the record is appended, so that numbers ascend
     /// in the order of the log.
-    pub fn turn(&self) -> MutexGuard<'_, RegionId> {
+    pub fn turn(&self) -> RankedGuard<'_, RegionId> {
         self.next.lock()
     }
 
@@ -63,7 +63,7 @@ impl MadeRegions {
         self.waiting.lock().is_empty()
     }
 
-    /// See the field.
+    /// A durable epoch that has the last drop of this run; 0: there was none.
     pub fn dropped(&self) -> Epoch {
         Epoch(self.dropped.load(Ordering::Acquire))
     }

@@ -1,16 +1,16 @@
-//! The parts of an open store that spills, checkpoints and recovery work on.
+//! The storage of an open store: what spills, checkpoints and recovery work on.
 //!
 //! - [`ledger`]: what the last checkpoint recorded, and what the next one will
+//! - [`lifecycle`]: open, closed, or inherited by a forked child
 //! - [`made`]: regions that the log has and no checkpoint yet
-//! - [`parts`]: all parts together
-//! - [`poison`]: what stops writing after a failure
+//! - [`storage`]: all of it together
 
 pub mod ledger;
+pub mod lifecycle;
 pub mod made;
-pub mod parts;
-pub mod poison;
+pub mod storage;
 
 pub use ledger::{Ledger, RegionEntry, WrittenChunk, WrittenRegions};
+pub use lifecycle::Lifecycle;
 pub use made::{MadeRegion, MadeRegions};
-pub use parts::Parts;
-pub use poison::Poison;
+pub use storage::Storage;

@@ -18,7 +18,8 @@ use kreon_format::{IndexNode, Leaf, LeafEntry, LeafFilter, PagePointer, Pivot, T
 
 use super::child::{Bound, Child};
 use super::leaf_keys::{first_under, is_long, key_of, lower_bound, record_of, stored_part};
-use super::merge_parts::Counts;
+use super::merge_counts::Counts;
+use super::merge_rules::MergeRules;
 use super::output::Output;
 use super::prefetch::prefetch_round;
 use super::search::root_of;
@@ -26,21 +27,6 @@ use super::version_filter::{Origin, VersionFilter};
 use super::version_rules::VersionRules;
 use super::window::Window;
 use super::{Changes, EntryStream, NodeSink, NodeSource, Version};
-
-/// What a merge keeps, and how it packs.
-#[derive(Clone, Copy, Debug)]
-pub struct MergeRules<'a> {
-    /// Live snapshots, ascending. A snapshot S sees LSNs below S.
-    pub snapshots: &'a [Lsn],
-    /// No older version of any key is below this tree: deletions need not stay.
-    pub last_level: bool,
-    /// How full leaves and index nodes get, as a share of a page, 0 to 1; 0.95 serves.
-    pub fill: f32,
-    /// Every node is taken apart, also those that no entry belongs to.
-    pub rewrites_all: bool,
-    /// Bits a key of the filters of fresh leaves; 0: none. Leaves that stay keep what they have.
-    pub filter_bits_per_key: usize,
-}
 
 /// Merges `input` into `tree` and returns the new tree; the old one stays whole. All versions in
 /// `input` must be newer than those of the same keys in `tree`, or be among them (a replay).

@@ -13,6 +13,7 @@ use kreon_format::{IndexNode, PagePointer, TreeRecord};
 
 use super::child::{Bound, Child};
 use super::merge::{Merge, children_of};
+use super::merge_counts::Counts;
 use super::search::root_of;
 use super::{Changes, Entry, EntryStream, MergeRules, NodeSink, NodeSource};
 
@@ -30,28 +31,6 @@ pub struct MergedPart {
     /// Nodes that wait for a parent, by level.
     waiting: Vec<Vec<Child>>,
     counts: Counts,
-}
-
-/// What merges count.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) added: u64,
-    pub(super) removed: u64,
-    pub(super) freed_leaves: u64,
-    pub(super) freed_indexes: u64,
-    pub(super) leaves: u64,
-    pub(super) indexes: u64,
-}
-
-impl Counts {
-    pub(super) fn add(&mut self, other: &Self) {
-        self.added += other.added;
-        self.removed += other.removed;
-        self.freed_leaves += other.freed_leaves;
-        self.freed_indexes += other.freed_indexes;
-        self.leaves += other.leaves;
-        self.indexes += other.indexes;
-    }
 }
 
 impl Cut {

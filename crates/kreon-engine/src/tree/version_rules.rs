@@ -1,6 +1,6 @@
 //! Which versions of a key a merge keeps.
 
-use kreon_base::{Bug, Lsn};
+use kreon_base::{Lsn, planted};
 
 use super::MergeRules;
 
@@ -25,6 +25,16 @@ pub(super) enum Verdict {
     Keep(Lsn),
     /// A deletion that stays, with this LSN, if an older version does: else it hides nothing.
     KeepIfOlder(Lsn),
+}
+
+impl Verdict {
+    /// For the planted bug `DeletionForgotten`: a deletion goes although an older version stays.
+    pub(super) fn forgetting(self) -> Self {
+        match self {
+            Self::KeepIfOlder(_) => Self::Drop,
+            Self::Drop | Self::Keep(_) => self,
+        }
+    }
 }
 
 impl<'r> VersionRules<'r> {
@@ -56,10 +66,9 @@ impl<'r> VersionRules<'r> {
             return Verdict::Drop;
         }
         let smallest = self.snapshots.first();
+        planted!(SnapshotSeesSpilledWrite => let smallest = None);
         let kept = match smallest {
-            Some(smallest) if lsn >= *smallest && !Bug::SnapshotSeesSpilledWrite.is_planted() => {
-                lsn
-            }
+            Some(smallest) if lsn >= *smallest => lsn,
             _ => Lsn(0),
         };
         if is_tombstone && self.is_last_level {

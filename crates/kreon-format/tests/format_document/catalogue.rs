@@ -50,7 +50,7 @@ fn part(start: u64, end: u64) -> ImagePart {
 }
 
 fn log() -> LogRecord {
-    // Positions fill seven bytes: a reader refuses higher ones.
+    // Positions fill seven bytes: a reader rejects higher ones.
     let lsn = |salt| distinct(7, salt);
     LogRecord {
         id: LogId(distinct(2, 1) as u16),
@@ -100,7 +100,7 @@ fn group(copy: u8) -> GroupPointer {
 impl Document {
     fn tree(&self, tree: &TreeRecord) -> Vec<u8> {
         let Some(root) = tree.root else {
-            // The height is the first field, and stands alone.
+            // The height is the only field.
             return vec![0];
         };
         self.assemble(
@@ -251,7 +251,7 @@ fn the_catalogue_stream_is_as_the_document_says() {
     let since = document.at("Catalogue stream").rows.iter();
     let newest = since.map(|row| row["since"].clone()).max();
     assert_eq!(newest, Some(STREAM_VERSION.to_string()));
-    // A tree without root is the first field of its record alone.
+    // The record of a tree without root has only its first field.
     assert_eq!(document.at("Tree record").rows[0]["field"], "height");
     assert_eq!(document.at("Tree record").rows[0]["bytes"], "1");
 }

@@ -1,4 +1,4 @@
-//! The document as tables and pictures.
+//! The document, parsed into tables and pictures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ pub struct Section {
 
 pub struct Document {
     pub sections: BTreeMap<String, Section>,
-    /// Every line that is part of neither a table nor a picture.
+    /// All lines outside tables and pictures.
     pub prose: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl Document {
         section.unwrap_or_else(|| panic!("the document has no {heading:?}"))
     }
 
-    /// The cells `value` of the section's table, by the cells `name`.
+    /// The cells `value` of the section's table, keyed by the cells `name`.
     pub fn cells(&self, heading: &str, name: &str, value: &str) -> BTreeMap<&str, &str> {
         let rows = &self.at(heading).rows;
         let pairs = rows.iter().map(|row| (&row[name][..], &row[value][..]));
@@ -79,7 +79,7 @@ impl Document {
         cells
     }
 
-    /// As [`cells`](Self::cells), of which the values are numbers.
+    /// Like [`cells`](Self::cells), with numbers as values.
     pub fn numbers(&self, heading: &str, name: &str, value: &str) -> BTreeMap<&str, u64> {
         let cells = self.cells(heading, name, value).into_iter();
         cells.map(|(name, cell)| (name, number(cell))).collect()
@@ -99,7 +99,7 @@ impl Section {
         }
     }
 
-    /// Whether its table is that of a structure whose fields have fixed places.
+    /// Whether its table describes a structure with fields at fixed offsets.
     pub fn has_offsets(&self) -> bool {
         self.columns.iter().any(|column| column == "offset")
     }
@@ -120,7 +120,7 @@ pub fn number(text: &str) -> u64 {
     }
 }
 
-/// All numbers in `text` but those in words such as `CRC-32C` and `L0`.
+/// All numbers in `text` except those in words such as `CRC-32C` and `L0`.
 pub fn numbers_in(text: &str) -> Vec<u64> {
     let text = ["CRC-32C", "UTF-8"]
         .iter()
@@ -137,7 +137,7 @@ const MARGIN: usize = 6;
 const BYTE_COLUMNS: usize = 9;
 const ROW_BYTES: usize = 8;
 
-/// The picture of a structure whose fields have fixed places.
+/// The picture of a structure with fields at fixed offsets.
 pub fn draw(section: &Section) -> Vec<String> {
     let mut picture = vec![heading_of_picture()];
     let (mut line, mut at) = (String::new(), 0);

@@ -20,7 +20,7 @@ fn seal() -> FragmentSeal {
     }
 }
 
-/// The parts of the mark that the length word and the meta word hold.
+/// The parts of the mark in the length word and in the meta word.
 fn marks() -> (u64, u64) {
     let mark = u64::from(INCARNATION);
     let low = mark & 0x1ff;
@@ -167,7 +167,7 @@ fn a_fragment_is_as_the_document_draws_it_whatever_its_kind_and_flags() {
         ("make region", RecordKind::MakeRegion),
     ];
     assert_eq!(document.at("Kinds of records").rows.len(), kinds.len());
-    // Longer than half of what the length may be, so that all its bits count.
+    // More than half of the longest payload, so that all bits of the length count.
     let long = vec![0x5a; (1 << 21) + 5];
     for (index, (name, kind)) in kinds.into_iter().enumerate() {
         let payload = if index == 0 {

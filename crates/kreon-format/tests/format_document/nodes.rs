@@ -21,11 +21,11 @@ fn identity(level: u8) -> NodeIdentity {
     }
 }
 
-/// What a node is put together from, beside its identity.
+/// The parts of a node besides its identity.
 struct Parts<'a> {
     kind: &'a str,
     count: usize,
-    /// Of each entry the key behind the prefix, and the entry.
+    /// For each entry the key behind the prefix, and the entry.
     entries: Vec<(Vec<u8>, Vec<u8>)>,
     first_child: Vec<u8>,
     first_filter: Vec<u8>,
@@ -84,7 +84,7 @@ impl Document {
         )
     }
 
-    /// An entry of a key that has `key` behind the prefix.
+    /// An entry of a key with `key` behind the prefix.
     fn entry(&self, tag: u64, key: &[u8], body: Vec<u8>) -> Vec<u8> {
         let width = if key.len() > usize::from(u8::MAX) {
             2
@@ -163,7 +163,7 @@ impl Document {
         )
     }
 
-    /// The hash of a stored key behind the prefix, as the text under the numbers of a filter says.
+    /// The hash of a stored key behind the prefix, according to the text on filters.
     fn hash(&self, key: &[u8]) -> u64 {
         let numbers = self.numbers("Numbers of a filter", "name", "value");
         let fold = |state: u64, factor: &str| {
@@ -270,7 +270,7 @@ fn a_leaf_is_as_the_document_draws_it() {
     assert_eq!(page[..], document.node(&identity(0), parts, &page));
 }
 
-/// A leaf of many keys, and the filter that `bits_per_key` make of it.
+/// A leaf of many keys, and its filter with `bits_per_key`.
 fn filtered(bits_per_key: usize) -> (Vec<Vec<u8>>, LeafFilter) {
     let mut builder = LeafBuilder::new();
     let mut keys = Vec::new();
@@ -294,7 +294,7 @@ fn filtered(bits_per_key: usize) -> (Vec<Vec<u8>>, LeafFilter) {
     builder.finish(&identity(0), &mut page).unwrap();
     let leaf = Leaf::open(&page).unwrap();
     let filter = FilterBuilder::new().build(&leaf, bits_per_key).unwrap();
-    // The keys behind the prefix that they have in common.
+    // The keys behind their common prefix.
     let common = leaf.prefix().len() - PREFIX.len();
     (
         keys.into_iter().map(|key| key[common..].to_vec()).collect(),

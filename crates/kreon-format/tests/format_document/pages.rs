@@ -10,7 +10,7 @@ use crate::values::Value::{self, Bytes, Number};
 use crate::values::{STORE, distinct};
 
 impl Document {
-    /// The preamble of `page`, which stands at `address`, with the checksum that it must have.
+    /// The preamble of `page` at `address`, with the expected checksum.
     pub fn preamble(
         &self,
         kind: &str,
@@ -137,7 +137,7 @@ fn labels_and_the_store_of_images_are_those_of_the_document() {
     assert_eq!(STORE.of_image(), StoreId(sealed_for));
 }
 
-/// The record that the document makes of segment `index`.
+/// The record of segment `index` according to the document.
 fn told_record(document: &Document, index: usize, record: &SegmentRecord) -> Vec<u8> {
     let kind = ["free", "tree", "log"][index % 3];
     let pages = record.pages.map(u64::to_le_bytes).concat();

@@ -1,4 +1,4 @@
-//! Limits, versions, pictures, and the rule that makes the other tests see every number.
+//! Limits, versions, pictures, and a check that other tests compare every number.
 
 use kreon_base::*;
 use kreon_format::*;
@@ -83,7 +83,7 @@ fn the_picture_of_the_volume_has_the_numbers_of_the_code() {
         vec![0, 1, 2, 3],
         vec![0],
         vec![0, 1],
-        // Of a log segment, and of a tree segment.
+        // Header pages of a log segment, and of a tree segment.
         vec![header_pages - 1],
         pages(header_pages, segment),
         pages(0, segment),
@@ -96,7 +96,7 @@ fn every_structure_of_fixed_fields_is_drawn_as_its_table_says() {
     let document = Document::read();
     let mut count = 0;
     for (heading, section) in &document.sections {
-        // The input of a checksum is nowhere on a device.
+        // The input of a checksum is not stored on the device.
         if section.has_offsets() && !heading.starts_with("Input of") {
             let (told, drawn) = (section.picture.join("\n"), draw(section).join("\n"));
             assert_eq!(

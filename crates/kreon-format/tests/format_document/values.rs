@@ -1,4 +1,4 @@
-//! Structures put together as tables say.
+//! Structures assembled from the tables of the document.
 
 use kreon_format::StoreId;
 
@@ -6,30 +6,30 @@ use crate::document::{Document, Row, number};
 
 pub const STORE: StoreId = StoreId(0xf123_4567_89ab_cdef);
 
-/// What a field holds.
+/// Content of a field.
 #[derive(Clone, Debug)]
 pub enum Value {
     Number(u64),
     Bytes(Vec<u8>),
-    /// Items of one width each.
+    /// Items of equal width.
     Items(Vec<Vec<u8>>),
 }
 
 use Value::{Bytes, Items, Number};
 
-/// A number all bytes of which are different and not zero.
+/// A number whose bytes are all different and not zero.
 pub fn distinct(bytes: u32, salt: u8) -> u64 {
     let digits = (1..=bytes as u8).map(|byte| u64::from((byte * 16) | (salt & 15)));
     digits.fold(0, |number, byte| number << 8 | byte)
 }
 
 impl Document {
-    /// The bytes of a structure, from the values of all its fields but the zero ones.
+    /// The bytes of a structure, from the values of all fields except zero ones.
     pub fn assemble(&self, heading: &str, values: &[(&str, Value)]) -> Vec<u8> {
         self.assemble_version(heading, u8::MAX, values)
     }
 
-    /// As [`assemble`](Self::assemble), with the fields that `version` has.
+    /// Like [`assemble`](Self::assemble), with the fields of `version`.
     pub fn assemble_version(
         &self,
         heading: &str,
@@ -56,7 +56,7 @@ impl Document {
         out
     }
 
-    /// A word, from the values of all its fields but the zero ones.
+    /// A word, from the values of all fields except zero ones.
     pub fn pack(&self, heading: &str, values: &[(&str, u64)]) -> u64 {
         let (mut word, mut next, mut taken) = (0, 0, 0);
         for row in &self.at(heading).rows {
@@ -114,7 +114,7 @@ fn field_bytes(row: &Row, value: Option<Value>, place: &str) -> Vec<u8> {
     }
 }
 
-/// Whether a field of so many bytes may have `length`: `any`, `8`, `0 or 8`, `0, 1 or 2`.
+/// Whether a field may have `length` bytes: `any`, `8`, `0 or 8`, `0, 1 or 2`.
 fn allows(widths: &str, length: usize) -> bool {
     let listed = widths.replace(" or ", ", ");
     let is_width = |width: &str| number(width) == length as u64;

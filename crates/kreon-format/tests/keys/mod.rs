@@ -1,12 +1,11 @@
-//! Keys that are hard on a node: prefixes of one another, zeroes and ones, around the lengths where
-//! something changes.
+//! Keys that are hard on a node: prefixes of one another, zeroes and ones, with lengths around the limits.
 #![allow(dead_code, missing_docs)]
 
 use kreon_base::{LogOffset, Lsn, Payload};
 use kreon_format::{INLINE_VALUE_BYTES_MAX, LONG_KEY_STORED_BYTES};
 use proptest::prelude::*;
 
-/// A version of a key with what an index says about it.
+/// A version of a key with its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     pub key: Vec<u8>,
@@ -72,7 +71,7 @@ fn owned() -> impl Strategy<Value = Owned> {
     ]
 }
 
-/// Versions of keys in their order, newest first, no two the same.
+/// Versions of keys in order, newest first, all different.
 pub fn versions(count_max: usize) -> impl Strategy<Value = Vec<Version>> {
     let lsn = prop_oneof![3 => Just(0), 1 => 0_u64..4, 1 => any::<u64>()];
     let version = (key(), lsn, owned()).prop_map(|(key, lsn, owned)| Version {

@@ -1,4 +1,4 @@
-//! A read-write lock of one word, in the place of the optimistic latch.
+//! A read-write lock of one word, instead of the optimistic latch.
 
 use kreon_base::sync::{AtomicU32, Ordering};
 
@@ -9,7 +9,7 @@ use kreon_base::sync::{AtomicU32, Ordering};
 )]
 mod optimistic;
 
-pub(crate) use optimistic::Pause;
+pub(crate) use optimistic::Backoff;
 
 const WRITER: u32 = 1 << 31;
 
@@ -22,7 +22,7 @@ impl Latch {
     }
 
     pub(crate) fn read(&self) {
-        let mut pause = Pause::default();
+        let mut pause = Backoff::default();
         while self.0.fetch_add(1, Ordering::Acquire) & WRITER != 0 {
             self.0.fetch_sub(1, Ordering::Relaxed);
             pause.wait();
@@ -34,7 +34,7 @@ impl Latch {
     }
 
     pub(crate) fn write(&self) {
-        let mut pause = Pause::default();
+        let mut pause = Backoff::default();
         let take = || {
             self.0
                 .compare_exchange_weak(0, WRITER, Ordering::Acquire, Ordering::Relaxed)

@@ -1,10 +1,10 @@
-//! What the optimistic latches were compared with: the same nodes, records and memory under locks.
+//! The protocols against which the optimistic latches were measured: the same nodes, records and memory under locks.
 //!
-//! - [`Root::Locked`]: lock coupling, readers with read locks and writers with read locks down to a write
-//!   lock on the leaf; where a node is full, a second descent with write locks splits it (the first two
-//!   protocols of Bayer and Schkolnick).
-//! - [`Root::Optimistic`]: the same below the root, which nobody locks: it is replaced by a changed copy,
-//!   and who has locked a child of it looks whether it is still the root (`Kreon 3.2.6`).
+//! - [`Root::Locked`]: lock coupling. Readers take read locks; writers take read locks down to a write lock on the
+//!   leaf. If a node is full, a second descent with write locks splits it (the first two protocols of Bayer and
+//!   Schkolnick).
+//! - [`Root::Optimistic`]: the same below the root, which is not locked. It is replaced by a changed copy, and a thread
+//!   that has locked a child checks that its parent is still the root (`Kreon 3.2.6`).
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use kreon_base::sync::{AtomicUsize, Ordering::Relaxed};
 use parking_lot::Mutex;
 
 use crate::arena::{Arena, AtomicRef, Pool, Ref};
-use crate::latch::Pause;
+use crate::latch::Backoff;
 use crate::node::{Node, Slot};
 use crate::record::Record;
 
 /// How the root is protected.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Root {
-    /// Like every node.
+    /// Locked like all nodes.
     Locked,
-    /// By copies.
+    /// Replaced by copies.
     Optimistic,
 }
 
@@ -30,7 +30,7 @@ pub struct LockedTree {
     pub arena: Arena,
     root: AtomicRef<Node>,
     kind: Root,
-    /// Held by who replaces an optimistic root.
+    /// Held while an optimistic root is replaced.
     root_change: Mutex<()>,
     len: AtomicUsize,
 }
@@ -82,7 +82,7 @@ impl LockedTree {
         }
     }
 
-    /// The record of `key` if it has one already; otherwise `record` is made and put in.
+    /// The record of `key` if it exists; otherwise creates `record`, inserts it and returns `None`.
     pub fn find_or_insert(
         &self,
         key: &[u8],
@@ -108,10 +108,10 @@ impl LockedTree {
         self.len.load(Relaxed)
     }
 
-    /// The leaf for `key`, locked so; nodes above with read locks, the parent's until the child's is held.
+    /// The leaf for `key`, locked in mode `at_leaf`. Nodes above get read locks, each held until the child's is.
     fn leaf(&self, key: &[u8], at_leaf: Mode) -> Locked<'_> {
         let mode = |level| if level == 0 { at_leaf } else { Mode::Read };
-        let mut pause = Pause::default();
+        let mut pause = Backoff::default();
         loop {
             let Some(mut at) = self.locked_root(mode) else {
                 pause.wait();
@@ -132,7 +132,7 @@ impl LockedTree {
         }
     }
 
-    /// The root, locked if roots are; `None`: it was replaced meanwhile.
+    /// The root, locked in the protocol that locks roots; `None` if it was replaced meanwhile.
     fn locked_root(&self, mode: impl Fn(u32) -> Mode) -> Option<Locked<'_>> {
         let own = self.root.load()?;
         let node = self.arena.get(own);
@@ -215,7 +215,7 @@ impl LockedTree {
         copy
     }
 
-    /// Moves the upper half of `full` to a new child of `parent`; nobody else reads the two.
+    /// Moves the upper half of `full` to a new child of `parent`; no other thread may read the two.
     fn split(&self, parent: &Node, full: &Node, key: &[u8]) {
         let arena = &self.arena;
         let count = full.count();

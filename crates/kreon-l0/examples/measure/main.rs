@@ -1,10 +1,10 @@
-//! CPU time per operation, compared with other ways to keep threads apart.
+//! CPU time per operation, compared with other concurrency protocols.
 //!
-//! `cargo run --release -p kreon-l0 --example measure [-- KEYS [THREADS [NAME]...]]`; a million keys, one
-//! thread and all of `l0`, `coupling`, `root` and `map` by default. Keys as YCSB makes them: "user" and 19
-//! digits, in hashed order, behind the 4 bytes of a region.
+//! `cargo run --release -p kreon-l0 --example measure [-- KEYS [THREADS [NAME]...]]`; by default a million keys, one
+//! thread and all of `l0`, `coupling`, `root` and `map`. Keys are those of YCSB: "user" and 19 digits, in hashed order,
+//! behind the 4 bytes of a region.
 //!
-//! `coupling` and `root` are the library's own nodes, records and memory under [`locked`] protocols.
+//! `coupling` and `root` use the library's own nodes, records and memory under [`locked`] protocols.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -39,7 +39,7 @@ use locked::{LockedTree, Root};
 
 type Key = [u8; 27];
 
-/// Memory that runs leave to each other.
+/// Memory that a run passes on to the next.
 const POOL_BYTES: usize = 1 << 30;
 
 /// CPU time of this thread in ns.
@@ -83,7 +83,7 @@ fn zipf(n: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Runs `work` on `threads` threads, each with its share of `keys`; mean CPU ns of one key.
+/// Runs `work` on `threads` threads, each with its share of `keys`; returns mean CPU ns for each key.
 fn measure(threads: usize, keys: &[Key], work: impl Fn(&Key, u64) + Sync) -> f64 {
     let share = keys.len().div_ceil(threads);
     let total: f64 = thread::scope(|scope| {
@@ -167,7 +167,7 @@ fn l0(index: L0, threads: usize, runs: &Runs) -> L0 {
 
 fn under_locks(name: &str, index: LockedTree, threads: usize, runs: &Runs) {
     let put = |key: &Key, lsn: u64| {
-        let write = chain::Write {
+        let write = chain::NewVersion {
             lsn: Lsn(lsn),
             payload: logged(lsn),
             keep: version::Keep::default(),
@@ -220,10 +220,10 @@ fn main() {
     let pool = arena::Pool::new(POOL_BYTES);
     for (name, kind) in [("coupling", Root::Locked), ("root", Root::Optimistic)] {
         if is_wanted(name) {
-            // The first only touches the memory that the second, which is shown, runs in.
+            // The first run only touches the memory that the second run, which is reported, uses.
             let first = LockedTree::new(kind, pool.clone());
             for (lsn, key) in (0..).zip(&runs.insert) {
-                let write = chain::Write {
+                let write = chain::NewVersion {
                     lsn: Lsn(lsn),
                     payload: logged(lsn),
                     keep: version::Keep::default(),

@@ -1,23 +1,22 @@
-//! One chunk of memory, from the kernel.
+//! One chunk of memory from the kernel.
 
 use std::ptr::NonNull;
 
-/// Bytes of a chunk, and what it is aligned to.
+/// Size and alignment of a chunk in bytes.
 pub(super) const CHUNK_BYTES: usize = 2 << 20;
 
-/// Memory of [`CHUNK_BYTES`], freed when dropped. Nobody else knows of it.
+/// Exclusively owned memory of [`CHUNK_BYTES`], freed on drop.
 pub(super) struct Chunk(NonNull<u8>);
 
-// SAFETY: the memory belongs to this value alone and has no thread affinity; `Chunk` itself touches no
-// byte of it.
+// SAFETY: the memory belongs to this value alone and has no thread affinity; `Chunk` itself accesses none of its bytes.
 unsafe impl Send for Chunk {}
 
 impl Chunk {
-    /// Memory that takes room only where it was touched, 4 KiB at a time. Huge pages lost: their first touch
-    /// cost 100 ns more for each key (335 to 396 ns an insert against 299), gets were no faster at a million
-    /// keys, and the one writer who touches a page waits for all of it.
+    /// Memory that is backed page by page of 4 KiB at the first access. Huge pages lost: their first access cost 100 ns
+    /// more for each key (335 to 396 ns an insert against 299), gets were no faster at a million keys, and the writer
+    /// that touches a page first waits for all of it.
     ///
-    /// Where the system has no more memory the process ends, as with any allocation.
+    /// If the system has no more memory, the process ends, as with any allocation.
     pub(super) fn new() -> Self {
         match memory::map() {
             Some(start) => Self(start),
@@ -25,17 +24,17 @@ impl Chunk {
         }
     }
 
-    /// Gives up the memory, for [`Self::from_start`] to take it back.
+    /// Gives up ownership of the memory, until [`Self::from_start`] takes it back.
     pub(super) fn into_start(self) -> NonNull<u8> {
         let start = self.0;
         std::mem::forget(self);
         start
     }
 
-    /// Takes back what [`Self::into_start`] gave.
+    /// Takes back memory from [`Self::into_start`].
     ///
     /// # Safety
-    /// It did, it is taken back once, and nobody refers to the memory any more.
+    /// `start` came from [`Self::into_start`], is taken back once, and nobody refers to the memory any more.
     pub(super) unsafe fn from_start(start: NonNull<u8>) -> Self {
         Self(start)
     }
@@ -43,7 +42,7 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: `map` gave it; it goes once, with its only owner.
+        // SAFETY: `map` returned it; it is unmapped once, by its only owner.
         unsafe { memory::unmap(self.0) };
     }
 }
@@ -58,28 +57,28 @@ mod memory {
 
     use super::CHUNK_BYTES;
 
-    /// As the message about missing memory names it.
+    /// The layout named in the message about missing memory.
     pub(super) const LAYOUT: Layout = Layout::new::<[u8; CHUNK_BYTES]>();
 
     pub(super) fn map() -> Option<NonNull<u8>> {
-        // Twice as much as needed, so that an aligned chunk is in it.
+        // Maps twice the size, which contains an aligned chunk.
         let mapped = map_anywhere(2 * CHUNK_BYTES)?;
         let skip = mapped.align_offset(CHUNK_BYTES);
         let start = mapped.wrapping_add(skip);
         if skip > 0 {
-            // SAFETY: the part of the fresh mapping before the chunk, of which nobody knows.
+            // SAFETY: the part of the fresh mapping before the chunk, to which nobody refers.
             unsafe { give_back(mapped, skip) };
         }
         let behind = start.wrapping_add(CHUNK_BYTES);
-        // SAFETY: the part behind the chunk; `skip` is below a chunk's length, so it is not empty.
+        // SAFETY: the part behind the chunk; `skip` is less than the length of a chunk, so it is not empty.
         unsafe { give_back(behind, CHUNK_BYTES - skip) };
-        // SAFETY: the chunk just mapped, and this advice leaves content alone.
+        // SAFETY: the chunk just mapped; this advice does not change content.
         let _ = unsafe { madvise(start.cast::<c_void>(), CHUNK_BYTES, Advice::LinuxNoHugepage) };
         NonNull::new(start)
     }
 
     /// # Safety
-    /// `start` came from [`map`], it is given back once, and nobody refers to the memory any more.
+    /// `start` came from [`map`], is unmapped once, and nobody refers to the memory any more.
     pub(super) unsafe fn unmap(start: NonNull<u8>) {
         // SAFETY: as the caller promises.
         unsafe { give_back(start.as_ptr(), CHUNK_BYTES) };
@@ -94,7 +93,7 @@ mod memory {
     }
 
     /// # Safety
-    /// The range is one of whole pages that [`map_anywhere`] mapped, and nobody refers to it any more.
+    /// The range consists of whole pages that [`map_anywhere`] mapped, and nobody refers to it any more.
     unsafe fn give_back(start: *mut u8, bytes: usize) {
         // SAFETY: as the caller promises.
         let unmapped = unsafe { munmap(start.cast::<c_void>(), bytes) };
@@ -102,7 +101,7 @@ mod memory {
     }
 }
 
-/// Miri and loom's models know no `mmap`: the heap stands in for it.
+/// Miri and loom have no `mmap`, so the heap is used.
 #[cfg(any(miri, loom))]
 mod memory {
     use std::alloc::{Layout, alloc, dealloc};
@@ -121,9 +120,9 @@ mod memory {
     }
 
     /// # Safety
-    /// `start` came from [`map`], it is given back once, and nobody refers to the memory any more.
+    /// `start` came from [`map`], is freed once, and nobody refers to the memory any more.
     pub(super) unsafe fn unmap(start: NonNull<u8>) {
-        // SAFETY: `map` got it from `alloc` with this layout; the rest as the caller promises.
+        // SAFETY: `map` got it from `alloc` with this layout; the caller promises the rest.
         unsafe { dealloc(start.as_ptr(), LAYOUT) };
     }
 }

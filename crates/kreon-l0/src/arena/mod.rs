@@ -1,18 +1,15 @@
 //! The memory of an L0, and the only unsafe code of the crate.
 //!
-//! An [`Arena`] hands out objects and never takes one back; all its memory goes at once, to the arenas
-//! after it, when it is dropped: by then nobody has a reference into it. Objects name each other by [`Ref`]s of 32 bits. A `Ref` that was reached is always good to
-//! follow, also when the node it was read from is in the middle of a change:
+//! An [`Arena`] allocates objects and frees none. When it is dropped, all its memory goes to later arenas at once; by
+//! then nobody has a reference into it. Objects refer to each other by [`Ref`]s of 32 bits. A `Ref` is always valid to
+//! follow, even if the node it was read from is being changed:
 //!
-//! 1. Only the arena makes a `Ref`, after the object it names is written. The numbers inside are
-//!    private to this module.
-//! 2. Between threads a `Ref` travels through [`AtomicRef`] and [`AtomicTagged`] (store: release,
-//!    load: acquire) or with the ordinary means of safe Rust, so the object's bytes are seen by whoever
-//!    holds the `Ref`.
-//! 3. Objects are shared from then on: what changes in them are atomics, all else stays as written.
-//! 4. A `Ref` is used only with the arena that made it. This is a rule for the crate: an L0 has one
-//!    arena, `Ref`s are kept in objects of that arena or beside a borrow of it, and no function sees
-//!    two arenas.
+//! 1. Only the arena makes a `Ref`, after the object was written. Its number is private to this module.
+//! 2. Between threads a `Ref` travels through [`AtomicRef`] and [`AtomicTagged`] (store: release, load: acquire) or by
+//!    the ordinary means of safe Rust, so a thread with a `Ref` sees the bytes of the object.
+//! 3. From then on objects are shared: only atomics in them change, all other bytes stay as written.
+//! 4. A `Ref` is used only with the arena that made it. The crate keeps this rule: an L0 has one arena, `Ref`s are
+//!    stored in objects of that arena or beside a borrow of it, and no function uses two arenas.
 
 mod chunk;
 #[cfg(all(test, loom))]

@@ -1,4 +1,4 @@
-//! Every interleaving of few threads on the arena. `cargo xtask interleavings loom`.
+//! Models of the arena: every interleaving of a few threads. `cargo xtask interleavings loom`.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn model_what_a_reference_names_is_written() {
 fn model_a_full_chunk_is_followed_by_one_new_one() {
     explore("arena: two takes that find the chunk full", Some(3), || {
         let space = Arc::new(Space::new(Pool::new(0)));
-        // Room for three such pieces: the first unit of a chunk is not handed out.
+        // Room for three such pieces, as the first unit of a chunk is not allocated.
         for _ in 0..3 {
             space.take(PIECE_BYTES_MAX);
         }

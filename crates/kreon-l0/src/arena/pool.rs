@@ -1,7 +1,7 @@
-//! Chunks that spaces leave to those that come after them.
+//! Chunks that spaces pass on to later spaces.
 //!
-//! The first touch of fresh memory costs 1.4 us for each 4 KiB: as much as several inserts. A chunk that
-//! an earlier space has touched costs nothing.
+//! The first access to a fresh page of 4 KiB is a page fault, which costs as much as several inserts. A chunk that an
+//! earlier space has used costs none.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 
 use super::chunk::{CHUNK_BYTES, Chunk};
 
-/// The chunks of some spaces, in use and spare.
+/// The chunks of several spaces, in use and spare.
 pub(crate) struct Pool {
     chunks: Mutex<Chunks>,
-    /// In use and spare together; what comes back beyond is freed.
+    /// Limit of chunks in use and spare ones together; returned chunks beyond it are freed.
     kept_max: usize,
 }
 
@@ -25,7 +25,7 @@ struct Chunks {
 }
 
 impl Pool {
-    /// An empty pool that keeps memory as long as it has no more than `bytes`, rounded up to chunks.
+    /// An empty pool that keeps up to `bytes` of memory, rounded up to chunks.
     pub(crate) fn new(bytes: usize) -> Arc<Self> {
         let chunks = Chunks {
             spare: Vec::new(),
@@ -37,7 +37,7 @@ impl Pool {
         })
     }
 
-    /// A chunk with any content.
+    /// A chunk with arbitrary content.
     pub(super) fn take(&self) -> Chunk {
         let mut chunks = self.chunks.lock();
         chunks.in_use += 1;
@@ -46,7 +46,7 @@ impl Pool {
         spare.unwrap_or_else(Chunk::new)
     }
 
-    /// Takes back chunks that [`Self::take`] gave.
+    /// Takes back chunks from [`Self::take`].
     pub(super) fn give_back(&self, given: Vec<Chunk>) {
         let mut chunks = self.chunks.lock();
         chunks.in_use -= given.len();
@@ -60,7 +60,7 @@ impl Pool {
         drop(given);
     }
 
-    /// Chunks in use, and spare ones.
+    /// Numbers of chunks in use and of spare ones.
     #[cfg(test)]
     pub(super) fn counts(&self) -> (usize, usize) {
         let chunks = self.chunks.lock();

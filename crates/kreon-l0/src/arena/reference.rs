@@ -5,14 +5,14 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
 
-/// Names an object of type `T` in the arena that made it.
+/// A reference to an object of type `T` in the arena that made it.
 pub(crate) struct Ref<T> {
     unit: NonZeroU32,
     object: PhantomData<fn() -> T>,
 }
 
 impl<T> Ref<T> {
-    /// Only for the arena: `unit` is where it has written a `T`.
+    /// For the arena only: it must have written a `T` at `unit`.
     pub(super) fn new(unit: NonZeroU32) -> Self {
         Self {
             unit,
@@ -20,7 +20,7 @@ impl<T> Ref<T> {
         }
     }
 
-    /// Where the object is.
+    /// First unit of the object.
     pub(super) fn unit(self) -> u32 {
         self.unit.get()
     }
@@ -56,14 +56,14 @@ impl<T> fmt::Debug for Ref<T> {
     }
 }
 
-/// A shared place for a reference or none.
+/// A shared cell for an optional reference.
 pub(crate) struct AtomicRef<T> {
     bits: AtomicU32,
     object: PhantomData<fn() -> T>,
 }
 
 impl<T> AtomicRef<T> {
-    /// A place that holds `reference`.
+    /// A cell with `reference`.
     pub(crate) fn new(reference: Option<Ref<T>>) -> Self {
         Self {
             bits: AtomicU32::new(Ref::to_bits(reference)),
@@ -71,18 +71,18 @@ impl<T> AtomicRef<T> {
         }
     }
 
-    /// What it holds. Acquire: the object is seen as it was when the reference was stored, or later.
+    /// Its content. Acquire: the object is visible as it was when the reference was stored, or later.
     pub(crate) fn load(&self) -> Option<Ref<T>> {
         Ref::from_bits(self.bits.load(Ordering::Acquire))
     }
 
-    /// Puts `reference`. Release: publishes the object.
+    /// Stores `reference`. Release: publishes the object.
     pub(crate) fn store(&self, reference: Option<Ref<T>>) {
         self.bits.store(Ref::to_bits(reference), Ordering::Release);
     }
 }
 
-/// A reference and 32 bits more, in one word.
+/// A reference and 32 further bits in one word.
 pub(crate) struct Tagged<T> {
     /// The bits.
     pub tag: u32,
@@ -104,7 +104,7 @@ impl<T> PartialEq for Tagged<T> {
     }
 }
 
-/// A shared place for a [`Tagged`] reference: both halves change together.
+/// A shared cell for a [`Tagged`] reference; both halves change together.
 pub(crate) struct AtomicTagged<T> {
     /// Tag in the high half, reference in the low one.
     bits: AtomicU64,
@@ -112,7 +112,7 @@ pub(crate) struct AtomicTagged<T> {
 }
 
 impl<T> AtomicTagged<T> {
-    /// A place that holds `tagged`.
+    /// A cell with `tagged`.
     pub(crate) fn new(tagged: Tagged<T>) -> Self {
         Self {
             bits: AtomicU64::new(Self::pack(tagged)),
@@ -120,7 +120,7 @@ impl<T> AtomicTagged<T> {
         }
     }
 
-    /// What it holds. Acquire, as [`AtomicRef::load`].
+    /// Its content. Acquire, as in [`AtomicRef::load`].
     pub(crate) fn load(&self) -> Tagged<T> {
         let bits = self.bits.load(Ordering::Acquire);
         Tagged {
@@ -129,18 +129,18 @@ impl<T> AtomicTagged<T> {
         }
     }
 
-    /// The tag alone. Relaxed: nothing is followed.
+    /// Only the tag. Relaxed, as no reference is followed.
     pub(crate) fn tag(&self) -> u32 {
         (self.bits.load(Ordering::Relaxed) >> 32) as u32
     }
 
-    /// Whether the tag is below `bound`. Relaxed: nothing is followed.
+    /// Whether the tag is below `bound`. Relaxed, as no reference is followed.
     #[inline]
     pub(crate) fn is_below(&self, bound: u32) -> bool {
         self.bits.load(Ordering::Relaxed) < u64::from(bound) << 32
     }
 
-    /// Puts `tagged`. Release, as [`AtomicRef::store`].
+    /// Stores `tagged`. Release, as in [`AtomicRef::store`].
     pub(crate) fn store(&self, tagged: Tagged<T>) {
         self.bits.store(Self::pack(tagged), Ordering::Release);
     }

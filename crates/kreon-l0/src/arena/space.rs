@@ -1,4 +1,4 @@
-//! Raw space: chunks of 2 MiB behind one table, handed out by a bump of one atomic word.
+//! Raw memory: chunks of 2 MiB behind one table, allocated by adding to one atomic word.
 
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -12,40 +12,40 @@ use parking_lot::Mutex;
 use super::chunk::{CHUNK_BYTES, Chunk};
 use super::pool::Pool;
 
-/// Alignment and granularity of objects; a 32-bit reference counts these.
+/// Alignment and granularity of objects in bytes; a 32-bit reference counts these units.
 pub(super) const UNIT_BYTES: usize = 8;
 
 /// Units in a chunk.
 const CHUNK_UNITS: u32 = (CHUNK_BYTES / UNIT_BYTES) as u32;
 
-/// Chunks that 32-bit references can reach: 32 GiB.
+/// Chunks that 32-bit references can address: 32 GiB.
 const CHUNKS_MAX: usize = if cfg!(loom) {
     4
 } else {
     (1 << 32) / CHUNK_UNITS as usize
 };
 
-/// What 32-bit references in units of 8 bytes can reach.
+/// Bytes that 32-bit references in units of 8 bytes can address.
 pub(crate) const SPACE_BYTES_MAX: usize = (1 << 32) * UNIT_BYTES;
 
-/// Largest piece that [`Space::take`] gives.
+/// Largest piece that [`Space::take`] returns.
 pub(super) const PIECE_BYTES_MAX: usize = CHUNK_BYTES / 4;
 
-/// Apart from what readers touch, so that writers who take space do not slow them down.
+/// On a cache line of its own, so that allocations do not slow down readers.
 #[repr(align(128))]
 struct Next(AtomicU64);
 
-/// Memory that only grows. Pieces never overlap and stay where they are until the space is dropped.
+/// Memory that only grows. Pieces never overlap and stay in place until the space is dropped.
 pub(super) struct Space {
-    /// Entry i is the memory of chunk i, null beyond the last one. Fixed in size, so that a reader
-    /// never sees it move; its untouched pages cost nothing.
+    /// Entry i is the memory of chunk i, null behind the last one. Fixed in size, so that it never moves under a
+    /// reader; its untouched pages take no memory.
     chunks: Box<[AtomicPtr<u8>; CHUNKS_MAX]>,
-    /// Chunk in use << 32 | first free unit in it. A unit past the chunk's end means: full, and it
-    /// stays so until a new chunk is installed.
+    /// Current chunk << 32 | first free unit in it. A unit behind the chunk's end means that the chunk is full, until
+    /// the next chunk is installed.
     next: Next,
     /// Held while a chunk is installed.
     growth: Mutex<()>,
-    /// Where chunks come from and go to.
+    /// The pool that provides chunks and takes them back.
     pool: Arc<Pool>,
 }
 
@@ -54,7 +54,7 @@ impl Space {
     pub(super) fn new(pool: Arc<Pool>) -> Self {
         let space = Self {
             chunks: no_chunks(),
-            // Unit 0 stays free: the reference 0 means none.
+            // Unit 0 is never allocated: reference 0 means `None`.
             next: Next(AtomicU64::new(1)),
             growth: Mutex::new(()),
             pool,
@@ -63,23 +63,23 @@ impl Space {
         space
     }
 
-    /// Bytes handed out, with what was left over at the end of full chunks.
+    /// Bytes allocated, including the remainders of full chunks.
     pub(super) fn bytes(&self) -> usize {
         let (chunk, unit) = split(self.next.0.load(Ordering::Relaxed));
         chunk as usize * CHUNK_BYTES + unit.min(CHUNK_UNITS) as usize * UNIT_BYTES
     }
 
-    /// Takes a piece of `bytes`, at most [`PIECE_BYTES_MAX`]; returns its first unit, never 0. The
-    /// memory is not written yet. One atomic addition, but for one call in thousands.
+    /// Allocates `bytes`, at most [`PIECE_BYTES_MAX`]; returns the first unit, never 0. The memory is uninitialised.
+    /// Costs one atomic addition, except for one call in thousands, which adds a chunk.
     ///
     /// # Panics
-    /// Where all [`SPACE_BYTES_MAX`] are used up.
+    /// If all [`SPACE_BYTES_MAX`] are used up.
     pub(super) fn take(&self, bytes: usize) -> u32 {
         assert!(bytes <= PIECE_BYTES_MAX, "a piece fits in a chunk");
         let units = bytes.div_ceil(UNIT_BYTES) as u32;
         loop {
-            // Acquire: sees the chunk that the releasing store in `grow` announced; additions in
-            // between continue that store's release sequence.
+            // Acquire: sees the chunk that the releasing swap in `grow` announced; additions in between continue its
+            // release sequence.
             let taken = self.next.0.fetch_add(u64::from(units), Ordering::Acquire);
             let (chunk, unit) = split(taken);
             if unit.saturating_add(units) <= CHUNK_UNITS {
@@ -89,7 +89,7 @@ impl Space {
         }
     }
 
-    /// Installs the chunk after `full`, unless another thread just did.
+    /// Installs the chunk after `full`, unless another thread has done so.
     fn grow(&self, full: u32) {
         let _growth = self.growth.lock();
         if split(self.next.0.load(Ordering::Relaxed)).0 != full {
@@ -98,8 +98,8 @@ impl Space {
         let chunk = full + 1;
         assert!((chunk as usize) < CHUNKS_MAX, "an L0 ends at 32 GiB");
         self.install(chunk);
-        // Nothing is lost by overwriting: additions since the chunk filled up all failed.
-        // A swap and not a store: whoever checks this knows that it comes after all of them.
+        // Overwriting loses nothing, as all additions since the chunk was full have failed. A swap, not a store, so
+        // that it comes after all of them in the word's modification order.
         self.next.0.swap(u64::from(chunk) << 32, Ordering::Release);
     }
 
@@ -108,33 +108,33 @@ impl Space {
         self.chunks[chunk as usize].store(memory.as_ptr(), Ordering::Relaxed);
     }
 
-    /// Where the chunks come from and go to.
+    /// The pool that provides chunks and takes them back.
     pub(super) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
-    /// Address of `unit`, which is one that `take` returned.
+    /// Address of `unit`, which `take` must have returned.
     #[inline]
     pub(super) fn address(&self, unit: u32) -> *mut u8 {
-        // Relaxed: who knows the unit comes after its `take` (directly or through the release and
-        // acquire of a reference), and that came after the chunk's pointer was stored.
+        // Relaxed: a thread that knows the unit comes after its `take` (directly, or through the release and acquire of
+        // a reference), which came after the chunk's pointer was stored.
         let chunk = self.chunks[(unit / CHUNK_UNITS) as usize].load(Ordering::Relaxed);
         let within = (unit % CHUNK_UNITS) as usize * UNIT_BYTES;
-        // `wrapping_add` needs no promise; whoever reads or writes there proves it in bounds.
+        // `wrapping_add` has no precondition; the users of the pointer prove that it is in bounds.
         chunk.wrapping_add(within)
     }
 }
 
 impl Drop for Space {
     fn drop(&mut self) {
-        // Relaxed: `&mut self`, so whatever others did came before.
+        // Relaxed: `&mut self` implies that all accesses by other threads came before.
         let memories = self
             .chunks
             .iter()
             .map_while(|chunk| NonNull::new(chunk.swap(ptr::null_mut(), Ordering::Relaxed)));
         let chunks = memories.map(|memory| {
-            // SAFETY: `install` got it from `into_start`; the table no longer has it, and nobody else
-            // refers to the space any more.
+            // SAFETY: `install` got it from `into_start`; the swap removed it from the table, and nobody refers to the
+            // space any more.
             unsafe { Chunk::from_start(memory) }
         });
         self.pool.give_back(chunks.collect());
@@ -144,8 +144,7 @@ impl Drop for Space {
 /// A table of null pointers.
 #[cfg(not(loom))]
 fn no_chunks() -> Box<[AtomicPtr<u8>; CHUNKS_MAX]> {
-    // SAFETY: all-zero bytes are a valid array of null `AtomicPtr`s, which has the layout of an
-    // array of pointers.
+    // SAFETY: all-zero bytes are a valid array of null `AtomicPtr`s, which has the layout of an array of pointers.
     unsafe { Box::<[AtomicPtr<u8>; CHUNKS_MAX]>::new_zeroed().assume_init() }
 }
 
@@ -169,7 +168,7 @@ mod tests {
     #[test]
     fn pieces_never_overlap_nor_straddle_chunks() {
         let space = Space::new(Pool::new(0));
-        // Nothing is written, so the memory is not even there: many chunks cost little.
+        // Nothing is written, so the memory is never backed: many chunks cost little.
         let mut units: Vec<u32> = thread::scope(|scope| {
             let take = || (0..PIECES).map(|_| space.take(PIECE_BYTES_MAX)).collect();
             let threads = [0, 1, 2, 3].map(|_| scope.spawn::<_, Vec<u32>>(take));

@@ -1,4 +1,4 @@
-//! Typed objects in raw space, each with up to two runs of bytes behind it.
+//! Typed objects in raw memory, each followed by up to two byte strings.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use super::pool::Pool;
 use super::reference::Ref;
 use super::space::{PIECE_BYTES_MAX, Space, UNIT_BYTES};
 
-/// Bits of an object's length word that count its second run of bytes.
+/// Bits of an object's length word for the length of its second byte string.
 const SECOND_BITS: u32 = 15;
 
-/// Longest first run of bytes.
+/// Longest first byte string.
 pub(crate) const FIRST_BYTES_MAX: usize = (1 << (32 - SECOND_BITS)) - 1;
 
-/// Longest second run of bytes.
+/// Longest second byte string.
 pub(crate) const SECOND_BYTES_MAX: usize = (1 << SECOND_BITS) - 1;
 
-/// Bytes of the length word between an object and its runs of bytes.
+/// Bytes of the length word between an object and its byte strings.
 const LENGTHS_BYTES: usize = 4;
 
 const CACHE_LINE_BYTES: usize = 64;
 
-/// Objects of any plain type and bytes beside them; see the [module](super) for the rules.
+/// Objects of any plain type, each followed by two byte strings; the [module](super) states the rules.
 ///
-/// An object in memory: the `T`, a length word (first run << 15 | second run), the first run, the
-/// second run, up to the next multiple of 8 bytes.
+/// Layout of an object: the `T`, a length word (first << 15 | second), the first byte string, the second byte string,
+/// padding to a multiple of 8 bytes.
 pub(crate) struct Arena {
     space: Space,
-    /// Pieces are objects, by their first units.
+    /// Pieces are objects, named by their first units.
     watch: Watch,
 }
 
@@ -43,21 +43,21 @@ impl Arena {
         }
     }
 
-    /// Where its chunks come from and go to.
+    /// The pool that provides its chunks and takes them back.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         self.space.pool()
     }
 
-    /// Bytes handed out.
+    /// Bytes allocated.
     pub(crate) fn bytes(&self) -> usize {
         self.space.bytes()
     }
 
-    /// Puts `value`, with copies of `first` and `second` behind it, into the arena. It is never
-    /// dropped, only its memory is freed with the arena.
+    /// Puts `value`, followed by copies of `first` and `second`, into the arena. It is never dropped; its memory is
+    /// freed with the arena.
     ///
     /// # Panics
-    /// Where `first` or `second` is longer than its maximum, or the arena is full.
+    /// If `first` or `second` is longer than its maximum, or the arena is full.
     pub(crate) fn put<T: Send + Sync + 'static>(
         &self,
         value: T,
@@ -80,17 +80,17 @@ impl Arena {
             .take(size_of::<T>() + LENGTHS_BYTES + first.len() + second.len());
         self.watch.write(u64::from(unit));
         let at = self.space.address(unit);
-        // SAFETY: `take` gave these bytes to this call alone, enough of them, aligned to 8; nobody
-        // else knows of them yet.
+        // SAFETY: `take` returned these bytes to this call alone, enough of them and aligned to 8; nobody else knows of
+        // them yet.
         unsafe { at.cast::<T>().write(value) };
         let lengths_at = lengths_of::<T>(at);
-        // SAFETY: inside the piece; at a multiple of 4, as the size of `T` is one.
+        // SAFETY: inside the piece, and aligned to 4, as the size of `T` is a multiple of 4.
         unsafe { lengths_at.write(lengths) };
         let first_at = lengths_at.wrapping_add(1).cast::<u8>();
-        // SAFETY: inside the piece, which is fresh, so it does not overlap the source.
+        // SAFETY: inside the piece, which is fresh and so does not overlap the source.
         unsafe { ptr::copy_nonoverlapping(first.as_ptr(), first_at, first.len()) };
         let second_at = first_at.wrapping_add(first.len());
-        // SAFETY: likewise.
+        // SAFETY: inside the piece, which is fresh and so does not overlap the source.
         unsafe { ptr::copy_nonoverlapping(second.as_ptr(), second_at, second.len()) };
         match NonZeroU32::new(unit) {
             Some(unit) => Ref::new(unit),
@@ -103,43 +103,40 @@ impl Arena {
     pub(crate) fn get<T: Send + Sync + 'static>(&self, object: Ref<T>) -> &T {
         self.watch.read(u64::from(object.unit()));
         let at = self.space.address(object.unit()).cast::<T>();
-        // SAFETY: by rules 1, 2 and 4 `put` wrote a `T` there and the write is visible here; by rule
-        // 3 there is no exclusive reference to it; the memory lives as long as the arena.
+        // SAFETY: by rules 1, 2 and 4 `put` wrote a `T` there and the write is visible here; by rule 3 there is no
+        // exclusive reference to it; the memory lives as long as the arena.
         unsafe { &*at }
     }
 
-    /// The first run of bytes behind the object.
+    /// The first byte string behind the object.
     #[inline]
     pub(crate) fn first<T: Send + Sync + 'static>(&self, object: Ref<T>) -> &[u8] {
         let (at, lengths) = self.lengths(object);
-        // SAFETY: so many bytes were written there by `put`, seen as in `get`, and nobody writes to
-        // them again.
+        // SAFETY: `put` wrote that many bytes there, visible here as in `get`, and they are never written again.
         unsafe { slice::from_raw_parts(at, (lengths >> SECOND_BITS) as usize) }
     }
 
-    /// The second run of bytes behind the object.
+    /// The second byte string behind the object.
     #[inline]
     pub(crate) fn second<T: Send + Sync + 'static>(&self, object: Ref<T>) -> &[u8] {
         let (at, lengths) = self.lengths(object);
         let second_at = at.wrapping_add((lengths >> SECOND_BITS) as usize);
         let second_bytes = lengths as usize & SECOND_BYTES_MAX;
-        // SAFETY: so many bytes were written there by `put`, seen as in `get`, and nobody writes to
-        // them again.
+        // SAFETY: `put` wrote that many bytes there, visible here as in `get`, and they are never written again.
         unsafe { slice::from_raw_parts(second_at, second_bytes) }
     }
 
-    /// Start of the runs of bytes, and the length word.
+    /// Start of the byte strings, and the length word.
     #[inline]
     fn lengths<T>(&self, object: Ref<T>) -> (*const u8, u32) {
         self.watch.read(u64::from(object.unit()));
         let at = lengths_of::<T>(self.space.address(object.unit()));
-        // SAFETY: `put` wrote it there, seen as in `get`; nobody writes to it again.
+        // SAFETY: `put` wrote the word there, visible here as in `get`; it is never written again.
         let lengths = unsafe { at.read() };
         (at.wrapping_add(1).cast(), lengths)
     }
 
-    /// Asks the processor for the first `bytes` of the object ahead of time. Does nothing where the
-    /// processor has no such instruction.
+    /// Prefetches the first `bytes` of the object. No effect where the processor has no such instruction.
     #[inline]
     pub(crate) fn prefetch<T>(&self, object: Ref<T>, bytes: usize) {
         let at = self.space.address(object.unit());
@@ -149,7 +146,7 @@ impl Arena {
     }
 }
 
-/// Where the length word of an object stands that starts at `at`.
+/// Address of the length word of an object of type `T` at `at`.
 fn lengths_of<T>(at: *mut u8) -> *mut u32 {
     at.wrapping_add(size_of::<T>()).cast()
 }
@@ -158,7 +155,7 @@ fn lengths_of<T>(at: *mut u8) -> *mut u32 {
 #[inline]
 fn prefetch_line(at: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a hint; the processor ignores it for any address that it cannot read.
+    // SAFETY: a hint; the processor ignores it for an address that it cannot read.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
 }
 

@@ -1,4 +1,4 @@
-//! The word that the table keeps for a page.
+//! The entry that the page array has for a page.
 
 /// Most frames of a mapping: what the word has room for. 1 TiB of frames.
 pub(crate) const FRAMES_MAX: usize = (1 << 28) - 1;
@@ -9,35 +9,36 @@ const DIRTY: u32 = 1 << 29;
 const LOADING: u32 = 1 << 30;
 const REFERENCED: u32 = 1 << 31;
 
-/// What the table says about a page: 0 when it has no frame, else the number of the frame plus one and
-/// flags. 32 bits and not 64: the table of a volume is half as large, in memory and in the caches.
+/// The state of a page: 0 if it has no frame, else the number of the frame plus one, and flags. 32 bits and not 64: the
+/// array is half as large, in memory and in the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry(pub u32);
+pub(super) struct PageEntry(pub u32);
 
-/// What the table says about a page, for those who do not read its bytes.
+/// The state of a page, for code that does not read its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageState {
     /// It has no frame: its content is on the device.
     Absent,
-    /// Somebody is reading it from the device.
+    /// It is being read from the device.
     Loading,
     /// It has a frame that readers can use.
     Resident {
         /// Number of the frame.
         frame: u32,
-        /// Whether it was read since the evictor last looked.
+        /// Whether it was read since the last hunt that visited it.
         referenced: bool,
         /// Whether the device does not have it yet.
         dirty: bool,
-        /// Whether somebody is writing it to the device.
+        /// Whether it is being written to the device.
         writing: bool,
     },
 }
 
-impl Entry {
+impl PageEntry {
     pub const ABSENT: Self = Self(0);
 
     pub const fn loading(frame: u32) -> Self {
+        debug_assert!((frame as usize) < FRAMES_MAX);
         Self(LOADING | (frame + 1))
     }
 
@@ -87,7 +88,7 @@ impl Entry {
     /// To be and-ed into an entry whose write failed: it stays dirty.
     pub const NOT_WRITTEN: u32 = !WRITING;
 
-    /// To be and-ed into an entry that the evictor passed over.
+    /// To be and-ed into an entry whose second chance is spent.
     pub const NOT_REFERENCED: u32 = !REFERENCED;
 
     pub const fn state(self) -> PageState {
@@ -115,10 +116,10 @@ mod tests {
     #[test]
     fn an_entry_tells_what_was_put_in() {
         for frame in [0, 1, 77, FRAMES_MAX as u32 - 1] {
-            assert_eq!(Entry::clean(frame).resident(), Some(frame));
-            assert_eq!(Entry::loading(frame).resident(), None);
-            assert_eq!(Entry::loading(frame).state(), PageState::Loading);
-            let busy = Entry::dirty(frame).with_writing().with_referenced();
+            assert_eq!(PageEntry::clean(frame).resident(), Some(frame));
+            assert_eq!(PageEntry::loading(frame).resident(), None);
+            assert_eq!(PageEntry::loading(frame).state(), PageState::Loading);
+            let busy = PageEntry::dirty(frame).with_writing().with_referenced();
             assert_eq!(
                 busy.state(),
                 PageState::Resident {
@@ -129,14 +130,14 @@ mod tests {
                 }
             );
             assert_eq!(
-                Entry(busy.0 & Entry::WRITTEN & Entry::NOT_REFERENCED),
-                Entry::clean(frame)
+                PageEntry(busy.0 & PageEntry::WRITTEN & PageEntry::NOT_REFERENCED),
+                PageEntry::clean(frame)
             );
             assert_eq!(
-                Entry(busy.0 & Entry::NOT_WRITTEN & Entry::NOT_REFERENCED),
-                Entry::dirty(frame)
+                PageEntry(busy.0 & PageEntry::NOT_WRITTEN & PageEntry::NOT_REFERENCED),
+                PageEntry::dirty(frame)
             );
         }
-        assert_eq!(Entry::ABSENT.state(), PageState::Absent);
+        assert_eq!(PageEntry::ABSENT.state(), PageState::Absent);
     }
 }

@@ -1,4 +1,4 @@
-//! Frames that the device fills while nobody waits in a call.
+//! Frames that the device fills while no thread waits for it in a call.
 
 use std::io::IoSliceMut;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use kreon_device::{Ended, ReadQueue};
 use parking_lot::Mutex;
 
 use super::frames::FreeFrame;
-use super::space::Space;
+use super::space::FrameSpace;
 
-/// How long the end of a flight is waited for at a time.
+/// How long the drop of flights sleeps at a time until they have ended.
 const LANDING_PATIENCE: Duration = Duration::from_millis(10);
 
-/// Reads of consecutive bytes into frames, each with cargo of its owner's. Once begun, a flight owns its
-/// frames until it has [landed](Self::land): who began it may forget about it.
+/// Reads of consecutive bytes into frames, each with a context of its owner. From its begin until it has
+/// [landed](Self::land) a flight owns its frames.
 pub(crate) struct Flights<T> {
     queue: Box<dyn ReadQueue>,
-    places: Mutex<Places<T>>,
+    slots: Mutex<FlightSlots<T>>,
 }
 
-struct Places<T> {
+struct FlightSlots<T> {
     /// Flights by their tags.
     taken: Vec<Option<Flight<T>>>,
     free: Vec<usize>,
@@ -31,30 +31,30 @@ struct Flight<T> {
     len_bytes: usize,
     /// The kernel may read this array until it has taken the read.
     _buffers: Box<[IoSliceMut<'static>]>,
-    cargo: T,
+    context: T,
 }
 
 /// What a flight brought.
 pub(crate) struct Landed<T> {
     /// Filled one after the other.
     pub frames: Vec<FreeFrame>,
-    /// What was given along.
-    pub cargo: T,
-    /// Whether all bytes came.
+    /// The context that it was begun with.
+    pub context: T,
+    /// Whether all bytes arrived.
     pub is_whole: bool,
 }
 
 impl<T> Flights<T> {
     /// # Safety
-    /// This is dropped before the [`Space`] whose frames it is given.
+    /// This is dropped before the [`FrameSpace`] whose frames it is given.
     pub(crate) unsafe fn new(queue: Box<dyn ReadQueue>) -> Self {
-        let places = Places {
+        let slots = FlightSlots {
             taken: Vec::new(),
             free: Vec::new(),
         };
         Self {
             queue,
-            places: Mutex::new(places),
+            slots: Mutex::new(slots),
         }
     }
 
@@ -63,15 +63,15 @@ impl<T> Flights<T> {
         &*self.queue
     }
 
-    /// Begins to read `len_bytes` from `offset_bytes` on into `frames`, one after the other. They come back if
-    /// there is no room in flight.
+    /// Begins to read `len_bytes` from `offset_bytes` on into `frames`, one after the other. Frames and context come back
+    /// if there is no room in flight.
     pub(crate) fn begin(
         &self,
-        space: &Space,
+        space: &FrameSpace,
         offset_bytes: u64,
         len_bytes: usize,
         mut frames: Vec<FreeFrame>,
-        cargo: T,
+        context: T,
     ) -> Result<(), (Vec<FreeFrame>, T)> {
         debug_assert!(len_bytes.div_ceil(PAGE_BYTES) == frames.len());
         let starts = (0..len_bytes).step_by(PAGE_BYTES);
@@ -80,22 +80,23 @@ impl<T> Flights<T> {
             .zip(starts)
             .map(|(frame, start)| buffer_of(space, frame, len_bytes - start))
             .collect();
-        let mut places = self.places.lock();
-        let place = places.vacant();
+        let mut slots = self.slots.lock();
+        let slot = slots.vacant();
         // SAFETY: until the tag is reaped, the tokens of the frames and the array stay in `taken`, where
         // nobody touches them; nobody else has access to a frame whose token exists. Should this be
         // dropped, it waits; the space, and with it the frames' memory, is dropped later (`new`).
-        if !unsafe { self.queue.push(place as u64, offset_bytes, &mut buffers) } {
-            places.free.push(place);
-            return Err((frames, cargo));
+        if !unsafe { self.queue.push(slot as u64, offset_bytes, &mut buffers) } {
+            slots.free.push(slot);
+            return Err((frames, context));
         }
         let flight = Some(Flight {
             frames,
             len_bytes,
             _buffers: buffers,
-            cargo,
+            context,
         });
-        if let Some(vacant) = places.taken.get_mut(place) {
+        debug_assert!(slots.taken[slot].is_none(), "two flights with one tag");
+        if let Some(vacant) = slots.taken.get_mut(slot) {
             *vacant = flight;
         }
         Ok(())
@@ -108,14 +109,14 @@ impl<T> Flights<T> {
         if ended.is_empty() {
             return Vec::new();
         }
-        let mut places = self.places.lock();
-        let landed = ended.into_iter().filter_map(|ended| places.land(ended));
+        let mut slots = self.slots.lock();
+        let landed = ended.into_iter().filter_map(|ended| slots.land(ended));
         landed.collect()
     }
 }
 
-impl<T> Places<T> {
-    /// A place for one more, with its memory: nothing is to fail between a push and taking the place.
+impl<T> FlightSlots<T> {
+    /// A slot for one more, allocated: nothing may fail between a push and taking the slot.
     fn vacant(&mut self) -> usize {
         self.free.pop().unwrap_or_else(|| {
             self.taken.push(None);
@@ -124,12 +125,12 @@ impl<T> Places<T> {
     }
 
     fn land(&mut self, ended: Ended) -> Option<Landed<T>> {
-        let place = ended.tag as usize;
-        let flight = self.taken.get_mut(place)?.take()?;
-        self.free.push(place);
+        let slot = ended.tag as usize;
+        let flight = self.taken.get_mut(slot)?.take()?;
+        self.free.push(slot);
         Some(Landed {
             frames: flight.frames,
-            cargo: flight.cargo,
+            context: flight.context,
             is_whole: ended.moved_bytes == flight.len_bytes,
         })
     }
@@ -137,7 +138,7 @@ impl<T> Places<T> {
 
 impl<T> Drop for Flights<T> {
     fn drop(&mut self) {
-        // The cargo goes when nothing is in flight any more: its drop is not ours, and may panic.
+        // Contexts are dropped when nothing is in flight any more, because their drop is foreign code and may panic.
         let mut landed = Vec::new();
         while self.queue.in_flight() > 0 {
             self.queue.wait(1, LANDING_PATIENCE);
@@ -147,7 +148,7 @@ impl<T> Drop for Flights<T> {
 }
 
 /// The frame's memory, up to `len_bytes` of it.
-fn buffer_of(space: &Space, frame: &mut FreeFrame, len_bytes: usize) -> IoSliceMut<'static> {
+fn buffer_of(space: &FrameSpace, frame: &mut FreeFrame, len_bytes: usize) -> IoSliceMut<'static> {
     let bytes: *mut [u8] = &mut space.bytes_mut(frame)[..len_bytes.min(PAGE_BYTES)];
     // SAFETY: the memory is that of a frame, which lives as long as the space. Exclusive: the frame's token
     // is in the hands of the caller, who makes no other reference before it is done with this one.

@@ -1,4 +1,4 @@
-//! The frames' memory, and the tokens that say whose a frame is.
+//! The frames' memory, and the tokens that give the right to a frame.
 
 use std::ptr::NonNull;
 
@@ -6,23 +6,23 @@ use kreon_base::sync::Watch;
 use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
 use kreon_device::Backing;
 
-use super::memory::Memory;
+use super::memory::KernelMemory;
 
 /// The bytes of all frames.
 pub(super) struct Frames {
-    memory: Memory,
+    memory: KernelMemory,
     count: u32,
     /// Pieces are frames.
     watch: Watch,
 }
 
-/// The exclusive right to a frame that nobody can see.
+/// The exclusive right to a frame that no page has.
 #[derive(Debug)]
 pub(crate) struct FreeFrame {
     number: u32,
 }
 
-/// A frame that was taken from its page. Readers who had pinned it before may still use it.
+/// A frame that was taken from its page. Readers that had pinned it before may still use it.
 #[derive(Debug)]
 pub(crate) struct RetiredFrame {
     number: u32,
@@ -34,8 +34,8 @@ impl Frames {
     pub fn new(count: u32, huge_pages: bool, backing: Backing) -> Result<Self> {
         let len_bytes = count as usize * PAGE_BYTES;
         let memory = match backing {
-            Backing::Ahead => Memory::populated(len_bytes, huge_pages)?,
-            Backing::Sparse => Memory::sparse(len_bytes)?,
+            Backing::Ahead => KernelMemory::populated(len_bytes, huge_pages)?,
+            Backing::Sparse => KernelMemory::sparse(len_bytes)?,
         };
         Ok(Self {
             memory,
@@ -90,7 +90,7 @@ impl FreeFrame {
     /// The token of frame `number`.
     ///
     /// # Safety
-    /// There is no other token of this frame, no table entry stands for it, and no reader uses it.
+    /// There is no other token of this frame, no entry of the page array stands for it, and no reader uses it.
     pub(super) const unsafe fn claim(number: u32) -> Self {
         Self { number }
     }

@@ -5,8 +5,8 @@ use std::ptr::NonNull;
 
 use kreon_base::Result;
 
-/// Zeroed memory, mapped at `start` for `len_bytes` until dropped. Nobody else knows of it.
-pub(super) struct Memory {
+/// Zeroed memory of its own, mapped at `start` for `len_bytes` until dropped.
+pub(super) struct KernelMemory {
     start: NonNull<u8>,
     #[cfg_attr(
         miri,
@@ -14,17 +14,17 @@ pub(super) struct Memory {
     )]
     len_bytes: usize,
     /// Holds the memory; last to go.
-    _reservation: Reservation,
+    _reservation: AddressRange,
 }
 
-// SAFETY: the memory belongs to this value alone and has no thread affinity. `Memory` itself never
+// SAFETY: the memory belongs to this value alone and has no thread affinity. `KernelMemory` itself never
 // touches the bytes after construction; those who do, through `start`, prove their own accesses.
-unsafe impl Send for Memory {}
-// SAFETY: as above; `&Memory` gives out nothing but the address, and `forget_range` is a system call.
-unsafe impl Sync for Memory {}
+unsafe impl Send for KernelMemory {}
+// SAFETY: as above; `&KernelMemory` gives out nothing but the address, and `forget_range` is a system call.
+unsafe impl Sync for KernelMemory {}
 
-impl Memory {
-    /// Memory that is all there from the start: no first touch costs a fault later, and none can
+impl KernelMemory {
+    /// Memory that is allocated from the start: no first touch costs a fault later or can
     /// fail. `huge` asks for 2 MiB pages: reserved ones if the system has enough, else transparent
     /// ones, else 4 KiB.
     pub fn populated(len_bytes: usize, huge: bool) -> Result<Self> {
@@ -40,7 +40,7 @@ impl Memory {
 }
 
 #[cfg(not(miri))]
-use kernel::Reservation;
+use kernel::AddressRange;
 
 #[cfg(not(miri))]
 mod kernel {
@@ -51,20 +51,20 @@ mod kernel {
     use rustix::io::Errno;
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-    /// What the kernel maps at once where it can.
+    /// Length of a huge page.
     const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-    /// The kernel is asked for so much at once. While it looks for pages, no other thread of the process can start, or
-    /// get large memory.
+    /// Bytes requested from the kernel at once. While it looks for pages, no other thread of the process can start, or get
+    /// large memory.
     const POPULATE_BYTES: usize = 16 << 20;
 
-    /// What `mmap` gave and `munmap` takes back.
-    pub(super) struct Reservation {
+    /// A range from `mmap`, unmapped when dropped.
+    pub(super) struct AddressRange {
         address: *mut c_void,
         len_bytes: usize,
     }
 
-    impl Reservation {
+    impl AddressRange {
         fn new(len_bytes: usize, flags: MapFlags) -> Result<Self, Errno> {
             let protection = ProtFlags::READ | ProtFlags::WRITE;
             let flags = MapFlags::PRIVATE | flags;
@@ -75,20 +75,20 @@ mod kernel {
         }
     }
 
-    impl Drop for Reservation {
+    impl Drop for AddressRange {
         fn drop(&mut self) {
-            // SAFETY: the range is exactly what `mmap` gave; its owner, `Memory`, is being dropped,
+            // SAFETY: the range is exactly what `mmap` gave; its owner, `KernelMemory`, is being dropped,
             // so by the borrow rules no reference into it lives.
             let unmapped = unsafe { munmap(self.address, self.len_bytes) };
             debug_assert!(unmapped.is_ok(), "munmap of an own range");
         }
     }
 
-    impl Memory {
-        /// Memory that takes room only where it was touched, a 4 KiB page at a time.
+    impl KernelMemory {
+        /// Memory that is allocated where it is touched, a 4 KiB page at a time.
         pub fn sparse(len_bytes: usize) -> Result<Self> {
             let len_bytes = len_bytes.max(1).next_multiple_of(PAGE_BYTES);
-            let reservation = Reservation::new(len_bytes, MapFlags::NORESERVE)
+            let reservation = AddressRange::new(len_bytes, MapFlags::NORESERVE)
                 .map_err(|errno| refused(len_bytes, errno))?;
             let memory = Self::within(reservation, len_bytes, PAGE_BYTES, len_bytes)?;
             // With transparent huge pages a single touched word would take 2 MiB.
@@ -101,7 +101,7 @@ mod kernel {
             let len_bytes = len_bytes.max(1).next_multiple_of(PAGE_BYTES);
             let huge_bytes = len_bytes - len_bytes % HUGE_PAGE_BYTES;
             let reserved = (huge && huge_bytes == len_bytes)
-                .then(|| Reservation::new(len_bytes, MapFlags::HUGETLB).ok())
+                .then(|| AddressRange::new(len_bytes, MapFlags::HUGETLB).ok())
                 .flatten();
             let memory = match reserved {
                 Some(reservation) => Self::within(reservation, len_bytes, PAGE_BYTES, len_bytes)?,
@@ -117,7 +117,7 @@ mod kernel {
         fn transparent(len_bytes: usize, huge_bytes: usize) -> Result<Self> {
             // One huge page more than needed, so that an aligned start fits; it is never touched.
             let mapped_bytes = len_bytes + HUGE_PAGE_BYTES;
-            let reservation = Reservation::new(mapped_bytes, MapFlags::empty())
+            let reservation = AddressRange::new(mapped_bytes, MapFlags::empty())
                 .map_err(|errno| refused(len_bytes, errno))?;
             let memory = Self::within(reservation, mapped_bytes, HUGE_PAGE_BYTES, len_bytes)?;
             memory.hint(0..huge_bytes, Advice::LinuxHugepage);
@@ -127,7 +127,7 @@ mod kernel {
 
         /// The aligned part of a reservation.
         fn within(
-            reservation: Reservation,
+            reservation: AddressRange,
             mapped_bytes: usize,
             alignment: usize,
             len_bytes: usize,
@@ -145,7 +145,7 @@ mod kernel {
             }
         }
 
-        /// Advice that changes cost only, never content; a kernel that knows it not may refuse it.
+        /// Advice that changes cost and never content; an older kernel may refuse it.
         fn hint(&self, range: Range<usize>, advice: Advice) {
             if !range.is_empty() {
                 let _ = self.advise(range, advice);
@@ -202,7 +202,7 @@ mod kernel {
 }
 
 #[cfg(miri)]
-use heap::Reservation;
+use heap::AddressRange;
 
 /// Miri knows no `mmap`: the heap stands in for it.
 #[cfg(miri)]
@@ -210,9 +210,9 @@ mod heap {
     use super::*;
     use std::alloc::{Layout, alloc_zeroed, dealloc};
 
-    pub(super) struct Reservation(NonNull<u8>, Layout);
+    pub(super) struct AddressRange(NonNull<u8>, Layout);
 
-    impl Memory {
+    impl KernelMemory {
         pub fn sparse(len_bytes: usize) -> Result<Self> {
             Self::populated_sparsely(len_bytes, false)
         }
@@ -224,7 +224,7 @@ mod heap {
             Ok(Self {
                 start,
                 len_bytes,
-                _reservation: Reservation(start, layout),
+                _reservation: AddressRange(start, layout),
             })
         }
 
@@ -236,7 +236,7 @@ mod heap {
         pub fn forget_range(&self, _range: Range<usize>) {}
     }
 
-    impl Drop for Reservation {
+    impl Drop for AddressRange {
         fn drop(&mut self) {
             // SAFETY: from `alloc_zeroed` with this layout, freed once.
             unsafe { dealloc(self.0.as_ptr(), self.1) }

@@ -13,9 +13,9 @@ const A: PageNo = PageNo(0);
 const B: PageNo = PageNo(1);
 
 /// A volume of two pages over `frames` frames; the first frame holds page A, made of 1s.
-fn space(frames: u32) -> (Arc<Space>, Vec<FreeFrame>) {
+fn space(frames: u32) -> (Arc<FrameSpace>, Vec<FreeFrame>) {
     let (space, free) =
-        Space::new(frames, 2, false, Backing::Ahead).expect("memory for a few frames");
+        FrameSpace::new(frames, 2, false, Backing::Ahead).expect("memory for a few frames");
     let mut free: Vec<_> = free.collect();
     let mut first = free.remove(0);
     space.bytes_mut(&mut first).fill(1);
@@ -25,8 +25,8 @@ fn space(frames: u32) -> (Arc<Space>, Vec<FreeFrame>) {
 
 /// A thread with work on the space. What pins does so in one.
 fn beside<R: 'static>(
-    space: &Arc<Space>,
-    work: impl FnOnce(&Space) -> R + 'static,
+    space: &Arc<FrameSpace>,
+    work: impl FnOnce(&FrameSpace) -> R + 'static,
 ) -> thread::JoinHandle<R> {
     let space = Arc::clone(space);
     thread::spawn(move || {
@@ -37,7 +37,7 @@ fn beside<R: 'static>(
 }
 
 /// Reads a page, if it is there, and checks that it is that page.
-fn read(space: &Space, page: PageNo) {
+fn read(space: &FrameSpace, page: PageNo) {
     if let Some(pinned) = space.pin(page) {
         let expected = page.0 as u8 + 1;
         assert_eq!(pinned.bytes()[0], expected);
@@ -47,7 +47,7 @@ fn read(space: &Space, page: PageNo) {
 }
 
 /// Takes page A's frame away and, once nobody reads it, fills it for page B.
-fn reuse(space: &Space) {
+fn reuse(space: &FrameSpace) {
     let Some(retired) = space.retire(A) else {
         return;
     };

@@ -1,14 +1,13 @@
 //! Pins: how a reader says which frame it is using, without writing to memory that other readers
 //! write to. (These are hazard pointers: M. Michael, IEEE TPDS 2004.)
 //!
-//! Every thread has a slot with a few cells, alone in its cache lines. A pin is the address of a frame
-//! in one of the thread's own cells. Who wants to reuse frames looks through the cells of all threads,
-//! once for a whole batch. Unlike an epoch, a reader that takes long, or that waits for the device in
+//! Each thread has a slot with a few cells, alone in its cache lines. A pin is the address of a frame in one of the
+//! thread's own cells. Before frames are reused, the cells of all threads are read, once for a whole batch. Unlike an epoch, a reader that takes long, or that waits for the device in
 //! a nested read, holds up exactly the frames that it uses.
 //!
-//! Slots belong to threads, not to mappings, since addresses tell the mappings apart. They are never
-//! freed, but taken by the next new thread when theirs has ended. A thread that ends takes no lock: it may be that of a
-//! forked child, and the one that held the lock is not there.
+//! Slots belong to threads, not to mappings, because addresses tell the mappings apart. A slot is never freed; when its
+//! thread has ended, the next new thread takes it. A thread that ends takes no lock: in a forked child the thread that
+//! holds the lock does not exist.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -30,9 +29,9 @@ const EMPTY: usize = 0;
 
 /// The cells of one thread. Two cache lines, as processors fetch lines in pairs.
 #[repr(align(128))]
-struct Slot {
-    /// Only the owner stores. Every store is a release, so that whoever sees a cell change knows that
-    /// the uses of the earlier pin are over.
+struct ThreadSlot {
+    /// Only the owner stores. Every store is a release: a thread that sees a cell change knows that the uses of the
+    /// earlier pin are over.
     cells: [AtomicUsize; CELLS],
     number: usize,
     is_taken: AtomicBool,
@@ -54,29 +53,29 @@ macro_rules! shared {
 }
 
 shared! {
-    /// All slots there ever were, the spare one first.
-    static SLOTS: RwLock<Vec<&'static Slot>> = RwLock::new(Vec::new());
+    /// All slots ever made.
+    static SLOTS: RwLock<Vec<&'static ThreadSlot>> = RwLock::new(Vec::new());
 
-    /// Held by whoever uses the spare slot.
-    static SPARE: Mutex<Option<&'static Slot>> = Mutex::new(None);
+    /// Locked by the user of the spare slot.
+    static SPARE: Mutex<Option<&'static ThreadSlot>> = Mutex::new(None);
 }
 
-/// A thread's hold on its slot.
-struct Hold(Cell<Option<&'static Slot>>);
+/// The slot of this thread.
+struct OwnSlot(Cell<Option<&'static ThreadSlot>>);
 
 #[cfg(not(loom))]
 thread_local! {
-    static HOLD: Hold = const { Hold(Cell::new(None)) };
+    static OWN_SLOT: OwnSlot = const { OwnSlot(Cell::new(None)) };
 }
 
 #[cfg(loom)]
 loom::thread_local! {
-    static HOLD: Hold = Hold(Cell::new(None));
+    static OWN_SLOT: OwnSlot = OwnSlot(Cell::new(None));
 }
 
-impl Hold {
+impl OwnSlot {
     #[inline]
-    fn slot(&self) -> &'static Slot {
+    fn slot(&self) -> &'static ThreadSlot {
         match self.0.get() {
             Some(slot) => slot,
             None => self.acquire(),
@@ -84,15 +83,15 @@ impl Hold {
     }
 
     #[cold]
-    fn acquire(&self) -> &'static Slot {
+    fn acquire(&self) -> &'static ThreadSlot {
         let idle = SLOTS.read().iter().copied().find(|slot| slot.take());
-        let slot = idle.unwrap_or_else(Slot::register);
+        let slot = idle.unwrap_or_else(ThreadSlot::register);
         self.0.set(Some(slot));
         slot
     }
 }
 
-impl Hold {
+impl OwnSlot {
     fn give_back(&self) {
         if let Some(slot) = self.0.take() {
             slot.is_taken.store(false, Release);
@@ -100,7 +99,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for OwnSlot {
     fn drop(&mut self) {
         self.give_back();
     }
@@ -109,13 +108,13 @@ impl Drop for Hold {
 /// What the end of a thread does. Loom runs it after the thread was joined, too late for a model.
 #[cfg(all(test, loom))]
 pub(super) fn end_thread() {
-    HOLD.with(Hold::give_back);
+    OWN_SLOT.with(OwnSlot::give_back);
 }
 
-impl Slot {
+impl ThreadSlot {
     fn register() -> &'static Self {
-        // The lock orders this against those who look through the slots: who looked before cannot
-        // have missed a pin whose reader did not see the retirement that the look was for.
+        // The lock orders this against `pinned`: one that read the slots before cannot have missed a pin whose
+        // reader did not see the retirement.
         let mut slots = SLOTS.write();
         let slot: &'static Self = Box::leak(Box::new(Self {
             cells: std::array::from_fn(|_| AtomicUsize::new(EMPTY)),
@@ -126,7 +125,7 @@ impl Slot {
         slot
     }
 
-    /// Whether its thread had ended and the calling one has it now, with all that the other stored to it.
+    /// Takes the slot if its thread has ended. Acquires all that the thread stored to it.
     fn take(&self) -> bool {
         !self.is_taken.load(Relaxed) && !self.is_taken.swap(true, Acquire)
     }
@@ -134,7 +133,7 @@ impl Slot {
 
 /// A number for this thread, small, and not shared with any other living thread.
 pub(crate) fn thread_number() -> usize {
-    HOLD.try_with(|hold| hold.slot().number).unwrap_or(0)
+    OWN_SLOT.try_with(|hold| hold.slot().number).unwrap_or(0)
 }
 
 /// One frame's address in one cell, until dropped.
@@ -143,7 +142,7 @@ pub(super) struct Pin {
     /// Number of the slot.
     pub thread: usize,
     /// Keeps others out of the spare slot.
-    _spare: Option<MutexGuard<'static, Option<&'static Slot>>>,
+    _spare: Option<MutexGuard<'static, Option<&'static ThreadSlot>>>,
     /// Only the thread that owns the slot may store to its cells.
     _not_send: PhantomData<*const ()>,
 }
@@ -153,7 +152,7 @@ impl Pin {
     /// the thread is ending).
     #[inline]
     pub fn new(address: usize) -> Option<Self> {
-        let slot = HOLD.try_with(Hold::slot).ok()?;
+        let slot = OWN_SLOT.try_with(OwnSlot::slot).ok()?;
         let cell = slot.cells.iter().find(|cell| cell.load(Relaxed) == EMPTY)?;
         cell.store(address, SeqCst);
         Some(Self {
@@ -167,7 +166,7 @@ impl Pin {
     /// Puts `address` in the spare slot, of which there is one in the process: to be held shortly.
     pub fn spare(address: usize) -> Self {
         let mut spare = SPARE.lock();
-        let slot = *spare.get_or_insert_with(Slot::register);
+        let slot = *spare.get_or_insert_with(ThreadSlot::register);
         let [cell, ..] = &slot.cells;
         cell.store(address, SeqCst);
         Self {
@@ -192,7 +191,7 @@ impl Drop for Pin {
 }
 
 /// The addresses that are pinned, sorted. A frame that was retired before the call and is not among
-/// them is used by nobody and never will be until it is published again.
+/// them is not in use, and will not be until it is published again.
 pub(super) fn pinned() -> Vec<usize> {
     let mut pinned: Vec<usize> = SLOTS
         .read()

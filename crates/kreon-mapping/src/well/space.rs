@@ -1,4 +1,4 @@
-//! Table and frames together: every transition that a page can make.
+//! Page array and frames together: every transition of a page, as one step on its entry.
 
 use kreon_base::sync::{
     AtomicU32,
@@ -7,16 +7,16 @@ use kreon_base::sync::{
 use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
 use kreon_device::Backing;
 
-use super::entry::{Entry, PageState};
+use super::entry::{PageEntry, PageState};
 use super::frames::{Frames, FreeFrame, RetiredFrame};
+use super::page_array::PageArray;
 use super::pins::{self, Pin};
-use super::table::Table;
-use super::transfer::Writing;
+use super::transfer::PageWrite;
 
-/// The frames, and the table that says which page is in which.
-pub(crate) struct Space {
+/// The frames, and the array that says which page is in which.
+pub(crate) struct FrameSpace {
     frames: Frames,
-    table: Table,
+    array: PageArray,
 }
 
 /// A page that stays in its frame while this is held.
@@ -42,7 +42,7 @@ impl Pinned<'_> {
     }
 }
 
-impl Space {
+impl FrameSpace {
     /// `frames` frames, all free, for a volume of up to `pages` pages.
     pub(crate) fn new(
         frames: u32,
@@ -52,7 +52,7 @@ impl Space {
     ) -> Result<(Self, impl Iterator<Item = FreeFrame>)> {
         let space = Self {
             frames: Frames::new(frames, huge_pages, backing)?,
-            table: Table::new(pages)?,
+            array: PageArray::new(pages)?,
         };
         // SAFETY: the numbers are below the count, each is claimed once, and nothing is published.
         let free = (0..frames).map(|number| unsafe { FreeFrame::claim(number) });
@@ -61,23 +61,24 @@ impl Space {
 
     /// Whether the volume can have this page.
     pub(crate) fn has(&self, page: PageNo) -> bool {
-        self.table.entry(page).is_some()
+        self.array.entry(page).is_some()
     }
 
-    /// What the table says just now.
+    /// The state of a page at this moment.
+    #[inline]
     pub(crate) fn state(&self, page: PageNo) -> PageState {
-        match self.table.entry(page) {
-            Some(entry) => Entry(entry.load(Relaxed)).state(),
+        match self.array.entry(page) {
+            Some(entry) => PageEntry(entry.load(Relaxed)).state(),
             None => PageState::Absent,
         }
     }
 
-    /// What the table says just now about the pages of a stripe, absent ones left out.
+    /// The states of the pages of a stripe at this moment, absent pages left out.
     pub(crate) fn stripe(&self, stripe: u64) -> impl Iterator<Item = (PageNo, PageState)> {
-        let (first, entries) = self.table.stripe(stripe);
+        let (first, entries) = self.array.stripe(stripe);
         (first.0..).zip(entries).filter_map(|(page, entry)| {
-            let entry = Entry(entry.load(Relaxed));
-            (entry != Entry::ABSENT).then(|| (PageNo(page), entry.state()))
+            let entry = PageEntry(entry.load(Relaxed));
+            (entry != PageEntry::ABSENT).then(|| (PageNo(page), entry.state()))
         })
     }
 
@@ -85,13 +86,13 @@ impl Space {
     /// readers write to, but for the second-chance bit where it is not set yet.
     #[inline]
     pub(crate) fn pin(&self, page: PageNo) -> Option<Pinned<'_>> {
-        let entry = self.table.entry(page)?;
-        let frame = Entry(entry.load(Relaxed)).resident()?;
+        let entry = self.array.entry(page)?;
+        let frame = PageEntry(entry.load(Relaxed)).resident()?;
         self.confirm(entry, frame, Pin::new(self.address(frame))?)
     }
 
-    /// Has the processor fetch `len_bytes` of a page from `within` on, if it is resident. Nobody holds the
-    /// frame meanwhile: what comes may be of no use, and does no harm.
+    /// Has the processor fetch `len_bytes` of a page from `within` on, if it is resident. The frame is not pinned, so
+    /// the bytes may be of another page by then: useless, but harmless.
     #[inline]
     pub(crate) fn hint(&self, page: PageNo, within: usize, len_bytes: usize) {
         if let Some(start) = self.frame_start(page) {
@@ -110,15 +111,15 @@ impl Space {
 
     #[inline]
     fn frame_start(&self, page: PageNo) -> Option<*const u8> {
-        let entry = self.table.entry(page)?.load(Relaxed);
-        let frame = Entry(entry).resident()?;
+        let entry = self.array.entry(page)?.load(Relaxed);
+        let frame = PageEntry(entry).resident()?;
         Some(self.frames.address(frame).as_ptr().cast::<u8>())
     }
 
-    /// Copies a page if it is resident, for a reader who has no cell left for a pin.
+    /// Copies a page if it is resident, for a thread that has no pin left.
     pub(crate) fn copy(&self, page: PageNo) -> Option<Box<PageBytes>> {
-        let entry = self.table.entry(page)?;
-        let frame = Entry(entry.load(Relaxed)).resident()?;
+        let entry = self.array.entry(page)?;
+        let frame = PageEntry(entry.load(Relaxed)).resident()?;
         let pinned = self.confirm(entry, frame, Pin::spare(self.address(frame)))?;
         Some(Box::new(*pinned.bytes()))
     }
@@ -130,11 +131,11 @@ impl Space {
             // Sequentially consistent, as are the pin before it, the retirement, and the look at the
             // pins after that: in their one order, a pin that comes too late to be seen comes after
             // the retirement, and then so does this load. It also acquires the page's bytes.
-            let now = Entry(entry.load(SeqCst));
+            let now = PageEntry(entry.load(SeqCst));
             let there = now.resident()?;
             if there == frame {
                 if !now.is_referenced() {
-                    // If the entry has just changed, the bit is lost: only the evictor would care.
+                    // If the entry has just changed, the bit is lost, which costs at most a second chance.
                     let referenced = now.with_referenced();
                     let _ = entry.compare_exchange(now.0, referenced.0, Relaxed, Relaxed);
                 }
@@ -151,44 +152,43 @@ impl Space {
 
     /// Absent -> loading: this frame is being filled for the page. False if the page is not absent.
     pub(crate) fn begin_load(&self, page: PageNo, frame: &FreeFrame) -> bool {
-        let loading = Entry::loading(frame.number());
-        self.change(page, Entry::ABSENT, loading)
+        let loading = PageEntry::loading(frame.number());
+        self.change(page, PageEntry::ABSENT, loading)
     }
 
     /// Whether the page is being loaded into this frame: false if that was cancelled.
     pub(crate) fn is_loading(&self, page: PageNo, frame: &FreeFrame) -> bool {
-        let loading = Entry::loading(frame.number());
-        let entry = self.table.entry(page);
-        entry.is_some_and(|entry| Entry(entry.load(Acquire)) == loading)
+        let loading = PageEntry::loading(frame.number());
+        let entry = self.array.entry(page);
+        entry.is_some_and(|entry| PageEntry(entry.load(Acquire)) == loading)
     }
 
     /// Loading by this frame -> absent. False if it was cancelled before.
     pub(crate) fn abandon_load(&self, page: PageNo, frame: &FreeFrame) -> bool {
-        let loading = Entry::loading(frame.number());
-        self.change(page, loading, Entry::ABSENT)
+        let loading = PageEntry::loading(frame.number());
+        self.change(page, loading, PageEntry::ABSENT)
     }
 
-    /// Loading, by whatever frame -> absent. The loader keeps its frame but can no longer publish it.
+    /// Loading into any frame -> absent. The loader keeps its frame but can no longer publish it.
     pub(crate) fn cancel_load(&self, page: PageNo) -> bool {
-        let Some(entry) = self.table.entry(page) else {
+        let Some(entry) = self.array.entry(page) else {
             return false;
         };
-        let now = Entry(entry.load(Relaxed));
-        now.is_loading() && self.change(page, now, Entry::ABSENT)
+        let now = PageEntry(entry.load(Relaxed));
+        now.is_loading() && self.change(page, now, PageEntry::ABSENT)
     }
 
     /// Loading by this frame -> resident and clean. The frame comes back if the load was cancelled.
     pub(crate) fn end_load(&self, page: PageNo, frame: FreeFrame) -> Result<(), FreeFrame> {
         let number = frame.number();
-        if self.change(page, Entry::loading(number), Entry::clean(number)) {
+        if self.change(page, PageEntry::loading(number), PageEntry::clean(number)) {
             Ok(())
         } else {
             Err(frame)
         }
     }
 
-    /// Like [`end_load`](Self::end_load), with the page pinned before anybody could evict it, if the
-    /// thread has a cell left.
+    /// Like [`end_load`](Self::end_load), with the page pinned before it could be evicted, if the thread has a pin left.
     pub(crate) fn end_load_pinned(
         &self,
         page: PageNo,
@@ -206,7 +206,7 @@ impl Space {
 
     /// Absent -> resident and dirty. The frame comes back if the page is not absent.
     pub(crate) fn publish_dirty(&self, page: PageNo, frame: FreeFrame) -> Result<(), FreeFrame> {
-        if self.change(page, Entry::ABSENT, Entry::dirty(frame.number())) {
+        if self.change(page, PageEntry::ABSENT, PageEntry::dirty(frame.number())) {
             Ok(())
         } else {
             Err(frame)
@@ -215,17 +215,17 @@ impl Space {
 
     /// Resident -> absent, dirty or not, unless it is being written.
     pub(crate) fn retire(&self, page: PageNo) -> Option<RetiredFrame> {
-        let entry = self.table.entry(page)?;
-        let mut now = Entry(entry.load(Relaxed));
+        let entry = self.array.entry(page)?;
+        let mut now = PageEntry(entry.load(Relaxed));
         loop {
             let number = now.resident()?;
             if now.is_writing() {
                 return None;
             }
             // Acquire, part of it: a writeback's reads of the bytes are over.
-            match entry.compare_exchange(now.0, Entry::ABSENT.0, SeqCst, Relaxed) {
+            match entry.compare_exchange(now.0, PageEntry::ABSENT.0, SeqCst, Relaxed) {
                 Ok(_) => return Some(RetiredFrame::new(number, page)),
-                Err(changed) => now = Entry(changed),
+                Err(changed) => now = PageEntry(changed),
             }
         }
     }
@@ -261,31 +261,31 @@ impl Space {
     }
 
     /// Resident and dirty -> being written. `None` if it is not dirty, or being written already.
-    pub(crate) fn begin_write(&self, page: PageNo) -> Option<Writing<'_>> {
-        let entry = self.table.entry(page)?;
-        let mut now = Entry(entry.load(Relaxed));
+    pub(crate) fn begin_write(&self, page: PageNo) -> Option<PageWrite<'_>> {
+        let entry = self.array.entry(page)?;
+        let mut now = PageEntry(entry.load(Relaxed));
         loop {
             let frame = now.resident()?;
             if now.is_writing() || !now.is_dirty() {
                 return None;
             }
             match entry.compare_exchange(now.0, now.with_writing().0, Acquire, Relaxed) {
-                Ok(_) => return Some(Writing::new(&self.frames, entry, frame, page)),
-                Err(changed) => now = Entry(changed),
+                Ok(_) => return Some(PageWrite::new(&self.frames, entry, frame, page)),
+                Err(changed) => now = PageEntry(changed),
             }
         }
     }
 
     /// Takes back the second chance of a page.
     pub(crate) fn clear_referenced(&self, page: PageNo) {
-        if let Some(entry) = self.table.entry(page) {
-            entry.fetch_and(Entry::NOT_REFERENCED, Relaxed);
+        if let Some(entry) = self.array.entry(page) {
+            entry.fetch_and(PageEntry::NOT_REFERENCED, Relaxed);
         }
     }
 
     /// Gives back the memory of a stripe's entries, all of which are absent.
     pub(crate) fn release_stripe(&self, stripe: u64) {
-        self.table.release(stripe);
+        self.array.release(stripe);
     }
 
     /// The bytes of a free frame.
@@ -303,10 +303,9 @@ impl Space {
         self.frames.address(frame).addr().get()
     }
 
-    /// One step from exactly `from`. Release: what was done to the frame before is seen by whoever
-    /// finds the new entry.
-    fn change(&self, page: PageNo, from: Entry, to: Entry) -> bool {
-        self.table.entry(page).is_some_and(|entry| {
+    /// One step from exactly `from`. Release: a thread that finds the new entry sees what was done to the frame before.
+    fn change(&self, page: PageNo, from: PageEntry, to: PageEntry) -> bool {
+        self.array.entry(page).is_some_and(|entry| {
             entry
                 .compare_exchange(from.0, to.0, AcqRel, Relaxed)
                 .is_ok()

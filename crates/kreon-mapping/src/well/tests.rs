@@ -19,13 +19,13 @@ fn intact(page: PageNo, bytes: &PageBytes) -> bool {
 }
 
 /// Fills a frame with a number that belongs to the page.
-fn fill(space: &Space, page: PageNo, frame: &mut FreeFrame, round: usize) {
+fn fill(space: &FrameSpace, page: PageNo, frame: &mut FreeFrame, round: usize) {
     let number = (round as u64 % 80 * PAGES + page.0) as u8;
     space.bytes_mut(frame).fill(number);
 }
 
 /// Readers of all pages until told to stop.
-fn read(space: &Space, stop: &AtomicBool) {
+fn read(space: &FrameSpace, stop: &AtomicBool) {
     let mut page = 0;
     while !stop.load(Relaxed) {
         page = (page + 1) % PAGES;
@@ -45,7 +45,7 @@ fn read(space: &Space, stop: &AtomicBool) {
 }
 
 /// Publishes, writes, retires and reuses frames of one page.
-fn churn(space: &Space, page: PageNo, free: &Mutex<Vec<FreeFrame>>, round: usize) {
+fn churn(space: &FrameSpace, page: PageNo, free: &Mutex<Vec<FreeFrame>>, round: usize) {
     let limbo = match free.lock().expect("no panic").pop() {
         None => Vec::new(),
         Some(mut frame) => {
@@ -80,7 +80,7 @@ fn churn(space: &Space, page: PageNo, free: &Mutex<Vec<FreeFrame>>, round: usize
 
 #[test]
 fn frames_are_never_reused_under_a_reader() {
-    let (space, frames) = Space::new(4, PAGES, false, Backing::Ahead).unwrap();
+    let (space, frames) = FrameSpace::new(4, PAGES, false, Backing::Ahead).unwrap();
     let free = Mutex::new(frames.collect::<Vec<_>>());
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -103,7 +103,7 @@ fn frames_are_never_reused_under_a_reader() {
 
 #[test]
 fn a_cancelled_load_keeps_its_frame_and_cannot_publish() {
-    let (space, mut frames) = Space::new(2, PAGES, false, Backing::Ahead).unwrap();
+    let (space, mut frames) = FrameSpace::new(2, PAGES, false, Backing::Ahead).unwrap();
     let (first, second) = (frames.next().unwrap(), frames.next().unwrap());
     let page = PageNo(1);
     assert!(space.begin_load(page, &first));
@@ -123,7 +123,7 @@ fn a_cancelled_load_keeps_its_frame_and_cannot_publish() {
 
 #[test]
 fn a_retired_frame_is_free_only_after_its_readers() {
-    let (space, frames) = Space::new(2, PAGES, false, Backing::Ahead).unwrap();
+    let (space, frames) = FrameSpace::new(2, PAGES, false, Backing::Ahead).unwrap();
     for (page, frame) in (0..).map(PageNo).zip(frames) {
         space.publish_dirty(page, frame).unwrap();
     }

@@ -3,20 +3,20 @@
 use kreon_base::sync::{AtomicU32, Ordering::Release};
 use kreon_base::{PageBytes, PageNo};
 
-use super::entry::Entry;
+use super::entry::PageEntry;
 use super::frames::Frames;
 
-/// A dirty page on its way to the device. As long as its entry says so, the page stays where it is,
-/// and nobody else writes it.
-pub(crate) struct Writing<'a> {
+/// A dirty page on its way to the device. While its entry says so, the page keeps its frame, and no other thread writes
+/// it.
+pub(crate) struct PageWrite<'a> {
     frames: &'a Frames,
     entry: &'a AtomicU32,
     frame: u32,
     page: PageNo,
 }
 
-impl<'a> Writing<'a> {
-    /// For the one who set the flag in `entry`, with acquire order, over a dirty `frame`.
+impl<'a> PageWrite<'a> {
+    /// To be made by the thread that set the flag in `entry`, with acquire order, over a dirty `frame`.
     pub(super) const fn new(
         frames: &'a Frames,
         entry: &'a AtomicU32,
@@ -31,12 +31,12 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// Which page it is.
+    /// The page.
     pub(crate) const fn page(&self) -> PageNo {
         self.page
     }
 
-    /// What to write.
+    /// Its bytes.
     pub(crate) fn bytes(&self) -> &PageBytes {
         // SAFETY: whoever made this token saw the frame published, with acquire order, as it set the
         // flag. A page with that flag is not retired (rule 2), only `finish` clears it, and that
@@ -47,9 +47,9 @@ impl<'a> Writing<'a> {
     /// The write has ended. The page is clean if the device took it, else as dirty as before.
     pub(crate) fn finish(self, taken: bool) {
         let mask = if taken {
-            Entry::WRITTEN
+            PageEntry::WRITTEN
         } else {
-            Entry::NOT_WRITTEN
+            PageEntry::NOT_WRITTEN
         };
         // Release: the reads of the bytes come before any reuse of the frame.
         self.entry.fetch_and(mask, Release);

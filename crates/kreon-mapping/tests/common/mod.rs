@@ -16,7 +16,7 @@ use kreon_base::{PageBytes, PageNo, Priority, Result};
 use kreon_device::Device;
 use kreon_mapping::{Mapping, MappingOptions, PageRequest};
 
-/// Longest volume of the tests unless they say otherwise: 64 stripes of the page table.
+/// Longest volume of the tests unless they say otherwise: 64 stripes of the page array.
 pub const VOLUME_BYTES: u64 = 256 << 20;
 
 /// A small pseudo-random generator (splitmix64).

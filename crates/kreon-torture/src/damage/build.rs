@@ -10,6 +10,7 @@ use kreon_sim::{Call, Effect, Fault, Image, Keep, SimDevice, SimOptions};
 
 use crate::content::{self, Content, Digest};
 use crate::script::Value;
+use crate::settings::with_memory_min;
 
 /// Where a volume of these stores ends at the latest.
 const VOLUME_BYTES_MAX: u64 = 256 << 20;
@@ -42,7 +43,10 @@ pub fn device(image: Image, record: bool) -> Arc<SimDevice> {
 
 /// Opens what stands on `device`.
 pub fn open(device: &Arc<SimDevice>) -> Result<Engine> {
-    Engine::open(Arc::clone(device) as Arc<dyn Device>, options())
+    Engine::open(
+        Arc::clone(device) as Arc<dyn Device>,
+        with_memory_min(options()),
+    )
 }
 
 /// A put of a value of so many bytes, or a deletion: region, key, length.

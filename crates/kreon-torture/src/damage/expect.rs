@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use kreon_base::Lsn;
 
-use super::atlas::{Atlas, Kind};
+use super::atlas::Atlas;
 use super::hurt::Hurt;
+use super::part::Kind;
 use kreon_sim::Image;
 
 /// How an open must end.

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use kreon_base::{Error, ErrorKind};
 use kreon_engine::{Engine, RegionState, VerifyReport};
 
-use super::atlas::{Atlas, Kind, Part};
+use super::atlas::Atlas;
 use super::build;
 use super::expect::{Expected, Open, expected};
 use super::fixture::Fixture;
 use super::hurt::Hurt;
+use super::part::{Kind, Part};
 use crate::content::{Content, Digest, Pairs};
 
 /// How a damaged store took it.

@@ -4,9 +4,10 @@
 use kreon_engine::Engine;
 use kreon_sim::{Dice, SimDevice};
 
-use super::atlas::{Atlas, Kind, Part};
+use super::atlas::Atlas;
 use super::build;
 use super::judge::{Case, page_name, tells};
+use super::part::{Kind, Part};
 use super::run::Extent;
 use crate::counts::Counts;
 

@@ -9,7 +9,7 @@ use kreon_format::{
 };
 use kreon_sim::Image;
 
-use super::atlas::{Kind, Part, page_at};
+use super::part::{Kind, Part, page_at};
 
 /// A walk through the log.
 pub struct LogWalk<'a> {

@@ -2,8 +2,8 @@
 //!
 //! - [`build`]: stores made call by call
 //! - [`fixture`]: which stores: together they hold every structure
-//! - [`atlas`], [`tree_atlas`], [`log_atlas`]: which byte of a volume belongs to what, found without
-//!   the store
+//! - [`part`], [`atlas`], [`tree_atlas`], [`log_atlas`]: which byte of a volume belongs to what, found
+//!   without the store
 //! - [`hurt`]: changes of bytes
 //! - [`expect`]: what the store must say about them
 //! - [`judge`]: what it says
@@ -19,6 +19,7 @@ pub mod hurt;
 pub mod judge;
 pub mod live;
 pub mod log_atlas;
+pub mod part;
 pub mod run;
 pub mod sweep;
 pub mod tree_atlas;

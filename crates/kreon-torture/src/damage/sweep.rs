@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use kreon_base::PAGE_BYTES;
 use kreon_sim::{Dice, Image, SECTOR_BYTES};
 
-use super::atlas::{Atlas, Kind, Part};
+use super::atlas::Atlas;
 use super::hurt::{Edit, Hurt};
 use super::judge::Case;
+use super::part::{Kind, Part};
 
 /// Of a longer part only some bytes are hit: these at its start, few at its end, and samples between.
 const WHOLE_BYTES_MAX: u64 = 4096;

@@ -12,6 +12,7 @@ use super::place::Place;
 use super::round::{Cut, calls_of_clients, up_to_the_cut};
 use super::world::{Shape, World};
 use crate::counts::Counts;
+use crate::settings::with_memory_min;
 
 /// How often a store is opened in its life.
 const SITTINGS: u64 = 3;
@@ -97,7 +98,7 @@ impl Life {
 
     fn open_unchecked(&mut self) -> Result<World, String> {
         let device = self.place.device(self.dice.roll()).map_err(said)?;
-        let engine = Engine::open(device, self.options.clone()).map_err(said)?;
+        let engine = Engine::open(device, with_memory_min(self.options.clone())).map_err(said)?;
         World::new(engine, &self.shape, self.version).map_err(said)
     }
 

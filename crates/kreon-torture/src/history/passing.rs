@@ -5,73 +5,72 @@ use std::sync::Arc;
 use kreon_base::ErrorKind;
 
 use super::call::Seen;
-use super::client::{Client, End};
-use super::world::{Handle, World, name_register, name_version};
+use super::handle::{Handle, name_register, name_version};
+use super::session::{End, Session};
+use super::world::World;
 
 /// What stands in the mark of a region that was dropped.
 const GONE: u64 = 1;
 
-impl Client<'_> {
-    pub(super) fn change_region(&mut self) -> Result<(), End> {
-        if self.number as usize >= self.world.passing.len() {
-            return self.find_region();
-        }
-        let name = World::name(self.number);
-        let known = self.world.passing[self.number as usize].lock().clone();
-        let is_there = self.world.engine.existing_region(&name).is_ok();
-        match known {
-            Some(handle) if is_there => self.drop_region(&name, &handle),
-            _ => self.make_region(&name),
-        }
+/// Makes or drops the region of this client; without one it looks up another's.
+pub fn change_region(session: &mut Session<'_>) -> Result<(), End> {
+    if session.number as usize >= session.world.passing.len() {
+        return find_region(session);
     }
-
-    fn make_region(&mut self, name: &str) -> Result<(), End> {
-        let mut call = self.call("create region");
-        call.invoked = self.world.now();
-        let outcome = self.world.engine.region(name);
-        call.returned = Some(self.world.now());
-        let outcome = outcome.map(|region| {
-            let version = Some(name_version(region.id));
-            call.writes.push((name_register(self.number), version));
-            let handle = Handle {
-                region,
-                may_go: true,
-            };
-            *self.world.passing[self.number as usize].lock() = Some(handle);
-        });
-        self.record(call, outcome)
+    let name = World::name(session.number);
+    let known = session.world.passing[session.number as usize]
+        .lock()
+        .clone();
+    let is_there = session.world.engine.existing_region(&name).is_ok();
+    match known {
+        Some(handle) if is_there => drop_region(session, &name, &handle),
+        _ => make_region(session, &name),
     }
+}
 
-    fn drop_region(&mut self, name: &str, handle: &Handle) -> Result<(), End> {
-        let mut call = self.call("drop region");
-        call.invoked = self.world.now();
-        let outcome = self.world.engine.drop_region(name);
-        call.returned = Some(self.world.now());
-        // That handles say so and that the name is free are two things, in this order.
-        let mut marked = call.clone();
-        marked.writes.push((handle.mark(), Some(GONE)));
-        call.writes.push((name_register(self.number), None));
-        self.record(marked, outcome.clone())?;
-        self.record(call, outcome)
-    }
-
-    /// Looks up the region of some client by its name.
-    pub(super) fn find_region(&mut self) -> Result<(), End> {
-        let names = self.world.passing.len() as u64;
-        if names == 0 {
-            return self.open_snapshot();
-        }
-        let number = self.dice.below(names) as u32;
-        let mut call = self.call("find region");
-        call.invoked = self.world.now();
-        let outcome = self.world.engine.existing_region(&World::name(number));
-        call.returned = Some(self.world.now());
-        let outcome = match outcome {
-            Ok(region) => Ok(Seen::Version(name_version(Arc::clone(&region).id))),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Seen::Absent),
-            Err(error) => Err(error),
+fn make_region(session: &mut Session<'_>, name: &str) -> Result<(), End> {
+    let mut call = session.call("create region");
+    call.invoked = session.world.now();
+    let outcome = session.world.engine.region(name);
+    call.returned = Some(session.world.now());
+    let outcome = outcome.map(|region| {
+        let version = Some(name_version(region.id));
+        call.writes.push((name_register(session.number), version));
+        let handle = Handle {
+            region,
+            may_go: true,
         };
-        let outcome = outcome.map(|seen| call.reads.push((name_register(number), seen)));
-        self.record(call, outcome)
-    }
+        *session.world.passing[session.number as usize].lock() = Some(handle);
+    });
+    session.record(call, outcome)
+}
+
+fn drop_region(session: &mut Session<'_>, name: &str, handle: &Handle) -> Result<(), End> {
+    let mut call = session.call("drop region");
+    call.invoked = session.world.now();
+    let outcome = session.world.engine.drop_region(name);
+    call.returned = Some(session.world.now());
+    // That handles say so and that the name is free are two things, in this order.
+    let mut marked = call.clone();
+    marked.writes.push((handle.mark(), Some(GONE)));
+    call.writes.push((name_register(session.number), None));
+    session.record(marked, outcome.clone())?;
+    session.record(call, outcome)
+}
+
+/// Looks up the region of some client by its name. There is at least one name.
+pub fn find_region(session: &mut Session<'_>) -> Result<(), End> {
+    let names = session.world.passing.len() as u64;
+    let number = session.dice.below(names) as u32;
+    let mut call = session.call("find region");
+    call.invoked = session.world.now();
+    let outcome = session.world.engine.existing_region(&World::name(number));
+    call.returned = Some(session.world.now());
+    let outcome = match outcome {
+        Ok(region) => Ok(Seen::Version(name_version(Arc::clone(&region).id))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Seen::Absent),
+        Err(error) => Err(error),
+    };
+    let outcome = outcome.map(|seen| call.reads.push((name_register(number), seen)));
+    session.record(call, outcome)
 }

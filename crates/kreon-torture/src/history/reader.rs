@@ -7,30 +7,23 @@ use kreon_base::{ErrorKind, Result as Said};
 use kreon_engine::{KeyBounds, OpenSnapshot, Scan};
 
 use super::call::{Call, Seen};
-use super::client::{Client, End};
+use super::handle::Handle;
 use super::moment::Moment;
+use super::session::{End, Session};
 use super::values;
-use super::world::{Handle, World};
+use super::world::World;
 
 /// Most snapshots, and most scans, that one client holds.
 const HELD_MAX: usize = 3;
 
 const STEP: &str = "step of a scan";
 
-/// See the module's text.
+/// What is open, and what was read of each moment.
 #[derive(Default)]
 pub struct Reader {
     moments: Vec<Moment>,
     snapshots: Vec<(Arc<OpenSnapshot>, usize)>,
     scans: Vec<HeldScan>,
-}
-
-impl Reader {
-    /// Closes everything; what was read.
-    pub fn finish(self, client: u32) -> Vec<Call> {
-        let moments = self.moments.into_iter();
-        moments.map(|moment| moment.into_call(client)).collect()
-    }
 }
 
 /// An open scan, and which keys of its range it has not reached.
@@ -96,48 +89,55 @@ impl HeldScan {
     }
 }
 
-impl Client<'_> {
-    pub(super) fn open_snapshot(&mut self) -> Result<(), End> {
-        if self.reader.snapshots.len() < HELD_MAX {
-            let (open, moment) = self.snapshot("snapshot");
-            self.reader.snapshots.push((open, moment));
+impl Reader {
+    /// Opens a snapshot, unless enough are open.
+    pub fn open_snapshot(&mut self, session: &mut Session<'_>) -> Result<(), End> {
+        if self.snapshots.len() < HELD_MAX {
+            let (open, moment) = self.snapshot(session, "snapshot");
+            self.snapshots.push((open, moment));
         }
         Ok(())
     }
 
-    fn snapshot(&mut self, what: &'static str) -> (Arc<OpenSnapshot>, usize) {
-        let invoked = self.world.now();
-        let open = self.world.engine.snapshot();
-        let moment = Moment::new(what, invoked, self.world.now());
-        self.reader.moments.push(moment);
-        (open, self.reader.moments.len() - 1)
+    fn snapshot(
+        &mut self,
+        session: &Session<'_>,
+        what: &'static str,
+    ) -> (Arc<OpenSnapshot>, usize) {
+        let invoked = session.world.now();
+        let open = session.world.engine.snapshot();
+        let moment = Moment::new(what, invoked, session.world.now());
+        self.moments.push(moment);
+        (open, self.moments.len() - 1)
     }
 
-    pub(super) fn close_snapshot(&mut self) -> Result<(), End> {
-        let count = self.reader.snapshots.len() as u64;
+    /// Closes a snapshot.
+    pub fn close_snapshot(&mut self, session: &mut Session<'_>) -> Result<(), End> {
+        let count = self.snapshots.len() as u64;
         if count > 0 {
-            let index = self.dice.below(count) as usize;
-            self.reader.snapshots.swap_remove(index);
+            let index = session.dice.below(count) as usize;
+            self.snapshots.swap_remove(index);
         }
         Ok(())
     }
 
-    pub(super) fn read_snapshot(&mut self) -> Result<(), End> {
-        let count = self.reader.snapshots.len() as u64;
+    /// Reads through an open snapshot, or opens one.
+    pub fn read_snapshot(&mut self, session: &mut Session<'_>) -> Result<(), End> {
+        let count = self.snapshots.len() as u64;
         if count == 0 {
-            return self.open_snapshot();
+            return self.open_snapshot(session);
         }
-        let index = self.dice.below(count) as usize;
-        let (open, moment) = self.reader.snapshots[index].clone();
-        let handle = self.any_region();
-        if self.dice.below(3) == 0 {
-            return self.begin_scan(handle, open, moment);
+        let index = session.dice.below(count) as usize;
+        let (open, moment) = self.snapshots[index].clone();
+        let handle = session.any_region();
+        if session.dice.below(3) == 0 {
+            return self.begin_scan(session, handle, open, moment);
         }
-        let key = self.any_key();
-        let invoked = self.world.now();
-        let engine = &self.world.engine;
-        let bytes = &self.world.keys[key];
-        let seen = if self.dice.below(4) == 0 {
+        let key = session.any_key();
+        let invoked = session.world.now();
+        let engine = &session.world.engine;
+        let bytes = &session.world.keys[key];
+        let seen = if session.dice.below(4) == 0 {
             let there = engine.contains(&handle.region, bytes, Some(&open));
             there.map(|there| Ok(if there { Seen::Present } else { Seen::Absent }))
         } else {
@@ -148,61 +148,36 @@ impl Client<'_> {
                     .map(|v| v.map_or(Seen::Absent, Seen::Version))
             })
         };
-        if let Some(seen) = self.unless_gone(("read of a snapshot", &handle), invoked, seen)? {
-            self.reader.moments[moment].learn(handle.register(key), seen?)?;
+        if let Some(seen) = unless_gone(session, ("read of a snapshot", &handle), invoked, seen)? {
+            self.moments[moment].learn(handle.register(key), seen?)?;
         }
         Ok(())
     }
 
-    /// `None` if the region was gone. A region may go while snapshots are open: that it was still
-    /// there, or not, is told of the time of the read.
-    fn unless_gone<T>(
-        &mut self,
-        (what, handle): (&'static str, &Handle),
-        invoked: u64,
-        said: Said<T>,
-    ) -> Result<Option<T>, End> {
-        let mut call = self.call(what);
-        call.invoked = invoked;
-        call.returned = Some(self.world.now());
-        let (told, mark) = match said {
-            Ok(told) => (Some(told), Seen::Absent),
-            Err(error) if error.kind() == ErrorKind::Closed && handle.may_go => {
-                (None, Seen::Present)
-            }
-            Err(error) => return Err(self.refused(call.what, &error)),
-        };
-        // A scan may show what it fetched before the region went.
-        let tells = mark == Seen::Present || call.what != STEP;
-        if handle.may_go && tells {
-            call.reads.push((handle.mark(), mark));
-            self.calls.push(call);
-        }
-        Ok(told)
-    }
-
-    pub(super) fn open_scan(&mut self) -> Result<(), End> {
-        let handle = self.any_region();
-        let (open, moment) = self.snapshot("scan");
-        self.begin_scan(handle, open, moment)
+    /// Begins a scan of the present.
+    pub fn open_scan(&mut self, session: &mut Session<'_>) -> Result<(), End> {
+        let handle = session.any_region();
+        let (open, moment) = self.snapshot(session, "scan");
+        self.begin_scan(session, handle, open, moment)
     }
 
     fn begin_scan(
         &mut self,
+        session: &mut Session<'_>,
         handle: Handle,
         open: Arc<OpenSnapshot>,
         moment: usize,
     ) -> Result<(), End> {
-        let (bounds, front, back) = self.any_bounds();
-        let mut scan = self.world.engine.scan(&handle.region, open, bounds);
-        let with_values = self.dice.below(4) > 0;
+        let (bounds, front, back) = any_bounds(session);
+        let mut scan = session.world.engine.scan(&handle.region, open, bounds);
+        let with_values = session.dice.below(4) > 0;
         if !with_values {
             scan.without_values();
         }
-        if self.reader.scans.len() == HELD_MAX {
-            self.reader.scans.swap_remove(0);
+        if self.scans.len() == HELD_MAX {
+            self.scans.swap_remove(0);
         }
-        self.reader.scans.push(HeldScan {
+        self.scans.push(HeldScan {
             scan,
             handle,
             front,
@@ -210,63 +185,45 @@ impl Client<'_> {
             with_values,
             moment,
         });
-        let newest = self.reader.scans.len() - 1;
-        match self.dice.below(3) {
+        let newest = self.scans.len() - 1;
+        match session.dice.below(3) {
             0 => Ok(()),
-            _ => self.step_scan_at(newest, usize::MAX),
+            _ => self.step_scan_at(session, newest, usize::MAX),
         }
     }
 
-    /// Bounds, and the keys within: from the first to behind the last.
-    fn any_bounds(&mut self) -> (KeyBounds, usize, usize) {
-        let keys = &self.world.keys;
-        if self.dice.below(2) == 0 {
-            return ((Bound::Unbounded, Bound::Unbounded), 0, keys.len());
-        }
-        let count = keys.len() as u64;
-        let (low, high) = (
-            self.dice.below(count) as usize,
-            self.dice.below(count) as usize,
-        );
-        let (low_bound, front) = match self.dice.below(3) {
-            0 => (Bound::Unbounded, 0),
-            1 => (Bound::Included(keys[low].clone()), low),
-            _ => (Bound::Excluded(keys[low].clone()), low + 1),
-        };
-        let (high_bound, back) = match self.dice.below(3) {
-            0 => (Bound::Unbounded, keys.len()),
-            1 => (Bound::Included(keys[high].clone()), high + 1),
-            _ => (Bound::Excluded(keys[high].clone()), high),
-        };
-        ((low_bound, high_bound), front.min(back), back)
-    }
-
-    pub(super) fn step_scan(&mut self) -> Result<(), End> {
-        let count = self.reader.scans.len() as u64;
+    /// Takes some pairs of an open scan, or opens one.
+    pub fn step_scan(&mut self, session: &mut Session<'_>) -> Result<(), End> {
+        let count = self.scans.len() as u64;
         if count == 0 {
-            return self.open_scan();
+            return self.open_scan(session);
         }
-        let index = self.dice.below(count) as usize;
-        let pairs = self.dice.below(40) as usize;
-        self.step_scan_at(index, pairs)
+        let index = session.dice.below(count) as usize;
+        let pairs = session.dice.below(40) as usize;
+        self.step_scan_at(session, index, pairs)
     }
 
     /// Takes up to `pairs` pairs, from the front, from the back, or from both in turns.
-    fn step_scan_at(&mut self, index: usize, pairs: usize) -> Result<(), End> {
-        let way = self.dice.below(3);
+    fn step_scan_at(
+        &mut self,
+        session: &mut Session<'_>,
+        index: usize,
+        pairs: usize,
+    ) -> Result<(), End> {
+        let way = session.dice.below(3);
         for _ in 0..pairs {
-            let from_front = way == 0 || way == 2 && self.dice.below(2) == 0;
-            let invoked = self.world.now();
-            let held = &mut self.reader.scans[index];
+            let from_front = way == 0 || way == 2 && session.dice.below(2) == 0;
+            let invoked = session.world.now();
+            let held = &mut self.scans[index];
             let (handle, moment) = (held.handle.clone(), held.moment);
             let was_at_end = held.front >= held.back;
-            let said = held.step(self.world, from_front);
-            let Some(told) = self.unless_gone((STEP, &handle), invoked, said)? else {
-                self.reader.scans.swap_remove(index);
+            let said = held.step(session.world, from_front);
+            let Some(told) = unless_gone(session, (STEP, &handle), invoked, said)? else {
+                self.scans.swap_remove(index);
                 return Ok(());
             };
             for (key, seen) in told? {
-                self.reader.moments[moment].learn(handle.register(key), seen)?;
+                self.moments[moment].learn(handle.register(key), seen)?;
             }
             if was_at_end {
                 break;
@@ -275,12 +232,68 @@ impl Client<'_> {
         Ok(())
     }
 
-    pub(super) fn close_scan(&mut self) -> Result<(), End> {
-        let count = self.reader.scans.len() as u64;
+    /// Ends a scan.
+    pub fn close_scan(&mut self, session: &mut Session<'_>) -> Result<(), End> {
+        let count = self.scans.len() as u64;
         if count > 0 {
-            let index = self.dice.below(count) as usize;
-            self.reader.scans.swap_remove(index);
+            let index = session.dice.below(count) as usize;
+            self.scans.swap_remove(index);
         }
         Ok(())
     }
+
+    /// Closes everything; what was read.
+    pub fn finish(self, client: u32) -> Vec<Call> {
+        let moments = self.moments.into_iter();
+        moments.map(|moment| moment.into_call(client)).collect()
+    }
+}
+
+/// `None` if the region was gone. A region may go while snapshots are open: that it was still
+/// there, or not, is told of the time of the read.
+fn unless_gone<T>(
+    session: &mut Session<'_>,
+    (what, handle): (&'static str, &Handle),
+    invoked: u64,
+    said: Said<T>,
+) -> Result<Option<T>, End> {
+    let mut call = session.call(what);
+    call.invoked = invoked;
+    call.returned = Some(session.world.now());
+    let (told, mark) = match said {
+        Ok(told) => (Some(told), Seen::Absent),
+        Err(error) if error.kind() == ErrorKind::Closed && handle.may_go => (None, Seen::Present),
+        Err(error) => return Err(session.refused(call.what, &error)),
+    };
+    // A scan may show what it fetched before the region went.
+    let tells = mark == Seen::Present || call.what != STEP;
+    if handle.may_go && tells {
+        call.reads.push((handle.mark(), mark));
+        session.calls.push(call);
+    }
+    Ok(told)
+}
+
+/// Bounds, and the keys within: from the first to behind the last.
+fn any_bounds(session: &mut Session<'_>) -> (KeyBounds, usize, usize) {
+    let keys = &session.world.keys;
+    if session.dice.below(2) == 0 {
+        return ((Bound::Unbounded, Bound::Unbounded), 0, keys.len());
+    }
+    let count = keys.len() as u64;
+    let (low, high) = (
+        session.dice.below(count) as usize,
+        session.dice.below(count) as usize,
+    );
+    let (low_bound, front) = match session.dice.below(3) {
+        0 => (Bound::Unbounded, 0),
+        1 => (Bound::Included(keys[low].clone()), low),
+        _ => (Bound::Excluded(keys[low].clone()), low + 1),
+    };
+    let (high_bound, back) = match session.dice.below(3) {
+        0 => (Bound::Unbounded, keys.len()),
+        1 => (Bound::Included(keys[high].clone()), high + 1),
+        _ => (Bound::Excluded(keys[high].clone()), high),
+    };
+    ((low_bound, high_bound), front.min(back), back)
 }

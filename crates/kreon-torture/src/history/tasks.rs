@@ -9,9 +9,9 @@ use kreon_base::Result as Said;
 use kreon_engine::{Durability, GetTask, Operation};
 
 use super::call::Call;
-use super::client::{Client, End};
+use super::handle::Handle;
+use super::session::{End, Session};
 use super::values;
-use super::world::Handle;
 
 /// A get that has begun.
 struct Begun {
@@ -46,51 +46,52 @@ fn wait_for<F: Future>(future: F) -> F::Output {
     }
 }
 
-impl Client<'_> {
-    /// Waits for a future in one of both ways.
-    fn await_here<F: Future>(&mut self, future: F) -> F::Output {
-        match self.dice.below(2) {
-            0 => self.world.engine.drive(future),
-            _ => wait_for(future),
-        }
+/// Waits for a future in one of both ways.
+fn await_here<F: Future>(session: &mut Session<'_>, future: F) -> F::Output {
+    match session.dice.below(2) {
+        0 => session.world.engine.drive(future),
+        _ => wait_for(future),
     }
+}
 
-    /// Applies a unit; one that is to be durable now and then as a future.
-    pub(super) fn apply(
-        &mut self,
-        operations: &[Operation<'_>],
-        durability: Durability,
-    ) -> Said<()> {
-        let engine = &self.world.engine;
-        match (durability, self.dice.below(3)) {
-            (Durability::Sync, 0) => {
-                let durable = engine.write_async(operations);
-                self.await_here(durable)
-            }
-            _ => engine.write(operations, durability),
+/// Applies a unit; one that is to be durable now and then as a future.
+pub fn apply(
+    session: &mut Session<'_>,
+    operations: &[Operation<'_>],
+    durability: Durability,
+) -> Said<()> {
+    let engine = &session.world.engine;
+    match (durability, session.dice.below(3)) {
+        (Durability::Sync, 0) => {
+            let durable = engine.write_async(operations);
+            await_here(session, durable)
         }
+        _ => engine.write(operations, durability),
     }
+}
 
-    /// Up to eight gets at once, each a call of its own.
-    pub(super) fn get_async(&mut self) -> Result<(), End> {
-        let count = 1 + self.dice.below(8);
-        let mut gets = Vec::new();
-        for _ in 0..count {
-            let (handle, key) = (self.any_region(), self.any_key());
-            let mut call = self.call("get_async");
-            call.invoked = self.world.now();
-            let task = self.world.engine.get_task(&handle.region, None);
-            let outcome = None;
-            gets.push(Begun {
-                call,
-                handle,
-                key,
-                task,
-                outcome,
-            });
-        }
-        let world = self.world;
-        self.await_here(std::future::poll_fn(|context| {
+/// Up to eight gets at once, each a call of its own.
+pub fn get_async(session: &mut Session<'_>) -> Result<(), End> {
+    let count = 1 + session.dice.below(8);
+    let mut gets = Vec::new();
+    for _ in 0..count {
+        let (handle, key) = (session.any_region(), session.any_key());
+        let mut call = session.call("get_async");
+        call.invoked = session.world.now();
+        let task = session.world.engine.get_task(&handle.region, None);
+        let outcome = None;
+        gets.push(Begun {
+            call,
+            handle,
+            key,
+            task,
+            outcome,
+        });
+    }
+    let world = session.world;
+    await_here(
+        session,
+        std::future::poll_fn(|context| {
             for get in gets.iter_mut().filter(|get| get.outcome.is_none()) {
                 let key = world.keys[get.key].as_slice();
                 let polled = get.task.poll(key, context.waker(), values::decode);
@@ -103,12 +104,12 @@ impl Client<'_> {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             }
-        }));
-        for get in gets {
-            if let Some(found) = get.outcome {
-                self.record_read(get.call, &get.handle, get.key, found)?;
-            }
+        }),
+    );
+    for get in gets {
+        if let Some(found) = get.outcome {
+            session.record_read(get.call, &get.handle, get.key, found)?;
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -1,50 +1,19 @@
 //! What the clients of a round share: the store, the clock, keys and values.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use kreon_base::{RegionId, Result};
-use kreon_engine::{Engine, RegionState};
+use kreon_base::Result;
+use kreon_engine::Engine;
 use kreon_sim::Dice;
 use parking_lot::Mutex;
 
-use super::call::{Register, State, Version};
-use super::loading::Reserved;
+use super::call::{State, Version};
+use super::handle::Handle;
+use super::reserved::Reserved;
 use super::values::{self, Taste};
 
 /// Regions that are there in every round.
 const FIXED_REGIONS: usize = 3;
-
-/// A region and whether it may be dropped meanwhile.
-#[derive(Clone)]
-pub struct Handle {
-    /// The region.
-    pub region: Arc<RegionState>,
-    /// Whether somebody may drop it.
-    pub may_go: bool,
-}
-
-impl Handle {
-    /// The register of a key.
-    pub fn register(&self, key: usize) -> Register {
-        u64::from(self.region.id.0) << 32 | key as u64
-    }
-
-    /// The register that holds something once the region is dropped.
-    pub fn mark(&self) -> Register {
-        u64::from(self.region.id.0) << 32 | u64::from(u32::MAX)
-    }
-}
-
-/// The register of a name of a region: which region is called so.
-pub fn name_register(number: u32) -> Register {
-    u64::from(u32::MAX) << 32 | u64::from(number)
-}
-
-/// What stands in the register of a name.
-pub fn name_version(region: RegionId) -> Version {
-    u64::from(region.0)
-}
 
 /// See the module's text.
 pub struct World {

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use super::operations::REGIONS;
 use super::settings::Settings;
 use crate::content::{self, Content};
+use crate::settings::with_memory_min;
 
 enum Place {
     Sim(Arc<SimDevice>),
@@ -102,7 +103,7 @@ impl Store {
                 Arc::new(FileDevice::open(folder.path().join("store"), &options)?.0)
             }
         };
-        let engine = Engine::open(device, engine)?;
+        let engine = Engine::open(device, with_memory_min(engine))?;
         for number in 0..REGIONS {
             self.regions.push(engine.region(&region_name(number))?);
         }

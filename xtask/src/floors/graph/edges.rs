@@ -21,12 +21,15 @@ pub struct Known<'a> {
     pub fields: &'a FieldValues,
 }
 
+/// The files that a file depends on, and the lines where it does.
+pub type Edges = BTreeMap<usize, BTreeSet<usize>>;
+
 /// The files that the code of `file` depends on, itself perhaps among them.
-pub fn edges_of(known: &Known<'_>, file: &File) -> BTreeSet<usize> {
+pub fn edges_of(known: &Known<'_>, file: &File) -> Edges {
     let mut walker = Walker {
         known,
         tokens: &file.tokens,
-        found: BTreeSet::new(),
+        found: Edges::new(),
     };
     for module in &file.modules {
         for item in &module.items {
@@ -39,7 +42,7 @@ pub fn edges_of(known: &Known<'_>, file: &File) -> BTreeSet<usize> {
 struct Walker<'a> {
     known: &'a Known<'a>,
     tokens: &'a [Token],
-    found: BTreeSet<usize>,
+    found: Edges,
 }
 
 impl<'a> Walker<'a> {
@@ -72,20 +75,27 @@ impl<'a> Walker<'a> {
         }
     }
 
+    /// The token at `at` names or calls what stands in `file`.
+    fn add(&mut self, file: usize, at: usize) {
+        let line = self.tokens[at].line;
+        self.found.entry(file).or_default().insert(line);
+    }
+
     fn imports(&mut self, place: Place<'_>, range: Range<usize>) {
         for declaration in declarations(self.tokens, range) {
+            let at = declaration.start;
             for leaf in leaves(&self.tokens[declaration]) {
                 if leaf.name != "*" {
-                    self.add_targets(place, &leaf.path);
+                    self.add_targets(place, &leaf.path, at);
                 }
             }
         }
     }
 
-    fn add_targets(&mut self, place: Place<'_>, path: &[String]) {
+    fn add_targets(&mut self, place: Place<'_>, path: &[String], at: usize) {
         for target in place.names.resolve(place.module, path) {
             if let Target::Item(id) = target {
-                self.found.insert(id.file);
+                self.add(id.file, at);
             }
         }
     }
@@ -170,23 +180,25 @@ impl<'a> Walker<'a> {
         }
         if first == "Self" {
             if let (Some(own), true) = (place.own, path.len() > 1) {
-                self.add_methods(own, last);
+                self.add_methods(own, last, at);
             }
             return;
         }
-        self.add_targets(place, &path);
+        self.add_targets(place, &path, at);
         if path.len() > 1 {
             for target in place.names.resolve(place.module, &path[..path.len() - 1]) {
                 if let Target::Item(id) = target {
-                    self.add_methods(&id, last);
+                    self.add_methods(&id, last, at);
                 }
             }
         }
     }
 
-    fn add_methods(&mut self, id: &ItemId, name: &str) -> bool {
+    fn add_methods(&mut self, id: &ItemId, name: &str, at: usize) -> bool {
         let found = self.known.methods.of_type(id, name);
-        self.found.extend(found.iter().map(|method| method.file));
+        for method in found {
+            self.add(method.file, at);
+        }
         !found.is_empty()
     }
 
@@ -200,13 +212,15 @@ impl<'a> Walker<'a> {
             return;
         }
         let is_known = match receivers.value_before(tokens, at - 1) {
-            Value::Of(id) => self.add_methods(&id, name),
+            Value::Of(id) => self.add_methods(&id, name, at),
             Value::Holds(_) | Value::Foreign => true,
             Value::Unknown => false,
         };
         if !is_known {
             let only = self.known.methods.only_file(name, receivers.place.module);
-            self.found.extend(only);
+            if let Some(file) = only {
+                self.add(file, at);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::components::largest_cycle;
-use super::edges::{Known, edges_of};
+use super::edges::{Edges, Known, edges_of};
 use super::files::File;
 use super::methods::Methods;
 use super::names::Names;
@@ -30,8 +30,8 @@ impl Source {
         }
     }
 
-    /// For each file the places of those that it depends on.
-    pub fn edges(&self) -> Vec<BTreeSet<usize>> {
+    /// For each file those that it depends on.
+    pub fn edges(&self) -> Vec<Edges> {
         let known = Known {
             names: &self.names,
             methods: &self.methods,
@@ -43,9 +43,30 @@ impl Source {
             .collect()
     }
 
+    /// Prints which files of the largest cycle depend on which others of it, and in which lines.
+    pub fn print_largest_cycle(&self) {
+        let edges = self.edges();
+        let cycle = largest_cycle(&ends(&edges));
+        for &from in &cycle {
+            println!("{}", self.files[from].name);
+            for (&to, lines) in edges[from]
+                .iter()
+                .filter(|&(&to, _)| to != from && cycle.contains(&to))
+            {
+                let lines: Vec<String> = lines.iter().map(usize::to_string).collect();
+                println!("    {}: {}", self.files[to].name, lines.join(" "));
+            }
+        }
+    }
+
     /// The names of the files that all depend on each other; empty if no two do.
     pub fn largest_cycle(&self) -> Vec<&str> {
-        let cycle = largest_cycle(&self.edges()).into_iter();
+        let cycle = largest_cycle(&ends(&self.edges())).into_iter();
         cycle.map(|at| self.files[at].name.as_str()).collect()
     }
+}
+
+fn ends(edges: &[Edges]) -> Vec<BTreeSet<usize>> {
+    let ends = edges.iter().map(|edges| edges.keys().copied().collect());
+    ends.collect()
 }

@@ -1,4 +1,4 @@
-//! Numbers by which the engine is tuned.
+//! Numbers by which the store is tuned.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use super::product::tokens_of;
 use crate::floors::graph::Source;
 use crate::floors::tokens::Token;
 
-/// The crate that decides about space and pace.
-const ENGINE: &str = "kreon-engine";
+/// The crates that decide about space and pace.
+const CRATES: &[&str] = &["kreon-volume", "kreon-log", "kreon-engine"];
 
 const NUMERIC: &[&str] = &[
     "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32",
@@ -15,8 +15,11 @@ const NUMERIC: &[&str] = &[
 ];
 
 pub fn print(crates: &[Source]) {
-    println!("== numeric constants of {ENGINE} per folder");
-    for source in crates.iter().filter(|source| source.name == ENGINE) {
+    for source in crates
+        .iter()
+        .filter(|source| CRATES.contains(&source.name.as_str()))
+    {
+        println!("== numeric constants of {} per folder", source.name);
         let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
         for file in &source.files {
             let folder = file

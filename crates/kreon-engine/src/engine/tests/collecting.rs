@@ -6,8 +6,8 @@ use kreon_base::{ErrorKind, Lsn, RegionId, SEGMENT_BYTES};
 
 use super::*;
 use crate::checkpoint::catalogue::MAIN_LOG;
-use crate::log::MOVED_LOG;
 use crate::options::Work;
+use kreon_log::MOVED_LOG;
 
 mod copies;
 mod space;
@@ -48,8 +48,8 @@ impl Bench {
     }
 
     fn spill(&self) {
-        let core = self.engine.core();
-        core.freeze(0);
+        let subsystems = self.engine.subsystems();
+        subsystems.versions.freeze(0);
         self.engine.background(Work::Spill).unwrap();
     }
 
@@ -58,7 +58,7 @@ impl Bench {
     }
 
     fn log_segments(&self) -> [usize; 2] {
-        let allocator = self.engine.core().parts.allocator.lock();
+        let allocator = self.engine.subsystems().storage.allocator.lock();
         [MAIN_LOG, MOVED_LOG].map(|log| allocator.log_segments(log).len())
     }
 
@@ -129,7 +129,7 @@ fn a_checkpoint_before_the_spill_leaves_moved_records_alone() {
     bench.collect();
     let [_, moved] = bench.log_segments();
     bench.engine.region("another").unwrap();
-    bench.engine.core().give_back().unwrap();
+    bench.engine.subsystems().versions.reclaim().unwrap();
     bench.put(&region, b"new", &content(1, 1, 70_000)).unwrap();
     assert_eq!(bench.log_segments()[1], moved);
     bench.checked(&region, &model);
@@ -144,7 +144,7 @@ fn a_key_that_was_written_meanwhile_keeps_its_new_value() {
         bench.put(&region, &name(key), &value).unwrap();
         model.insert(name(key), value);
     }
-    bench.engine.core().freeze(0);
+    bench.engine.subsystems().versions.freeze(0);
     for key in 1000..3000 {
         let value = content(key, 8, 500);
         bench.put(&region, &name(key), &value).unwrap();
@@ -350,7 +350,13 @@ fn dropped_regions_take_their_moved_records_along() {
     bench.engine.drop_region("r").unwrap();
     assert!(region.check().is_err());
     bench.spill();
-    bench.engine.core().checkpoint().unwrap();
+    bench
+        .engine
+        .subsystems()
+        .maintenance
+        .spiller
+        .checkpoint()
+        .unwrap();
     let other = bench.engine.region("other").unwrap();
     assert_ne!(other.id, RegionId(1));
     bench.put(&other, b"key", &content(1, 1, 100)).unwrap();

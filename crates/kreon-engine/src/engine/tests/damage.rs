@@ -28,8 +28,8 @@ fn a_record_that_only_l0_points_at_is_verified_too() {
     // Nothing of the page may be left from before.
     bench
         .engine
-        .core()
-        .parts
+        .subsystems()
+        .storage
         .mapping
         .discard(PageNo(0), 1 << 12);
     let problems = bench.problems();

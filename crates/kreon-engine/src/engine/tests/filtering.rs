@@ -64,7 +64,7 @@ fn store_of_many_trees(filter_bits_per_key: usize) -> (Bench, Arc<RegionState>) 
         let loaded = bench.engine.ingest(&region, &mut share).unwrap();
         assert_eq!(loaded, u64::from(LOADED));
     }
-    let trees = bench.engine.core().parts.views.load();
+    let trees = bench.engine.subsystems().storage.views.load();
     let trees_with_nodes = |tree: &&kreon_format::TreeRecord| tree.root.is_some();
     let trees_of = trees.levels.of(region.id).iter().filter(trees_with_nodes);
     assert_eq!(trees_of.count(), 1 + LOADS as usize);

@@ -42,13 +42,13 @@ impl Bench {
     }
 
     fn image_pages(&self) -> Vec<PageNo> {
-        let ledger = self.engine.core().parts.ledger.lock();
+        let ledger = self.engine.subsystems().storage.ledger.lock();
         let parts = ledger.image.iter();
         parts.flat_map(|part| pages_of(&part.pages)).collect()
     }
 
     fn parts(&self) -> usize {
-        self.engine.core().parts.ledger.lock().image.len()
+        self.engine.subsystems().storage.ledger.lock().image.len()
     }
 
     /// Writes what [`check_mixture`] expects: all kinds of entries, before and behind an image.
@@ -150,7 +150,7 @@ fn a_spill_drops_the_image_and_gives_its_pages_back() {
     assert_eq!(bench.parts(), 0);
     assert_eq!(bench.problems(), Vec::<String>::new());
     bench.engine.background(Work::Spill).unwrap();
-    let allocator = bench.engine.core().parts.allocator.lock();
+    let allocator = bench.engine.subsystems().storage.allocator.lock();
     let is_live = |page: &&PageNo| allocator.is_live(**page);
     // Those that are in use again are of the tree or the catalogue.
     assert!(pages.iter().filter(is_live).count() < pages.len() / 2);
@@ -162,7 +162,7 @@ fn a_spill_drops_the_image_and_gives_its_pages_back() {
 fn an_image_while_l0_is_being_spilled_has_both_and_outlives_the_spill_in_part() {
     let bench = empty();
     bench.write_mixture();
-    assert!(bench.engine.core().freeze(0));
+    assert!(bench.engine.subsystems().versions.freeze(0));
     let region = bench.engine.existing_region("r").unwrap();
     bench.put(&region, b"in L0'", b"new").unwrap();
     bench.take_image();
@@ -355,18 +355,30 @@ fn an_image_from_within_a_unit_that_never_ended_is_believed_by_every_later_openi
     let bench = empty();
     bench.write_mixture();
     bench.take_image();
-    let (region, core) = (bench.engine.region("r").unwrap(), bench.engine.core());
+    let (region, subsystems) = (bench.engine.region("r").unwrap(), bench.engine.subsystems());
     bench
         .put(&region, b"never ends", &vec![7; 5 << 20])
         .unwrap();
-    let tail = core.parts.log.tail();
+    let tail = subsystems.storage.log.tail();
     // As if the image had been taken while the unit was being appended.
     let within = Lsn(tail.0 - (3 << 20));
-    core.parts.ledger.lock().image.last_mut().unwrap().needed = within;
+    subsystems
+        .storage
+        .ledger
+        .lock()
+        .image
+        .last_mut()
+        .unwrap()
+        .needed = within;
     bench.engine.region("other").unwrap();
     bench.engine.background(Work::WriteOut).unwrap();
     let mut cut = bench.device.image();
-    let open = core.parts.log.checkpoint_record(Lsn(0)).open.unwrap();
+    let open = subsystems
+        .storage
+        .log
+        .checkpoint_record(Lsn(0))
+        .open
+        .unwrap();
     let (sequence, end) = place_of(tail);
     assert_eq!(open.sequence, sequence);
     cut.write(

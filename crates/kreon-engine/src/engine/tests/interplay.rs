@@ -222,7 +222,7 @@ impl Run {
                 self.write(&changes);
             }
             660..=699 => {
-                self.engine().core().freeze(0);
+                self.engine().subsystems().versions.freeze(0);
             }
             700..=759 => self.work(Work::Spill),
             760..=799 => self.work(Work::Merge),
@@ -261,7 +261,7 @@ impl Run {
         let numbers = (start..NUMBERS).step_by(step as usize);
         let keys: BTreeSet<_> = numbers.map(Self::key_of).collect();
         let pairs: Vec<_> = keys.into_iter().map(|key| (key, self.value())).collect();
-        let core = Arc::clone(self.engine().core());
+        let subsystems = Arc::clone(&self.engine().subsystems);
         let region = Arc::clone(&self.region);
         self.written = Some(BTreeSet::new());
         let count = pairs.len() as u64;
@@ -270,7 +270,10 @@ impl Run {
             pairs: pairs.clone().into_iter(),
             pair: Default::default(),
         };
-        assert_eq!(core.ingest(&region, &mut beside).unwrap(), count);
+        assert_eq!(
+            subsystems.loader.ingest(&region, &mut beside).unwrap(),
+            count
+        );
         let written = self.written.take().unwrap();
         let counts = pairs.into_iter().filter(|(key, _)| !written.contains(key));
         self.map.extend(counts);
@@ -375,7 +378,7 @@ impl Run {
             .unwrap();
         self.verify();
         assert_eq!(self.engine().stats().log_live_bytes, 0);
-        let view = self.engine().core().parts.views.load();
+        let view = self.engine().subsystems().storage.views.load();
         let trees = view.levels.of(self.region.id).iter();
         assert_eq!(trees.map(|tree| tree.entries).sum::<u64>(), 0);
     }

@@ -7,7 +7,7 @@ use kreon_sim::{Call, Effect, Fault};
 
 use super::*;
 use crate::options::Work;
-use crate::volume::Purpose;
+use kreon_volume::Purpose;
 
 /// L0s of 16 KiB, and levels of 32, 128, 512 KiB.
 fn level_options(background: Background) -> Options {
@@ -48,16 +48,20 @@ impl Bench {
 #[test]
 fn a_merge_without_space_changes_nothing_and_succeeds_later() {
     let bench = Bench::due();
-    let parts = &bench.engine.core().parts;
+    let storage = &bench.engine.subsystems().storage;
     let before = bench.engine.stats();
     let mut taken = Vec::new();
-    while let Ok((first, count)) = parts.allocator.lock().allocate_pages(512, Purpose::Upkeep) {
+    while let Ok((first, count)) = storage
+        .allocator
+        .lock()
+        .allocate_pages(512, Purpose::Upkeep)
+    {
         taken.extend((first.0..first.0 + count).map(PageNo));
     }
     let error = bench.engine.background(Work::Merge).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfSpace);
     assert_eq!(bench.engine.stats().merges, before.merges);
-    parts.allocator.lock().release_pages(&taken).unwrap();
+    storage.allocator.lock().release_pages(&taken).unwrap();
     assert_eq!(bench.problems(), Vec::<String>::new());
     assert!(bench.engine.is_merge_due());
     bench.engine.background(Work::Merge).unwrap();
@@ -69,8 +73,15 @@ fn a_merge_without_space_changes_nothing_and_succeeds_later() {
 /// The pages of the lowest tree of region "r" are read slowly.
 fn slowly(bench: Bench, time: Duration) -> Bench {
     let region = bench.engine.region("r").unwrap();
-    let core = bench.engine.core();
-    let lowest = *core.parts.views.load().levels.of(region.id).last().unwrap();
+    let subsystems = bench.engine.subsystems();
+    let lowest = *subsystems
+        .storage
+        .views
+        .load()
+        .levels
+        .of(region.id)
+        .last()
+        .unwrap();
     let start = lowest.root.unwrap().page.offset_bytes();
     let device = SimDevice::from_image(bench.closed(), SimOptions::default());
     let slow = Fault::nth(1, Call::Read, Effect::Slow { time });
@@ -79,7 +90,13 @@ fn slowly(bench: Bench, time: Duration) -> Bench {
     let options = level_options(Background::Threads);
     let engine = Engine::open(Arc::clone(&device) as Arc<dyn Device>, options).unwrap();
     let bench = Bench { device, engine };
-    while bench.engine.core().holds.merged(region.id).is_empty() {
+    while bench
+        .engine
+        .subsystems()
+        .tree_locks
+        .merged(region.id)
+        .is_empty()
+    {
         std::thread::sleep(Duration::from_millis(2));
     }
     bench
@@ -112,7 +129,7 @@ fn a_store_closes_in_the_middle_of_a_merge() {
 fn spilled_pages_come_back_during_a_long_merge() {
     let bench = slowly(Bench::due(), Duration::from_millis(1500));
     let region = bench.engine.region("r").unwrap();
-    let core = bench.engine.core();
+    let subsystems = bench.engine.subsystems();
     let spilled = bench.engine.stats().spills;
     for key in 0.. {
         bench.put(&region, &name(key), &[1; 40]).unwrap();
@@ -122,10 +139,13 @@ fn spilled_pages_come_back_during_a_long_merge() {
     }
     // The tree that they went into was replaced three times; nobody waits for those pages.
     std::thread::sleep(Duration::from_millis(50));
-    assert!(!core.holds.merged(region.id).is_empty(), "it was too quick");
+    assert!(
+        !subsystems.tree_locks.merged(region.id).is_empty(),
+        "it was too quick"
+    );
     let waiting = bench.engine.stats().retired_pages;
     assert!(waiting < 20, "{waiting} pages wait for the merge");
-    while bench.engine.is_merge_due() || !core.holds.merged(region.id).is_empty() {
+    while bench.engine.is_merge_due() || !subsystems.tree_locks.merged(region.id).is_empty() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(bench.problems(), Vec::<String>::new());
@@ -157,11 +177,19 @@ fn a_spill_that_rewrites_all_leaves_packs_them() {
 fn a_range_without_keys_leaves_lower_trees_as_they_are() {
     let bench = Bench::filled();
     let region = bench.engine.region("r").unwrap();
-    let core = bench.engine.core();
-    let trees = || core.parts.views.load().levels.of(region.id).to_vec();
+    let subsystems = bench.engine.subsystems();
+    let trees = || {
+        subsystems
+            .storage
+            .views
+            .load()
+            .levels
+            .of(region.id)
+            .to_vec()
+    };
     {
-        let _upkeep = core.upkeep.lock();
-        assert_eq!(core.put_empty_tree_on(region.id), 1);
+        let _upkeep = subsystems.versions.lock_changes();
+        assert_eq!(subsystems.versions.put_empty_tree_on(region.id), 1);
     }
     let before = trees();
     let delete = |start: &str, end: &str| {
@@ -173,8 +201,8 @@ fn a_range_without_keys_leaves_lower_trees_as_they_are() {
         let operation = range.operation(&region);
         let engine = &bench.engine;
         engine.write(&[operation], Durability::Buffered).unwrap();
-        core.freeze(0);
-        core.spill_frozen().unwrap();
+        subsystems.versions.freeze(0);
+        subsystems.maintenance.spiller.spill_frozen().unwrap();
     };
     delete("key000001a", "key000001b");
     delete("l", "m");

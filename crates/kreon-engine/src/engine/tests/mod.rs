@@ -25,7 +25,12 @@ use kreon_device::Device;
 use kreon_sim::{Image, SimDevice, SimOptions};
 
 use super::*;
+use crate::maintenance::{Pairs, ReorganisationStats};
+use crate::operation::Operation;
 use crate::options::{Background, Durability, Options, Work};
+use crate::regions::RegionState;
+use crate::visibility::OpenSnapshot;
+use crate::write::{DeletedRange, Durable};
 
 /// Keys of the region that [`filled`] makes.
 const KEYS: u32 = 3000;
@@ -84,9 +89,9 @@ impl Bench {
 
     /// A page of the trees.
     fn tree_page(&self) -> PageNo {
-        let parts = &self.engine.core().parts;
-        let catalogue = parts.ledger.lock().catalogue_pages.clone();
-        let allocator = parts.allocator.lock();
+        let storage = &self.engine.subsystems().storage;
+        let catalogue = storage.ledger.lock().catalogue_pages.clone();
+        let allocator = storage.allocator.lock();
         let mut pages = allocator.live_pages();
         pages.find(|page| !catalogue.contains(page)).unwrap()
     }

@@ -5,10 +5,10 @@ use kreon_sim::{Call, Effect, Fault};
 
 use super::*;
 use crate::checkpoint::catalogue::MAIN_LOG;
-use crate::log::Stock;
 use crate::options::Work;
+use kreon_log::SegmentDemand;
 
-const STOCK: Stock = Stock {
+const STOCK: SegmentDemand = SegmentDemand {
     kept: 8,
     written: 8,
 };
@@ -31,11 +31,16 @@ impl Bench {
     }
 
     fn free_written(&self) -> u32 {
-        self.engine.core().parts.allocator.lock().free_written()
+        self.engine
+            .subsystems()
+            .storage
+            .allocator
+            .lock()
+            .free_written()
     }
 
     fn log_ids(&self) -> Vec<SegmentId> {
-        let allocator = self.engine.core().parts.allocator.lock();
+        let allocator = self.engine.subsystems().storage.allocator.lock();
         let segments = allocator.log_segments(MAIN_LOG).into_iter();
         segments.map(|(id, _)| id).collect()
     }
@@ -44,12 +49,12 @@ impl Bench {
 #[test]
 fn a_few_durable_writes_make_no_stock_and_many_do() {
     let (bench, region) = opened();
-    let log = &bench.engine.core().parts.log;
-    let wanted = || log.stock(std::time::Instant::now());
+    let log = &bench.engine.subsystems().storage.log;
+    let wanted = || log.segment_demand(std::time::Instant::now());
     for key in 0..500 {
         bench.sync_put(&region, key).unwrap();
     }
-    assert_eq!(wanted(), Stock::default());
+    assert_eq!(wanted(), SegmentDemand::default());
     for key in 0..1200 {
         bench.sync_put(&region, key).unwrap();
     }
@@ -60,19 +65,23 @@ fn a_few_durable_writes_make_no_stock_and_many_do() {
 #[test]
 fn a_stock_is_written_used_by_the_log_and_given_back() {
     let (bench, region) = opened();
-    let core = bench.engine.core();
+    let subsystems = bench.engine.subsystems();
     let before = bench.device.space_bytes();
-    core.keep_stock(STOCK).unwrap();
+    subsystems.maintenance.log_stock.keep_stock(STOCK).unwrap();
     assert_eq!(bench.free_written(), 8);
     assert!(bench.device.space_bytes() <= before + 9 * SEGMENT_BYTES);
     for key in 0..3000 {
         bench.sync_put(&region, key % 1000).unwrap();
     }
     assert!(bench.free_written() < 8, "the log took some");
-    core.keep_stock(STOCK).unwrap();
+    subsystems.maintenance.log_stock.keep_stock(STOCK).unwrap();
     assert!(bench.free_written() >= 4);
-    core.keep_stock(Stock::default()).unwrap();
-    let space = core.parts.allocator.lock().space();
+    subsystems
+        .maintenance
+        .log_stock
+        .keep_stock(SegmentDemand::default())
+        .unwrap();
+    let space = subsystems.storage.allocator.lock().space();
     assert!(space.free_backed <= space.reserve + 4, "{space:?}");
     for key in 0..1000 {
         assert!(bench.get(&region, &name(key)).unwrap().is_some());
@@ -114,7 +123,13 @@ fn a_full_volume_takes_as_many_writes_with_a_stock_as_without() {
         while bench.sync_put(&region, key).is_ok() {
             key += 1;
             if has_stock && key % 500 == 0 {
-                bench.engine.core().keep_stock(STOCK).unwrap();
+                bench
+                    .engine
+                    .subsystems()
+                    .maintenance
+                    .log_stock
+                    .keep_stock(STOCK)
+                    .unwrap();
             }
         }
         key
@@ -132,5 +147,13 @@ fn a_write_ahead_that_fails_stops_the_store_as_any_other() {
     let refused = bench.sync_put(&region, 2).unwrap_err();
     assert_eq!(refused.kind(), kreon_base::ErrorKind::Poisoned);
     assert_eq!(bench.free_written(), 0);
-    assert!(!bench.engine.core().parts.allocator.lock().is_writing());
+    assert!(
+        !bench
+            .engine
+            .subsystems()
+            .storage
+            .allocator
+            .lock()
+            .is_writing()
+    );
 }

@@ -32,7 +32,7 @@ pub(super) fn content(key: u32, version: u64, len: usize) -> Vec<u8> {
 
 impl Bench {
     fn spill_all(&self) {
-        self.engine.core().freeze(0);
+        self.engine.subsystems().versions.freeze(0);
         self.engine.background(Work::Spill).unwrap();
     }
 
@@ -208,7 +208,7 @@ fn a_volume_that_is_nearly_full_is_left_its_room() {
     };
     let moved = |options: &Options| {
         let (bench, region) = written(options.clone(), scattered);
-        let used = bench.engine.core().space_use().used_bytes;
+        let used = bench.engine.subsystems().space.space_use().used_bytes;
         for _ in 0..2 {
             bench.scan_pieces(&region, true);
         }
@@ -238,14 +238,14 @@ fn space_that_copies_took_above_the_target_comes_back_when_scans_rest() {
     let keys = (0..KEYS).map(|at| at * 7919 % KEYS);
     let (bench, region) = written_in_order(options, keys);
     let taken = || {
-        let space = bench.engine.core().space_use();
+        let space = bench.engine.subsystems().space.space_use();
         space.needed_bytes
     };
     // So few data may take several times as much for what is always there.
     let goal = || {
-        let core = bench.engine.core();
-        let live = core.space_use().live_bytes as f64;
-        (live * core.collector.plan().target) as u64
+        let subsystems = bench.engine.subsystems();
+        let live = subsystems.space.space_use().live_bytes as f64;
+        (live * subsystems.space.plan().target) as u64
     };
     let before = taken();
     let (mut reads, mut most) = (f64::MAX, 0);
@@ -259,14 +259,14 @@ fn space_that_copies_took_above_the_target_comes_back_when_scans_rest() {
     assert!(reads < 6.0, "{reads}");
     assert!(most > before + (4 << 20), "{before} {most}");
     assert!(most > goal() + (2 << 20), "{} {most}", goal());
-    let core = bench.engine.core();
+    let subsystems = bench.engine.subsystems();
     // A minute at most: it takes a part of a second alone.
     for _ in 0..2400 {
-        core.reorganiser.let_rest();
+        subsystems.space.excess().let_rest();
         if taken() <= goal().max(before) {
             break;
         }
-        crate::sync::sleep(std::time::Duration::from_millis(25));
+        kreon_sync::sleep(std::time::Duration::from_millis(25));
     }
     assert!(taken() <= goal().max(before), "{} {}", goal(), taken());
     assert!(bench.scan_pieces_of(KEYS, &region, false) < 6.0);

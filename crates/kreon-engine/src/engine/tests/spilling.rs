@@ -6,7 +6,7 @@ use kreon_sim::{Call, Effect, Fault};
 use super::*;
 use crate::options::Work;
 use crate::spill::{Orders, Progress, spill};
-use crate::volume::page_runs::discard;
+use kreon_volume::page_runs::discard;
 
 /// Enough that the tree is cut into parts.
 const MANY: u32 = 24_000;
@@ -56,9 +56,9 @@ fn a_spill_of_which_one_thread_fails_gives_all_its_pages_back() {
     // Opened anew, nothing of the tree is in memory.
     let bench = Bench::open(bench.closed(), many_options(Background::Driven)).unwrap();
     put_all(&bench, 2);
-    let core = bench.engine.core();
-    core.freeze(0);
-    let view = core.parts.views.load_full();
+    let subsystems = bench.engine.subsystems();
+    subsystems.versions.freeze(0);
+    let view = subsystems.storage.views.load_full();
     let frozen = view.frozen.clone().unwrap();
     let progress = Progress::default();
     let orders = Orders {
@@ -69,7 +69,7 @@ fn a_spill_of_which_one_thread_fails_gives_all_its_pages_back() {
         workers: 3,
         progress: &progress,
     };
-    let free = || core.parts.allocator.lock().free_segment_count();
+    let free = || subsystems.storage.allocator.lock().free_segment_count();
     let free_before = free();
     // What is read before the one that fails stays in memory: so the first ones of each round are others.
     let mut failures = 0;
@@ -77,13 +77,13 @@ fn a_spill_of_which_one_thread_fails_gives_all_its_pages_back() {
         let fault = Fault::nth(1 + failures % 3, Call::Read, Effect::Io);
         bench.device.inject(fault);
         progress.start(1);
-        let spilled = spill(&core.parts, &frozen, &view.levels, &orders);
+        let spilled = spill(&subsystems.storage, &frozen, &view.levels, &orders);
         bench.device.clear_faults();
         let error = match spilled {
             Err(error) => error,
             Ok(spilled) => {
-                discard(&core.parts.mapping, &spilled.kept);
-                let mut allocator = core.parts.allocator.lock();
+                discard(&subsystems.storage.mapping, &spilled.kept);
+                let mut allocator = subsystems.storage.allocator.lock();
                 allocator.release_pages(&spilled.kept).unwrap();
                 break;
             }
@@ -113,17 +113,24 @@ fn writers_are_held_to_the_pace_of_a_spill_long_before_l0_is_half_full() {
     let bench = Bench::open(Image::default(), options).unwrap();
     let region = bench.engine.region("r").unwrap();
     let put_all = || (0..KEYS).for_each(|key| bench.put(&region, &name(key), &value(key)).unwrap());
-    let core = bench.engine.core();
-    let is_asked = || core.must_make_room(&core.parts.views.load());
+    let subsystems = bench.engine.subsystems();
+    let is_asked = || {
+        subsystems
+            .writer
+            .must_make_room(&subsystems.storage.views.load())
+    };
     put_all();
-    core.freeze(0);
+    subsystems.versions.freeze(0);
     put_all();
     assert!(!is_asked(), "no spill has begun");
-    let used = core.parts.views.load().active.bytes();
-    assert!(used < core.split.l0_bytes / 10, "{used}");
-    core.pressure.spill_starts(u64::from(KEYS));
+    let used = subsystems.storage.views.load().active.bytes();
+    assert!(used < subsystems.storage.split.l0_bytes / 10, "{used}");
+    subsystems.inspector.throttle.spill_starts(u64::from(KEYS));
     assert!(is_asked());
-    core.pressure.delay(used, core.split.l0_bytes);
+    subsystems
+        .inspector
+        .throttle
+        .delay(used, subsystems.storage.split.l0_bytes);
     assert!(!is_asked(), "not each write asks");
     (0..100).for_each(|key| bench.put(&region, &name(KEYS + key), &[1]).unwrap());
     assert!(is_asked());

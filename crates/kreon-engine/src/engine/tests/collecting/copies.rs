@@ -5,13 +5,14 @@ use kreon_device::AlignedBuf;
 use kreon_format::place_of;
 
 use super::*;
-use crate::gc::judge::Live;
-use crate::gc::{self, Candidates};
+use crate::maintenance::gc::candidates::Candidates;
+use crate::maintenance::gc::copy::copy;
+use crate::maintenance::gc::judge::Live;
 
 impl Bench {
     /// Where the records of the log begin, in its order.
     fn records(&self) -> Vec<LogOffset> {
-        let log = &self.engine.core().parts.log;
+        let log = &self.engine.subsystems().storage.log;
         let mut buffer = AlignedBuf::new(64 << 10);
         let mut starts = Vec::new();
         for (segment, sequence) in log.segments() {
@@ -32,7 +33,7 @@ impl Bench {
         value_bytes: usize,
         offset: LogOffset,
     ) -> Result<usize> {
-        let parts = &self.engine.core().parts;
+        let storage = &self.engine.subsystems().storage;
         let mut candidates = Candidates::default();
         candidates.push(region.id, key, offset);
         let live = Live {
@@ -40,9 +41,9 @@ impl Bench {
             lsn: Lsn(0),
             value_bytes: Some(value_bytes as u32),
         };
-        let mut stream = parts.moved.lock();
+        let mut stream = storage.moved.lock();
         let mut buffer = AlignedBuf::new(64 << 10);
-        let copied = gc::copy(parts, &mut stream, &candidates, &[live], &mut buffer)?;
+        let copied = copy(storage, &mut stream, &candidates, &[live], &mut buffer)?;
         Ok(copied.len())
     }
 
@@ -80,7 +81,7 @@ fn another_record_of_several_pieces_whose_key_is_cut_is_not_copied() {
     let (first, last) = (key(1), key(2));
     let value_bytes = 3 << 20;
     // The last one starts so near to the end of a segment that its key goes on in the next.
-    let (_, start) = place_of(bench.engine.core().parts.log.tail());
+    let (_, start) = place_of(bench.engine.subsystems().storage.log.tail());
     let taken = u64::from(start) + (first.len() + value_bytes) as u64;
     let rest = SEGMENT_BYTES - taken % SEGMENT_BYTES;
     let before_last = (rest + SEGMENT_BYTES - 50_000) as usize;

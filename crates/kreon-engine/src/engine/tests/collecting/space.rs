@@ -26,7 +26,7 @@ fn a_small_live_set_is_overwritten_for_ten_times_the_volume() {
 fn a_volume_full_of_dead_records_takes_new_ones() {
     let options = Options {
         volume_bytes_max: 48 << 20,
-        // Nothing is collected but under pressure.
+        // Nothing is collected but under throttle.
         space_amplification: 10.0,
         ..tiny()
     };
@@ -66,10 +66,14 @@ fn a_load_of_new_keys_is_not_slowed_down_and_overwriting_is() {
         let value = content(key, version, 10_000);
         bench.put(&region, &name(key), &value).unwrap();
     };
-    let core = bench.engine.core();
+    let subsystems = bench.engine.subsystems();
     let is_slow = || {
-        core.collect_lazily().unwrap();
-        !core.collector.sleep_after(Lsn(0), Lsn(1 << 20)).is_zero()
+        subsystems.maintenance.gc.collect_lazily().unwrap();
+        !subsystems
+            .inspector
+            .throttle
+            .sleep_after(Lsn(0), Lsn(1 << 20))
+            .is_zero()
     };
     (0..1200).for_each(|key| write(key, 1));
     assert!(!is_slow(), "nothing of it is dead");
@@ -89,8 +93,8 @@ fn only_what_overwrites_is_spilled_before_l0_is_full() {
     options.unspilled_bytes_min = 2 << 20;
     let bench = Bench::open(Image::default(), options).unwrap();
     let region = bench.engine.region("r").unwrap();
-    let core = bench.engine.core();
-    let is_frozen = || core.parts.views.load().frozen.is_some();
+    let subsystems = bench.engine.subsystems();
+    let is_frozen = || subsystems.storage.views.load().frozen.is_some();
     let write = |keys: std::ops::Range<u32>, version| {
         keys.take_while(|_| !is_frozen())
             .map(|key| {
@@ -126,14 +130,22 @@ fn a_put_that_finds_no_space_waits_for_readers_of_what_is_free() {
     let full = (0..).find_map(|key| put(key).err().map(|error| (key, error)));
     let (count, error) = full.unwrap();
     assert_eq!(error.kind(), ErrorKind::OutOfSpace);
-    let view = bench.engine.core().parts.views.load_full();
+    let view = bench.engine.subsystems().storage.views.load_full();
     (0..count).for_each(|key| bench.delete(&region, &name(key)));
     std::thread::scope(|scope| {
         scope.spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(100));
             drop(view);
         });
-        assert!(bench.engine.core().relieve(4).unwrap());
+        assert!(
+            bench
+                .engine
+                .subsystems()
+                .maintenance
+                .gc
+                .free_space_for(4)
+                .unwrap()
+        );
     });
     assert_eq!(bench.problems(), Vec::<String>::new());
 }
@@ -154,7 +166,7 @@ fn space_grows_while_a_snapshot_sees_what_is_overwritten_and_comes_back() {
             bench.put(&region, &name(key), &value).unwrap();
         }
     };
-    let taken = || bench.engine.core().space_use().needed_bytes;
+    let taken = || bench.engine.subsystems().space.space_use().needed_bytes;
     overwrite(0);
     let snapshot = bench.engine.snapshot();
     (1..3).for_each(overwrite);

@@ -1,0 +1,123 @@
+//! The subsystems of an open store. Only this file knows all of them; it makes each from those below it.
+
+use std::sync::Arc;
+
+use kreon_base::Lsn;
+
+use crate::inspect::Inspector;
+use crate::maintenance::compact::Compactor;
+use crate::maintenance::drop_region::RegionDropper;
+use crate::maintenance::ingest::Loader;
+use crate::maintenance::make_region::RegionMaker;
+use crate::maintenance::{Ground, Maintenance};
+use crate::read::{Reader, ScatteredValues};
+use crate::regions::{RegionState, Regions};
+use crate::space::Space;
+use crate::state::Storage;
+use crate::throttle::Throttle;
+use crate::tree_locks::TreeLocks;
+use crate::versions::Versions;
+use crate::visibility::Visibility;
+use crate::write::Writer;
+use kreon_sync::Wakeup;
+
+/// Locks are taken in the order of [`kreon_sync::Rank`].
+pub struct Subsystems {
+    /// Volume, log, levels.
+    pub storage: Arc<Storage>,
+    /// Regions by name.
+    pub regions: Arc<Regions>,
+    /// Gate, pending batches and snapshots.
+    pub visibility: Arc<Visibility>,
+    /// The space plan and its accounting.
+    pub space: Arc<Space>,
+    /// Trees that loads, compactions and merges build on.
+    #[cfg(test)]
+    pub tree_locks: Arc<TreeLocks>,
+    /// Values that scans found scattered.
+    #[cfg(test)]
+    pub scattered: Arc<ScatteredValues>,
+    /// Changes of the levels.
+    pub versions: Arc<Versions>,
+    /// Gets and scans.
+    pub reader: Arc<Reader>,
+    /// Background work.
+    pub maintenance: Arc<Maintenance>,
+    /// Puts and deletions.
+    pub writer: Writer,
+    /// Bulk loads.
+    pub loader: Loader,
+    /// Compaction of regions and log.
+    pub compactor: Compactor,
+    /// New regions.
+    pub region_maker: RegionMaker,
+    /// Drops of regions.
+    pub region_dropper: RegionDropper,
+    /// Figures and verification.
+    pub inspector: Inspector,
+}
+
+impl Subsystems {
+    /// Makes the subsystems of a storage that was just opened.
+    pub fn new(storage: Arc<Storage>) -> Self {
+        let regions = Arc::new(Regions::default());
+        for (id, entry) in storage.ledger.lock().regions.iter() {
+            regions.insert(RegionState::new(id, Arc::clone(&entry.name), Lsn(0)));
+        }
+        let collection_wanted = Arc::new(Wakeup::default());
+        let throttle = Arc::new(Throttle::default());
+        let visibility = Arc::new(Visibility::new(&storage));
+        let space = Arc::new(Space::new(&storage, &throttle, &collection_wanted));
+        let tree_locks = Arc::new(TreeLocks::default());
+        let versions = Arc::new(Versions::new(&storage, &visibility, &space, &tree_locks));
+        let scattered = Arc::new(ScatteredValues::new(storage.options.credit_bytes()));
+        let reader = Reader::new(&storage, &visibility, &tree_locks, &scattered);
+        let reader = Arc::new(reader);
+        let maintenance = Arc::new(Maintenance::new(&Ground {
+            storage: &storage,
+            visibility: &visibility,
+            versions: &versions,
+            space: &space,
+            throttle: &throttle,
+            tree_locks: &tree_locks,
+            regions: &regions,
+            reader: &reader,
+            scattered: &scattered,
+            collection_wanted: &collection_wanted,
+        }));
+        let (spiller, merger, gc) = (&maintenance.spiller, &maintenance.merger, &maintenance.gc);
+        let stored = (&storage, &visibility);
+        Self {
+            writer: Writer::new(stored, (&space, &throttle), &reader, &maintenance),
+            loader: Loader::new(stored, &versions, &tree_locks, (spiller, merger)),
+            compactor: Compactor::new(
+                stored,
+                (&versions, &space),
+                &tree_locks,
+                (spiller, merger, gc),
+            ),
+            region_maker: RegionMaker::new(&storage, &visibility, &regions, gc),
+            region_dropper: RegionDropper::new(stored, &regions, &tree_locks, &versions),
+            inspector: Inspector {
+                storage: Arc::clone(&storage),
+                regions: Arc::clone(&regions),
+                visibility: Arc::clone(&visibility),
+                versions: Arc::clone(&versions),
+                throttle: Arc::clone(&throttle),
+                reader: Arc::clone(&reader),
+                maintenance: Arc::clone(&maintenance),
+            },
+            storage,
+            regions,
+            visibility,
+            space,
+            #[cfg(test)]
+            tree_locks,
+            #[cfg(test)]
+            scattered,
+            versions,
+            reader,
+            maintenance,
+        }
+    }
+}

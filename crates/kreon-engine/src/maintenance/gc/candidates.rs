@@ -1,0 +1,135 @@
+//! Candidates: records that are moved if a tree points at them.
+
+use kreon_base::{LogOffset, RegionId, Result};
+use kreon_device::AlignedBuf;
+use kreon_format::FragmentHeader;
+
+use crate::level::MappedLog;
+use crate::space::Victim;
+use kreon_log::Log;
+
+/// A record that may be moved, if a tree points at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    /// Its region.
+    pub region: RegionId,
+    /// Where it stands.
+    pub offset: LogOffset,
+    /// Its key, in [`Candidates::keys`].
+    start: u32,
+    end: u32,
+}
+
+/// Candidates in the order in which their copies are to stand.
+#[derive(Default)]
+pub struct Candidates {
+    keys: Vec<u8>,
+    list: Vec<Candidate>,
+}
+
+impl Candidates {
+    /// Adds one.
+    pub fn push(&mut self, region: RegionId, key: &[u8], offset: LogOffset) {
+        let start = self.keys.len() as u32;
+        self.keys.extend_from_slice(key);
+        self.list.push(Candidate {
+            region,
+            offset,
+            start,
+            end: self.keys.len() as u32,
+        });
+    }
+
+    /// The one with this index.
+    pub fn get(&self, index: usize) -> Option<&Candidate> {
+        self.list.get(index)
+    }
+
+    /// The key of one.
+    pub fn key(&self, candidate: &Candidate) -> &[u8] {
+        let range = candidate.start as usize..candidate.end as usize;
+        self.keys.get(range).unwrap_or_default()
+    }
+
+    /// Their indexes by region and key.
+    pub fn by_key(&self) -> Vec<usize> {
+        let mut order: Vec<_> = (0..self.list.len()).collect();
+        order.sort_unstable_by_key(|index| {
+            let candidate = self.list.get(*index);
+            candidate.map(|candidate| (candidate.region, self.key(candidate)))
+        });
+        order
+    }
+
+    /// Adds all records with bytes in `victim`. One that began in an earlier segment, too: it goes as a whole, or the
+    /// segment never gets free.
+    ///
+    /// # Errors
+    /// `Io`; `Corruption` if a long key cannot be read.
+    pub fn add_all_of(
+        &mut self,
+        log: &Log,
+        pages: &MappedLog<'_>,
+        victim: &Victim,
+        buffer: &mut AlignedBuf,
+    ) -> Result<()> {
+        let (mut is_first, mut begins_before, mut long) = (true, false, Vec::new());
+        log.fragments_of(
+            victim.segment,
+            victim.sequence,
+            buffer,
+            |offset, header, payload| {
+                begins_before |= is_first && !header.starts_record;
+                is_first = false;
+                if !header.starts_record {
+                    return Ok(());
+                }
+                match payload.get(..header.key_bytes as usize) {
+                    Some(key) => self.push(header.region, key, offset),
+                    None => long.push((*header, offset)),
+                }
+                Ok(())
+            },
+        )?;
+        if begins_before && let Some(head) = log.head_of(victim.sequence, buffer)? {
+            self.add_head(log, head, buffer, &mut long)?;
+        }
+        let mut key = Vec::new();
+        for (header, offset) in long {
+            // One that was never whole, perhaps, or is no longer there: then no tree points at it.
+            if log
+                .read_key(pages, offset, header.key_bytes, &mut key)
+                .is_ok()
+            {
+                self.push(header.region, &key, offset);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_head(
+        &mut self,
+        log: &Log,
+        head: LogOffset,
+        buffer: &mut AlignedBuf,
+        long: &mut Vec<(FragmentHeader, LogOffset)>,
+    ) -> Result<()> {
+        let Some(sequence) = log.sequence_of(head.segment()) else {
+            return Ok(());
+        };
+        log.fragments_of(
+            head.segment(),
+            sequence,
+            buffer,
+            |offset, header, payload| {
+                if offset == head {
+                    match payload.get(..header.key_bytes as usize) {
+                        Some(key) => self.push(header.region, key, offset),
+                        None => long.push((*header, offset)),
+                    }
+                }
+                Ok(())
+            },
+        )
+    }
+}

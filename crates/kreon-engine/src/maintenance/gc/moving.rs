@@ -1,0 +1,266 @@
+//! Moving records: copy, compare and swap.
+//!
+//! Copies are on the device before anything points at them. Then, inside the gate as any writer, the new place of a record
+//! goes into L0' with the LSN of the tree's entry, if neither L0' nor L0 knows its key and the levels are those in which
+//! it was live (if not, it is judged again). So the tree's entry is still the newest version, and:
+//! - every later put of the key has a higher LSN and stands above the new place;
+//! - exactly those snapshots that saw the old place see the new one;
+//! - the next spill replaces the tree's entry by it, and counts its bytes; a crash before that forgets it, and the tree
+//!   still points at the old place.
+//!
+//! A load takes all entries of its region in L0' for writes beside it, so nothing of that region is moved meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kreon_base::{ErrorKind, Lsn, Payload, RegionId, Result, planted};
+use kreon_device::AlignedBuf;
+use kreon_l0::Keep;
+
+use super::candidates::Candidates;
+use super::copy::{Copied, copy as copy_records};
+use super::judge::{Judged, Live, is_in_l0s, judge};
+use super::state::Gc;
+use crate::keys::L0Key;
+use crate::level::Levels;
+use crate::options::Background;
+use crate::regions::RegionState;
+use kreon_log::MovedStream;
+
+/// Most entries that are inserted in one visit inside the gate, which bounds the wait of a closing.
+const TOGETHER: usize = 64;
+
+/// Outcome of moving some candidates.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moved {
+    /// Records whose entries are in L0'.
+    pub records: u64,
+    /// Their bytes in the log.
+    pub bytes: u64,
+    /// Records that were copied for nothing: a newer write, a drop or a load of their region came first.
+    pub skipped: u64,
+    /// Bytes of all copies.
+    pub bytes_copied: u64,
+    /// Some were left where they are: there was no room for copies, or in L0'.
+    pub is_cut_short: bool,
+}
+
+/// Outcome of a visit inside the gate.
+enum Visit {
+    Done,
+    /// The levels are others by now.
+    Changed,
+    /// L0' is full.
+    Full,
+    /// No spill could be sure of the space for more entries.
+    OutOfSpace,
+}
+
+/// Copies on their way into L0'.
+struct Insertion<'a> {
+    candidates: &'a Candidates,
+    copied: Vec<Copied>,
+    /// Those that said that the records are live.
+    levels: Arc<Levels>,
+    regions: BTreeMap<RegionId, Arc<RegionState>>,
+    moved: Moved,
+}
+
+impl Gc {
+    /// Moves those of `candidates` that are live to the end of the stream of moved records, where they will stand in
+    /// the order of the candidates. Others are passed over. The bytes at the old places are dead after the next spill.
+    ///
+    /// # Errors
+    /// `Corruption` of a tree or a record, `Io`: the store is poisoned if a write failed. `Closed`.
+    pub fn move_records(&self, candidates: &Candidates, buffer: &mut AlignedBuf) -> Result<Moved> {
+        self.move_by(candidates, |stream, live| {
+            copy_records(&self.storage, stream, candidates, live, buffer)
+        })
+    }
+
+    /// The same with copies that `copy` makes, in the order of what it is given.
+    pub fn move_by(
+        &self,
+        candidates: &Candidates,
+        copy: impl FnOnce(&mut MovedStream, &[Live]) -> Result<Vec<Copied>>,
+    ) -> Result<Moved> {
+        let mut stream = self.storage.moved.lock();
+        let (levels, copied, is_cut_short) = {
+            // This view keeps the segments from being reused.
+            let view = self.storage.views.load_full();
+            let marker = self.storage.ledger.lock().marker;
+            let storage = &self.storage;
+            let Judged { live, .. } =
+                judge(storage, &view, marker, candidates, &candidates.by_key())?;
+            let copied =
+                copy(&mut stream, &live).inspect_err(|error| self.note_failed_copy(error))?;
+            let is_cut_short = copied.len() < live.len();
+            (Arc::clone(&view.levels), copied, is_cut_short)
+        };
+        let found = copied.iter().filter_map(|of| candidates.get(of.live.index));
+        let ids: BTreeSet<RegionId> = found.map(|candidate| candidate.region).collect();
+        let regions = ids.into_iter().filter_map(|id| self.regions.of(id));
+        let mut insertion = Insertion {
+            candidates,
+            levels,
+            regions: regions.map(|region| (region.id, region)).collect(),
+            moved: Moved {
+                bytes_copied: copied.iter().map(|copied| copied.bytes).sum(),
+                is_cut_short,
+                ..Moved::default()
+            },
+            copied,
+        };
+        let outcome = self.insert_all(&mut insertion);
+        // Copies that are not inserted by now never will be.
+        self.versions.set_inserted(stream.end());
+        outcome.map(|()| insertion.moved)
+    }
+
+    fn note_failed_copy(&self, error: &kreon_base::Error) {
+        if error.kind() == ErrorKind::Io {
+            self.storage.poison.set(error);
+        }
+    }
+
+    fn insert_all(&self, insertion: &mut Insertion<'_>) -> Result<()> {
+        let mut at = 0;
+        while at < insertion.copied.len() {
+            let end = insertion.copied.len().min(at + TOGETHER);
+            match self.insert_some(insertion, at..end)? {
+                Visit::Done => at = end,
+                Visit::Changed => {
+                    self.judge_again(insertion, at)?;
+                    at = 0;
+                }
+                Visit::Full if self.wait_for_room_in_l0()? => {}
+                Visit::Full | Visit::OutOfSpace => {
+                    insertion.moved.is_cut_short = true;
+                    insertion.moved.skipped += (insertion.copied.len() - at) as u64;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn insert_some(
+        &self,
+        insertion: &mut Insertion<'_>,
+        range: std::ops::Range<usize>,
+    ) -> Result<Visit> {
+        let _inside = self.visibility.gate.enter();
+        self.storage.check_writable()?;
+        let view = self.storage.views.load();
+        let is_unchanged = Arc::ptr_eq(&view.levels, &insertion.levels);
+        planted!(RelocationWithoutCompare => let is_unchanged = true);
+        if !is_unchanged {
+            return Ok(Visit::Changed);
+        }
+        // An empty one has some bytes, too, which may be more than a tiny L0 has; it cannot be spilled.
+        if !view.active.is_empty() && view.active.bytes() >= self.storage.split.l0_bytes {
+            return Ok(Visit::Full);
+        }
+        if !self
+            .storage
+            .allocator
+            .lock()
+            .grant_entries(range.len() as u64)?
+        {
+            return Ok(Visit::OutOfSpace);
+        }
+        let keep = Keep {
+            snapshot_max: self.visibility.snapshots.newest(),
+            ..Keep::default()
+        };
+        let Insertion {
+            candidates,
+            copied,
+            regions,
+            moved,
+            ..
+        } = insertion;
+        for copied in copied.get(range).unwrap_or_default() {
+            let Some(candidate) = candidates.get(copied.live.index) else {
+                continue;
+            };
+            let region = candidate.region;
+            let exists = regions
+                .get(&region)
+                .is_some_and(|found| found.check().is_ok());
+            let key = L0Key::new(region, candidates.key(candidate));
+            let is_newest = !is_in_l0s(&view, key.as_slice());
+            if !exists || !is_newest || self.tree_locks.is_loading(region) {
+                moved.skipped += 1;
+                continue;
+            }
+            let payload = match copied.live.value_bytes {
+                None => Payload::Tombstone {
+                    offset: copied.offset,
+                },
+                Some(value_bytes) => Payload::Logged {
+                    offset: copied.offset,
+                    value_bytes,
+                },
+            };
+            let (lsn, log) = (copied.live.lsn, &self.storage.log);
+            planted!(RelocationWithoutCompare => let lsn = Lsn(log.tail().0.saturating_sub(1)));
+            view.active.insert(key.as_slice(), lsn, payload, keep);
+            moved.records += 1;
+            moved.bytes += copied.bytes;
+        }
+        Ok(Visit::Done)
+    }
+
+    /// Judges again the copies from `from` on, which are not inserted: the levels changed and may have newer versions.
+    fn judge_again(&self, insertion: &mut Insertion<'_>, from: usize) -> Result<()> {
+        let mut rest = insertion.copied.split_off(from);
+        let view = self.storage.views.load_full();
+        let marker = self.storage.ledger.lock().marker;
+        let mut indexes: Vec<_> = rest.iter().map(|copied| copied.live.index).collect();
+        let candidates = insertion.candidates;
+        let key = |index: &usize| {
+            let candidate = candidates.get(*index);
+            candidate.map(|candidate| (candidate.region, candidates.key(candidate)))
+        };
+        indexes.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+        let Judged { live, .. } = judge(&self.storage, &view, marker, candidates, &indexes)?;
+        let before = rest.len();
+        rest.retain_mut(|copied| {
+            let found = live.binary_search_by_key(&copied.live.index, |live| live.index);
+            let found = found.ok().and_then(|at| live.get(at));
+            if let Some(found) = found {
+                copied.live = *found;
+            }
+            found.is_some()
+        });
+        insertion.moved.skipped += (before - rest.len()) as u64;
+        insertion.copied = rest;
+        insertion.levels = Arc::clone(&view.levels);
+        Ok(())
+    }
+
+    /// Freezes L0', asks for its spill and waits for room, unless the store is driven; whether there may be room now.
+    fn wait_for_room_in_l0(&self) -> Result<bool> {
+        if self.storage.options.background == Background::Driven {
+            return Ok(false);
+        }
+        if self.spiller.rotate() {
+            self.spiller.ask();
+        }
+        let waited = self.throttle.wait_for_room(|| {
+            self.storage.check_writable()?;
+            let view = self.storage.views.load();
+            Ok(view.frozen.is_some() && view.active.bytes() >= self.storage.split.l0_bytes)
+        });
+        match waited {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => {
+                kreon_sync::sleep(Duration::from_millis(1));
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Collection of everything, for a compaction, whatever it costs to write.
+//!
+//! Every segment that is not nearly full of live records is emptied once, the emptiest first. Copies are spilled, and so
+//! their old places freed, before they are many. What only snapshots see stays where it is.
+
+use std::collections::BTreeSet;
+
+use kreon_base::{Result, SegmentId};
+
+use super::round::Round;
+use super::state::{Gc, GcState};
+use super::victims::{Rules, choose};
+use crate::space::Victim;
+use kreon_log::MovedStream;
+
+/// Segments with less dead bytes than this share are left alone.
+const DEAD_SHARE: f64 = 0.04;
+
+/// Segments of one round: their keys are looked up together.
+const VICTIMS: usize = 8;
+
+/// Copies are spilled when they are so many bytes, and a share of what is live.
+const UNSPILLED_BYTES: u64 = 32 << 20;
+const UNSPILLED_SHARE: u64 = 16;
+
+impl Gc {
+    /// Moves live records out of all segments that have dead ones, and frees those; returns how many were moved.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io`, `Closed`, those of a spill.
+    pub fn collect_all(&self) -> Result<u64> {
+        let mut turn = self.turn.lock();
+        let (mut tried, mut moved, mut unspilled) = (BTreeSet::new(), 0, 0);
+        loop {
+            self.storage.check_writable()?;
+            let Round { victims, moved: by } = self.empty_next(&mut turn, &mut tried)?;
+            if victims == 0 {
+                break;
+            }
+            moved += by.records;
+            unspilled += by.bytes_copied;
+            let most = UNSPILLED_BYTES.max(self.space.space_use().live_bytes / UNSPILLED_SHARE);
+            if by.is_cut_short || unspilled > most {
+                self.spill_all()?;
+                unspilled = 0;
+            }
+        }
+        self.spill_all()?;
+        Ok(moved)
+    }
+
+    fn empty_next(
+        &self,
+        turn: &mut GcState,
+        tried: &mut BTreeSet<(SegmentId, u64)>,
+    ) -> Result<Round> {
+        let is_open = |victim: &Victim| {
+            victim.live_bytes > 0 && !tried.contains(&(victim.segment, victim.sequence))
+        };
+        let rules = Rules {
+            dead_share_min: DEAD_SHARE,
+            is_urgent: true,
+            count_max: VICTIMS,
+            live_bytes_max: u64::MAX,
+        };
+        let sealed = self.space.sealed_segments().into_iter().filter(is_open);
+        let victims = choose(sealed.collect(), &rules);
+        tried.extend(victims.iter().map(|found| (found.segment, found.sequence)));
+        match victims.is_empty() {
+            true => Ok(Round::default()),
+            false => self.collect_victims(turn, &victims),
+        }
+    }
+
+    /// Ends the open segment of moved records, so that it can be emptied and freed as any other.
+    ///
+    /// # Errors
+    /// `Io`: the store is poisoned.
+    pub fn close_moved(&self) -> Result<()> {
+        let mut stream = self.storage.moved.lock();
+        let closed = self.close_stream(&mut stream);
+        // No other thread inserts meanwhile: copies are made and inserted under this lock.
+        self.versions.set_inserted(stream.end());
+        let closed = closed.inspect_err(|error| self.storage.poison.set(error))?;
+        match closed {
+            Some((segment, end)) => self.storage.allocator.lock().cut_tail(segment, end),
+            None => Ok(()),
+        }
+    }
+
+    fn close_stream(&self, stream: &mut MovedStream) -> Result<Option<(SegmentId, u32)>> {
+        stream.close(&self.storage.log, &self.storage.log_pages())
+    }
+}

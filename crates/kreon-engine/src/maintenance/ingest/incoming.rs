@@ -1,0 +1,133 @@
+//! Pairs on their way into log and tree.
+
+use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, VALUE_BYTES_MAX};
+use kreon_format::RecordKind;
+
+use crate::placement;
+use crate::regions::RegionState;
+use crate::state::Storage;
+use crate::tree::{Entry, EntryStream};
+use crate::visibility::Gate;
+use kreon_log::NewRecord;
+
+/// Pairs to load, in strictly ascending order of their keys.
+pub trait Pairs {
+    /// The next key and its value; none at the end.
+    ///
+    /// # Errors
+    /// Any, to give the load up.
+    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>>;
+}
+
+/// Takes pairs, writes the values that do not go into leaves to the log, and hands on the entries.
+pub struct Incoming<'a, P> {
+    log: LoadLog<'a>,
+    region: &'a RegionState,
+    pairs: &'a mut P,
+    /// The key before.
+    last: Vec<u8>,
+    /// Pairs so far.
+    pub count: u64,
+    /// The load failed because of its pairs; the store is as good as before.
+    pub is_refused: bool,
+}
+
+impl<'a, P: Pairs> Incoming<'a, P> {
+    pub fn new(log: LoadLog<'a>, region: &'a RegionState, pairs: &'a mut P) -> Self {
+        Self {
+            log,
+            region,
+            pairs,
+            last: Vec::new(),
+            count: 0,
+            is_refused: false,
+        }
+    }
+}
+
+impl<P: Pairs> EntryStream for Incoming<'_, P> {
+    fn next(&mut self) -> Result<Option<Entry<'_>>> {
+        let is_refused = &mut self.is_refused;
+        let refused = |error| {
+            *is_refused = true;
+            error
+        };
+        let last = (self.count > 0).then_some(&self.last);
+        let pair = self.pairs.next().and_then(|pair| match pair {
+            Some((key, value)) => check(key, value, last).map(|()| Some((key, value))),
+            None => Ok(None),
+        });
+        let Some((key, value)) = pair.map_err(refused)? else {
+            return Ok(None);
+        };
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        self.count += 1;
+        let inline_max = self.log.storage.options.inline_value_bytes_max;
+        let value_bytes = Some(value.len() as u32);
+        let mut payload = placement::place(key, value_bytes, Some(value), LogOffset(0), inline_max);
+        if let Payload::Logged { offset, .. } = &mut payload {
+            *offset = self.log.append(self.region, key, value)?;
+        } else {
+            self.log.storage.check_open()?;
+        }
+        Ok(Some(Entry {
+            key,
+            lsn: Lsn(0),
+            payload,
+        }))
+    }
+}
+
+fn check(key: &[u8], value: &[u8], last: Option<&Vec<u8>>) -> Result<()> {
+    if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
+        return Err(Error::invalid(format!(
+            "a key has at most {KEY_BYTES_MAX} bytes and a value {VALUE_BYTES_MAX}, these {} and {}",
+            key.len(),
+            value.len()
+        )));
+    }
+    match last {
+        Some(last) if key <= last.as_slice() => Err(Error::invalid(format!(
+            "keys to load must ascend: {:?} came behind {:?}",
+            brief(key),
+            brief(last)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn brief(key: &[u8]) -> String {
+    let shown = key.get(..32).unwrap_or(key);
+    let rest = if key.len() > shown.len() { ".." } else { "" };
+    format!("{}{rest}", shown.escape_ascii())
+}
+
+/// Where records of a load go.
+#[derive(Clone, Copy)]
+pub struct LoadLog<'a> {
+    pub storage: &'a Storage,
+    pub gate: &'a Gate,
+}
+
+impl LoadLog<'_> {
+    /// Appends a record of a load; inside the gate, because a closed gate promises the end of a whole record at
+    /// the log's tail.
+    pub fn append(&self, region: &RegionState, key: &[u8], value: &[u8]) -> Result<LogOffset> {
+        let _inside = self.gate.enter();
+        self.storage.check_open()?;
+        region.check()?;
+        let (place, _) = self.storage.log.append_one(&record(region, key, value))?;
+        Ok(place.offset)
+    }
+}
+
+/// A record of a load; without key and value a mark.
+pub fn record<'a>(region: &RegionState, key: &'a [u8], value: &'a [u8]) -> NewRecord<'a> {
+    NewRecord {
+        region: region.id,
+        kind: RecordKind::Ingested,
+        key,
+        value,
+    }
+}

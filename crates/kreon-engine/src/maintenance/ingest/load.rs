@@ -1,0 +1,347 @@
+//! A load from its beginning to its end.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kreon_base::{Error, ErrorKind, Lsn, PageNo, RegionId, Result, planted};
+use kreon_format::TreeRecord;
+
+use super::super::merge::Merger;
+use super::super::spill::Spiller;
+use super::incoming::{Incoming, LoadLog, Pairs, record};
+use crate::level::{Levels, View, VisibleFrom};
+use crate::regions::RegionState;
+use crate::spill::charges::Charges;
+use crate::spill::sink::FreshNodes;
+use crate::spill::{Erasing, LEAF_FILL, Spilled};
+use crate::state::Storage;
+use crate::tree::{self, Changes, MergeRules, Reference};
+use crate::tree_locks::{LockReason, TreeLock, TreeLocks};
+use crate::versions::{TREES_MAX, Versions};
+use crate::visibility::Visibility;
+use kreon_volume::{PageRuns, Purpose};
+
+/// Trees that a load found, with a place for what is spilled meanwhile above them.
+struct Ground<'a> {
+    loader: &'a Loader,
+    kept_log: KeptLog<'a>,
+    hold: TreeLock<'a>,
+    region: &'a RegionState,
+    /// How many there were, counted from the lowest.
+    trees: usize,
+}
+
+/// Keeps log segments that no tree points at yet from being freed.
+struct KeptLog<'a> {
+    storage: &'a Storage,
+    region: RegionId,
+}
+
+impl<'a> KeptLog<'a> {
+    /// From the log's tail on.
+    fn new(storage: &'a Storage, region: RegionId) -> Self {
+        planted!(LoadNotKept => return Self { storage, region });
+        let tail = storage.log.tail();
+        storage.ledger.lock().loads.insert(region, tail);
+        Self { storage, region }
+    }
+}
+
+impl Drop for KeptLog<'_> {
+    fn drop(&mut self) {
+        self.storage.ledger.lock().loads.remove(&self.region);
+    }
+}
+
+/// A finished tree that no checkpoint has.
+struct Built<'a> {
+    record: TreeRecord,
+    pages: PageRuns<'a>,
+    pointed: Pointed<'a>,
+}
+
+/// No reader sees the tree yet, and nothing beneath it would be hidden by it.
+fn rules(storage: &Storage) -> MergeRules<'static> {
+    MergeRules {
+        snapshots: &[],
+        last_level: true,
+        fill: LEAF_FILL,
+        rewrites_all: false,
+        filter_bits_per_key: storage.options.filter_bits_per_key,
+    }
+}
+
+/// Loads sorted pairs past L0.
+pub struct Loader {
+    storage: Arc<Storage>,
+    visibility: Arc<Visibility>,
+    versions: Arc<Versions>,
+    tree_locks: Arc<TreeLocks>,
+    spiller: Arc<Spiller>,
+    merger: Arc<Merger>,
+}
+
+impl Loader {
+    /// Nothing is being loaded.
+    pub fn new(
+        (storage, visibility): (&Arc<Storage>, &Arc<Visibility>),
+        versions: &Arc<Versions>,
+        tree_locks: &Arc<TreeLocks>,
+        (spiller, merger): (&Arc<Spiller>, &Arc<Merger>),
+    ) -> Self {
+        Self {
+            storage: Arc::clone(storage),
+            visibility: Arc::clone(visibility),
+            versions: Arc::clone(versions),
+            tree_locks: Arc::clone(tree_locks),
+            spiller: Arc::clone(spiller),
+            merger: Arc::clone(merger),
+        }
+    }
+
+    fn log(&self) -> LoadLog<'_> {
+        LoadLog {
+            storage: &self.storage,
+            gate: &self.visibility.gate,
+        }
+    }
+
+    /// Loads `pairs` into `region`, all or none; returns how many. Durable when it returns.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if keys do not ascend or are too long, `Busy` during another load into the region,
+    /// `OutOfSpace`, `Closed`, `Poisoned`, and those of `pairs`: nothing of the load is there. `Io`: it is not
+    /// known whether it will be there when the store is opened again.
+    pub fn ingest(&self, region: &RegionState, pairs: &mut impl Pairs) -> Result<u64> {
+        self.storage.check_writable()?;
+        region.check()?;
+        let ground = self.ground(region)?;
+        let mut incoming = Incoming::new(self.log(), region, pairs);
+        let loaded = build(&self.storage, region, &mut incoming)
+            .and_then(|built| built.map_or(Ok(()), |built| ground.commit(built)));
+        let count = incoming.count;
+        let Ground { kept_log, hold, .. } = ground;
+        drop(kept_log);
+        if let Err(error) = &loaded {
+            if error.kind() == ErrorKind::Io && !incoming.is_refused {
+                self.storage.poison.set(error);
+            }
+            self.give_back_load(region);
+        }
+        drop(hold);
+        if let Err(error) = self.merger.merge_region(region.id)
+            && error.kind() != ErrorKind::Closed
+        {
+            tracing::warn!(%error, "the trees of a load are merged later");
+        }
+        loaded.map(|()| count)
+    }
+
+    /// Spills what is older than the load, and keeps what comes from now on apart from it.
+    fn ground<'a>(&'a self, region: &'a RegionState) -> Result<Ground<'a>> {
+        let may_wait = || self.storage.check_writable();
+        let hold = self
+            .tree_locks
+            .take_whole(region.id, LockReason::Load, may_wait)?;
+        if self.storage.views.load().levels.of(region.id).len() > TREES_MAX {
+            return Err(Error::new(
+                ErrorKind::OutOfSpace,
+                "earlier loads could not be made one tree with the rest of the region",
+            ));
+        }
+        self.spiller.checkpoint()?;
+        let _changes = self.versions.lock_changes();
+        region.check()?;
+        hold.begin_load();
+        let ground = Ground {
+            loader: self,
+            // Before the first record, so that no checkpoint frees its segment.
+            kept_log: KeptLog::new(&self.storage, region.id),
+            hold,
+            region,
+            trees: self.versions.put_empty_tree_on(region.id),
+        };
+        // Tells a repair of a damaged store that older records may be outdated.
+        self.log().append(region, b"", b"")?;
+        Ok(ground)
+    }
+
+    /// After a failure: the records of the load are dead; a checkpoint with the marker behind them frees
+    /// their segments. As well as that goes.
+    fn give_back_load(&self, region: &RegionState) {
+        if self.storage.check_writable().is_err() {
+            return;
+        }
+        let given_back = self.spiller.checkpoint().and_then(|()| {
+            let _changes = self.versions.lock_changes();
+            self.versions.tidy(region.id);
+            let view = self.storage.views.load_full();
+            let change = Spilled::nothing(Levels::clone(&view.levels));
+            drop(view);
+            let marker = self.versions.quiet_tail();
+            self.versions
+                .install(change, |ledger| ledger.advance(marker), true)
+        });
+        if let Err(error) = given_back.and_then(|()| self.versions.reclaim()) {
+            tracing::warn!(%error, "the space of a failed load is given back later");
+        }
+    }
+
+    /// Opens `visible_from` for all but the snapshots that are open.
+    fn reveal(&self, region: &RegionState, visible_from: &VisibleFrom) -> Result<()> {
+        let _closed = self.visibility.gate.close();
+        let log = &self.storage.log;
+        if self.visibility.snapshots.newest() == Some(log.tail()) {
+            // Later ones would be at the same position.
+            let moved = log.append_one(&record(region, b"", b""));
+            moved
+                .map_err(not_shown)
+                .inspect_err(|error| self.storage.poison.set(error))?;
+        }
+        let last = Lsn(log.tail().0.saturating_sub(1));
+        planted!(LoadSeenBySnapshots => let last = Lsn(0));
+        // The load adds keys without puts, which cut no gaps.
+        region.gaps.clear();
+        visible_from.open(last);
+        Ok(())
+    }
+}
+
+/// Builds the tree; none if there are no pairs.
+fn build<'a, P: Pairs>(
+    storage: &'a Storage,
+    region: &RegionState,
+    incoming: &mut Incoming<'_, P>,
+) -> Result<Option<Built<'a>>> {
+    let epoch = storage.ledger.lock().epoch.next();
+    let mut pages = PageRuns::with_purpose(&storage.allocator, &storage.mapping, Purpose::Put);
+    let what = (storage.store, epoch, region.id, 1);
+    let mut sink = FreshNodes::new(&storage.mapping, &mut pages, what);
+    let rules = rules(storage);
+    let nodes = storage.nodes_of_level(region.id, 1);
+    let mut pointed = Pointed {
+        charges: Charges::new(&storage.log),
+        freed: Vec::new(),
+    };
+    let empty = TreeRecord::default();
+    let record = tree::merge(&nodes, &mut sink, &empty, incoming, &rules, &mut pointed)?;
+    Ok(record.root.is_some().then_some(Built {
+        record,
+        pages,
+        pointed,
+    }))
+}
+
+/// Counts what the fresh tree points at.
+struct Pointed<'a> {
+    charges: Charges<'a>,
+    /// Fresh pages that are part of the tree no more.
+    freed: Vec<PageNo>,
+}
+
+impl Changes for Pointed<'_> {
+    fn freed(&mut self, page: PageNo) {
+        self.freed.push(page);
+    }
+
+    fn referenced(&mut self, record: Reference) {
+        self.charges.add(&record);
+    }
+
+    fn dropped(&mut self, record: Reference) {
+        self.charges.drop(&record);
+    }
+}
+
+impl<'a> Ground<'a> {
+    /// Makes the tree durable, then visible.
+    fn commit(&self, mut built: Built<'a>) -> Result<()> {
+        let (loader, region) = (self.loader, self.region);
+        let log = &loader.storage.log;
+        let sync = || {
+            log.sync(log.tail())
+                .inspect_err(|error| loader.storage.poison.set(error))
+        };
+        // Before the locks are taken; the checkpoint finds little left to do.
+        sync()?;
+        loader
+            .storage
+            .mapping
+            .sync()
+            .inspect_err(|error| loader.storage.poison.set(error))?;
+        let _changes = loader.versions.lock_changes();
+        loader.storage.check_writable()?;
+        region.check()?;
+        self.erase(&mut built)?;
+        if built.record.root.is_none() {
+            return Ok(());
+        }
+        let visible_from = VisibleFrom::drawn();
+        let levels = self.levels_with(&loader.storage.views.load(), &built.record, &visible_from);
+        let Pointed { charges, freed } = built.pointed;
+        let freed: BTreeSet<PageNo> = freed.into_iter().collect();
+        let handed_out = built.pages.finish()?.into_iter();
+        let (freed, kept) = handed_out.partition::<Vec<_>, _>(|page| freed.contains(page));
+        loader.versions.discard_fresh(&freed)?;
+        let change = Spilled {
+            levels,
+            kept,
+            dropped: Vec::new(),
+            charges: charges.finish(),
+        };
+        let marker = loader.versions.quiet_tail();
+        loader.versions.install(
+            change,
+            |ledger| {
+                ledger.loads.remove(&region.id);
+                ledger.advance(marker);
+            },
+            true,
+        )?;
+        loader.reveal(region, &visible_from)?;
+        // What was written before the load survives if the load does.
+        sync()
+    }
+
+    /// Takes ranges out of the tree that were deleted while it was built and are in no L0 any more: like a single
+    /// deletion, that of a range stands against a load that is under way. The caller holds the right to change the
+    /// levels.
+    fn erase(&self, built: &mut Built<'a>) -> Result<()> {
+        let ranges = self.hold.erased_meanwhile();
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        let (storage, region) = (&self.loader.storage, self.region.id);
+        let epoch = storage.ledger.lock().epoch.next();
+        let what = (storage.store, epoch, region, 1);
+        let mut sink = FreshNodes::new(&storage.mapping, &mut built.pages, what);
+        let nodes = storage.nodes_of_level(region, 1);
+        let mut input = Erasing(Arc::new(ranges));
+        let (old, pointed) = (&built.record, &mut built.pointed);
+        built.record = tree::merge(&nodes, &mut sink, old, &mut input, &rules(storage), pointed)?;
+        Ok(())
+    }
+
+    /// The levels with `tree` above the trees that the load found and beneath what came since.
+    fn levels_with(&self, view: &View, tree: &TreeRecord, visible_from: &VisibleFrom) -> Levels {
+        let mut levels = Levels::clone(&view.levels);
+        let mut trees = levels.of(self.region.id).to_vec();
+        let at = trees.len().saturating_sub(self.trees);
+        planted!(LoadAboveNewerWrites => let at = 0);
+        trees.insert(at, *tree);
+        levels.set(self.region.id, trees);
+        levels.hide(tree, visible_from.clone());
+        levels
+    }
+}
+
+/// The load is durable already: `OutOfSpace` would say that nothing of it is there.
+fn not_shown(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::OutOfSpace => Error::new(
+            ErrorKind::Io,
+            format!("a durable load could not be shown: {error}"),
+        ),
+        _ => error,
+    }
+}

@@ -1,0 +1,150 @@
+//! A stock of log segments that were written ahead, for stores with a steady stream of durable writes.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kreon_base::{ErrorKind, Result, SEGMENT_BYTES, SegmentId};
+use kreon_device::{BLOCK_BYTES_MAX, Write};
+
+use crate::state::Storage;
+use kreon_log::SegmentDemand;
+
+/// So many are written at once. Each write makes the flush beside it slow, as the file system has to note that the blocks
+/// hold data, however many there are; but flushes also wait for the write itself.
+const TOGETHER: u32 = 2;
+
+/// Between two writes flushes go on undisturbed.
+const GAP: Duration = Duration::from_millis(10);
+
+/// While there is a stock, it is looked at so often whether it is still wanted.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The same, while there is none.
+const PATIENCE_IDLE: Duration = Duration::from_secs(3600);
+
+const ZEROES_BYTES: usize = 64 << 10;
+
+#[repr(align(4096))]
+struct Zeroes([u8; ZEROES_BYTES]);
+
+const _: () = assert!(align_of::<Zeroes>() >= BLOCK_BYTES_MAX as usize);
+
+static ZEROES: Zeroes = Zeroes([0; ZEROES_BYTES]);
+
+/// Keeps written segments ready.
+pub struct LogStock {
+    storage: Arc<Storage>,
+}
+
+impl LogStock {
+    /// None is ready.
+    pub fn new(storage: &Arc<Storage>) -> Self {
+        Self {
+            storage: Arc::clone(storage),
+        }
+    }
+
+    /// Writes segments ahead until the store is closed.
+    pub fn work(&self) {
+        let log = &self.storage.log;
+        let mut has_stock = false;
+        while !self.storage.lifecycle.is_closed() {
+            log.wait_for_demand(if has_stock { PATIENCE } else { PATIENCE_IDLE });
+            let demand = log.segment_demand(Instant::now());
+            if self.storage.lifecycle.is_closed() || self.storage.poison.check().is_err() {
+                break;
+            }
+            if demand != SegmentDemand::default() || has_stock {
+                has_stock = demand != SegmentDemand::default();
+                // A lack of space is reported to the writes that need some.
+                let _ = self.keep_stock(demand);
+            }
+        }
+        if has_stock && self.storage.poison.check().is_ok() {
+            let _ = self.keep_stock(SegmentDemand::default());
+        }
+    }
+
+    /// Keeps written segments ready for the log, or gives them back.
+    pub fn keep_stock(&self, demand: SegmentDemand) -> Result<()> {
+        let kept = demand.kept.max(demand.written);
+        let mut allocator = self.storage.allocator.lock();
+        allocator.set_written_stock(kept);
+        if kept == 0 {
+            return allocator.trim();
+        }
+        let is_short = allocator.is_short_of_written(demand.written);
+        drop(allocator);
+        while is_short && !self.storage.lifecycle.is_closed() {
+            if !self.write_segments(demand.written)? {
+                break;
+            }
+            kreon_sync::sleep(GAP);
+        }
+        Ok(())
+    }
+
+    /// The same, once, in the calling thread.
+    pub fn prepare_some(&self) -> Result<()> {
+        self.storage.poison.check()?;
+        self.storage.allocator.lock().set_written_stock(TOGETHER);
+        self.write_segments(TOGETHER).map(|_| ())
+    }
+
+    /// Writes zeroes to some free segments, until there are `wanted`; whether there were any. No flush: the log's own
+    /// follows, and an error that only this one were told of would not stop the log.
+    fn write_segments(&self, wanted: u32) -> Result<bool> {
+        let ids = self
+            .storage
+            .allocator
+            .lock()
+            .begin_writing(wanted, TOGETHER)?;
+        if ids.is_empty() {
+            return Ok(false);
+        }
+        let mut taken = Taken {
+            storage: &self.storage,
+            ids: &ids,
+            is_done: false,
+        };
+        let outcome = self.write_zeroes(&ids);
+        taken.is_done = outcome.is_ok();
+        drop(taken);
+        if let Err(error) = &outcome
+            && error.kind() != ErrorKind::OutOfSpace
+        {
+            self.storage.poison.set(error);
+        }
+        outcome.map(|()| true)
+    }
+
+    fn write_zeroes(&self, ids: &[SegmentId]) -> Result<()> {
+        let pieces = SEGMENT_BYTES as usize / ZEROES_BYTES;
+        let zeroes = |count: usize| vec![&ZEROES.0[..]; count * pieces];
+        // Neighbours in one transfer: the file system notes it once.
+        let runs = ids.chunk_by(|one, next| one.0 + 1 == next.0);
+        let writes = runs.filter_map(|run| {
+            let first = run.first()?;
+            Some(Write::vectored(first.offset_bytes(), zeroes(run.len())))
+        });
+        let writes: Vec<_> = writes.collect();
+        let outcome = self.storage.device.write(&writes);
+        outcome.map_err(|error| error.within("a write ahead of the log"))
+    }
+}
+
+/// Segments that are being written. They can be had again afterwards, also if a device panics.
+struct Taken<'a> {
+    storage: &'a Storage,
+    ids: &'a [SegmentId],
+    is_done: bool,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let mut allocator = self.storage.allocator.lock();
+        if let Err(error) = allocator.end_writing(self.ids, self.is_done) {
+            tracing::warn!(%error, "segments that were written ahead are lost until the store is reopened");
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Merge of adjacent trees of a region into one, beside spills.
+//!
+//! The entries of the upper trees are merged into the lowest one by the partial merge that spills use, too. If the first
+//! tree is among them, spills go into an empty tree on top meanwhile. The merge holds a lock on its trees and no view:
+//! their pages are retired only when they leave the levels, by the merge itself or by a drop of the region, which waits
+//! for the merge. So a long merge does not keep the pages of other trees from being reclaimed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use kreon_base::{Error, ErrorKind, Lsn, PageNo, RegionId, Result, SegmentId, planted};
+use kreon_format::TreeRecord;
+use kreon_sync::RankedGuard;
+
+use super::super::counts::PageCounts;
+use super::super::spill::Spiller;
+use super::overlay::{Overlay, Upper};
+use crate::level::{Levels, MappedNodes, View};
+use crate::spill::charges::Charges;
+use crate::spill::sink::FreshNodes;
+use crate::spill::{LEAF_FILL, Spilled};
+use crate::state::Storage;
+use crate::tree::{self, Changes, Cursor, MergeRules, Reference};
+use crate::tree_locks::TreeLock;
+use crate::tree_locks::TreeLocks;
+use crate::versions::{TREES_MAX, Versions};
+use crate::visibility::Visibility;
+use kreon_volume::PageRuns;
+use std::sync::Arc;
+
+/// Most spills before a merge of trees that are hidden from some readers is put off.
+const SPILLS_MAX: usize = 3;
+
+/// Each merge of small trees takes in what was spilled during the one before. After so many, one holds spills up: it
+/// has little left to do.
+const ROUNDS_BESIDE_SPILLS: usize = 2;
+
+/// Most merges of one region in a row, so that other regions get their turn and a load returns beside writers.
+const ROUNDS_MAX: usize = 8;
+
+/// Trees that are to become one, upper first.
+pub struct Job {
+    region: RegionId,
+    trees: Vec<TreeRecord>,
+    /// For each tree the position up to which readers do not see it.
+    hidden_up_to: Vec<Lsn>,
+    /// Level of the first of them, 1 for L1.
+    level: u8,
+    /// Nothing is beneath them.
+    is_last: bool,
+    /// The first one takes spills.
+    has_first: bool,
+    /// Every entry is written anew, that of the lowest tree, too.
+    is_whole: bool,
+    /// Spills wait for the end of this merge.
+    holds_spills_up: bool,
+}
+
+/// A tree that takes the place of others.
+struct Merged<'a> {
+    record: TreeRecord,
+    pages: PageRuns<'a>,
+    dropped: Vec<PageNo>,
+    charges: BTreeMap<SegmentId, i64>,
+}
+
+/// Outcome of a step of [`Merger::merge_region`].
+enum Step {
+    /// There is nothing to merge.
+    Idle,
+    /// Trees became one.
+    Merged,
+    /// Everything must be spilled first.
+    Spill,
+}
+
+impl Job {
+    /// The trees of `region` in `range`.
+    fn new(view: &View, region: RegionId, range: Range<usize>) -> Option<Self> {
+        let all = view.levels.of(region);
+        let trees = all.get(range.clone())?.to_vec();
+        let hidden_up_to = trees.iter().map(|tree| view.levels.hidden_up_to(tree));
+        let is_last = range.end == all.len();
+        planted!(DeletionsDroppedEarly => let is_last = true);
+        Some(Self {
+            region,
+            hidden_up_to: hidden_up_to.collect(),
+            level: range.start as u8 + 1,
+            is_last,
+            has_first: range.start == 0,
+            is_whole: false,
+            holds_spills_up: false,
+            trees,
+        })
+    }
+
+    /// All trees of `region`; each entry is written anew.
+    pub fn of_all(view: &View, region: RegionId) -> Option<Self> {
+        let trees = view.levels.of(region);
+        let first = trees.iter().position(|tree| tree.root.is_some())?;
+        let job = Self::new(view, region, first..trees.len())?;
+        Some(Self {
+            is_whole: true,
+            ..job
+        })
+    }
+
+    /// The position up to which some readers do not see some of them.
+    pub fn hidden_up_to(&self) -> Lsn {
+        self.hidden_up_to.iter().copied().max().unwrap_or_default()
+    }
+
+    fn roots(&self) -> BTreeSet<PageNo> {
+        let roots = self.trees.iter().filter_map(|tree| tree.root);
+        roots.map(|root| root.page).collect()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.trees.iter().map(TreeRecord::bytes).sum()
+    }
+}
+
+/// Merges trees of regions. Several threads may, each other trees.
+pub struct Merger {
+    pub(super) storage: Arc<Storage>,
+    visibility: Arc<Visibility>,
+    versions: Arc<Versions>,
+    tree_locks: Arc<TreeLocks>,
+    spiller: Arc<Spiller>,
+    /// What merges did.
+    pub counts: PageCounts,
+}
+
+impl Merger {
+    /// Nothing was merged yet.
+    pub fn new(
+        (storage, visibility): (&Arc<Storage>, &Arc<Visibility>),
+        versions: &Arc<Versions>,
+        tree_locks: &Arc<TreeLocks>,
+        spiller: &Arc<Spiller>,
+    ) -> Self {
+        Self {
+            storage: Arc::clone(storage),
+            visibility: Arc::clone(visibility),
+            versions: Arc::clone(versions),
+            tree_locks: Arc::clone(tree_locks),
+            spiller: Arc::clone(spiller),
+            counts: PageCounts::default(),
+        }
+    }
+
+    /// Merges what is due in any region.
+    ///
+    /// # Errors
+    /// Those of a spill, the first of any region; what was not merged stays as it is.
+    pub fn merge_due(&self) -> Result<()> {
+        let view = self.storage.views.load_full();
+        let due = self.versions.due_regions(&view);
+        drop(view);
+        let mut outcome = Ok(());
+        for region in due {
+            outcome = outcome.and(self.merge_region(region));
+        }
+        outcome
+    }
+
+    /// Merges trees of `region` while any are due that no other thread merges, a few times at most.
+    ///
+    /// # Errors
+    /// Those of a spill; what was not merged stays as it is.
+    pub fn merge_region(&self, region: RegionId) -> Result<()> {
+        let (mut spills, mut rounds) = (0, 0);
+        while rounds < ROUNDS_MAX {
+            match self.merge_step(region, rounds)? {
+                Step::Idle => return self.versions.reclaim(),
+                Step::Merged => {
+                    rounds += 1;
+                    self.versions.reclaim()?;
+                }
+                Step::Spill if spills == SPILLS_MAX => return Ok(()),
+                Step::Spill => {
+                    spills += 1;
+                    self.spiller.checkpoint()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The merge that is due next, after so many `rounds`.
+    fn merge_step(&self, region: RegionId, rounds: usize) -> Result<Step> {
+        let upkeep = self.versions.lock_changes();
+        self.storage.check_writable()?;
+        // A thread that waits for all trees of the region goes first.
+        if !self.tree_locks.lets_merge(region) {
+            return Ok(Step::Idle);
+        }
+        self.versions.tidy(region);
+        let view = self.storage.views.load_full();
+        let due = self
+            .versions
+            .scale()
+            .next_merge(&self.versions.sizes(&view, region));
+        let Some(mut job) = due.and_then(|range| Job::new(&view, region, range)) else {
+            return Ok(Step::Idle);
+        };
+        if !self.is_spilled_up_to(job.hidden_up_to()) {
+            return Ok(Step::Spill);
+        }
+        let Some(hold) = self.tree_locks.try_take(region, job.roots()) else {
+            return Ok(Step::Idle);
+        };
+        // Were a merge to fail, as those before it, the next spill would have made one tree more.
+        let is_crowded = view.levels.of(region).len() >= TREES_MAX;
+        let is_short =
+            rounds >= ROUNDS_BESIDE_SPILLS && self.versions.scale().is_short(job.bytes());
+        job.holds_spills_up = job.has_first && (is_crowded || is_short);
+        drop(view);
+        self.run_merge(&job, &hold, upkeep, &mut |_| ())?;
+        Ok(Step::Merged)
+    }
+
+    /// Merges, and puts the tree in the place of the others; false: they changed meanwhile, and stay. The caller has
+    /// `hold` of them. `seen` is told how many entries were merged since the call before.
+    pub fn run_merge(
+        &self,
+        job: &Job,
+        hold: &TreeLock<'_>,
+        upkeep: RankedGuard<'_, ()>,
+        seen: &mut dyn FnMut(u64),
+    ) -> Result<bool> {
+        let mut upkeep = Some(upkeep);
+        hold.begin_merge();
+        if !job.holds_spills_up {
+            if job.has_first {
+                self.versions.put_empty_tree_on(job.region);
+            }
+            upkeep = None;
+        }
+        let merged = self.build(job, hold, seen).and_then(|merged| {
+            let upkeep = upkeep.unwrap_or_else(|| self.versions.lock_changes());
+            self.storage.check_writable()?;
+            hold.check()?;
+            self.install(job, merged).inspect(|_| drop(upkeep))
+        });
+        if hold.is_invalidated()
+            && merged
+                .as_ref()
+                .is_err_and(|error| error.kind() == ErrorKind::Closed)
+        {
+            return self.storage.check_writable().map(|()| false);
+        }
+        merged.inspect_err(|error| {
+            // A tree that does not verify harms only its readers; a failed write poisons the store.
+            if error.kind() == ErrorKind::Io {
+                self.storage.poison.set(error);
+            }
+        })
+    }
+
+    fn install(&self, job: &Job, merged: Merged<'_>) -> Result<bool> {
+        let mut levels = Levels::clone(&self.storage.views.load().levels);
+        let mut trees = levels.of(job.region).to_vec();
+        let count = job.trees.len();
+        let Some(at) = trees.windows(count).position(|window| window == job.trees) else {
+            // A spill took a range out of them meanwhile: what was merged has it still.
+            return Ok(false);
+        };
+        trees.splice(at..at + count, [merged.record]);
+        levels.set(job.region, trees);
+        let change = Spilled {
+            levels,
+            kept: merged.pages.finish()?,
+            dropped: merged.dropped,
+            charges: merged.charges,
+        };
+        let (written, read) = (change.kept.len(), change.dropped.len());
+        self.versions.install(change, |_| {}, true)?;
+        self.counts.count(read, written);
+        self.versions.tidy(job.region);
+        Ok(true)
+    }
+
+    /// Whether everything before `position` is in the levels. A merge gives the entries of a hidden tree the
+    /// position up to which it is hidden: what was written before that and still is in L0 could not be
+    /// spilled over them.
+    pub fn is_spilled_up_to(&self, position: Lsn) -> bool {
+        let marker = self.storage.ledger.lock().marker;
+        position == Lsn(0) || marker > position || self.versions.quiet_tail().is_some()
+    }
+
+    fn build<'a>(
+        &'a self,
+        job: &Job,
+        hold: &TreeLock<'_>,
+        seen: &mut dyn FnMut(u64),
+    ) -> Result<Merged<'a>> {
+        let storage = &self.storage;
+        // Snapshots that open from now on see all that is in the trees.
+        let snapshots = self.visibility.snapshots.list();
+        let levels = (job.level..).take(job.trees.len());
+        let nodes: Vec<MappedNodes<'_>> = levels
+            .map(|level| self.storage.nodes_of_level(job.region, level))
+            .collect();
+        let (Some((lowest, others)), Some(source)) = (job.trees.split_last(), nodes.last()) else {
+            return Err(Error::invalid("nothing to merge"));
+        };
+        // Entries of a hidden tree need its position, so all of them are written anew.
+        let is_hidden = job.hidden_up_to.last().is_some_and(|last| *last > Lsn(0));
+        let (lower, above) = match is_hidden || job.is_whole {
+            false => (*lowest, others),
+            true => (TreeRecord::default(), job.trees.as_slice()),
+        };
+        let (mut uppers, mut dropped) = (Vec::new(), Vec::new());
+        for ((tree, nodes), hidden_up_to) in above.iter().zip(&nodes).zip(&job.hidden_up_to) {
+            dropped.extend(tree::pages(nodes, tree)?);
+            uppers.push(Upper::new(Cursor::new(nodes, tree), *hidden_up_to)?);
+        }
+        let mut input = Overlay::new(storage, hold, uppers, seen);
+        let (allocator, mapping) = (&storage.allocator, &storage.mapping);
+        let mut pages = match job.is_whole {
+            true => PageRuns::packed(allocator, mapping),
+            false => PageRuns::new(allocator, mapping),
+        };
+        let epoch = storage.ledger.lock().epoch.next();
+        let level = job.level + u8::from(job.has_first);
+        let what = (storage.store, epoch, job.region, level);
+        let mut sink = FreshNodes::new(&storage.mapping, &mut pages, what);
+        let rules = MergeRules {
+            snapshots: &snapshots,
+            last_level: job.is_last,
+            filter_bits_per_key: self.storage.options.filter_bits_per_key,
+            fill: LEAF_FILL,
+            rewrites_all: false,
+        };
+        let mut changed = Changed {
+            charges: Charges::new(&storage.log),
+            dropped,
+        };
+        let record = tree::merge(source, &mut sink, &lower, &mut input, &rules, &mut changed)?;
+        let mut charges = changed.charges.finish();
+        for (segment, bytes) in input.finish().finish() {
+            *charges.entry(segment).or_insert(0) += bytes;
+        }
+        Ok(Merged {
+            record,
+            pages,
+            dropped: changed.dropped,
+            charges,
+        })
+    }
+}
+
+/// Collects what the merge reports.
+struct Changed<'a> {
+    charges: Charges<'a>,
+    dropped: Vec<PageNo>,
+}
+
+impl Changes for Changed<'_> {
+    fn freed(&mut self, page: PageNo) {
+        self.dropped.push(page);
+    }
+
+    fn referenced(&mut self, record: Reference) {
+        self.charges.add(&record);
+    }
+
+    fn dropped(&mut self, record: Reference) {
+        self.charges.drop(&record);
+    }
+}

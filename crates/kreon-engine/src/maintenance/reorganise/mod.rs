@@ -1,0 +1,19 @@
+//! Partial reorganisation (`Kreon 3.2.3`): values that scans read again and again are laid together.
+//!
+//! *Excess reads* are the transfers of a scan beyond those that it would need if its values lay together. They are credited
+//! to the leaf of the lowest tree that has the keys. When the credit of a leaf reaches the cost of laying its values
+//! together, they are moved: so reorganisation never costs much more than scans paid already. Gets credit nothing, nor do
+//! scans of values that are in memory or lie together.
+//!
+//! - [`range`](mod@range): the values of a leaf, and their places
+//! - [`copy`](mod@copy): copies of records that are mostly in memory
+//! - [`work`]: rounds of reorganisation, in a thread of the store
+//! - [`stats`]: its figures
+
+mod copy;
+mod range;
+mod stats;
+mod work;
+
+pub use stats::ReorganisationStats;
+pub use work::Reorganiser;

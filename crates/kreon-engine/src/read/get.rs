@@ -1,0 +1,229 @@
+//! Gets: L0', then L0, then the levels; the first that has a visible version wins.
+
+use kreon_base::{Lsn, Payload, Result};
+use kreon_l0::{L0, Version};
+
+use super::Reader;
+use super::covering::SeenRanges;
+use super::scan_source::Located;
+use crate::keys::L0Key;
+use crate::level::View;
+use crate::regions::RegionState;
+use crate::tree::{self, NodeSource};
+use kreon_log::{LogPages, Show, TakeValue, ValueAt};
+
+impl Reader {
+    /// Shows the value of `key` at `at` ([`Lsn::MAX`]: now) to `show`; `None` if there is none. As
+    /// [`get_value`](Self::get_value).
+    pub fn get<R>(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+        show: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.get_value(region, key, at, Show(show))
+    }
+
+    /// Hands the value of `key` at `at` ([`Lsn::MAX`]: now) to `take`; `None` if there is none.
+    ///
+    /// A hit in memory takes no lock and makes no system call. `take` may run while a frame is held:
+    /// it should be short.
+    pub fn get_value<T: TakeValue>(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+        take: T,
+    ) -> Result<Option<T::Taken>> {
+        self.storage.check_open()?;
+        // Before the check: a view from after a drop would show the region empty.
+        let view = self.storage.views.load();
+        region.check()?;
+        let mut take = Once(Some(take));
+        match self.find(&view, region, key, at, &mut take)? {
+            None | Some(Found::Deleted) => Ok(None),
+            Some(Found::Shown(taken)) => Ok(taken),
+            Some(Found::Logged(located)) => {
+                self.show_once(region, key, &located, &self.storage.log_pages(), &mut take)
+            }
+        }
+    }
+
+    fn find<T: TakeValue>(
+        &self,
+        view: &View,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+        take: &mut Once<T>,
+    ) -> Result<Option<Found<T::Taken>>> {
+        let nodes = |level| self.storage.nodes_for_gets(region.id, level);
+        match self.find_in_l0s(view, region, key, at, take) {
+            Some(found) => Ok(Some(found)),
+            None => find_in_levels(view, region, key, at, nodes, take),
+        }
+    }
+
+    /// Where the value of `key` at `at` is, in `view`; `None` if there is none.
+    pub fn locate(
+        &self,
+        view: &View,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+    ) -> Result<Option<Located>> {
+        let mut take = Once(Some(Show(|value: &[u8]| Located::Inline(value.to_vec()))));
+        Ok(match self.find(view, region, key, at, &mut take)? {
+            None | Some(Found::Deleted) => None,
+            Some(Found::Shown(located)) => located,
+            Some(Found::Logged(located)) => Some(located),
+        })
+    }
+
+    /// Whether `key` has a value at `at`. Reads no value.
+    pub fn contains(&self, region: &RegionState, key: &[u8], at: Lsn) -> Result<bool> {
+        self.storage.check_open()?;
+        // Before the check: a view from after a drop would show the region empty.
+        let view = self.storage.views.load();
+        region.check()?;
+        let mut take = Once(Some(Show(|_: &[u8]| ())));
+        let found = self.find(&view, region, key, at, &mut take)?;
+        Ok(!matches!(found, None | Some(Found::Deleted)))
+    }
+
+    /// Where the newest version before `at` is, if L0' or L0 has one.
+    pub fn locate_in_l0s(
+        &self,
+        view: &View,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+    ) -> Option<Located> {
+        let mut show = Once(Some(Show(|value: &[u8]| Located::Inline(value.to_vec()))));
+        match self.find_in_l0s(view, region, key, at, &mut show)? {
+            Found::Shown(located) => located,
+            Found::Logged(located) => Some(located),
+            Found::Deleted => Some(Located::Deleted),
+        }
+    }
+
+    pub fn find_in_l0s<T: TakeValue>(
+        &self,
+        view: &View,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+        show: &mut Once<T>,
+    ) -> Option<Found<T::Taken>> {
+        let l0_key = L0Key::new(region.id, key);
+        let sight = self.visibility.batches.sight();
+        loop {
+            // Before the versions, and anew if those show that a unit has ended meanwhile.
+            let ranges = SeenRanges::of(view);
+            let covering = ranges.covering(region.id, key, at, &sight);
+            let sees = |lsn| covering.deletes(lsn) || sight.sees(lsn);
+            let mut look = |l0: &L0| {
+                l0.get(l0_key.as_slice(), at, sees, |version: Version<'_>| {
+                    let is_deleted = covering.deletes(version.lsn);
+                    (!sight.is_stale()).then(|| match is_deleted {
+                        true => Found::Deleted,
+                        false => show.at_payload(version.payload),
+                    })
+                })
+            };
+            let frozen = view.frozen.as_ref();
+            let found = look(&view.active).or_else(|| frozen.and_then(|frozen| look(&frozen.l0)));
+            match found {
+                Some(None) => {}
+                Some(found) => return found,
+                None if !covering.deletes(Lsn(0)) => return None,
+                None if sight.is_stale() => {}
+                None => return Some(Found::Deleted),
+            }
+        }
+    }
+
+    /// Hands a value that stands in the log to `take`.
+    pub fn show_logged<T: TakeValue>(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        located: &Located,
+        pages: &impl LogPages,
+        take: T,
+    ) -> Result<Option<T::Taken>> {
+        let at = match located {
+            Located::Logged {
+                offset,
+                value_bytes,
+            } => ValueAt {
+                offset: *offset,
+                region: region.id,
+                key,
+                value_bytes: *value_bytes,
+            },
+            Located::Inline(value) => return Ok(Some(take.take(value))),
+            Located::Deleted => return Ok(None),
+        };
+        self.storage.log.with_value(pages, &at, take).map(Some)
+    }
+
+    /// The same with what has not been called yet.
+    pub fn show_once<T: TakeValue>(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        located: &Located,
+        pages: &impl LogPages,
+        take: &mut Once<T>,
+    ) -> Result<Option<T::Taken>> {
+        match take.0.take() {
+            Some(take) => self.show_logged(region, key, located, pages, take),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Looks into the levels, whose nodes `nodes_of` gives, one after the other.
+pub fn find_in_levels<T: TakeValue, S: NodeSource>(
+    view: &View,
+    region: &RegionState,
+    key: &[u8],
+    at: Lsn,
+    nodes_of: impl Fn(u8) -> S,
+    show: &mut Once<T>,
+) -> Result<Option<Found<T::Taken>>> {
+    for (level, record) in view.levels.seen(region.id, at) {
+        let found = tree::get(&nodes_of(level), record, key, at, |version| {
+            show.at_payload(version.payload)
+        });
+        if let Some(found) = found? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// What an index said.
+pub enum Found<R> {
+    /// The value was in the index and is shown.
+    Shown(Option<R>),
+    /// The value is in the log.
+    Logged(Located),
+    /// The key was deleted.
+    Deleted,
+}
+
+/// What takes a value at most once, from one of several places.
+pub struct Once<T>(pub Option<T>);
+
+impl<T: TakeValue> Once<T> {
+    fn at_payload(&mut self, payload: Payload<'_>) -> Found<T::Taken> {
+        match payload {
+            Payload::Inline { value } => Found::Shown(self.0.take().map(|take| take.take(value))),
+            Payload::Logged { .. } => Found::Logged(payload.into()),
+            Payload::Tombstone { .. } | Payload::Erased { .. } => Found::Deleted,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The read path: gets and scans, and the notes of scans for reorganisation and gaps.
+//!
+//! - [`get`], [`multi_get`], [`get_task`]: gets; [`value_reader`]: a value a part at a time; [`covering`]: deleted
+//!   ranges that cover a key
+//! - [`scan`], [`scan_pair`], [`merge_scan`], [`scan_source`], [`batch`], [`key_bounds`]: scans; [`scan_memory`]: the memory of
+//!   their read-ahead
+//! - [`sweep`]: finds gaps around a deletion, for later scans
+//! - [`leaves`], [`charge`], [`credits`], [`scan_queue`], [`scattered`]: excess reads of scans, credited to leaves whose
+//!   values are scattered
+
+mod batch;
+mod charge;
+mod covering;
+mod credits;
+mod get;
+mod get_task;
+mod key_bounds;
+mod leaves;
+pub mod merge_scan;
+mod multi_get;
+mod scan;
+mod scan_memory;
+mod scan_pair;
+mod scan_queue;
+pub mod scan_source;
+mod scattered;
+mod sweep;
+mod value_reader;
+
+use std::sync::Arc;
+
+use kreon_sync::{AtomicU64, Ordering};
+
+use crate::state::Storage;
+use crate::tree_locks::TreeLocks;
+use crate::visibility::Visibility;
+use scan_memory::ScanMemory;
+
+pub use charge::enough;
+pub use get_task::GetTask;
+pub use key_bounds::{KeyBounds, prefix_bounds};
+pub use scan::Scan;
+pub use scan_memory::ScanShare;
+pub use scan_pair::TakePair;
+pub use scan_queue::{RECORD_BYTES_MAX, ScanBuffer};
+pub use scattered::{Scattered, ScatteredValues};
+pub use value_reader::ValueReader;
+
+/// Gets and scans at any LSN. Changes nothing but its own notes.
+pub struct Reader {
+    storage: Arc<Storage>,
+    visibility: Arc<Visibility>,
+    tree_locks: Arc<TreeLocks>,
+    /// The memory of the read-ahead of scans.
+    scan_memory: Arc<ScanMemory>,
+    scattered: Arc<ScatteredValues>,
+    /// Dead entries that scans passed one by one.
+    scanned_dead: AtomicU64,
+}
+
+impl Reader {
+    /// Of a store that was just opened.
+    pub fn new(
+        storage: &Arc<Storage>,
+        visibility: &Arc<Visibility>,
+        tree_locks: &Arc<TreeLocks>,
+        scattered: &Arc<ScatteredValues>,
+    ) -> Self {
+        Self {
+            storage: Arc::clone(storage),
+            visibility: Arc::clone(visibility),
+            tree_locks: Arc::clone(tree_locks),
+            scan_memory: ScanMemory::new(storage.split.scan_bytes),
+            scattered: Arc::clone(scattered),
+            scanned_dead: AtomicU64::new(0),
+        }
+    }
+
+    /// The memory of the read-ahead of scans.
+    pub fn scan_memory(&self) -> &Arc<ScanMemory> {
+        &self.scan_memory
+    }
+
+    /// Dead entries that scans passed one by one.
+    pub fn scanned_dead(&self) -> u64 {
+        self.scanned_dead.load(Ordering::Relaxed)
+    }
+}

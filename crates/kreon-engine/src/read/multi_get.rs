@@ -1,0 +1,96 @@
+//! Many gets at once, with their misses in flight together.
+
+use std::sync::Arc;
+
+use kreon_base::{Lsn, Result};
+use kreon_mapping::Fetched;
+
+use super::Reader;
+use super::scan::Entry;
+use super::scan_source::Located;
+use crate::keys::L0Key;
+use crate::level::View;
+use crate::level::source::FetchedLog;
+use crate::regions::RegionState;
+use crate::tree::{self, Filtering};
+use kreon_log::Own;
+
+/// So many searches of the L0s wait for memory together.
+const TOGETHER: usize = 8;
+
+/// Values that are in flight together: as many as keep a device busy.
+const FETCHED_MAX: usize = 256;
+
+/// Has the processor fetch the leaves of the L0s where `keys` belong.
+fn approach<'k>(view: &View, region: &RegionState, keys: impl Iterator<Item = &'k [u8]>) {
+    for key in keys {
+        let key = L0Key::new(region.id, key);
+        drop(view.active.approach(key.as_slice()));
+        if let Some(frozen) = &view.frozen {
+            drop(frozen.l0.approach(key.as_slice()));
+        }
+    }
+}
+
+impl Reader {
+    /// The values of `keys` at `at`, in the order of `keys`; each is handed to `found_value` with its index.
+    ///
+    /// Index nodes and leaves are loaded level by level and values all together, each at queue depth.
+    pub fn multi_get(
+        self: &Arc<Self>,
+        region: &RegionState,
+        keys: &[&[u8]],
+        at: Lsn,
+        mut found_value: impl FnMut(usize, Vec<u8>),
+    ) -> Result<()> {
+        self.storage.check_open()?;
+        // Before the check: a view from after a drop would show the region empty.
+        let view = self.storage.views.load_full();
+        region.check()?;
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_unstable_by_key(|index| keys[*index]);
+        let mut found: Vec<(usize, Entry)> = Vec::new();
+        let mut missing = Vec::new();
+        for order in order.chunks(TOGETHER) {
+            approach(&view, region, order.iter().map(|index| keys[*index]));
+            for &index in order {
+                match self.locate_in_l0s(&view, region, keys[index], at) {
+                    Some(located) => found.push((index, (keys[index].to_vec(), located))),
+                    None => missing.push(index),
+                }
+            }
+        }
+        for (level, record) in view.levels.seen(region.id, at) {
+            let nodes = self.storage.nodes_for_gets(region.id, level);
+            let wanted: Vec<_> = missing.iter().map(|index| keys[*index]).collect();
+            let passed = tree::prefetch_paths(&nodes, record, &wanted)?;
+            let mut still_missing = Vec::new();
+            for (place, index) in missing.into_iter().enumerate() {
+                let key = keys[index];
+                match tree::get(&nodes, record, key, at, |version| {
+                    Located::from(version.payload)
+                })? {
+                    Some(located) => found.push((index, (key.to_vec(), located))),
+                    None => {
+                        if passed.binary_search(&place).is_ok() {
+                            self.storage.gets.filtered(Filtering::InVain);
+                        }
+                        still_missing.push(index);
+                    }
+                }
+            }
+            missing = still_missing;
+        }
+        let mut fetched = Fetched::default();
+        for found in found.chunks(FETCHED_MAX) {
+            self.fetch_values(found.iter().map(|(_, entry)| entry), &mut fetched)?;
+            let log = FetchedLog::new(self.storage.log_pages(), &fetched);
+            for (index, (key, located)) in found {
+                if let Some(value) = self.show_logged(region, key, located, &log, Own)? {
+                    found_value(*index, value);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,395 @@
+//! Scans: ordered walks over a region at a snapshot, from both ends.
+//!
+//! A scan reads ahead in steps that grow from a few entries to many, and reads the records of a step at queue depth, so
+//! that a short scan does not pay for values that it does not show. Values are shown in place. Between two pairs a scan
+//! holds only its snapshot: its read-ahead is valid for one view, and after a change of view each key is looked up
+//! again. So an idle scan keeps no page from being reused.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Result, planted};
+use kreon_format::fragment_bytes;
+use kreon_mapping::Fetched;
+
+use super::Reader;
+use super::batch::{Batch, Found, Pair};
+use super::key_bounds::{KeyBounds, is_empty};
+use super::leaves::Leaves;
+use super::merge_scan::{self, Step};
+use super::scan_memory::ScanShare;
+use super::scan_pair::{ShowPair, TakePair, WithKey};
+use super::scan_source::Located;
+use crate::keys::Direction;
+use crate::level::source::{FetchedLog, LOG_PRIORITY};
+use crate::level::view::ViewSequence;
+use crate::regions::RegionState;
+use crate::visibility::OpenSnapshot;
+use kreon_sync::Ordering;
+
+/// The first step where frames are plenty: many scans are for the first pair alone.
+const FIRST_STEP_ENTRIES: usize = 1;
+
+/// The least of all other steps.
+const STEP_ENTRIES_MIN: usize = 16;
+const STEP_ENTRIES_MAX: usize = 512;
+const STEP_BYTES_MAX: usize = 1 << 20;
+
+/// The same where records come into memory of the scan's own: as many as keep a device busy.
+const FETCHED_ENTRIES_MAX: usize = 128;
+const FETCHED_BYTES_MAX: usize = 256 << 10;
+
+/// Blocks of the device of memory that a step takes for each pair, beside the pair.
+const ENTRY_BLOCKS: usize = 4;
+
+/// A scan of more pairs credits nothing: one pass over everything is no reason to lay values together.
+const LONG_PAIRS: usize = 1000;
+
+/// How many pairs ahead of the one that is shown a record is brought from memory towards the processor.
+const HINT_PAIRS: usize = 2;
+
+/// A key and where its value is.
+pub type Entry = (Vec<u8>, Located);
+
+/// A scan of a range of keys at a snapshot.
+pub struct Scan {
+    reader: Arc<Reader>,
+    region: Arc<RegionState>,
+    snapshot: Arc<OpenSnapshot>,
+    /// What neither end has fetched yet.
+    rest: Option<KeyBounds>,
+    /// Fetched from the front, ascending.
+    front: Ahead,
+    /// Fetched from the back, descending.
+    back: Ahead,
+    step_entries: usize,
+    /// Pairs that may still be shown.
+    left: usize,
+    /// Pairs that were found so far.
+    found: usize,
+    with_values: bool,
+}
+
+/// What one end has found ahead.
+#[derive(Default)]
+struct Ahead {
+    batch: Batch,
+    /// The view in which the records are where the batch says.
+    view: ViewSequence,
+    /// Records that are not in memory otherwise.
+    fetched: Fetched,
+    /// The leaves in which they were found.
+    leaves: Leaves,
+    /// The memory that all this takes.
+    share: Option<ScanShare>,
+}
+
+impl Ahead {
+    /// Forgets all; gives the memory back, but for a little.
+    fn clear(&mut self) {
+        self.batch.clear();
+        self.fetched.clear();
+        self.leaves.clear();
+        self.share = None;
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.batch.memory_bytes() + self.fetched.memory_bytes()
+    }
+}
+
+impl Scan {
+    /// A scan of `bounds`; without values it reads no log.
+    pub fn new(
+        reader: &Arc<Reader>,
+        region: &Arc<RegionState>,
+        snapshot: Arc<OpenSnapshot>,
+        bounds: KeyBounds,
+    ) -> Self {
+        Self {
+            reader: Arc::clone(reader),
+            region: Arc::clone(region),
+            snapshot,
+            rest: (!is_empty(&bounds)).then_some(bounds),
+            front: Ahead::default(),
+            back: Ahead::default(),
+            step_entries: FIRST_STEP_ENTRIES,
+            left: usize::MAX,
+            found: 0,
+            with_values: true,
+        }
+    }
+
+    /// The same scan without values: they come out empty and the log is not read. Before the first
+    /// pair is taken.
+    pub fn without_values(&mut self) {
+        self.with_values = false;
+    }
+
+    /// The same scan, ended after `pairs` pairs from both ends together. It reads at once what it will
+    /// show, and nothing else. Before the first pair is taken.
+    pub fn limit(&mut self, pairs: usize) {
+        self.left = pairs;
+        self.step_entries = pairs.clamp(1, STEP_ENTRIES_MAX);
+    }
+
+    /// Shows the next pair from the front.
+    ///
+    /// # Errors
+    /// Of reading; the scan ends with the first.
+    pub fn next_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+        self.next_pair(ShowPair(show))
+    }
+
+    /// Shows the next pair from the back.
+    ///
+    /// # Errors
+    /// Of reading; the scan ends with the first.
+    pub fn next_back_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+        self.next_back_pair(ShowPair(show))
+    }
+
+    /// Hands the next pair from the front to `take`.
+    ///
+    /// # Errors
+    /// Of reading; the scan ends with the first.
+    pub fn next_pair<T: TakePair>(&mut self, take: T) -> Result<Option<T::Taken>> {
+        self.reader.storage.lifecycle.check_home()?;
+        self.try_next(take).inspect_err(|_| self.fail())
+    }
+
+    /// Hands the next pair from the back to `take`.
+    ///
+    /// # Errors
+    /// Of reading; the scan ends with the first.
+    pub fn next_back_pair<T: TakePair>(&mut self, take: T) -> Result<Option<T::Taken>> {
+        self.reader.storage.lifecycle.check_home()?;
+        self.try_next_back(take).inspect_err(|_| self.fail())
+    }
+
+    fn try_next<T: TakePair>(&mut self, take: T) -> Result<Option<T::Taken>> {
+        if self.front.batch.is_empty() {
+            self.fetch(Direction::Forward)?;
+        }
+        if self.left == 0 {
+            return Ok(self.end());
+        }
+        match self.front.batch.pop_first() {
+            Some(pair) => self.show(&self.front, &pair, take).map(Some),
+            // The front has reached what the back fetched.
+            None => match self.back.batch.pop_last() {
+                Some(pair) => self.show(&self.back, &pair, take).map(Some),
+                None => Ok(self.end()),
+            },
+        }
+        .inspect(|shown| self.left -= usize::from(shown.is_some()))
+    }
+
+    fn try_next_back<T: TakePair>(&mut self, take: T) -> Result<Option<T::Taken>> {
+        if self.back.batch.is_empty() {
+            self.fetch(Direction::Backward)?;
+        }
+        if self.left == 0 {
+            return Ok(self.end());
+        }
+        match self.back.batch.pop_first() {
+            Some(pair) => self.show(&self.back, &pair, take).map(Some),
+            None => match self.front.batch.pop_last() {
+                Some(pair) => self.show(&self.front, &pair, take).map(Some),
+                None => Ok(self.end()),
+            },
+        }
+        .inspect(|shown| self.left -= usize::from(shown.is_some()))
+    }
+
+    /// A read failed: the scan ends, and its memory goes back with the account of it.
+    fn fail(&mut self) {
+        (self.front, self.back) = Default::default();
+        (self.rest, self.left) = (None, 0);
+    }
+
+    /// The memory of what it has found ahead.
+    #[cfg(test)]
+    pub fn memory_bytes(&self) -> usize {
+        self.front.memory_bytes() + self.back.memory_bytes()
+    }
+
+    /// There is no more to show: what it held goes back.
+    fn end<R>(&mut self) -> Option<R> {
+        self.front.clear();
+        self.back.clear();
+        None
+    }
+
+    /// Hands a pair that was found `ahead` to `take`.
+    fn show<T: TakePair>(&self, ahead: &Ahead, pair: &Pair, take: T) -> Result<T::Taken> {
+        let key = ahead.batch.key(pair);
+        if !self.with_values {
+            return Ok(take.take(key, b""));
+        }
+        let located = match ahead.batch.value(pair) {
+            Found::Inline(value) => return Ok(take.take(key, value)),
+            Found::Logged(located) => located,
+        };
+        let (reader, region, take) = (&self.reader, &self.region, WithKey { key, take });
+        reader.storage.check_open()?;
+        if let Some((offset, payload_bytes)) =
+            ahead.batch.nth(HINT_PAIRS - 1).and_then(Pair::record)
+        {
+            let mapping = &reader.storage.mapping;
+            mapping.hint(offset.0, fragment_bytes(payload_bytes));
+        }
+        let view = reader.storage.views.load();
+        let taken = if view.sequence() == ahead.view {
+            // The log segments of the view cannot have been reused: that would have changed the view.
+            let log = FetchedLog::new(reader.storage.log_pages(), &ahead.fetched);
+            reader.show_logged(region, key, &located, &log, take)?
+        } else {
+            drop(view);
+            reader.get_value(region, key, self.snapshot.lsn(), take)?
+        };
+        taken.ok_or_else(|| Error::corruption("a value that a snapshot sees has gone"))
+    }
+
+    fn fetch(&mut self, direction: Direction) -> Result<()> {
+        let Some(bounds) = self.rest.take().filter(|_| self.left > 0) else {
+            return Ok(());
+        };
+        self.reader.storage.check_open()?;
+        let (last, is_exhausted) = self.locate(&bounds, direction)?;
+        if !is_exhausted && let Some(last) = last {
+            let behind = Bound::Excluded;
+            planted!(ScanStepRepeatsKey => let behind = Bound::Included);
+            let rest = match direction {
+                Direction::Forward => (behind(last), bounds.1),
+                Direction::Backward => (bounds.0, Bound::Excluded(last)),
+            };
+            self.rest = Some(rest);
+        }
+        Ok(())
+    }
+
+    /// How far ahead the next step goes: the memory for it, and the most entries and bytes.
+    fn reach(&self) -> (ScanShare, usize, usize) {
+        let is_plenty = self.reader.storage.mapping.has_plenty_of_frames();
+        let (entries_min, entries_max, bytes_max) = match is_plenty {
+            true => (1, STEP_ENTRIES_MAX, STEP_BYTES_MAX),
+            false => (STEP_ENTRIES_MIN, FETCHED_ENTRIES_MAX, FETCHED_BYTES_MAX),
+        };
+        let step_entries = self.step_entries.max(entries_min);
+        let entries_max = step_entries.min(self.left).min(entries_max);
+        // Of each record its first and its last block come as a whole.
+        let entry_bytes = ENTRY_BLOCKS * self.reader.storage.device.block_bytes() as usize;
+        let wanted = (entries_max * entry_bytes).max(2 * FETCHED_BYTES_MAX);
+        let share = self.reader.scan_memory.take_up_to(wanted);
+        let room = share.bytes();
+        let entries_max = entries_max.min(room / entry_bytes).max(1);
+        (share, entries_max, bytes_max.min(room / 2).max(1))
+    }
+
+    /// Finds the pairs of one step for the end that goes in `direction`. Returns the last key, and whether
+    /// the range is exhausted. The view is held only in here.
+    fn locate(
+        &mut self,
+        bounds: &KeyBounds,
+        direction: Direction,
+    ) -> Result<(Option<Vec<u8>>, bool)> {
+        let view = self.reader.storage.views.load_full();
+        // After the view was taken: one from after a drop would show the region empty.
+        self.region.check()?;
+        let nodes = self.reader.storage.nodes(&view, self.region.id);
+        match direction {
+            Direction::Forward => self.front.clear(),
+            Direction::Backward => self.back.clear(),
+        }
+        let (mut share, entries_max, bytes_max) = self.reach();
+        let room = share.bytes();
+        let (ahead, start, end) = match direction {
+            Direction::Forward => (&mut self.front, &bounds.0, &bounds.1),
+            Direction::Backward => (&mut self.back, &bounds.1, &bounds.0),
+        };
+        let known = self.region.gaps.known();
+        let step = Step {
+            region: self.region.id,
+            at: self.snapshot.lsn(),
+            direction,
+            start,
+            end,
+            entries_max,
+            bytes_max,
+            dead_max: u64::MAX,
+            gaps: known.as_ref().map_or(&[], |known| known.gaps()),
+        };
+        ahead.batch.fit(room);
+        ahead.view = view.sequence();
+        let walked = merge_scan::run(&step, &view, &nodes, |key, found, leaf| {
+            ahead.leaves.note(leaf, ahead.batch.len());
+            ahead.batch.push(key, &found);
+        })?;
+        if walked.dead_entries > 0 {
+            let passed = &self.reader.scanned_dead;
+            passed.fetch_add(walked.dead_entries, Ordering::Relaxed);
+        }
+        if let Some(run) = &walked.run {
+            let moment = self.snapshot.moment();
+            self.reader
+                .note_run(&self.region, run, moment, &[direction]);
+        }
+        self.step_entries = (self.step_entries * 2).clamp(STEP_ENTRIES_MIN, STEP_ENTRIES_MAX);
+        self.found += ahead.batch.len();
+        if self.with_values {
+            let records = ahead.batch.records();
+            let rest = room.saturating_sub(ahead.batch.memory_bytes());
+            ahead.fetched.set_room(rest);
+            self.reader.fetch_records(records, &mut ahead.fetched)?;
+        }
+        share.set(ahead.memory_bytes());
+        ahead.share = Some(share);
+        if self.with_values {
+            let reader = &self.reader;
+            reader.charge_scan(
+                &view,
+                &self.region,
+                &ahead.batch,
+                &ahead.leaves,
+                &ahead.fetched,
+                self.found > LONG_PAIRS,
+            );
+        }
+        Ok((ahead.batch.last_key(), walked.is_exhausted))
+    }
+}
+
+impl Reader {
+    /// Has the records of pairs at hand, all at once; large ones are read by themselves.
+    pub fn fetch_values<'e>(
+        &self,
+        located: impl Iterator<Item = &'e Entry>,
+        into: &mut Fetched,
+    ) -> Result<()> {
+        let records = located.filter_map(|(key, found)| match found {
+            Located::Logged {
+                offset,
+                value_bytes,
+            } => Some((*offset, key.len() + *value_bytes as usize)),
+            Located::Inline(_) | Located::Deleted => None,
+        });
+        self.fetch_records(records, into)
+    }
+
+    /// The same for records given by their places and the bytes of key and value.
+    pub fn fetch_records(
+        &self,
+        records: impl Iterator<Item = (LogOffset, usize)>,
+        into: &mut Fetched,
+    ) -> Result<()> {
+        const FETCH_BYTES_MAX: usize = 64 << 10;
+        let log = &self.storage.log;
+        let records = records
+            .filter_map(|(offset, payload_bytes)| log.on_device(offset, payload_bytes))
+            .filter(|bytes| bytes.len_bytes <= FETCH_BYTES_MAX);
+        self.storage.mapping.fetch(records, LOG_PRIORITY, into)
+    }
+}
+
+const _: () = assert!(KEY_BYTES_MAX < FETCHED_BYTES_MAX);

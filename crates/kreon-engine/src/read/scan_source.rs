@@ -1,0 +1,248 @@
+//! One source of a scan: an L0's or a level's entries of one region, in one direction.
+
+use std::ops::Bound;
+
+use kreon_base::{LogOffset, Lsn, PageNo, Payload, RegionId, Result};
+use kreon_l0::L0;
+
+use super::covering::DeadKeys;
+use crate::keys::Direction;
+use crate::keys::{L0Key, split};
+use crate::level::MappedNodes;
+use crate::tree;
+
+/// Where a visible value is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Located {
+    /// It was in the index.
+    Inline(Vec<u8>),
+    /// It is in the log.
+    Logged {
+        /// Its record.
+        offset: LogOffset,
+        /// Its length.
+        value_bytes: u32,
+    },
+    /// The key was deleted.
+    Deleted,
+}
+
+impl From<Payload<'_>> for Located {
+    fn from(payload: Payload<'_>) -> Self {
+        match payload {
+            Payload::Inline { value } => Self::Inline(value.to_vec()),
+            Payload::Logged {
+                offset,
+                value_bytes,
+            } => Self::Logged {
+                offset,
+                value_bytes,
+            },
+            Payload::Tombstone { .. } | Payload::Erased { .. } => Self::Deleted,
+        }
+    }
+}
+
+/// One source of a scan, with its cursor.
+pub enum Source<'a> {
+    /// L0' or L0.
+    L0 {
+        /// Over all regions.
+        cursor: kreon_l0::Cursor<'a>,
+        /// The one that counts.
+        region: RegionId,
+    },
+    /// A level.
+    Level(tree::Cursor<'a, MappedNodes<'a>>),
+    /// A level of which nothing is left.
+    Ended,
+}
+
+impl<'a> Source<'a> {
+    /// The entries of `region` in an L0.
+    pub fn in_l0(l0: &'a L0, region: RegionId) -> Self {
+        Self::L0 {
+            cursor: l0.cursor(),
+            region,
+        }
+    }
+
+    /// Goes to the first entry from `start` on, in `direction`.
+    pub fn start(&mut self, start: &Bound<Vec<u8>>, direction: Direction) -> Result<()> {
+        match self {
+            Self::L0 { cursor, region } => drop(start_in_l0(cursor, *region, start, direction)),
+            Self::Level(cursor) => drop(start_in_level(cursor, start, direction)?),
+            Self::Ended => {}
+        }
+        Ok(())
+    }
+
+    /// The key it stands on.
+    pub fn key(&self) -> Option<&[u8]> {
+        match self {
+            Self::L0 { cursor, region } => {
+                let (found, key) = split(cursor.key()).filter(|_| cursor.is_valid())?;
+                (found == *region).then_some(key)
+            }
+            Self::Level(cursor) => cursor.is_valid().then(|| cursor.key()),
+            Self::Ended => None,
+        }
+    }
+
+    /// The leaf that it stands in; none: it is an L0, or at its end.
+    pub fn leaf(&self) -> Option<PageNo> {
+        match self {
+            Self::L0 { .. } | Self::Ended => None,
+            Self::Level(cursor) => cursor.leaf_page(),
+        }
+    }
+
+    /// Moves behind `key`, which it stands on; the newest version of that key before `at`, if any. Versions before
+    /// `deleted` are dead.
+    pub fn take(
+        &mut self,
+        key: &[u8],
+        at: Lsn,
+        deleted: Option<Lsn>,
+        direction: Direction,
+    ) -> Result<Option<Located>> {
+        match self {
+            Self::L0 { cursor, .. } => {
+                let visible = cursor.versions().find(|version| version.lsn < at);
+                match direction {
+                    Direction::Forward => cursor.next(),
+                    Direction::Backward => cursor.prev(),
+                };
+                let is_dead = |lsn: Lsn| deleted.is_some_and(|deleted| lsn < deleted);
+                Ok(visible.map(|version| match is_dead(version.lsn) {
+                    true => Located::Deleted,
+                    false => version.payload.into(),
+                }))
+            }
+            Self::Level(cursor) => take_in_level(cursor, key, at, direction),
+            Self::Ended => Ok(None),
+        }
+    }
+
+    /// Moves behind `key`, which it stands on, without a look at what it says of it.
+    pub fn pass(&mut self, key: &[u8], direction: Direction) -> Result<()> {
+        match self {
+            Self::L0 { cursor, .. } => match direction {
+                Direction::Forward => drop(cursor.next()),
+                Direction::Backward => drop(cursor.prev()),
+            },
+            Self::Level(cursor) => {
+                while cursor.is_valid() && cursor.key() == key {
+                    match direction {
+                        Direction::Forward => cursor.next()?,
+                        Direction::Backward => cursor.prev()?,
+                    };
+                }
+            }
+            Self::Ended => {}
+        }
+        Ok(())
+    }
+
+    /// Leaves stretches of dead keys behind, where all of them are dead: in the levels.
+    pub fn leave_dead(&mut self, dead: &mut DeadKeys, direction: Direction) -> Result<()> {
+        if dead.is_empty() {
+            return Ok(());
+        }
+        while let Self::Level(cursor) = self
+            && cursor.is_valid()
+            && dead.newest(cursor.key()).is_some()
+        {
+            let stretch = dead.around(cursor.key());
+            match (direction, &stretch.start, &stretch.end) {
+                (Direction::Forward, _, Some(end)) => drop(cursor.seek(end)?),
+                (Direction::Backward, Some(start), _) => drop(cursor.seek_before(start)?),
+                _ => *self = Self::Ended,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Source<'_> {
+    /// Goes to the first entry from `start` on if it stands before that, in `direction`.
+    pub fn skip_to(&mut self, start: &Bound<Vec<u8>>, direction: Direction) -> Result<()> {
+        let is_behind = self.key().is_none_or(|key| match (direction, start) {
+            (_, Bound::Unbounded) => true,
+            (Direction::Forward, Bound::Included(start)) => key >= start.as_slice(),
+            (Direction::Forward, Bound::Excluded(start)) => key > start.as_slice(),
+            (Direction::Backward, Bound::Included(start)) => key <= start.as_slice(),
+            (Direction::Backward, Bound::Excluded(start)) => key < start.as_slice(),
+        });
+        match is_behind {
+            true => Ok(()),
+            false => self.start(start, direction),
+        }
+    }
+}
+
+fn start_in_l0(
+    cursor: &mut kreon_l0::Cursor<'_>,
+    region: RegionId,
+    start: &Bound<Vec<u8>>,
+    direction: Direction,
+) -> bool {
+    use Direction::{Backward, Forward};
+    let at = |key: &[u8]| L0Key::new(region, key);
+    match (start, direction) {
+        (Bound::Unbounded, Forward) => cursor.seek(at(b"").as_slice()),
+        (Bound::Unbounded, Backward) => match region.0.checked_add(1) {
+            Some(next) => cursor.seek_before(L0Key::new(RegionId(next), b"").as_slice()),
+            None => cursor.last(),
+        },
+        (Bound::Included(key), Forward) => cursor.seek(at(key).as_slice()),
+        (Bound::Excluded(key), Forward) => cursor.seek(at(&successor(key)).as_slice()),
+        (Bound::Included(key), Backward) => cursor.seek_before(at(&successor(key)).as_slice()),
+        (Bound::Excluded(key), Backward) => cursor.seek_before(at(key).as_slice()),
+    }
+}
+
+fn start_in_level(
+    cursor: &mut tree::Cursor<'_, MappedNodes<'_>>,
+    start: &Bound<Vec<u8>>,
+    direction: Direction,
+) -> Result<bool> {
+    use Direction::{Backward, Forward};
+    match (start, direction) {
+        (Bound::Unbounded, Forward) => cursor.first(),
+        (Bound::Unbounded, Backward) => cursor.last(),
+        (Bound::Included(key), Forward) => cursor.seek(key),
+        (Bound::Excluded(key), Forward) => cursor.seek(&successor(key)),
+        (Bound::Included(key), Backward) => cursor.seek_before(&successor(key)),
+        (Bound::Excluded(key), Backward) => cursor.seek_before(key),
+    }
+}
+
+/// The least key greater than `key`.
+fn successor(key: &[u8]) -> Vec<u8> {
+    let mut next = Vec::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    next
+}
+
+fn take_in_level(
+    cursor: &mut tree::Cursor<'_, MappedNodes<'_>>,
+    key: &[u8],
+    at: Lsn,
+    direction: Direction,
+) -> Result<Option<Located>> {
+    let mut visible = None;
+    while cursor.is_valid() && cursor.key() == key {
+        let is_visible = cursor.lsn() < at || cursor.lsn() == Lsn(0);
+        // Versions come newest first going forward, oldest first going backward.
+        if is_visible && (visible.is_none() || direction == Direction::Backward) {
+            visible = Some(cursor.payload()?.into());
+        }
+        match direction {
+            Direction::Forward => cursor.next()?,
+            Direction::Backward => cursor.prev()?,
+        };
+    }
+    Ok(visible)
+}

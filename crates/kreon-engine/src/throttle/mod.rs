@@ -1,0 +1,208 @@
+//! The throttle: writers sleep while L0 spills or space is scarce, and wait while L0' is full.
+//!
+//! [`pace`] computes the sleep from the progress of the spill, so that L0' fills when the spill ends. A full L0' makes
+//! writers wait for that end, which bounds the memory; it happens when a spill fails or slows down suddenly.
+
+use std::time::{Duration, Instant};
+
+use crate::spill::Progress;
+use kreon_base::{Error, Lsn, Result};
+use kreon_sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
+
+mod pace;
+
+use pace::{Last, Moment, Pace};
+
+/// L0' grows by this much from one look at the pace to the next: some 60 entries.
+const LOOK_BYTES: u64 = 4 << 10;
+
+/// Writers sleep for scarce space at borders of this.
+const STEP_BYTES: u64 = 16 << 10;
+
+/// The longest sleep for one step: 4 MB/s for each writer.
+const SLEEP_MAX: Duration = Duration::from_millis(4);
+
+/// Delays and waits of writers. One for the store; shared by the spill, the space plan and the write path.
+#[derive(Default)]
+pub struct Throttle {
+    /// Of the spill that is under way.
+    pub progress: Progress,
+    is_spilling: AtomicBool,
+    /// Size of L0' at which a writer looks at the pace again.
+    look_at_bytes: AtomicU64,
+    spill: Mutex<Spill>,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// How long a writer sleeps for each [`STEP_BYTES`] of the log because space is scarce, in nanoseconds.
+    sleep_ns: AtomicU64,
+}
+
+/// The times of a spill.
+#[derive(Default)]
+struct Spill {
+    started: Option<Instant>,
+    committing: Option<Instant>,
+    last: Last,
+    pace: Pace,
+}
+
+#[derive(Default)]
+struct State {
+    /// Counts the ends of spills, successful or not.
+    spills_ended: u64,
+    /// Why the last spill failed, until one succeeds.
+    failure: Option<Error>,
+}
+
+impl Throttle {
+    /// A spill of so many keys starts.
+    pub fn spill_starts(&self, keys: u64) {
+        self.progress.start(keys);
+        let mut spill = self.spill.lock();
+        spill.started = Some(Instant::now());
+        spill.committing = None;
+        spill.pace = Pace::new(spill.last);
+        self.look_at_bytes.store(0, Ordering::Relaxed);
+        self.is_spilling.store(true, Ordering::Relaxed);
+    }
+
+    /// The merge has ended, its result is being made durable.
+    pub fn commit_starts(&self) {
+        self.spill.lock().committing = Some(Instant::now());
+    }
+
+    /// Whether a writer must compute its [`delay`](Self::delay). Every write calls this.
+    pub fn is_look_due(&self, used_bytes: usize) -> bool {
+        self.is_spilling.load(Ordering::Relaxed)
+            && used_bytes as u64 >= self.look_at_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How long a writer should sleep while L0', which is full at `full_bytes`, has `used_bytes`.
+    pub fn delay(&self, used_bytes: usize, full_bytes: usize) -> Duration {
+        if !self.is_look_due(used_bytes) {
+            return Duration::ZERO;
+        }
+        let next = used_bytes as u64 + LOOK_BYTES.min(full_bytes as u64 / 64);
+        self.look_at_bytes.store(next, Ordering::Relaxed);
+        let progress = self.progress.share();
+        if Pace::is_behind(used_bytes, full_bytes, progress) {
+            return Duration::ZERO;
+        }
+        // Another writer computes the delay now; this one goes on until its next look.
+        let Some(mut spill) = self.spill.try_lock() else {
+            return Duration::ZERO;
+        };
+        let Some(started) = spill.started else {
+            return Duration::ZERO;
+        };
+        let moment = Moment {
+            elapsed: started.elapsed(),
+            progress,
+            committing: spill.committing.map(|since| since.elapsed()),
+            used_bytes,
+            full_bytes,
+        };
+        spill.pace.delay(&moment)
+    }
+
+    /// Waits for spills to end while `is_full` holds.
+    ///
+    /// # Errors
+    /// Why spills fail, if they do: there will be no room. That of `is_full`.
+    pub fn wait_for_room(&self, is_full: impl Fn() -> Result<bool>) -> Result<()> {
+        let mut state = self.state.lock();
+        while is_full()? {
+            if let Some(failure) = &state.failure {
+                return Err(failure.within("no room for new data, because a spill failed"));
+            }
+            // The time-out notices that the store was closed or poisoned, which wakes nobody here.
+            self.changed
+                .wait_for(&mut state, Duration::from_millis(200));
+        }
+        Ok(())
+    }
+
+    /// Ends a spill and wakes all writers that wait for room.
+    pub fn spill_ended(&self, outcome: &Result<()>) {
+        self.is_spilling.store(false, Ordering::Relaxed);
+        self.spill.lock().end(outcome.is_ok());
+        let mut state = self.state.lock();
+        state.spills_ended += 1;
+        state.failure = outcome.as_ref().err().cloned();
+        self.changed.notify_all();
+    }
+
+    /// Slows writers down by the square of `share`, because space is scarce: 1 is as slow as it gets.
+    pub fn slow_down(&self, share: f64) {
+        let sleep = SLEEP_MAX.as_nanos() as f64 * share * share;
+        self.sleep_ns.store(sleep as u64, Ordering::Relaxed);
+    }
+
+    /// How long a writer sleeps for scarce space whose record went from `start` to `end` in the log.
+    pub fn sleep_after(&self, start: Lsn, end: Lsn) -> Duration {
+        let sleep_ns = self.sleep_ns.load(Ordering::Relaxed);
+        let steps = end.0 / STEP_BYTES - start.0 / STEP_BYTES;
+        match sleep_ns {
+            0 => Duration::ZERO,
+            _ => Duration::from_nanos(sleep_ns.saturating_mul(steps.min(16))),
+        }
+    }
+
+    /// Spills that ended since the store was opened.
+    pub fn spills_ended(&self) -> u64 {
+        self.state.lock().spills_ended
+    }
+
+    /// Why the last spill failed.
+    #[cfg(test)]
+    pub fn failure(&self) -> Option<Error> {
+        self.state.lock().failure.clone()
+    }
+}
+
+impl Spill {
+    fn end(&mut self, is_whole: bool) {
+        if is_whole && let (Some(started), Some(committing)) = (self.started, self.committing) {
+            self.last = Last {
+                merge: committing.duration_since(started),
+                commit: committing.elapsed(),
+            };
+        }
+        self.started = None;
+        self.committing = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kreon_base::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn writers_are_slowed_down_while_a_spill_is_under_way_only() {
+        let throttle = Throttle::default();
+        let fill = |throttle: &Throttle| {
+            let looks = (1..=32).map(|i| throttle.delay(i * 30_000, 1_000_000));
+            looks.max().unwrap_or_default()
+        };
+        assert_eq!(fill(&throttle), Duration::ZERO);
+        throttle.spill_starts(100);
+        throttle.progress.add(10);
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(fill(&throttle) > Duration::ZERO);
+        throttle.spill_ended(&Ok(()));
+        assert_eq!(fill(&throttle), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_failed_spill_fails_those_who_wait_for_room() {
+        let throttle = Throttle::default();
+        throttle.spill_ended(&Err(Error::new(ErrorKind::OutOfSpace, "full")));
+        let error = throttle.wait_for_room(|| Ok(true)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfSpace);
+        assert!(throttle.wait_for_room(|| Ok(false)).is_ok());
+        throttle.spill_ended(&Ok(()));
+        assert!(throttle.failure().is_none());
+    }
+}

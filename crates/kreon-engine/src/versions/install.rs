@@ -1,0 +1,67 @@
+//! Installs new levels: makes them durable by a checkpoint, then shows them to readers.
+
+use std::sync::Arc;
+
+use kreon_base::{PageNo, Result};
+use kreon_volume::page_runs::discard;
+
+use super::Versions;
+use crate::checkpoint::{self, Change};
+use crate::spill::Spilled;
+use crate::state::Ledger;
+
+impl Versions {
+    /// Makes a change of levels durable and shows it to readers. `keep_frozen` leaves L0 in the view.
+    pub fn install(
+        &self,
+        spilled: Spilled,
+        change_ledger: impl FnOnce(&mut Ledger),
+        keep_frozen: bool,
+    ) -> Result<()> {
+        let Spilled {
+            levels,
+            kept,
+            dropped,
+            charges,
+        } = spilled;
+        let levels = Arc::new(levels);
+        let mut ledger = self.storage.ledger.lock();
+        let mut changed = ledger.with_made(&self.storage.made);
+        change_ledger(&mut changed);
+        let fresh = kept.clone();
+        let change = Change {
+            levels: Arc::clone(&levels),
+            ledger: changed,
+            kept,
+            dropped,
+            charges,
+        };
+        let unreachable = match checkpoint::commit(&self.storage, &mut ledger, change) {
+            Ok(unreachable) => unreachable,
+            Err(error) => {
+                self.discard_fresh(&fresh)?;
+                return Err(error);
+            }
+        };
+        self.storage.views.change(|view| {
+            let frozen = view.frozen.clone().filter(|_| keep_frozen);
+            (Arc::clone(&view.active), frozen, levels)
+        });
+        let soon_free = unreachable.pages.len() as u64;
+        self.storage
+            .views
+            .retire(unreachable.pages, unreachable.segments);
+        drop(ledger);
+        self.space.set_reserve_but(soon_free);
+        self.space.plan_space();
+        Ok(())
+    }
+
+    /// Releases the fresh pages of a change that was not installed.
+    pub fn discard_fresh(&self, fresh: &[PageNo]) -> Result<()> {
+        discard(&self.storage.mapping, fresh);
+        self.storage.allocator.lock().release_pages(fresh)?;
+        self.space.set_reserve();
+        Ok(())
+    }
+}

@@ -1,0 +1,41 @@
+//! Handles of open snapshots.
+
+use std::sync::Arc;
+
+use kreon_base::{Lsn, planted};
+
+use super::{Moment, Visibility};
+
+/// An open snapshot: sees every write before its position and none after. Old versions are kept while
+/// it is open; that costs space, not memory.
+pub struct OpenSnapshot {
+    visibility: Arc<Visibility>,
+    moment: Moment,
+}
+
+impl OpenSnapshot {
+    /// Opens a snapshot of this moment. In a forked child it is of nothing: reads through it are `Closed`.
+    pub fn new(visibility: &Arc<Visibility>) -> Self {
+        Self {
+            visibility: Arc::clone(visibility),
+            moment: visibility.open(),
+        }
+    }
+
+    /// Its position.
+    pub fn lsn(&self) -> Lsn {
+        planted!(SnapshotSeesNextWrite => return Lsn(self.moment.at.0 + 1));
+        self.moment.at
+    }
+
+    /// Its position and its closing of the gate.
+    pub fn moment(&self) -> Moment {
+        self.moment
+    }
+}
+
+impl Drop for OpenSnapshot {
+    fn drop(&mut self) {
+        self.visibility.close(self.moment.at);
+    }
+}

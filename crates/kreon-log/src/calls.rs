@@ -1,0 +1,204 @@
+//! Which calls write the log: what each takes from the buffers, and in which order they land.
+//!
+//! Invariants:
+//! - only whole blocks of the gapless committed prefix are taken: nothing in them changes any more. No block is taken
+//!   twice, and none that holds acknowledged bytes can be torn by a later write ([`zeroes`](super::zeroes) go before it);
+//! - a segment's header goes with its first records;
+//! - calls take blocks in the order of the log, and land in that order, so what has landed is a prefix.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use kreon_base::{Error, Lsn, Result};
+use kreon_device::Write;
+
+use super::buffered::Buffered;
+use super::buffers::Buffers;
+use super::cut::{PAYLOAD_START, SEGMENT};
+use super::positions::Positions;
+use super::zeroes::Prepared;
+
+/// Most bytes of one call. Writers wait for calls to land when the device falls behind: short calls make
+/// short waits. With 1 MiB they waited for a millisecond, and the device was no faster.
+const CALL_BYTES_MAX: u32 = 256 << 10;
+
+/// Most calls under way: how much of the log may wait for the next flush behind them.
+const CALLS_MAX: usize = 3;
+
+/// How far calls have taken the log, and the calls under way.
+pub(super) struct Calls {
+    /// Sequence of the segment to go on in.
+    sequence: u64,
+    /// Bytes of it that calls have taken.
+    taken: u32,
+    /// How far blocks behind that were written before.
+    prepared: Prepared,
+    /// Calls under way, and those that ended before an earlier one did.
+    calls: VecDeque<Call>,
+    /// Number of the first of `calls`.
+    first_call: u64,
+    /// Of all calls so far.
+    zeroed_bytes: u64,
+}
+
+struct Call {
+    runs: Arc<[Run]>,
+    /// Writes zeroes behind its runs, where the next call writes.
+    is_ahead: bool,
+    has_ended: bool,
+}
+
+/// A call to be made.
+pub(super) struct NextCall {
+    pub number: u64,
+    pub runs: Arc<[Run]>,
+    /// Zeroes to write behind the runs.
+    pub zeroes: u32,
+}
+
+/// A range of a segment that can be written.
+pub(super) struct Run {
+    buffered: Arc<Buffered>,
+    start: u32,
+    end: u32,
+}
+
+impl Run {
+    /// Its bytes, to be written.
+    #[inline]
+    pub fn write(&self) -> Result<Write<'_>> {
+        let bytes = self.buffered.buffer().committed_range(self.start..self.end);
+        let bytes = bytes.ok_or_else(|| Error::invalid("a write of uncommitted bytes"))?;
+        Ok(Write::new(self.buffered.offset(self.start).0, bytes))
+    }
+}
+
+/// How much a call takes.
+#[derive(Clone, Copy)]
+pub(super) struct CallLimits {
+    /// A shorter run waits, unless it ends its segment.
+    pub least_bytes: u32,
+    /// The border of a block; nothing behind it is taken.
+    pub upto: Lsn,
+    pub block_bytes: u32,
+}
+
+impl Calls {
+    /// All before `written` bytes of the segment `sequence` is on the device.
+    pub fn new(sequence: u64, written: u32) -> Self {
+        Self {
+            sequence,
+            taken: written,
+            prepared: Prepared::default(),
+            calls: VecDeque::new(),
+            first_call: 0,
+            zeroed_bytes: 0,
+        }
+    }
+
+    /// Takes what can be written now for a call.
+    pub fn take(
+        &mut self,
+        buffers: &Buffers,
+        positions: &Positions,
+        limits: CallLimits,
+    ) -> Option<NextCall> {
+        let is_ahead = |call: &Call| call.is_ahead && !call.has_ended;
+        if self.calls.len() >= CALLS_MAX || self.calls.iter().any(is_ahead) {
+            return None;
+        }
+        let runs: Arc<[Run]> = self.ready(buffers, limits).into();
+        let last = runs.last()?;
+        let (segment, end) = (last.buffered.link(), last.end);
+        let ends = (positions.durable(), buffers.tail());
+        let zeroes = self.prepared.extend(segment, end, ends);
+        (self.sequence, self.taken) = match end {
+            SEGMENT => (segment.sequence + 1, 0),
+            end => (segment.sequence, end),
+        };
+        self.zeroed_bytes += u64::from(zeroes);
+        self.calls.push_back(Call {
+            runs: Arc::clone(&runs),
+            is_ahead: zeroes > 0,
+            has_ended: false,
+        });
+        Some(NextCall {
+            number: self.first_call + self.calls.len() as u64 - 1,
+            runs,
+            zeroes,
+        })
+    }
+
+    /// The call with this number has ended well. It lands when all before it have, and then all that waited for it.
+    pub fn land(&mut self, number: u64, positions: &Positions) {
+        let index = number.checked_sub(self.first_call);
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        let call = index.and_then(|index| self.calls.get_mut(index));
+        debug_assert!(
+            call.as_ref().is_some_and(|call| !call.has_ended),
+            "a call ends once"
+        );
+        if let Some(call) = call {
+            call.has_ended = true;
+        }
+        while self.calls.front().is_some_and(|call| call.has_ended) {
+            self.first_call += 1;
+            let landed = self.calls.pop_front();
+            for run in landed.iter().flat_map(|call| &*call.runs) {
+                positions.landed(run.buffered.lsn(run.end));
+                if run.end == SEGMENT {
+                    run.buffered.set_complete();
+                }
+            }
+        }
+    }
+
+    /// Whether a call is under way.
+    pub fn is_any_under_way(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// Whether a thread died while it copied the next bytes: nothing behind them can be written.
+    pub fn is_at_hole(&self, buffers: &Buffers) -> bool {
+        let buffered = buffers.by_sequence(self.sequence);
+        buffered.is_some_and(|buffered| buffered.buffer().is_abandoned())
+    }
+
+    /// Bytes of zeroes that were written ahead of records.
+    pub fn zeroed_bytes(&self) -> u64 {
+        self.zeroed_bytes
+    }
+
+    /// The runs that can be written now, in order.
+    fn ready(&self, buffers: &Buffers, limits: CallLimits) -> Vec<Run> {
+        let (mut sequence, mut start, mut bytes) = (self.sequence, self.taken, 0);
+        let mut runs = Vec::new();
+        while bytes < CALL_BYTES_MAX
+            && let Some(buffered) = buffers.by_sequence(sequence)
+        {
+            let committed = buffered.buffer().committed_prefix(0);
+            let fits = start + (CALL_BYTES_MAX - bytes);
+            let end = (committed - committed % limits.block_bytes).min(fits);
+            let end = end.min(buffered.within(limits.upto));
+            let is_too_short = end < SEGMENT && end.saturating_sub(start) < limits.least_bytes;
+            if end <= start.max(PAYLOAD_START) || is_too_short {
+                break;
+            }
+            debug_assert!(
+                end % limits.block_bytes == 0 && start % limits.block_bytes == 0,
+                "a block is written once, as a whole"
+            );
+            bytes += end - start;
+            runs.push(Run {
+                buffered,
+                start,
+                end,
+            });
+            if end < SEGMENT {
+                break;
+            }
+            (sequence, start) = (sequence + 1, 0);
+        }
+        runs
+    }
+}

@@ -1,0 +1,254 @@
+//! Fragments in memory or on the device, verified.
+//!
+//! Invariant: a fragment whose segment is in a buffer is read there; the mapping is asked only for bytes that are on the
+//! device and final.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use kreon_base::{Bug, Error, LogOffset, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId};
+use kreon_format::{
+    FRAGMENT_HEADER_BYTES, Fragment, FragmentSeal, StoreId, fragment_bytes, fragment_extent,
+};
+use kreon_mapping::FinalBytes;
+
+use super::buffers::{Buffers, FoundBuffer};
+use super::cut::{PAYLOAD_START, SEGMENT};
+use super::pages::LogPages;
+use super::segments::SegmentTable;
+
+/// Most bytes of a key that an error message shows.
+const KEY_SHOWN_BYTES_MAX: usize = 64;
+
+/// Where a fragment is read.
+enum Site {
+    /// Its segment is in memory.
+    Memory(FoundBuffer),
+    /// On the device; bytes from `end` of the segment on are not final.
+    Device { end: u32 },
+}
+
+impl Site {
+    fn end(&self) -> Option<u32> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Device { end } => Some(*end),
+        }
+    }
+}
+
+/// Reads fragments.
+pub(super) struct Fragments {
+    store: StoreId,
+    table: Arc<SegmentTable>,
+    buffers: Arc<Buffers>,
+}
+
+impl Fragments {
+    pub fn new(store: StoreId, table: Arc<SegmentTable>, buffers: Arc<Buffers>) -> Self {
+        Self {
+            store,
+            table,
+            buffers,
+        }
+    }
+
+    /// The segments of the log.
+    pub fn table(&self) -> &SegmentTable {
+        &self.table
+    }
+
+    /// What the checksums of fragments in the segment `sequence` are seeded with.
+    pub fn seal(&self, sequence: u64) -> FragmentSeal {
+        FragmentSeal {
+            store: self.store,
+            sequence,
+        }
+    }
+
+    /// See [`Log::fragment`](super::Log::fragment).
+    pub fn decode<'a>(&self, offset: LogOffset, bytes: &'a [u8]) -> Result<Fragment<'a>> {
+        let sequence = self.table.sequence_at(offset)?;
+        Fragment::decode(bytes, &self.seal(sequence), offset)
+    }
+
+    /// See [`Log::on_device`](super::Log::on_device).
+    pub fn on_device(&self, offset: LogOffset, payload_bytes: usize) -> Option<FinalBytes> {
+        let within = offset.within_segment();
+        let segment = offset.segment();
+        let found = self.buffered(segment, self.table.sequence(segment)?);
+        let end = match found.as_ref().and_then(|found| found.as_ref()) {
+            Some(buffered) => buffered.readable_from(),
+            None => SEGMENT,
+        };
+        // Bytes of the segment behind this one must not come into a frame: they would be stale when the log writes that
+        // segment.
+        let rest = SEGMENT_BYTES as usize - within as usize;
+        let len = fragment_bytes(payload_bytes).min(rest);
+        (within < end).then(|| final_bytes(offset, len, end))
+    }
+
+    /// Calls `f` with the fragment at `offset`, which takes `extent` bytes of the log.
+    pub fn with_fragment<R>(
+        &self,
+        pages: &impl LogPages,
+        offset: LogOffset,
+        extent: usize,
+        scratch: &mut Vec<u8>,
+        f: impl FnOnce(Fragment<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let sequence = self.table.sequence_at(offset)?;
+        let seal = self.seal(sequence);
+        match self.site(offset, sequence) {
+            Site::Memory(buffered) => f(Fragment::decode(
+                in_memory(&buffered, offset)?,
+                &seal,
+                offset,
+            )?),
+            Site::Device { end } => {
+                check_bounds(offset, extent, end)?;
+                let mut f = Some(f);
+                let mut look = || {
+                    pages.with_bytes(final_bytes(offset, extent, end), scratch, |bytes| {
+                        let fragment = Fragment::decode(bytes, &seal, offset)?;
+                        Ok::<_, Error>(f.take().map(|f| f(fragment)))
+                    })
+                };
+                let found = match look()? {
+                    Err(_) => {
+                        // The device may have read it wrong, once.
+                        pages.forget(offset.0, extent);
+                        look()?
+                    }
+                    found => found,
+                };
+                found?.ok_or_else(nothing)?
+            }
+        }
+    }
+
+    /// Appends to `out` a part of the payload of the fragment at `offset`: the one that `choose`
+    /// returns. A fragment of several pages is read straight into `out`.
+    pub fn append_part(
+        &self,
+        pages: &impl LogPages,
+        offset: LogOffset,
+        extent: usize,
+        out: &mut Vec<u8>,
+        choose: impl FnOnce(&Fragment<'_>) -> Result<Range<usize>>,
+    ) -> Result<()> {
+        let in_one_page = offset.0 as usize % PAGE_BYTES + extent <= PAGE_BYTES;
+        let sequence = self.table.sequence_at(offset)?;
+        let Some(end) = self.site(offset, sequence).end().filter(|_| !in_one_page) else {
+            return self.with_fragment(pages, offset, extent, &mut Vec::new(), |fragment| {
+                let range = choose(&fragment)?;
+                if let Fragment::Record { payload, .. } = fragment {
+                    out.extend_from_slice(payload.get(range).unwrap_or_default());
+                }
+                Ok(())
+            });
+        };
+        let seal = self.seal(sequence);
+        check_bounds(offset, extent, end)?;
+        let base = out.len();
+        out.resize(base + extent, 0);
+        let bytes = out.get_mut(base..).unwrap_or_default();
+        let mut choose = Some(choose);
+        let mut look = |bytes: &mut [u8]| {
+            pages.read_bytes(offset.0, bytes)?;
+            let fragment = Fragment::decode(bytes, &seal, offset);
+            let chosen = fragment.map(|found| choose.take().map(|choose| choose(&found)));
+            Ok::<_, Error>(chosen)
+        };
+        let chosen = match look(bytes)? {
+            Err(_) => {
+                // The device may have read it wrong, once.
+                pages.forget(offset.0, extent);
+                look(bytes)?
+            }
+            found => found,
+        };
+        let chosen = chosen?.ok_or_else(nothing)??;
+        let from = FRAGMENT_HEADER_BYTES + chosen.start;
+        bytes.copy_within(from..from + chosen.len(), 0);
+        out.truncate(base + chosen.len());
+        Ok(())
+    }
+
+    /// Length of the fragment at `offset` by its header, which is final but not verified.
+    pub fn extent_at(&self, pages: &impl LogPages, offset: LogOffset) -> Result<usize> {
+        match self.site(offset, self.table.sequence_at(offset)?) {
+            Site::Memory(buffered) => Ok(in_memory(&buffered, offset)?.len()),
+            Site::Device { end } => {
+                check_bounds(offset, FRAGMENT_HEADER_BYTES, end)?;
+                let bytes = final_bytes(offset, 8, end);
+                let start = pages.with_bytes(bytes, &mut Vec::new(), |bytes| {
+                    bytes.first_chunk().map(fragment_extent)
+                })?;
+                let extent = start.ok_or_else(nothing)?;
+                check_bounds(offset, extent, end)?;
+                Ok(extent)
+            }
+        }
+    }
+
+    /// Where `offset` in the segment `sequence` is read.
+    fn site(&self, offset: LogOffset, sequence: u64) -> Site {
+        let Some(found) = self.buffered(offset.segment(), sequence) else {
+            return Site::Device { end: SEGMENT };
+        };
+        match found.as_ref().map(|buffered| buffered.readable_from()) {
+            Some(end) if offset.within_segment() < end => Site::Device { end },
+            _ => Site::Memory(found),
+        }
+    }
+
+    /// The buffer of `segment` as the segment `sequence` of the log, if it is in memory.
+    fn buffered(&self, segment: SegmentId, sequence: u64) -> Option<FoundBuffer> {
+        match Bug::BufferOfEarlierUse.is_planted() {
+            true => self.buffers.find_any_of(segment),
+            false => self.buffers.find(sequence),
+        }
+    }
+}
+
+/// `error`, found while reading the record of `key` at `offset`.
+#[cold]
+pub(super) fn at_record(error: &Error, offset: LogOffset, key: &[u8]) -> Error {
+    let shown = key.get(..KEY_SHOWN_BYTES_MAX).unwrap_or(key).escape_ascii();
+    let segment = offset.segment();
+    error.within(format!(
+        "the record of key \"{shown}\" in {segment} at {offset}"
+    ))
+}
+
+/// Fails for bytes that are not wholly within the records of a segment that end at `end`.
+fn check_bounds(offset: LogOffset, extent: usize, end: u32) -> Result<()> {
+    let within = offset.within_segment();
+    if within < PAYLOAD_START || within as usize + extent > end as usize {
+        return Err(nothing());
+    }
+    Ok(())
+}
+
+/// `len` bytes at `offset` of a segment that is final up to `end`.
+fn final_bytes(offset: LogOffset, len: usize, end: u32) -> FinalBytes {
+    FinalBytes {
+        offset_bytes: offset.0,
+        len_bytes: len,
+        final_end_bytes: offset.segment().offset_bytes() + u64::from(end),
+    }
+}
+
+fn in_memory(found: &FoundBuffer, offset: LogOffset) -> Result<&[u8]> {
+    let buffered = found.as_ref().ok_or_else(nothing)?;
+    buffered
+        .buffer()
+        .committed(offset.within_segment())
+        .ok_or_else(nothing)
+}
+
+#[cold]
+fn nothing() -> Error {
+    Error::corruption("no record stands there")
+}

@@ -1,0 +1,110 @@
+//! A log that is not open: its segments, its end, and which run of the store wrote which part.
+//!
+//! Invariants:
+//! - a new run goes on at the next page border behind the end: no page that holds records is written again;
+//! - bytes between the end and the border, and bytes of earlier runs behind the border, are never replayed. Records carry
+//!   the low 16 bits of their run's incarnation, and the border is recorded before the first record behind it. (A stale
+//!   record would be replayed only if it outlived 65,535 further runs that together wrote less than was stale, and
+//!   a crash came right before it.)
+
+use kreon_base::{Incarnation, Lsn, PAGE_BYTES, SegmentId};
+use kreon_format::{LogRecord, LogResume, lsn_at, place_of};
+
+use super::cut::{PAYLOAD_START, SEGMENT};
+
+/// Sequence of the first segment of a log. Not 0: LSN 0 is no record's.
+const FIRST_SEQUENCE: u64 = 1;
+
+/// LSN of the first record of a log.
+pub const LOG_START: Lsn = lsn_at(FIRST_SEQUENCE, PAYLOAD_START);
+
+/// A log that is not open.
+#[derive(Clone, Debug)]
+pub struct LogHistory {
+    /// Replay starts here.
+    pub marker: Lsn,
+    /// Of the records at the marker.
+    pub incarnation: Incarnation,
+    /// Where later runs took over, in order.
+    pub resumes: Vec<LogResume>,
+    /// Behind the last whole unit.
+    pub end: Lsn,
+    /// Segments up to the one that the next run goes on in, in the order of the log. That one is left
+    /// out if it is to be begun anew.
+    pub segments: Vec<(SegmentId, u64)>,
+    /// Segments behind those, in order, that are taken from the volume and hold nothing yet.
+    pub reserved: Vec<SegmentId>,
+}
+
+impl LogHistory {
+    /// A log without any record.
+    pub fn empty() -> Self {
+        Self {
+            marker: LOG_START,
+            incarnation: Incarnation(0),
+            resumes: Vec::new(),
+            end: LOG_START,
+            segments: Vec::new(),
+            reserved: Vec::new(),
+        }
+    }
+
+    /// Where the next run goes on.
+    pub fn resume_at(&self) -> Lsn {
+        let (sequence, within) = place_of(self.end);
+        lsn_at(
+            sequence,
+            within.next_multiple_of(PAGE_BYTES as u32).min(SEGMENT),
+        )
+    }
+
+    /// Lets the run `incarnation` go on; returns where.
+    pub(super) fn resume(&mut self, incarnation: Incarnation) -> Lsn {
+        let resume = self.resume_at();
+        assert!(self.end <= resume, "a run goes on behind the end");
+        // A run that wrote nothing leaves no trace.
+        let end = match self.resumes.pop_if(|last| last.resume == self.end) {
+            Some(last) => last.end,
+            None => self.end,
+        };
+        if self.marker == resume && end == resume {
+            self.incarnation = incarnation;
+        } else {
+            self.resumes.push(LogResume {
+                end,
+                resume,
+                incarnation,
+            });
+        }
+        resume
+    }
+
+    /// The part of a catalogue's record that tells which run wrote what from `marker` on.
+    pub(super) fn runs_from(&self, marker: Lsn) -> (Incarnation, Vec<LogResume>) {
+        let (incarnation, ahead) = split_runs(self.incarnation, &self.resumes, marker);
+        (incarnation, ahead.to_vec())
+    }
+
+    /// Of a log as a checkpoint recorded it, before replay.
+    pub(super) fn of_record(record: &LogRecord) -> Self {
+        Self {
+            marker: record.marker,
+            incarnation: record.incarnation,
+            resumes: record.resumes.clone(),
+            ..Self::empty()
+        }
+    }
+}
+
+/// The run whose records stand at `at`, and where later ones took over, of a log that begins with a record of
+/// `first`.
+pub(super) fn split_runs(
+    first: Incarnation,
+    resumes: &[LogResume],
+    at: Lsn,
+) -> (Incarnation, &[LogResume]) {
+    let passed = resumes.partition_point(|resume| resume.resume <= at);
+    let (passed, ahead) = resumes.split_at(passed);
+    let incarnation = passed.last().map_or(first, |last| last.incarnation);
+    (incarnation, ahead)
+}

@@ -1,0 +1,427 @@
+//! The open log: the one place that knows all its parts. It writes here, and reads in [`log_read`](super::log_read).
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use kreon_base::{Error, Incarnation, Lsn, Result, SegmentId};
+use kreon_format::{LogRecord, OpenSegment};
+
+use super::append::Appender;
+use super::buffers::Buffers;
+use super::calls::Calls;
+use super::durable_wait::DurableWait;
+use super::fragments::Fragments;
+use super::framing::Framing;
+use super::group_commit::GroupCommit;
+use super::history::LogHistory;
+use super::home::{LogHome, LogOptions};
+use super::output::{LogOutput, Sources};
+use super::poison::Poison;
+use super::positions::Positions;
+use super::record::{NewRecord, Place};
+use super::resume::Resume;
+use super::roll::{RollParts, Roller};
+use super::segments::SegmentTable;
+use super::supply::Supply;
+use super::sync_load::{SegmentDemand, SyncLoad};
+use super::waiters::Waiters;
+use super::write_out::WriteOut;
+
+/// A log that takes records: the append-only home of keys and values, and the redo log.
+///
+/// Locks, in the order in which they are taken: the roll lock, the supplier's, that of the reserved segments, the write-out
+/// lock, the pool of buffers. No thread waits for any of them while it holds a reservation that is not committed: a thread
+/// that waits for the gapless committed prefix waits for threads that copy bytes, and for nothing else.
+pub struct Log {
+    home: LogHome,
+    history: LogHistory,
+    table: Arc<SegmentTable>,
+    buffers: Arc<Buffers>,
+    positions: Arc<Positions>,
+    poison: Arc<Poison>,
+    output: Arc<LogOutput>,
+    load: Arc<SyncLoad>,
+    appender: Appender,
+    commit: GroupCommit,
+    fragments: Fragments,
+}
+
+impl Log {
+    /// Opens a log behind the end of its `history`, which replay found. Writes nothing.
+    ///
+    /// Before anything is appended, a checkpoint with the log's
+    /// [`checkpoint_record`](Log::checkpoint_record) must be durable: only it tells a later replay to
+    /// believe in what this run writes.
+    ///
+    /// # Errors
+    /// `OutOfSpace` if no segment can be had.
+    pub fn open(home: LogHome, mut history: LogHistory, options: LogOptions) -> Result<Self> {
+        let resume = Resume::at(history.resume(home.incarnation));
+        let table = SegmentTable::new(&history.segments);
+        let reserved = std::mem::take(&mut history.reserved);
+        let supply = Supply::new(&home, resume.next_sequence(), reserved);
+        let buffers = Buffers::open(options.buffers_max.max(2), options.backing, |buffer| {
+            resume.open(&home, &table, &supply, buffer)
+        })?;
+        Ok(Self::new(
+            home,
+            history,
+            &options,
+            (resume, supply),
+            (table, buffers),
+        ))
+    }
+
+    /// The parts, each with those that it works on.
+    fn new(
+        home: LogHome,
+        history: LogHistory,
+        options: &LogOptions,
+        (resume, supply): (Resume, Supply),
+        (table, buffers): (SegmentTable, Buffers),
+    ) -> Self {
+        let (table, buffers) = (Arc::new(table), Arc::new(buffers));
+        let positions = Arc::new(Positions::new(resume.lsn));
+        let (poison, load) = (Arc::new(Poison::default()), Arc::new(SyncLoad::default()));
+        let framing = Framing::new(&home, Arc::clone(&positions), Arc::clone(&poison));
+        let sources = Sources {
+            buffers: Arc::clone(&buffers),
+            positions: Arc::clone(&positions),
+            poison: Arc::clone(&poison),
+            framing: framing.clone(),
+            load: Arc::clone(&load),
+        };
+        let output = Arc::new(output(&home, resume, sources, options));
+        let parts = RollParts {
+            home: home.clone(),
+            table: Arc::clone(&table),
+            buffers: Arc::clone(&buffers),
+            positions: Arc::clone(&positions),
+            poison: Arc::clone(&poison),
+            framing: framing.clone(),
+            output: Arc::clone(&output),
+            load: Arc::clone(&load),
+        };
+        let appender = Appender::new(
+            Arc::clone(&buffers),
+            framing,
+            Arc::clone(&output),
+            Arc::clone(&poison),
+            Roller::new(supply, parts),
+        );
+        let commit = GroupCommit::new(
+            Arc::clone(&home.device),
+            Arc::clone(&buffers),
+            Arc::clone(&positions),
+            (Arc::clone(&output), Arc::clone(&load)),
+            Waiters::new(Arc::clone(&positions), Arc::clone(&poison)),
+        );
+        let fragments = Fragments::new(home.store, Arc::clone(&table), Arc::clone(&buffers));
+        Self {
+            home,
+            history,
+            table,
+            buffers,
+            positions,
+            poison,
+            output,
+            load,
+            appender,
+            commit,
+            fragments,
+        }
+    }
+
+    /// Behind the last record, or the last that is being appended.
+    pub fn tail(&self) -> Lsn {
+        self.buffers.tail()
+    }
+
+    /// Everything before this is on the device, but perhaps not durable.
+    pub fn written(&self) -> Lsn {
+        self.positions.written()
+    }
+
+    /// Everything before this is durable.
+    pub fn durable(&self) -> Lsn {
+        self.positions.durable()
+    }
+
+    /// How far the log is durable as checkpoints, headers and pads tell it: a replay that finds
+    /// something else before it calls that damage. The border of a fragment. [`durable`](Self::durable) may
+    /// lie within a record whose rest was written later and may be lost in a crash.
+    pub fn claim(&self) -> Lsn {
+        self.positions.claim()
+    }
+
+    /// The run of the store that this log belongs to.
+    pub fn incarnation(&self) -> Incarnation {
+        self.home.incarnation
+    }
+
+    /// What it stands on.
+    pub(super) fn home(&self) -> &LogHome {
+        &self.home
+    }
+
+    /// Reads fragments.
+    pub(super) fn fragments(&self) -> &Fragments {
+        &self.fragments
+    }
+
+    /// Appends `unit`: after a crash either all of its records are replayed or none. Tells the place of
+    /// each in order, and returns the LSN behind the last: `sync` up to there makes the unit durable.
+    /// The records are readable at once. An empty unit does nothing.
+    ///
+    /// Takes no lock unless a segment is full. Waits if the device falls behind so far that the buffers are nearly
+    /// full.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a key or value that is too long. `OutOfSpace` if the volume has no room;
+    /// nothing was written, and later calls try again. `Poisoned` after a failed write or flush.
+    #[inline]
+    pub fn append(&self, unit: &[NewRecord<'_>], placed: impl FnMut(Place)) -> Result<Lsn> {
+        self.appender.append(unit, placed)
+    }
+
+    /// Appends one record; see [`Self::append`].
+    #[inline]
+    pub fn append_one(&self, record: &NewRecord<'_>) -> Result<(Place, Lsn)> {
+        let mut place = Place {
+            lsn: Lsn(0),
+            offset: Default::default(),
+        };
+        let end = self.append(std::slice::from_ref(record), |found| place = found)?;
+        Ok((place, end))
+    }
+
+    /// Makes everything before `upto` durable: a position that [`append`](Log::append) returned. Costs
+    /// one flush, shared with all that wait at the same time; the calling thread may do it for all.
+    ///
+    /// # Errors
+    /// `Poisoned` if a write or the flush fails, or one did before.
+    pub fn sync(&self, upto: Lsn) -> Result<()> {
+        self.commit.sync(upto)
+    }
+
+    /// A writer will wait for `upto`: the next flush covers it.
+    pub fn ask(&self, upto: Lsn) {
+        self.commit.ask(upto);
+    }
+
+    /// A writer is about to append what it will wait for.
+    pub fn expect_wait(&self) {
+        self.load.waits(Instant::now());
+    }
+
+    /// Whether everything before the position that `wait` was made for is durable; if not, the task is
+    /// woken when it is. The flusher makes it so, or a thread that syncs; without a flusher this call does,
+    /// and blocks for as long as a flush takes.
+    ///
+    /// # Errors
+    /// As [`sync`](Log::sync); `Closed` if the log was closed before it was durable.
+    pub fn poll_durable(
+        &self,
+        wait: &mut DurableWait,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<()>> {
+        wait.poll(&self.commit, context)
+    }
+
+    /// Waits until tasks need a flush and no thread leads one, and leads it: the body of the flusher.
+    /// Between [`begin_serving`](Self::begin_serving) and [`end_serving`](Self::end_serving).
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn serve(&self) -> Result<()> {
+        self.commit.serve()
+    }
+
+    /// Tasks that wait for a flush are served from now on, by a thread that calls
+    /// [`serve`](Log::serve) over and over.
+    pub fn begin_serving(&self) {
+        self.commit.waiters().set_served(true);
+    }
+
+    /// No thread serves tasks any more.
+    pub fn end_serving(&self) {
+        self.commit.waiters().set_served(false);
+    }
+
+    /// Ends a [`serve`](Log::serve) that waits: its thread can look whether to go on.
+    pub fn wake_flusher(&self) {
+        self.commit.waiters().flusher().call();
+    }
+
+    /// Nothing becomes durable any more, and all that wait are told; a flush under way is waited for.
+    pub fn close(&self) {
+        self.commit.waiters().close();
+    }
+
+    /// Writes everything before `upto` to the device: it survives the end of the process, but not yet
+    /// that of the machine.
+    ///
+    /// # Errors
+    /// `Poisoned` if the write fails, or one did before.
+    pub fn write_out(&self, upto: Lsn) -> Result<()> {
+        self.output.write_before(upto)
+    }
+
+    /// One step of the background writer: writes full buffers and long runs of records; pads and
+    /// writes what has waited for [`age_max`](super::LogOptions::age_max). Returns whether it wrote
+    /// anything; if not, [`wait_for_work`](Self::wait_for_work) is next.
+    ///
+    /// # Errors
+    /// `Poisoned` if a write fails, or one did before.
+    pub fn write_out_step(&self) -> Result<bool> {
+        self.write_out_step_at(Instant::now())
+    }
+
+    pub(super) fn write_out_step_at(&self, now: Instant) -> Result<bool> {
+        self.poison.check()?;
+        self.appender.roller().reserve_ahead();
+        self.output.step(now)
+    }
+
+    /// Counts a thread that calls [`write_out_step`](Self::write_out_step) over and over, until
+    /// [`end_writing`](Self::end_writing): appenders leave the writing to it.
+    pub fn begin_writing(&self) {
+        self.output.begin_writing();
+    }
+
+    /// See [`begin_writing`](Self::begin_writing).
+    pub fn end_writing(&self) {
+        self.output.end_writing();
+    }
+
+    /// Blocks until there may be work for [`write_out_step`](Self::write_out_step), at most half of
+    /// the age after which records are written anyway.
+    pub fn wait_for_work(&self) {
+        self.output.wait_for_work();
+    }
+
+    /// Ends a [`wait_for_work`](Self::wait_for_work): the thread can look whether to go on.
+    pub fn wake_writer(&self) {
+        self.output.wake();
+    }
+
+    /// Bytes of zeroes that were written ahead of records.
+    pub fn zeroed_bytes(&self) -> u64 {
+        self.output.write_out().zeroed_bytes()
+    }
+
+    /// Prepared segments that the log could use at `now`.
+    pub fn segment_demand(&self, now: Instant) -> SegmentDemand {
+        self.load.demand(now)
+    }
+
+    /// Blocks until [`segment_demand`](Self::segment_demand) may have changed, or until `patience` is over.
+    pub fn wait_for_demand(&self, patience: Duration) {
+        self.load.wakeup().wait_for(patience);
+    }
+
+    /// Ends a [`wait_for_demand`](Self::wait_for_demand).
+    pub fn wake_preparer(&self) {
+        self.load.wakeup().call();
+    }
+
+    /// From now on room in the current segment is asked for anew. No record may be appended meanwhile, but by those that
+    /// hold the roll lock.
+    pub fn restrain(&self) {
+        self.appender.roller().restrain();
+    }
+
+    /// Bytes that may be appended before more room is asked for.
+    pub fn granted_bytes(&self) -> u64 {
+        u64::from(self.buffers.current().rest_bytes())
+    }
+
+    /// Gives up the segments that were reserved ahead, but for the next one, which gives up its blocks. Returns them.
+    ///
+    /// # Errors
+    /// `Corruption`: the volume does not know the next one.
+    pub fn give_up_ahead(&self) -> Result<Vec<SegmentId>> {
+        self.appender.roller().give_up_ahead()
+    }
+
+    /// What a checkpoint records, with replay to start at `marker`: the border of a record, not behind
+    /// the tail. Segments that it names were taken from the [`LogSpace`](super::LogSpace) before the call.
+    pub fn checkpoint_record(&self, marker: Lsn) -> LogRecord {
+        let durable = self.claim();
+        let (incarnation, resumes) = self.history.runs_from(marker);
+        let current = self.buffers.current().link();
+        LogRecord {
+            id: self.home.log,
+            marker,
+            durable,
+            incarnation,
+            resumes,
+            open: Some(OpenSegment {
+                segment: current.segment,
+                sequence: current.sequence,
+            }),
+            next: Some(current.next),
+            image: Vec::new(),
+        }
+    }
+
+    /// Adds a segment of moved records to the table: its records are read by their offsets like all others.
+    pub fn adopt(&self, segment: SegmentId, sequence: u64) {
+        self.table.insert(segment, sequence);
+    }
+
+    /// The segments that hold records, with their sequences, in the order of the log; the last one is
+    /// open.
+    pub fn segments(&self) -> Vec<(SegmentId, u64)> {
+        self.table.list()
+    }
+
+    /// Removes a segment that no index points at any more and that replay no longer needs. The open one
+    /// stays.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it is not a segment of the log, or not wholly on the device.
+    pub fn release(&self, segment: SegmentId) -> Result<()> {
+        let Some(sequence) = self.table.sequence(segment) else {
+            return Err(Error::invalid(format!("{segment} is not of the log")));
+        };
+        let in_memory = self.buffers.by_sequence(sequence);
+        let in_use = in_memory.is_some_and(|buffered| !buffered.is_complete());
+        if in_use || self.buffers.current().sequence() == sequence {
+            return Err(Error::invalid(format!(
+                "{segment} of the log is still being written"
+            )));
+        }
+        // Its buffer stays in the chain, which must have no gap; that sequence is looked up no more.
+        self.table.remove(segment);
+        Ok(())
+    }
+}
+
+/// Writes behind `resume`.
+fn output(home: &LogHome, resume: Resume, sources: Sources, options: &LogOptions) -> LogOutput {
+    let write_out = WriteOut::new(
+        Arc::clone(&home.device),
+        Arc::clone(&sources.buffers),
+        Arc::clone(&sources.positions),
+        Arc::clone(&sources.poison),
+        Calls::new(resume.sequence, resume.written_bytes()),
+    );
+    LogOutput::new(write_out, sources, options)
+}
+
+#[cfg(test)]
+impl Log {
+    pub(super) fn commit(&self) -> &GroupCommit {
+        &self.commit
+    }
+
+    pub(super) fn write_ready(&self, least_bytes: u32) -> Result<bool> {
+        self.output.write_out().write_ready(least_bytes, Lsn::MAX)
+    }
+
+    pub(super) fn roller(&self) -> &Roller {
+        self.appender.roller()
+    }
+}

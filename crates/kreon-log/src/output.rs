@@ -1,0 +1,211 @@
+//! When buffered records go to the device, and how fast writers may append meanwhile.
+//!
+//! Full buffers and long runs are written at once, by threads in the background if there are any, or else by appenders
+//! that need a buffer. Records that are old are written however short the run is, so that a killed process loses little.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kreon_base::{Lsn, Result};
+use kreon_device::Reserve;
+use kreon_format::{lsn_at, place_of};
+use kreon_sync::{AtomicUsize, Mutex, Ordering};
+
+use super::buffers::Buffers;
+use super::cut::SEGMENT;
+use super::framing::Framing;
+use super::home::LogOptions;
+use super::pause::Pause;
+use super::poison::Poison;
+use super::positions::Positions;
+use super::sync_load::SyncLoad;
+use super::throttle::Throttle;
+use super::write_out::WriteOut;
+
+/// Unwritten bytes that are worth a write of their own: the device is at its full rate with writes of
+/// this size.
+pub(super) const STREAM_BYTES: u32 = 128 << 10;
+
+/// Most unwritten bytes while writers wait for durability: a flush waits for all of them. About a
+/// millisecond of a fast device, and more than the calls that are under way at once.
+pub(super) const UNWRITTEN_MAX_WAITED: u64 = 1 << 20;
+
+/// Decides when to write.
+pub(super) struct LogOutput {
+    write_out: WriteOut,
+    buffers: Arc<Buffers>,
+    positions: Arc<Positions>,
+    poison: Arc<Poison>,
+    framing: Framing,
+    load: Arc<SyncLoad>,
+    throttle: Throttle,
+    /// Threads that write out.
+    threads: AtomicUsize,
+    /// The tail at a moment when not all before it was written.
+    unwritten: Mutex<Option<(Lsn, Instant)>>,
+    age_max: Duration,
+    /// Most unwritten bytes: then a buffer is free when the open one is full.
+    unwritten_max: u64,
+}
+
+/// What output works on.
+pub(super) struct Sources {
+    pub buffers: Arc<Buffers>,
+    pub positions: Arc<Positions>,
+    pub poison: Arc<Poison>,
+    pub framing: Framing,
+    pub load: Arc<SyncLoad>,
+}
+
+impl LogOutput {
+    pub fn new(write_out: WriteOut, sources: Sources, options: &LogOptions) -> Self {
+        let segments = (options.buffers_max as u64).saturating_sub(2);
+        Self {
+            write_out,
+            buffers: sources.buffers,
+            positions: sources.positions,
+            poison: sources.poison,
+            framing: sources.framing,
+            load: sources.load,
+            throttle: Throttle::default(),
+            threads: AtomicUsize::new(0),
+            unwritten: Mutex::default(),
+            age_max: options.age_max,
+            unwritten_max: (segments * u64::from(SEGMENT)).max(u64::from(SEGMENT / 2)),
+        }
+    }
+
+    /// Writes buffers to the device.
+    pub fn write_out(&self) -> &WriteOut {
+        &self.write_out
+    }
+
+    /// One step of the background writer: writes full buffers and long runs of records; pads and
+    /// writes what has waited for `age_max`. Returns whether it wrote anything.
+    ///
+    /// # Errors
+    /// `Poisoned` if a write fails, or one did before.
+    pub fn step(&self, now: Instant) -> Result<bool> {
+        let (tail, written) = (self.buffers.tail(), self.positions.written());
+        let is_long = tail.0.saturating_sub(written.0) >= u64::from(STREAM_BYTES);
+        if is_long && self.write_out.write_ready(STREAM_BYTES, Lsn::MAX)? {
+            // There may be more than one step writes.
+            self.wake();
+            return Ok(true);
+        }
+        let mut unwritten = self.unwritten.lock();
+        if written >= tail {
+            *unwritten = None;
+            return Ok(false);
+        }
+        match *unwritten {
+            Some((seen, since)) if written < seen => {
+                if now.saturating_duration_since(since) < self.age_max {
+                    return Ok(false);
+                }
+                *unwritten = None;
+                drop(unwritten);
+                self.write_before(seen)?;
+                Ok(true)
+            }
+            _ => {
+                *unwritten = Some((tail, now));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Writes everything before `upto` to the device.
+    ///
+    /// # Errors
+    /// `Poisoned` if the write fails, or one did before.
+    pub fn write_before(&self, upto: Lsn) -> Result<()> {
+        let upto = upto.min(self.buffers.tail());
+        if self.positions.written() >= upto {
+            return self.poison.check();
+        }
+        let target = self.pad_to_block(upto);
+        self.write_out.write_until(target)
+    }
+
+    /// Pads the log to the end of the block that holds the byte before `upto`, unless records fill it
+    /// already; returns that end.
+    pub fn pad_to_block(&self, upto: Lsn) -> Lsn {
+        let block_bytes = self.write_out.block_bytes();
+        let (sequence, within) = place_of(upto);
+        let target = lsn_at(sequence, within.next_multiple_of(block_bytes));
+        loop {
+            let current = self.buffers.current();
+            if current.tail() >= target {
+                return target;
+            }
+            // What another writer reserves in between brings the tail closer to the target, too.
+            if let Reserve::Reserved(room) = current.buffer().reserve_to_boundary(block_bytes) {
+                self.framing.pad(&current, room);
+            }
+        }
+    }
+
+    /// Counts a thread that calls [`step`](Self::step) over and over, until
+    /// [`end_writing`](Self::end_writing): appenders leave the writing to it.
+    pub fn begin_writing(&self) {
+        self.threads.fetch_add(1, Ordering::AcqRel);
+        self.buffers.make_ahead();
+    }
+
+    /// See [`begin_writing`](Self::begin_writing).
+    pub fn end_writing(&self) {
+        let before = self.threads.fetch_sub(1, Ordering::AcqRel);
+        assert!(before > 0, "more threads ended writing than began");
+    }
+
+    /// Whether there are such threads.
+    fn is_written_for(&self) -> bool {
+        self.threads.load(Ordering::Acquire) > 0
+    }
+
+    /// A step towards a free buffer: writes what fills one, or waits while the background writers do.
+    pub fn make_way(&self, pause: &mut Pause) -> Result<()> {
+        if self.is_written_for() {
+            self.wake();
+        } else if self.write_out.write_ready(STREAM_BYTES, Lsn::MAX)? {
+            return Ok(());
+        }
+        self.write_out.wait_to_land(pause)
+    }
+
+    /// Called by an appender that has completed something worth a write, at `tail`. Where the device falls
+    /// behind the appender waits here, often and briefly, rather than long for a free buffer.
+    pub fn keep_pace(&self, tail: Lsn) {
+        self.wake();
+        if !self.is_written_for() {
+            return;
+        }
+        let (now, written) = (Instant::now(), self.positions.written().0);
+        let most = match self.load.is_waited(now) {
+            true => self.unwritten_max.min(UNWRITTEN_MAX_WAITED),
+            false => self.unwritten_max,
+        };
+        let delay = self.throttle.delay(now, tail.0, written, most);
+        if !delay.is_zero() {
+            kreon_sync::sleep(delay);
+        }
+        let mut pause = Pause::default();
+        let is_far = || tail.0.saturating_sub(self.positions.written().0) > most;
+        while self.is_written_for() && is_far() && self.write_out.wait_to_land(&mut pause).is_ok() {
+            // Perhaps they found nothing to write before a thread had copied its bytes.
+            self.wake();
+        }
+    }
+
+    /// Blocks until there may be work for [`step`](Self::step), at most half of
+    /// the age after which records are written anyway.
+    pub fn wait_for_work(&self) {
+        self.write_out.wakeup().wait_for(self.age_max / 2);
+    }
+
+    /// There may be something to write.
+    pub fn wake(&self) {
+        self.write_out.wakeup().call();
+    }
+}

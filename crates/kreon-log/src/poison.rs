@@ -1,0 +1,97 @@
+//! What stops writing: a failed write or flush (invariant 4), or that the store was closed.
+
+use std::sync::OnceLock;
+
+use kreon_base::{Bug, Error, ErrorKind, Result};
+use kreon_sync::{AtomicBool, Ordering};
+
+/// Everything that writes to the device asks here first. Set once, by the first failure after which it is unknown what
+/// is durable, and never lifted: a flush that failed may succeed when tried again although the data is gone. Reads go on.
+#[derive(Default)]
+pub struct Poison {
+    /// The first failure, or `Closed`.
+    cause: OnceLock<Error>,
+    is_closed: AtomicBool,
+}
+
+impl Poison {
+    /// Stops all further writing because of `cause`.
+    pub fn set(&self, cause: &Error) {
+        if Bug::NotPoisoned.is_planted() {
+            return;
+        }
+        let is_news = !matches!(cause.kind(), ErrorKind::Closed | ErrorKind::Poisoned);
+        if self.cause.set(cause.clone()).is_ok() && is_news {
+            tracing::error!(%cause, "the store takes no more writes until it is reopened");
+        }
+    }
+
+    /// Stops all further writing because the volume's lock is about to be given up.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        // `check` looks at the flag only where there is a cause.
+        _ = self.cause.set(closed());
+    }
+
+    /// Costs one load while nothing has failed.
+    ///
+    /// # Errors
+    /// `Closed`; or `Poisoned`, telling the cause.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        match self.cause.get() {
+            None => Ok(()),
+            Some(cause) => Err(self.refusal(cause)),
+        }
+    }
+
+    #[cold]
+    fn refusal(&self, cause: &Error) -> Error {
+        if self.is_closed.load(Ordering::SeqCst) {
+            return closed();
+        }
+        match cause.kind() {
+            // Another poison was set first, and tells the cause itself.
+            ErrorKind::Poisoned => cause.clone(),
+            _ => Error::new(
+                ErrorKind::Poisoned,
+                format!("reopen the store to write again; writing stopped because of: {cause}"),
+            ),
+        }
+    }
+}
+
+/// What every call on a closed store returns.
+pub fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the store was closed; open it again")
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    fn kind(poison: &Poison) -> Option<ErrorKind> {
+        poison.check().err().map(|error| error.kind())
+    }
+
+    #[test]
+    fn a_failure_is_told_until_the_store_is_closed() {
+        let poison = Poison::default();
+        assert_eq!(kind(&poison), None);
+        poison.set(&Error::new(ErrorKind::Io, "first"));
+        poison.set(&Error::new(ErrorKind::Io, "second"));
+        let told = poison.check().map_err(|error| error.to_string());
+        assert!(told.is_err_and(|told| told.contains("first")));
+        assert_eq!(kind(&poison), Some(ErrorKind::Poisoned));
+        poison.close();
+        assert_eq!(kind(&poison), Some(ErrorKind::Closed));
+    }
+
+    #[test]
+    fn a_closed_store_says_so_whatever_fails_later() {
+        let poison = Poison::default();
+        poison.close();
+        poison.set(&Error::new(ErrorKind::Io, "late"));
+        assert_eq!(kind(&poison), Some(ErrorKind::Closed));
+    }
+}

@@ -1,0 +1,246 @@
+//! Reading records.
+//!
+//! Invariant: every fragment is verified each time: its checksum, its region, the length of its key, and the key
+//! itself.
+
+use std::ops::Range;
+
+use kreon_base::{Error, ErrorKind, LogOffset, RegionId, Result, SegmentId};
+use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, RecordKind, fragment_bytes};
+
+use super::cut::{PAYLOAD_START, Piece, Pieces};
+use super::fragments::{Fragments, at_record};
+use super::pages::LogPages;
+use super::take_value::TakeValue;
+
+/// Whether to read on.
+enum Step {
+    Next,
+    Stop,
+}
+
+/// A record with a value, as an index knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct ValueAt<'a> {
+    /// Where it starts.
+    pub offset: LogOffset,
+    /// Its region.
+    pub region: RegionId,
+    /// Its key.
+    pub key: &'a [u8],
+    /// Length of its value.
+    pub value_bytes: u32,
+}
+
+impl ValueAt<'_> {
+    fn payload_bytes(&self) -> usize {
+        self.key.len() + self.value_bytes as usize
+    }
+
+    fn pieces(&self) -> Pieces {
+        Pieces::new(self.offset.within_segment(), self.payload_bytes())
+    }
+
+    /// Checks the fragment that stands where `piece` should, with `from` bytes of the record before
+    /// it; returns where the value is in its payload.
+    fn check(&self, fragment: &Fragment<'_>, piece: &Piece, from: usize) -> Result<Range<usize>> {
+        let wrong = |what: &str| Err(Error::corruption(what));
+        let Fragment::Record { header, payload } = fragment else {
+            return wrong("filler stands where a record should");
+        };
+        if header.region != self.region {
+            return wrong("the record is of another region");
+        }
+        if header.key_bytes as usize != self.key.len() || payload.len() != piece.payload_bytes {
+            return wrong("the record has other lengths");
+        }
+        if header.starts_record != (from == 0) || header.ends_record != piece.is_last {
+            return wrong("a piece of another record stands here");
+        }
+        if matches!(header.kind, RecordKind::Delete | RecordKind::DeleteRange) {
+            return wrong("the record is a deletion");
+        }
+        if header.kind == RecordKind::MakeRegion {
+            return wrong("the record makes a region");
+        }
+        let key = self.key.get(from..).unwrap_or_default();
+        let key = key.get(..payload.len()).unwrap_or(key);
+        if !payload.starts_with(key) {
+            return wrong("the record has another key");
+        }
+        Ok(key.len()..payload.len())
+    }
+}
+
+impl Fragments {
+    /// See [`Log::with_value`](super::Log::with_value).
+    pub fn with_value<T: TakeValue>(
+        &self,
+        pages: &impl LogPages,
+        at: &ValueAt<'_>,
+        take: T,
+    ) -> Result<T::Taken> {
+        let Some(piece) = at.pieces().next().filter(|piece| piece.is_last) else {
+            return take.assemble(|value| self.read_value_into(pages, at, value));
+        };
+        let extent = fragment_bytes(piece.payload_bytes);
+        self.with_fragment(pages, at.offset, extent, &mut Vec::new(), |fragment| {
+            let range = at.check(&fragment, &piece, 0)?;
+            let Fragment::Record { payload, .. } = fragment else {
+                return Err(Error::corruption("filler stands where a record should"));
+            };
+            Ok(take.take(payload.get(range).unwrap_or_default()))
+        })
+        .map_err(|error| at_record(&error, at.offset, at.key))
+    }
+
+    /// See [`Log::read_value_into`](super::Log::read_value_into).
+    pub fn read_value_into(
+        &self,
+        pages: &impl LogPages,
+        at: &ValueAt<'_>,
+        value: &mut Vec<u8>,
+    ) -> Result<()> {
+        value.clear();
+        // Each fragment is appended with its header and its part of the key, which are then cut off.
+        value.reserve_exact(fragment_bytes(at.payload_bytes()));
+        self.read_parts(pages, at, 0, value, |_| Step::Next)
+    }
+
+    /// See [`Log::check_value`](super::Log::check_value).
+    pub fn check_value(&self, pages: &impl LogPages, at: &ValueAt<'_>) -> Result<()> {
+        self.read_parts(pages, at, 0, &mut Vec::new(), |part| {
+            part.clear();
+            Step::Next
+        })
+    }
+
+    /// See [`Log::read_part`](super::Log::read_part).
+    pub fn read_part(
+        &self,
+        pages: &impl LogPages,
+        at: &ValueAt<'_>,
+        position: u32,
+        part: &mut Vec<u8>,
+    ) -> Result<u32> {
+        part.clear();
+        if position >= at.value_bytes {
+            return Ok(position);
+        }
+        let (mut start, wanted) = (0, at.key.len() + position as usize);
+        let mut end = 0;
+        for piece in at.pieces() {
+            (start, end) = (end, end + piece.payload_bytes);
+            if end > wanted {
+                break;
+            }
+        }
+        self.read_parts(pages, at, start, part, |_| Step::Stop)?;
+        Ok(start.saturating_sub(at.key.len()) as u32)
+    }
+
+    /// Appends the parts of the value to `out` from the fragment on that begins with byte `first` of key and
+    /// value. `read` is called behind each.
+    fn read_parts(
+        &self,
+        pages: &impl LogPages,
+        at: &ValueAt<'_>,
+        first: usize,
+        out: &mut Vec<u8>,
+        mut read: impl FnMut(&mut Vec<u8>) -> Step,
+    ) -> Result<()> {
+        let mut parts = || {
+            let (mut segment, mut from) = (at.offset.segment(), 0);
+            for piece in at.pieces() {
+                if from >= first {
+                    let offset = LogOffset(segment.offset_bytes() + u64::from(piece.within));
+                    let extent = fragment_bytes(piece.payload_bytes);
+                    self.append_part(pages, offset, extent, out, |fragment| {
+                        at.check(fragment, &piece, from)
+                    })?;
+                    if matches!(read(out), Step::Stop) {
+                        return Ok(());
+                    }
+                }
+                from += piece.payload_bytes;
+                if piece.is_last {
+                    return Ok(());
+                }
+                segment = self.table().following(segment)?;
+            }
+            Err(Error::corruption("no record stands there"))
+        };
+        parts().map_err(|error| at_record(&error, at.offset, at.key))
+    }
+
+    /// See [`Log::read_key`](super::Log::read_key).
+    pub fn read_key(
+        &self,
+        pages: &impl LogPages,
+        offset: LogOffset,
+        key_bytes: u32,
+        key: &mut Vec<u8>,
+    ) -> Result<()> {
+        key.clear();
+        self.append_key(pages, offset, key_bytes, key)
+            .map_err(|error| at_record(&error, offset, key))
+    }
+
+    fn append_key(
+        &self,
+        pages: &impl LogPages,
+        start: LogOffset,
+        key_bytes: u32,
+        key: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut offset = start;
+        loop {
+            let (base, missing) = (key.len(), key_bytes as usize - key.len());
+            let mut ends_record = false;
+            let mut take = |key: &mut Vec<u8>| {
+                let extent = self.extent_at(pages, offset)?;
+                self.append_part(pages, offset, extent, key, |fragment| {
+                    let Fragment::Record { header, payload } = fragment else {
+                        return Err(Error::corruption("filler stands where a record should"));
+                    };
+                    if header.key_bytes != key_bytes || header.starts_record != (offset == start) {
+                        return Err(Error::corruption("a record with another key stands here"));
+                    }
+                    ends_record = header.ends_record;
+                    Ok(0..payload.len().min(missing))
+                })
+            };
+            match take(key) {
+                Err(error) if error.kind() == ErrorKind::Corruption => {
+                    // The device may have read its length wrong, once.
+                    key.truncate(base);
+                    pages.forget(offset.0, FRAGMENT_HEADER_BYTES);
+                    take(key)?;
+                }
+                outcome => outcome?,
+            }
+            if key.len() == key_bytes as usize {
+                return Ok(());
+            }
+            if ends_record {
+                return Err(Error::corruption("the record is shorter than its key"));
+            }
+            let segment = self.table().following(offset.segment())?;
+            offset = LogOffset(segment.offset_bytes() + u64::from(PAYLOAD_START));
+        }
+    }
+
+    /// See [`Log::charges`](super::Log::charges).
+    pub fn charges(
+        &self,
+        offset: LogOffset,
+        key_bytes: u32,
+        value_bytes: u32,
+    ) -> impl Iterator<Item = (SegmentId, u32)> + '_ {
+        let payload_bytes = key_bytes as usize + value_bytes as usize;
+        let segments = std::iter::successors(Some(offset.segment()), |s| self.table().next(*s));
+        Pieces::new(offset.within_segment(), payload_bytes)
+            .zip(segments)
+            .map(|(piece, segment)| (segment, fragment_bytes(piece.payload_bytes) as u32))
+    }
+}

@@ -1,0 +1,14 @@
+//! Where frames come from: free frames, or frames of pages that are evicted.
+//!
+//! - `frames`: the supply of frames, and the room that pages, records and loans get of it
+//! - `hunt`: one pass of eviction
+//! - `table_room`: room in the page array
+//! - `lent`: frames as plain memory
+
+mod frames;
+mod hunt;
+mod lent;
+mod table_room;
+
+pub(crate) use frames::{EvictCounters, Frames};
+pub use lent::LentFrames;

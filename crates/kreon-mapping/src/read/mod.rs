@@ -1,0 +1,34 @@
+//! Reading pages and bytes, in the thread that wants them.
+//!
+//! - `reader`: reading one page, from its frame or from the device
+//! - `load`: one page on its way into a frame; `prefetch`: many; `prefetch_reads`: their transfers
+//! - `bytes`: ranges of bytes; `byte_range`: which pages they touch
+//! - `records`: ranges that may be kept as single records
+//! - `fetch`, `fetched`, `read_runs`: many records at once, into the memory of their reader
+//! - `read_buffer`: memory for direct I/O, kept by the thread
+//! - `hint`: hints to the processor; `mapped`: reading through `mmap`, for comparison
+
+mod byte_range;
+mod bytes;
+mod fetch;
+mod fetched;
+pub(crate) mod hint;
+mod load;
+mod mapped;
+mod prefetch;
+mod prefetch_reads;
+mod read_buffer;
+mod read_runs;
+mod reader;
+mod records;
+
+pub use byte_range::FinalBytes;
+pub use fetched::Fetched;
+
+pub(crate) use bytes::read_bytes;
+pub(crate) use fetch::{fetch, with_final_bytes};
+pub(crate) use load::{Begin, End, Load, begin_load};
+pub(crate) use mapped::{Mapped, frame_memory_bytes};
+pub(crate) use prefetch::prefetch;
+pub(crate) use reader::{PageReader, ReadCounters};
+pub(crate) use records::{has_bytes, is_kept_alone, widened, with_bytes};

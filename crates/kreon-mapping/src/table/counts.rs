@@ -1,0 +1,85 @@
+//! How many pages are resident, by priority, and how many are dirty.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use kreon_base::Priority;
+
+use crate::counters::ClassCounters;
+
+/// Number of eviction priorities.
+pub(crate) const PRIORITIES: usize = 256;
+
+/// Counts over all shards. A count changes under the lock of the page's shard; read without a lock, it is a hint.
+pub(super) struct PageCounts {
+    resident: Box<[AtomicUsize; PRIORITIES]>,
+    /// Pages being written are still dirty.
+    dirty: AtomicUsize,
+    /// Dirty pages that were written, since the mapping was made.
+    written: ClassCounters,
+}
+
+impl PageCounts {
+    pub(super) fn new() -> Self {
+        Self {
+            resident: Box::new([const { AtomicUsize::new(0) }; _]),
+            dirty: AtomicUsize::new(0),
+            written: ClassCounters::default(),
+        }
+    }
+
+    /// A page of this priority became resident.
+    pub(super) fn add_resident(&self, priority: Priority) {
+        self.of(priority).fetch_add(1, Relaxed);
+    }
+
+    /// A page of this priority lost its frame.
+    pub(super) fn remove_resident(&self, priority: Priority) {
+        let before = self.of(priority).fetch_sub(1, Relaxed);
+        debug_assert!(before > 0, "a page leaves that was not counted");
+    }
+
+    /// A page became dirty.
+    pub(super) fn add_dirty(&self) {
+        self.dirty.fetch_add(1, Relaxed);
+    }
+
+    /// A dirty page became clean, or was discarded.
+    pub(super) fn remove_dirty(&self) {
+        let before = self.dirty.fetch_sub(1, Relaxed);
+        debug_assert!(
+            before > 0,
+            "a page becomes clean that was not counted as dirty"
+        );
+    }
+
+    /// A page of this priority was written.
+    pub(super) fn add_written(&self, priority: Priority) {
+        self.written.add(priority, 1);
+    }
+
+    pub(super) fn resident_of(&self, priority: Priority) -> usize {
+        self.of(priority).load(Relaxed)
+    }
+
+    pub(super) fn resident_below(&self, priority: Priority) -> usize {
+        let counts = self.resident.iter().take(usize::from(priority.0));
+        counts.map(|count| count.load(Relaxed)).sum()
+    }
+
+    pub(super) fn resident(&self) -> usize {
+        let counts = self.resident.iter();
+        counts.map(|count| count.load(Relaxed)).sum()
+    }
+
+    pub(super) fn dirty(&self) -> usize {
+        self.dirty.load(Relaxed)
+    }
+
+    pub(super) fn written(&self) -> &ClassCounters {
+        &self.written
+    }
+
+    fn of(&self, priority: Priority) -> &AtomicUsize {
+        &self.resident[usize::from(priority.0)]
+    }
+}

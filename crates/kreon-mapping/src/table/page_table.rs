@@ -1,0 +1,280 @@
+//! The page table: from page numbers to frames, and the frames that no page has.
+//!
+//! A frame is free in the pool, attached to a page, retired, or in the hands of a caller as a token. Order of locks:
+//! one shard, then a list of the pool. Limbo is never locked together with another lock.
+
+use kreon_base::{Error, PAGE_BYTES, PageBytes, PageNo, Priority, Result};
+use kreon_device::Backing;
+use parking_lot::Mutex;
+use std::task::Waker;
+
+use super::counts::PRIORITIES;
+use super::locked::{Locked, PageStates};
+use super::pool::FramePool;
+use super::stripes::stripe_of;
+use super::waiters::LoadWaiters;
+use crate::counters::ClassCounters;
+use crate::well::{FrameSpace, FreeFrame, PageState, Pinned, RetiredFrame};
+
+/// How large a page table is.
+pub(crate) struct TableShape {
+    pub frames: usize,
+    /// Pages that the volume can have.
+    pub pages: u64,
+    /// Locks that the state of the pages is spread over.
+    pub shards: usize,
+    /// Most stripes of the page array with memory.
+    pub stripes_max: usize,
+    pub huge_pages: bool,
+    pub backing: Backing,
+    /// False: all pages get the last priority.
+    pub by_priority: bool,
+}
+
+/// Which page is in which frame, and which frames are free.
+pub(crate) struct PageTable {
+    states: PageStates,
+    pool: FramePool,
+    /// Retired frames that readers were still using at the last look.
+    limbo: Mutex<Vec<RetiredFrame>>,
+    /// Tasks that wait for loads of others.
+    waiters: LoadWaiters,
+    pages: u64,
+    frames: usize,
+}
+
+impl PageTable {
+    /// A table with no page resident.
+    pub(crate) fn new(shape: &TableShape) -> Result<Self> {
+        let frames = shape.frames as u32;
+        let (space, free) = FrameSpace::new(frames, shape.pages, shape.huge_pages, shape.backing)?;
+        Ok(Self {
+            states: PageStates::new(
+                space,
+                frames,
+                shape.shards,
+                shape.stripes_max,
+                shape.by_priority,
+            ),
+            pool: FramePool::new(free, shape.frames, shape.shards),
+            limbo: Mutex::default(),
+            waiters: LoadWaiters::new(),
+            pages: shape.pages,
+            frames: shape.frames,
+        })
+    }
+
+    /// Pages that the volume can have.
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Frames, free or not.
+    pub(crate) fn frames(&self) -> usize {
+        self.frames
+    }
+
+    /// Refuses pages that the volume can never have.
+    pub(crate) fn check_page(&self, page: PageNo) -> Result<()> {
+        if self.space().has(page) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{page} is outside the volume, which has at most {} pages",
+            self.pages
+        )))
+    }
+
+    /// Refuses ranges that reach over the longest volume.
+    pub(crate) fn check_range(&self, offset_bytes: u64, len_bytes: usize) -> Result<()> {
+        let volume_bytes = self.pages * PAGE_BYTES as u64;
+        match offset_bytes.checked_add(len_bytes as u64) {
+            Some(end) if end <= volume_bytes => Ok(()),
+            _ => Err(Error::invalid(format!(
+                "{len_bytes} bytes at {offset_bytes} are outside the volume, which has at most \
+                 {volume_bytes} bytes"
+            ))),
+        }
+    }
+
+    /// The memory of the frames, for holders of free frames.
+    #[inline]
+    pub(crate) fn space(&self) -> &FrameSpace {
+        self.states.space()
+    }
+
+    /// Pins a page if it is resident.
+    #[inline]
+    pub(crate) fn pin(&self, page: PageNo) -> Option<Pinned<'_>> {
+        self.space().pin(page)
+    }
+
+    /// Copies a page if it is resident, for a thread that has no pin left.
+    pub(crate) fn copy(&self, page: PageNo) -> Option<Box<PageBytes>> {
+        self.space().copy(page)
+    }
+
+    /// The state of a page at this moment.
+    #[inline]
+    pub(crate) fn state(&self, page: PageNo) -> PageState {
+        self.space().state(page)
+    }
+
+    /// The states of a stripe's pages at this moment, absent pages left out.
+    pub(crate) fn stripe(&self, stripe: u64) -> impl Iterator<Item = (PageNo, PageState)> {
+        self.space().stripe(stripe)
+    }
+
+    /// Whether the page is resident at this moment.
+    #[inline]
+    pub(crate) fn is_resident(&self, page: PageNo) -> bool {
+        matches!(self.state(page), PageState::Resident { .. })
+    }
+
+    /// Whether `count` pages from `first` on are resident at this moment.
+    #[inline]
+    pub(crate) fn are_resident(&self, first: PageNo, count: u32) -> bool {
+        (first.0..first.0 + u64::from(count)).all(|page| self.is_resident(PageNo(page)))
+    }
+
+    /// The page in the frame of a resident page.
+    pub(crate) fn page_in(&self, frame: u32) -> PageNo {
+        self.states.descriptors().page(frame)
+    }
+
+    /// The priority of the page in the frame of a resident page.
+    pub(crate) fn priority_in(&self, frame: u32) -> Priority {
+        self.states.descriptors().priority(frame)
+    }
+
+    /// Resident pages of a priority.
+    pub(crate) fn resident_of(&self, priority: Priority) -> usize {
+        self.states.counts().resident_of(priority)
+    }
+
+    /// Resident pages of all priorities with a lower number.
+    pub(crate) fn resident_below(&self, priority: Priority) -> usize {
+        self.states.counts().resident_below(priority)
+    }
+
+    /// Resident pages of each priority, from the lowest on.
+    pub(crate) fn resident_by_priority(&self) -> impl Iterator<Item = (Priority, usize)> {
+        let priorities = (0..PRIORITIES).map(|number| Priority(number as u8));
+        priorities.map(|priority| (priority, self.resident_of(priority)))
+    }
+
+    /// Resident pages.
+    pub(crate) fn resident(&self) -> usize {
+        self.states.counts().resident()
+    }
+
+    /// Dirty pages, those being written included.
+    pub(crate) fn dirty(&self) -> usize {
+        self.states.counts().dirty()
+    }
+
+    /// Dirty pages that were written, by priority.
+    pub(crate) fn written(&self) -> &ClassCounters {
+        self.states.counts().written()
+    }
+
+    /// Stripes of the page array that have memory.
+    pub(crate) fn stripes_used(&self) -> usize {
+        self.states.stripes_used()
+    }
+
+    /// Number of shards.
+    pub(crate) fn shards(&self) -> usize {
+        self.states.shards()
+    }
+
+    /// Locks the shard of a page.
+    pub(crate) fn lock(&self, page: PageNo) -> Locked<'_> {
+        self.lock_stripe(stripe_of(page))
+    }
+
+    /// Locks the shard of a stripe.
+    pub(crate) fn lock_stripe(&self, stripe: u64) -> Locked<'_> {
+        self.states.lock(self.states.shard_of(stripe))
+    }
+
+    /// Locks shard `i`, modulo their number.
+    pub(crate) fn lock_shard(&self, i: usize) -> Locked<'_> {
+        self.states.lock(i)
+    }
+
+    /// Waits while another is loading the page. The page may be resident or absent then.
+    pub(crate) fn wait_loaded(&self, page: PageNo) {
+        if self.state(page) == PageState::Loading {
+            let mut locked = self.lock(page);
+            while self.state(page) == PageState::Loading {
+                locked.wait();
+            }
+        }
+    }
+
+    /// Registers `waker` for the end of the load of `page`. False if the page is not being loaded: then the waker may
+    /// never be called.
+    pub(crate) fn wait_for_load(&self, page: PageNo, waker: &Waker) -> bool {
+        let is_loading = || self.state(page) == PageState::Loading;
+        self.waiters.wait(page, waker, is_loading)
+    }
+
+    /// Wakes the tasks that wait for `page`, whose load has ended. The caller holds no lock.
+    pub(crate) fn wake(&self, page: PageNo) {
+        self.waiters.wake(page);
+    }
+
+    /// Moves the tasks that wait for `page`, whose load has ended, to `taken`.
+    pub(crate) fn take_waiters(&self, page: PageNo, taken: &mut Vec<Waker>) {
+        self.waiters.take(page, taken);
+    }
+
+    /// Number of free frames.
+    pub(crate) fn free_frames(&self) -> usize {
+        self.pool.len()
+    }
+
+    /// Moves up to `wanted` free frames to `taken`.
+    pub(crate) fn take_free(&self, wanted: usize, taken: &mut Vec<FreeFrame>) {
+        self.pool.take(wanted, taken);
+    }
+
+    /// Makes a frame available again.
+    pub(crate) fn put(&self, frame: FreeFrame) {
+        self.pool.put(frame);
+    }
+
+    /// Makes frames available again.
+    pub(crate) fn put_all(&self, frames: impl IntoIterator<Item = FreeFrame>) {
+        frames.into_iter().for_each(|frame| self.put(frame));
+    }
+
+    /// Frees retired frames and those in limbo. Frames that readers still use go into limbo. Returns how many became
+    /// free.
+    pub(crate) fn settle(&self, mut retired: Vec<RetiredFrame>) -> usize {
+        retired.append(&mut self.limbo.lock());
+        if retired.is_empty() {
+            return 0;
+        }
+        let (free, used) = self.space().settle(retired);
+        if !used.is_empty() {
+            self.limbo.lock().extend(used);
+        }
+        let count = free.len();
+        let mut locked: Option<Locked<'_>> = None;
+        for (_, page) in &free {
+            if !locked.as_ref().is_some_and(|shard| shard.holds(*page)) {
+                // Unlock first: a thread holds one shard at a time.
+                drop(locked.take());
+                locked = Some(self.lock(*page));
+            }
+            if let Some(shard) = &mut locked {
+                shard.detach(*page);
+            }
+        }
+        drop(locked);
+        self.put_all(free.into_iter().map(|(frame, _)| frame));
+        count
+    }
+}

@@ -1,0 +1,95 @@
+//! The free frames.
+//!
+//! A free frame is in exactly one list. The lists together have room for all frames.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+
+use crate::well::{FreeFrame, thread_number};
+
+/// Free frames in several lists, each with its own lock, so that threads seldom contend.
+pub(super) struct FramePool {
+    lists: Box<[Mutex<Vec<FreeFrame>>]>,
+    /// Capacity of a list.
+    list_max: usize,
+    /// Frames in all lists. A hint, as it changes outside the locks' order.
+    free: AtomicUsize,
+}
+
+/// Memory of the lists for each frame.
+pub(crate) const POOL_BYTES_PER_FRAME: usize = size_of::<FreeFrame>();
+
+impl FramePool {
+    /// A pool of all `count` frames, in `lists` lists.
+    pub(super) fn new(
+        mut frames: impl Iterator<Item = FreeFrame>,
+        count: usize,
+        lists: usize,
+    ) -> Self {
+        let list_max = count.div_ceil(lists);
+        let mut free = 0;
+        // In runs: the frames of a list are neighbours in memory.
+        let lists = (0..lists).map(|_| {
+            let mut list = Vec::with_capacity(list_max);
+            list.extend(frames.by_ref().take(list_max));
+            free += list.len();
+            Mutex::new(list)
+        });
+        let lists: Box<[_]> = lists.collect();
+        assert_eq!(free, count, "every frame starts in a list");
+        Self {
+            lists,
+            list_max,
+            free: AtomicUsize::new(free),
+        }
+    }
+
+    /// Number of free frames.
+    pub(super) fn len(&self) -> usize {
+        self.free.load(Relaxed)
+    }
+
+    /// Takes up to `wanted` frames, from this thread's own list first.
+    pub(super) fn take(&self, wanted: usize, taken: &mut Vec<FreeFrame>) {
+        let goal = taken.len() + wanted;
+        let own = thread_number();
+        for i in 0..self.lists.len() {
+            if taken.len() >= goal || self.len() == 0 {
+                break;
+            }
+            let mut list = self.list(own + i).lock();
+            let count = list.len().min(goal - taken.len());
+            let rest = list.len() - count;
+            taken.extend(list.drain(rest..));
+            self.free.fetch_sub(count, Relaxed);
+        }
+    }
+
+    /// Gives a frame back, to this thread's own list if that has room.
+    pub(super) fn put(&self, frame: FreeFrame) {
+        self.put_near(thread_number(), frame);
+    }
+
+    fn put_near(&self, own: usize, frame: FreeFrame) {
+        let mut i = own;
+        loop {
+            let mut list = self.list(i).lock();
+            debug_assert!(
+                i < own + 2 * self.lists.len(),
+                "a frame more than there are"
+            );
+            // Some list has room, because this frame is in none.
+            if list.len() < self.list_max {
+                list.push(frame);
+                self.free.fetch_add(1, Relaxed);
+                return;
+            }
+            i += 1;
+        }
+    }
+
+    fn list(&self, i: usize) -> &Mutex<Vec<FreeFrame>> {
+        &self.lists[i % self.lists.len()]
+    }
+}

@@ -1,0 +1,185 @@
+//! The writer: which dirty pages are written when, several transfers in flight.
+//!
+//! Only dirty pages are written. Gaps between them are not filled with clean pages, though that would merge more: a
+//! clean page may be part of a durable state, which must never be written again.
+
+use std::sync::Arc;
+
+use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
+use kreon_device::{AlignedBuf, Device};
+
+use super::batch::DirtyBatch;
+use super::limits::{BATCH_PAGES_MAX, DirtyLimits};
+use crate::counters::Counter;
+use crate::options::{MappingModes, Writeback};
+use crate::table::PageTable;
+
+/// Dirty stripes of each shard that a writeback looks at to fill its batch.
+const STRIPES_AHEAD: usize = 16;
+
+/// What is counted of pages made fresh and written.
+#[derive(Default)]
+pub(crate) struct WriteCounters {
+    pub pages_fresh: Counter,
+    pub pages_written: Counter,
+    pub writes: Counter,
+    pub pages_written_past: Counter,
+    pub write_errors: Counter,
+}
+
+/// Writes dirty pages to the device.
+pub(crate) struct Writer {
+    device: Arc<dyn Device>,
+    order: Writeback,
+    /// Most transfers in flight at once.
+    depth_max: usize,
+    limits: DirtyLimits,
+    counters: WriteCounters,
+}
+
+impl Writer {
+    /// A writer for a table of `frames` frames, of which `dirty_share_percent` may be dirty.
+    pub(crate) fn new(
+        device: Arc<dyn Device>,
+        frames: usize,
+        dirty_share_percent: u8,
+        modes: &MappingModes,
+    ) -> Self {
+        Self {
+            device,
+            order: modes.writeback,
+            depth_max: modes.depth_max.max(1),
+            limits: DirtyLimits::new(frames, dirty_share_percent),
+            counters: WriteCounters::default(),
+        }
+    }
+
+    pub(crate) fn counters(&self) -> &WriteCounters {
+        &self.counters
+    }
+
+    /// Writes every page that was dirty before the call. Pages that become dirty meanwhile may be written too.
+    ///
+    /// # Errors
+    /// The first of the device. What was not written stays dirty.
+    pub(crate) fn sync(&self, table: &PageTable) -> Result<()> {
+        let stripes = dirty_stripes(table, 0, usize::MAX);
+        let mut elsewhere = Vec::new();
+        let mut next = 0;
+        while next < stripes.len() {
+            let rest = &stripes[next..];
+            let (batch, done) =
+                DirtyBatch::of_stripes(table, rest, BATCH_PAGES_MAX, &mut elsewhere);
+            next += done;
+            self.write(batch)?;
+        }
+        // Pages that other threads were writing: one that failed there is dirty again, and written here.
+        for page in elsewhere {
+            if let Some(batch) = DirtyBatch::of_page(table, page) {
+                self.write(batch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes those of the pages that are dirty. Sorts them.
+    ///
+    /// # Errors
+    /// The first of the device. What was not written stays dirty.
+    pub(crate) fn write_pages(&self, table: &PageTable, pages: &mut [PageNo]) -> Result<()> {
+        pages.sort_unstable();
+        self.write(DirtyBatch::of_pages(table, pages)).map(|_| ())
+    }
+
+    /// Writes up to about `pages_max` dirty pages of sorted stripes. Returns how many.
+    ///
+    /// # Errors
+    /// The first of the device. What was not written stays dirty.
+    pub(crate) fn write_stripes(
+        &self,
+        table: &PageTable,
+        stripes: &[u64],
+        pages_max: usize,
+    ) -> Result<usize> {
+        let pages_max = pages_max.min(self.limits.batch_pages());
+        let (batch, _) = DirtyBatch::of_stripes(table, stripes, pages_max, &mut Vec::new());
+        self.write(batch)
+    }
+
+    /// Writes a batch of dirty pages if there are too many.
+    ///
+    /// # Errors
+    /// The first of the device. What was not written stays dirty.
+    pub(crate) fn write_excess(&self, table: &PageTable) -> Result<()> {
+        if !self.limits.is_over(table.dirty()) {
+            return Ok(());
+        }
+        let Some(mut position) = self.limits.turn(table.dirty()) else {
+            return Ok(());
+        };
+        if !self.limits.is_over(table.dirty()) {
+            return Ok(());
+        }
+        let mut stripes = dirty_stripes(table, *position, STRIPES_AHEAD);
+        if stripes.is_empty() {
+            // Past the last dirty page: on from the start of the volume.
+            stripes = dirty_stripes(table, 0, STRIPES_AHEAD);
+        }
+        let batch_pages = self.limits.batch_pages();
+        let (batch, done) = DirtyBatch::of_stripes(table, &stripes, batch_pages, &mut Vec::new());
+        *position = match stripes.get(done) {
+            Some(&unfinished) => unfinished,
+            None => stripes.last().map_or(0, |last| last + 1),
+        };
+        self.write(batch).map(|_| ())
+    }
+
+    /// Writes a page that has no frame.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub(crate) fn write_past(&self, page: PageNo, bytes: &PageBytes) -> Result<()> {
+        let mut buffer = AlignedBuf::new(PAGE_BYTES);
+        buffer.copy_from_slice(bytes);
+        let written = self.device.write_at(page.offset_bytes(), &buffer);
+        self.counters.pages_written_past.add(1);
+        if written.is_err() {
+            self.counters.write_errors.add(1);
+        }
+        written
+    }
+
+    /// Writes a batch. Returns how many pages it had.
+    fn write(&self, mut batch: DirtyBatch<'_>) -> Result<usize> {
+        batch.arrange(self.order);
+        let writes = batch.transfers(self.order);
+        if writes.is_empty() {
+            return Ok(0);
+        }
+        let written = writes
+            .chunks(self.depth_max)
+            .try_for_each(|some| self.device.write(some));
+        let (pages, transfers) = (batch.len(), writes.len());
+        drop(writes);
+        batch.end(written.is_ok());
+        if let Err(error) = written {
+            self.counters.write_errors.add(1);
+            tracing::warn!(%error, pages, "writeback failed, the pages stay dirty");
+            return Err(error);
+        }
+        self.counters.pages_written.add(pages as u64);
+        self.counters.writes.add(transfers as u64);
+        Ok(pages)
+    }
+}
+
+/// Stripes from `first` on that have dirty pages, sorted, up to `max` of each shard.
+fn dirty_stripes(table: &PageTable, first: u64, max: usize) -> Vec<u64> {
+    let mut stripes = Vec::new();
+    for i in 0..table.shards() {
+        let locked = table.lock_shard(i);
+        stripes.extend(locked.dirty_stripes(first).take(max));
+    }
+    stripes.sort_unstable();
+    stripes
+}

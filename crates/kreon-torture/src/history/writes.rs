@@ -1,0 +1,113 @@
+//! Puts, deletions, batches, and calls that make what was written durable.
+
+use kreon_base::Result as Said;
+use kreon_engine::{Durability, Operation};
+
+use super::call::Seen;
+use super::handle::Handle;
+use super::session::{End, Session};
+use super::tasks;
+use super::values;
+use super::world::World;
+
+/// One put.
+pub fn put(session: &mut Session<'_>) -> Result<(), End> {
+    let (handle, key) = (session.any_region(), session.any_key());
+    write(session, "put", &[(handle, key, true)])
+}
+
+/// One deletion.
+pub fn delete(session: &mut Session<'_>) -> Result<(), End> {
+    let (handle, key) = (session.any_region(), session.any_key());
+    write(session, "delete", &[(handle, key, false)])
+}
+
+/// Several changes at once, of several regions.
+pub fn batch(session: &mut Session<'_>) -> Result<(), End> {
+    let passing = session.any_region();
+    // A long one takes long enough for others to look on.
+    let count = 2 + match session.dice.below(12) {
+        0 | 1 => 60 + session.dice.below(400),
+        _ => session.dice.below(7),
+    };
+    let mut changes = Vec::new();
+    for _ in 0..count {
+        let fixed = session.any_fixed_region();
+        // At most one region that may be gone: its error says which one it was.
+        let handle = if session.dice.below(3) == 0 {
+            passing.clone()
+        } else {
+            fixed
+        };
+        changes.push((handle, session.any_key(), session.dice.below(5) > 0));
+    }
+    write(session, "batch", &changes)
+}
+
+fn write(
+    session: &mut Session<'_>,
+    what: &'static str,
+    changes: &[(Handle, usize, bool)],
+) -> Result<(), End> {
+    let world = session.world;
+    world.reserved.beside(|allowed| {
+        let allowed = changes
+            .iter()
+            .map(|(handle, key, is_put)| (handle.clone(), allowed(handle, *key), *is_put));
+        write_allowed(session, what, &allowed.collect::<Vec<_>>())
+    })
+}
+
+fn write_allowed(
+    session: &mut Session<'_>,
+    what: &'static str,
+    changes: &[(Handle, usize, bool)],
+) -> Result<(), End> {
+    let mut call = session.call(what);
+    let mut values = Vec::with_capacity(changes.len());
+    for (handle, key, is_put) in changes {
+        let version = is_put.then(|| session.world.next_version());
+        let len_bytes = match changes.len() {
+            0..20 => session.world.taste.len_bytes(&mut session.dice),
+            _ => session.dice.below(100) as usize,
+        };
+        values.push(version.map(|version| values::encode(version, len_bytes)));
+        call.writes.push((handle.register(*key), version));
+        if handle.may_go {
+            call.reads.push((handle.mark(), Seen::Absent));
+        }
+    }
+    call.reads.dedup();
+    let with_values = changes.iter().zip(&values);
+    let operations: Vec<_> = with_values
+        .map(|((handle, key, _), value)| Operation {
+            region: &handle.region,
+            key: &session.world.keys[*key],
+            value: value.as_deref(),
+            is_range: false,
+        })
+        .collect();
+    let durability = match session.dice.below(session.sync_every) {
+        0 => Durability::Sync,
+        _ => Durability::Buffered,
+    };
+    call.invoked = session.world.now();
+    let outcome = tasks::apply(session, &operations, durability);
+    call.returned = Some(session.world.now());
+    call.is_durable = outcome.is_ok() && durability == Durability::Sync;
+    session.record(call, outcome)
+}
+
+/// Everything that returned before is durable afterwards.
+pub fn settle(
+    session: &mut Session<'_>,
+    what: &'static str,
+    settle: impl Fn(&World) -> Said<()>,
+) -> Result<(), End> {
+    let mut call = session.call(what);
+    call.invoked = session.world.now();
+    let outcome = settle(session.world);
+    call.returned = Some(session.world.now());
+    call.is_durable = outcome.is_ok();
+    session.record(call, outcome)
+}

@@ -1,0 +1,78 @@
+//! The life of a log's segments: what recovery finds of them, and how they become free.
+//!
+//! A segment that a log leaves is retired first: durable as free from the next checkpoint on, but withheld until no
+//! reader reaches it, because a replay of the checkpoint before takes it for the log's.
+
+use kreon_base::{Error, LogId, Result, SEGMENT_BYTES, SegmentId};
+
+use super::segment::{Segment, Usage};
+use super::segments::Segments;
+
+/// The segments of `log` as (segment, sequence), in the order of the log.
+pub fn of(segments: &Segments, log: LogId) -> Vec<(SegmentId, u64)> {
+    let mut found: Vec<_> = segments
+        .all()
+        .filter_map(|(id, segment)| match segment.usage() {
+            Usage::Log { log: l, sequence } if l == log => Some((id, sequence)),
+            _ => None,
+        })
+        .collect();
+    found.sort_by_key(|(_, sequence)| *sequence);
+    found
+}
+
+/// Takes the segment `id` for a log: recovery found it there behind the last checkpoint.
+///
+/// # Errors
+/// `Corruption` if the checkpoint says that something else stands there.
+pub fn claim(segments: &mut Segments, id: SegmentId, log: LogId, sequence: u64) -> Result<()> {
+    let usage = Usage::Log { log, sequence };
+    match segments.get(id).map(Segment::usage) {
+        Some(found) if found == usage => Ok(()),
+        Some(Usage::Free) => segments.change_recorded(id, |segment| {
+            segment.take(usage);
+            segment.set_backed();
+        }),
+        _ => Err(Error::corruption(format!(
+            "{id} continues {log} as number {sequence}, but holds something else"
+        ))),
+    }
+}
+
+/// It is not known how much of a segment has blocks: the log never reached it.
+pub fn doubt(segments: &mut Segments, id: SegmentId) -> Result<()> {
+    segments.change(id, |segment| segment.set_front_only(SEGMENT_BYTES as u32))
+}
+
+/// Frees a log segment that holds nothing.
+///
+/// # Errors
+/// `Corruption` if it has live bytes.
+pub fn give_up(segments: &mut Segments, id: SegmentId) -> Result<()> {
+    if segments.get(id).is_some_and(|s| s.live_bytes() != 0) {
+        return Err(Error::corruption(format!(
+            "{id} is not part of the log, but has live bytes"
+        )));
+    }
+    segments.change_recorded(id, Segment::give_up)
+}
+
+/// Retires every segment of `log` before number `marker_sequence` that holds no live byte.
+pub fn retire_dead(segments: &mut Segments, log: LogId, marker_sequence: u64) -> Vec<SegmentId> {
+    let is_dead = |segment: &Segment| {
+        matches!(segment.usage(), Usage::Log { log: l, sequence }
+            if l == log && sequence < marker_sequence)
+            && segment.live_bytes() == 0
+    };
+    segments.change_all_recorded(is_dead, |segment| segment.retire(true))
+}
+
+/// Retires a log segment that was never written.
+pub fn retire(segments: &mut Segments, id: SegmentId) -> Result<()> {
+    segments.change_recorded(id, |segment| segment.retire(false))
+}
+
+/// Makes a retired segment available.
+pub fn reuse(segments: &mut Segments, id: SegmentId) -> Result<()> {
+    segments.change(id, Segment::readmit)
+}

@@ -1,0 +1,280 @@
+//! Hands out free segments, and grants to the log, as far as the reserve allows.
+//!
+//! Always true:
+//! - A purpose gets a segment or a grant only if at least as many backed free segments stay as it must leave alone.
+//! - A refusal for lack of space changes nothing but the backing of free segments.
+
+use kreon_base::{PageNo, Result, SEGMENT_PAGES, SegmentId};
+
+use super::backing::SegmentBacking;
+use super::purpose::{Purpose, out_of_space};
+use super::reserve::SpaceReserve;
+use super::segment::Usage;
+use super::segments::Segments;
+use super::tuning::{BACKED_RUN_SEGMENTS_MAX, DOUBTFUL_SEGMENTS_AT_ONCE};
+use super::written::WrittenStock;
+
+/// What is needed to hand out segments, for one call.
+pub struct Supply<'a> {
+    segments: &'a mut Segments,
+    backing: &'a SegmentBacking,
+    reserve: &'a mut SpaceReserve,
+    written: &'a mut WrittenStock,
+}
+
+impl<'a> Supply<'a> {
+    pub fn new(
+        segments: &'a mut Segments,
+        backing: &'a SegmentBacking,
+        reserve: &'a mut SpaceReserve,
+        written: &'a mut WrittenStock,
+    ) -> Self {
+        Self {
+            segments,
+            backing,
+            reserve,
+            written,
+        }
+    }
+
+    pub fn segments(&self) -> &Segments {
+        self.segments
+    }
+
+    /// Whether the store is small: see [`super::log_room`].
+    pub fn is_small(&self) -> bool {
+        self.reserve.is_small()
+    }
+
+    /// The store is no longer small: from now on it has its least reserve.
+    pub fn end_small(&mut self) {
+        self.reserve.set_small(false);
+    }
+
+    /// Hands out a whole segment, which is backed.
+    ///
+    /// # Errors
+    /// `OutOfSpace` if only the part of the reserve that `purpose` may not use is left.
+    pub fn take_segment(&mut self, usage: Usage, purpose: Purpose) -> Result<SegmentId> {
+        let untouchable = self.reserve.untouchable(self.segments, purpose);
+        if self.segments.free_backed() <= untouchable {
+            self.backing.back_free(self.segments, untouchable + 1)?;
+        }
+        if self.segments.free_backed() <= untouchable {
+            return Err(purpose.out_of_space());
+        }
+        // Writers wait for flushes of the log, but not for those of moved records.
+        let for_log = matches!(usage, Usage::Log { .. }) && purpose != Purpose::Collection;
+        let best = self.written.best_free(self.segments, for_log);
+        let id = best.ok_or_else(|| out_of_space("a segment"))?;
+        self.end_small();
+        self.segments.take(id, usage)?;
+        debug_assert!(self.segments.free_backed() >= untouchable);
+        Ok(id)
+    }
+
+    /// Hands out the first free segment, backed or not, without regard to the reserve; `None` if the volume has none and
+    /// cannot grow.
+    pub fn take_unbacked(&mut self, usage: Usage) -> Result<Option<SegmentId>> {
+        if self.segments.free_count() == 0 && !self.backing.grow(self.segments)? {
+            return Ok(None);
+        }
+        let first = self.segments.free().next().map(|(id, _)| id);
+        if let Some(id) = first {
+            self.segments.take(id, usage)?;
+        }
+        Ok(first)
+    }
+
+    /// Takes the first unused page of all tree segments.
+    pub fn take_lowest_page(&mut self) -> Result<Option<PageNo>> {
+        let Some(page) = self.segments.lowest_unused_page() else {
+            return Ok(None);
+        };
+        let (id, within) = (page.segment(), page.0 % SEGMENT_PAGES);
+        self.segments
+            .change(id, |segment| segment.take_page(within))?;
+        Ok(Some(page))
+    }
+
+    /// Up to `wanted` pages out of the longest run of the tree segment `id`.
+    pub fn take_pages(
+        &mut self,
+        id: SegmentId,
+        wanted: u64,
+        purpose: Purpose,
+    ) -> Result<(PageNo, u64)> {
+        let taken = self.segments.take_pages(id, wanted)?;
+        if purpose == Purpose::Upkeep {
+            self.reserve.note_taken(taken.1);
+        }
+        Ok(taken)
+    }
+
+    /// Unused pages of tree segments count towards the reserve: new data takes only those that free segments replace.
+    ///
+    /// # Errors
+    /// `OutOfSpace`.
+    pub fn check_room_for_pages(&mut self, pages: u64, purpose: Purpose) -> Result<()> {
+        if purpose == Purpose::Upkeep || self.segments.roomy_pages() == 0 {
+            return Ok(());
+        }
+        let needed = self.reserve.segments_without(self.segments, pages);
+        self.backing.back_free(self.segments, needed)?;
+        match self.segments.free_backed() >= needed {
+            true => Ok(()),
+            false => Err(Purpose::Put.out_of_space()),
+        }
+    }
+
+    /// Counts another grant of `bytes` to the log, unless the reserve for its entries cannot be had.
+    ///
+    /// # Errors
+    /// `OutOfSpace`.
+    pub fn grant(&mut self, bytes: u64, purpose: Purpose) -> Result<()> {
+        self.reserve.add_grant(bytes);
+        let needed = self.reserve.untouchable(self.segments, purpose);
+        let filled = self.backing.back_free(self.segments, needed);
+        if filled.is_ok() && self.segments.free_backed() >= needed {
+            return Ok(());
+        }
+        self.reserve.undo_grant(bytes);
+        filled?;
+        Err(purpose.out_of_space())
+    }
+
+    /// Bytes that a grant covers beside what is asked for.
+    pub fn grant_bytes(&self) -> u64 {
+        self.reserve.grant_bytes()
+    }
+
+    /// Counts `entries` more in L0s, if the reserve for their spill can be had; whether it can. Moved records may take
+    /// of the least reserve.
+    ///
+    /// # Errors
+    /// `Io` of the device.
+    pub fn grant_entries(&mut self, entries: u64) -> Result<bool> {
+        let before = self.reserve.segments_for_spills(self.segments);
+        self.reserve.add_entries(entries);
+        let needed = self.reserve.segments_for_spills(self.segments);
+        if needed > before && self.segments.free_backed() < needed {
+            self.backing.back_free(self.segments, needed)?;
+            if self.segments.free_backed() < needed {
+                self.reserve.undo_entries(entries);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Backs the reserve as far as the device has room.
+    ///
+    /// # Errors
+    /// `Io` of the device.
+    pub fn fill_reserve(&mut self) -> Result<()> {
+        self.has_room(0).map(|_| ())
+    }
+
+    /// Whether new data could have so many segments now.
+    ///
+    /// # Errors
+    /// `Io` of the device.
+    pub fn has_room(&mut self, segments: u32) -> Result<bool> {
+        let reserve = self.reserve.segments(self.segments);
+        let wanted = reserve.saturating_add(segments);
+        self.backing.back_free(self.segments, wanted)?;
+        Ok(self.segments.free_backed() >= wanted)
+    }
+
+    /// Backs the front of the log segment `id` of a small store.
+    pub fn back_front(&mut self, id: SegmentId, bytes: u32) -> Result<()> {
+        self.backing.back_front(self.segments, id, bytes)
+    }
+
+    /// Backs the pages behind the head of a group, if there are any that have no blocks.
+    pub fn back_a_head(&mut self) -> Result<Option<SegmentId>> {
+        self.backing.back_a_head(self.segments)
+    }
+
+    /// Backs all of a log segment. A full device gives it the blocks of a free segment that `purpose` may use.
+    ///
+    /// # Errors
+    /// `OutOfSpace`.
+    pub fn back_whole(&mut self, id: SegmentId, purpose: Purpose) -> Result<()> {
+        if self.segments.get(id).is_some_and(|s| s.is_backed()) {
+            return Ok(());
+        }
+        let mut is_backed = self.backing.back_taken(self.segments, id)?;
+        let untouchable = self.reserve.untouchable(self.segments, purpose);
+        if !is_backed && self.segments.free_backed() > untouchable {
+            self.unback_worst()?;
+            is_backed = self.backing.back_taken(self.segments, id)?;
+        }
+        match is_backed {
+            true => Ok(()),
+            false => Err(purpose.out_of_space()),
+        }
+    }
+
+    /// Withholds up to `most` free segments to be written, neighbours if there are any, until `wanted` of the stock were.
+    /// Backs some for that, but takes none of the reserve. A lack of space is no error: fewer are taken.
+    ///
+    /// # Errors
+    /// `Io` of the device.
+    pub fn begin_writing(&mut self, wanted: u32, most: u32) -> Result<Vec<SegmentId>> {
+        let missing = self.written.missing(self.segments, wanted);
+        if missing == 0 {
+            return Ok(Vec::new());
+        }
+        let reserve = self.reserve.segments(self.segments);
+        let wanted = reserve.saturating_add(self.segments.free_written() + missing);
+        // All at once: the file system stops transfers while it reserves blocks.
+        let bare = wanted.saturating_sub(self.segments.free_backed());
+        let run = bare.clamp(1, BACKED_RUN_SEGMENTS_MAX);
+        self.backing.back_free_by(self.segments, wanted, run)?;
+        let beyond = self.segments.free_backed().saturating_sub(reserve);
+        let count = missing.min(most).min(beyond);
+        self.written.begin(self.segments, count)
+    }
+
+    /// Gives the blocks of free segments back to the file system, but for the reserve, spare segments and the stock of
+    /// written ones. Segments that the device does not take back stay free.
+    pub fn trim(&mut self) -> Result<()> {
+        let spare = self.backing.spare_segments();
+        self.unback_beyond(spare.max(self.written.kept_max()))?;
+        self.backing
+            .unback_doubtful(self.segments, DOUBTFUL_SEGMENTS_AT_ONCE)
+    }
+
+    /// Gives all blocks back that can be had: free segments beyond the reserve, and what follows the heads of groups
+    /// where nothing else is in use.
+    ///
+    /// # Errors
+    /// `Io` of the device, when the reserve is backed anew.
+    pub fn trim_all(&mut self) -> Result<()> {
+        self.written.set_kept_max(0, 0);
+        let outcome = self.unback_beyond(0);
+        let outcome =
+            outcome.and_then(|()| self.backing.unback_doubtful(self.segments, usize::MAX));
+        let outcome = outcome.and_then(|()| self.backing.unback_heads(self.segments));
+        // What was given back may have been part of the reserve.
+        self.fill_reserve()?;
+        outcome
+    }
+
+    /// Keeps `spare` backed free segments beyond the reserve.
+    fn unback_beyond(&mut self, spare: u32) -> Result<()> {
+        let keep = self.reserve.segments(self.segments).saturating_add(spare);
+        while self.segments.free_backed() > keep && self.unback_worst()? {}
+        Ok(())
+    }
+
+    /// Gives the blocks of the backed free segment back that is worth least; whether there was one.
+    fn unback_worst(&mut self) -> Result<bool> {
+        let Some(id) = self.written.worst_free(self.segments) else {
+            return Ok(false);
+        };
+        self.backing.unback(self.segments, id)?;
+        Ok(true)
+    }
+}
