@@ -76,13 +76,6 @@ impl Excess {
         state.bytes = state.bytes.min(most);
     }
 
-    #[cfg(test)]
-    pub fn let_rest(&self) {
-        let mut state = self.state.lock();
-        state.bytes = 0;
-        state.copied_at = None;
-    }
-
     /// Whether copies wait for a spill and no others come; counts them as spilled.
     pub fn wants_spill(&self, is_full: bool, now: Instant) -> bool {
         let mut state = self.state.lock();
