@@ -1,4 +1,4 @@
-//! Children on their way into a new index node, and the bounds between old ones.
+//! Children of index nodes under construction, and the bounds between nodes of the old tree.
 
 use std::cell::OnceCell;
 
@@ -11,10 +11,10 @@ use super::leaf_keys::first_under;
 /// A child of an index node that is not written yet.
 #[derive(Clone, Debug)]
 pub(super) struct Child {
-    /// Separates it from the child before, also where that is under another node.
+    /// Separates it from the child before, even if that child has another parent.
     pub(super) pivot: Pivot,
     pub(super) pointer: PagePointer,
-    /// Of a leaf, if it has one. A child of an old node gets it when it joins the new one.
+    /// Filter of a leaf, or empty. For a child of an old node it is read only when the child joins the output.
     pub(super) filter: LeafFilter,
     /// Written by this merge; others are part of the old tree.
     pub(super) is_fresh: bool,
@@ -31,7 +31,7 @@ impl Child {
         }
     }
 
-    /// The child with the filter that the old node `index` has of it.
+    /// The child with its filter from the old parent `index`.
     pub(super) fn with_filter(self, index: &IndexNode<'_>, child: usize) -> Result<Self> {
         let filter = index.filter(child)?;
         Ok(Self { filter, ..self })
@@ -44,9 +44,9 @@ pub(super) fn pivot_between(left_last: &[u8], right_first: &[u8]) -> Pivot {
     separator(left_last, right_first, left_last == right_first)
 }
 
-/// What `pivot` becomes when the first (stored) key behind it is now `first_key`, which is not below
-/// the one before. An exact pivot stays. So does an ambiguous one with the same bytes; else all keys
-/// left of it are at most its bytes, and an exact one can be made.
+/// The pivot to use when `first_key` (stored part, not below the previous first key) is now the first key
+/// behind `pivot`. An exact pivot stays, and so does an ambiguous one equal to `first_key`. Otherwise all
+/// keys left of it are at most its bytes, so an exact pivot can be made.
 pub(super) fn pivot_kept(pivot: Pivot, first_key: &[u8]) -> Pivot {
     if !pivot.ambiguous || pivot.bytes == first_key {
         pivot
@@ -55,11 +55,11 @@ pub(super) fn pivot_kept(pivot: Pivot, first_key: &[u8]) -> Pivot {
     }
 }
 
-/// Where the keys under a node of the old tree end: at its right neighbour.
+/// The end of the keys under a node of the old tree: its right neighbour.
 pub(super) struct Bound {
     pub(super) neighbour: Child,
     level: u8,
-    /// The neighbour's first key; read where a long key ties with the pivot.
+    /// The neighbour's first key, read only if a long key ties with the pivot.
     first_key: OnceCell<Vec<u8>>,
 }
 
@@ -72,8 +72,8 @@ impl Bound {
         }
     }
 
-    /// Whether a new version of `key` goes left of the bound. It does if the neighbour begins with an
-    /// older version of the same key.
+    /// Whether a new version of `key` belongs left of the bound: also if the neighbour begins with an older
+    /// version of `key`.
     pub(super) fn is_right_of<S: NodeSource>(&self, source: &S, key: &[u8]) -> Result<bool> {
         let pivot = &self.neighbour.pivot;
         if !pivot.ambiguous {

@@ -7,18 +7,17 @@ use super::NodeSource;
 use super::leaf_keys::{key_of, lower_bound};
 use super::path::{Path, Side, Target};
 
-/// Stands on an entry of a tree. It shows every version of a key, newest first; the caller picks.
+/// An iterator over the entries of a tree. It shows every version of a key, newest first; the caller picks.
 ///
-/// Holds a copy of one leaf and nothing of its source between calls. A long key is read whole from
-/// the log when the cursor gets to its entry, so that [`key`](Self::key) is always whole. A walk that
-/// goes on in one direction loads the leaves ahead of it together, more each time.
+/// It holds a copy of one leaf and pins nothing of its source between calls. A long key is read whole from
+/// the log when the cursor moves to its entry. A walk in one direction reads ahead, more leaves each time.
 pub struct Cursor<'a, S> {
     source: &'a S,
     tree: TreeRecord,
     path: Path,
     readahead: Readahead,
     leaf: Box<PageBytes>,
-    /// Where that leaf is; none: it stands in none.
+    /// The page of that leaf; none before the first move.
     leaf_page: Option<PageNo>,
     /// Entries in the leaf.
     entries: usize,
@@ -28,23 +27,22 @@ pub struct Cursor<'a, S> {
     lsn: Lsn,
 }
 
-/// Most leaves that a walk loads ahead: as many as keep a device busy.
+/// Most leaves of one readahead; enough queue depth for the device.
 const READAHEAD_LEAVES_MAX: usize = 32;
 
-/// How many leaves to load at once. A scan that ends soon should load none that it does not use, so
-/// the number doubles from one round to the next.
+/// The number of leaves to load together. It doubles from round to round, so that a short scan loads few
+/// leaves in vain.
 #[derive(Default)]
 struct Readahead {
     side: Option<Side>,
     /// Leaves of the last round.
     leaves: usize,
-    /// Those of them that the walk has not come to.
+    /// Leaves of the last round that the walk has not reached.
     left: usize,
 }
 
 impl Readahead {
-    /// The walk goes to the next leaf on `side`. Returns whether a round of `leaves` is due, from that
-    /// leaf on.
+    /// Notes a step to the next leaf on `side`. Returns whether to load `leaves` leaves from that one on.
     fn step(&mut self, side: Side) -> bool {
         if self.side != Some(side) {
             *self = Self {
@@ -65,7 +63,7 @@ impl Readahead {
 }
 
 impl<'a, S: NodeSource> Cursor<'a, S> {
-    /// A cursor that does not stand on an entry yet. Allocates a page.
+    /// A cursor without a position. Allocates a page.
     pub fn new(source: &'a S, tree: &TreeRecord) -> Self {
         Self {
             source,
@@ -82,33 +80,32 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         }
     }
 
-    /// Goes to the first entry. This and all other moves return whether the cursor stands on an entry
-    /// now. After one that failed it does not.
+    /// Moves to the first entry. Like all moves it returns whether the cursor is on an entry; after a failed
+    /// move it is not.
     pub fn first(&mut self) -> Result<bool> {
         self.go_down(Target::First)?;
         self.settle_right(0)
     }
 
-    /// Goes to the last entry.
+    /// Moves to the last entry.
     pub fn last(&mut self) -> Result<bool> {
         self.go_down(Target::Last)?;
         self.settle_left(self.entries)
     }
 
-    /// Goes to the first entry whose key is not below `key`: the newest version of that key.
+    /// Moves to the newest version of the first key that is not below `key`.
     pub fn seek(&mut self, key: &[u8]) -> Result<bool> {
         let at = self.go_to(key)?;
         self.settle_right(at)
     }
 
-    /// Goes to the last entry whose key is below `key`: the oldest version of that key.
+    /// Moves to the oldest version of the last key below `key`.
     pub fn seek_before(&mut self, key: &[u8]) -> Result<bool> {
         let at = self.go_to(key)?;
         self.settle_left(at)
     }
 
-    /// Goes to the next entry. Off the end the cursor stands on none, and only `first`, `last` and the
-    /// seeks bring it back.
+    /// Moves to the next entry. Past the end the cursor is invalid until `first`, `last` or a seek.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<bool> {
         if !self.take_standing() {
@@ -117,7 +114,7 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         self.settle_right(self.at + 1)
     }
 
-    /// Goes to the entry before; as [`next`](Self::next).
+    /// Moves to the previous entry; ends like [`next`](Self::next).
     pub fn prev(&mut self) -> Result<bool> {
         if !self.take_standing() {
             return Ok(false);
@@ -125,12 +122,12 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         self.settle_left(self.at)
     }
 
-    /// Whether the cursor stands on an entry.
+    /// Whether the cursor is on an entry.
     pub fn is_valid(&self) -> bool {
         self.is_valid
     }
 
-    /// The whole key of the entry. Without an entry, this and the two below give nothing useful.
+    /// The whole key of the entry. Without an entry, key and LSN are those of an earlier one.
     pub fn key(&self) -> &[u8] {
         &self.key
     }
@@ -148,12 +145,12 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         Ok(Leaf::open(&self.leaf)?.entry(self.at)?.payload)
     }
 
-    /// The page of the leaf in which it stands.
+    /// The page of the current leaf; none without an entry.
     pub fn leaf_page(&self) -> Option<PageNo> {
         self.leaf_page.filter(|_| self.is_valid)
     }
 
-    /// The first and the last key of that leaf.
+    /// The first and the last key of the current leaf.
     ///
     /// # Errors
     /// `InvalidArgument` without an entry; those of reading a long key.
@@ -168,7 +165,7 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         Ok((first, last))
     }
 
-    /// Goes to the neighbour of the leaf; false at the end of the tree.
+    /// Moves to the neighbouring leaf; false at the end of the tree.
     fn go_beside(&mut self, side: Side) -> Result<bool> {
         let Some(leaf) = self.path.go_beside(self.source, side)? else {
             return Ok(false);
@@ -180,7 +177,7 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         Ok(true)
     }
 
-    /// Loads `leaf`, which the cursor goes to, and those behind it.
+    /// Loads `leaf`, the next one of the walk, and those behind it.
     #[cold]
     fn prefetch(&mut self, leaf: PagePointer, side: Side) -> Result<()> {
         let mut path = self.path.clone();
@@ -193,7 +190,7 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         self.source.prefetch(&leaves, 0)
     }
 
-    /// Makes the cursor stand on nothing until a move succeeds; whether it stood on an entry.
+    /// Makes the cursor invalid until a move succeeds; returns whether it was valid.
     fn take_standing(&mut self) -> bool {
         std::mem::take(&mut self.is_valid)
     }
@@ -208,7 +205,7 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         }
     }
 
-    /// Goes to the leaf for `key`; returns the place of the first entry that is not below.
+    /// Moves to the leaf for `key`; returns the index of its first entry not below `key`.
     fn go_to(&mut self, key: &[u8]) -> Result<usize> {
         self.go_down(Target::Key(key))?;
         if self.entries == 0 {
@@ -227,7 +224,7 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         })
     }
 
-    /// Stands on entry `at`, or the first one of the next leaf.
+    /// Moves to entry `at`, or to the first entry of the next leaf.
     fn settle_right(&mut self, mut at: usize) -> Result<bool> {
         while at >= self.entries {
             if !self.go_beside(Side::Right)? {
@@ -238,7 +235,7 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         self.stand(at)
     }
 
-    /// Stands on the entry before `end`, or the last one of the leaf before.
+    /// Moves to the entry before `end`, or to the last entry of the previous leaf.
     fn settle_left(&mut self, mut end: usize) -> Result<bool> {
         while end == 0 {
             if !self.go_beside(Side::Left)? {

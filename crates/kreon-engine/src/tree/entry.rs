@@ -1,5 +1,4 @@
-//! Versions of keys, the input of a merge, and what a merge reports to the owner of the log and of
-//! the pages.
+//! Versions of keys, the input of a merge, and its report of freed pages and log references.
 
 use std::sync::Arc;
 
@@ -32,8 +31,8 @@ pub trait EntryStream {
     /// The next entry; none at the end, and from then on.
     fn next(&mut self) -> Result<Option<Entry<'_>>>;
 
-    /// Ranges that are deleted: of all keys in them, versions older than the deletion, in the stream and in the
-    /// tree. Asked for once, before the first entry.
+    /// Deleted ranges. They delete older versions of the keys in them, both in the stream and in the tree.
+    /// Called once, before the first entry.
     fn ranges(&self) -> Option<Arc<RegionRanges>> {
         None
     }
@@ -51,7 +50,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// What an entry points at; none if it holds the value itself, or is what a deleted range left.
+    /// The record that an entry points at; none for an inline value and for `Erased`.
     pub fn of(key_bytes: u32, payload: Payload<'_>) -> Option<Self> {
         let (offset, value_bytes) = match payload {
             Payload::Logged {
@@ -69,11 +68,10 @@ impl Reference {
     }
 }
 
-/// Is told what a merge changes, while it runs. If the merge fails, none of it happened.
+/// Receives the changes of a merge while it runs; they are void if the merge fails.
 ///
-/// References add up: those of the old tree, plus [`referenced`](Self::referenced), minus
-/// [`dropped`](Self::dropped), are exactly those of the new tree, also when the input holds what the
-/// tree holds already (a replay after a crash).
+/// The references of the new tree are exactly those of the old one plus [`referenced`](Self::referenced)
+/// minus [`dropped`](Self::dropped), even if the input repeats entries of the tree (a replay after a crash).
 pub trait Changes {
     /// The new tree does not reach this page of the old one.
     fn freed(&mut self, page: PageNo);

@@ -1,4 +1,4 @@
-//! Fresh pages of a merge, counted.
+//! Allocates, writes and counts the fresh pages of a merge.
 
 use kreon_base::{PageBytes, Result};
 use kreon_format::NodeIdentity;
@@ -20,7 +20,7 @@ impl<'k, K: NodeSink> FreshPages<'k, K> {
         }
     }
 
-    /// Allocates a page for a node of `level`. It must be written.
+    /// Allocates a page for a node of `level`. The caller must write it.
     pub(super) fn place(&mut self, level: u8) -> Result<NodeIdentity> {
         Ok(NodeIdentity {
             store: self.sink.store(),

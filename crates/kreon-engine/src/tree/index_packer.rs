@@ -1,7 +1,6 @@
 //! Packs a run of children into index nodes of one level.
 //!
-//! Children are kept back until there are two nodes' worth of them, so that the end of a run can be
-//! split evenly.
+//! A node is written only when the children fill two nodes, so that the end of a run can be split evenly.
 
 use kreon_base::{Error, PAGE_BYTES, PageBytes, Result};
 use kreon_format::{IndexBuilder, LeafFilter, Pivot};
@@ -11,14 +10,14 @@ use super::child::Child;
 use super::fresh_pages::FreshPages;
 use super::limits::Limits;
 
-/// Fewer children than this do not make two nodes, whatever the goal.
+/// Fewer children are not split over two nodes, whatever the goal, if they fit in a page.
 const SPLIT_CHILDREN_MIN: usize = 4;
 
 pub(super) struct IndexPacker {
     level: u8,
     limits: Limits,
     children: Vec<Child>,
-    /// Below this many children there is nothing to write yet.
+    /// With fewer children no node is due.
     check_at: usize,
     builder: IndexBuilder,
     page: Box<PageBytes>,
@@ -48,7 +47,7 @@ impl IndexPacker {
         }
     }
 
-    /// Adds a child behind the others; returns a node if there is more than two nodes' worth.
+    /// Appends a child; returns a written node once the children fill two nodes.
     pub(super) fn push<K: NodeSink>(
         &mut self,
         pages: &mut FreshPages<'_, K>,
@@ -71,7 +70,7 @@ impl IndexPacker {
         self.write_loaded(pages).map(Some)
     }
 
-    /// Whether closing the run would leave one small node.
+    /// Whether closing the run would leave a single, small node.
     pub(super) fn is_scanty(&mut self) -> Result<bool> {
         let count = self.children.len();
         if count < 2 {
@@ -106,7 +105,7 @@ impl IndexPacker {
         Ok(nodes)
     }
 
-    /// Takes back the last child if it is part of the old tree.
+    /// Removes the last child if it is part of the old tree.
     pub(super) fn pop_old(&mut self) -> Option<Child> {
         self.children.pop_if(|child| !child.is_fresh)
     }
@@ -122,10 +121,10 @@ impl IndexPacker {
         self.children.splice(0..0, children);
     }
 
-    /// How many of the children, four at least, make the first of two nodes of about equal size. Both
-    /// get two at least.
+    /// The number of children for the first of two nodes of about equal size. With four or more children both
+    /// nodes get at least two.
     fn half(&self) -> usize {
-        // What a pivot and its pointer take besides the key's bytes, about.
+        // 28: approximate bytes of a pivot and its pointer besides the key.
         let bytes_of = |child: &Child| child.pivot.bytes.len() + child.filter.as_bytes().len() + 28;
         let total: usize = self.children.iter().map(bytes_of).sum();
         let mut sum = 0;
@@ -137,8 +136,8 @@ impl IndexPacker {
         left.clamp(2, self.children.len().saturating_sub(2).max(2))
     }
 
-    /// Loads the builder with the first `count_max` children, as far as they stay below `bytes_max`;
-    /// with two at least. Returns how many those are.
+    /// Loads the builder with the first children, at most `count_max`, until it has `bytes_max` used bytes and at
+    /// least two children. Returns their number.
     fn load(&mut self, count_max: usize, bytes_max: usize) -> Result<usize> {
         self.builder.clear();
         for child in self.children.iter().take(count_max) {
@@ -157,7 +156,7 @@ impl IndexPacker {
         Ok(self.builder.len())
     }
 
-    /// Writes the node that is loaded.
+    /// Writes the loaded node.
     fn write_loaded<K: NodeSink>(&mut self, pages: &mut FreshPages<'_, K>) -> Result<Child> {
         let count = self.builder.len();
         let identity = pages.place(self.level)?;

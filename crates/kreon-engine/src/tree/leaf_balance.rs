@@ -1,13 +1,13 @@
-//! Laying out two neighbouring leaves anew, so that a small one does not stay.
+//! Balances a small leaf with its neighbour.
 
 use kreon_base::{PAGE_BYTES, Result};
 use kreon_format::{Leaf, LeafBuilder};
 
 use super::limits::Limits;
 
-/// The entries of `left` and `right` in fresh builders: one if they fit in one leaf, two about equally
-/// full ones if they fit in two, none if they do not (keys without a common prefix may take more room
-/// together than apart).
+/// The entries of `left` and `right` in one builder if they fit in one leaf, else in two about equally full
+/// ones; none if even two do not suffice (without a common prefix, keys may take more bytes together than
+/// apart).
 pub(super) fn rebalance(
     left: &Leaf<'_>,
     right: &Leaf<'_>,
@@ -40,7 +40,7 @@ fn in_two(left: &Leaf<'_>, right: &Leaf<'_>) -> Result<Vec<LeafBuilder>> {
     }
 }
 
-/// Pushes the entries from `first` on; whether they all fit.
+/// Pushes the entries from `first` on; returns whether all fit.
 fn push_all(
     builder: &mut LeafBuilder,
     leaf: &Leaf<'_>,

@@ -1,5 +1,4 @@
-//! Whole keys of leaf entries. A leaf holds only the first part of a long key; what tells two such
-//! keys apart stands in the log.
+//! Whole keys of leaf entries. A leaf holds only the stored part of a long key; the rest is in the log.
 
 use std::cmp::Ordering;
 
@@ -8,7 +7,7 @@ use kreon_format::{IndexNode, LONG_KEY_STORED_BYTES, Leaf, LeafEntry, LeafSearch
 
 use super::NodeSource;
 
-/// Whether a leaf holds only the first part of a key of this length.
+/// Whether a leaf holds only the stored part of a key of this length.
 pub(super) fn is_long(key_bytes: u32) -> bool {
     key_bytes as usize > LONG_KEY_STORED_BYTES
 }
@@ -18,7 +17,7 @@ pub(super) fn stored_part(key: &[u8]) -> &[u8] {
     key.get(..LONG_KEY_STORED_BYTES).unwrap_or(key)
 }
 
-/// The record that holds the rest of an entry's long key.
+/// The record with the whole key of an entry with a long key.
 pub(super) fn record_of(entry: &LeafEntry<'_>) -> Result<LogOffset> {
     match entry.payload {
         Payload::Logged { offset, .. }
@@ -43,7 +42,7 @@ pub(super) fn key_of<S: NodeSource>(
     }
 }
 
-/// The first entry of `leaf` whose key is not below `key`, and whether it is equal.
+/// The first entry of `leaf` with a key not below `key`, and whether the keys are equal.
 pub(super) fn lower_bound<S: NodeSource>(
     source: &S,
     leaf: &Leaf<'_>,
@@ -80,7 +79,7 @@ fn lower_bound_of_long<S: NodeSource>(
     Ok((first, found))
 }
 
-/// The first (key, LSN) under a node of `level`; `key` takes the key. Reads down to its first leaf.
+/// The LSN of the first entry under a node of `level`; its key goes to `key`. Reads down to the first leaf.
 pub(super) fn first_under<S: NodeSource>(
     source: &S,
     node: &PagePointer,
@@ -118,8 +117,8 @@ pub(super) fn first_leaf_under<S: NodeSource>(
     Ok(node)
 }
 
-/// How many of `nodes`, neighbours of one level in order, begin before a target. `is_before` says it
-/// of the first (key, LSN) under a node.
+/// The number of `nodes`, consecutive on one level, that begin before a target. `is_before` compares the
+/// first (key, LSN) under a node with the target.
 pub(super) fn count_before<S: NodeSource>(
     source: &S,
     nodes: &[PagePointer],

@@ -1,7 +1,7 @@
 //! Packs a run of entries into leaves.
 //!
-//! A run is what lies between two leaves that a merge leaves as they are. The last full leaf of a run
-//! is held back, so that a small remainder can be balanced with it.
+//! A run is the output between two unchanged leaves. Its last full leaf is held back, so that a small
+//! remainder can be balanced with it.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(super) struct LeafPacker {
     builder: LeafBuilder,
     filters: FilterBuilder,
     filter_bits_per_key: usize,
-    /// Where the run starts, until its first leaf has it.
+    /// Pivot of the run's first leaf, until that leaf is sealed.
     pivot: Pivot,
     held: Option<SealedLeaf>,
     /// A page that is not in use.
@@ -57,7 +57,7 @@ impl LeafPacker {
         }
     }
 
-    /// What follows is not left of `pivot`. It starts a run unless one is open.
+    /// The next entries are not left of `pivot`. Starts a run unless one is open.
     pub(super) fn begin(&mut self, pivot: Pivot) {
         if self.builder.is_empty() && self.held.is_none() {
             self.pivot = pivot;
@@ -75,7 +75,7 @@ impl LeafPacker {
         if self.builder.is_empty() {
             return self.builder.push(key, lsn, payload);
         }
-        // A push that fails changes nothing: the entry then starts a leaf, or fails there too.
+        // A failed push changes nothing: the entry starts the next leaf, or fails there as well.
         let has_room = self.builder.used_bytes() < self.limits.goal_bytes;
         if has_room && self.builder.push(key, lsn, payload).is_ok() {
             return Ok(());
@@ -84,7 +84,7 @@ impl LeafPacker {
         self.builder.push(key, lsn, payload)
     }
 
-    /// Adds entries of a leaf of the old tree as they are.
+    /// Copies entries of a leaf of the old tree.
     pub(super) fn push_run<K: NodeSink>(
         &mut self,
         pages: &mut FreshPages<'_, K>,
@@ -99,7 +99,7 @@ impl LeafPacker {
                 break;
             }
             if self.builder.is_empty() {
-                // One entry takes more than the goal.
+                // A single entry exceeds the goal.
                 let entry = leaf.entry(range.start)?;
                 leaf.key_into(range.start, &mut self.key)?;
                 self.builder
@@ -112,7 +112,7 @@ impl LeafPacker {
         Ok(())
     }
 
-    /// Whether closing the run would leave one small leaf.
+    /// Whether closing the run would leave a single, small leaf.
     pub(super) fn is_scanty(&self) -> bool {
         !self.builder.is_empty() && self.held.is_none() && self.is_small()
     }
@@ -131,8 +131,8 @@ impl LeafPacker {
         self.write_held(pages)
     }
 
-    /// Ends a run that is one small leaf by laying it out together with its left neighbour from the
-    /// old tree. False, with nothing changed: that would not help.
+    /// Ends a run of one small leaf by balancing it with its left neighbour from the old tree. False, with
+    /// nothing changed, if the two cannot be balanced.
     pub(super) fn close_with_left<K: NodeSink>(
         &mut self,
         pages: &mut FreshPages<'_, K>,
@@ -168,7 +168,7 @@ impl LeafPacker {
             self.seal(pages)?;
             return self.write_held(pages);
         }
-        // The first of them goes where the held leaf would have gone.
+        // The first leaf gets the page of the held leaf.
         self.pivot = held.pivot;
         let mut place = Some(held.identity);
         for builder in builders {
@@ -185,7 +185,7 @@ impl LeafPacker {
         self.builder.used_bytes() < self.limits.small_bytes
     }
 
-    /// The open leaf as a page that goes nowhere; the builder is empty then.
+    /// Finishes the open leaf as a page without an address, and empties the builder.
     fn take_remainder(&mut self) -> Result<Box<PageBytes>> {
         let nowhere = NodeIdentity {
             store: Default::default(),
@@ -205,7 +205,7 @@ impl LeafPacker {
         Ok(())
     }
 
-    /// Seals the open leaf into a fresh page and holds it back in the place of the one held before.
+    /// Seals the open leaf into a fresh page and holds it back; the previously held leaf is written.
     fn seal<K: NodeSink>(&mut self, pages: &mut FreshPages<'_, K>) -> Result<()> {
         let identity = pages.place(0)?;
         self.seal_at(identity, pages)

@@ -1,15 +1,13 @@
-//! The partial merge (`Kreon 3.2.1`): puts sorted entries into a tree by rewriting only the leaves
-//! that receive entries, and the index nodes above them.
+//! The partial merge (`Kreon 3.2.1`): inserts sorted entries into a tree by rewriting only the leaves with
+//! new entries and the index nodes above them.
 //!
-//! The merge goes down the old tree from left to right. A node that no entry of the input belongs to
-//! joins the new tree as it is and is not read; others are taken apart, their entries stream together
-//! with the input through the version rules into fresh leaves. Where neighbouring leaves are all
-//! touched the stream packs them anew; where a leaf that stays follows, the run before it is closed
-//! and a small remainder balanced with a neighbour.
+//! The merge walks the old tree from left to right. A node without input joins the new tree unread; the
+//! entries of other nodes go, merged with the input, through the version rules into fresh leaves.
+//! Neighbouring changed leaves are repacked as one run; before an unchanged leaf the run is closed, and a
+//! small remainder is balanced with a neighbour.
 //!
-//! The recursion knows of a node only its pivot, its bound and the input between the two, so disjoint
-//! children can be merged by several workers: see `merge_parts`. Where the input deletes ranges of keys, see
-//! `merge_ranges`.
+//! The recursion needs only a node's pivot, its bound and the input between them, so several workers can
+//! merge disjoint children (`merge_parts`). Deleted ranges of the input are in `merge_ranges`.
 
 use std::ops::Range;
 
@@ -28,12 +26,12 @@ use super::version_rules::VersionRules;
 use super::window::Window;
 use super::{Changes, EntryStream, NodeSink, NodeSource, Version};
 
-/// Merges `input` into `tree` and returns the new tree; the old one stays whole. All versions in
-/// `input` must be newer than those of the same keys in `tree`, or be among them (a replay).
+/// Merges `input` into `tree` and returns the new tree; the old one stays whole. Every version in `input`
+/// must be newer than those of its key in `tree`, or be one of them (a replay).
 ///
-/// If it fails, the old tree is the tree, what `changes` was told did not happen, and the pages that
-/// `sink` gave are garbage. Takes about half a MiB of memory and a page per level, whatever the size
-/// of input and tree. An empty input changes nothing.
+/// After an error the old tree is still valid, the reported `changes` are void, and the pages from `sink` are
+/// garbage. Takes about half a MiB of memory and a page per level, whatever the size of input and tree.
+/// Without entries and deleted ranges the tree stays as it is.
 pub fn merge<S, K, I, C>(
     source: &S,
     sink: &mut K,
@@ -67,7 +65,7 @@ pub(super) struct Merge<'m, S, K, I, C> {
     window: Window<'m, I>,
     pub(super) filter: VersionFilter<'m, K, C>,
     rewrites_all: bool,
-    /// Nodes freed, and all of merged parts.
+    /// Nodes freed, and the totals of merged parts.
     pub(super) counts: Counts,
     spare_pages: Vec<Box<PageBytes>>,
     pub(super) key: Vec<u8>,
@@ -96,8 +94,8 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
         }
     }
 
-    /// Takes apart a node of the old tree that the input or the balance of the output needs. All
-    /// input left of it is done.
+    /// Rewrites a node of the old tree for its input or to balance the output. All input left of it is merged
+    /// already.
     pub(super) fn visit(&mut self, node: Child, level: u8, bound: Option<&Bound>) -> Result<()> {
         self.load_ahead()?;
         let pointer = node.pointer;
@@ -145,8 +143,8 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
         Ok(())
     }
 
-    /// Whether a node must be taken apart: for versions of the open key, for input, or to balance
-    /// what stands left of it. If not, it may join the output.
+    /// Whether a node must be rewritten: for versions of the open key, for input or deleted ranges, or to
+    /// balance the run left of it. Otherwise it may join the output.
     pub(super) fn enters(
         &mut self,
         node: &Child,
@@ -166,7 +164,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
             || !self.make_way(level)?)
     }
 
-    /// Whether the versions of the open key go on under this node.
+    /// Whether the versions of the open key continue under this node.
     fn continues_in(&mut self, node: &Child, level: u8) -> Result<bool> {
         let pivot = &node.pivot;
         let Some(open) = self.filter.open_key() else {
@@ -192,7 +190,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
             pivot.ambiguous && self.filter.open_key().is_none() && !self.is_first_erased(leaf)?;
         self.filter.output.begin(pivot);
         let mut at = if is_continued {
-            // Newer versions of its first key may stand in the leaf before, which stays as it is.
+            // Newer versions of its first key may be in the previous leaf, which stays unchanged.
             self.copy_first_key(leaf)?
         } else {
             self.take_versions(leaf, 0)?
@@ -215,7 +213,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
         self.copy(leaf, at..leaf.len())
     }
 
-    /// For an empty tree.
+    /// Bulk build: the merge into an empty tree.
     fn take_whole_input(&mut self) -> Result<()> {
         while self.window.peek()?.is_some() {
             self.take_input()?;
@@ -242,8 +240,8 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
         Ok(())
     }
 
-    /// Takes the versions of the open key from entry `at` on, if there is an open key; returns where
-    /// they end. The key stays open if they may go on in the next leaf.
+    /// Takes the versions of the open key, if any, from entry `at` on; returns their end. The key stays open if
+    /// its versions may continue in the next leaf.
     fn take_versions(&mut self, leaf: &Leaf<'_>, mut at: usize) -> Result<usize> {
         while at < leaf.len() && self.filter.open_key().is_some() {
             let entry = leaf.entry(at)?;
@@ -285,8 +283,8 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
         Ok(self.key == open)
     }
 
-    /// Copies entries whose keys receive none. Those that carry an LSN are judged anew: the snapshots
-    /// that they were kept for may be gone. So are those in a deleted range.
+    /// Copies entries of keys without input. Entries with an LSN are judged again, because their snapshots may
+    /// be gone, and entries in deleted ranges as well.
     fn copy(&mut self, leaf: &Leaf<'_>, range: Range<usize>) -> Result<()> {
         let mut start = range.start;
         loop {
@@ -302,7 +300,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
         }
     }
 
-    /// Copies all versions of the first key as they are; returns where they end.
+    /// Copies all versions of the first key unchanged; returns their end.
     fn copy_first_key(&mut self, leaf: &Leaf<'_>) -> Result<usize> {
         let mut first = Vec::new();
         key_of(self.source, leaf, 0, &mut first)?;
@@ -318,7 +316,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
         Ok(end)
     }
 
-    /// Loads the nodes that the next entries lead to, if that was not done for the next one.
+    /// Prefetches the nodes for the next entries, unless those of the next entry are loaded.
     fn load_ahead(&mut self) -> Result<()> {
         if let Some(entries) = self.window.unloaded()? {
             let window = &self.window;
@@ -329,7 +327,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
         Ok(())
     }
 
-    /// A copy of a node: nothing of the source is held while the sink is at work.
+    /// A copy of a node, so that no page of the source is pinned while the sink writes.
     pub(super) fn read(&mut self, pointer: &PagePointer, level: u8) -> Result<Box<PageBytes>> {
         let spare = self.spare_pages.pop();
         let mut copy = spare.unwrap_or_else(|| Box::new([0; PAGE_BYTES]));
@@ -340,7 +338,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
         Ok(copy)
     }
 
-    /// The new tree does not reach this node.
+    /// Reports a node that the new tree does not reach.
     pub(super) fn free(&mut self, node: &PagePointer, level: u8) {
         self.filter.changes.freed(node.page);
         match level {
@@ -349,7 +347,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
         }
     }
 
-    /// All that was counted.
+    /// The totals of this merge and its parts.
     pub(super) fn totals(&self) -> Counts {
         let pages = &self.filter.output.pages;
         let mut totals = self.counts;
@@ -381,7 +379,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
     }
 }
 
-/// A child of a node of the old tree, not the first, with the pivot before it; without its filter.
+/// A child of an old node, not the first one, with the pivot before it but without its filter.
 pub(super) fn child_of(index: &IndexNode<'_>, child: usize) -> Result<Child> {
     Ok(Child {
         pivot: index.pivot(child)?,
@@ -391,7 +389,7 @@ pub(super) fn child_of(index: &IndexNode<'_>, child: usize) -> Result<Child> {
     })
 }
 
-/// All children of `node`, which is `index`, with their filters.
+/// All children of `node`, whose page is `index`, with their filters.
 pub(super) fn children_of(index: &IndexNode<'_>, node: Child) -> Result<Vec<Child>> {
     let first = Child {
         pointer: index.child(0)?,

@@ -1,4 +1,4 @@
-//! How a merge closes what it has open: balancing small remainders with neighbours, and the new root.
+//! The end of runs in a merge: small remainders are balanced with neighbours, and the new root is found.
 
 use kreon_base::Result;
 use kreon_format::{IndexNode, Leaf, TreeRecord};
@@ -8,8 +8,8 @@ use super::merge::{Merge, children_of};
 use super::{Changes, EntryStream, NodeSink, NodeSource};
 
 impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, C> {
-    /// Closes the levels 0 to `level`, so that an old node of `level` may join the output. False: a
-    /// remainder is small and that node must be taken apart to balance it.
+    /// Closes the levels 0 to `level`, so that an old node of `level` may join the output. False if that node must
+    /// be rewritten to balance a small remainder.
     pub(super) fn make_way(&mut self, level: u8) -> Result<bool> {
         for open in 0..=level {
             let is_scanty = self.filter.output.is_scanty(open)?;
@@ -47,7 +47,7 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
         self.record(root)
     }
 
-    /// Balances the small remainder of `level` with the old node left of it. False if there is none.
+    /// Balances the small remainder of `level` with the old node left of it. False without such a node.
     pub(super) fn pull_left(&mut self, level: u8) -> Result<bool> {
         let Some(left) = self.take_left(level)? else {
             return Ok(false);
@@ -66,8 +66,8 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
         Ok(true)
     }
 
-    /// Takes back the last node of `level` that joined the output, if it is an old one; if need be
-    /// from under an old node of a higher level.
+    /// Removes the last node of `level` from the output if it is an old one; reopens old nodes of higher levels to
+    /// reach it.
     fn take_left(&mut self, level: u8) -> Result<Option<Child>> {
         let Some(waiting) = self.filter.output.waiting(level) else {
             return Ok(None);
@@ -82,7 +82,7 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
         Ok(waiting.and_then(|waiting| waiting.pop_old()))
     }
 
-    /// Takes apart an old index node of `level` that stands left of what its children wait with.
+    /// Replaces an old index node of `level` by its children, in front of the waiting nodes of `level - 1`.
     fn reopen(&mut self, node: Child, level: u8) -> Result<()> {
         let page = self.read(&node.pointer, level)?;
         let index = IndexNode::open(&page)?;

@@ -1,6 +1,6 @@
-//! What merges count.
+//! Counters of a merge.
 
-/// Entries and nodes that came and went.
+/// Entries added and removed, nodes written and freed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) added: u64,

@@ -1,10 +1,9 @@
-//! Merging a tree in parts, by several workers.
+//! Merge of a tree in parts, by several workers.
 //!
-//! A cut lists the subtrees of one level, with the nodes above them taken apart, and divides them into
-//! runs of neighbours. Parts begin at exact pivots only, so that no versions of one key are in two parts.
-//! Each part is merged on its own; what it leaves open are nodes that wait for a parent, on every
-//! level. Joined in order, they go under one root as if one merge had made them, except that the last
-//! leaf and index nodes of a part may be small.
+//! A cut divides the subtrees of one level into runs of neighbours; the nodes above them are rewritten. Parts
+//! begin at exact pivots only, so that no key has versions in two parts. A merged part leaves nodes without a
+//! parent on every level; [`join`] puts these in order under one root. The result is the tree of a single
+//! merge, except that the last leaf and index nodes of a part may be small.
 
 use std::ops::Range;
 
@@ -26,7 +25,7 @@ pub struct Cut {
     parts: Vec<Range<usize>>,
 }
 
-/// What the merge of a part left for [`join`].
+/// The result of the merge of a part, for [`join`].
 pub struct MergedPart {
     /// Nodes that wait for a parent, by level.
     waiting: Vec<Vec<Child>>,
@@ -53,7 +52,7 @@ impl Cut {
         Ok((cut.parts.len() > 1).then_some(cut))
     }
 
-    /// Replaces the subtrees by theirs.
+    /// Replaces the subtrees by their children.
     fn go_down<S: NodeSource>(&mut self, source: &S) -> Result<()> {
         let mut below = Vec::new();
         for node in std::mem::take(&mut self.subtrees) {
@@ -89,13 +88,13 @@ impl Cut {
         }
     }
 
-    /// How many parts there are, two at least.
+    /// Number of parts, at least two.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.parts.len()
     }
 
-    /// The first key that may be in a part, and the first behind it; none: no bound.
+    /// The bounds of a part: the least possible key (inclusive) and the end (exclusive); none: unbounded.
     pub fn keys(&self, part: usize) -> (Option<&[u8]>, Option<&[u8]>) {
         let pivot = |index: usize| Some(self.subtrees.get(index)?.pivot.bytes.as_slice());
         match self.parts.get(part) {
@@ -108,8 +107,8 @@ impl Cut {
     }
 }
 
-/// Merges `input`, which must lie within [`Cut::keys`], into one part. As [`merge`](super::merge) as for
-/// errors and `changes`.
+/// Merges `input`, which must lie within [`Cut::keys`], into one part. Errors and `changes` are as in
+/// [`merge`](super::merge).
 pub fn merge_part<S, K, I, C>(
     source: &S,
     sink: &mut K,
@@ -137,7 +136,7 @@ where
     merge.end_part()
 }
 
-/// Puts the merged parts, which are all and in order, under one root.
+/// Puts the merged parts, complete and in order, under one root.
 pub fn join<S, K, C>(
     source: &S,
     sink: &mut K,
@@ -158,7 +157,7 @@ where
     }
     for part in parts {
         merge.counts.add(&part.counts);
-        // What waits on a higher level stands left of what waits on a lower one.
+        // Waiting nodes of a higher level belong left of those of a lower one.
         for (level, nodes) in part.waiting.into_iter().enumerate().rev() {
             let level = level as u8;
             for node in nodes {
@@ -179,7 +178,7 @@ impl EntryStream for Nothing {
 }
 
 impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, C> {
-    /// Takes a node of the old tree apart if need be, or lets it join the output.
+    /// Rewrites a node of the old tree if necessary; otherwise adds it to the output.
     fn pass(&mut self, node: Child, level: u8, bound: Option<&Bound>) -> Result<()> {
         if self.enters(&node, level, bound)? {
             self.visit(node, level, bound)
@@ -188,7 +187,7 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
         }
     }
 
-    /// Closes the leaves; what waits on all levels is left to [`join`].
+    /// Closes the leaves; the waiting nodes of all levels are left to [`join`].
     fn end_part(mut self) -> Result<MergedPart> {
         self.filter.close();
         self.close_below(0)?;
@@ -199,8 +198,7 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
         })
     }
 
-    /// Closes the levels 0 to `level`, balancing small remainders with what stands left of them, if
-    /// anything does.
+    /// Closes the levels 0 to `level` and balances small remainders with the old nodes left of them, if any.
     fn close_below(&mut self, level: u8) -> Result<()> {
         for open in 0..=level {
             if self.filter.output.is_scanty(open)? {

@@ -1,7 +1,7 @@
-//! Deleted ranges in a merge: which nodes they lead to, and which entries.
+//! Deleted ranges in a merge: the nodes and entries that they cover.
 //!
-//! A node that lies wholly in a range is read like any other that changes, because the records that its entries point
-//! at are no longer live. Nothing of it comes out, so nothing is written in its place.
+//! A node wholly inside a range is read as well, because the log records of its entries must be counted as dead.
+//! Only versions that a snapshot sees are written again.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
         ranges.may_meet(&pivot.bytes, last)
     }
 
-    /// Loads the children of `index` that deleted ranges lead to, together.
+    /// Prefetches the children of `index` that deleted ranges may cover.
     pub(super) fn load_erased(
         &self,
         index: &IndexNode<'_>,
@@ -53,8 +53,8 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
             .try_for_each(|round| self.source.prefetch(round, level - 1))
     }
 
-    /// Whether the first key of `leaf` is in a deleted range. Then the leaf before was visited: no newer versions of
-    /// the key are in one that stays as it is.
+    /// Whether the first key of `leaf` is in a deleted range. Then the previous leaf was rewritten if it holds newer
+    /// versions of the key, so the versions can be judged.
     pub(super) fn is_first_erased(&mut self, leaf: &Leaf<'_>) -> Result<bool> {
         if self.filter.ranges.is_none() {
             return Ok(false);

@@ -2,17 +2,17 @@
 
 use kreon_base::Lsn;
 
-/// What a merge keeps, and how it packs.
+/// Which versions a merge keeps, and how it packs nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeRules<'a> {
     /// Live snapshots, ascending. A snapshot S sees LSNs below S.
     pub snapshots: &'a [Lsn],
-    /// No older version of any key is below this tree: deletions need not stay.
+    /// No tree below holds older versions, so tombstones without older versions in this tree are dropped.
     pub last_level: bool,
-    /// How full leaves and index nodes get, as a share of a page, 0 to 1; 0.95 serves.
+    /// Fill goal of leaves and index nodes, as a share of a page, 0 to 1; usually 0.95.
     pub fill: f32,
-    /// Every node is taken apart, also those that no entry belongs to.
+    /// Rewrite every node, also those without new entries.
     pub rewrites_all: bool,
-    /// Bits a key of the filters of fresh leaves; 0: none. Leaves that stay keep what they have.
+    /// Filter bits per key for fresh leaves; 0: no filters. Unchanged leaves keep theirs.
     pub filter_bits_per_key: usize,
 }

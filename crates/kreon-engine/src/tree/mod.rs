@@ -1,16 +1,16 @@
-//! Level trees: copy-on-write B-trees of 4 KiB pages, and the partial merge that a spill is made of
-//! (`Kreon 3.2.1`).
+//! The trees of the levels: copy-on-write B-trees of 4 KiB pages, and the partial merge behind spills and
+//! merges of levels (`Kreon 3.2.1`).
 //!
 //! Entries are versions of keys, ordered by key, the versions of one key newest first. Trees are
 //! immutable: readers need no latch, and a merge leaves the old tree whole.
 //!
-//! - [`node_source`]: where nodes come from and where fresh ones go
-//! - [`entry`]: versions, the input of a merge, and what a merge reports
+//! - [`node_source`]: the traits for reading nodes and for writing fresh ones
+//! - [`entry`]: versions, the input of a merge and its report
 //! - [`search`], [`cursor`], [`prefetch`], [`pages`], [`verify`]: readers
-//! - [`merge`]: the one writer; a merge into an empty tree builds one at once; [`merge_parts`] for several
-//!   workers, `merge_ranges` for deleted ranges. Beneath them `window`
-//!   (input), `version_rules` and `version_filter` (which versions stay), `output`, `leaf_packer`,
-//!   `leaf_balance` and `index_packer` (fresh nodes)
+//! - [`merge`]: the only writer, also for bulk builds (a merge into an empty tree); [`merge_parts`] for several
+//!   workers, `merge_ranges` for deleted ranges. Beneath them: `window` (input), `version_rules` and
+//!   `version_filter` (which versions stay), `output`, `leaf_packer`, `leaf_balance` and `index_packer`
+//!   (fresh nodes)
 
 mod child;
 mod cursor;

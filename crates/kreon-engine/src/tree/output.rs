@@ -1,8 +1,8 @@
-//! The fresh part of a tree: leaves and index nodes as a merge makes them, from left to right.
+//! The output of a merge: fresh leaves and index nodes, built from left to right.
 //!
-//! Level 0 packs entries into leaves; level i packs the nodes of level i - 1 into its own. Nodes of
-//! the old tree that stay join on their level. Before one of level i joins, everything open on the
-//! levels 0 to i is closed: it stands left of that node.
+//! Level 0 packs entries into leaves; level i packs nodes of level i - 1. Unchanged nodes of the old tree
+//! join on their level. Before a node of level i joins, the open runs of levels 0 to i are closed, because
+//! they belong left of it.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ impl<'k, K: NodeSink> Output<'k, K> {
         }
     }
 
-    /// The entries that follow are not left of `pivot`.
+    /// The next entries are not left of `pivot`.
     pub(super) fn begin(&mut self, pivot: Pivot) {
         self.leaves.begin(pivot);
     }
@@ -46,13 +46,13 @@ impl<'k, K: NodeSink> Output<'k, K> {
         self.take_ready()
     }
 
-    /// Adds entries of a leaf of the old tree as they are.
+    /// Copies entries of a leaf of the old tree.
     pub(super) fn push_run(&mut self, leaf: &Leaf<'_>, range: Range<usize>) -> Result<()> {
         self.leaves.push_run(&mut self.pages, leaf, range)?;
         self.take_ready()
     }
 
-    /// Adds a node of `level`. Levels 0 to `level` must be closed if it is of the old tree.
+    /// Adds a node of `level`. For a node of the old tree, levels 0 to `level` must be closed.
     pub(super) fn add(&mut self, child: Child, level: u8) -> Result<()> {
         let mut next = Some((child, level));
         while let Some((child, level)) = next {
@@ -65,7 +65,7 @@ impl<'k, K: NodeSink> Output<'k, K> {
         Ok(())
     }
 
-    /// Whether closing `level` would leave a node that should be balanced with a neighbour.
+    /// Whether closing `level` would leave a small node that should be balanced with a neighbour.
     pub(super) fn is_scanty(&mut self, level: u8) -> Result<bool> {
         match level.checked_sub(1) {
             None => Ok(self.leaves.is_scanty()),
@@ -76,7 +76,7 @@ impl<'k, K: NodeSink> Output<'k, K> {
         }
     }
 
-    /// Closes the run that is open on `level`.
+    /// Closes the open run of `level`.
     pub(super) fn close(&mut self, level: u8) -> Result<()> {
         let Some(below) = level.checked_sub(1) else {
             self.leaves.close(&mut self.pages)?;
@@ -89,8 +89,8 @@ impl<'k, K: NodeSink> Output<'k, K> {
         nodes.into_iter().try_for_each(|node| self.add(node, level))
     }
 
-    /// As [`close`](Self::close) of level 0, together with the leaf left of the run; false if that
-    /// would not help.
+    /// Closes level 0 and balances the run with the leaf left of it. False, and the run stays open, if the two
+    /// cannot be balanced.
     pub(super) fn close_with_left(&mut self, left: &Leaf<'_>, pivot: &Pivot) -> Result<bool> {
         let pages = &mut self.pages;
         let is_closed = self.leaves.close_with_left(pages, left, pivot)?;
@@ -104,12 +104,12 @@ impl<'k, K: NodeSink> Output<'k, K> {
         above.into_iter().any(|packer| !packer.is_empty())
     }
 
-    /// What waits for a parent among the nodes of `level`.
+    /// The packer with the nodes of `level` that wait for a parent.
     pub(super) fn waiting(&mut self, level: u8) -> Option<&mut IndexPacker> {
         self.floors.get_mut(usize::from(level))
     }
 
-    /// Takes all that waits for a parent, by level.
+    /// Takes all nodes that wait for a parent, by level.
     pub(super) fn take_waiting(&mut self) -> Vec<Vec<Child>> {
         self.floors.iter_mut().map(IndexPacker::take).collect()
     }
@@ -124,7 +124,7 @@ impl<'k, K: NodeSink> Output<'k, K> {
         added
     }
 
-    /// The place in `floors` of what packs nodes of `level`.
+    /// The index in `floors` of the packer for nodes of `level`; created if missing.
     fn floor(&mut self, level: u8) -> usize {
         let floor = usize::from(level);
         while self.floors.len() <= floor {

@@ -6,7 +6,7 @@ use kreon_format::{IndexNode, PagePointer, TreeRecord};
 use super::NodeSource;
 use super::search::root_of;
 
-/// All pages of `tree`. Reads its index nodes alone.
+/// All pages of `tree`. Reads only its index nodes.
 ///
 /// # Errors
 /// Those of reading; `Corruption` if there are more pages than the tree's record says.

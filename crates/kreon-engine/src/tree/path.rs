@@ -1,7 +1,7 @@
-//! The way from a root to a leaf, and from that leaf to its neighbours.
+//! The path from a root to a leaf, and the steps from that leaf to its neighbours.
 //!
-//! It holds pointers, not pages: stepping to a neighbour reads the parent again, which is in memory
-//! as a rule, and holding nothing keeps a waiting scan free.
+//! It holds pointers, not pages, so that an idle scan pins no frame. A step to a neighbour reads the
+//! parent again, which is usually resident.
 
 use kreon_base::{Error, Result};
 use kreon_format::{IndexNode, PagePointer, Route, TreeRecord};
@@ -10,7 +10,7 @@ use super::NodeSource;
 use super::leaf_keys::count_before;
 use super::search::root_of;
 
-/// The way to a leaf; empty for a tree that is one leaf.
+/// The path to a leaf; empty for a tree of a single leaf.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path {
     /// From the root down.
@@ -20,22 +20,22 @@ pub(super) struct Path {
 #[derive(Clone, Copy, Debug)]
 struct Step {
     node: PagePointer,
-    /// The child that the way goes through.
+    /// Index of the child on the path.
     child: usize,
-    /// How many the node has.
+    /// Number of children of the node.
     children: usize,
 }
 
-/// Where to go down to.
+/// The destination of a descent.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'k> {
     First,
     Last,
-    /// The leaf where the first version of the key stands or would stand.
+    /// The leaf for the newest version of the key, or the leaf before if that version begins a leaf.
     Key(&'k [u8]),
 }
 
-/// Which neighbour.
+/// Direction of a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Left,
@@ -44,7 +44,7 @@ pub(super) enum Side {
 
 enum Choice {
     Child(Step, PagePointer),
-    /// The key ties with the pivots between these children; the first is child `first`.
+    /// The key ties with the pivots between the children `tied`; the first of them has index `first`.
     Among {
         first: usize,
         children: usize,
@@ -53,7 +53,7 @@ enum Choice {
 }
 
 impl Path {
-    /// Goes down from the root; returns the leaf. None if the tree is empty.
+    /// Descends from the root and returns the leaf; none if the tree is empty.
     pub(super) fn go_down<S: NodeSource>(
         &mut self,
         source: &S,
@@ -67,7 +67,7 @@ impl Path {
         self.extend(source, root, level, target).map(Some)
     }
 
-    /// Goes to the neighbour of the leaf; returns it. None, and no change, at the end of the tree.
+    /// Steps to the neighbour of the leaf and returns it; none, and the path unchanged, at the end of the tree.
     pub(super) fn go_beside<S: NodeSource>(
         &mut self,
         source: &S,
@@ -96,7 +96,7 @@ impl Path {
         self.extend(source, node, level - 1, target).map(Some)
     }
 
-    /// Goes down from `node` of `level`.
+    /// Descends from `node` of `level`.
     fn extend<S: NodeSource>(
         &mut self,
         source: &S,

@@ -1,4 +1,4 @@
-//! Loading the nodes that sorted keys lead to, level by level, each level at queue depth.
+//! Prefetch of the nodes on the paths of sorted keys, level by level, each level with parallel reads.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use kreon_format::{IndexNode, PagePointer, Pivot, Route, TreeRecord};
 
 use super::{Filtering, NodeSource};
 
-/// Nodes that one round loads together: deep enough for any device, few enough for a small mapping.
+/// Nodes of one round: enough queue depth for any device, few enough for a small mapping.
 pub(super) const ROUND_NODES_MAX: usize = 128;
 
-/// Loads the index nodes and leaves that gets of `keys` (ascending) will read, about 128 at a time: no leaf
-/// whose filter excludes its keys. A hint: what cannot be kept is read again when it is needed. Returns
-/// which of the keys a filter let pass, ascending: their leaves were not resident before.
+/// Loads the index nodes and leaves for gets of `keys` (ascending), about 128 at a time, without leaves whose
+/// filters exclude all their keys. A hint: evicted nodes are read again by the get. Returns the indices of
+/// the keys that a filter passed, ascending; their leaves were not resident before.
 pub fn prefetch_paths<S: NodeSource>(
     source: &S,
     tree: &TreeRecord,
@@ -45,8 +45,8 @@ pub fn prefetch_paths<S: NodeSource>(
     Ok(passed)
 }
 
-/// Loads the nodes for the first of the keys `range`, up to [`ROUND_NODES_MAX`] of each level; returns
-/// how far it got: at least one key, all of them in a tree that is one leaf.
+/// Loads the nodes for the first keys of `range`, up to [`ROUND_NODES_MAX`] per level; returns the end of the
+/// covered keys: at least one key, all keys in a tree of a single leaf.
 pub(super) fn prefetch_round<'k, S: NodeSource>(
     source: &S,
     tree: &TreeRecord,
@@ -56,7 +56,7 @@ pub(super) fn prefetch_round<'k, S: NodeSource>(
     round(source, tree, range, &key, &mut |_, _, _| Ok(true))
 }
 
-/// A round in which `wants` says of a leaf and the keys that lead to it whether to load it.
+/// One round; `wants` decides for a leaf and its keys whether to load it.
 fn round<'k, S: NodeSource>(
     source: &S,
     tree: &TreeRecord,
@@ -86,11 +86,11 @@ fn round<'k, S: NodeSource>(
     Ok(covered)
 }
 
-/// A node and the keys that lead to it.
+/// A node and the indices of the keys below it.
 type Visit = (PagePointer, Range<usize>);
 
-/// Adds those of the children that keys `range` lead to that are wanted, up to [`ROUND_NODES_MAX`] in all;
-/// returns how far it got.
+/// Adds the wanted children for the keys `range`, up to [`ROUND_NODES_MAX`] in all; returns the end of the
+/// covered keys.
 fn spread<'k>(
     node: &IndexNode<'_>,
     range: Range<usize>,
@@ -101,7 +101,7 @@ fn spread<'k>(
     let mut pivot = Pivot::default();
     let mut at = range.start;
     while at < range.end && children.len() < ROUND_NODES_MAX {
-        // Of tied children the first will do for a hint.
+        // The first of tied children is good enough for a hint.
         let child = match node.route(key(at))? {
             Route::Child(child) => child,
             Route::Ambiguous { first, .. } => first,

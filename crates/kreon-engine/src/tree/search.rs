@@ -6,10 +6,10 @@ use kreon_format::{IndexNode, Leaf, LeafEntry, LeafSearch, PagePointer, Route, T
 use super::leaf_keys::{count_before, first_leaf_under, is_long, record_of};
 use super::{Filtering, NodeSource, Version};
 
-/// Finds the newest version of `key` with an LSN below `at` (LSN 0 always qualifies) and hands it to
-/// `found`; an inline value is borrowed from the page. None if there is none. Reads one node of each
-/// level; more, and for long keys the log, only where keys or their versions tie with a pivot. A leaf
-/// that is not resident is not read if its filter tells that it lacks the key.
+/// Calls `found` with the newest version of `key` with an LSN below `at` (LSN 0 always qualifies); an
+/// inline value is borrowed from the page. None without such a version. Reads one node per level, more
+/// where a pivot ties with the key, and for a long key the log records of entries with its stored part.
+/// A leaf that is not resident is read only if its filter passes the key.
 pub fn get<S: NodeSource, R>(
     source: &S,
     tree: &TreeRecord,
@@ -39,7 +39,7 @@ pub(super) fn root_of(tree: &TreeRecord) -> Result<Option<(PagePointer, u8)>> {
     }
 }
 
-/// Whether a version is old enough for a reader at `at`.
+/// Whether a reader at `at` sees a version of `lsn`.
 pub(super) fn qualifies(lsn: Lsn, at: Lsn) -> bool {
     lsn < at || lsn == Lsn(0)
 }
@@ -56,21 +56,21 @@ struct Search<'a, S, F> {
 
 enum Step {
     Down(PagePointer),
-    /// To a leaf whose filter lets the key pass, or not.
+    /// A leaf, and whether its filter passes the key.
     Filtered(PagePointer, bool),
     /// Children whose pivots tie with the key.
     Among(Vec<PagePointer>),
 }
 
-/// What a leaf says.
+/// Outcome of the search in a leaf.
 enum Outcome<R> {
     Found(R),
     Absent,
-    /// The key is long, and these entries have its stored part and length.
+    /// Entries with the stored part and the length of a long key.
     Tie(Vec<LongEntry>),
 }
 
-/// An entry of a long key: never inline, so that it can be kept.
+/// An entry of a long key. Never inline, so it borrows nothing from the page.
 struct LongEntry {
     lsn: Lsn,
     payload: Payload<'static>,
@@ -98,8 +98,8 @@ impl<S: NodeSource, R, F: FnOnce(Version<'_>) -> R> Search<'_, S, F> {
         self.in_leaf(&node)
     }
 
-    /// The answer is under the last child that begins before the target (key, newest LSN below `at`),
-    /// or it is the first entry of the next.
+    /// The version is under the last child that begins before the target (key, newest LSN below `at`), or
+    /// it is the first entry of the next child.
     #[cold]
     fn among(&mut self, children: &[PagePointer], level: u8) -> Result<Option<R>> {
         let (key, at) = (self.key, self.at);
@@ -153,7 +153,7 @@ impl<S: NodeSource, R, F: FnOnce(Version<'_>) -> R> Search<'_, S, F> {
         }
     }
 
-    /// Compares the rests of long keys. Outside of the leaf's read, as it reads the log.
+    /// Compares whole long keys. It reads the log, so it runs after the read of the leaf has ended.
     #[cold]
     fn among_long(&mut self, entries: &[LongEntry]) -> Result<Option<R>> {
         let mut key = Vec::new();
@@ -220,7 +220,7 @@ fn step<S: NodeSource>(source: &S, page: &PageBytes, level: u8, key: &[u8]) -> R
     match node.route(key)? {
         Route::Child(index) => {
             let child = node.child(index)?;
-            // Whether a page is resident is what a read of it looks up next, anyway.
+            // The check costs little: a read of the page looks up the same entry of the page array next.
             if level > 1 || source.is_resident(&child) {
                 return Ok(Step::Down(child));
             }
@@ -229,7 +229,7 @@ fn step<S: NodeSource>(source: &S, page: &PageBytes, level: u8, key: &[u8]) -> R
                 Some(may_hold) => Step::Filtered(child, may_hold),
             })
         }
-        // As rare as versions of one key in several leaves, and as long keys that begin alike.
+        // Rare: versions of one key in several leaves, or long keys with the same stored part.
         Route::Ambiguous { first, end } => {
             let children = (first..end).map(|index| node.child(index));
             children.collect::<Result<_>>().map(Step::Among)
@@ -248,7 +248,7 @@ fn deliver<R, F: FnOnce(Version<'_>) -> R>(
     }
 }
 
-/// The newest version of the (short) `key` that qualifies; its versions start at entry `first`.
+/// The newest version of the short `key` that a reader at `at` sees; its versions start at entry `first`.
 fn newest_before<'p>(
     leaf: &Leaf<'p>,
     first: usize,

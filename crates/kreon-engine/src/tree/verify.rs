@@ -1,4 +1,4 @@
-//! Walks a whole tree and checks that it is what its record and its pivots say.
+//! Walks a whole tree and checks it against its record, pivots and filters.
 
 use kreon_base::{Error, ErrorKind, Lsn, PAGE_BYTES, PageBytes, RegionId, Result};
 use kreon_format::{IndexNode, Leaf, LeafFilter, PagePointer, Pivot, TreeRecord};
@@ -8,13 +8,13 @@ use super::prefetch::ROUND_NODES_MAX;
 use super::search::root_of;
 use super::{Entry, NodeSource};
 
-/// Problems that are told one by one.
+/// Most problems with a description; further ones are only counted.
 const PROBLEMS_MAX: usize = 1000;
 
-/// Is shown what a tree reaches.
+/// Visits the nodes and entries of a tree.
 pub trait Visitor {
-    /// A node of `level` (0: a leaf). Returns whether to look into it: false for a page that something
-    /// else reaches too, so that damage cannot make the walk go round.
+    /// A node of `level` (0: a leaf). Returns whether to read it: false for a page already reached from
+    /// elsewhere, so that a damaged tree cannot make the walk loop.
     fn page(&mut self, pointer: &PagePointer, level: u8) -> bool;
 
     /// An entry, in the order of the tree; its key is whole.
@@ -24,11 +24,11 @@ pub trait Visitor {
 /// What a walk through a tree found.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// What is wrong, the first thousand; empty if the tree is sound.
+    /// The first thousand problems; empty if the tree is sound.
     pub problems: Vec<String>,
-    /// Problems beyond those.
+    /// Number of further problems.
     pub more_problems: u64,
-    /// The first of them that is no damage: the device could not read.
+    /// The first error that is not corruption, such as a failed read.
     pub unread: Option<Error>,
     /// Entries seen.
     pub entries: u64,
@@ -38,9 +38,9 @@ pub struct Findings {
     pub index_pages: u64,
 }
 
-/// Reads every node of the tree and the log records of its long keys, shows them to `visitor`, and
-/// checks order, pivots, filters, levels, region and counts. Goes on behind a problem. Takes a page of memory
-/// per level.
+/// Reads every node of the tree and the log records of its long keys, shows them to `visitor`, and checks
+/// order, pivots, filters, levels, region and counts. Continues after a problem. Takes a page of memory per
+/// level.
 pub fn verify<S: NodeSource>(
     source: &S,
     tree: &TreeRecord,
@@ -72,13 +72,13 @@ struct Walk<'a, S, V> {
     region: RegionId,
     visitor: &'a mut V,
     findings: Findings,
-    /// No node was left out.
+    /// No node was skipped; only then are the counts checked.
     is_whole: bool,
     /// The entry before.
     last: Option<(Vec<u8>, Lsn)>,
     /// Pivots between the entry before and the next one.
     pivots: Vec<Pivot>,
-    /// What the parent of the next leaf has of it.
+    /// The filter of the next leaf, from its parent.
     filter: LeafFilter,
     key: Vec<u8>,
 }
@@ -146,7 +146,7 @@ impl<S: NodeSource, V: Visitor> Walk<'_, S, V> {
             if at % ROUND_NODES_MAX == 0 {
                 let end = children.len().min(at + ROUND_NODES_MAX);
                 let round = children.get(at..end).unwrap_or_default();
-                // A hint: what it could not load, the read below tells.
+                // A hint; the read below reports the errors.
                 let _ = self.source.prefetch(round, level - 1);
             }
             if at > 0 {
@@ -201,7 +201,7 @@ impl<S: NodeSource, V: Visitor> Walk<'_, S, V> {
         Ok(())
     }
 
-    /// Whether an entry comes behind the one before, and a key read from the log is that of the leaf.
+    /// Whether an entry is behind the previous one, and a key from the log starts with the part in the leaf.
     fn follows(&self, leaf: &Leaf<'_>, index: usize, key: &[u8], lsn: Lsn) -> bool {
         let mut stored = Vec::new();
         let is_its_key = stored_part(key).len() == key.len()
@@ -213,7 +213,7 @@ impl<S: NodeSource, V: Visitor> Walk<'_, S, V> {
         is_its_key && is_behind
     }
 
-    /// Checks the first key behind pivots.
+    /// Checks the first key behind the pending pivots.
     fn check_pivots(&mut self, leaf: &PagePointer, key: &[u8]) {
         let mut pivots = std::mem::take(&mut self.pivots);
         for pivot in pivots.drain(..) {

@@ -1,4 +1,4 @@
-//! Passes the versions that stay on to the output, key by key, and accounts for the others.
+//! Sends the versions that a merge keeps to the output, key by key, and accounts for the dropped ones.
 
 use std::sync::Arc;
 
@@ -10,44 +10,45 @@ use super::version_rules::{Verdict, VersionRules};
 use super::{Changes, NodeSink, Reference, Version};
 use crate::ranges::RegionRanges;
 
-/// Where a version comes from.
+/// Source of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     Input,
     Tree,
-    /// The deletion of a range.
+    /// A deleted range of the input.
     Range,
 }
 
-/// The versions of one key, of which more may come: from the input first, then from the old tree,
-/// whose versions may go on in the next leaf.
+/// Filters the versions of the open key: first those of the input, then those of the old tree, which may
+/// continue in the next leaf.
 pub(super) struct VersionFilter<'m, K, C> {
     pub(super) output: Output<'m, K>,
     pub(super) changes: &'m mut C,
     rules: VersionRules<'m>,
-    /// The ranges that the input deletes.
+    /// The deleted ranges of the input.
     pub(super) ranges: Option<Arc<RegionRanges>>,
     key: Vec<u8>,
     is_open: bool,
-    /// Positions of deletions that cover the open key and were not judged yet, the newest last.
+    /// LSNs of deleted ranges that cover the open key and are not judged yet, the newest last.
     erasures: Vec<Lsn>,
-    /// Deletions that stay only if an older version does, newest first.
+    /// Tombstones that stay only above an older version that stays, newest first.
     deletions: Vec<Deletion>,
-    /// Entries of the output that the old tree has not.
+    /// Entries of the output that are not from the old tree.
     pub(super) added: u64,
-    /// Entries of the old tree that are not.
+    /// Entries of the old tree that are not in the output.
     pub(super) removed: u64,
 }
 
 struct Deletion {
     lsn: Lsn,
-    /// Its record; none for that of a range.
+    /// Log record of the tombstone; none for a deleted range.
     record: Option<LogOffset>,
     origin: Origin,
 }
 
 impl Deletion {
-    /// Above `older`, which may lend its record.
+    /// The payload of the deletion above `older`. For a deleted range and a long key it takes the whole key from
+    /// the record of `older`.
     fn payload(&self, key: &[u8], older: Payload<'_>) -> Payload<'static> {
         if let Some(offset) = self.record {
             return Payload::Tombstone { offset };
@@ -85,7 +86,7 @@ impl<'m, K: NodeSink, C: Changes> VersionFilter<'m, K, C> {
         }
     }
 
-    /// Versions of `key` follow. The key before must be closed.
+    /// Opens `key`. The previous key must be closed.
     pub(super) fn open(&mut self, key: &[u8]) {
         debug_assert!(!self.is_open);
         self.key.clear();
@@ -99,7 +100,7 @@ impl<'m, K: NodeSink, C: Changes> VersionFilter<'m, K, C> {
         }
     }
 
-    /// The whole key that is open; none if more versions of it cannot come.
+    /// The open key, whole; none if no key can have more versions.
     pub(super) fn open_key(&self) -> Option<&[u8]> {
         self.is_open.then_some(&self.key)
     }
@@ -138,8 +139,8 @@ impl<'m, K: NodeSink, C: Changes> VersionFilter<'m, K, C> {
         }
     }
 
-    /// Takes the deletion of a range for the next older version of the open key. It stays above an older one that
-    /// stays, in this tree; the others are erased by themselves.
+    /// Judges a range deletion as the next older version of the open key. It becomes an entry only above an older
+    /// version that stays in this tree; the spill applies the range to the other trees as well.
     fn erase(&mut self, lsn: Lsn) {
         if let Verdict::Keep(lsn) | Verdict::KeepIfOlder(lsn) = self.rules.judge(lsn, true) {
             self.deletions.push(Deletion {
@@ -150,7 +151,7 @@ impl<'m, K: NodeSink, C: Changes> VersionFilter<'m, K, C> {
         }
     }
 
-    /// No more versions of the open key come.
+    /// Closes the open key and drops tombstones without an older version below them.
     pub(super) fn close(&mut self) {
         self.is_open = false;
         self.erasures.clear();

@@ -6,9 +6,9 @@ use super::MergeRules;
 
 /// Judges the versions of one key, newest first.
 ///
-/// A snapshot S sees the newest version with an LSN below S. So the newest version of all stays; an
-/// older one stays if some S sees it and not its successor (the next newer one, whether that stays or
-/// not). LSNs that every snapshot sees past are written as 0.
+/// A snapshot S sees the newest version with an LSN below S. The newest version always stays; an older one
+/// stays if some S sees it but not its successor (the next newer version, kept or dropped). An LSN below
+/// all snapshots is written as 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VersionRules<'r> {
     snapshots: &'r [Lsn],
@@ -19,16 +19,16 @@ pub(super) struct VersionRules<'r> {
 /// What happens to a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It goes.
+    /// The version is dropped.
     Drop,
-    /// It stays, with this LSN.
+    /// The version stays, with this LSN.
     Keep(Lsn),
-    /// A deletion that stays, with this LSN, if an older version does: else it hides nothing.
+    /// A tombstone of the last level. It stays, with this LSN, only above an older version that stays.
     KeepIfOlder(Lsn),
 }
 
 impl Verdict {
-    /// For the planted bug `DeletionForgotten`: a deletion goes although an older version stays.
+    /// For the planted bug `DeletionForgotten`: drops a tombstone although an older version stays.
     pub(super) fn forgetting(self) -> Self {
         match self {
             Self::KeepIfOlder(_) => Self::Drop,
@@ -53,8 +53,8 @@ impl<'r> VersionRules<'r> {
 
     /// Judges the next older version.
     pub(super) fn judge(&mut self, lsn: Lsn, is_tombstone: bool) -> Verdict {
-        // What a deleted range left in each of two trees that a fold brings together: the lower one says nothing that
-        // the upper one has not said, and must not make the versions beneath look newer than those above.
+        // Two merged trees may each hold a tombstone of the same deleted range. The lower one is redundant, and as a
+        // successor it would make the versions below it look newer than those above.
         if self.successor.is_some_and(|successor| lsn >= successor) {
             return Verdict::Drop;
         }

@@ -1,5 +1,5 @@
-//! A window over the input of a merge: the next few thousand entries, copied, so that the nodes they
-//! lead to can be loaded before they are needed.
+//! A window over the input of a merge: copies of the next few thousand entries, so that their nodes can be
+//! prefetched.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use kreon_base::{Error, LogOffset, Lsn, Payload, Result};
 
 use super::{Entry, EntryStream};
 
-/// Entries in a window. Several rounds of prefetching, also where a leaf receives a dozen of them.
+/// Most entries in a window: several rounds of prefetching even with a dozen entries per leaf.
 const ENTRIES_MAX: usize = 4096;
 
-/// Keys and inline values in a window end behind this many bytes.
+/// A window is full when its keys and inline values reach this many bytes.
 const BYTES_MAX: usize = 256 << 10;
 
 pub(super) struct Window<'i, I> {
@@ -18,7 +18,7 @@ pub(super) struct Window<'i, I> {
     entries: Vec<Held>,
     bytes: Vec<u8>,
     at: usize,
-    /// The nodes that entries before this one lead to are loaded.
+    /// The nodes for entries before this one are loaded.
     loaded: usize,
     is_drained: bool,
 }
@@ -73,18 +73,18 @@ impl<'i, I: EntryStream> Window<'i, I> {
         }))
     }
 
-    /// Goes behind the entry that [`peek`](Self::peek) shows.
+    /// Skips the entry that [`peek`](Self::peek) returns.
     pub(super) fn advance(&mut self) {
         self.at += 1;
     }
 
-    /// The entries of the window from the next one on, if its nodes are not loaded yet.
+    /// The rest of the window, if the nodes for the next entry are not loaded yet.
     pub(super) fn unloaded(&mut self) -> Result<Option<Range<usize>>> {
         let more = self.peek()?.is_some() && self.at >= self.loaded;
         Ok(more.then_some(self.at..self.entries.len()))
     }
 
-    /// The nodes for the entries before `index` are loaded.
+    /// Notes that the nodes for the entries before `index` are loaded.
     pub(super) fn set_loaded(&mut self, index: usize) {
         self.loaded = index;
     }
@@ -132,7 +132,7 @@ impl<'i, I: EntryStream> Window<'i, I> {
     }
 }
 
-/// The last entry of the window before.
+/// The last entry of the previous window.
 struct Place {
     key: Vec<u8>,
     lsn: Lsn,
