@@ -1,4 +1,4 @@
-//! The parts of a store, once it is known what they start from.
+//! Builds the storage of a store from its recovered or initial state.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::state::{Ledger, Lifecycle, MadeRegions, Storage};
 use kreon_log::{Log, LogHistory, LogHome, LogOptions, MOVED_LOG, MovedStream, Poison};
 use kreon_volume::Allocator;
 
-/// What a store starts from.
+/// The recovered or initial state of a store.
 pub struct Ground {
     /// The device under the volume.
     pub device: Arc<dyn Device>,
@@ -26,21 +26,21 @@ pub struct Ground {
     pub allocator: Allocator,
     /// The level trees.
     pub levels: Levels,
-    /// What is durable, with this run's incarnation.
+    /// The durable state, with this run's incarnation.
     pub ledger: Ledger,
     /// The log so far.
     pub history: LogHistory,
-    /// What replay found behind the marker.
+    /// L0 with the entries of the image and of the replay.
     pub l0: Memory,
-    /// See [`new_mapping`].
+    /// From [`new_mapping`].
     pub mapping: Mapping,
 }
 
-/// Frames and the page array. Touches all of their memory, unless that is to be sparse: a tenth of a second for each GiB,
-/// and much longer where the machine has to find it first.
+/// Allocates frames and page array, and touches their memory unless `Options::backing` is sparse: about 0.1 s per GiB,
+/// much longer if the system must reclaim memory first.
 ///
 /// # Errors
-/// `Io` if the system has not so much memory.
+/// `Io` if the system lacks the memory.
 pub fn new_mapping(
     device: &Arc<dyn Device>,
     options: &Options,
@@ -57,7 +57,7 @@ pub fn new_mapping(
     )
 }
 
-/// Puts the storage of a store together. Writes nothing but what the log needs to begin a segment.
+/// Builds the storage of a store. Writes only what the log needs to begin a segment.
 pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Result<Storage> {
     let Ground {
         device,
@@ -93,7 +93,7 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
         },
     )?;
     let stream = MovedStream::new(&moved, split.collector_bytes / 2, options.backing);
-    // What an earlier run moved is in the levels, or forgotten.
+    // Records moved by an earlier run are referenced by the levels, or dead.
     ledger.moved_marker = stream.end();
     for (segment, sequence) in moved {
         log.adopt(segment, sequence);
@@ -117,7 +117,7 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
     })
 }
 
-/// The page array covers what the volume may grow to; it costs addresses, not memory.
+/// Bytes that the page array covers: the largest volume. It reserves address space, not memory.
 fn mapped_bytes(device: &dyn Device, options: &Options) -> u64 {
     options
         .volume_bytes_max
@@ -125,9 +125,8 @@ fn mapped_bytes(device: &dyn Device, options: &Options) -> u64 {
         .max(PAGE_BYTES as u64)
 }
 
-/// The checkpoint that makes this run's incarnation durable: before it no record may be written
-/// (a later replay would not believe in it). Its superblock stands in all four slots when this
-/// returns. `dropped` pages belong to nothing any more.
+/// The checkpoint that makes this run's incarnation durable. No record may be written before it, because a later
+/// replay would reject the incarnation. On return its superblock is in all four slots. It frees the pages `dropped`.
 pub fn first_checkpoint(storage: &Storage, dropped: Vec<PageNo>) -> Result<()> {
     let mut ledger = storage.ledger.lock();
     let levels = Arc::clone(&storage.views.load().levels);
@@ -142,7 +141,7 @@ pub fn first_checkpoint(storage: &Storage, dropped: Vec<PageNo>) -> Result<()> {
     storage.device.flush()
 }
 
-/// Segments that the volume may grow to.
+/// Most segments of the volume.
 pub fn segments_max(options: &Options) -> u32 {
     let segments = options.volume_bytes_max / kreon_base::SEGMENT_BYTES;
     segments.min(u64::from(kreon_format::VOLUME_SEGMENTS_MAX)) as u32

@@ -15,8 +15,8 @@ use crate::state::{Ledger, Storage};
 use kreon_log::LogHistory;
 use kreon_volume::{Allocator, creation};
 
-/// Formats the volume. Nothing was promised before the first superblock is durable: the mark of the creation stands in
-/// its first slot until then, and the next open begins anew.
+/// Formats the volume. Until the first superblock is durable, slot 0 holds the creation mark, and an open after a crash
+/// begins the creation anew.
 pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -> Result<Storage> {
     let store = StoreId(options.store_id.unwrap_or_else(random));
     creation::begin(device.as_ref(), store)?;
@@ -45,8 +45,8 @@ pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -
     Ok(storage)
 }
 
-/// Different for every store, so that what another store left on the device never verifies. The
-/// standard library's hasher is seeded by the operating system.
+/// A random store identity, so that remains of another store on the device never verify. The standard library seeds
+/// its hasher from the operating system.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,7 +1,7 @@
-//! Threads that put replayed records into L0, beside the one that reads and checks the log.
+//! Threads that insert replayed records into L0 while the calling thread reads and checks the log.
 //!
-//! An insert costs several times what it costs to find the record and to check its bytes. So records are
-//! gathered into batches that any thread takes: L0 does not mind in which order they come.
+//! An insert costs several times the read and check of a record. Any thread may take any batch of records, because L0
+//! orders versions by LSN, not by arrival.
 
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -17,21 +17,21 @@ use kreon_sync::Mutex;
 /// Bytes of keys and short values in one batch.
 const BATCH_BYTES: usize = 64 << 10;
 
-/// Batches that wait for a thread; with those being worked on about a MiB.
+/// Capacity of the queue; with the batches in work about 1 MiB.
 const BATCHES_WAITING: usize = 8;
 
-/// So many batches are put into L0 by the calling thread: a short log is not worth threads, and opens the same
-/// way each time.
+/// Batches that the calling thread inserts itself before it starts threads: a short log does not pay for threads, and
+/// its replay stays deterministic.
 const BATCHES_ALONE: usize = 32;
 
-/// Most threads; more than this one log cannot feed.
+/// Most threads; one reader of the log keeps no more busy.
 const THREADS_MAX: usize = 6;
 
-/// Records in memory.
+/// Copied records.
 #[derive(Default)]
 struct Batch {
     records: Vec<Gathered>,
-    /// Key and value of each record, one behind the other.
+    /// Key and value of each record, concatenated.
     bytes: Vec<u8>,
 }
 
@@ -45,20 +45,20 @@ struct Gathered {
     has_value: bool,
 }
 
-/// The threads that replay, and the batches between them.
+/// The replay threads and the open batch.
 pub struct Crew<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     l0: &'scope L0,
     insert: Insert<'scope>,
     batch: Batch,
-    /// Batches that the calling thread has put into L0 itself.
+    /// Batches inserted by the calling thread.
     put_alone: usize,
-    /// The way to the threads, once there are any.
+    /// The queue to the threads; none before they are started.
     batches: Option<SyncSender<Batch>>,
 }
 
 impl Crew<'_, '_> {
-    /// Takes a record; it is in L0 when the crew has ended.
+    /// Queues a record; it is in L0 when [`with_crew`] returns.
     pub fn insert(&mut self, record: &Replayed<'_>) -> Result<()> {
         let Batch { records, bytes } = &mut self.batch;
         records.push(Gathered {
@@ -92,7 +92,7 @@ impl Crew<'_, '_> {
         batches.send(batch).map_err(ended)
     }
 
-    /// Starts the threads; none where there is one processor only.
+    /// Starts the threads; none on a single processor.
     fn start(&self) -> Result<Option<SyncSender<Batch>>> {
         let processors = processors();
         if processors == 1 {
@@ -104,7 +104,7 @@ impl Crew<'_, '_> {
             let (waiting, l0, insert) = (Arc::clone(&waiting), self.l0, self.insert);
             let body = move || {
                 loop {
-                    // One waits for a batch, the others for their turn to wait.
+                    // One thread waits for a batch, the others for the lock.
                     let batch = waiting.lock().recv();
                     match batch {
                         Ok(batch) => batch.put(l0, insert),
@@ -152,10 +152,10 @@ impl Batch {
     }
 }
 
-/// Lets `work` hand records over; when this returns they are all in `l0`.
+/// Runs `work` with a crew; on return all its records are in `l0`.
 ///
 /// # Errors
-/// Those of `work`, and if no thread can be had.
+/// Those of `work`; `Io` if a thread cannot be started.
 pub fn with_crew<R>(
     l0: &L0,
     insert: Insert<'_>,
@@ -172,7 +172,7 @@ pub fn with_crew<R>(
         };
         let outcome = work(&mut crew)?;
         crew.hand_over()?;
-        // The channel ends with the crew, and the threads with the channel.
+        // Dropping the crew closes the channel, which ends the threads; the scope joins them.
         Ok(outcome)
     })
 }

@@ -1,4 +1,4 @@
-//! The image of L0 at an opening.
+//! Loads the image of L0 at an opening.
 
 use kreon_base::{PageNo, Result};
 use kreon_device::Device;
@@ -10,18 +10,18 @@ use crate::image::load::{LongEntry, load};
 use crate::level::{MappedLog, Memory};
 use crate::state::{Ledger, Storage};
 
-/// What came of it.
+/// Outcome of [`restore`].
 pub struct Restored {
-    /// What the image had.
+    /// L0 with the entries of the image; empty without a valid one.
     pub l0: Memory,
-    /// Entries that are still to be put into L0.
+    /// Entries with long keys, not yet in L0.
     pub long: Vec<LongEntry>,
-    /// Pages of an image that cannot be read.
+    /// Pages of an unreadable image, to be freed.
     pub damaged: Vec<PageNo>,
 }
 
-/// Loads the image that `ledger` names. One that is not whole is taken out of the ledger: the log behind the
-/// marker has it all. L0 and its successors keep `l0_bytes` of memory.
+/// Loads the image of `ledger`. A damaged image is removed from the ledger and the log replayed from the marker
+/// instead. `l0_bytes` is the memory budget of L0 and its successors.
 pub fn restore(
     device: &dyn Device,
     store: StoreId,
@@ -50,10 +50,10 @@ pub fn restore(
     }
 }
 
-/// Puts the entries with long keys into L0, now that the log can be read.
+/// Inserts the entries with long keys into L0, with their keys from the log.
 ///
 /// # Errors
-/// `Corruption`, `Io`: the rest of a key cannot be read.
+/// `Corruption`, `Io`: a key cannot be read.
 pub fn insert_long(storage: &Storage, long: &[LongEntry], insert: Insert<'_>) -> Result<()> {
     let pages = MappedLog {
         mapping: &storage.mapping,

@@ -1,4 +1,4 @@
-//! Regions whose making the replay finds in the log.
+//! Regions created by log records behind the checkpoint.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -11,19 +11,19 @@ use super::open::is_older;
 use crate::state::{Ledger, RegionEntry};
 use kreon_log::ReplayRecord;
 
-/// Regions that the replay made.
+/// Creates regions during a replay.
 #[derive(Default)]
 pub struct Made {
-    /// Names of the regions, once a record makes one.
+    /// Names of all regions; collected at the first created region.
     names: Option<BTreeSet<Arc<str>>>,
 }
 
 impl Made {
-    /// Makes the region of `record`, unless the catalogue knows more of it: that has all regions up to some number, but
-    /// for those that were dropped.
+    /// Creates the region of `record`. Skipped if its number is below the ledger's next one: then the ledger has
+    /// it, or it was dropped.
     ///
     /// # Errors
-    /// `Corruption` for a region that cannot come next: the catalogue is older than the log.
+    /// `Corruption` if the region cannot be the next one: the catalogue is older than the log.
     pub fn replay(&mut self, ledger: &mut Ledger, record: &ReplayRecord<'_>) -> Result<()> {
         match record.region.cmp(&ledger.next_region) {
             Ordering::Less => return Ok(()),
@@ -46,7 +46,7 @@ impl Made {
             let known = ledger.regions.iter();
             known.map(|(_, known)| Arc::clone(&known.name)).collect()
         });
-        // A name is given a second time only after the drop of the first region is durable.
+        // A name is reused only after the drop of its first region is durable.
         if !names.insert(Arc::clone(&name)) {
             return Err(is_older(record, "which gives a name that is taken to"));
         }

@@ -1,12 +1,12 @@
 //! From a volume to an open store: superblock, catalogue, bitmap, levels, replay of the log.
 //!
 //! - [`open`]: an existing store
-//! - [`create`]: a new one
-//! - [`mod@image`]: the image of L0, if there is a whole one
-//! - [`made`]: regions whose making is in the log
-//! - [`replayed`]: records on their way into L0
-//! - [`crew`]: threads that put what is replayed into L0
-//! - [`assemble`]: the storage, once it is known what it starts from
+//! - [`create`]: a new store
+//! - [`mod@image`]: loads the image of L0
+//! - [`made`]: regions created by log records
+//! - [`replayed`]: replayed records for L0
+//! - [`crew`]: threads that insert replayed records into L0
+//! - [`assemble`]: builds the storage from the recovered state
 
 mod assemble;
 mod create;
@@ -28,24 +28,24 @@ use crate::state::Storage;
 use kreon_volume::remains;
 use kreon_volume::superblock::{self, Found};
 
-/// Opens the store on `device`, or makes it: on an empty device, where a creation was cut short, and, with
-/// `Options::format`, over whatever is not a store that could be opened. `insert` puts replayed records into L0.
+/// Opens the store on `device`. With `Options::create` it creates one on an empty device and after an interrupted
+/// creation; with `Options::format` as well, over anything without a valid superblock. `insert` puts replayed records
+/// into L0.
 ///
-/// When it returns, a checkpoint of this run is durable: from then on the log may be written.
+/// On return a checkpoint of this run is durable, so the log may be written.
 ///
 /// # Errors
-/// `NotFound` if there is no store and none is to be made; `Corruption` if what an open needs does not
-/// verify, or if there are traces of a store without superblock; `InvalidArgument` if the device holds something else;
-/// those of [`superblock::read`].
+/// `NotFound` if there is no store and `Options::create` is not set; `Corruption` if data needed for the open does not
+/// verify, or for the remains of a store without superblock; `InvalidArgument` if the device holds other data; those of
+/// [`superblock::read`].
 pub fn open_or_create(
     device: Arc<dyn Device>,
     options: &Options,
     split: &MemorySplit,
     insert: Insert<'_>,
 ) -> Result<Storage> {
-    // What a killed process wrote and did not flush can be read now and be gone after a power cut. If
-    // its last superblock were believed and lost, the first checkpoint would have overwritten what the
-    // one before needs.
+    // Unflushed writes of a killed process are readable now but may vanish in a power cut. If its last superblock
+    // vanished after this open trusted it, the first checkpoint might have overwritten pages of the superblock before.
     if device.len_bytes() != 0 {
         device.flush()?;
     }
@@ -69,7 +69,7 @@ pub fn open_or_create(
     }
 }
 
-/// Tells the way out of damage that keeps a store from being opened.
+/// Adds the advice to run `kreon repair` to a `Corruption`.
 fn needs_repair(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Corruption => {

@@ -91,7 +91,7 @@ pub fn open(
     Ok(storage)
 }
 
-/// Does both at once: while the log comes from the device there is time to touch memory.
+/// Runs both at once, so that memory is touched while the log is read from the device.
 fn beside<A: Send, B>(
     aside: impl FnOnce() -> Result<A> + Send,
     work: impl FnOnce() -> Result<B>,
@@ -109,7 +109,7 @@ fn beside<A: Send, B>(
     })
 }
 
-/// Replays the log behind the image into L0.
+/// Replays the log behind the image, or from the marker, into L0.
 fn replay_into(
     l0: &Memory,
     ledger: &mut Ledger,
@@ -123,10 +123,10 @@ fn replay_into(
                 return made.replay(ledger, &record);
             }
             check_region(ledger, &record)?;
-            // Loads: the trees have them, or they never ended.
+            // Values of a load: referenced by its tree, or the load never finished.
             let is_loaded = record.kind == RecordKind::Ingested;
             planted!(LoadReplayed => let is_loaded = false);
-            // If there is no region, it was written before that was dropped.
+            // A record of an unknown region was written before the region was dropped.
             if is_loaded || !ledger.regions.contains(record.region) {
                 return Ok(());
             }
@@ -138,15 +138,15 @@ fn replay_into(
     })
 }
 
-/// What an image needs of the log was found. It may reach into a unit that was under way when the image was
-/// taken and never ended: this run writes over that, and the next one must not look for it.
+/// Lowers `needed` of the image's parts to the end of the replayed log. It may lie in a unit that never ended; this
+/// run overwrites that unit, so a later replay must not require it.
 fn trust_image(ledger: &mut Ledger, end: Lsn) {
     for part in &mut ledger.image {
         part.needed = part.needed.min(end).max(part.end);
     }
 }
 
-/// A volume that lost its end is not opened: what it says is free may no longer be there to be written.
+/// Refuses a truncated volume, because its allocator would hand out segments behind the end.
 fn check_length(device: &dyn Device, segments: u32) -> Result<()> {
     let (expected, present) = (SegmentId(segments).offset_bytes(), device.len_bytes());
     if present < expected {
@@ -157,8 +157,8 @@ fn check_length(device: &dyn Device, segments: u32) -> Result<()> {
     Ok(())
 }
 
-/// The counts of a tree are added up from here on: none may be more than the volume holds. The pages of
-/// images are within it.
+/// Checks that trees claim no more pages and entries than the volume can hold, so that sums of these counts do not
+/// overflow, and that images lie within the volume.
 fn check_trees(catalogue: &Catalogue, segments: u32) -> Result<()> {
     let volume_pages = u64::from(segments) * SEGMENT_PAGES;
     let parts = catalogue.logs.iter().flat_map(|log| &log.image);
@@ -187,8 +187,7 @@ fn check_trees(catalogue: &Catalogue, segments: u32) -> Result<()> {
 }
 
 /// # Errors
-/// `Corruption` if neither the superblock nor the log so far knows the region of a record: a region is made before
-/// anything is written to it.
+/// `Corruption` if neither the catalogue nor the log so far created the region of a record.
 fn check_region(ledger: &Ledger, record: &ReplayRecord<'_>) -> Result<()> {
     match record.region < ledger.next_region {
         true => Ok(()),
@@ -205,7 +204,7 @@ pub(super) fn is_older(record: &ReplayRecord<'_>, what: &str) -> Error {
     ))
 }
 
-/// Beside the crew, which may be at older records still: their order stands in their positions.
+/// Deletes the range at once, although the crew may still insert older records: LSNs define the order.
 fn delete_range(l0: &Memory, record: &ReplayRecord<'_>) -> Result<()> {
     let end = range_end(record.value.unwrap_or_default())?;
     let range = (record.key, end);
@@ -223,7 +222,7 @@ fn main_log(catalogue: &Catalogue) -> Result<&LogRecord> {
     }
 }
 
-/// The ledger of the next run, and the levels.
+/// The ledger of this run, and the levels.
 fn durable_state(
     superblock: &Superblock,
     read: &ReadCatalogue,
@@ -233,7 +232,7 @@ fn durable_state(
     for region in &read.catalogue.regions {
         let name = region.name.as_str().into();
         regions.insert(region.id, RegionEntry { name });
-        // Empty ones were there for spills beside a merge.
+        // Empty trees took spills during a merge.
         let trees = region.levels.iter().filter(|tree| tree.root.is_some());
         levels.set(region.id, trees.copied().collect());
     }
@@ -254,7 +253,7 @@ fn durable_state(
     (ledger, levels)
 }
 
-/// What stands in pages of its own as this build would write it, and the pages of what does not.
+/// The region pages with the layout of this build, which checkpoints may keep, and the pages with another layout.
 fn written_regions(
     read: &ReadCatalogue,
     regions: &ByRegion<RegionEntry>,
@@ -301,8 +300,7 @@ fn replayed<'a>(record: &ReplayRecord<'a>) -> Replayed<'a> {
     }
 }
 
-/// Tells the allocator which segments the log holds behind the checkpoint. The volume may have grown
-/// since.
+/// Tells the allocator the log segments found behind the checkpoint, also those in later growth of the volume.
 fn settle_segments(
     device: &Arc<dyn Device>,
     allocator: &mut Allocator,

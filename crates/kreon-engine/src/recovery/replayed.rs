@@ -1,27 +1,27 @@
-//! Replayed records on their way into L0.
+//! Replayed records for L0.
 
 use kreon_base::{LogOffset, Lsn, RegionId};
 use kreon_l0::L0;
 
-/// What stands in a replayed record, for L0.
+/// A replayed record, as L0 needs it.
 pub struct Replayed<'a> {
-    /// Its order.
+    /// Its LSN.
     pub lsn: Lsn,
-    /// Where it stands.
+    /// Its place on the volume.
     pub offset: LogOffset,
-    /// Its region, which exists.
+    /// Its region, which must exist.
     pub region: RegionId,
     /// Its key.
     pub key: &'a [u8],
     /// Length of the value; `None` for a deletion.
     pub value_bytes: Option<u32>,
-    /// The value, if it is short.
+    /// The value, if it is inline.
     pub value: Option<&'a [u8]>,
 }
 
-/// Puts replayed records into L0, at most [`TOGETHER`] of them. L0 orders the versions of a key by their LSNs: records
-/// may come in any order, and from many threads.
+/// Inserts at most [`TOGETHER`] replayed records into L0, in any order and from any thread: L0 orders the versions of a
+/// key by LSN.
 pub type Insert<'a> = &'a (dyn Fn(&L0, &[Replayed<'_>]) + Sync);
 
-/// As many as the processor fetches at once.
+/// Records per call: as many cache misses as a processor overlaps.
 pub const TOGETHER: usize = 8;
