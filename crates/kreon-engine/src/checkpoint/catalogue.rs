@@ -13,14 +13,13 @@ use crate::state::Ledger;
 use kreon_volume::page_io::read_pages;
 use kreon_volume::{Allocator, Purpose};
 
-/// The one log group of this version.
+/// The main log of all regions, the only one in the catalogue.
 pub const MAIN_LOG: LogId = LogId(0);
 
-/// So many pages of regions are read together.
+/// Region pages per read.
 const READ_PAGES: usize = 256;
 
-/// The catalogue of `ledger` with the regions of its stream; where the others stand, and the groups' places, are filled
-/// in later.
+/// The catalogue of `ledger` with the regions `in_stream`. The caller fills in the region pages and the groups.
 pub fn compose(ledger: &Ledger, in_stream: Vec<RegionRecord>, mut log: LogRecord) -> Catalogue {
     log.image.clone_from(&ledger.image);
     Catalogue {
@@ -32,10 +31,10 @@ pub fn compose(ledger: &Ledger, in_stream: Vec<RegionRecord>, mut log: LogRecord
     }
 }
 
-/// Takes `count` pages, beside those in `pages`.
+/// Allocates `count` more pages into `pages`.
 ///
 /// # Errors
-/// `OutOfSpace`; no page of `pages` stays taken.
+/// `OutOfSpace`; then all of `pages` are released.
 fn take(allocator: &mut Allocator, pages: &mut Vec<PageNo>, count: usize) -> Result<()> {
     let wanted = pages.len() + count;
     while pages.len() < wanted {
@@ -51,17 +50,17 @@ fn take(allocator: &mut Allocator, pages: &mut Vec<PageNo>, count: usize) -> Res
     Ok(())
 }
 
-/// Takes `region_pages` pages, of which the first are for regions, and behind them those that `catalogue` will need once
-/// it names all groups. Taking pages may make the volume longer and so add groups: repeats until they suffice.
+/// Allocates `region_pages` pages for regions, followed by the pages for the stream of `catalogue` with all groups.
+/// Repeats until they suffice, because an allocation may grow the volume and add groups.
 ///
 /// # Errors
-/// `OutOfSpace`; no page stays taken.
+/// `OutOfSpace`; then no page stays allocated.
 pub fn take_pages(
     allocator: &mut Allocator,
     catalogue: &mut Catalogue,
     region_pages: usize,
 ) -> Result<Vec<PageNo>> {
-    // Every group pointer has the same length, so any will do to measure.
+    // A placeholder: every group pointer has the same length.
     let any = GroupPointer {
         copy: 0,
         epoch: Epoch(0),
@@ -79,8 +78,8 @@ pub fn take_pages(
     }
 }
 
-/// Encodes `catalogue` into `pages`, which [`take_pages`] took; returns them with their bytes, the
-/// pointer to the first, and the length.
+/// Encodes `catalogue` into `pages` from [`take_pages`]; returns the pages with their bytes, the pointer to the first
+/// one, and the length of the stream in bytes.
 #[allow(clippy::type_complexity, reason = "pages with their bytes")]
 pub fn encode(
     store: StoreId,
@@ -93,20 +92,20 @@ pub fn encode(
     Ok((encoded, head, bytes.len() as u64))
 }
 
-/// A catalogue as it was read.
+/// A catalogue from the device.
 pub struct ReadCatalogue {
-    /// With the regions of all pages.
+    /// The catalogue, with the regions of the region pages added.
     pub catalogue: Catalogue,
     /// The pages of the stream.
     pub pages: Vec<PageNo>,
-    /// Those of regions, with the regions of each.
+    /// The region pages, each with its regions.
     pub region_pages: Vec<(PagePointer, Vec<RegionId>)>,
 }
 
-/// Reads the catalogue from its first page on.
+/// Reads the catalogue from its first page `head` on.
 ///
 /// # Errors
-/// `Corruption` if a page does not verify or the chain has another length than the superblock says.
+/// `Corruption` if a page does not verify or the length is not that of the superblock, `len_bytes`.
 pub fn read(
     device: &dyn Device,
     store: StoreId,
@@ -116,7 +115,7 @@ pub fn read(
     let (mut bytes, mut pages, mut next) = (Vec::new(), Vec::new(), Some(head));
     let mut seen = BTreeSet::new();
     while let Some(pointer) = next {
-        // Pages without payload may end the chain, so its length alone does not show a ring.
+        // Pages may have no payload, so the length alone does not reveal a cycle.
         if !seen.insert(pointer.page) {
             return Err(Error::corruption(format!(
                 "the catalogue comes back to its {}",
@@ -150,7 +149,7 @@ pub fn read(
     })
 }
 
-/// The regions of `pointers`, and which stand in which page.
+/// The regions of the pages `pointers`, and their distribution over the pages.
 #[allow(clippy::type_complexity, reason = "pages with their regions")]
 fn read_regions(
     device: &dyn Device,

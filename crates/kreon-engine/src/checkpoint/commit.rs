@@ -17,22 +17,22 @@ use kreon_log::MOVED_LOG;
 use kreon_volume::page_io::write_pages;
 use kreon_volume::superblock;
 
-/// What a checkpoint makes durable, beside the log.
+/// The input of a checkpoint.
 pub struct Change {
     /// The levels of all regions.
     pub levels: Arc<Levels>,
-    /// The regions that exist, the marker and the incarnation; epoch and pages are filled in.
+    /// Regions, marker, image and incarnation; [`commit`] sets epoch and pages.
     pub ledger: Ledger,
-    /// Fresh pages that `levels` reach.
+    /// Fresh pages of `levels` and of the image.
     pub kept: Vec<PageNo>,
-    /// Pages that `levels` no longer reach.
+    /// Pages to be freed.
     pub dropped: Vec<PageNo>,
     /// Change of live bytes by log segment.
     pub charges: BTreeMap<SegmentId, i64>,
 }
 
 impl Change {
-    /// A change of the ledger alone.
+    /// A change of the ledger only.
     pub fn of_ledger(ledger: Ledger, levels: Arc<Levels>) -> Self {
         let (kept, dropped, charges) = (Vec::new(), Vec::new(), BTreeMap::new());
         Self {
@@ -45,7 +45,7 @@ impl Change {
     }
 }
 
-/// What became unreachable for everybody but readers of older views.
+/// Pages and segments that only readers of older views can reach.
 pub struct Unreachable {
     /// Pages.
     pub pages: Vec<PageNo>,
@@ -56,8 +56,7 @@ pub struct Unreachable {
 /// Makes `change` durable and updates `ledger`, whose lock the caller holds.
 ///
 /// # Errors
-/// `OutOfSpace` before anything changed. Any other failure poisons the store: what is durable is
-/// unknown.
+/// `OutOfSpace`, with nothing changed. Any other error poisons the store, because the durable state is unknown.
 pub fn commit(
     storage: &Storage,
     ledger: &mut RankedGuard<'_, Ledger>,
@@ -115,8 +114,8 @@ fn write(
         catalogue: head,
         catalogue_bytes,
     };
-    // The allocator has changed by now, and takes the copies of the bitmap that this checkpoint wrote
-    // for the durable ones: nothing may follow a failure, that of a full disk neither.
+    // The allocator already takes the bitmap copies of this checkpoint for durable, so any failure from here on,
+    // even a full disk, must poison the store.
     seal(storage, &pages, &superblock).map_err(unfinished)?;
     **ledger = Ledger {
         epoch,
@@ -128,14 +127,14 @@ fn write(
     Ok(unreachable)
 }
 
-/// The log up to the marker must be durable before the marker counts. Regions that the catalogue has for the first time
-/// survive with all that was written before them.
+/// Makes the log durable up to the marker and up to the creation of every region in the catalogue: a durable region
+/// implies the writes before it.
 fn sync_log(storage: &Storage, ledger: &Ledger) -> Result<()> {
     planted!(MarkerBeforeLog => return Ok(()));
     storage.log.sync(ledger.marker.max(ledger.made_end))
 }
 
-/// What the levels hold needs no image.
+/// Drops the parts of the image that end at or before the marker: the levels hold their entries.
 fn drop_superfluous(change: &mut Change) {
     let (marker, image) = (change.ledger.marker, &mut change.ledger.image);
     let count = image.partition_point(|part| part.end <= marker);
@@ -144,7 +143,7 @@ fn drop_superfluous(change: &mut Change) {
     }
 }
 
-/// What the allocator says to a checkpoint.
+/// The allocator's answers for a checkpoint.
 struct Accounted {
     region_pages: Vec<PageNo>,
     catalogue_pages: Vec<PageNo>,
@@ -154,8 +153,8 @@ struct Accounted {
     unreachable: Unreachable,
 }
 
-/// Step 2 of the module's order in memory: takes pages for `catalogue` and its `regions`, tells the allocator what is kept and what
-/// is dropped, and encodes its bitmap.
+/// Updates the allocator in memory: allocates pages for `catalogue` and `regions`, books kept and dropped pages and
+/// live bytes, retires dead log segments, and encodes the changed bitmap blocks.
 fn account(
     storage: &Storage,
     ledger: &mut Ledger,
@@ -165,7 +164,7 @@ fn account(
 ) -> Result<Accounted> {
     let mut allocator = storage.allocator.lock();
     planted!(CatalogueInPlace => allocator.release_pages(&take(&mut ledger.catalogue_pages))?);
-    // Every pointer has the same length, so any will do to measure.
+    // A placeholder: every pointer has the same length.
     let any = PagePointer {
         page: PageNo(0),
         epoch: ledger.epoch,
@@ -203,7 +202,7 @@ fn account(
     })
 }
 
-/// `OutOfSpace` would say that nothing changed.
+/// Turns `OutOfSpace`, which promises that nothing changed, into `Io`.
 fn unfinished(error: Error) -> Error {
     planted!(UnfinishedCheckpointForgotten => return error);
     match error.kind() {
@@ -215,7 +214,7 @@ fn unfinished(error: Error) -> Error {
     }
 }
 
-/// Steps 2 to 5 of the module's order.
+/// Writes and flushes `pages`, then commits and mirrors the superblock.
 fn seal(
     storage: &Storage,
     pages: &[(PageNo, Box<PageBytes>)],
@@ -227,7 +226,7 @@ fn seal(
     superblock::mirror(device, superblock)
 }
 
-/// What a superblock reaches must be durable before the superblock is written.
+/// Writes and flushes: all pages that a superblock reaches must be durable before it is written.
 fn write_durably(device: &dyn Device, pages: &[(PageNo, Box<PageBytes>)]) -> Result<()> {
     write_pages(device, pages)?;
     planted!(FlushSkippedBeforeSuperblock => return Ok(()));

@@ -1,5 +1,5 @@
-//! The regions of a catalogue: few stand in its stream, many in pages of their own, of which a checkpoint writes anew
-//! those whose regions or trees have changed.
+//! The regions of a catalogue. A few are in its stream; many get pages of their own, and a checkpoint rewrites only the
+//! pages of chunks whose regions or trees have changed.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::by_region::Chunk;
 use crate::level::Levels;
 use crate::state::{Ledger, RegionEntry, WrittenChunk, WrittenRegions};
 
-/// Where the regions of a checkpoint go.
+/// The layout of the regions of a checkpoint.
 pub struct RegionPages {
-    /// Those that stand in the stream.
+    /// Regions in the stream.
     pub in_stream: Vec<RegionRecord>,
     kept: WrittenRegions,
     fresh: Vec<Fresh>,
 }
 
-/// A chunk to be written.
+/// A changed chunk, to be written.
 struct Fresh {
     number: u32,
     chunk: WrittenChunk,
@@ -27,7 +27,7 @@ struct Fresh {
 }
 
 impl RegionPages {
-    /// Of `ledger`, whose `written` is what the catalogue before has, with the trees of `levels`. More than
+    /// The layout for the regions of `ledger` with the trees of `levels`; `ledger.written` is the last one. More than
     /// `in_stream_max` regions get pages of their own.
     pub fn plan(ledger: &Ledger, levels: &Levels, in_stream_max: usize) -> Self {
         let mut plan = Self {
@@ -60,18 +60,18 @@ impl RegionPages {
         plan
     }
 
-    /// Pages that it takes to write what has changed.
+    /// Number of pages for the changed chunks.
     pub fn fresh_count(&self) -> usize {
         self.fresh.iter().map(|fresh| fresh.payloads.len()).sum()
     }
 
-    /// All pages of regions that the stream will point to.
+    /// Number of all region pages that the stream will point to.
     pub fn count(&self) -> usize {
         let kept = self.kept.values().map(|chunk| chunk.pages.len());
         self.fresh_count() + kept.sum::<usize>()
     }
 
-    /// The pages of `written` that are not kept.
+    /// The pages of `written` that this layout does not keep.
     pub fn dropped<'w>(&'w self, written: &'w WrittenRegions) -> impl Iterator<Item = PageNo> + 'w {
         let gone = written
             .iter()
@@ -79,8 +79,8 @@ impl RegionPages {
         gone.flat_map(|(_, chunk)| chunk.page_numbers())
     }
 
-    /// Encodes what has changed into `pages`, of which there are as many as [`Self::fresh_count`] says; also returns
-    /// what is written then.
+    /// Encodes the changed chunks into `pages`, exactly [`Self::fresh_count`] of them; returns the pages with their
+    /// bytes, and the new layout.
     #[allow(clippy::type_complexity, reason = "pages with their bytes")]
     pub fn seal(
         self,
@@ -111,7 +111,7 @@ impl RegionPages {
     }
 }
 
-/// The pages that a stream points to, in the order of their regions.
+/// Pointers to the region pages, in the order of their regions.
 pub fn pointers(written: &WrittenRegions) -> Vec<PagePointer> {
     let chunks = written.values();
     chunks
