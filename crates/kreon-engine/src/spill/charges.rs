@@ -1,4 +1,4 @@
-//! Live bytes by log segment, from the entries that a merge adds and drops.
+//! The change of live bytes by log segment, from the entries that a merge adds and drops.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use kreon_base::{SegmentId, planted};
 use crate::tree::Reference;
 use kreon_log::Log;
 
-/// Sums of live bytes that change, by segment.
+/// The change of live bytes by segment.
 pub struct Charges<'a> {
     log: &'a Log,
-    /// By number of the segment: a spill adds to two sums for each entry, in no order.
+    /// Indexed by segment number: a spill changes up to two sums per entry, at random.
     sums: Vec<i64>,
 }
 
 impl<'a> Charges<'a> {
-    /// Nothing changed yet.
+    /// No change.
     pub fn new(log: &'a Log) -> Self {
         Self {
             log,
@@ -23,12 +23,12 @@ impl<'a> Charges<'a> {
         }
     }
 
-    /// An entry that points at a record was added.
+    /// Counts an added entry that points at `record`.
     pub fn add(&mut self, record: &Reference) {
         self.change(record, 1);
     }
 
-    /// An entry that points at a record is gone.
+    /// Counts a dropped entry that points at `record`.
     pub fn drop(&mut self, record: &Reference) {
         self.change(record, -1);
     }
@@ -51,7 +51,7 @@ impl<'a> Charges<'a> {
         }
     }
 
-    /// Adds the sums of another.
+    /// Adds the sums of `other`.
     pub fn add_all(&mut self, other: Self) {
         if other.sums.len() > self.sums.len() {
             self.sums.resize(other.sums.len(), 0);

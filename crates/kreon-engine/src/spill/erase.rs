@@ -1,5 +1,5 @@
-//! Deleted ranges of a frozen L0, in the trees beneath the one that takes its entries. So no tree ever holds the
-//! deletion of a range.
+//! Applies the deleted ranges of a frozen L0 to all trees below the first. So trees hold no range tombstones, only
+//! `Erased` entries of single keys above versions that a snapshot sees.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::level::{Levels, MappedNodes};
 use crate::ranges::RegionRanges;
 use crate::tree::{self, Cursor, Entry, EntryStream, MergeRules};
 
-/// Ranges that are deleted, and no entries.
+/// A merge input of deleted ranges without entries.
 pub struct Erasing(pub Arc<RegionRanges>);
 
 impl EntryStream for Erasing {
@@ -26,7 +26,7 @@ impl EntryStream for Erasing {
 }
 
 impl<'a> RegionSpill<'a> {
-    /// Takes what is deleted out of `trees`, those beneath the first.
+    /// Applies the deleted ranges to `trees`, those below the first.
     pub(super) fn erase(&self, trees: &mut [TreeRecord], changed: &mut Changed<'a>) -> Result<()> {
         let Some(ranges) = &self.ranges else {
             return Ok(());
@@ -55,7 +55,7 @@ impl<'a> RegionSpill<'a> {
     }
 }
 
-/// Whether `tree` has a key in `ranges`. One that has none stays as it is, and so does a merge of it that is under way.
+/// Whether `tree` has a key in `ranges`. If not, the tree is unchanged, and a merge in progress on it stays valid.
 fn has_any(source: &MappedNodes<'_>, tree: &TreeRecord, ranges: &RegionRanges) -> Result<bool> {
     let mut cursor = Cursor::new(source, tree);
     for (start, end) in ranges.bounds() {
@@ -69,7 +69,7 @@ fn has_any(source: &MappedNodes<'_>, tree: &TreeRecord, ranges: &RegionRanges) -
     Ok(false)
 }
 
-/// Sets the trees of `region`, of which there are as many as before: each stays visible to the same readers.
+/// Replaces the trees of `region` one for one; each keeps its visible-from position.
 pub(super) fn replace(levels: &mut Levels, region: RegionId, trees: Vec<TreeRecord>) {
     let old = levels.of(region).iter();
     let hidden_trees: Vec<_> = old.map(|tree| levels.visible_from(tree)).collect();

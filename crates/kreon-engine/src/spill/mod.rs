@@ -1,10 +1,10 @@
-//! Spills: moving L0 into L1 by changing only the leaves that receive entries (`Kreon 3.2.1`).
+//! Spills: the merge of L0 into L1, which rewrites only the leaves with new entries (`Kreon 3.2.1`).
 //!
 //! - [`stream`]: the entries of one region of a frozen L0, in order
 //! - [`sink`]: fresh pages, through the mapping
-//! - [`charges`]: which log segments the changed entries point at
-//! - [`progress`]: how far a spill has come
-//! - `erase`: deleted ranges in the trees beneath the first
+//! - [`charges`]: the change of live bytes by log segment
+//! - [`progress`]: the share of keys that a spill has merged
+//! - `erase`: deleted ranges in the trees below the first
 //! - `run`: all regions of one L0
 //! - `workers`: one region, by several threads
 

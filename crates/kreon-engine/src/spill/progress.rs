@@ -1,8 +1,8 @@
-//! How far a spill has come.
+//! Progress of a spill.
 
 use kreon_sync::{AtomicU64, Ordering};
 
-/// Counts the keys of L0 that a spill has taken. Written by the threads that merge, read by anybody.
+/// Counts the keys of L0 that a spill has merged. Updated by its workers, read by any thread.
 #[derive(Default)]
 pub struct Progress {
     total: AtomicU64,
@@ -10,18 +10,18 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A spill of so many keys starts.
+    /// Starts a spill of `keys` keys.
     pub fn start(&self, keys: u64) {
         self.taken.store(0, Ordering::Relaxed);
         self.total.store(keys.max(1), Ordering::Relaxed);
     }
 
-    /// So many more keys were taken.
+    /// Counts `keys` more merged keys.
     pub fn add(&self, keys: u64) {
         self.taken.fetch_add(keys, Ordering::Relaxed);
     }
 
-    /// Share of the keys that were taken, 0 to 1.
+    /// Share of the keys that were merged, 0 to 1.
     pub fn share(&self) -> f64 {
         let total = self.total.load(Ordering::Relaxed);
         match total {

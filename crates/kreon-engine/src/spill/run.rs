@@ -18,46 +18,45 @@ use crate::state::Storage;
 use crate::tree::{self, Changes, Cut, MergeRules, Reference};
 use kreon_volume::PageRuns;
 
-/// How full leaves are packed. Splitting alone would leave them 0.7 full; packed, a spill writes about
-/// 30 % fewer leaf bytes.
+/// Fill goal of leaves. Plain splits would leave them 0.7 full; packing saves about 30 % of a spill's leaf bytes.
 pub const LEAF_FILL: f32 = 0.95;
 
 /// Trees with fewer leaves than this are merged by one worker.
 const PARTS_LEAVES_MIN: u64 = 256;
 
-/// Parts of a tree for each worker: more than one, because parts differ in the time that they take.
+/// Parts of a tree per worker: more than one, to even out the different times of parts.
 const PARTS_PER_WORKER: usize = 8;
 
-/// How to spill.
+/// Parameters of a spill.
 pub struct Orders<'a> {
-    /// Entries of regions that no longer exist are left behind.
+    /// Whether a region exists; entries of dropped regions are skipped.
     pub exists: &'a (dyn Fn(RegionId) -> bool + Sync),
-    /// The open snapshots, ascending: the versions that they see are kept.
+    /// The open snapshots, ascending; the spill keeps the versions that they see.
     pub snapshots: &'a [Lsn],
-    /// Bits a key of the filters of fresh leaves.
+    /// Filter bits per key for fresh leaves.
     pub filter_bits_per_key: usize,
-    /// Threads that merge, this one included. With one, every run takes the same course.
+    /// Merging threads, including the caller's. With one, the spill is deterministic.
     pub workers: usize,
-    /// The whole first level is written anew.
+    /// Rewrite L1 completely.
     pub rewrites_all: bool,
-    /// Is told how far the spill has come.
+    /// Receives the progress.
     pub progress: &'a Progress,
 }
 
-/// What a spill changed. Nothing of it is durable or visible yet.
+/// The result of a spill, not yet durable or visible.
 pub struct Spilled {
     /// The new levels.
     pub levels: Levels,
     /// Fresh pages, all written to the mapping.
     pub kept: Vec<PageNo>,
-    /// Pages of the old levels that the new ones do not reach.
+    /// Pages of the old levels that the new levels do not reach.
     pub dropped: Vec<PageNo>,
     /// Change of live bytes by log segment.
     pub charges: BTreeMap<SegmentId, i64>,
 }
 
 impl Spilled {
-    /// These levels, and all else as it is.
+    /// The result without any change of pages or live bytes.
     pub fn nothing(levels: Levels) -> Self {
         Self {
             levels,
@@ -76,14 +75,14 @@ pub(super) struct RegionSpill<'a> {
     pub rules: MergeRules<'a>,
     pub epoch: Epoch,
     pub region: RegionId,
-    /// What it deletes besides keys.
+    /// Its deleted ranges in this region.
     pub ranges: Option<Arc<RegionRanges>>,
 }
 
-/// Spills `frozen` into L1 of `levels`.
+/// Spills `frozen` into the first tree of each region of `levels`.
 ///
 /// # Errors
-/// `OutOfSpace`, `Corruption`, `Io`: all fresh pages are given back.
+/// `OutOfSpace`, `Corruption`, `Io`; all fresh pages are released.
 pub fn spill(
     storage: &Storage,
     frozen: &Frozen,
@@ -154,7 +153,7 @@ impl<'a> RegionSpill<'a> {
         Ok(tree)
     }
 
-    /// Where old nodes come from.
+    /// The reader of old nodes.
     pub fn source(&self) -> MappedNodes<'a> {
         MappedNodes {
             mapping: &self.storage.mapping,
@@ -167,7 +166,7 @@ impl<'a> RegionSpill<'a> {
         }
     }
 
-    /// Where fresh ones go.
+    /// The writer of fresh nodes.
     pub fn sink<'p>(&self, pages: &'p mut PageRuns<'a>) -> FreshNodes<'a, 'p> {
         FreshNodes::new(
             &self.storage.mapping,
@@ -176,7 +175,7 @@ impl<'a> RegionSpill<'a> {
         )
     }
 
-    /// The entries whose keys are within these bounds.
+    /// The entries with keys from the first bound up to, not including, the second.
     pub fn input(&self, keys: (Option<&[u8]>, Option<&[u8]>)) -> RegionStream<'a> {
         let cursor = self.frozen.l0.cursor();
         RegionStream::new(cursor, self.region, keys, self.orders.progress)
@@ -184,7 +183,7 @@ impl<'a> RegionSpill<'a> {
     }
 }
 
-/// What one worker changed.
+/// The changes of one worker.
 pub(super) struct Changed<'a> {
     pub pages: PageRuns<'a>,
     pub notes: Notes<'a>,
@@ -192,7 +191,7 @@ pub(super) struct Changed<'a> {
     kept: Vec<PageRuns<'a>>,
 }
 
-/// Collects what merges report.
+/// Collects the reports of merges.
 pub(super) struct Notes<'a> {
     storage: &'a Storage,
     charges: Charges<'a>,
@@ -212,7 +211,7 @@ impl<'a> Changed<'a> {
         }
     }
 
-    /// Adds what another worker changed.
+    /// Adds the changes of another worker.
     pub fn add(&mut self, other: Self) {
         self.kept.push(other.pages);
         self.kept.extend(other.kept);

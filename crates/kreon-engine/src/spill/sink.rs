@@ -1,4 +1,4 @@
-//! Where a merge puts fresh nodes.
+//! The sink for fresh nodes of a merge.
 
 use kreon_base::{Epoch, PageBytes, PageNo, RegionId, Result};
 use kreon_format::StoreId;
@@ -8,13 +8,12 @@ use crate::level::source::node_priority;
 use crate::tree::NodeSink;
 use kreon_volume::PageRuns;
 
-/// So many fresh pages (1 MiB) are brought to the device together while the merge goes on: large enough
-/// for the device's full rate, small enough not to hold up a reader for long, and at the commit less
-/// than that is left.
+/// Fresh pages per write during the merge (1 MiB): enough for the device's full rate, too few to delay readers. The
+/// commit writes only the rest of the last batch of each sink.
 const WRITE_PAGES: usize = 256;
 
-/// Fresh pages of one level, written through the mapping: they are never read first and stay resident
-/// as long as their priority allows.
+/// Writes fresh pages of one level through the mapping, without reading them first. They stay resident as long as their
+/// priority allows.
 pub struct FreshNodes<'a, 'b> {
     mapping: &'a Mapping,
     pages: &'b mut PageRuns<'a>,
@@ -26,8 +25,8 @@ pub struct FreshNodes<'a, 'b> {
 }
 
 impl<'a, 'b> FreshNodes<'a, 'b> {
-    /// For pages from `pages` with nodes of a store, of the epoch that will make them durable, of a region,
-    /// and of a level (1 for L1).
+    /// A sink into `pages` for nodes of a store, of the epoch that will make them durable, of a region and of a level
+    /// (1 for L1).
     pub fn new(
         mapping: &'a Mapping,
         pages: &'b mut PageRuns<'a>,

@@ -1,4 +1,4 @@
-//! The entries of one region of a frozen L0, in the order in which a merge takes them.
+//! The entries of one region of a frozen L0, in the order of a merge.
 
 use std::sync::Arc;
 
@@ -10,26 +10,25 @@ use crate::keys::{L0Key, split};
 use crate::ranges::RegionRanges;
 use crate::tree::{Entry, EntryStream};
 
-/// Keys until they are told as progress: few enough for a smooth course.
+/// Keys per progress update; small enough for smooth pacing.
 const PROGRESS_KEYS: u64 = 128;
 
 /// The entries of one region of a frozen L0.
 pub struct RegionStream<'a> {
     cursor: Cursor<'a>,
     region: RegionId,
-    /// Keys from here on are not part of it.
+    /// End of the keys, exclusive.
     end: Option<Vec<u8>>,
     key: &'a [u8],
     versions: Option<Versions<'a>>,
     ranges: Option<Arc<RegionRanges>>,
     progress: &'a Progress,
-    /// Keys that were taken and not told yet.
+    /// Keys not yet reported to `progress`.
     taken: u64,
 }
 
 impl<'a> RegionStream<'a> {
-    /// Starts before the first entry of `region` whose key is within the bounds (from the first on, before
-    /// the second); tells `progress` the keys that are taken.
+    /// The entries of `region` with keys from `first` up to, not including, `end`. Reports finished keys to `progress`.
     pub fn new(
         mut cursor: Cursor<'a>,
         region: RegionId,
@@ -51,7 +50,7 @@ impl<'a> RegionStream<'a> {
         stream
     }
 
-    /// The same stream, which deletes `ranges`.
+    /// The same stream with the deleted `ranges`.
     pub fn deleting(mut self, ranges: Option<Arc<RegionRanges>>) -> Self {
         self.ranges = ranges;
         self
@@ -99,7 +98,7 @@ impl EntryStream for RegionStream<'_> {
     }
 }
 
-/// The regions that have entries in an L0, ascending.
+/// The regions with entries in an L0, ascending.
 pub fn regions_of(mut cursor: Cursor<'_>) -> Vec<RegionId> {
     let mut regions = Vec::new();
     let mut is_valid = cursor.first();

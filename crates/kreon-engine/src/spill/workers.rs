@@ -1,4 +1,4 @@
-//! Spilling one region by several threads, each of which takes part after part.
+//! The spill of one region by several threads, each of which takes the next part when it is done.
 
 use std::thread;
 
@@ -9,17 +9,17 @@ use super::run::{Changed, RegionSpill};
 use crate::tree::{self, Cut, MergedPart};
 use kreon_sync::{AtomicBool, AtomicUsize, Ordering};
 
-/// What the threads share.
+/// Shared state of the threads.
 struct Shared<'s, 'a> {
     spill: &'s RegionSpill<'a>,
     tree: &'s TreeRecord,
     cut: &'s Cut,
     next: AtomicUsize,
-    /// One has failed: the others need not go on.
+    /// A thread has failed, so the others stop after their part.
     failed: AtomicBool,
 }
 
-/// Merges all parts of `cut` and joins them. If one worker fails, what the others made is given back.
+/// Merges all parts of `cut` and joins them. If a worker fails, the fresh pages of all are released.
 pub(super) fn spill_in_parts<'a>(
     spill: &RegionSpill<'a>,
     tree: &TreeRecord,
@@ -41,7 +41,7 @@ pub(super) fn spill_in_parts<'a>(
                 .name(format!("kreon-spill-{number}"))
                 .spawn_scoped(scope, move || shared.work())
         };
-        // A thread that cannot be started is no loss but of time.
+        // Without a thread the spill only takes longer.
         let others: Vec<_> = (1..workers)
             .filter_map(|number| start(number).ok())
             .collect();
@@ -74,7 +74,7 @@ pub(super) fn spill_in_parts<'a>(
 }
 
 impl<'a> Shared<'_, 'a> {
-    /// Takes parts until there are no more.
+    /// Merges parts until none is left.
     fn work(&self) -> Result<(Vec<(usize, MergedPart)>, Changed<'a>)> {
         let mut changed = Changed::new(self.spill.storage);
         let mut merged = Vec::new();
