@@ -1,4 +1,4 @@
-//! Writing the parts of an image.
+//! Writes the parts of an image.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::level::Memory;
 use crate::spill::stream::regions_of;
 use crate::tree::{self, Changes, MergeRules, NodeSource, Reference};
 
-/// What a part is to be of.
+/// The stretch of the log for a part, and an L0 that holds it.
 pub struct Stretch {
-    /// Has everything from `start` to `end`.
+    /// Holds all entries from `start` to `end`.
     pub l0: Arc<Memory>,
-    /// From here on.
+    /// First LSN.
     pub start: Lsn,
-    /// Up to here: the log's tail at a moment without writers, or the end of a frozen L0.
+    /// End, exclusive: the log's tail at a moment without writers, or the end of a frozen L0.
     pub end: Lsn,
 }
 
-/// Writes the part of `stretch` to `pages`, of the regions that `exist`. Its `needed` is for the caller to set.
-/// None: the stretch is empty.
+/// Writes the part of `stretch` to `pages`, without regions for which `exists` is false. An empty stretch gives a part
+/// without trees. The caller sets its `needed`.
 ///
 /// # Errors
 /// `OutOfSpace`, `Io`.
@@ -33,7 +33,7 @@ pub fn build(
 ) -> Result<ImagePart> {
     let Stretch { l0, start, end } = stretch;
     let mut trees = Vec::new();
-    // Every entry keeps its LSN: a snapshot before all of them sees none.
+    // A snapshot below all entries, so that every entry keeps its LSN.
     let rules = MergeRules {
         snapshots: &[Lsn(1)],
         last_level: false,
@@ -59,7 +59,7 @@ pub fn build(
     })
 }
 
-/// The tree that an image is merged into has no node.
+/// Source and changes of a merge into an empty tree.
 struct Nothing;
 
 impl NodeSource for Nothing {
@@ -83,7 +83,7 @@ impl NodeSource for Nothing {
     }
 }
 
-/// Entries of an image do not count as live bytes: the log behind the marker stays anyway.
+/// Entries of an image do not count as live bytes: the log behind the marker is kept in any case.
 impl Changes for Nothing {
     fn freed(&mut self, _page: PageNo) {}
 

@@ -1,4 +1,4 @@
-//! An image back into L0.
+//! Loads an image into L0.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -12,12 +12,12 @@ use kreon_l0::{Keep, L0};
 use crate::keys::L0Key;
 use kreon_sync::Mutex;
 
-/// What was loaded.
+/// Outcome of [`load`].
 #[derive(Default)]
 pub struct Loaded {
-    /// Entries of all parts.
+    /// Number of entries of all parts.
     pub entries: u64,
-    /// Those whose keys do not fit a node. They are not in L0 yet: the rest of a key is in the log.
+    /// Entries with long keys. They are not in L0 yet, because the rest of their keys is in the log.
     pub long: Vec<LongEntry>,
 }
 
@@ -25,9 +25,9 @@ pub struct Loaded {
 pub struct LongEntry {
     /// Its region.
     pub region: RegionId,
-    /// Its order.
+    /// Its LSN.
     pub lsn: Lsn,
-    /// Where its record stands.
+    /// Place of its record.
     pub offset: LogOffset,
     /// Length of its key.
     pub key_bytes: u32,
@@ -35,16 +35,16 @@ pub struct LongEntry {
     pub value_bytes: Option<u32>,
 }
 
-/// Bytes of one read at the most.
+/// Most bytes of one read.
 const READ_BYTES_MAX: usize = 256 << 10;
 
-/// Most threads that load: they share the work by nodes above the leaves.
+/// Most loading threads. Each takes one node above the leaves at a time.
 const THREADS_MAX: usize = 8;
 
-/// Puts the entries of `image` into `l0`, of the regions that `exist`.
+/// Inserts the entries of `image` into `l0`, without regions for which `exists` is false; these are checked as well.
 ///
 /// # Errors
-/// `Corruption` if anything of it does not verify, `Io`. Then `l0` holds anything.
+/// `Corruption` if any part does not verify, `Io`. Then the content of `l0` is undefined.
 pub fn load(
     device: &dyn Device,
     store: StoreId,
@@ -83,7 +83,7 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Returns how many entries the tree has.
+    /// Loads `tree`; returns its number of entries.
     fn tree(&self, tree: &TreeRecord) -> Result<u64> {
         let Some((root, level)) = tree.root.zip(tree.height.checked_sub(1)) else {
             return Ok(0);
@@ -212,7 +212,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Reads nodes at queue depth, neighbours together, and shows them in order.
+    /// Reads nodes in parallel, adjacent pages in one read, and calls `show` in order.
     fn nodes(
         &self,
         nodes: &[PagePointer],

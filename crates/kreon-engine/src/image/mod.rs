@@ -1,20 +1,19 @@
-//! Images of L0: what an opening would otherwise replay from the log (`Kreon 3.4`).
+//! Images of L0: durable copies of its index, so that an opening replays less of the log (`Kreon 3.4`).
 //!
-//! An image is a list of *parts*. A part has, of one L0 and of a stretch of the log from `start` to `end`,
-//! the newest version before `end` of every key that was written in the stretch, as a tree for each region
-//! in the format of the level trees, but with the LSN of every entry. The parts follow one another, so a new
-//! image costs what was written since the last one, and a spill of L0 drops the parts that it makes
-//! superfluous. The log keeps it all: an image only saves time, and one that is damaged is passed over.
+//! An image is a list of *parts*. A part covers a stretch of the log from `start` to `end` in one L0: the newest
+//! version before `end` of every key written in the stretch, as one tree per region in the format of the level
+//! trees, but with the LSN of every entry. Parts are consecutive, so a new image costs only the writes since the
+//! last one, and a spill drops the parts that it covers. The log keeps all records: an image only saves time, and
+//! a damaged one is ignored.
 //!
-//! Why an opening may begin its replay at the `end` of the last part, although writers went on while the part
-//! was written:
+//! Why a replay may begin at the `end` of the last part, although writers were active while it was built:
 //! - `end` was the log's tail at a moment without writers: all before it was in L0, in whole units.
-//! - A key that is missing, because it was written again behind `end` before the walk came to it, has that
-//!   newer version in the log before `needed`, the log's tail after the walk. The log was durable up to
-//!   `needed` before the part was: the replay finds it, and all of its unit.
-//! - Nothing from behind `end` is in the part: what was half in L0 then comes from the log alone.
+//! - A key may be missing because it was overwritten behind `end` before the walk reached it. The newer version is
+//!   in the log before `needed`, the log's tail after the walk, and the log was durable up to `needed` before the
+//!   part was: the replay finds the version with its whole unit.
+//! - The part has nothing from behind `end`, so a unit that was partly in L0 comes from the log only.
 //!
-//! Modules: [`stretch`] (the entries of a part), [`pages`] (where its nodes go), [`build`], [`load`].
+//! Modules: [`stretch`] (the entries of a part), [`pages`] (the sink of its nodes), [`build`], [`load`].
 
 pub mod build;
 pub mod load;

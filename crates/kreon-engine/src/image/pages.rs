@@ -1,5 +1,4 @@
-//! Fresh pages of an image, straight to the device: nobody reads them before the next opening, so they
-//! take no frame from what is read.
+//! Fresh pages of an image. They bypass the mapping, because nothing reads them before the next opening.
 
 use kreon_base::{Epoch, PAGE_BYTES, PageBytes, PageNo, RegionId, Result};
 use kreon_device::{AlignedBuf, Write};
@@ -9,13 +8,13 @@ use crate::state::Storage;
 use crate::tree::NodeSink;
 use kreon_volume::Purpose;
 
-/// Pages taken from the allocator at a time.
+/// Pages per allocation.
 const RUN_PAGES: u64 = 512;
 
-/// Pages written at a time, 256 KiB.
+/// Pages per write, 256 KiB.
 const BATCH_PAGES: usize = 64;
 
-/// The pages of one round. They go back when it is dropped, but for those that were kept.
+/// The pages of one image. A drop releases those that [`Self::take`] did not return.
 pub struct ImagePages<'a> {
     storage: &'a Storage,
     epoch: Epoch,
@@ -23,13 +22,13 @@ pub struct ImagePages<'a> {
     next: PageNo,
     left: u64,
     handed_out: Vec<PageRun>,
-    /// Pages whose bytes stand in `bytes` and wait to be written.
+    /// Unwritten pages; their content is in `bytes`.
     batch: Vec<PageNo>,
     bytes: AlignedBuf,
 }
 
 impl<'a> ImagePages<'a> {
-    /// None yet. `epoch` stands in the nodes.
+    /// No pages yet. `epoch` goes into the nodes.
     pub fn new(storage: &'a Storage, epoch: Epoch) -> Self {
         Self {
             storage,
@@ -43,13 +42,12 @@ impl<'a> ImagePages<'a> {
         }
     }
 
-    /// The nodes that follow are of this region.
+    /// Sets the region of the next nodes.
     pub fn begin_region(&mut self, region: RegionId) {
         self.region = region;
     }
 
-    /// Writes what waits; returns the pages that were handed out since the last time, which are the
-    /// caller's from now on.
+    /// Writes the unwritten pages; returns the pages allocated since the last call, which the caller owns from now on.
     pub fn take(&mut self) -> Result<Vec<PageRun>> {
         self.write_batch()?;
         Ok(std::mem::take(&mut self.handed_out))
@@ -77,7 +75,7 @@ impl<'a> ImagePages<'a> {
 }
 
 impl NodeSink for ImagePages<'_> {
-    /// Leaves the reserve alone: an image is never worth a spill or a deletion.
+    /// Does not use the reserve, which is for spills, checkpoints and deletions.
     fn allocate(&mut self) -> Result<PageNo> {
         if self.left == 0 {
             let mut allocator = self.storage.allocator.lock();
@@ -123,7 +121,7 @@ impl Drop for ImagePages<'_> {
     fn drop(&mut self) {
         let rest = (self.next.0..self.next.0 + self.left).map(PageNo);
         let pages: Vec<_> = rest.chain(pages_of(&self.handed_out)).collect();
-        // Fails only for pages behind the end of the volume, and these came from the allocator.
+        // Fails only for pages behind the end of the volume; these are from the allocator.
         let _ = self.storage.allocator.lock().release_pages(&pages);
     }
 }

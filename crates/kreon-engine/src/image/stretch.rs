@@ -1,4 +1,4 @@
-//! What an L0 has of one stretch of the log.
+//! The entries of an L0 from one stretch of the log.
 
 use kreon_base::{Lsn, RegionId, Result};
 use kreon_l0::{Cursor, Version};
@@ -6,8 +6,8 @@ use kreon_l0::{Cursor, Version};
 use crate::keys::{L0Key, split};
 use crate::tree::{Entry, EntryStream};
 
-/// The entries of one region: of every key the newest version before `end`, unless it lies before `start`.
-/// Writers may be at work behind `end`.
+/// The entries of one region: for every key the newest version before `end`, if it is not before `start`. Writers may
+/// insert behind `end` meanwhile.
 pub struct StretchStream<'a> {
     cursor: Cursor<'a>,
     region: RegionId,
@@ -17,7 +17,7 @@ pub struct StretchStream<'a> {
 }
 
 impl<'a> StretchStream<'a> {
-    /// Stands before the first entry of `region`.
+    /// A stream before the first entry of `region`.
     pub fn new(cursor: Cursor<'a>, region: RegionId, start: Lsn, end: Lsn) -> Self {
         Self {
             cursor,
@@ -35,7 +35,7 @@ impl<'a> StretchStream<'a> {
         self.cursor.seek(L0Key::new(self.region, b"").as_slice())
     }
 
-    /// The version of the key here that belongs to the stretch.
+    /// The version of the current key that belongs to the stretch.
     fn version(&self) -> Option<Version<'a>> {
         let newest = self.cursor.versions().find(|found| found.lsn < self.end);
         newest.filter(|found| found.lsn >= self.start)
