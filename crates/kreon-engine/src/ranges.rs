@@ -1,27 +1,27 @@
-//! Deleted ranges of keys, beside an L0: which deletion covers which key.
+//! Deleted ranges of keys, beside an L0.
 //!
-//! The set of a region is cut into *fragments*, stretches of keys that the same deletions cover, so that a look
-//! takes one binary search however the ranges overlap. A set never changes: a deletion, which is rare, makes a
-//! new one out of the old one, so readers hold what they look at and wait for nobody.
+//! The ranges of a region are cut into *fragments*, intervals of keys that the same deletions cover, so that a lookup
+//! is one binary search however the ranges overlap. Sets are immutable: a range deletion, which is rare, copies the
+//! set, so readers need no lock.
 
 use std::sync::Arc;
 
 use kreon_base::{Lsn, RegionId};
 use kreon_l0::Keep;
 
-/// What a fragment costs beside its keys: for the accounts of memory.
+/// Memory of a fragment besides its keys and deletions, in bytes.
 const FRAGMENT_BYTES: usize = size_of::<Fragment>() + 64;
 
-/// The deletion of a range, as far as one key is concerned.
+/// A range deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deletion {
-    /// Its order.
+    /// Its LSN.
     pub lsn: Lsn,
-    /// It is part of a unit that may be under way still.
+    /// It is part of a unit that may be incomplete.
     pub pending: bool,
 }
 
-/// Keys from `start` on, before `end` (none: to the last), that the same deletions cover.
+/// The keys from `start` up to, not including, `end` (none: unbounded), all covered by the same deletions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fragment {
     start: Arc<[u8]>,
@@ -33,36 +33,36 @@ struct Fragment {
 /// The deleted ranges of one region.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegionRanges {
-    /// Ascending; none overlaps another.
+    /// Ascending, without overlaps.
     fragments: Vec<Fragment>,
 }
 
-/// Keys of which the same is known: from `start` on, before `end`.
+/// An interval of keys with the same newest deletion: from `start` up to, not including, `end`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
-    /// None: from the first key on.
+    /// None: unbounded.
     pub start: Option<Arc<[u8]>>,
-    /// None: to the last key.
+    /// None: unbounded.
     pub end: Option<Arc<[u8]>>,
-    /// The newest deletion that covers them.
+    /// LSN of the newest deletion that covers the keys.
     pub deleted: Option<Lsn>,
 }
 
 impl Stretch {
-    /// Whether `key` is one of them.
+    /// Whether `key` is in the interval.
     pub fn has(&self, key: &[u8]) -> bool {
         self.start.as_ref().is_none_or(|start| &**start <= key)
             && self.end.as_ref().is_none_or(|end| key < &**end)
     }
 
-    /// The keys that are in both, and the newer deletion.
+    /// The intersection, with the newer deletion.
     pub fn meet(self, other: Self) -> Self {
         let end = match (self.end, other.end) {
             (Some(one), Some(two)) => Some(one.min(two)),
             (one, two) => one.or(two),
         };
         Self {
-            // None comes before all.
+            // `None` is less than any start.
             start: self.start.max(other.start),
             end,
             deleted: self.deleted.max(other.deleted),
@@ -79,7 +79,7 @@ impl RegionRanges {
             .map_or(&[], |fragment| &fragment.deletions)
     }
 
-    /// The keys around `key` of which the same is known to a reader at `at`.
+    /// The interval around `key` with the same newest deletion for a reader at `at`.
     pub fn stretch(&self, key: &[u8], at: Lsn) -> Stretch {
         let behind = self.first_behind(key);
         let next = self.fragments.get(behind);
@@ -104,8 +104,8 @@ impl RegionRanges {
         }
     }
 
-    /// Whether some key from `first` on may be covered that is not above `last` (none: up to the last key) or that
-    /// begins with it.
+    /// Whether a covered key may be at or above `first`, and not above `last` (none: unbounded) or with the prefix
+    /// `last`.
     pub fn may_meet(&self, first: &[u8], last: Option<&[u8]>) -> bool {
         let from = self
             .fragments
@@ -115,7 +115,8 @@ impl RegionRanges {
         })
     }
 
-    /// What either covers. Only the newest deletions are left of both.
+    /// The union, in which no deletion of `other` is pending. Of each fragment of `other` only the newest deletion
+    /// counts.
     pub fn and(&self, other: &Self) -> Self {
         let all = other.fragments.iter();
         all.fold(self.clone(), |ranges, fragment| {
@@ -131,30 +132,29 @@ impl RegionRanges {
         })
     }
 
-    /// The stretches of keys that are covered, ascending: each from its first key on, before the second (none: to the
-    /// last key).
+    /// The covered intervals, ascending: start (inclusive) and end (exclusive; none: unbounded).
     pub fn bounds(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         let fragments = self.fragments.iter();
         fragments.map(|fragment| (&*fragment.start, fragment.end.as_deref()))
     }
 
-    /// Whether nothing is covered.
+    /// Whether no key is covered.
     pub fn is_empty(&self) -> bool {
         self.fragments.is_empty()
     }
 
-    /// The place of the first fragment that begins behind `key`.
+    /// Index of the first fragment that begins behind `key`.
     fn first_behind(&self, key: &[u8]) -> usize {
         self.fragments
             .partition_point(|fragment| &*fragment.start <= key)
     }
 
-    /// The set with one deletion more, of the keys from `start` on, before `end`. Of older deletions that it covers
-    /// those stay that `keep` tells: the rules are those of an insert into L0.
+    /// The set with another deletion of the keys from `start` up to, not including, `end`. `keep` decides which older
+    /// deletions below it stay, by the rules of an insert into L0.
     fn with(&self, start: &[u8], end: Option<&[u8]>, deletion: Deletion, keep: Keep) -> Self {
         let mut made = Made::default();
         let (start, end): (Arc<[u8]>, Option<Arc<[u8]>>) = (start.into(), end.map(Into::into));
-        // Up to here the new range is done.
+        // The rest of the new range; none when it is done.
         let mut from = Some(start);
         for fragment in &self.fragments {
             let begins_behind = !is_before(&fragment.start, end.as_deref());
@@ -176,7 +176,7 @@ impl RegionRanges {
                 true => (&begin, &fragment.start),
                 false => (&fragment.start, &begin),
             };
-            // What only one of the two covers, in front.
+            // The front part, covered by only one of the two.
             let in_front = match begin < fragment.start {
                 true => Arc::new([deletion]) as Arc<[Deletion]>,
                 false => Arc::clone(&fragment.deletions),
@@ -213,12 +213,12 @@ impl RegionRanges {
     }
 }
 
-/// Whether `key` comes before `end`.
+/// Whether `key` is before `end` (none: unbounded).
 fn is_before(key: &[u8], end: Option<&[u8]>) -> bool {
     end.is_none_or(|end| key < end)
 }
 
-/// Whether what ends at `one` has no key from `two` on.
+/// Whether the end `one` is not above the end `two`.
 fn is_end_up_to(one: Option<&[u8]>, two: Option<&[u8]>) -> bool {
     match (one, two) {
         (_, None) => true,
@@ -227,7 +227,7 @@ fn is_end_up_to(one: Option<&[u8]>, two: Option<&[u8]>) -> bool {
     }
 }
 
-/// Fragments as they are put together.
+/// Builds a list of fragments; joins neighbours with the same deletions.
 #[derive(Default)]
 struct Made {
     fragments: Vec<Fragment>,
@@ -253,7 +253,7 @@ impl Made {
     }
 }
 
-/// `old` with `new` in its place, without those that nobody needs any more.
+/// `old` with `new` inserted by LSN, without deletions that neither readers nor snapshots need.
 fn added(old: &[Deletion], new: Deletion, keep: Keep) -> Arc<[Deletion]> {
     let at = old.partition_point(|deletion| deletion.lsn > new.lsn);
     let is_known = old.get(at).is_some_and(|known| known.lsn == new.lsn);
@@ -266,7 +266,7 @@ fn added(old: &[Deletion], new: Deletion, keep: Keep) -> Arc<[Deletion]> {
         .chain(new)
         .chain(older.iter().copied());
     let needed = all.filter(|deletion| {
-        // One that lies beneath another which everybody sees is for snapshots alone.
+        // Below a deletion that every reader sees, an older one matters only to snapshots.
         let is_needed = !is_hidden
             || keep
                 .snapshot_max
@@ -285,7 +285,7 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// Those of `region`.
+    /// The deleted ranges of `region`.
     pub fn of(&self, region: RegionId) -> Option<&Arc<RegionRanges>> {
         let at = self.regions.binary_search_by_key(&region, |(id, _)| *id);
         at.ok()
@@ -293,12 +293,12 @@ impl Ranges {
             .map(|(_, ranges)| ranges)
     }
 
-    /// The regions that have any, ascending.
+    /// The regions with deleted ranges, ascending.
     pub fn regions(&self) -> impl Iterator<Item = RegionId> {
         self.regions.iter().map(|(region, _)| *region)
     }
 
-    /// The set with one deletion more, as L0 with one entry more.
+    /// The set with another range deletion; `keep` as in an insert into L0.
     pub fn with(
         &self,
         region: RegionId,
@@ -320,18 +320,18 @@ impl Ranges {
         Self { regions }
     }
 
-    /// How many fragments there are: what a change costs.
+    /// Number of fragments of all regions.
     pub fn fragments(&self) -> usize {
         let all = self.regions.iter();
         all.map(|(_, ranges)| ranges.fragments.len()).sum()
     }
 
-    /// Memory that they take.
+    /// Memory of all fragments, in bytes.
     pub fn bytes(&self) -> usize {
         self.regions.iter().map(|(_, ranges)| ranges.bytes()).sum()
     }
 
-    /// The lowest position of any deletion from `start` on, of those that are held.
+    /// The lowest LSN of any deletion at or above `start`.
     pub fn first_from(&self, start: Lsn) -> Option<Lsn> {
         let fragments = self
             .regions

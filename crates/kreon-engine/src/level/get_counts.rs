@@ -1,27 +1,27 @@
-//! Counts of the reads of gets at the device.
+//! Counts of device reads by gets.
 
 use crate::tree::Filtering;
 use kreon_sync::{AtomicU64, Ordering};
 
-/// What gets of all kinds read from the device, and what filters spared them, since the store was opened.
-/// Gets that find all in memory are not counted: they ask no filter.
+/// Device reads by gets of all kinds, and reads that filters avoided, since the store was opened. A get that finds
+/// all nodes in memory is not counted, because it asks no filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GetStats {
-    /// Leaves that were read from the device.
+    /// Leaves read from the device.
     pub leaf_reads: u64,
-    /// Index nodes that were read from the device.
+    /// Index nodes read from the device.
     pub index_reads: u64,
-    /// Times that the filter of a leaf that was not in memory was asked.
+    /// Filter lookups for leaves that were not in memory.
     pub filter_checks: u64,
-    /// Of those, when the leaf need not be read, as it lacked the key.
+    /// Lookups that excluded the leaf and avoided its read.
     pub filter_exclusions: u64,
-    /// Of those, when the leaf was read and lacked the key: false positives.
+    /// False positives: lookups after which the leaf was read and lacked the key.
     pub filter_failures: u64,
 }
 
 impl GetStats {
-    /// Of the leaves that lacked the key, the share that was read all the same, 0 to 1.
+    /// False positive rate: the share of the leaves without the key that was read, 0 to 1.
     pub fn false_positives(&self) -> f64 {
         match self.filter_exclusions + self.filter_failures {
             0 => 0.0,
@@ -29,7 +29,7 @@ impl GetStats {
         }
     }
 
-    /// Of the checks, the share that spared a read, 0 to 1.
+    /// The share of filter lookups that avoided a read, 0 to 1.
     pub fn exclusions(&self) -> f64 {
         match self.filter_checks {
             0 => 0.0,
@@ -38,7 +38,7 @@ impl GetStats {
     }
 }
 
-/// The counters behind [`GetStats`]. Each is touched where the device is, or would be without a filter.
+/// The counters behind [`GetStats`]. Only gets that read from the device, or would without a filter, update them.
 #[derive(Default)]
 pub struct GetCounts {
     leaf_reads: AtomicU64,
@@ -49,7 +49,7 @@ pub struct GetCounts {
 }
 
 impl GetCounts {
-    /// A node came from the device.
+    /// Counts a node read from the device.
     pub fn read(&self, height: u8) {
         add_one(match height {
             0 => &self.leaf_reads,
@@ -57,7 +57,7 @@ impl GetCounts {
         });
     }
 
-    /// A filter was asked, or was in vain.
+    /// Counts the outcome of a filter lookup.
     pub fn filtered(&self, answer: Filtering) {
         add_one(match answer {
             Filtering::Excluded => &self.excluded,
@@ -66,7 +66,7 @@ impl GetCounts {
         });
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn stats(&self) -> GetStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let excluded = get(&self.excluded);

@@ -1,4 +1,4 @@
-//! The level trees of all regions at one moment.
+//! The trees of all regions at one moment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use kreon_base::{Lsn, PageNo, RegionId};
 use kreon_format::TreeRecord;
 use kreon_sync::{AtomicU64, Ordering};
 
-/// The trees of every region, upper level first. Never changes: a spill makes a new one.
+/// The trees of every region, upper level first. Immutable once in a view; a change clones it.
 ///
-/// Small regions have one tree. Spills go into the first, and trees are merged downwards as they grow. A load puts one
-/// beneath what is spilled while it runs, and above what was there before.
+/// Small regions have one tree. Spills go into the first tree, and growing trees are merged downwards. A load adds a
+/// tree above those from before it and below the tree that takes spills while it runs.
 #[derive(Clone, Default)]
 pub struct Levels {
     trees: ByRegion<Vec<TreeRecord>>,
-    /// What all trees are together.
+    /// Sums over all trees.
     sums: Sums,
-    /// What the trees of the regions of each chunk are at the most.
+    /// Maxima over the regions of each chunk.
     most: BTreeMap<u32, Most>,
-    /// Trees that older snapshots do not see, by the page of their root: that tells a tree from all
-    /// others. No spill may go into one, because its root would change.
+    /// Trees hidden from older snapshots, by their root page, which identifies a tree. No spill may go into a hidden
+    /// tree, because its root would change.
     hidden_trees: BTreeMap<PageNo, VisibleFrom>,
 }
 
-/// What trees are together.
+/// Sums over trees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Entries of leaves.
@@ -33,11 +33,11 @@ pub struct Sums {
     pub leaf_pages: u64,
     /// Leaves and index nodes.
     pub pages: u64,
-    /// Of these, those of regions with several trees that are not empty.
+    /// Pages of regions with several trees that are not empty.
     pub merged_pages: u64,
 }
 
-/// What the trees of some regions are at the most.
+/// Maxima over the regions of a chunk: number of trees, bytes of the first tree.
 #[derive(Clone, Copy, Debug, Default)]
 struct Most {
     trees: usize,
@@ -45,7 +45,7 @@ struct Most {
 }
 
 impl Sums {
-    /// Of the trees of one region.
+    /// Sums over the trees of one region.
     fn of(trees: &[TreeRecord]) -> Self {
         let sum = |of: fn(&TreeRecord) -> u64| trees.iter().map(of).fold(0, u64::saturating_add);
         let leaf_pages = sum(|tree| tree.leaf_pages);
@@ -54,7 +54,7 @@ impl Sums {
             entries: sum(|tree| tree.entries),
             leaf_pages,
             pages,
-            // An empty tree takes spills, and is merged with none.
+            // An empty tree takes spills and is not merged.
             merged_pages: match trees.iter().filter(|tree| tree.root.is_some()).count() {
                 0 | 1 => 0,
                 _ => pages,
@@ -71,7 +71,7 @@ impl Sums {
         }
     }
 
-    /// The trees of a region come in place of others.
+    /// Replaces the trees `old` of a region by trees with the sums `new`.
     fn replace(&mut self, old: &[TreeRecord], new: Self) {
         let grown = self.with(new, u64::saturating_add);
         *self = grown.with(Self::of(old), u64::saturating_sub);
@@ -89,22 +89,22 @@ impl Most {
     }
 }
 
-/// Hides a tree from readers at or before a position; at first from all.
+/// Hides a tree from readers up to an LSN; at first from all.
 #[derive(Clone, Debug)]
 pub struct VisibleFrom(Arc<AtomicU64>);
 
 impl VisibleFrom {
-    /// Hides the tree from everybody.
+    /// Hides the tree from all readers.
     pub fn drawn() -> Self {
         Self(Arc::new(AtomicU64::new(Lsn::MAX.0)))
     }
 
-    /// From now on readers behind `last` see the tree.
+    /// Shows the tree to readers behind `last`.
     pub fn open(&self, last: Lsn) {
         self.0.store(last.0, Ordering::SeqCst);
     }
 
-    /// Readers up to this position do not see the tree.
+    /// Readers up to this LSN do not see the tree.
     pub fn last(&self) -> Lsn {
         Lsn(self.0.load(Ordering::SeqCst))
     }
@@ -116,26 +116,26 @@ impl Levels {
         self.trees.get(region).map_or(&[], Vec::as_slice)
     }
 
-    /// Those of the trees that a reader at `at` sees, with their numbers.
+    /// The trees that a reader at `at` sees, with their levels.
     pub fn seen(&self, region: RegionId, at: Lsn) -> impl Iterator<Item = (u8, &TreeRecord)> {
         let is_seen = move |tree: &TreeRecord| self.hidden_up_to(tree) < at;
         let trees = (1..).zip(self.of(region));
         trees.filter(move |(_, tree)| self.hidden_trees.is_empty() || is_seen(tree))
     }
 
-    /// Readers up to this position do not see `tree`; 0: everybody does.
+    /// Readers up to this LSN do not see `tree`; 0: all readers see it.
     pub fn hidden_up_to(&self, tree: &TreeRecord) -> Lsn {
         let visible_from = tree.root.and_then(|root| self.hidden_trees.get(&root.page));
         visible_from.map_or(Lsn(0), VisibleFrom::last)
     }
 
-    /// What hides `tree`.
+    /// The visible-from position of `tree`; none if it is not hidden.
     pub fn visible_from(&self, tree: &TreeRecord) -> Option<VisibleFrom> {
         self.hidden_trees.get(&tree.root?.page).cloned()
     }
 
-    /// The regions that have several trees, or a first one for which `is_large` holds; it holds for all larger ones,
-    /// too. Does not look at each region, but at the most of each few dozen.
+    /// The regions with several trees, or with a first tree for whose bytes `is_large` holds; `is_large` must be
+    /// monotonic. Skips whole chunks by their maxima instead of testing each region.
     pub fn tall(&self, is_large: impl Fn(u64) -> bool) -> Vec<RegionId> {
         let chunks = self.most.iter();
         let chunks = chunks.filter(|(_, most)| most.trees > 1 || is_large(most.first_bytes));
@@ -150,17 +150,17 @@ impl Levels {
             .collect()
     }
 
-    /// What all trees are together, without looking at them.
+    /// Sums over all trees, in constant time.
     pub fn sums(&self) -> Sums {
         self.sums
     }
 
-    /// The trees of the regions of a chunk. Never changes while somebody has it.
+    /// The trees of the regions of a chunk; immutable while shared.
     pub fn chunk(&self, number: u32) -> Option<&Arc<Chunk<Vec<TreeRecord>>>> {
         self.trees.chunk(number)
     }
 
-    /// The same levels with other trees for `region`.
+    /// Replaces the trees of `region`. Hidden trees that stay remain hidden.
     pub fn set(&mut self, region: RegionId, trees: Vec<TreeRecord>) {
         let roots = |trees: &[TreeRecord]| -> Vec<PageNo> {
             let roots = trees.iter().filter_map(|tree| tree.root);
@@ -191,14 +191,14 @@ impl Levels {
         }
     }
 
-    /// Lets everybody see `tree`.
+    /// Shows `tree` to all readers.
     pub fn show(&mut self, tree: &TreeRecord) {
         if let Some(root) = tree.root {
             self.hidden_trees.remove(&root.page);
         }
     }
 
-    /// Forgets a region.
+    /// Removes a region; returns its trees.
     pub fn remove(&mut self, region: RegionId) -> Vec<TreeRecord> {
         let trees = self.trees.remove(region).unwrap_or_default();
         self.note_most(region);
@@ -249,10 +249,10 @@ mod tests {
         visible_from.open(Lsn(40));
         assert_eq!(seen(&levels, 40), [1, 3]);
         assert_eq!(seen(&levels, 41), [1, 2, 3]);
-        // A spill into the first tree changes nothing for the hidden one.
+        // A spill into the first tree keeps the second one hidden.
         levels.set(REGION, vec![tree(9), tree(2), tree(3)]);
         assert_eq!(seen(&levels, 40), [1, 3]);
-        // The page of a tree that is gone can become the root of another.
+        // The root page of a removed tree may become the root of another.
         levels.set(REGION, vec![tree(4)]);
         levels.set(REGION, vec![tree(2)]);
         assert_eq!(seen(&levels, 1), [1]);

@@ -1,4 +1,4 @@
-//! Segments for the log, out of the volume.
+//! Segments of the volume for the log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use kreon_sync::RankedMutex;
 use kreon_log::{LogSpace, TakenSegment};
 use kreon_volume::{Allocator, Purpose};
 
-/// A write of some segments takes a few milliseconds.
+/// Sleep between checks for segments being written ahead, which takes a few milliseconds.
 const WRITING_NAP: Duration = Duration::from_micros(200);
 
-/// The volume, as the log sees it.
+/// The allocator, as the log uses it.
 pub struct VolumeSpace(pub Arc<RankedMutex<Allocator>>);
 
 impl LogSpace for VolumeSpace {
@@ -23,9 +23,9 @@ impl LogSpace for VolumeSpace {
         count: usize,
         purpose: Purpose,
     ) -> Result<Vec<TakenSegment>> {
-        // One lock for all: no checkpoint sees segments that are given back.
+        // All allocations happen under one lock, so no checkpoint sees segments that are given up after a failure.
         let mut allocator = self.0.lock();
-        // What is being written for logs can be had when that has ended: nobody is refused because of it.
+        // Segments being written ahead are free again soon, so wait for them instead of failing.
         while allocator.is_writing() && !allocator.has_room(count as u32)? {
             drop(allocator);
             kreon_sync::sleep(WRITING_NAP);

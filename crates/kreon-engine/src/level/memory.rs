@@ -1,7 +1,7 @@
-//! The in-memory level: the index of keys, and beside it the ranges of keys that were deleted.
+//! An in-memory level: the index of keys, and the deleted ranges beside it.
 //!
-//! Both are ordered by the positions of their writes: a key has the value of its newest version, unless a newer
-//! deletion covers it. Without ranges this costs a reader one load.
+//! LSNs order both: a key has the value of its newest version, unless a newer range deletion covers it. Without
+//! deleted ranges the check costs a reader one load.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use kreon_sync::{AtomicUsize, Mutex, Ordering};
 
 use crate::ranges::{Deletion, Ranges};
 
-/// With so many fragments the level is to be spilled: each deletion of a range copies all of them.
+/// Fragments of a full level: each range deletion copies all fragments of its region.
 const FRAGMENTS_FULL: usize = 1024;
 
-/// With so many it takes no more: writers wait for the spill that is under way.
+/// Most fragments: from here on range deletions wait for the running spill.
 const FRAGMENTS_MAX: usize = 4 * FRAGMENTS_FULL;
 
-/// One in-memory level. Dereferences to its index of keys.
+/// An in-memory level. Dereferences to its index of keys.
 pub struct Memory {
     index: L0,
     ranges: ArcSwap<Ranges>,
-    /// Bytes of `ranges`; 0: there are none.
+    /// Bytes of `ranges`; 0: no deleted ranges.
     range_bytes: AtomicUsize,
     fragments: AtomicUsize,
-    /// One change of `ranges` at a time.
+    /// Serialises changes of `ranges`.
     turn: Mutex<()>,
 }
 
@@ -42,48 +42,48 @@ impl Memory {
         }
     }
 
-    /// An empty one in the memory that this one leaves.
+    /// An empty level that takes over the memory of this one when it is dropped.
     pub fn successor(&self) -> Self {
         Self::new(self.index.successor())
     }
 
-    /// Memory in use.
+    /// Memory in use, in bytes.
     pub fn bytes(&self) -> usize {
         self.index.bytes() + self.range_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing was written to it.
+    /// Whether it has no entries and no deleted ranges.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty() && !self.has_ranges()
     }
 
-    /// Whether it is to be spilled, if `bytes` are a full level.
+    /// Whether it should be spilled; `bytes` is the size of a full level.
     pub fn is_full(&self, bytes: usize) -> bool {
         self.bytes() >= bytes || self.fragments.load(Ordering::Relaxed) >= FRAGMENTS_FULL
     }
 
-    /// Whether writers must wait before they delete one more range.
+    /// Whether writers must wait before another range deletion.
     pub fn is_crowded(&self) -> bool {
         self.fragments.load(Ordering::Relaxed) >= FRAGMENTS_MAX
     }
 
-    /// How many stretches of keys with deletions of their own it has.
+    /// Number of fragments of its deleted ranges.
     pub fn fragments(&self) -> usize {
         self.fragments.load(Ordering::Relaxed)
     }
 
-    /// Whether any range was deleted.
+    /// Whether it has deleted ranges.
     pub fn has_ranges(&self) -> bool {
         self.range_bytes.load(Ordering::Acquire) > 0
     }
 
-    /// The deleted ranges, as they are now.
+    /// The current deleted ranges.
     pub fn ranges(&self) -> Guard<Arc<Ranges>> {
         self.ranges.load()
     }
 
-    /// Deletes the keys of `region` from `range.0` on, before `range.1`, as the write at `lsn`. Writers may come in
-    /// any order, as with an insert.
+    /// Deletes the keys of `region` from `range.0` up to, not including, `range.1` (none: unbounded), as the write at
+    /// `lsn`. Calls may come in any order of LSNs, like inserts.
     pub fn delete_range(
         &self,
         region: RegionId,
@@ -100,7 +100,7 @@ impl Memory {
         let (bytes, fragments) = (ranges.bytes(), ranges.fragments());
         self.ranges.store(Arc::new(ranges));
         self.fragments.store(fragments, Ordering::Relaxed);
-        // After `ranges`: a reader that sees the count must find the ranges.
+        // After `ranges`: a reader that sees these bytes must find the ranges.
         self.range_bytes.store(bytes, Ordering::SeqCst);
     }
 }

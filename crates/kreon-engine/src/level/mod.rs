@@ -1,11 +1,12 @@
-//! Levels and views: the immutable set of levels, the in-memory levels above it, and the view of both that readers hold.
+//! Levels and views: the immutable set of levels, the in-memory levels above it, and the view of both for readers.
 //!
-//! - [`get_counts`]: reads of gets at the device
-//! - [`levels`]: the level trees of all regions at one moment
-//! - [`memory`]: the level in memory, an index of keys and the deleted ranges beside it
-//! - [`view`]: L0', L0 and the levels together; how long old pages must stay
-//! - [`scale`]: how large levels are, and which to merge next
+//! - [`get_counts`]: device reads of gets
+//! - [`levels`]: the trees of all regions at one moment
+//! - [`memory`]: an in-memory level: index of keys and deleted ranges
+//! - [`view`]: L0', L0 and the levels together; the lifetime of retired pages
+//! - [`scale`]: target sizes of levels, and the choice of merges
 //! - [`source`]: nodes and log pages through the mapping
+//! - [`resident`]: nodes in memory, for reads that must not block
 //! - [`log_space`]: segments for the log
 
 pub mod get_counts;

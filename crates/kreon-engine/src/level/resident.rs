@@ -1,4 +1,4 @@
-//! The nodes that are in memory, for those who must not wait for the device.
+//! Nodes in memory, for readers that must not wait for the device.
 
 use std::cell::Cell;
 
@@ -10,12 +10,12 @@ use super::MappedNodes;
 use super::source::node_priority;
 use crate::tree::{Filtering, NodeSource};
 
-/// Nodes as long as they are resident. Reads of a node that is not fail, and tell which it was.
+/// Reads resident nodes only. The read of any other node fails and stores that node in `missing`.
 pub struct ResidentNodes<'a> {
     pub nodes: MappedNodes<'a>,
-    /// The last one that was not.
+    /// The last node that was not resident.
     pub missing: &'a Cell<Option<PagesWanted>>,
-    /// The leaf that a filter let the key pass to in an earlier poll.
+    /// The leaf whose filter passed the key in an earlier poll.
     pub passed: &'a Cell<Option<PageNo>>,
 }
 
@@ -33,7 +33,7 @@ impl NodeSource for ResidentNodes<'_> {
             Some(outcome) => outcome,
             None => {
                 self.missing.set(Some(self.nodes.wanted(pointer, height)));
-                // Seen by nobody.
+                // The caller checks `missing` and discards this error.
                 Err(Error::new(ErrorKind::Busy, String::new()))
             }
         }
@@ -43,7 +43,7 @@ impl NodeSource for ResidentNodes<'_> {
         Ok(())
     }
 
-    /// A leaf that was loaded since its filter was asked is no hit: what comes of it is to be counted.
+    /// A leaf loaded after its filter passed counts as not resident, so that a false positive is counted.
     fn is_resident(&self, pointer: &PagePointer) -> bool {
         self.passed.get() != Some(pointer.page) && self.nodes.is_resident(pointer)
     }
@@ -56,7 +56,7 @@ impl NodeSource for ResidentNodes<'_> {
         }
     }
 
-    /// The rests of long keys are read waiting: they are as rare as keys of more than 1 KiB.
+    /// Blocks on the device, which is acceptable because keys above 1 KiB are rare.
     fn read_key(&self, offset: LogOffset, key_bytes: u32, key: &mut Vec<u8>) -> Result<()> {
         self.nodes.read_key(offset, key_bytes, key)
     }

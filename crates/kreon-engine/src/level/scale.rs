@@ -1,25 +1,23 @@
-//! Which trees of a region to merge next. A pure function of their sizes.
+//! The choice of the next merge in a region: a pure function of the sizes of its trees.
 //!
-//! A tree is of *class* n if it is no larger than growth^n full L0s, and of no lower one. The first tree takes spills
-//! and is to be of class 1; below it every tree is to be of a higher class than the one above. Where two
-//! neighbours are of one class they become one, which may be of the next class and meet the tree below in turn.
-//! So a region has at most one tree for each class, and as many classes as its size asks for: nothing is
-//! written down about the number of levels, and a region grows (and shrinks) through them by its size alone.
+//! The *class* of a tree is the least n >= 1 such that it is no larger than growth^n full L0s. The first tree takes
+//! spills and should stay in class 1; every tree below should be of a higher class than the one above. Neighbours of
+//! the same class are merged; the result may be of the next class and be merged with the tree below in turn. So a
+//! region has about one tree per class, and its size alone decides the number of levels; no metadata fixes it.
 //!
-//! Two rules keep regions that do not need several levels from having them: trees that together are of class 1
-//! become one, and so do neighbours of which the upper has half as many entries as the lower. A merge
-//! of such two costs little for each entry, and deletions reach what they delete before they are as many.
+//! Two more rules keep regions from having more levels than they need: trees that together are of class 1 are merged,
+//! and so are neighbours of which the upper has at least half as many entries as the lower. Such a merge costs little
+//! per entry, and tombstones reach the versions that they delete before they pile up.
 
 use std::ops::Range;
 
-/// A full L0 takes about this share of its memory as leaves: 0.5 with values in the log, 0.6 with
-/// values of 33 bytes in the leaves.
+/// Leaf bytes of a full L0 per byte of its memory: 0.5 with values in the log, 0.6 with inline values of 33 bytes.
 const LEAVES_PER_L0: f64 = 0.5;
 
-/// Merges of at most so many full L0s may hold spills up.
+/// Most full L0s in a merge that may delay spills.
 const SHORT_UNITS: u64 = 10;
 
-/// What counts of a tree.
+/// The size of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Tree {
     /// Its pages.
@@ -30,17 +28,17 @@ pub struct Tree {
     pub is_busy: bool,
 }
 
-/// How large levels are.
+/// Target sizes of levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// What a full L0 takes as leaves.
+    /// Leaf bytes of a full L0.
     unit_bytes: u64,
-    /// From one level to the next; none: there is one level.
+    /// Size ratio of neighbouring classes; none: a single level.
     growth: Option<u64>,
 }
 
 impl Scale {
-    /// For an L0 of so many bytes in memory.
+    /// The scale for an L0 of `l0_bytes` of memory.
     pub fn new(l0_bytes: usize, growth: Option<u32>) -> Self {
         Self {
             unit_bytes: ((l0_bytes as f64 * LEAVES_PER_L0) as u64).max(1),
@@ -48,7 +46,7 @@ impl Scale {
         }
     }
 
-    /// The largest tree of a class, from 1 on.
+    /// The largest size of a tree of `class`, in bytes; classes start at 1.
     pub fn target_bytes(&self, class: u32) -> u64 {
         let Some(growth) = self.growth else {
             return u64::MAX;
@@ -65,17 +63,17 @@ impl Scale {
         class
     }
 
-    /// Whether the first tree has become too large to take spills.
+    /// Whether a first tree of this size is too large to take spills.
     pub fn is_too_large_for_spills(&self, bytes: u64) -> bool {
         self.class(bytes) > 1
     }
 
-    /// Whether a merge of so many bytes takes about as long as a spill may take.
+    /// Whether a merge of `bytes` is short enough to delay spills.
     pub fn is_short(&self, bytes: u64) -> bool {
         bytes <= self.unit_bytes.saturating_mul(SHORT_UNITS)
     }
 
-    /// The largest size that each of the trees of a region is to have.
+    /// The target size of each tree of a region, in bytes; `trees` are the present sizes from the top.
     pub fn targets(&self, trees: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let mut above = 0;
         let target = |bytes| {
@@ -89,7 +87,7 @@ impl Scale {
         trees.into_iter().map(target).collect()
     }
 
-    /// The trees, upper first, that should become one next; the uppermost first, which makes spills cheap.
+    /// The range of `trees`, from the top, to merge next. The uppermost merge is first, because it makes spills cheap.
     pub fn next_merge(&self, trees: &[Tree]) -> Option<Range<usize>> {
         (0..trees.len()).find_map(|at| self.merge_from(trees, at))
     }
@@ -181,7 +179,7 @@ mod tests {
     fn small_trees_and_large_shares_become_one() {
         assert_eq!(next([10, 25]), Some(0..2));
         assert_eq!(next([30, 50]), Some(0..2));
-        // Deletions have short entries: they count by their number.
+        // Tombstones have short entries, so their number counts, not their bytes.
         let mut few_bytes = trees([20, 500]);
         few_bytes[0].entries = 250;
         assert_eq!(SCALE.next_merge(&few_bytes), Some(0..2));

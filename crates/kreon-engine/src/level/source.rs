@@ -11,17 +11,17 @@ use super::GetCounts;
 use crate::tree::{Filtering, NodeSource};
 use kreon_log::{Log, LogPages};
 
-/// Eviction priority of log pages: they go first (`Kreon 3.3.1`).
+/// Eviction priority of log pages: they are evicted first (`Kreon 3.3.1`).
 pub const LOG_PRIORITY: Priority = Priority(255);
 
-/// Leaves of all levels come behind the index nodes of so many.
+/// Added to the priority of leaves, so that leaves of any level are evicted before index nodes of 64 levels.
 const LEAVES_BEHIND: u8 = 128;
 
 /// Eviction priority of a node: 2i - 1 for index nodes of level i, 128 + 2i for its leaves. `height` is 0
 /// for a leaf.
 ///
-/// In `Kreon 3.3.1` leaves of level i outlive index nodes of level i + 1. But those have the filters that
-/// every get asks, and a get seldom wants a leaf of more than one level.
+/// In `Kreon 3.3.1` leaves of level i outlive index nodes of level i + 1. Here index nodes hold the filters that
+/// every get asks, while a get seldom reads leaves of more than one level.
 pub fn node_priority(level: u8, height: u8) -> Priority {
     let twice = level.saturating_mul(2);
     Priority(match height {
@@ -30,13 +30,13 @@ pub fn node_priority(level: u8, height: u8) -> Priority {
     })
 }
 
-/// Where the search in a leaf looks first: header, heads and slots of a hundred entries.
+/// Bytes that a search in a leaf reads first: header, heads and slots of a hundred entries.
 const LEAF_FRONT_BYTES: usize = 1088;
 
 /// The same in an index node, whose entries have filters.
 const INDEX_FRONT_BYTES: usize = 320;
 
-/// Whether pages of this priority are leaves, and not index nodes or pages of the log.
+/// Whether pages of this priority are leaves.
 pub fn is_leaf_priority(priority: Priority) -> bool {
     priority != LOG_PRIORITY && priority.0.is_multiple_of(2)
 }
@@ -45,7 +45,7 @@ pub fn is_leaf_priority(priority: Priority) -> bool {
 pub struct MappedNodes<'a> {
     /// Frames of the store.
     pub mapping: &'a Mapping,
-    /// Where the rest of long keys stands.
+    /// The log, for the rest of long keys.
     pub log: &'a Log,
     /// The store's identity.
     pub store: StoreId,
@@ -53,14 +53,14 @@ pub struct MappedNodes<'a> {
     pub region: RegionId,
     /// 1 for L1.
     pub level: u8,
-    /// Where gets count what they read. None: no get reads through this.
+    /// Counters for gets; none for other readers.
     pub counts: Option<&'a Arc<GetCounts>>,
-    /// A node that is not in memory is `Busy`, and the rest of a long key: nothing waits for the device.
+    /// Never wait for the device: reads of other than resident nodes, and of long keys, fail with `Busy`.
     pub resident_only: bool,
 }
 
 impl MappedNodes<'_> {
-    /// What it takes to load a node in the background.
+    /// The request to load a node in the background.
     pub fn wanted(&self, pointer: &PagePointer, height: u8) -> PagesWanted {
         let (store, pointer) = (self.store, *pointer);
         let counts = self.counts.cloned();
@@ -77,8 +77,8 @@ impl MappedNodes<'_> {
         }
     }
 
-    /// Has the processor fetch where a search in the node looks first, all at once: else it waits for the header, the
-    /// prefix, each line of the heads and the slots in turn.
+    /// Prefetches the cache lines that a search in the node reads first, so that their misses overlap: header, prefix,
+    /// heads and slots.
     #[inline]
     pub fn hint(&self, pointer: &PagePointer, height: u8) {
         let front_bytes = match height {
@@ -88,7 +88,7 @@ impl MappedNodes<'_> {
         self.mapping.hint_ends(pointer.page, front_bytes);
     }
 
-    /// Counts and checks a node that comes from the device.
+    /// Counts and checks a node from the device.
     fn take(&self, bytes: &PageBytes, pointer: &PagePointer, height: u8) -> Result<()> {
         if let Some(counts) = self.counts {
             counts.read(height);
@@ -161,7 +161,7 @@ impl NodeSource for MappedNodes<'_> {
     }
 }
 
-/// Bytes of the log that are on the device.
+/// Log bytes on the device, through the mapping.
 pub struct MappedLog<'a> {
     /// Frames of the store.
     pub mapping: &'a Mapping,
@@ -189,16 +189,16 @@ impl LogPages for MappedLog<'_> {
     }
 }
 
-/// The same, with what was fetched ahead.
+/// [`MappedLog`] with bytes that were fetched ahead.
 pub struct FetchedLog<'a> {
     log: MappedLog<'a>,
     fetched: &'a Fetched,
-    /// Something did not verify: nothing that was fetched is believed any more.
+    /// A record did not verify, so the fetched bytes are no longer used.
     is_forgotten: Cell<bool>,
 }
 
 impl<'a> FetchedLog<'a> {
-    /// `fetched`: from this log.
+    /// `fetched` must be from this log.
     pub fn new(log: MappedLog<'a>, fetched: &'a Fetched) -> Self {
         Self {
             log,

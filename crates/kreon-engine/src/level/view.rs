@@ -1,8 +1,7 @@
-//! Views: what a reader sees, and how long it keeps old pages alive.
+//! Views: the consistent state of a reader, and the lifetime of retired pages.
 //!
-//! A reader takes the current view with one load and no lock. Pages and segments that a spill replaced
-//! wait in [`Views`] until every view from before the spill is gone; only then are they handed out
-//! again (invariant 1 for readers).
+//! A reader takes the current view with one load and no lock. Pages and segments that a spill replaced stay queued in
+//! [`Views`] until every view from before the spill is dropped; only then may they be reused.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -13,35 +12,34 @@ use kreon_sync::Mutex;
 
 use super::{Levels, Memory};
 
-/// Counts views; a later view has a higher number.
+/// The number of a view; later views have higher numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ViewSequence(u64);
 
-/// An L0 that takes no more writes. It holds every record before `end` that no level holds.
+/// A frozen L0: it takes no more writes and holds every record before `end` that is in no level.
 pub struct Frozen {
     /// Keys and deleted ranges.
     pub l0: Arc<Memory>,
-    /// All writes before this position are in it or in the levels; none behind.
+    /// All writes before this LSN are in it or in the levels, later ones in neither.
     pub end: Lsn,
-    /// Moved records before this position are in it or in the levels, or nothing points at them.
+    /// Moved records before this LSN are in it or in the levels, or dead.
     pub moved_end: Lsn,
 }
 
-/// What a reader sees. L0' (`active`) first, then L0 (`frozen`), then the levels: the first that has a
-/// visible version of a key wins.
+/// The state of a reader. The first visible version of a key wins, in the order L0' (`active`), L0 (`frozen`), levels.
 pub struct View {
-    /// Takes the writes.
+    /// L0', which takes the writes.
     pub active: Arc<Memory>,
-    /// Is being spilled.
+    /// L0, which is being spilled.
     pub frozen: Option<Arc<Frozen>>,
-    /// The device levels.
+    /// The levels on the device.
     pub levels: Arc<Levels>,
     sequence: ViewSequence,
     registry: Arc<Registry>,
 }
 
 impl View {
-    /// Its number. As long as the current view has it, nothing that this view reaches is handed out again.
+    /// Its number. While the current view has this number, no page or segment that this view reaches is reused.
     pub fn sequence(&self) -> ViewSequence {
         self.sequence
     }
@@ -56,22 +54,22 @@ impl Drop for View {
 
 #[derive(Default)]
 struct Registry {
-    /// Views that somebody still holds.
+    /// Views not yet dropped.
     alive: Mutex<BTreeMap<ViewSequence, ()>>,
 }
 
-/// What became unreachable with one change of view.
+/// Pages and segments that one change of view made unreachable.
 #[derive(Default)]
 pub struct Retired {
     /// Pages of trees and catalogues.
     pub pages: Vec<PageNo>,
     /// Log segments without a live byte.
     pub segments: Vec<SegmentId>,
-    /// A reader may reach these through views up to this one.
+    /// The last view that reaches them.
     reachable_from: ViewSequence,
 }
 
-/// The current view, and what waits for older ones to go.
+/// The current view, and the queue of retired pages and segments.
 pub struct Views {
     current: ArcSwap<View>,
     registry: Arc<Registry>,
@@ -81,7 +79,7 @@ pub struct Views {
 }
 
 impl Views {
-    /// Starts with an empty L0 over `levels`.
+    /// The first view: `active` as L0' above `levels`, no frozen L0.
     pub fn new(active: Arc<Memory>, levels: Arc<Levels>) -> Self {
         let registry = Arc::new(Registry::default());
         let first = View {
@@ -100,7 +98,7 @@ impl Views {
         }
     }
 
-    /// The current view, for the time of one call: no reference count is touched.
+    /// The current view for one call, without a change of its reference count.
     pub fn load(&self) -> arc_swap::Guard<Arc<View>> {
         self.current.load()
     }
@@ -110,7 +108,7 @@ impl Views {
         self.current.load_full()
     }
 
-    /// Replaces the view by what `change` makes of the current one, as (active, frozen, levels).
+    /// Replaces the current view by the (active, frozen, levels) that `change` returns for it.
     pub fn change(
         &self,
         change: impl FnOnce(&View) -> (Arc<Memory>, Option<Arc<Frozen>>, Arc<Levels>),
@@ -131,7 +129,7 @@ impl Views {
         }));
     }
 
-    /// Hands over what no view from now on reaches. Call after [`Self::change`].
+    /// Queues pages and segments that the current view no longer reaches. Call after [`Self::change`].
     pub fn retire(&self, pages: Vec<PageNo>, segments: Vec<SegmentId>) {
         let next = self.next.lock();
         let reachable_from = ViewSequence(next.saturating_sub(2));
@@ -142,7 +140,7 @@ impl Views {
         });
     }
 
-    /// Takes back what no reader can reach any more, oldest first.
+    /// Removes from the queue what no view reaches any more, oldest first.
     pub fn reclaim(&self) -> Vec<Retired> {
         let oldest = self.registry.alive.lock().keys().next().copied();
         planted!(ReusedUnderReaders => let oldest = None);
@@ -156,7 +154,7 @@ impl Views {
         free
     }
 
-    /// Pages and segments that wait for readers.
+    /// Numbers of queued pages and segments.
     pub fn waiting(&self) -> (u64, u64) {
         let retired = self.retired.lock();
         retired.iter().fold((0, 0), |(pages, segments), r| {
