@@ -1,8 +1,8 @@
-//! The trees of the last checkpoint, region by region, and leaves of theirs that no whole index node leads to.
+//! The trees of the last checkpoint, region by region, with orphans: leaves without a readable index node.
 //!
-//! Where two trees have a key, the upper one counts. So leaves without index are taken when it is the turn of their
-//! tree. Nothing in a leaf tells which one that is, but where only one tree of a region has lost index nodes, they are
-//! its own; and if it has no more leaves than were found, nothing of it is lost.
+//! The upper of two trees with the same key has the newer version, so orphans must be taken together with their tree. A
+//! leaf does not name its tree; but if only one tree of a region has lost index nodes, all orphans are its leaves, and
+//! if their number matches the tree's record, no leaf is lost.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use super::run::{IsLive, IsTree, Work};
 use super::tree_reach::{Lost, Reached, reach};
 use super::trees::{LeafTaker, TreeWalk};
 
-/// Leaves without index.
+/// Leaves without a readable index node.
 #[derive(Default)]
 struct Orphans {
     /// In use at the checkpoint.
     sure: Vec<FoundLeaf>,
-    /// Their bitmap block is damaged.
+    /// Unknown whether in use, because their bitmap block is damaged.
     unsure: Vec<FoundLeaf>,
 }
 
-/// Trees of a region that have lost index nodes, by their places from the top.
+/// Trees of a region with lost index nodes, by their position from the top.
 type Broken = BTreeMap<usize, Lost>;
 
 impl Work<'_, '_> {
-    /// Takes all that can be read of the trees.
+    /// Takes all readable leaves of the trees.
     pub(super) fn trees(
         &mut self,
         catalogue: &Catalogue,
@@ -108,7 +108,7 @@ impl Work<'_, '_> {
         let is_one = broken.len() == 1;
         let uppermost = broken.keys().next().copied();
         let (mut entries, mut is_above) = (0, false);
-        // The lowest first.
+        // From the lowest tree up.
         for (place, tree) in region.levels.iter().enumerate().rev() {
             let found = orphans.sure.len() as u64;
             let is_whole = |lost: &Lost| is_one && lost.leaves_reached + found == tree.leaf_pages;
@@ -138,7 +138,7 @@ impl Work<'_, '_> {
         Ok(())
     }
 
-    /// Returns how many entries they have.
+    /// Takes the orphans that were in use; returns their number of entries.
     fn take_orphans(&mut self, region: RegionId, orphans: &Orphans, is_above: bool) -> Result<u64> {
         let Orphans { sure, unsure } = orphans;
         if !unsure.is_empty() {

@@ -1,4 +1,4 @@
-//! Signs that the source once held more than what can be seen of it.
+//! Signs that the source once held more than is visible now.
 
 use kreon_base::{Incarnation, Lsn, PAGE_BYTES, PageNo, SEGMENT_BYTES, SegmentId};
 use kreon_format::{
@@ -11,8 +11,8 @@ use super::source::{ROUND_PAGES_MAX, Source};
 use crate::checkpoint::catalogue::MAIN_LOG;
 use kreon_log::SEGMENT;
 
-/// Records tell 16 bits of their run only: what seems to be of a run up to so many ahead is. Where no
-/// superblock tells the last run, no more than so many are taken to have followed the last that is known.
+/// Most runs behind the last known one. Records carry only 16 bits of their incarnation, so a larger distance is taken
+/// for an old run. Also the assumed number of later runs if no superblock names the last one.
 const RUNS_AHEAD_MAX: u16 = 1024;
 
 /// The last run that may have written to the log.
@@ -25,14 +25,14 @@ pub fn newest_run(superblock: Option<&Superblock>, headers: &[LogSegmentHeader])
     }
 }
 
-/// The last run that a checkpoint knows.
+/// The last run recorded by a checkpoint.
 pub fn last_run(log: &LogRecord) -> Incarnation {
     let last = log.resumes.last().map(|last| last.incarnation);
     last.unwrap_or(log.incarnation).max(log.incarnation)
 }
 
-/// Whether headers prove that the log went on behind what a checkpoint knows: an open has the same proof.
-/// `known`: the segments of the log at the checkpoint.
+/// Whether headers prove that the log continued in a way that the checkpoint excludes; an open checks the same.
+/// `known`: the log segments of the checkpoint.
 pub fn headers_are_newer(
     catalogue: &Catalogue,
     superblock: Option<&Superblock>,
@@ -55,7 +55,7 @@ pub fn headers_are_newer(
     })
 }
 
-/// Whether a run that `log` does not know went on behind `end`.
+/// Whether a run unknown to `log` continued behind `end`.
 pub fn is_gone_on(at: LogAt<'_>, log: &LogRecord, end: Lsn) -> bool {
     let (sequence, within) = place_of(end);
     let resume = within.next_multiple_of(PAGE_BYTES as u32);
@@ -81,8 +81,8 @@ pub fn is_gone_on(at: LogAt<'_>, log: &LogRecord, end: Lsn) -> bool {
     (1..=RUNS_AHEAD_MAX).contains(&header.incarnation.wrapping_sub(newest))
 }
 
-/// Whether the volume is shorter than its superblock says, or the first page of a segment cannot be read:
-/// segments of the log may be there that nothing tells of.
+/// Whether the log may have segments that no readable page names: the volume is shorter than its superblock says, or
+/// the first page of a segment is unreadable.
 pub fn hides_segments(source: &Source, superblock: Option<&Superblock>) -> bool {
     let is_cut = superblock
         .is_some_and(|superblock| SegmentId(superblock.segments).offset_bytes() > source.len_bytes);
@@ -93,7 +93,7 @@ pub fn hides_segments(source: &Source, superblock: Option<&Superblock>) -> bool 
     is_cut || rounds.any(|round| source.pages(round).iter().any(Option::is_none))
 }
 
-/// Whether the log, which seems to end at `stopped`, may go on in what cannot be read.
+/// Whether the log, which seems to end at `stopped`, may continue in unreadable pages or unknown segments.
 pub fn is_end_unread(at: LogAt<'_>, stopped: Lsn, hides_segments: bool) -> bool {
     let (sequence, within) = place_of(stopped);
     let Some(placed) = at.map.get(sequence) else {

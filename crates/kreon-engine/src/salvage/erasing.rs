@@ -1,4 +1,4 @@
-//! Deleted ranges in the log of a damaged store.
+//! Range deletions in the log of a damaged store.
 
 use kreon_base::{Lsn, RegionId, Result};
 use kreon_format::{RecordKind, range_end};
@@ -7,10 +7,10 @@ use super::stale::Stale;
 use super::target::Target;
 use kreon_log::ReplayRecord;
 
-/// The range that a record deletes: from the first key on, before the second.
+/// A deleted range: start (inclusive) and end (exclusive; none: unbounded).
 pub type Erased<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// What `record` deletes, if it is the deletion of a range.
+/// The range of `record` if it is a range deletion.
 pub fn erased<'a>(record: &ReplayRecord<'a>) -> Result<Option<Erased<'a>>> {
     match record.kind {
         RecordKind::DeleteRange => {
@@ -21,8 +21,8 @@ pub fn erased<'a>(record: &ReplayRecord<'a>) -> Result<Option<Erased<'a>>> {
     }
 }
 
-/// Deletes a range that was deleted at `lsn` ([`Lsn::MAX`]: later than all that is lost): all that the target
-/// holds of it is older.
+/// Applies a range deletion that is newer than all that the target holds. `lsn` is its position ([`Lsn::MAX`]: newer
+/// than all lost writes).
 pub fn apply(target: &mut Target<'_>, id: RegionId, range: Erased<'_>, lsn: Lsn) -> Result<()> {
     let (start, end) = range;
     let region = target.region(id)?;
@@ -31,7 +31,7 @@ pub fn apply(target: &mut Target<'_>, id: RegionId, range: Erased<'_>, lsn: Lsn)
     target.delete_range(id, start, end)
 }
 
-/// Deletes what the target holds in place of what is lost: the rest may be newer than the deletion.
+/// Applies a range deletion only to lost keys and lost ranges, because other pairs of the target may be newer.
 pub fn apply_to_lost(target: &mut Target<'_>, id: RegionId, range: Erased<'_>) -> Result<()> {
     let (start, end) = range;
     let region = target.region(id)?;
@@ -45,7 +45,7 @@ pub fn apply_to_lost(target: &mut Target<'_>, id: RegionId, range: Erased<'_>) -
     Ok(())
 }
 
-/// Deletes older values that were taken in place of lost ones.
+/// Applies a range deletion only to older values taken in place of lost ones.
 pub fn apply_to_stale(
     target: &mut Target<'_>,
     id: RegionId,

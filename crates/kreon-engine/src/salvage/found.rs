@@ -1,4 +1,4 @@
-//! What stands on the volume, page by page, without any pointer to it.
+//! A scan of the volume page by page, without pointers.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use kreon_format::{
 use super::doubts;
 use super::source::Source;
 
-/// Epochs whose catalogue pages are kept.
+/// Most epochs of catalogue streams in memory; the newest are kept.
 const CATALOGUE_EPOCHS_MAX: usize = 64;
 
 /// A page that verifies by itself.
@@ -23,7 +23,7 @@ pub enum FoundPage<'a> {
     Catalogue(PagePointer, &'a [u8], Option<PagePointer>),
 }
 
-/// Shows every tree node and catalogue page of `store` in the segments that are not left out.
+/// Shows every valid tree node and catalogue page of `store`, except in segments that `leaves_out` excludes.
 pub fn scan(
     source: &Source,
     store: StoreId,
@@ -56,7 +56,7 @@ fn examine(store: StoreId, page: PageNo, bytes: &PageBytes) -> Option<FoundPage<
     Some(FoundPage::Catalogue(pointer, payload, next))
 }
 
-/// A leaf that was found without a pointer.
+/// A leaf found without a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FoundLeaf {
     /// First, so that leaves sort by age.
@@ -65,11 +65,11 @@ pub struct FoundLeaf {
     pub region: RegionId,
 }
 
-/// Catalogue pages that were found: of streams the newest, and those that hold regions.
+/// Catalogue pages found: those of the newest streams, and all region pages.
 #[derive(Default)]
 pub struct FoundCatalogues {
     streams: BTreeMap<Epoch, Vec<CataloguePage>>,
-    /// A page is written anew only where its regions have changed, so one may be older than the stream that needs it.
+    /// A region page is rewritten only when its regions change, so it may be older than the stream that points to it.
     regions: BTreeMap<(Epoch, PageNo), (PagePointer, Vec<u8>)>,
 }
 
@@ -99,7 +99,7 @@ impl FoundCatalogues {
         }
     }
 
-    /// Numbers and names of regions that any page tells; newer ones count.
+    /// Numbers and names of regions from all pages; newer pages take precedence.
     pub fn names(&self) -> BTreeMap<RegionId, String> {
         let regions = self.regions.values().map(|(_, payload)| payload);
         let starts = self.streams.values().flat_map(|pages| starts(pages));
@@ -109,9 +109,8 @@ impl FoundCatalogues {
             .collect()
     }
 
-    /// The newest catalogue that is whole. `head`: which one counts in an epoch; others of it were written
-    /// by runs that crashed before their checkpoint was durable. Where that is not known, the last run's
-    /// counts.
+    /// The newest complete catalogue. `head` tells the valid one of an epoch; others of that epoch are from runs that
+    /// crashed before their checkpoint was durable. In other epochs the catalogue of the last run is taken.
     pub fn newest(&self, head: Option<(Epoch, PagePointer)>) -> Option<(Epoch, Catalogue)> {
         self.streams.iter().rev().find_map(|(epoch, pages)| {
             let counts = |start: &&CataloguePage| {
@@ -136,7 +135,7 @@ impl FoundCatalogues {
 }
 
 impl FoundCatalogues {
-    /// The catalogue with the regions of all pages that it points to; none if one is missing.
+    /// The catalogue with the regions of all its region pages; none if one is missing.
     fn with_regions(&self, mut catalogue: Catalogue) -> Option<Catalogue> {
         for pointer in catalogue.region_pages.clone() {
             let found = self.regions.get(&(pointer.epoch, pointer.page));
@@ -157,7 +156,7 @@ fn starts(pages: &[CataloguePage]) -> impl Iterator<Item = &CataloguePage> {
     })
 }
 
-/// Which pages are in use, of the groups whose bitmap block can be read.
+/// The used pages of the groups with a readable bitmap block.
 #[derive(Default)]
 pub struct Live(BTreeMap<u32, BitmapBlock>);
 
@@ -166,8 +165,8 @@ impl Live {
         self.0.insert(block.group, block);
     }
 
-    /// Without a pointer that tells which copy counts: the newer one, where nothing newer can have been
-    /// there.
+    /// The newer copy of each buddy pair, for lack of a pointer to the valid one. A group with a damaged copy is left
+    /// out, because that copy may have been newer.
     pub fn of_newest_copies(source: &Source, store: StoreId, epoch: Option<Epoch>) -> Self {
         let mut live = Self::default();
         for group in 0..groups_of(source.segments()) {
@@ -178,7 +177,7 @@ impl Live {
                 let decoded = page
                     .as_ref()
                     .and_then(|page| BitmapBlock::decode(page, store, group, copy).ok());
-                // A copy that was never written hides nothing; a damaged one may.
+                // A copy that was never written is zero; any other invalid copy may have been newer.
                 is_sure &= decoded.is_some() || page.is_some_and(|page| *page == [0; PAGE_BYTES]);
                 copies.extend(decoded);
             }
@@ -191,12 +190,12 @@ impl Live {
         live
     }
 
-    /// The newest epoch that a block tells.
+    /// The newest epoch of any block.
     pub fn newest_epoch(&self) -> Option<Epoch> {
         self.0.values().map(|block| block.epoch).max()
     }
 
-    /// Whether a page of a tree is in use; none: not known.
+    /// Whether `page` is a used page of a tree; none: unknown.
     pub fn is_live(&self, page: PageNo) -> Option<bool> {
         let segment = page.segment();
         let block = self.0.get(&group_of(segment))?;
@@ -207,14 +206,14 @@ impl Live {
         Some(record.kind == SegmentKind::Tree && bit == 1)
     }
 
-    /// What a segment is used for.
+    /// The kind of a segment; none: unknown.
     pub fn kind(&self, segment: SegmentId) -> Option<SegmentKind> {
         let block = self.0.get(&group_of(segment))?;
         let record = block.segments.get(slot_in_group(segment))?;
         Some(record.kind)
     }
 
-    /// The segments of the log with their sequences.
+    /// The log segments with their sequences.
     pub fn log_segments(&self) -> Vec<(SegmentId, u64)> {
         let records = self.0.values().flat_map(|block| {
             let first = kreon_format::group_first_segment(block.group).0;

@@ -1,4 +1,4 @@
-//! Which segment holds which part of the log, from everything that tells it.
+//! The map from sequences to log segments, from the checkpoint, headers and neighbours' headers.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use kreon_log::LOG_START;
 #[derive(Clone, Copy)]
 pub struct Placed {
     pub segment: SegmentId,
-    /// Its header, if it verifies and says the same.
+    /// Its header, if it verifies and has this sequence.
     pub header: Option<LogSegmentHeader>,
 }
 
-/// See the module's text.
+/// The map between sequences and log segments.
 #[derive(Default)]
 pub struct LogMap {
     by_sequence: BTreeMap<u64, Placed>,
@@ -26,8 +26,8 @@ pub struct LogMap {
 }
 
 impl LogMap {
-    /// From the headers of segments, and from `known`, what a checkpoint says of segments and their
-    /// sequences: it counts for more than headers, which may be older.
+    /// Builds the map from segment headers and from `known`, the segments and sequences of a checkpoint. `known` takes
+    /// precedence, because headers may be older.
     pub fn new(headers: &[LogSegmentHeader], known: &[(SegmentId, u64)]) -> Self {
         let mut map = Self::default();
         let is_known: BTreeMap<SegmentId, u64> = known.iter().copied().collect();
@@ -47,7 +47,7 @@ impl LogMap {
             let header = header.filter(|header| header.segment == *segment);
             map.put(*sequence, *segment, header);
         }
-        // A neighbour tells where a segment stands whose own header is damaged.
+        // A neighbour's header names the segment whose own header is damaged.
         for header in headers {
             let sequences = [
                 header.sequence.checked_add(1),
@@ -68,7 +68,7 @@ impl LogMap {
         map
     }
 
-    /// Of two headers with one sequence the later run's counts.
+    /// Adds a header. Of two with the same sequence, that of the later run wins.
     fn add_header(&mut self, header: &LogSegmentHeader) {
         let other = self.by_sequence.get(&header.sequence);
         let is_newer = other.is_none_or(|other| {
@@ -105,21 +105,21 @@ impl LogMap {
         self.sequences.get(&segment).copied()
     }
 
-    /// Segments from `sequence` on, in the order of the log; those of moved records are left out.
+    /// The segments of the main log from `sequence` on, in order, without those of moved records.
     pub fn from(&self, sequence: u64) -> impl Iterator<Item = (u64, Placed)> + '_ {
         self.by_sequence
             .range(sequence..MOVED_SEQUENCE_MIN)
             .map(|(sequence, placed)| (*sequence, *placed))
     }
 
-    /// Where the log that is still there starts.
+    /// Start of the first known segment of the log.
     pub fn start(&self) -> Lsn {
         let first = self.by_sequence.range(..MOVED_SEQUENCE_MIN).next();
         first.map_or(LOG_START, |(first, _)| lsn_at(*first, 0))
     }
 }
 
-/// The headers of all log segments of `store` on the volume: one page of every segment is read.
+/// The valid headers of all log segments of `store`. Reads one page of every segment.
 pub fn read_headers(source: &Source, store: StoreId) -> Vec<LogSegmentHeader> {
     let mut headers = Vec::new();
     let segments: Vec<_> = (0..source.segments()).map(SegmentId).collect();
@@ -128,7 +128,7 @@ pub fn read_headers(source: &Source, store: StoreId) -> Vec<LogSegmentHeader> {
         for (segment, page) in round.iter().zip(source.pages(&pages)) {
             let header =
                 page.and_then(|page| LogSegmentHeader::decode(&page, store, *segment).ok());
-            // What no run can have written would only lead astray.
+            // Ignores numbers that no run can have written.
             headers.extend(header.filter(|header| {
                 (1..=LOG_SEQUENCE_MAX).contains(&header.sequence)
                     && header.incarnation.0 <= INCARNATION_MAX

@@ -1,40 +1,39 @@
-//! Which run of the store may have written what stands at a place of the log.
+//! The runs (openings for writing) that may have written a place of the log.
 
 use kreon_base::{Incarnation, Lsn};
 use kreon_format::{Fragment, FragmentClaim, LogRecord, incarnation_mark};
 
 use super::log_map::LogMap;
 
-/// What a pad tells of the mark of its run.
+/// The bits of its run's mark that a pad carries.
 const PAD_MARK_MASK: u16 = (1 << 9) - 1;
 
-/// What is known of the runs.
+/// The knowledge about runs.
 #[derive(Clone, Copy)]
 pub enum Runs<'a> {
-    /// From the marker on: a checkpoint tells which run wrote what.
+    /// From the marker on: the checkpoint records the runs.
     Recorded(&'a LogRecord),
-    /// The headers of segments tell the runs that began them; others, up to the one given, may have gone
-    /// on in them.
+    /// Segment headers name the runs that began them; later runs, up to the given one, may have continued in them.
     Guessed(&'a LogMap, Incarnation),
 }
 
-/// The runs that may have written at a place, both inclusive.
+/// The runs that may have written a place, from `lowest` to `highest` inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
     lowest: u64,
     highest: u64,
 }
 
-/// What a checkpoint says of a place.
+/// The record of a checkpoint about a place of the log.
 pub enum Recorded {
-    /// Written by this run, which ends before the LSN.
+    /// Written by this run, which ended before the LSN.
     By(Expected, Lsn),
-    /// Nobody's: the next run starts at the LSN.
+    /// Not part of the log: the next run begins at the LSN.
     Nobody(Lsn),
 }
 
 impl Runs<'_> {
-    /// Of a place, if it is recorded.
+    /// The checkpoint's record about `at`; none if runs are guessed.
     pub fn recorded(&self, at: Lsn) -> Option<Recorded> {
         let Self::Recorded(record) = self else {
             return None;
@@ -52,10 +51,10 @@ impl Runs<'_> {
         Some(Recorded::By(Expected::one(incarnation), Lsn::MAX))
     }
 
-    /// What may stand in the segment `sequence`, by its header; `lowest` was seen before it.
+    /// The possible runs in the segment `sequence`, by its header; `lowest` are those before it.
     ///
-    /// The next header is no bound: a run may have gone on in this segment after an earlier one had begun
-    /// the next.
+    /// The next segment's header is no upper bound: a run may have continued in this segment after an earlier run had
+    /// begun the next one.
     pub fn guessed(map: &LogMap, newest: Incarnation, sequence: u64, lowest: Expected) -> Expected {
         let own = map.get(sequence).and_then(|placed| placed.header);
         let own = own.map_or(lowest.lowest, |header| header.incarnation.0);
@@ -68,7 +67,7 @@ impl Runs<'_> {
 }
 
 impl Expected {
-    /// Any run.
+    /// The state before the first segment: no run is ruled out yet.
     pub const FIRST: Self = Self {
         lowest: 0,
         highest: 0,
@@ -81,12 +80,12 @@ impl Expected {
         }
     }
 
-    /// Whether a segment that one of the runs writes in may have been begun by this one.
+    /// Whether run `incarnation` may have begun a segment in which these runs wrote.
     pub fn allows_header(&self, incarnation: Incarnation) -> bool {
         incarnation.0 <= self.highest
     }
 
-    /// Whether one of the runs may have written what `claim` claims to be.
+    /// Whether one of the runs may have written the fragment with header `claim`.
     pub fn allows(&self, claim: &FragmentClaim) -> bool {
         match claim {
             FragmentClaim::Record(header) => self.run_of(header.incarnation).is_some(),
@@ -94,7 +93,7 @@ impl Expected {
         }
     }
 
-    /// Whether one of the runs wrote `fragment`. Runs before it are ruled out for what follows.
+    /// Whether one of the runs wrote `fragment`. A record rules out earlier runs from here on.
     pub fn accept(&mut self, fragment: &Fragment<'_>) -> bool {
         match fragment {
             Fragment::Record { header, .. } => {

@@ -1,4 +1,4 @@
-//! A walk through the log that goes on behind what does not verify.
+//! A walk through the log that continues behind damage.
 
 use kreon_base::{LogOffset, Lsn, PAGE_BYTES, Result, SEGMENT_BYTES};
 use kreon_device::{AlignedBuf, BLOCK_BYTES_MIN};
@@ -15,40 +15,40 @@ use kreon_log::{Found, ReplayRecord, SEGMENT, Units, WHOLE_UNIT_BYTES_MAX};
 /// A stretch of the log without whole records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// Where it starts: at the beginning of the unit that is not whole.
+    /// Its start: the beginning of the incomplete unit.
     pub from: Lsn,
-    /// Where the next whole fragment stands.
+    /// Its end: the next valid fragment.
     pub to: Lsn,
-    /// It lies where one run took over from another, so it may be a torn tail that never counted.
+    /// It is where one run took over from another, so it may be a torn tail that was never durable.
     pub is_seam: bool,
 }
 
-/// What a walk found besides records.
+/// The result of a walk besides its records.
 #[derive(Default)]
 pub struct Walked {
     pub holes: Vec<Hole>,
-    /// Everything before this was durable, as pads and headers tell.
+    /// The durable LSN, as claimed by pads and headers.
     pub durable: Lsn,
-    /// Behind the last whole unit.
+    /// The end of the last whole unit.
     pub end: Lsn,
-    /// Where the walk ended: everything from `end` up to here verifies, but is no whole unit.
+    /// The position where the walk stopped. The bytes from `end` up to here hold no whole unit.
     pub stopped: Lsn,
-    /// Where the last record of a load stands; everything from before it may be outdated.
+    /// LSN of the last record of a load; the load may have replaced values written before it.
     pub loaded: Lsn,
-    /// Whole records of units whose beginning may be in a hole.
+    /// Number of whole records of units that may begin in a hole.
     pub cut_records: u64,
 }
 
-/// Where to walk.
+/// The part of the log to walk.
 #[derive(Clone, Copy)]
 pub struct Stretch {
     pub from: Lsn,
     pub until: Lsn,
-    /// What does not verify from here on is the end of the log and no hole.
+    /// Damage at or behind this LSN is the end of the log, not a hole.
     pub durable: Lsn,
 }
 
-/// The log to walk through.
+/// The log of a damaged store.
 #[derive(Clone, Copy)]
 pub struct LogAt<'a> {
     pub source: &'a Source,
@@ -57,8 +57,8 @@ pub struct LogAt<'a> {
     pub runs: Runs<'a>,
 }
 
-/// Hands every record of a whole unit in `stretch` to `visit`, in order, but for those of loads: they count
-/// through the trees alone.
+/// Calls `visit` for every record of a whole unit in `stretch`, in order, except for values of loads, which are valid
+/// only through their trees.
 ///
 /// # Errors
 /// Those of `visit`.
@@ -89,7 +89,7 @@ pub fn walk(
     Ok(walk.finish())
 }
 
-/// Everything in `stretch` that is no whole record, and how far the log was durable.
+/// Walks from `from` to `until` only for the holes and the durable LSN.
 pub fn examine(log: LogAt<'_>, from: Lsn, until: Lsn) -> Result<Walked> {
     let stretch = Stretch {
         from,
@@ -104,15 +104,15 @@ struct Walk<'a> {
     stretch: Stretch,
     position: Lsn,
     expected: Expected,
-    /// Where the hole starts that the walk is in.
+    /// Start of the current hole.
     hole: Option<Lsn>,
-    /// What comes up to the end of the next unit may be the rest of a unit that began in a hole.
+    /// Skips records up to the end of the next unit: that unit may have begun in a hole.
     is_skipping: bool,
     units: Units,
     walked: Walked,
 }
 
-/// The segment that the walk is in.
+/// The current segment.
 struct Image<'b> {
     bytes: &'b [u8],
     placed: Placed,
@@ -171,8 +171,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Whether the segment is part of the log as it went on: what an earlier run left behind its end
-    /// is not.
+    /// Whether the segment is part of the log, and not a remainder that an earlier run left behind its end.
     fn takes(&mut self, sequence: u64, placed: &Placed) -> bool {
         let start = lsn_at(sequence, LOG_HEADER_BYTES);
         let at = self.position.max(start);
@@ -206,7 +205,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Walks through one segment; whether to go on behind it.
+    /// Walks through one segment; returns whether to continue behind it.
     fn segment(&mut self, image: &Image<'_>, visit: Visit<'_>) -> Result<bool> {
         let end = lsn_at(image.seal.sequence, SEGMENT);
         while self.position < end.min(self.stretch.until) {
@@ -240,8 +239,8 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// The last run before a bound at a page border may have taken over right there: nothing was ever
-    /// written between the end of the run before and the border.
+    /// Drops a hole of zeroes, shorter than a page, that ends at a page border at the bound of the walk: the next run
+    /// may have taken over there, with nothing written in between.
     fn forgive_blank_end(&mut self, image: &Image<'_>) {
         let Some(from) = self.hole.filter(|_| self.position == self.stretch.until) else {
             return;
@@ -258,7 +257,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Jumps to where the next run took over.
+    /// Skips to `resume`, where the next run took over.
     fn next_run(&mut self, resume: Lsn) {
         if let Some(from) = self.hole.take().or(self.units.incomplete()) {
             self.push_hole(from, self.position, false);
@@ -309,7 +308,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Goes on at the next fragment in the segment, or at its end. Returns false at the end of the log.
+    /// Skips to the next valid fragment in the segment, or to its end. Returns false at the end of the log.
     fn skip_damage(&mut self, image: &Image<'_>, within: u32, run_end: Lsn) -> bool {
         let is_first = self.hole.is_none();
         let was_whole = self.units.incomplete().is_none() && !self.is_skipping;
@@ -319,8 +318,8 @@ impl Walk<'_> {
         let last = (u64::from(within) + run_end.0.saturating_sub(self.position.0))
             .min(u64::from(SEGMENT)) as u32;
         let next = self.next_fragment(image, within, last);
-        // A header that leads right to the next fragment is hardly the part that is damaged: it tells
-        // whether a unit ended here.
+        // A header whose length leads exactly to the next fragment is most likely intact; it tells whether a unit
+        // ended here.
         let claim = claimed_fragment(image.rest(within)).filter(|claim| {
             let extent = fragment_extent(image.rest(within).first_chunk().unwrap_or(&[0; 8]));
             is_first
@@ -331,7 +330,7 @@ impl Walk<'_> {
         self.is_skipping = match claim {
             Some(FragmentClaim::Record(header)) => !header.ends_unit,
             Some(FragmentClaim::Pad(_)) if was_whole => {
-                // Filler holds no record.
+                // A damaged pad lost no record.
                 self.hole = None;
                 false
             }
@@ -341,7 +340,7 @@ impl Walk<'_> {
         true
     }
 
-    /// Where behind `within` the next fragment of the run stands; `end` if there is none before it.
+    /// The next valid fragment of the run behind `within` and before `end`; `end` if there is none.
     fn next_fragment(&self, image: &Image<'_>, within: u32, end: u32) -> u32 {
         let starts = (within..end).step_by(RECORD_ALIGN_BYTES).skip(1);
         let is_fragment = |at: &u32| {
@@ -350,7 +349,7 @@ impl Walk<'_> {
                 return false;
             };
             let extent = fragment_extent(start);
-            // Checksums over what is no fragment cost much: few places get that far.
+            // Plausibility first, because checksums over random bytes are expensive.
             let makes_sense = claimed_fragment(rest).is_some_and(|claim| {
                 let is_likely = match claim {
                     FragmentClaim::Record(_) => true,
@@ -367,7 +366,7 @@ impl Walk<'_> {
         starts.into_iter().find(is_fragment).unwrap_or(end)
     }
 
-    /// Notes that nothing verifies here. Returns false if this is the end of the log.
+    /// Begins a hole at the current unit. Returns false if this is the end of the log.
     fn enter_hole(&mut self) -> bool {
         if self.hole.is_some() {
             return true;
@@ -381,14 +380,14 @@ impl Walk<'_> {
         true
     }
 
-    /// A fragment verifies at the position. `before` is the lowest run that was possible up to here.
+    /// Ends the hole, if any, at a valid fragment. `before` is the lowest run that was possible before it.
     fn leave_hole(&mut self, image: &Image<'_>, before: u64) {
         let Some(from) = self.hole.take() else {
             return;
         };
         let bytes = self.position.0 - from.0;
         if self.expected.lowest() > before {
-            // What a run found when it took over was durable before it wrote anything.
+            // A run makes the log that it found durable before it writes.
             self.walked.durable = self.walked.durable.max(self.position);
         }
         let is_border = place_of(self.position).1.is_multiple_of(PAGE_BYTES as u32);
@@ -415,7 +414,7 @@ impl Walk<'_> {
             .or(self.units.incomplete())
             .unwrap_or(self.position);
         let durable = self.stretch.durable.min(self.stretch.until);
-        // Up to a known bound the log must be there; without one, this is its end.
+        // Up to a known bound the log must exist; without a bound, this is its end.
         if end < durable && durable != Lsn::MAX {
             self.push_hole(end, durable, false);
         }

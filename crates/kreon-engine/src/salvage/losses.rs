@@ -1,4 +1,4 @@
-//! What is lost of one region: ranges of keys, and single keys. Bounded in memory.
+//! The losses of one region: ranges of keys and single keys, in bounded memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -7,31 +7,31 @@ use kreon_base::Lsn;
 
 use super::report::{LostRange, SalvagedRegion};
 
-/// Bytes of single keys that are remembered; more are only counted.
+/// Most bytes of remembered single keys; further keys are only counted.
 const KEYS_BYTES_MAX: usize = 8 << 20;
 
-/// A key costs more than its bytes.
+/// Memory of a remembered key besides its bytes.
 const KEY_COST_BYTES: usize = 64;
 
-/// Ranges that are told apart; beyond, neighbours are taken together with what lies between.
+/// Most ranges; beyond, two neighbours are joined, including the keys between them.
 const RANGES_MAX: usize = 100_000;
 
-/// See the module's text.
+/// The losses of one region.
 #[derive(Default)]
 pub struct Losses {
-    /// In the order of keys.
+    /// Ascending, without overlaps.
     ranges: Vec<LostRange>,
-    /// Each with the LSN of the write that is lost, as far as it is known.
+    /// Lost keys with the LSN of the lost write; `Lsn::MAX`: unknown.
     keys: BTreeMap<Vec<u8>, Lsn>,
     keys_bytes: usize,
     more_keys: u64,
-    /// Keys that are known to be deleted.
+    /// Keys with a tombstone in a leaf.
     deleted: BTreeSet<Vec<u8>>,
     deleted_bytes: usize,
 }
 
 impl Losses {
-    /// Nothing between the two keys can be read. Ranges of one tree come in order, those of the next begin anew.
+    /// Notes a lost range. Ranges of one tree come in ascending order, those of another tree start over.
     pub fn range(&mut self, start: &[u8], end: Option<&[u8]>) {
         let is_before = |range: &LostRange| range.end.as_deref().is_some_and(|end| end < start);
         let first = self.ranges.partition_point(is_before);
@@ -51,8 +51,7 @@ impl Losses {
         }
     }
 
-    /// The current value of `key`, which was written at `lsn`, cannot be read; `Lsn::MAX`: it is not known
-    /// when.
+    /// Notes that the current value of `key`, written at `lsn` (`Lsn::MAX`: unknown), is unreadable.
     pub fn key(&mut self, key: &[u8], lsn: Lsn) {
         if let Some(known) = self.keys.get_mut(key) {
             *known = lsn.max(*known);
@@ -67,20 +66,19 @@ impl Losses {
         }
     }
 
-    /// A leaf tells that `key` is deleted.
+    /// Notes a tombstone of `key` in a leaf.
     pub fn deleted(&mut self, key: &[u8]) {
         if self.deleted_bytes <= KEYS_BYTES_MAX && self.deleted.insert(key.to_vec()) {
             self.deleted_bytes += key.len() + KEY_COST_BYTES;
         }
     }
 
-    /// Whether `key` is deleted, as far as leaves tell; yes also where that is not known any more.
+    /// Whether a leaf has a tombstone of `key`; also true once there were too many to remember.
     pub fn is_deleted(&self, key: &[u8]) -> bool {
         self.deleted_bytes > KEYS_BYTES_MAX || self.deleted.contains(key)
     }
 
-    /// A write of `key` at `lsn` was found: what was lost before it no longer matters. `Lsn::MAX`: it is
-    /// known to be later than all that is lost.
+    /// Notes a write of `key` at `lsn` (`Lsn::MAX`: newer than all lost writes), which makes older losses of it void.
     pub fn overwritten(&mut self, key: &[u8], lsn: Lsn) {
         if self.keys.get(key).is_some_and(|lost| *lost <= lsn) {
             self.keys.remove(key);
@@ -88,7 +86,7 @@ impl Losses {
         }
     }
 
-    /// As [`Self::overwritten`], of all keys from `start` on, before `end`. Returns those that were lost.
+    /// Like [`Self::overwritten`], for all keys from `start` up to, not including, `end`. Returns those that were lost.
     pub fn erased(&mut self, start: &[u8], end: Option<&[u8]>, lsn: Lsn) -> Vec<Vec<u8>> {
         let from = self
             .keys
@@ -102,7 +100,7 @@ impl Losses {
         found
     }
 
-    /// The lost ranges, as far as they lie from `start` on, before `end`.
+    /// The parts of the lost ranges from `start` up to, not including, `end`.
     pub fn ranges_within(&self, start: &[u8], end: Option<&[u8]>) -> Vec<LostRange> {
         let cut = self.ranges.iter().map(|range| LostRange {
             start: range.start.as_slice().max(start).to_vec(),
@@ -115,7 +113,7 @@ impl Losses {
         cut.filter(has_keys).collect()
     }
 
-    /// All that was in the lost ranges was found elsewhere.
+    /// Clears the lost ranges, because the log restored all their keys.
     pub fn ranges_found(&mut self) {
         self.ranges.clear();
     }
@@ -124,7 +122,7 @@ impl Losses {
         self.ranges.is_empty() && self.keys.is_empty() && self.more_keys == 0
     }
 
-    /// Whether `key` lies in a lost range.
+    /// Whether `key` is in a lost range.
     pub fn in_range(&self, key: &[u8]) -> bool {
         let before = self
             .ranges
@@ -133,12 +131,12 @@ impl Losses {
         range.is_some_and(|range| range.end.as_deref().is_none_or(|end| key < end))
     }
 
-    /// Whether `key` is one of the single lost keys that are remembered.
+    /// Whether `key` is a remembered lost key.
     pub fn has_key(&self, key: &[u8]) -> bool {
         self.keys.contains_key(key)
     }
 
-    /// Tells it all.
+    /// Moves the losses into the report of the region.
     pub fn tell(self, region: &mut SalvagedRegion) {
         region.lost_ranges = self.ranges;
         region.lost_keys = self.keys.into_keys().collect();
@@ -146,7 +144,7 @@ impl Losses {
     }
 }
 
-/// From the lower start to the higher end.
+/// The hull of two ranges.
 fn join(one: LostRange, two: LostRange) -> LostRange {
     LostRange {
         start: one.start.min(two.start),

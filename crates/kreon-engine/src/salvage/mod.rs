@@ -1,24 +1,24 @@
-//! Salvage: what can still be read of a damaged store, into a new one.
+//! Salvage (repair): copies the readable data of a damaged store into a new store.
 //!
-//! Nothing is written to the source. What is salvaged is what verifies; what cannot be vouched for is
-//! counted and told, never passed off as current.
+//! The source is never written. Only data that verifies is copied; uncertain data is counted and reported, never
+//! presented as current.
 //!
-//! Two facts decide what is current. The log behind a place without holes tells the newest write of
-//! every key that it names, whatever trees say. And a page that the bitmap of the last checkpoint marks
-//! as in use is part of the trees of that checkpoint.
+//! Two facts decide what is current. A stretch of the log without holes up to the end has the newest write of every key
+//! in it, whatever the trees hold. And a page that the bitmap of the last checkpoint marks as used belongs to the trees
+//! of that checkpoint.
 //!
-//! - [`source`]: the volume, read with tolerance
-//! - [`report`], [`losses`]: what is told in the end
-//! - [`log_map`], [`log_runs`], [`log_walk`]: the log in pieces
-//! - [`records`]: values that leaves point at
-//! - [`found`]: what stands on the volume, without any pointer
-//! - [`survey`]: where to start from
+//! - [`source`]: reads the volume, tolerating errors
+//! - [`report`], [`losses`]: the report for the user
+//! - [`log_map`], [`log_runs`], [`log_walk`]: the log across damage
+//! - [`records`]: log records that leaves point at
+//! - [`found`]: a scan of the volume without pointers
+//! - [`survey`]: identity, catalogue and log of the damaged store
 //! - [`target`]: the new store
-//! - [`checkpoint_trees`]: trees in their order, from [`tree_reach`], [`trees`] and [`orphans`]: what readable index nodes
-//!   lead to, leaves along pointers, and those that no whole index node leads to
-//! - [`stale`]: older values where they are asked for
-//! - [`doubts`]: signs that there was more than what can be seen
-//! - [`run`]: all of it in order
+//! - [`checkpoint_trees`]: the trees of the last checkpoint, from [`tree_reach`] (pages below readable index nodes),
+//!   [`trees`] (leaves along pointers) and [`orphans`] (leaves without a readable index node)
+//! - [`stale`]: older values, if the user asks for them
+//! - [`doubts`]: signs that the store held more than is visible
+//! - [`run`]: the whole salvage
 
 mod checkpoint_trees;
 mod doubts;

@@ -1,4 +1,4 @@
-//! Leaves that no whole index node leads to.
+//! Orphans: leaves without a readable index node above them.
 
 use kreon_base::{Lsn, RegionId, Result};
 use kreon_format::{Leaf, check_node, claimed_node};
@@ -9,23 +9,23 @@ use super::source::ROUND_PAGES_MAX;
 use super::target::Target;
 use super::trees::LeafTaker;
 
-/// What taking orphans gave.
+/// Result of [`take`].
 pub struct Taken {
     pub entries: u64,
-    /// See [`LeafTaker::spilled`].
+    /// As [`LeafTaker::spilled`].
     pub spilled: Lsn,
 }
 
-/// What is known of leaves.
+/// The relation of leaves to each other and to other trees.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
-    /// Old leaves may be among them; what a newer one covers and does not hold is not there any more.
+    /// Some leaves may be obsolete. A newer leaf then deletes the keys of older ones within its bounds.
     pub may_overlap: bool,
-    /// Trees beneath theirs were taken before.
+    /// Lower trees of the region were taken before.
     pub is_above: bool,
 }
 
-/// Takes `leaves`, older ones first.
+/// Takes `leaves` in the given order, oldest first.
 ///
 /// # Errors
 /// Those of the target.
@@ -46,7 +46,7 @@ pub fn take(
     for round in leaves.chunks(ROUND_PAGES_MAX) {
         let pages: Vec<_> = round.iter().map(|leaf| leaf.page).collect();
         for page in source.pages(&pages).into_iter().flatten() {
-            // It was whole when it was found.
+            // Skips a page that no longer verifies; it did when it was found.
             let Some(claim) = claimed_node(&page) else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Records that leaves point at, read from the log in rounds.
+//! Reads log records that leaves point at.
 
 use kreon_base::{Error, LogOffset, RegionId, Result};
 use kreon_format::{Fragment, FragmentSeal, RecordKind, StoreId, fragment_bytes};
@@ -7,17 +7,17 @@ use super::log_map::LogMap;
 use super::source::Source;
 use kreon_log::Pieces;
 
-/// What an entry of a leaf says of its record.
+/// A record, as described by the entry of a leaf.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub offset: LogOffset,
     pub region: RegionId,
-    /// The part of the key that the leaf holds.
+    /// The stored part of the key.
     pub stored: Vec<u8>,
     pub key_bytes: u32,
     pub value_bytes: u32,
     pub is_deletion: bool,
-    /// A deleted range covers the key; the record is that of an older version.
+    /// The key is erased by a deleted range; the record is of an older version.
     pub is_erased: bool,
 }
 
@@ -44,7 +44,8 @@ struct Part {
 }
 
 impl Records<'_> {
-    /// The records, in the order asked for. Holds all of them in memory; one that is alone once.
+    /// The records, in the order of `wanted`. Holds the fragments and values of all records in memory; of a single
+    /// record one fragment at a time.
     pub fn read(&self, wanted: &[Wanted]) -> Vec<Result<KeyValue>> {
         if let [alone] = wanted {
             return vec![self.read_alone(alone)];
@@ -59,7 +60,7 @@ impl Records<'_> {
         let mut bytes = self.source.ranges(&ranges).into_iter();
         let read = parts.into_iter().zip(wanted).map(|(parts, wanted)| {
             let parts = parts?;
-            // Taken also behind a failure: the next record starts behind all of them.
+            // Consumed even after a failure, so that the next record begins at its own fragments.
             let read: Vec<_> = bytes.by_ref().take(parts.len()).collect();
             let mut whole = Vec::with_capacity((wanted.key_bytes + wanted.value_bytes) as usize);
             for (part, bytes) in parts.iter().zip(read) {
@@ -70,7 +71,7 @@ impl Records<'_> {
         read.collect()
     }
 
-    /// A record, one fragment at a time: it may be long.
+    /// Reads a possibly long record, one fragment at a time.
     fn read_alone(&self, wanted: &Wanted) -> Result<KeyValue> {
         let parts = self.parts(wanted)?;
         let mut whole = Vec::with_capacity((wanted.key_bytes + wanted.value_bytes) as usize);
@@ -83,7 +84,7 @@ impl Records<'_> {
         split(wanted, whole)
     }
 
-    /// Where the fragments of a record are.
+    /// The fragments of a record.
     fn parts(&self, wanted: &Wanted) -> Result<Vec<Part>> {
         let payload_bytes = wanted.key_bytes as usize + wanted.value_bytes as usize;
         let first = wanted.offset.segment();

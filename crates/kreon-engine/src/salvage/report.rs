@@ -1,26 +1,26 @@
-//! What a salvage takes and tells.
+//! Options, progress and report of a salvage.
 
 use kreon_base::{Epoch, PageNo, SegmentId};
 
-/// What is wanted of a salvage.
+/// Options of a salvage.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct SalvageOptions {
-    /// Where the current value of a key is lost, take an older one if there is one.
+    /// Take an older value, if there is one, for a key whose current value is lost. Default: false.
     pub stale_values: bool,
 }
 
-/// How far a salvage is.
+/// Progress of a salvage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvageProgress {
-    /// What is being done.
+    /// The current step.
     pub step: &'static str,
-    /// Pairs and changes that were written into the target so far.
+    /// Changes written into the target so far.
     pub written: u64,
 }
 
-/// What a damaged page was.
+/// The role of a damaged page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PageRole {
@@ -42,102 +42,100 @@ pub enum PageRole {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DamagedPage {
-    /// Where it stands.
+    /// Its number on the volume.
     pub page: PageNo,
-    /// What it should be.
+    /// Its expected role.
     pub role: PageRole,
 }
 
-/// Bytes of the log that hold no whole record, though writes were durable there.
+/// A stretch of the log without whole records, although writes were durable there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogHole {
-    /// The segment on the volume; none: it is not known which one it was.
+    /// The segment on the volume; none: unknown.
     pub segment: Option<SegmentId>,
-    /// Its place in the log.
+    /// The sequence of the segment in the log.
     pub sequence: u64,
-    /// Where the hole starts, from the start of that segment.
+    /// Start of the hole, in bytes from the start of the segment.
     pub within_segment: u32,
-    /// Bytes of the log up to the next whole record, which may stand in a later segment.
+    /// Bytes of the log up to the next valid fragment, which may be in a later segment.
     pub bytes: u64,
 }
 
-/// Keys from `start` on and before `end`.
+/// The keys from `start` up to, not including, `end`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LostRange {
     /// First key.
     pub start: Vec<u8>,
-    /// First key behind it; none: all that follow.
+    /// End, exclusive; none: unbounded.
     pub end: Option<Vec<u8>>,
 }
 
-/// What became of one region.
+/// The result for one region.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvagedRegion {
     /// Its name in the target.
     pub name: String,
-    /// Pairs that the target holds.
+    /// Number of pairs in the target.
     pub pairs: u64,
-    /// Entries that the index of the last checkpoint had and that no readable leaf holds. Some may
-    /// have come back from the log: so many are lost at most. None: not known.
+    /// Entries of the last checkpoint's trees that no readable leaf holds. An upper bound of the loss, because some may
+    /// have been restored from the log. None: unknown.
     pub missing_entries: Option<u64>,
-    /// Ranges in which pairs are missing. What the target holds there is current.
+    /// Ranges with missing pairs. Pairs of the target in them are current, unless older values were asked for.
     pub lost_ranges: Vec<LostRange>,
-    /// Keys whose current value cannot be read, the first of them; of a long key its first 1024
-    /// bytes. They are not in the target, unless older values were asked for.
+    /// Keys with an unreadable current value, up to about 8 MiB of them; of a long key its first 1024 bytes. They are
+    /// not in the target, unless older values were asked for.
     pub lost_keys: Vec<Vec<u8>>,
-    /// How many more such keys there are.
+    /// Number of further such keys.
     pub more_lost_keys: u64,
-    /// Changes that were taken from the log.
+    /// Changes taken from the log.
     pub log_changes: u64,
-    /// Older values that were taken in place of lost ones (`stale_values`), or that could have been.
+    /// Records with older values that were taken in place of lost ones (`stale_values`), or could have been.
     pub stale_values: u64,
 }
 
-/// What a salvage found, took and lost.
+/// The report of a salvage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SalvageReport {
-    /// The durable state that was salvaged; none: no catalogue of the last checkpoint could be read,
-    /// and the state was put together from leaves and log.
+    /// The epoch of the salvaged checkpoint; none: its catalogue was unreadable, and the state comes from leaves and
+    /// log.
     pub epoch: Option<Epoch>,
-    /// By name.
+    /// Results by region, sorted by name.
     pub regions: Vec<SalvagedRegion>,
-    /// Pages that do not verify, the first of them. A damaged page is no loss where a second copy or
-    /// the log made up for it.
+    /// The first 10,000 damaged pages. A damaged page is no loss if a second copy or the log replaced it.
     pub damaged_pages: Vec<DamagedPage>,
-    /// How many more there are.
+    /// Number of further damaged pages.
     pub more_damaged_pages: u64,
-    /// Unreadable bytes of the log whose writes are lost. Keys written there have their values from
-    /// before, or none; what was written later is salvaged.
+    /// Holes of the log, with lost writes. Keys written there keep their earlier values or none; later writes are
+    /// salvaged.
     pub log_holes: Vec<LogHole>,
-    /// Records that are whole but may belong to a batch whose beginning is in a hole: left out.
+    /// Whole records that were skipped, because their batch may begin in a hole.
     pub cut_records: u64,
-    /// Bytes of log with whole records behind what looks like the end of the log, left out as an open would. A
-    /// crash leaves such a tail, which nobody was promised; damage to the last synced writes looks the
-    /// same.
+    /// Bytes of log with whole records behind the apparent end of the log; skipped, as by an open. A crash leaves such
+    /// a tail of writes that were not durable, but damage to the last synced writes looks the same.
     pub unproven_tail_bytes: u64,
-    /// The log ends where the source cannot be read: writes behind that may be lost.
+    /// The log ends at an unreadable part of the source, so later writes may be lost.
     pub unread_log_end: bool,
-    /// Deleted pairs and old values may be back: nothing on the volume tells.
+    /// Deleted pairs and old values may have reappeared; the volume does not show which.
     pub may_be_stale: bool,
-    /// Older values were taken where current ones are lost.
+    /// Older values were taken in place of lost ones.
     pub took_stale_values: bool,
-    /// What else a person should know.
+    /// Further remarks for the user.
     pub notes: Vec<String>,
 }
 
 impl SalvagedRegion {
-    /// Whether nothing of it is known to be lost.
+    /// Whether no loss in this region is known.
     pub fn is_complete(&self) -> bool {
         self.lost_ranges.is_empty() && self.lost_keys.is_empty() && self.more_lost_keys == 0
     }
 }
 
 impl SalvageReport {
-    /// Whether the target holds all that the source held, and nothing else.
+    /// Whether the target holds exactly the content of the source.
     pub fn is_complete(&self) -> bool {
         let is_current = !self.may_be_stale && !self.took_stale_values;
         is_current

@@ -1,4 +1,4 @@
-//! The whole of a salvage, in order: trees, what was in their lost parts, the log behind them.
+//! The whole salvage: trees, then lost keys from the log before the marker, then the log behind it.
 
 use kreon_base::{Lsn, RegionId, Result};
 use kreon_format::{Catalogue, LogRecord, RecordKind, SegmentKind, dropped_epoch, place_of};
@@ -18,10 +18,10 @@ use crate::engine::Engine;
 use kreon_log::{LOG_START, ReplayRecord};
 
 impl Survey {
-    /// Writes what can be salvaged into `target`, an empty store, and makes it durable.
+    /// Copies all readable data into `target`, an empty store, and makes it durable.
     ///
     /// # Errors
-    /// Those of writing the target. What is damaged in the source is no error but told in the report.
+    /// Those of writing the target. Damage of the source is no error; the report lists it.
     pub fn salvage(
         self,
         target: &Engine,
@@ -69,19 +69,19 @@ impl Survey {
     }
 }
 
-/// A salvage under way.
+/// The state of a salvage.
 pub(super) struct Work<'a, 't> {
     pub(super) at: LogAt<'a>,
     options: SalvageOptions,
-    /// Segments may be there that nothing tells of.
+    /// The log may have segments that no readable page names.
     hides_segments: bool,
     pub(super) target: Target<'t>,
-    /// The first number that no region had at the checkpoint.
+    /// The next region number at the checkpoint.
     next_region: RegionId,
     pub(super) report: SalvageReport,
 }
 
-/// Whether a page is in use; none: not known.
+/// Whether a page is in use; none: unknown.
 pub(super) type IsLive<'l> = &'l dyn Fn(kreon_base::PageNo) -> Option<bool>;
 
 /// Whether a segment may hold pages of trees.
@@ -96,7 +96,7 @@ impl<'a> Work<'a, '_> {
         }
     }
 
-    /// From the catalogue of the last checkpoint: exact but for what is damaged.
+    /// Salvage with the catalogue of the last checkpoint: exact except for damaged parts.
     fn of_checkpoint(
         &mut self,
         catalogue: &Catalogue,
@@ -113,7 +113,7 @@ impl<'a> Work<'a, '_> {
         self.replay_behind(log)
     }
 
-    /// What the log before the marker tells of keys that the trees have lost.
+    /// Restores keys that the trees have lost from the log before the marker.
     fn fill_losses(&mut self, log: &LogRecord) -> Result<()> {
         let marker = log.marker;
         let mut regions = self.target.regions().values();
@@ -122,7 +122,7 @@ impl<'a> Work<'a, '_> {
         }
         self.target.step("log before the checkpoint");
         let from = self.at.map.start();
-        // No later run wrote before the marker.
+        // No run after that of the marker wrote before the marker.
         let at = LogAt {
             runs: Runs::Guessed(self.at.map, log.incarnation),
             ..self.at
@@ -134,11 +134,11 @@ impl<'a> Work<'a, '_> {
             until,
             durable: Lsn::MAX,
         };
-        // What a hole may have overwritten is old, at best.
+        // Records before `sure_from` may have been overwritten in a hole, so they are stale values.
         let takes_stale = self.options.stale_values;
         let target = &mut self.target;
         let (mut stale, mut took_stale) = (Stale::default(), false);
-        // What is looked up there is then all that was taken so far.
+        // Lookups in the target see only flushed changes.
         target.flush()?;
         walk(at, stretch(from, sure_from), |record| {
             if record.kind == RecordKind::MakeRegion {
@@ -183,7 +183,7 @@ impl<'a> Work<'a, '_> {
         })?;
         self.report.took_stale_values |= took_stale;
         if sure_from == LOG_START {
-            // The log tells every write that there ever was.
+            // The log has every write since the creation of the store.
             let ids: Vec<_> = self.target.regions().keys().copied().collect();
             for id in ids {
                 self.target.region(id)?.losses.ranges_found();
@@ -192,7 +192,7 @@ impl<'a> Work<'a, '_> {
         Ok(())
     }
 
-    /// The log behind the marker, over all holes.
+    /// Replays the log behind the marker, across holes.
     fn replay_behind(&mut self, log: &LogRecord) -> Result<()> {
         self.target.step("log");
         let at = LogAt {
@@ -200,7 +200,7 @@ impl<'a> Work<'a, '_> {
             ..self.at
         };
         let found = examine(at, log.marker, Lsn::MAX)?;
-        // What a run found when it took over was durable before it wrote anything.
+        // A run makes the log that it found durable before it writes.
         let taken_over = log.resumes.last().map_or(Lsn(0), |last| last.resume);
         let stretch = Stretch {
             from: log.marker,
@@ -222,7 +222,7 @@ impl<'a> Work<'a, '_> {
                 }
                 return Ok(());
             }
-            // Others were dropped after the record was written.
+            // Other regions were dropped after the record was written.
             if !target.regions().contains_key(&record.region) {
                 if !is_new {
                     return Ok(());
@@ -237,7 +237,7 @@ impl<'a> Work<'a, '_> {
             region.told.log_changes += 1;
             apply(target, &record)
         })?;
-        // A hole may have swallowed the record that made a region; where there is none, the catalogue is older.
+        // The record that created a region may be lost in a hole; without holes, the catalogue is older than the log.
         let is_newer = lacks_drops || (lacks_makings && walked.holes.is_empty());
         if is_newer || doubts::is_gone_on(at, log, walked.end) {
             self.report.is_older_than_log();
@@ -246,7 +246,7 @@ impl<'a> Work<'a, '_> {
         Ok(())
     }
 
-    /// Without the catalogue of the last checkpoint: leaves in the order of their epochs, then the log.
+    /// Salvage without the catalogue of the last checkpoint: leaves in the order of their epochs, then the log.
     fn of_pieces(&mut self, pieces: &Pieces) -> Result<()> {
         self.target.step("names");
         let from = self.at.map.start();
@@ -302,7 +302,7 @@ impl<'a> Work<'a, '_> {
             let region = target.region(record.region)?;
             region.losses.overwritten(record.key, record.lsn);
             if region.losses.has_key(record.key) && !takes_stale {
-                // A newer version of it is lost.
+                // A newer version of the key is lost.
                 region.told.stale_values += 1;
                 return Ok(());
             }
@@ -312,7 +312,7 @@ impl<'a> Work<'a, '_> {
         self.tell_holes(&walked, found.end);
         let earlier = found.holes.iter().filter(|hole| hole.to <= sure_from);
         self.tell_log_holes(earlier);
-        // Without a catalogue nothing proves that all leaves and all of the log were found.
+        // Without a catalogue nothing proves that the leaves and the log are complete.
         self.report.may_be_stale = true;
         self.report.notes.push(format!(
             "no catalogue of the last checkpoint can be read: the pairs come from {} leaves and from the \
@@ -344,7 +344,7 @@ impl<'a> Work<'a, '_> {
         }
     }
 
-    /// Of segments up to the one that was open at the checkpoint.
+    /// Reports damaged headers of segments before the one that was open at the checkpoint.
     fn tell_damaged_headers(&mut self, log: &LogRecord) {
         let open = log.open.map_or(0, |open| open.sequence);
         for (sequence, placed) in self.at.map.from(0) {
@@ -357,11 +357,11 @@ impl<'a> Work<'a, '_> {
 }
 
 impl Walked {
-    /// Where the log starts that tells the newest write of each of its keys: behind the last gap. Holes
-    /// from `limit` on do not count: what is before them was not yet in any tree.
+    /// The start of the log that holds the newest write of each of its keys: behind the last hole. Holes from `limit`
+    /// on do not count, because no tree holds writes from there on.
     ///
-    /// A load replaces older values, and what it put in their place does not stand in the log, or stands
-    /// there also if it failed: so its beginning is such a gap.
+    /// The last record of a load counts as a hole: a load replaces older values, and its records do not show whether
+    /// it succeeded.
     fn sure_from(&self, from: Lsn, limit: Lsn) -> Lsn {
         let from = from.max(self.loaded);
         let counts = |hole: &&Hole| hole.from < limit;
@@ -373,7 +373,7 @@ impl Walked {
 fn apply(target: &mut Target<'_>, record: &ReplayRecord<'_>) -> Result<()> {
     let value = match record.kind {
         RecordKind::Delete => None,
-        // A walk passes over records of loads; deleted ranges are applied before they get here, and so are new regions.
+        // A walk skips records of loads; its callbacks handle deleted ranges and new regions before this call.
         RecordKind::DeleteRange | RecordKind::MakeRegion => return Ok(()),
         RecordKind::Put | RecordKind::Relocation | RecordKind::Ingested => record.value,
     };

@@ -1,20 +1,20 @@
-//! The volume that is salvaged: read, never written, and no read that fails ends the work.
+//! The damaged volume. It is never written, and failed reads do not end the salvage.
 
 use std::sync::Arc;
 
 use kreon_base::{Error, PAGE_BYTES, PageBytes, PageNo, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::{AlignedBuf, Device, Read};
 
-/// Bytes of one read of a segment.
+/// Bytes per read of a segment.
 const READ_BYTES: usize = 256 << 10;
 
-/// Pages that are read at once.
+/// Most pages per round of reads.
 pub const ROUND_PAGES_MAX: usize = 64;
 
-/// See the module's text.
+/// A damaged volume, read only.
 pub struct Source {
     device: Arc<dyn Device>,
-    /// What can be read: whole blocks.
+    /// Length of the volume in whole blocks.
     pub(super) len_bytes: u64,
 }
 
@@ -25,17 +25,17 @@ impl Source {
         Self { device, len_bytes }
     }
 
-    /// Segments that are there, the last one perhaps in part.
+    /// Number of segments, including a partial last one.
     pub fn segments(&self) -> u32 {
         u32::try_from(self.len_bytes.div_ceil(SEGMENT_BYTES)).unwrap_or(u32::MAX)
     }
 
-    /// One page; none if it lies behind the end or cannot be read.
+    /// One page; none if it is behind the end or unreadable.
     pub fn page(&self, page: PageNo) -> Option<Box<PageBytes>> {
         self.pages(&[page]).pop().flatten()
     }
 
-    /// Many pages at once, in the order asked for.
+    /// Many pages, read in parallel, in the order of `pages`.
     pub fn pages(&self, pages: &[PageNo]) -> Vec<Option<Box<PageBytes>>> {
         let mut found = Vec::with_capacity(pages.len());
         for round in pages.chunks(ROUND_PAGES_MAX) {
@@ -69,7 +69,7 @@ impl Source {
         }
     }
 
-    /// Fills `buffer` with a segment; what is not there or cannot be read is zero.
+    /// Fills `buffer` with a segment; missing and unreadable pages become zero.
     pub fn segment(&self, segment: SegmentId, buffer: &mut AlignedBuf) {
         let offset = segment.offset_bytes();
         let there = self
@@ -95,7 +95,7 @@ impl Source {
         }
     }
 
-    /// The bytes of many ranges at once, each anywhere.
+    /// The bytes of many ranges (offset, length) without alignment, read in parallel.
     pub fn ranges(&self, ranges: &[(u64, usize)]) -> Vec<Result<Vec<u8>>> {
         let block = u64::from(self.device.block_bytes());
         let mut buffers: Vec<_> = ranges

@@ -1,4 +1,4 @@
-//! Older values in place of lost ones, where they are asked for.
+//! Older values in place of lost ones, for [`SalvageOptions::stale_values`](super::SalvageOptions::stale_values).
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use kreon_base::{RegionId, Result};
 use super::target::Target;
 use kreon_log::ReplayRecord;
 
-/// Bytes of keys that are remembered; beyond, no more are taken into lost ranges.
+/// Most bytes of remembered keys; beyond, no further keys of lost ranges get older values.
 const KEYS_BYTES_MAX: usize = 16 << 20;
 
-/// A key costs more than its bytes.
+/// Memory of a remembered key besides its bytes.
 const KEY_COST_BYTES: usize = 64;
 
-/// Keys of lost ranges that older values were taken for.
+/// The keys that got older values.
 #[derive(Default)]
 pub struct Stale {
     keys: BTreeSet<(RegionId, Vec<u8>)>,
@@ -21,8 +21,7 @@ pub struct Stale {
 }
 
 impl Stale {
-    /// Whether `record`, which is of a lost key or range, may be taken: nothing current is known of its
-    /// key.
+    /// Whether to take `record`, whose key is lost or in a lost range: yes if no current version of the key is known.
     pub fn takes(&mut self, target: &Target<'_>, record: &ReplayRecord<'_>) -> Result<bool> {
         let Some(region) = target.regions().get(&record.region) else {
             return Ok(false);
@@ -45,7 +44,7 @@ impl Stale {
         Ok(true)
     }
 
-    /// The keys of `region` from `start` on, before `end`, that older values were taken for.
+    /// The keys of `region` from `start` up to, not including, `end` that got older values.
     pub fn taken(&self, region: RegionId, start: &[u8], end: Option<&[u8]>) -> Vec<Vec<u8>> {
         let from = self.keys.range((region, start.to_vec())..);
         let within = from

@@ -1,4 +1,4 @@
-//! Where a salvage starts from: the identity of the store, its newest catalogue, its log.
+//! The survey of a damaged store: its identity, its newest catalogue, its log.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,49 +20,49 @@ use super::source::{ROUND_PAGES_MAX, Source};
 use crate::checkpoint::catalogue::MAIN_LOG;
 use kreon_log::LOG_START;
 
-/// Identities that are tried where no page that tells one verifies.
+/// Most store identities from damaged first pages of segments that are tried if no log segment header verifies.
 const CLAIMS_MAX: usize = 16;
 
-/// A damaged store that was looked at, ready to be salvaged.
+/// A surveyed damaged store, ready to be salvaged.
 pub struct Survey {
     pub(super) source: Source,
     pub(super) store: StoreId,
     pub(super) basis: Basis,
-    /// Regions by number, as far as they are known.
+    /// Known names of regions.
     pub(super) names: BTreeMap<RegionId, String>,
     pub(super) live: Live,
     pub(super) map: LogMap,
     /// The last run that may have written to the log.
     pub(super) newest: Incarnation,
-    /// Segments may be there that nothing tells of.
+    /// The log may have segments that no readable page names.
     pub(super) hides_segments: bool,
     pub(super) report: SalvageReport,
 }
 
-/// What a salvage builds on.
+/// The basis of a salvage.
 pub(super) enum Basis {
     /// The catalogue of the last checkpoint.
     Checkpoint(Catalogue),
-    /// That is lost: what was found on the volume.
+    /// Pages found on the volume, because that catalogue is lost.
     Pieces(Pieces),
 }
 
-/// What was found on a volume without the catalogue of its last checkpoint.
+/// Pages found on a volume without the catalogue of its last checkpoint.
 pub(super) struct Pieces {
-    /// Leaves, older ones first.
+    /// Leaves, oldest first.
     pub leaves: Vec<FoundLeaf>,
-    /// All of them are known to be in use.
+    /// All of `leaves` are known to be in use.
     pub are_live: bool,
-    /// An older catalogue, for the regions that were dropped before it and for its replay marker.
+    /// An older catalogue, for its replay marker and the regions dropped before it.
     pub older: Option<Catalogue>,
 }
 
 impl Survey {
-    /// Looks at what is on `device`. Reads superblock, catalogue, bitmap and a page of every segment; all of
-    /// the volume if the catalogue is lost.
+    /// Surveys the store on `device`. Reads superblock, catalogue, bitmap and one page of every segment; the whole
+    /// volume if the catalogue is lost.
     ///
     /// # Errors
-    /// `InvalidArgument` if nothing there verifies as part of a store, or if it is of a newer format.
+    /// `InvalidArgument` if no page verifies as part of a store, or if the store has a newer format.
     pub fn take(device: Arc<dyn Device>) -> Result<Self> {
         let source = Source::new(device);
         let mut report = SalvageReport::default();
@@ -143,7 +143,7 @@ impl Survey {
         }
     }
 
-    /// Without the catalogue that the superblock names, or without superblock.
+    /// The survey without a superblock or without its catalogue.
     fn of_pieces(seen: Seen, mut report: SalvageReport) -> Result<Self> {
         let (source, store) = (&seen.source, seen.store);
         let epoch = seen.superblock.map(|superblock| superblock.epoch);
@@ -210,7 +210,7 @@ impl Survey {
     }
 }
 
-/// What was read first.
+/// Superblock and segment headers of the store.
 struct Seen {
     source: Source,
     store: StoreId,
@@ -229,22 +229,22 @@ impl Seen {
 }
 
 impl Pieces {
-    /// Whether the region had been dropped, as far as the older catalogue tells.
+    /// Whether the region was dropped before the older catalogue.
     pub fn is_dropped(&self, region: RegionId) -> bool {
         self.older.as_ref().is_some_and(|older| {
             region < older.next_region && older.regions.iter().all(|known| known.id != region)
         })
     }
 
-    /// No replay had to start before this.
+    /// The marker of the older catalogue, or the start of the log: all writes before it were in trees.
     pub fn marker(&self) -> Lsn {
         let logs = self.older.iter().flat_map(|older| &older.logs);
         logs.map(|log| log.marker).max().unwrap_or(LOG_START)
     }
 }
 
-/// The log by its headers. What a bitmap block says of it may be older: it counts only where headers are
-/// silent.
+/// The log by its segment headers. Bitmap blocks may be older, so they only fill in segments and sequences without a
+/// header.
 fn map_of_pieces(headers: &[LogSegmentHeader], live: &Live) -> LogMap {
     let map = LogMap::new(headers, &[]);
     let mut missing = live.log_segments();
@@ -263,7 +263,7 @@ fn nothing_here() -> Error {
     )
 }
 
-/// The newest superblock.
+/// The newest valid superblock.
 fn read_slots(source: &Source, report: &mut SalvageReport) -> Result<Option<Superblock>> {
     let mut newest: Option<Superblock> = None;
     let pages = source.pages(&SUPERBLOCK_PAGES);
@@ -287,7 +287,7 @@ fn read_slots(source: &Source, report: &mut SalvageReport) -> Result<Option<Supe
     Ok(newest)
 }
 
-/// The identity of the store, from what log segments or damaged pages say it is.
+/// The identity of the store without a superblock: from log segment headers, else from damaged pages.
 fn identify(source: &Source) -> Option<StoreId> {
     let (mut verified, mut claimed) = (BTreeMap::<u64, u32>::new(), BTreeSet::new());
     let firsts: Vec<_> = (0..source.segments()).map(SegmentId).collect();
@@ -305,7 +305,7 @@ fn identify(source: &Source) -> Option<StoreId> {
             }
         }
     }
-    // A device may hold what is left of other stores.
+    // A device may hold remains of other stores.
     if let Some((store, _)) = verified.iter().max_by_key(|(_, count)| **count) {
         return Some(StoreId(*store));
     }
@@ -319,7 +319,7 @@ fn identify(source: &Source) -> Option<StoreId> {
     })
 }
 
-/// The catalogue behind a pointer, or the page that is damaged.
+/// The catalogue at `head`, or its first damaged page.
 fn read_catalogue(
     source: &Source,
     store: StoreId,
@@ -329,7 +329,7 @@ fn read_catalogue(
     let (mut bytes, mut next) = (Vec::new(), Some(head));
     let mut pages = BTreeSet::new();
     while let Some(pointer) = next {
-        // A chain that comes back to itself would never end.
+        // A cyclic chain would never end.
         if !pages.insert(pointer.page) {
             return Err(pointer.page);
         }

@@ -1,4 +1,4 @@
-//! The new store, written as the old one is read.
+//! The new store of a salvage.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,16 +14,16 @@ use crate::operation::Operation;
 use crate::options::Durability;
 use crate::regions::{RegionState, check_name};
 
-/// Changes that are written together.
+/// Most changes in one batch.
 const BATCH_MAX: usize = 256;
 
-/// Bytes of them.
+/// Bytes of keys and values that end a batch.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
-/// Changes between two calls of the progress.
+/// Changes between two progress reports.
 const PROGRESS_CHANGES: u64 = 4096;
 
-/// A region of the target, and what became of it.
+/// A region of the target, with its losses and its report.
 pub struct TargetRegion {
     state: Arc<RegionState>,
     pub losses: Losses,
@@ -37,10 +37,10 @@ struct Change {
     is_range: bool,
 }
 
-/// See the module's text.
+/// The new store, written in batches.
 pub struct Target<'a> {
     engine: &'a Engine,
-    /// Names by number, as far as they are known.
+    /// Known names of the old store's regions.
     names: BTreeMap<RegionId, String>,
     regions: BTreeMap<RegionId, TargetRegion>,
     changes: Vec<Change>,
@@ -70,7 +70,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Begins another part of the work.
+    /// Begins and reports the next step.
     pub fn step(&mut self, step: &'static str) {
         self.step = step;
         self.tell();
@@ -84,8 +84,7 @@ impl<'a> Target<'a> {
         });
     }
 
-    /// The region with this number in the old store; made if need be, after its number if no name is
-    /// known.
+    /// The target's region for `id` of the old store, created if missing; without a known name it is named by `id`.
     pub fn region(&mut self, id: RegionId) -> Result<&mut TargetRegion> {
         if !self.regions.contains_key(&id) {
             let mut name = match self.names.get(&id) {
@@ -113,7 +112,7 @@ impl<'a> Target<'a> {
             .ok_or_else(|| kreon_base::Error::invalid("a region that was just made"))
     }
 
-    /// Notes the name of a region, as the log tells it. What a catalogue says counts more.
+    /// Notes the name of a region from the log. A name from a catalogue takes precedence.
     pub fn name(&mut self, id: RegionId, name: &[u8]) {
         let name = std::str::from_utf8(name).ok();
         if let Some(name) = name.filter(|name| check_name(name).is_ok()) {
@@ -121,17 +120,17 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Numbers of the regions whose names are known.
+    /// The regions with known names.
     pub fn known_regions(&self) -> Vec<RegionId> {
         self.names.keys().copied().collect()
     }
 
-    /// Regions that were made so far.
+    /// The regions created so far, by number in the old store.
     pub fn regions(&self) -> &BTreeMap<RegionId, TargetRegion> {
         &self.regions
     }
 
-    /// Gives `key` a value, or deletes it.
+    /// Puts `key`, or deletes it if `value` is none.
     pub fn change(&mut self, region: RegionId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         self.add(region, key, value, false)
     }
@@ -170,7 +169,7 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// Writes a long value from where it stands, behind what was gathered.
+    /// Writes a long value without copying it, after the pending batch.
     fn put_long(&mut self, region: RegionId, key: &[u8], value: &[u8]) -> Result<()> {
         self.flush()?;
         let Some(region) = self.regions.get(&region) else {
@@ -187,13 +186,13 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// Whether the key has a value, of all that was flushed.
+    /// Whether the key has a value; pending changes do not count.
     pub fn holds(&self, region: &TargetRegion, key: &[u8]) -> Result<bool> {
         let found = self.engine.get(&region.state, key, None, |_| ())?;
         Ok(found.is_some())
     }
 
-    /// Writes what was gathered.
+    /// Writes the pending batch.
     pub fn flush(&mut self) -> Result<()> {
         let operations: Vec<_> = self
             .changes
@@ -240,7 +239,7 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// Makes everything durable, counts the pairs and tells what became of each region.
+    /// Makes the target durable, counts its pairs and returns the report of each region.
     pub fn finish(mut self) -> Result<Vec<SalvagedRegion>> {
         self.flush()?;
         self.engine.checkpoint()?;

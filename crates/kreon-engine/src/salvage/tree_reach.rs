@@ -1,4 +1,4 @@
-//! Which pages the readable index nodes of a tree lead to.
+//! The pages that the readable index nodes of a tree point to.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use kreon_format::{IndexNode, PagePointer, StoreId, TreeRecord, check_node};
 
 use super::source::{ROUND_PAGES_MAX, Source};
 
-/// Pages that were reached: a bit each, for segments that have any.
+/// A set of pages: a bitmap per segment.
 #[derive(Default)]
 pub struct Reached(BTreeMap<SegmentId, [u64; 8]>);
 
@@ -37,19 +37,19 @@ impl Reached {
     }
 }
 
-/// What a tree lacks.
+/// Losses of a tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lost {
-    /// Index nodes that cannot be read.
+    /// Unreadable index nodes.
     pub index_nodes: u64,
-    /// Leaves that others lead to.
+    /// Leaves with a readable parent.
     pub leaves_reached: u64,
 }
 
 /// Adds the pages of `tree` to `reached` and counts what is lost; leaves are not read.
 ///
 /// # Errors
-/// None that damage alone can cause.
+/// None from damage, because checksums are verified first.
 pub fn reach(
     source: &Source,
     store: StoreId,

@@ -1,4 +1,4 @@
-//! Leaves along the pointers of a tree, as far as they lead.
+//! The readable leaves of a tree, along its pointers.
 
 use kreon_base::{Error, LogOffset, Lsn, PageBytes, Payload, RegionId, Result};
 use kreon_format::{
@@ -12,26 +12,26 @@ use super::source::{ROUND_PAGES_MAX, Source};
 use super::target::Target;
 use super::tree_reach::Reached;
 
-/// Bytes of keys and values that are read from the log together.
+/// Most bytes of keys and values in one round of log reads.
 const ROUND_BYTES_MAX: usize = 4 << 20;
 
-/// Takes the entries of leaves into the target.
+/// Copies the entries of leaves into the target.
 pub struct LeafTaker<'a, 't> {
     pub records: Records<'a>,
     pub target: &'a mut Target<'t>,
-    /// Entries of the leaves that were taken, older versions too.
+    /// Entries of the taken leaves, including older versions.
     pub entries: u64,
-    /// Behind the last record that an entry points at, of those that could be read.
+    /// The LSN behind the last readable record that an entry points at.
     pub spilled: Lsn,
     wanted: Vec<(Wanted, Lsn)>,
     wanted_bytes: usize,
-    /// The key of the entry before.
+    /// The key of the previous entry.
     last: Option<Vec<u8>>,
-    /// The first part of long keys of which a newer version could not be read.
+    /// The stored part of a long key with an unreadable newer version.
     unreadable: Option<Vec<u8>>,
-    /// A deleted range covers the long key whose record stands there.
+    /// Place of the record with the long key that an `Erased` entry is for.
     erased: Option<LogOffset>,
-    /// Trees beneath this one were taken before it.
+    /// Lower trees of the region were taken before this one.
     pub is_above: bool,
 }
 
@@ -51,8 +51,8 @@ impl<'a, 't> LeafTaker<'a, 't> {
         }
     }
 
-    /// Takes the newest version of every key. `is_cut`: the leaf before is lost, and may have held newer
-    /// versions of the first key.
+    /// Takes the newest version of every key. `is_cut`: the previous leaf is lost and may have held newer versions of
+    /// the first key.
     pub fn take(&mut self, leaf: &Leaf<'_>, is_cut: bool) -> Result<()> {
         let region = leaf.region();
         let mut key = Vec::new();
@@ -84,14 +84,14 @@ impl<'a, 't> LeafTaker<'a, 't> {
         self.read()
     }
 
-    /// The next leaf does not follow the one before: nothing of that one tells anything of its keys.
+    /// Forgets the previous leaf, because the next one does not follow it in the tree.
     pub fn forget(&mut self) {
         self.last = None;
         self.unreadable = None;
         self.erased = None;
     }
 
-    /// What a tree beneath has lost of the key no longer matters.
+    /// Takes a value. It replaces losses of the key in lower trees.
     fn found(&mut self, region: RegionId, key: &[u8], value: &[u8]) -> Result<()> {
         if self.is_above {
             let losses = &mut self.target.region(region)?.losses;
@@ -100,7 +100,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
         self.target.change(region, key, Some(value))
     }
 
-    /// A tree beneath may have given the key a value.
+    /// Takes a tombstone. It deletes a value of the key from a lower tree.
     fn deleted(&mut self, region: RegionId, key: &[u8]) -> Result<()> {
         let losses = &mut self.target.region(region)?.losses;
         losses.deleted(key);
@@ -111,7 +111,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
         self.target.change(region, key, None)
     }
 
-    /// The newest version of a key is lost: what a tree beneath has is older.
+    /// Notes the loss of the newest version of a key, and deletes an older one from a lower tree.
     fn lost(&mut self, region: RegionId, key: &[u8], at: Lsn) -> Result<()> {
         self.target.region(region)?.losses.key(key, at);
         match self.is_above {
@@ -128,7 +128,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
             } => (offset, value_bytes, false),
             Payload::Tombstone { offset } => (offset, 0, true),
             Payload::Erased { key_at } => {
-                // The key stands in the record of the next older version, which comes next.
+                // The whole key is in the record of the next older version, which is the next entry.
                 self.erased = Some(key_at);
                 return Ok(());
             }
@@ -154,14 +154,14 @@ impl<'a, 't> LeafTaker<'a, 't> {
         Ok(())
     }
 
-    /// Reads the records that are wanted.
+    /// Reads the wanted records.
     fn read(&mut self) -> Result<()> {
         let (wanted, lsns): (Vec<_>, Vec<_>) = std::mem::take(&mut self.wanted).into_iter().unzip();
         self.wanted_bytes = 0;
         for ((wanted, lsn), read) in wanted.iter().zip(lsns).zip(self.records.read(&wanted)) {
             let is_long = wanted.key_bytes as usize > LONG_KEY_STORED_BYTES;
             if is_long && self.unreadable.as_ref() == Some(&wanted.stored) {
-                // It may be an older version of the key whose newer one could not be read.
+                // This may be an older version of the key with the unreadable version.
                 continue;
             }
             let sequence = self.records.map.sequence(wanted.offset.segment());
@@ -185,7 +185,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
                 Err(error) => {
                     tracing::debug!(%error, "a value cannot be read");
                     self.lost(wanted.region, &wanted.stored, at)?;
-                    // Older versions are kept only behind a version that has an LSN.
+                    // A version without LSN has no older versions behind it.
                     if is_long && lsn != Lsn(0) {
                         self.unreadable = Some(wanted.stored.clone());
                     }
@@ -204,13 +204,13 @@ pub struct TreeWalk<'w, 'a, 't> {
     pub taker: &'w mut LeafTaker<'a, 't>,
     pub reached: &'w mut Reached,
     pub report: &'w mut SalvageReport,
-    /// All leaves of the tree are known, those beneath index nodes that cannot be read, too.
+    /// All leaves of the tree were found, also those below unreadable index nodes.
     pub has_all_leaves: bool,
-    /// The leaf before cannot be read, and no pivot since then has told keys apart.
+    /// The previous leaf is unreadable, and no exact pivot has followed since.
     is_cut: bool,
 }
 
-/// The keys under a node: from the first on, before the second.
+/// The keys under a node: start (inclusive) and end (exclusive; none: unbounded).
 type Bounds<'k> = (&'k [u8], Option<&'k [u8]>);
 
 impl<'w, 'a, 't> TreeWalk<'w, 'a, 't> {
@@ -232,7 +232,7 @@ impl<'w, 'a, 't> TreeWalk<'w, 'a, 't> {
         }
     }
 
-    /// Takes all leaves that can be reached.
+    /// Takes all reachable leaves.
     pub fn run(&mut self, tree: &TreeRecord) -> Result<()> {
         let Some((root, level)) = tree.root.zip(tree.height.checked_sub(1)) else {
             return Ok(());
@@ -316,7 +316,7 @@ impl<'w, 'a, 't> TreeWalk<'w, 'a, 't> {
     }
 }
 
-/// The first key that cannot be left of a pivot; none: there is no such key.
+/// An upper bound (exclusive) of the keys left of a pivot; none: unbounded.
 fn behind(pivot: &Pivot) -> Option<Vec<u8>> {
     if !pivot.ambiguous {
         return Some(pivot.bytes.clone());
