@@ -23,7 +23,7 @@ fn lsns(ranges: &RegionRanges, key: &[u8]) -> Vec<u64> {
     covering.map(|deletion| deletion.lsn.0).collect()
 }
 
-/// Numbers without order, the same every time.
+/// Deterministic pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {

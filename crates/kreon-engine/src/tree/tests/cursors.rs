@@ -60,7 +60,7 @@ fn check_seeks(model: &Model, expected: &[Shown], key: &[u8], random: &mut Rando
     check_walk(&mut cursor, expected, at.wrapping_sub(1), random);
 }
 
-/// Goes to and fro from entry `at`.
+/// Moves back and forth from entry `at`.
 fn check_walk(
     cursor: &mut Cursor<'_, super::memory::Memory>,
     expected: &[Shown],

@@ -1,4 +1,4 @@
-//! Faults of the device and of the log in the middle of things.
+//! Faults of the device and of the log during merges and reads.
 
 use kreon_base::{ErrorKind, Lsn};
 

@@ -1,4 +1,4 @@
-//! Gets of keys that a tree lacks, and what a merge does with the filters of leaves.
+//! Gets of absent keys, and the filters of leaves in a merge.
 
 use kreon_base::Lsn;
 

@@ -23,7 +23,7 @@ pub struct Memory {
     pub reads: RefCell<BTreeSet<(u8, PageNo)>>,
     /// Nodes per call of `prefetch`, with their level.
     pub prefetches: RefCell<Vec<(u8, usize)>>,
-    /// What filters did.
+    /// Outcomes of filter lookups.
     pub filtering: RefCell<Vec<Filtering>>,
     /// Keys read from the log.
     pub key_reads: Cell<u64>,
@@ -52,7 +52,7 @@ impl Memory {
         assert!(page.is_some(), "a page that was not there is freed");
     }
 
-    /// Forgets a page of a merge that failed.
+    /// Removes a page of a failed merge.
     pub fn remove_if_there(&self, page: PageNo) {
         self.pages.borrow_mut().remove(&page);
     }

@@ -27,7 +27,7 @@ impl History {
         let pool = family.pool(&mut random, keys);
         let fill = *random.pick(&FILLS);
         let mut model = Model::default();
-        // In one go or by several workers: all must come to the same.
+        // In one merge or in parts; the result must be the same.
         model.parts = [1, 3, 16][seed as usize % 3];
         Self {
             pool,
@@ -123,7 +123,7 @@ impl History {
             let input = self.write();
             self.merge(&input);
             if self.random.one_in(4) {
-                // A crash: snapshots are gone, what was merged last is merged again.
+                // A crash: the snapshots are gone, and the last input is merged again.
                 self.snapshots.clear();
                 let replayed = newest_only(&input);
                 self.merge(&replayed);
@@ -136,7 +136,7 @@ impl History {
     }
 }
 
-/// Every reader sees after a merge what the input over the old tree showed.
+/// After a merge every reader sees the same as from the input above the old tree.
 fn check_views(before: &Entries, input: &Entries, after: &Entries, at: Lsn, last_level: bool) {
     for key in before.keys().chain(input.keys()) {
         let mut all = input.get(key).cloned().unwrap_or_default();

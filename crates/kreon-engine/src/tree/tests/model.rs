@@ -1,4 +1,4 @@
-//! A tree beside a model of what it must hold. Every merge is checked in full.
+//! A tree and a model of its content. Every merge is checked in full.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -120,13 +120,13 @@ impl Visitor for Reached {
     }
 }
 
-/// A tree in memory and what it must hold.
+/// A tree in memory and its expected content.
 #[derive(Default)]
 pub struct Model {
     pub memory: Memory,
     pub tree: TreeRecord,
     pub entries: Entries,
-    /// Merges are made in so many parts, if it is more than one.
+    /// Number of parts of a merge; at most one: undivided.
     pub parts: usize,
     references: HashMap<Reference, i64>,
     pages: BTreeSet<PageNo>,
@@ -243,7 +243,7 @@ impl Model {
     }
 }
 
-/// The rules, told the long way: of `versions` those stay that somebody can see.
+/// A naive version of the rules: the `versions` that some reader can see.
 pub fn surviving(versions: &[(Lsn, Content)], rules: &MergeRules<'_>) -> Versions {
     let mut kept = Versions::new();
     for (index, (lsn, content)) in versions.iter().enumerate() {

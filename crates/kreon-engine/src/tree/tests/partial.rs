@@ -1,4 +1,4 @@
-//! What a merge touches, where it puts what it writes, and how full that is.
+//! The pages that a merge reads and writes, their places and their fill.
 
 use std::collections::BTreeMap;
 
