@@ -13,7 +13,7 @@
 //!   part was: the replay finds the version with its whole unit.
 //! - The part has nothing from behind `end`, so a unit that was partly in L0 comes from the log only.
 //!
-//! Modules: [`stretch`] (the entries of a part), [`pages`] (the sink of its nodes), [`build`], [`load`].
+//! Modules: [`stretch`] (the entries of a part), [`pages`] (the sink of its nodes), [`mod@build`], [`load`].
 
 pub mod build;
 pub mod load;

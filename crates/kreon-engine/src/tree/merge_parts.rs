@@ -108,7 +108,7 @@ impl Cut {
 }
 
 /// Merges `input`, which must lie within [`Cut::keys`], into one part. Errors and `changes` are as in
-/// [`merge`](super::merge).
+/// [`merge`](super::merge()).
 pub fn merge_part<S, K, I, C>(
     source: &S,
     sink: &mut K,

@@ -6,8 +6,8 @@
 //!
 //! - [`node_source`]: the traits for reading nodes and for writing fresh ones
 //! - [`entry`]: versions, the input of a merge and its report
-//! - [`search`], [`cursor`], [`prefetch`], [`pages`], [`verify`]: readers
-//! - [`merge`]: the only writer, also for bulk builds (a merge into an empty tree); [`merge_parts`] for several
+//! - [`search`], [`cursor`], [`prefetch`], [`mod@pages`], [`mod@verify`]: readers
+//! - [`mod@merge`]: the only writer, also for bulk builds (a merge into an empty tree); [`merge_parts`] for several
 //!   workers, `merge_ranges` for deleted ranges. Beneath them: `window` (input), `version_rules` and
 //!   `version_filter` (which versions stay), `output`, `leaf_packer`, `leaf_balance` and `index_packer`
 //!   (fresh nodes)

@@ -31,7 +31,7 @@ struct Step {
 pub(super) enum Target<'k> {
     First,
     Last,
-    /// The leaf for the newest version of the key, or the leaf before if that version begins a leaf.
+    /// The leaf for the newest version of the key; where a pivot ties with the key, maybe the leaf before.
     Key(&'k [u8]),
 }
 
