@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kreon_base::{Epoch, Lsn, PageNo, RegionId, Result, SegmentId, planted};
 use kreon_format::TreeRecord;
 
-use super::charges::Charges;
 use super::erase::replace;
+use super::notes::Notes;
 use super::progress::Progress;
 use super::sink::FreshNodes;
 use super::stream::{RegionStream, regions_of};
@@ -15,7 +15,7 @@ use super::workers::spill_in_parts;
 use crate::level::{Frozen, Levels, MappedNodes};
 use crate::ranges::RegionRanges;
 use crate::state::Storage;
-use crate::tree::{self, Changes, Cut, MergeRules, Reference};
+use crate::tree::{self, Cut, MergeRules};
 use kreon_volume::PageRuns;
 
 /// Fill goal of leaves. Plain splits would leave them 0.7 full; packing saves about 30 % of a spill's leaf bytes.
@@ -191,22 +191,11 @@ pub(super) struct Changed<'a> {
     kept: Vec<PageRuns<'a>>,
 }
 
-/// Collects the reports of merges.
-pub(super) struct Notes<'a> {
-    storage: &'a Storage,
-    charges: Charges<'a>,
-    dropped: Vec<PageNo>,
-}
-
 impl<'a> Changed<'a> {
     pub fn new(storage: &'a Storage) -> Self {
         Self {
             pages: PageRuns::new(&storage.allocator, &storage.mapping),
-            notes: Notes {
-                storage,
-                charges: Charges::new(&storage.log),
-                dropped: Vec::new(),
-            },
+            notes: Notes::new(storage),
             kept: Vec::new(),
         }
     }
@@ -215,8 +204,7 @@ impl<'a> Changed<'a> {
     pub fn add(&mut self, other: Self) {
         self.kept.push(other.pages);
         self.kept.extend(other.kept);
-        self.notes.dropped.extend(other.notes.dropped);
-        self.notes.charges.add_all(other.notes.charges);
+        self.notes.add(other.notes);
     }
 
     fn finish(self, levels: Levels) -> Result<Spilled> {
@@ -230,20 +218,5 @@ impl<'a> Changed<'a> {
             dropped: self.notes.dropped,
             charges: self.notes.charges.finish(),
         })
-    }
-}
-
-impl Changes for Notes<'_> {
-    fn freed(&mut self, page: PageNo) {
-        planted!(PagesReusedTooEarly => drop(self.storage.allocator.lock().release_pages(&[page])));
-        self.dropped.push(page);
-    }
-
-    fn referenced(&mut self, record: Reference) {
-        self.charges.add(&record);
-    }
-
-    fn dropped(&mut self, record: Reference) {
-        self.charges.drop(&record);
     }
 }

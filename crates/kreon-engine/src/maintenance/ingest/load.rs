@@ -11,11 +11,10 @@ use super::super::spill::Spiller;
 use super::incoming::{Incoming, LoadLog, Pairs, record};
 use crate::level::{Levels, View, VisibleFrom};
 use crate::regions::RegionState;
-use crate::spill::charges::Charges;
 use crate::spill::sink::FreshNodes;
-use crate::spill::{Erasing, LEAF_FILL, Spilled};
+use crate::spill::{Erasing, LEAF_FILL, Notes, Spilled};
 use crate::state::Storage;
-use crate::tree::{self, Changes, MergeRules, Reference};
+use crate::tree::{self, MergeRules};
 use crate::tree_locks::{LockReason, TreeLock, TreeLocks};
 use crate::versions::{TREES_MAX, Versions};
 use crate::visibility::Visibility;
@@ -57,7 +56,8 @@ impl Drop for KeptLog<'_> {
 struct Built<'a> {
     record: TreeRecord,
     pages: PageRuns<'a>,
-    pointed: Pointed<'a>,
+    /// Pages that it dropped are fresh ones that were part of it.
+    notes: Notes<'a>,
 }
 
 /// No reader sees the tree yet, and nothing beneath it would be hidden by it.
@@ -219,38 +219,14 @@ fn build<'a, P: Pairs>(
     let mut sink = FreshNodes::new(&storage.mapping, &mut pages, what);
     let rules = rules(storage);
     let nodes = storage.nodes_of_level(region.id, 1);
-    let mut pointed = Pointed {
-        charges: Charges::new(&storage.log),
-        freed: Vec::new(),
-    };
+    let mut notes = Notes::new(storage);
     let empty = TreeRecord::default();
-    let record = tree::merge(&nodes, &mut sink, &empty, incoming, &rules, &mut pointed)?;
+    let record = tree::merge(&nodes, &mut sink, &empty, incoming, &rules, &mut notes)?;
     Ok(record.root.is_some().then_some(Built {
         record,
         pages,
-        pointed,
+        notes,
     }))
-}
-
-/// Counts what the fresh tree points at.
-struct Pointed<'a> {
-    charges: Charges<'a>,
-    /// Fresh pages that are part of the tree no more.
-    freed: Vec<PageNo>,
-}
-
-impl Changes for Pointed<'_> {
-    fn freed(&mut self, page: PageNo) {
-        self.freed.push(page);
-    }
-
-    fn referenced(&mut self, record: Reference) {
-        self.charges.add(&record);
-    }
-
-    fn dropped(&mut self, record: Reference) {
-        self.charges.drop(&record);
-    }
 }
 
 impl<'a> Ground<'a> {
@@ -278,8 +254,10 @@ impl<'a> Ground<'a> {
         }
         let visible_from = VisibleFrom::drawn();
         let levels = self.levels_with(&loader.storage.views.load(), &built.record, &visible_from);
-        let Pointed { charges, freed } = built.pointed;
-        let freed: BTreeSet<PageNo> = freed.into_iter().collect();
+        let Notes {
+            charges, dropped, ..
+        } = built.notes;
+        let freed: BTreeSet<PageNo> = dropped.into_iter().collect();
         let handed_out = built.pages.finish()?.into_iter();
         let (freed, kept) = handed_out.partition::<Vec<_>, _>(|page| freed.contains(page));
         loader.versions.discard_fresh(&freed)?;
@@ -317,8 +295,8 @@ impl<'a> Ground<'a> {
         let mut sink = FreshNodes::new(&storage.mapping, &mut built.pages, what);
         let nodes = storage.nodes_of_level(region, 1);
         let mut input = Erasing(Arc::new(ranges));
-        let (old, pointed) = (&built.record, &mut built.pointed);
-        built.record = tree::merge(&nodes, &mut sink, old, &mut input, &rules(storage), pointed)?;
+        let (old, notes) = (&built.record, &mut built.notes);
+        built.record = tree::merge(&nodes, &mut sink, old, &mut input, &rules(storage), notes)?;
         Ok(())
     }
 

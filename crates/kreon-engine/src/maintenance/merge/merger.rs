@@ -16,11 +16,10 @@ use super::super::counts::PageCounts;
 use super::super::spill::Spiller;
 use super::overlay::{Overlay, Upper};
 use crate::level::{Levels, MappedNodes, View};
-use crate::spill::charges::Charges;
 use crate::spill::sink::FreshNodes;
-use crate::spill::{LEAF_FILL, Spilled};
+use crate::spill::{LEAF_FILL, Notes, Spilled};
 use crate::state::Storage;
-use crate::tree::{self, Changes, Cursor, MergeRules, Reference};
+use crate::tree::{self, Cursor, MergeRules};
 use crate::tree_locks::TreeLock;
 use crate::tree_locks::TreeLocks;
 use crate::versions::{TREES_MAX, Versions};
@@ -311,9 +310,9 @@ impl Merger {
             false => (*lowest, others),
             true => (TreeRecord::default(), job.trees.as_slice()),
         };
-        let (mut uppers, mut dropped) = (Vec::new(), Vec::new());
+        let (mut uppers, mut notes) = (Vec::new(), Notes::new(storage));
         for ((tree, nodes), hidden_up_to) in above.iter().zip(&nodes).zip(&job.hidden_up_to) {
-            dropped.extend(tree::pages(nodes, tree)?);
+            notes.dropped.extend(tree::pages(nodes, tree)?);
             uppers.push(Upper::new(Cursor::new(nodes, tree), *hidden_up_to)?);
         }
         let mut input = Overlay::new(storage, hold, uppers, seen);
@@ -333,40 +332,14 @@ impl Merger {
             fill: LEAF_FILL,
             rewrites_all: false,
         };
-        let mut changed = Changed {
-            charges: Charges::new(&storage.log),
-            dropped,
-        };
-        let record = tree::merge(source, &mut sink, &lower, &mut input, &rules, &mut changed)?;
-        let mut charges = changed.charges.finish();
-        for (segment, bytes) in input.finish().finish() {
-            *charges.entry(segment).or_insert(0) += bytes;
-        }
+        let record = tree::merge(source, &mut sink, &lower, &mut input, &rules, &mut notes)?;
+        let mut charges = input.finish();
+        charges.add_all(notes.charges);
         Ok(Merged {
             record,
             pages,
-            dropped: changed.dropped,
-            charges,
+            dropped: notes.dropped,
+            charges: charges.finish(),
         })
-    }
-}
-
-/// Collects what the merge reports.
-struct Changed<'a> {
-    charges: Charges<'a>,
-    dropped: Vec<PageNo>,
-}
-
-impl Changes for Changed<'_> {
-    fn freed(&mut self, page: PageNo) {
-        self.dropped.push(page);
-    }
-
-    fn referenced(&mut self, record: Reference) {
-        self.charges.add(&record);
-    }
-
-    fn dropped(&mut self, record: Reference) {
-        self.charges.drop(&record);
     }
 }
