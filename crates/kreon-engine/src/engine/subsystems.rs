@@ -73,49 +73,42 @@ impl Subsystems {
         let scattered = Arc::new(ScatteredValues::new(storage.options.credit_bytes()));
         let reader = Reader::new(&storage, &visibility, &tree_locks, &scattered);
         let reader = Arc::new(reader);
-        let maintenance = Arc::new(Maintenance::new(&Ground {
-            storage: &storage,
-            visibility: &visibility,
-            versions: &versions,
-            space: &space,
-            throttle: &throttle,
-            tree_locks: &tree_locks,
-            regions: &regions,
-            reader: &reader,
-            scattered: &scattered,
-            collection_wanted: &collection_wanted,
-        }));
+        let on = Ground {
+            storage,
+            visibility,
+            versions,
+            space,
+            throttle,
+            tree_locks,
+            regions,
+        };
+        let maintenance = Maintenance::new(&on, (&reader, &scattered), &collection_wanted);
+        let maintenance = Arc::new(maintenance);
         let (spiller, merger, gc) = (&maintenance.spiller, &maintenance.merger, &maintenance.gc);
-        let stored = (&storage, &visibility);
         Self {
-            writer: Writer::new(stored, (&space, &throttle), &reader, &maintenance),
-            loader: Loader::new(stored, &versions, &tree_locks, (spiller, merger)),
-            compactor: Compactor::new(
-                stored,
-                (&versions, &space),
-                &tree_locks,
-                (spiller, merger, gc),
-            ),
-            region_maker: RegionMaker::new(&storage, &visibility, &regions, gc),
-            region_dropper: RegionDropper::new(stored, &regions, &tree_locks, &versions),
+            writer: Writer::new(&on, &reader, &maintenance),
+            loader: Loader::new(&on, spiller, merger),
+            compactor: Compactor::new(&on, (spiller, merger, gc)),
+            region_maker: RegionMaker::new(&on, gc),
+            region_dropper: RegionDropper::new(&on),
             inspector: Inspector {
-                storage: Arc::clone(&storage),
-                regions: Arc::clone(&regions),
-                visibility: Arc::clone(&visibility),
-                versions: Arc::clone(&versions),
-                throttle: Arc::clone(&throttle),
+                storage: Arc::clone(&on.storage),
+                regions: Arc::clone(&on.regions),
+                visibility: Arc::clone(&on.visibility),
+                versions: Arc::clone(&on.versions),
+                throttle: Arc::clone(&on.throttle),
                 reader: Arc::clone(&reader),
                 maintenance: Arc::clone(&maintenance),
             },
-            storage,
-            regions,
-            visibility,
-            space,
+            storage: on.storage,
+            regions: on.regions,
+            visibility: on.visibility,
+            space: on.space,
             #[cfg(test)]
-            tree_locks,
+            tree_locks: on.tree_locks,
             #[cfg(test)]
             scattered,
-            versions,
+            versions: on.versions,
             reader,
             maintenance,
         }

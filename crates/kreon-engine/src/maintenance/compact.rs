@@ -10,28 +10,22 @@ use std::sync::Arc;
 use kreon_base::{Error, ErrorKind, Result};
 
 use super::gc::Gc;
+use super::ground::Ground;
 use super::merge::Job;
 use super::merge::Merger;
 use super::spill::Spiller;
 use crate::progress::{Meter, Progress};
 use crate::regions::RegionState;
-use crate::space::Space;
 use crate::spill::Spilled;
-use crate::state::{Ledger, Storage};
-use crate::tree_locks::{LockReason, TreeLocks};
-use crate::versions::Versions;
-use crate::visibility::Visibility;
+use crate::state::Ledger;
+use crate::tree_locks::LockReason;
 
 /// Most spills before a tree that is hidden from some readers can be merged with the others.
 const SPILLS_MAX: usize = 4;
 
 /// Compacts regions and the log.
 pub struct Compactor {
-    storage: Arc<Storage>,
-    visibility: Arc<Visibility>,
-    versions: Arc<Versions>,
-    space: Arc<Space>,
-    tree_locks: Arc<TreeLocks>,
+    on: Ground,
     spiller: Arc<Spiller>,
     merger: Arc<Merger>,
     gc: Arc<Gc>,
@@ -40,17 +34,11 @@ pub struct Compactor {
 impl Compactor {
     /// By these jobs, one after the other.
     pub fn new(
-        (storage, visibility): (&Arc<Storage>, &Arc<Visibility>),
-        (versions, space): (&Arc<Versions>, &Arc<Space>),
-        tree_locks: &Arc<TreeLocks>,
+        on: &Ground,
         (spiller, merger, gc): (&Arc<Spiller>, &Arc<Merger>, &Arc<Gc>),
     ) -> Self {
         Self {
-            storage: Arc::clone(storage),
-            visibility: Arc::clone(visibility),
-            versions: Arc::clone(versions),
-            space: Arc::clone(space),
-            tree_locks: Arc::clone(tree_locks),
+            on: on.clone(),
             spiller: Arc::clone(spiller),
             merger: Arc::clone(merger),
             gc: Arc::clone(gc),
@@ -67,12 +55,12 @@ impl Compactor {
         regions: &[Arc<RegionState>],
         tell: &mut dyn FnMut(Progress),
     ) -> Result<()> {
-        self.storage.check_writable()?;
+        self.on.storage.check_writable()?;
         regions.iter().try_for_each(|region| region.check())?;
         let mut meter = Meter::new(tell, "spill", self.entries_of(regions));
         self.gc.close_moved()?;
         self.spiller.checkpoint()?;
-        self.storage.allocator.lock().begin_packing();
+        self.on.storage.allocator.lock().begin_packing();
         let mut left = Vec::new();
         for region in regions {
             match self.has_several_trees(region) {
@@ -83,7 +71,7 @@ impl Compactor {
         meter.step("log");
         if self.gc.collect_all()? > 0 {
             left = regions.iter().collect();
-            self.storage.allocator.lock().begin_packing();
+            self.on.storage.allocator.lock().begin_packing();
         }
         for region in left {
             self.compact_trees(region, &mut meter)?;
@@ -94,25 +82,31 @@ impl Compactor {
     }
 
     fn has_several_trees(&self, region: &RegionState) -> bool {
-        let view = self.storage.views.load();
+        let view = self.on.storage.views.load();
         let trees = view.levels.of(region.id).iter();
         trees.filter(|tree| tree.root.is_some()).count() > 1
     }
 
     /// Merges all trees of `region` into one, with new packed leaves and no tombstone that hides nothing.
     fn compact_trees(&self, region: &RegionState, meter: &mut Meter<'_>) -> Result<()> {
-        let may_go_on = || self.storage.check_writable().and_then(|()| region.check());
+        let may_go_on = || {
+            self.on
+                .storage
+                .check_writable()
+                .and_then(|()| region.check())
+        };
         may_go_on()?;
         let hold = self
+            .on
             .tree_locks
             .take_whole(region.id, LockReason::Compaction, may_go_on)?;
         for _ in 0..SPILLS_MAX {
             hold.check_region()?;
             self.spiller.checkpoint()?;
-            let changes = self.versions.lock_changes();
+            let changes = self.on.versions.lock_changes();
             may_go_on()?;
-            self.versions.tidy(region.id);
-            let view = self.storage.views.load_full();
+            self.on.versions.tidy(region.id);
+            let view = self.on.storage.views.load_full();
             let Some(job) = Job::of_all(&view, region.id) else {
                 return Ok(());
             };
@@ -123,7 +117,7 @@ impl Compactor {
                 && self.merger.run_merge(&job, &hold, changes, &mut seen)?
             {
                 drop(hold);
-                self.versions.reclaim()?;
+                self.on.versions.reclaim()?;
                 return Ok(());
             }
         }
@@ -135,7 +129,7 @@ impl Compactor {
 
     /// Estimate of the entries that a compaction of the regions reads.
     fn entries_of(&self, regions: &[Arc<RegionState>]) -> u64 {
-        let view = self.storage.views.load();
+        let view = self.on.storage.views.load();
         let frozen = view.frozen.as_ref().map_or(0, |frozen| frozen.l0.len());
         let trees = regions.iter().flat_map(|region| view.levels.of(region.id));
         trees.map(|tree| tree.entries).sum::<u64>() + (view.active.len() + frozen) as u64
@@ -144,42 +138,42 @@ impl Compactor {
     /// Gives back what is kept ready for writes to come.
     fn shrink(&self) -> Result<()> {
         self.gc.close_moved()?;
-        let ahead = self.storage.log.give_up_ahead()?;
-        let mut allocator = self.storage.allocator.lock();
+        let ahead = self.on.storage.log.give_up_ahead()?;
+        let mut allocator = self.on.storage.allocator.lock();
         for segment in &ahead {
             allocator.retire_log_segment(*segment)?;
         }
         drop(allocator);
         // Once this is durable, no replay takes the segments for the log's.
-        let moved_end = self.versions.inserted();
-        let is_quiet = self.versions.quiet_tail().is_some();
+        let moved_end = self.on.versions.inserted();
+        let is_quiet = self.on.versions.quiet_tail().is_some();
         self.commit_nothing(|ledger| {
             if is_quiet {
                 ledger.moved_marker = moved_end;
             }
         })?;
-        let mut allocator = self.storage.allocator.lock();
+        let mut allocator = self.on.storage.allocator.lock();
         for segment in ahead {
             allocator.reuse_segment(segment)?;
         }
         drop(allocator);
         {
-            let _closed = self.visibility.gate.close();
-            self.storage.log.restrain();
+            let _closed = self.on.visibility.gate.close();
+            self.on.storage.log.restrain();
         }
-        self.versions.reclaim()?;
-        self.space.set_reserve();
-        self.storage.allocator.lock().trim_all()
+        self.on.versions.reclaim()?;
+        self.on.space.set_reserve();
+        self.on.storage.allocator.lock().trim_all()
     }
 
     fn commit_nothing(&self, change_ledger: impl FnOnce(&mut Ledger)) -> Result<()> {
-        let _changes = self.versions.lock_changes();
+        let _changes = self.on.versions.lock_changes();
         let change = Spilled {
-            levels: crate::level::Levels::clone(&self.storage.views.load().levels),
+            levels: crate::level::Levels::clone(&self.on.storage.views.load().levels),
             kept: Vec::new(),
             dropped: Vec::new(),
             charges: Default::default(),
         };
-        self.versions.install(change, change_ledger, true)
+        self.on.versions.install(change, change_ledger, true)
     }
 }

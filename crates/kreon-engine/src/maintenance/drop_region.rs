@@ -5,55 +5,37 @@ use std::sync::Arc;
 use kreon_base::{Error, ErrorKind, PageNo, Result};
 use kreon_format::PagePointer;
 
+use super::ground::Ground;
 use crate::level::Levels;
-use crate::regions::Regions;
 use crate::spill::Spilled;
 use crate::spill::charges::Charges;
-use crate::state::{Ledger, Storage};
+use crate::state::Ledger;
 use crate::tree::{self, Entry, Reference, Visitor};
-use crate::tree_locks::TreeLocks;
-use crate::versions::Versions;
-use crate::visibility::Visibility;
 use kreon_log::Log;
 
 /// Drops regions.
 pub struct RegionDropper {
-    storage: Arc<Storage>,
-    visibility: Arc<Visibility>,
-    regions: Arc<Regions>,
-    tree_locks: Arc<TreeLocks>,
-    versions: Arc<Versions>,
+    on: Ground,
 }
 
 impl RegionDropper {
     /// From `regions`.
-    pub fn new(
-        (storage, visibility): (&Arc<Storage>, &Arc<Visibility>),
-        regions: &Arc<Regions>,
-        tree_locks: &Arc<TreeLocks>,
-        versions: &Arc<Versions>,
-    ) -> Self {
-        Self {
-            storage: Arc::clone(storage),
-            visibility: Arc::clone(visibility),
-            regions: Arc::clone(regions),
-            tree_locks: Arc::clone(tree_locks),
-            versions: Arc::clone(versions),
-        }
+    pub fn new(on: &Ground) -> Self {
+        Self { on: on.clone() }
     }
 
     /// Drops the region called `name`.
     pub fn drop_region(&self, name: &str) -> Result<()> {
-        self.storage.check_writable()?;
+        self.on.storage.check_writable()?;
         let find = || {
             let missing = || format!("there is no region {name:?}");
-            let found = self.regions.get(name);
+            let found = self.on.regions.get(name);
             found.ok_or_else(|| Error::new(ErrorKind::NotFound, missing()))
         };
         // Merges of its trees end early: nothing needs their result.
         let id = find()?.id;
-        let _dropping = self.tree_locks.begin_drop(id);
-        let _changes = self.versions.lock_changes();
+        let _dropping = self.on.tree_locks.begin_drop(id);
+        let _changes = self.on.versions.lock_changes();
         let region = find()?;
         if region.id != id {
             return Err(Error::new(
@@ -61,9 +43,10 @@ impl RegionDropper {
                 format!("region {name:?} was dropped and made again meanwhile"),
             ));
         }
-        let view = self.storage.views.load_full();
-        let mut gone = Reached::new(&self.storage.log);
+        let view = self.on.storage.views.load_full();
+        let mut gone = Reached::new(&self.on.storage.log);
         for (nodes, record) in self
+            .on
             .storage
             .nodes(&view, region.id)
             .iter()
@@ -90,23 +73,23 @@ impl RegionDropper {
         };
         // From here on no write enters the region; writers inside the gate end first.
         {
-            let _closed = self.visibility.gate.close();
+            let _closed = self.on.visibility.gate.close();
             region.drop_for_all();
         }
         // Short-lived regions leave nothing in the log that the next opening must replay.
-        let marker = self.versions.quiet_tail();
+        let marker = self.on.versions.quiet_tail();
         let forget = |ledger: &mut Ledger| {
             ledger.regions.remove(region.id);
             ledger.advance(marker);
         };
-        let committed = self.versions.install(change, forget, true);
+        let committed = self.on.versions.install(change, forget, true);
         committed.inspect_err(|_| region.keep_after_all())?;
         // Before the name can be used again.
-        let epoch = self.storage.ledger.lock().epoch;
-        self.storage.made.note_drop(epoch);
-        self.regions.remove(name);
+        let epoch = self.on.storage.ledger.lock().epoch;
+        self.on.storage.made.note_drop(epoch);
+        self.on.regions.remove(name);
         drop(view);
-        self.versions.reclaim()
+        self.on.versions.reclaim()
     }
 }
 

@@ -13,10 +13,9 @@ use std::time::{Duration, Instant};
 use kreon_base::{ErrorKind, Lsn, PAGE_BYTES, PageNo, Result, planted};
 use kreon_format::{ImagePart, pages_of};
 
+use super::ground::Ground;
 use crate::checkpoint::{self, Change};
 use crate::image::{ImagePages, Stretch, build};
-use crate::state::Storage;
-use crate::visibility::Visibility;
 use kreon_sync::Wakeup;
 use kreon_sync::{Mutex, Rank, RankedMutex};
 
@@ -32,8 +31,7 @@ const SPARE_ENTRIES: u64 = 4096;
 
 /// Takes images of L0, one at a time.
 pub struct L0Images {
-    storage: Arc<Storage>,
-    visibility: Arc<Visibility>,
+    on: Ground,
     /// One at a time.
     turn: RankedMutex<()>,
     wanted: Wakeup,
@@ -60,10 +58,9 @@ pub struct ImageStats {
 
 impl L0Images {
     /// None was taken yet.
-    pub fn new(storage: &Arc<Storage>, visibility: &Arc<Visibility>) -> Self {
+    pub fn new(on: &Ground) -> Self {
         Self {
-            storage: Arc::clone(storage),
-            visibility: Arc::clone(visibility),
+            on: on.clone(),
             turn: RankedMutex::new(Rank::L0Image, ()),
             wanted: Wakeup::default(),
             taken: Mutex::default(),
@@ -124,7 +121,7 @@ impl L0Images {
     /// Those of a failed write; the store is poisoned then. A full volume is no error.
     pub fn take_image(&self, log_bytes_min: u64) -> Result<bool> {
         let _turn = self.turn.lock();
-        self.storage.poison.check()?;
+        self.on.storage.poison.check()?;
         let begun = Instant::now();
         let Some(plan) = self.plan_image(log_bytes_min) else {
             return Ok(false);
@@ -144,7 +141,7 @@ impl L0Images {
             }
             Err(error) => {
                 tracing::warn!(%error, "an image of L0 failed");
-                self.storage.poison.set(&error);
+                self.on.storage.poison.set(&error);
                 Err(error)
             }
         }
@@ -153,11 +150,14 @@ impl L0Images {
     fn plan_image(&self, log_bytes_min: u64) -> Option<Plan> {
         // Everything before `end` is in this view, everything behind comes later.
         let (view, end) = {
-            let _closed = self.visibility.gate.close();
-            (self.storage.views.load_full(), self.storage.log.tail())
+            let _closed = self.on.visibility.gate.close();
+            (
+                self.on.storage.views.load_full(),
+                self.on.storage.log.tail(),
+            )
         };
         let (marker, covered, entries, parts) = {
-            let ledger = self.storage.ledger.lock();
+            let ledger = self.on.storage.ledger.lock();
             let trees = ledger.image.iter().flat_map(|part| &part.trees);
             let entries: u64 = trees.map(|(_, tree)| tree.entries).sum();
             (
@@ -192,17 +192,17 @@ impl L0Images {
     /// Returns the bytes written; `None` if a spill made all of it superfluous.
     fn write_image(&self, plan: Plan) -> Result<Option<u64>> {
         let (epoch, regions) = {
-            let ledger = self.storage.ledger.lock();
-            let regions = ledger.with_made(&self.storage.made).regions;
+            let ledger = self.on.storage.ledger.lock();
+            let regions = ledger.with_made(&self.on.storage.made).regions;
             (ledger.epoch.next(), regions)
         };
         let exists = |region| regions.contains(region);
-        let mut pages = ImagePages::new(&self.storage, epoch);
+        let mut pages = ImagePages::new(&self.on.storage, epoch);
         let mut fresh = Vec::new();
         // Each L0 is let go as soon as its part is there: it may have been spilled meanwhile, and its memory
         // is the next one's.
         let built = plan.stretches.into_iter().try_for_each(|stretch| {
-            if stretch.end > self.storage.ledger.lock().marker {
+            if stretch.end > self.on.storage.ledger.lock().marker {
                 fresh.push(build(&stretch, &exists, &mut pages)?);
             }
             Ok(())
@@ -221,10 +221,10 @@ impl L0Images {
 
     /// Makes the last of `fresh` count, as far as no spill has made them superfluous; returns how many.
     fn commit_image(&self, fresh: &[ImagePart], adds: bool) -> Result<usize> {
-        let needed = self.storage.log.tail();
+        let needed = self.on.storage.log.tail();
         self.sync_log(needed)?;
-        let mut ledger = self.storage.ledger.lock();
-        let mut changed = ledger.with_made(&self.storage.made);
+        let mut ledger = self.on.storage.ledger.lock();
+        let mut changed = ledger.with_made(&self.on.storage.made);
         let kept = fresh.iter().filter(|part| part.end > ledger.marker);
         let mut kept: Vec<_> = kept.cloned().collect();
         let Some(last) = kept.last_mut() else {
@@ -241,14 +241,15 @@ impl L0Images {
         }
         let (count, kept_pages) = (kept.len(), kept.iter().flat_map(pages).collect());
         changed.image.extend(kept);
-        let levels = Arc::clone(&self.storage.views.load().levels);
+        let levels = Arc::clone(&self.on.storage.views.load().levels);
         let change = Change {
             kept: kept_pages,
             dropped,
             ..Change::of_ledger(changed, levels)
         };
-        let unreachable = checkpoint::commit(&self.storage, &mut ledger, change)?;
-        self.storage
+        let unreachable = checkpoint::commit(&self.on.storage, &mut ledger, change)?;
+        self.on
+            .storage
             .views
             .retire(unreachable.pages, unreachable.segments);
         Ok(count)
@@ -257,28 +258,28 @@ impl L0Images {
     /// The log that an image leaves out must be durable before the image counts.
     fn sync_log(&self, end: Lsn) -> Result<()> {
         planted!(ImageBeforeLog => return Ok(()));
-        self.storage.log.sync(end)
+        self.on.storage.log.sync(end)
     }
 
     /// Gives its space back.
     fn drop_image(&self) -> Result<()> {
-        let mut ledger = self.storage.ledger.lock();
+        let mut ledger = self.on.storage.ledger.lock();
         if ledger.image.is_empty() {
             return Ok(());
         }
-        let mut changed = ledger.with_made(&self.storage.made);
+        let mut changed = ledger.with_made(&self.on.storage.made);
         let parts = changed.image.drain(..);
         let dropped = parts.flat_map(|part| pages_of(&part.pages).collect::<Vec<_>>());
         let dropped = dropped.collect();
-        let levels = Arc::clone(&self.storage.views.load().levels);
+        let levels = Arc::clone(&self.on.storage.views.load().levels);
         let change = Change {
             dropped,
             ..Change::of_ledger(changed, levels)
         };
-        match checkpoint::commit(&self.storage, &mut ledger, change) {
+        match checkpoint::commit(&self.on.storage, &mut ledger, change) {
             Ok(unreachable) => {
                 let (pages, segments) = (unreachable.pages, unreachable.segments);
-                self.storage.views.retire(pages, segments);
+                self.on.storage.views.retire(pages, segments);
                 Ok(())
             }
             Err(error) if error.kind() == ErrorKind::OutOfSpace => Ok(()),
@@ -289,6 +290,6 @@ impl L0Images {
     /// Gives back pages of parts that do not count.
     fn release_image<'p>(&self, parts: impl Iterator<Item = &'p ImagePart>) -> Result<()> {
         let pages: Vec<PageNo> = parts.flat_map(|part| pages_of(&part.pages)).collect();
-        self.storage.allocator.lock().release_pages(&pages)
+        self.on.storage.allocator.lock().release_pages(&pages)
     }
 }

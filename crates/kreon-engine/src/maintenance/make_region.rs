@@ -7,52 +7,43 @@ use kreon_base::{Error, ErrorKind, Lsn, Result, planted};
 use kreon_format::{RecordKind, dropped_value};
 
 use super::gc::{Gc, is_full};
+use super::ground::Ground;
 use crate::options::Durability;
-use crate::regions::{RegionState, Regions, check_name};
-use crate::state::{MadeRegion, Storage};
-use crate::visibility::Visibility;
+use crate::regions::{RegionState, check_name};
+use crate::state::MadeRegion;
 use kreon_log::NewRecord;
 
 /// Makes regions.
 pub struct RegionMaker {
-    storage: Arc<Storage>,
-    visibility: Arc<Visibility>,
-    regions: Arc<Regions>,
+    on: Ground,
     gc: Arc<Gc>,
 }
 
 impl RegionMaker {
     /// Into `regions`.
-    pub fn new(
-        storage: &Arc<Storage>,
-        visibility: &Arc<Visibility>,
-        regions: &Arc<Regions>,
-        gc: &Arc<Gc>,
-    ) -> Self {
+    pub fn new(on: &Ground, gc: &Arc<Gc>) -> Self {
         Self {
-            storage: Arc::clone(storage),
-            visibility: Arc::clone(visibility),
-            regions: Arc::clone(regions),
+            on: on.clone(),
             gc: Arc::clone(gc),
         }
     }
 
     /// The region called `name`; makes it if need be.
     pub fn region(&self, name: &str, durability: Durability) -> Result<Arc<RegionState>> {
-        self.storage.check_open()?;
-        let region = match self.regions.get(name) {
+        self.on.storage.check_open()?;
+        let region = match self.on.regions.get(name) {
             Some(region) => region,
             None => {
                 check_name(name)?;
-                self.storage.check_writable()?;
+                self.on.storage.check_writable()?;
                 self.make_region(name)?
             }
         };
         // A thread that finds a region made just now waits for its record, too.
         if durability == Durability::Sync {
-            let log = &self.storage.log;
+            let log = &self.on.storage.log;
             log.sync(region.made_end)
-                .inspect_err(|error| self.storage.poison.set(error))?;
+                .inspect_err(|error| self.on.storage.poison.set(error))?;
         }
         Ok(region)
     }
@@ -62,7 +53,7 @@ impl RegionMaker {
             match self.try_make_region(name) {
                 Err(error)
                     if is_full(&error)
-                        && !self.storage.made.is_used_up()
+                        && !self.on.storage.made.is_used_up()
                         && self.gc.free_space_for(1)? => {}
                 outcome => return outcome,
             }
@@ -70,8 +61,8 @@ impl RegionMaker {
     }
 
     fn try_make_region(&self, name: &str) -> Result<Arc<RegionState>> {
-        let mut next = self.storage.made.turn();
-        if let Some(region) = self.regions.get(name) {
+        let mut next = self.on.storage.made.turn();
+        if let Some(region) = self.on.regions.get(name) {
             return Ok(region);
         }
         let id = *next;
@@ -81,28 +72,28 @@ impl RegionMaker {
                 "all region numbers were used",
             ));
         };
-        let _inside = self.visibility.gate.enter();
-        self.storage.check_open()?;
+        let _inside = self.on.visibility.gate.enter();
+        self.on.storage.check_open()?;
         let record = NewRecord {
             region: id,
             kind: RecordKind::MakeRegion,
             key: name.as_bytes(),
-            value: &dropped_value(self.storage.made.dropped()),
+            value: &dropped_value(self.on.storage.made.dropped()),
         };
         let end = self.log_region(&record)?;
         next.0 = after;
         let name: Arc<str> = name.into();
-        self.storage.made.add(MadeRegion {
+        self.on.storage.made.add(MadeRegion {
             id,
             name: Arc::clone(&name),
             end,
         });
-        Ok(self.regions.insert(RegionState::new(id, name, end)))
+        Ok(self.on.regions.insert(RegionState::new(id, name, end)))
     }
 
     /// Writes the record that makes a region; returns where it ends.
     fn log_region(&self, record: &NewRecord<'_>) -> Result<Lsn> {
-        let log = &self.storage.log;
+        let log = &self.on.storage.log;
         planted!(RegionNotDurable => return Ok(log.tail()));
         let (_, end) = log.append_one(record)?;
         Ok(end)

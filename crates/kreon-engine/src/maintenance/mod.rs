@@ -6,12 +6,13 @@
 //! - [`gc`]: moves live records out of log segments with dead ones; [`reorganise`]: lays values of scans together
 //! - [`compact`](mod@compact): makes regions and log as small as possible; [`log_stock`]: segments written ahead for the log
 //! - [`make_region`], [`drop_region`]: creation and drop of regions
-//! - [`counts`]: counts of spills and merges
+//! - [`ground`]: the subsystems below; [`counts`]: counts of spills and merges
 
 pub mod compact;
 mod counts;
 pub mod drop_region;
 pub mod gc;
+mod ground;
 pub mod ingest;
 mod l0_images;
 mod log_stock;
@@ -24,53 +25,22 @@ mod spill;
 use std::sync::Arc;
 
 use crate::read::{Reader, ScatteredValues};
-use crate::regions::Regions;
-use crate::space::Space;
-use crate::state::Storage;
-use crate::throttle::Throttle;
-use crate::tree_locks::TreeLocks;
-use crate::versions::Versions;
-use crate::visibility::Visibility;
-use gc::{CollectsOn, Gc};
+use gc::Gc;
 use kreon_sync::Wakeup;
 use log_stock::LogStock;
 use merge::Merger;
 use reorganise::Reorganiser;
-use spill::{Spiller, SpillsOn};
+use spill::Spiller;
 
 pub use gc::CollectionStats;
+pub use ground::Ground;
 pub use ingest::Pairs;
 pub use l0_images::{ImageStats, L0Images};
 pub use reorganise::ReorganisationStats;
 
-/// The subsystems that the jobs work on.
-pub struct Ground<'a> {
-    /// Volume, log, levels.
-    pub storage: &'a Arc<Storage>,
-    /// Gate, pending batches and snapshots.
-    pub visibility: &'a Arc<Visibility>,
-    /// Changes of the levels.
-    pub versions: &'a Arc<Versions>,
-    /// The space plan and its accounting.
-    pub space: &'a Arc<Space>,
-    /// Slows writers down.
-    pub throttle: &'a Arc<Throttle>,
-    /// Trees that loads, compactions and merges build on.
-    pub tree_locks: &'a Arc<TreeLocks>,
-    /// Regions that exist.
-    pub regions: &'a Arc<Regions>,
-    /// Reads values for reorganisation.
-    pub reader: &'a Arc<Reader>,
-    /// Values that scans found scattered.
-    pub scattered: &'a Arc<ScatteredValues>,
-    /// Wakes the thread that collects.
-    pub collection_wanted: &'a Arc<Wakeup>,
-}
-
 /// All background jobs of a store.
 pub struct Maintenance {
-    storage: Arc<Storage>,
-    versions: Arc<Versions>,
+    on: Ground,
     scattered: Arc<ScatteredValues>,
     merge_wanted: Arc<Wakeup>,
     collection_wanted: Arc<Wakeup>,
@@ -90,48 +60,25 @@ pub struct Maintenance {
 
 impl Maintenance {
     /// Makes the jobs; none runs yet.
-    pub fn new(on: &Ground<'_>) -> Self {
+    pub fn new(
+        on: &Ground,
+        (reader, scattered): (&Arc<Reader>, &Arc<ScatteredValues>),
+        collection_wanted: &Arc<Wakeup>,
+    ) -> Self {
         let merge_wanted = Arc::default();
-        let spiller = Arc::new(Spiller::new(&SpillsOn {
-            storage: on.storage,
-            visibility: on.visibility,
-            versions: on.versions,
-            space: on.space,
-            throttle: on.throttle,
-            tree_locks: on.tree_locks,
-            merge_wanted: &merge_wanted,
-        }));
-        let stored = (on.storage, on.visibility);
-        let merger = Merger::new(stored, on.versions, on.tree_locks, &spiller);
-        let collects_on = CollectsOn {
-            storage: on.storage,
-            visibility: on.visibility,
-            versions: on.versions,
-            space: on.space,
-            throttle: on.throttle,
-            tree_locks: on.tree_locks,
-            regions: on.regions,
-            spiller: &spiller,
-        };
-        let gc = Arc::new(Gc::new(&collects_on));
-        let reorganiser = Reorganiser::new(
-            (on.storage, on.space),
-            (on.reader, on.scattered),
-            on.versions,
-            (&spiller, &gc),
-        );
+        let spiller = Arc::new(Spiller::new(on, &merge_wanted));
+        let gc = Arc::new(Gc::new(on, &spiller));
         Self {
-            storage: Arc::clone(on.storage),
-            versions: Arc::clone(on.versions),
-            scattered: Arc::clone(on.scattered),
+            on: on.clone(),
+            scattered: Arc::clone(scattered),
             merge_wanted,
-            collection_wanted: Arc::clone(on.collection_wanted),
-            l0_images: L0Images::new(on.storage, on.visibility),
-            log_stock: LogStock::new(on.storage),
-            merger: Arc::new(merger),
+            collection_wanted: Arc::clone(collection_wanted),
+            l0_images: L0Images::new(on),
+            log_stock: LogStock::new(&on.storage),
+            merger: Arc::new(Merger::new(on, &spiller)),
+            reorganiser: Reorganiser::new(on, (reader, scattered), (&spiller, &gc)),
             spiller,
             gc,
-            reorganiser,
         }
     }
 }

@@ -59,7 +59,7 @@ impl Maintenance {
                 })
                 .map_err(|error| Error::io(format!("start thread {name}"), error))
         };
-        match self.storage.options.background {
+        match self.on.storage.options.background {
             Background::Threads => THREADS.iter().map(start).collect(),
             Background::Inline | Background::Driven => Ok(Vec::new()),
         }
@@ -72,9 +72,9 @@ impl Maintenance {
         self.l0_images.wake();
         self.collection_wanted.call();
         self.scattered.wanted.call();
-        self.storage.log.wake_writer();
-        self.storage.log.wake_flusher();
-        self.storage.log.wake_preparer();
+        self.on.storage.log.wake_writer();
+        self.on.storage.log.wake_flusher();
+        self.on.storage.log.wake_preparer();
     }
 
     /// Freezes L0' if it is full or hides too many dead bytes, and asks for its spill.
@@ -87,7 +87,7 @@ impl Maintenance {
     /// Asks the thread of spills to spill the frozen L0. A store with inline work spills here, then merges, collects and
     /// reorganises what became due.
     pub fn want_spill(&self) {
-        match self.storage.options.background {
+        match self.on.storage.options.background {
             Background::Threads => self.spiller.ask(),
             // The throttle keeps the error of a spill: the next write that needs room returns it.
             Background::Inline => {
@@ -109,37 +109,37 @@ impl Maintenance {
 
     /// Does a piece of background work in the calling thread.
     pub fn background(&self, work: Work) -> Result<()> {
-        self.storage.check_open()?;
+        self.on.storage.check_open()?;
         match work {
             Work::Spill => self
                 .spiller
                 .spill_frozen()
-                .and_then(|()| self.versions.reclaim()),
+                .and_then(|()| self.on.versions.reclaim()),
             Work::Merge => self.merger.merge_due(),
             Work::Collect => self
                 .gc
                 .collect_driven()
-                .and_then(|()| self.versions.reclaim()),
+                .and_then(|()| self.on.versions.reclaim()),
             Work::Reorganise => self.reorganiser.reorganise_all(),
             Work::WriteOut => {
-                let log = &self.storage.log;
+                let log = &self.on.storage.log;
                 log.write_out(log.tail())
-                    .inspect_err(|error| self.storage.poison.set(error))
+                    .inspect_err(|error| self.on.storage.poison.set(error))
             }
             Work::Image => self
                 .l0_images
                 .take_image(1)
-                .and_then(|_| self.versions.reclaim()),
+                .and_then(|_| self.on.versions.reclaim()),
             Work::Prepare => self.log_stock.prepare_some(),
         }
     }
 
     fn is_open(&self) -> bool {
-        !self.storage.lifecycle.is_closed()
+        !self.on.storage.lifecycle.is_closed()
     }
 
     fn is_healthy(&self) -> bool {
-        self.storage.poison.check().is_ok()
+        self.on.storage.poison.check().is_ok()
     }
 
     fn spills(&self) {
@@ -149,7 +149,7 @@ impl Maintenance {
                 // The throttle tells waiting writers; out of space is tried again.
                 let _ = self.spiller.spill_frozen();
             }
-            let _ = self.versions.reclaim();
+            let _ = self.on.versions.reclaim();
         }
     }
 
@@ -198,19 +198,19 @@ impl Maintenance {
         struct Writing<'a>(&'a Maintenance);
         impl Drop for Writing<'_> {
             fn drop(&mut self) {
-                self.0.storage.log.end_writing();
+                self.0.on.storage.log.end_writing();
             }
         }
-        self.storage.log.begin_writing();
+        self.on.storage.log.begin_writing();
         let _writing = Writing(self);
         while self.is_open() {
-            self.storage.log.wait_for_work();
-            if let Err(error) = self.storage.log.write_out_step() {
-                self.storage.poison.set(&error);
+            self.on.storage.log.wait_for_work();
+            if let Err(error) = self.on.storage.log.write_out_step() {
+                self.on.storage.poison.set(&error);
             }
         }
         // Wakes the other thread of this kind, so that it ends, too.
-        self.storage.log.wake_writer();
+        self.on.storage.log.wake_writer();
     }
 
     /// Flushes for tasks.
@@ -219,20 +219,20 @@ impl Maintenance {
         struct Serving<'a>(&'a Maintenance);
         impl Drop for Serving<'_> {
             fn drop(&mut self) {
-                self.0.storage.log.end_serving();
+                self.0.on.storage.log.end_serving();
             }
         }
-        self.storage.log.begin_serving();
+        self.on.storage.log.begin_serving();
         let _serving = Serving(self);
         while self.is_open() {
-            if let Err(error) = self.storage.log.serve() {
-                self.storage.poison.set(&error);
+            if let Err(error) = self.on.storage.log.serve() {
+                self.on.storage.poison.set(&error);
             }
         }
     }
 
     fn takes_images(&self) {
-        let Some(interval) = self.storage.options.l0_checkpoint_interval else {
+        let Some(interval) = self.on.storage.options.l0_checkpoint_interval else {
             return;
         };
         let interval = interval.clamp(INTERVALS[0], INTERVALS[1]);
@@ -246,7 +246,7 @@ impl Maintenance {
             if self.is_healthy() {
                 // A failure that counts has poisoned the store.
                 let _ = self.l0_images.take_image(LOG_BYTES_MIN);
-                let _ = self.versions.reclaim();
+                let _ = self.on.versions.reclaim();
             }
             // Images take half of the time at most.
             due = begun + interval.max(begun.elapsed() * 2);

@@ -6,15 +6,11 @@ use std::sync::Arc;
 use kreon_base::{ErrorKind, PageNo, Result, planted};
 
 use super::counts::PageCounts;
+use super::ground::Ground;
 use crate::level::{Frozen, Levels, View};
 use crate::options::Background;
-use crate::space::Space;
 use crate::spill::{self, Orders, Spilled};
-use crate::state::{Ledger, Storage};
-use crate::throttle::Throttle;
-use crate::tree_locks::TreeLocks;
-use crate::versions::Versions;
-use crate::visibility::Visibility;
+use crate::state::Ledger;
 use kreon_sync::Wakeup;
 
 /// A log longer than this behind the marker is spilled at close, so that the next open is quick.
@@ -22,12 +18,7 @@ const REPLAY_BYTES_AT_CLOSE_MAX: u64 = 8 << 20;
 
 /// Spills frozen L0s, one at a time.
 pub struct Spiller {
-    storage: Arc<Storage>,
-    visibility: Arc<Visibility>,
-    versions: Arc<Versions>,
-    space: Arc<Space>,
-    throttle: Arc<Throttle>,
-    tree_locks: Arc<TreeLocks>,
+    on: Ground,
     /// Wakes the thread of spills.
     pub wanted: Wakeup,
     /// Wakes a thread that merges levels.
@@ -36,54 +27,31 @@ pub struct Spiller {
     pub counts: PageCounts,
 }
 
-/// The subsystems that a spill works on.
-pub struct SpillsOn<'a> {
-    /// Volume, log, levels.
-    pub storage: &'a Arc<Storage>,
-    /// Gate and snapshots.
-    pub visibility: &'a Arc<Visibility>,
-    /// Installs its result.
-    pub versions: &'a Arc<Versions>,
-    /// Decides whether L0' must be frozen early.
-    pub space: &'a Arc<Space>,
-    /// Gets the progress of the spill.
-    pub throttle: &'a Arc<Throttle>,
-    /// Merges that a spill may invalidate.
-    pub tree_locks: &'a Arc<TreeLocks>,
-    /// Woken when a tree has become too large.
-    pub merge_wanted: &'a Arc<Wakeup>,
-}
-
 impl Spiller {
     /// Nothing was spilled yet.
-    pub fn new(on: &SpillsOn<'_>) -> Self {
+    pub fn new(on: &Ground, merge_wanted: &Arc<Wakeup>) -> Self {
         Self {
-            storage: Arc::clone(on.storage),
-            visibility: Arc::clone(on.visibility),
-            versions: Arc::clone(on.versions),
-            space: Arc::clone(on.space),
-            throttle: Arc::clone(on.throttle),
-            tree_locks: Arc::clone(on.tree_locks),
+            on: on.clone(),
             wanted: Wakeup::default(),
-            merge_wanted: Arc::clone(on.merge_wanted),
+            merge_wanted: Arc::clone(merge_wanted),
             counts: PageCounts::default(),
         }
     }
 
     /// Freezes L0' as L0 if it is full or hides too many dead bytes; whether it did.
     pub fn rotate(&self) -> bool {
-        let is_due = self.space.is_freeze_due(self.storage.log.tail());
-        let bytes_min = match is_due && self.space.hides_too_much() {
+        let is_due = self.on.space.is_freeze_due(self.on.storage.log.tail());
+        let bytes_min = match is_due && self.on.space.hides_too_much() {
             true => 0,
-            false => self.storage.split.l0_bytes,
+            false => self.on.storage.split.l0_bytes,
         };
-        self.versions.freeze(bytes_min)
+        self.on.versions.freeze(bytes_min)
     }
 
     /// Asks the thread of spills to spill the frozen L0; spills here in a store with inline work. The throttle tells
     /// writers the outcome.
     pub fn ask(&self) {
-        match self.storage.options.background {
+        match self.on.storage.options.background {
             Background::Threads => self.wanted.call(),
             Background::Inline => drop(self.spill_frozen()),
             Background::Driven => {}
@@ -92,22 +60,22 @@ impl Spiller {
 
     /// Whether a spill is wanted or under way.
     pub fn is_due(&self) -> bool {
-        self.storage.views.load().frozen.is_some()
+        self.on.storage.views.load().frozen.is_some()
     }
 
     /// One flush for everything that was written so far.
     pub fn sync(&self) -> Result<()> {
-        let log = &self.storage.log;
+        let log = &self.on.storage.log;
         log.expect_wait();
         log.sync(log.tail())
-            .inspect_err(|error| self.storage.poison.set(error))
+            .inspect_err(|error| self.on.storage.poison.set(error))
     }
 
     /// Spills L0 and L0' and makes the result durable.
     pub fn checkpoint(&self) -> Result<()> {
         // First the L0 that is frozen already, then L0'.
         self.spill_frozen()?;
-        self.versions.freeze(0);
+        self.on.versions.freeze(0);
         self.spill_frozen()?;
         self.take_in_made()
     }
@@ -115,13 +83,14 @@ impl Spiller {
     /// Checkpoints regions that were made after the last spill. Moves the marker behind their records if the log has
     /// nothing else there.
     fn take_in_made(&self) -> Result<()> {
-        if self.storage.made.is_empty() {
+        if self.on.storage.made.is_empty() {
             return Ok(());
         }
-        let _changes = self.versions.lock_changes();
-        let change = Spilled::nothing(Levels::clone(&self.storage.views.load().levels));
-        let marker = self.versions.quiet_tail();
+        let _changes = self.on.versions.lock_changes();
+        let change = Spilled::nothing(Levels::clone(&self.on.storage.views.load().levels));
+        let marker = self.on.versions.quiet_tail();
         match self
+            .on
             .versions
             .install(change, |ledger| ledger.advance(marker), true)
         {
@@ -133,10 +102,10 @@ impl Spiller {
 
     /// Before closing: makes everything acknowledged durable, and shortens a long replay by a spill.
     pub fn settle(&self) -> Result<()> {
-        self.storage.poison.check()?;
+        self.on.storage.poison.check()?;
         self.sync()?;
-        let marker = self.storage.ledger.lock().marker;
-        if self.storage.log.tail().0.saturating_sub(marker.0) > REPLAY_BYTES_AT_CLOSE_MAX {
+        let marker = self.on.storage.ledger.lock().marker;
+        if self.on.storage.log.tail().0.saturating_sub(marker.0) > REPLAY_BYTES_AT_CLOSE_MAX {
             // A full volume cannot spill, but everything is durable in the log.
             match self.checkpoint() {
                 Err(error) if error.kind() == ErrorKind::OutOfSpace => {}
@@ -148,9 +117,9 @@ impl Spiller {
 
     /// Spills the frozen L0, if there is one, and makes the result durable.
     pub fn spill_frozen(&self) -> Result<()> {
-        let changes = self.versions.lock_changes();
-        self.storage.poison.check()?;
-        let view = self.storage.views.load_full();
+        let changes = self.on.versions.lock_changes();
+        self.on.storage.poison.check()?;
+        let view = self.on.storage.views.load_full();
         let Some(frozen) = view.frozen.clone() else {
             return Ok(());
         };
@@ -159,48 +128,51 @@ impl Spiller {
         if let Err(error) = &outcome {
             tracing::warn!(%error, "a spill failed");
             if error.kind() != ErrorKind::OutOfSpace {
-                self.storage.poison.set(error);
+                self.on.storage.poison.set(error);
             }
         }
         // Before the right is given up: the next spill must not start before this one has ended for the throttle.
-        self.throttle.spill_ended(&outcome);
+        self.on.throttle.spill_ended(&outcome);
         drop(changes);
-        if self.storage.options.background == Background::Threads && self.versions.is_merge_due() {
+        if self.on.storage.options.background == Background::Threads
+            && self.on.versions.is_merge_due()
+        {
             self.merge_wanted.call();
         }
-        outcome.and_then(|()| self.versions.reclaim())
+        outcome.and_then(|()| self.on.versions.reclaim())
     }
 
     fn spill_and_commit(&self, view: &Arc<View>, frozen: &Frozen) -> Result<()> {
         // Snapshots that open from now on are not before `frozen.end` and need only the newest versions.
-        let snapshots = self.visibility.snapshots.list();
+        let snapshots = self.on.visibility.snapshots.list();
         let regions = self
+            .on
             .storage
             .ledger
             .lock()
-            .with_made(&self.storage.made)
+            .with_made(&self.on.storage.made)
             .regions;
         let exists = |region| regions.contains(region);
-        self.throttle.spill_starts(frozen.l0.len() as u64);
+        self.on.throttle.spill_starts(frozen.l0.len() as u64);
         let orders = Orders {
             exists: &exists,
             snapshots: &snapshots,
-            filter_bits_per_key: self.storage.options.filter_bits_per_key,
-            workers: self.storage.options.spill_workers(),
-            progress: &self.throttle.progress,
-            rewrites_all: self.storage.options.full_compaction,
+            filter_bits_per_key: self.on.storage.options.filter_bits_per_key,
+            workers: self.on.storage.options.spill_workers(),
+            progress: &self.on.throttle.progress,
+            rewrites_all: self.on.storage.options.full_compaction,
         };
-        let spilled = spill::spill(&self.storage, frozen, &view.levels, &orders)?;
-        self.throttle.commit_starts();
+        let spilled = spill::spill(&self.on.storage, frozen, &view.levels, &orders)?;
+        self.on.throttle.commit_starts();
         let marker = frozen.end;
-        planted!(MarkerTooFar => let marker = self.storage.log.tail());
+        planted!(MarkerTooFar => let marker = self.on.storage.log.tail());
         let (written, read) = (spilled.kept.len(), spilled.dropped.len());
         let moved_marker = frozen.moved_end;
         let advance = |ledger: &mut Ledger| {
             ledger.marker = marker;
             ledger.moved_marker = moved_marker;
         };
-        self.versions.install(spilled, advance, false)?;
+        self.on.versions.install(spilled, advance, false)?;
         self.counts.count(read, written);
         self.note_erased(view, frozen);
         Ok(())
@@ -213,11 +185,11 @@ impl Spiller {
             let lower = view.levels.of(region).iter().skip(1);
             lower.filter_map(|tree| Some(tree.root?.page)).collect()
         };
-        let (ranges, now) = (frozen.l0.ranges(), self.storage.views.load());
+        let (ranges, now) = (frozen.l0.ranges(), self.on.storage.views.load());
         for region in ranges.regions() {
             if let Some(ranges) = ranges.of(region) {
                 let gone = &lower_roots(view, region) - &lower_roots(&now, region);
-                self.tree_locks.erased(region, ranges, &gone, view);
+                self.on.tree_locks.erased(region, ranges, &gone, view);
             }
         }
     }

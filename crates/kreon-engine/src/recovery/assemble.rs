@@ -17,7 +17,7 @@ use kreon_log::{Log, LogHistory, LogHome, LogOptions, MOVED_LOG, MovedStream, Po
 use kreon_volume::Allocator;
 
 /// The recovered or initial state of a store.
-pub struct Ground {
+pub struct Parts {
     /// The device under the volume.
     pub device: Arc<dyn Device>,
     /// The store's identity.
@@ -58,8 +58,8 @@ pub fn new_mapping(
 }
 
 /// Builds the storage of a store. Writes only what the log needs to begin a segment.
-pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Result<Storage> {
-    let Ground {
+pub fn assemble(parts: Parts, options: &Options, split: &MemorySplit) -> Result<Storage> {
+    let Parts {
         device,
         store,
         mut allocator,
@@ -68,7 +68,7 @@ pub fn assemble(ground: Ground, options: &Options, split: &MemorySplit) -> Resul
         history,
         l0,
         mapping,
-    } = ground;
+    } = parts;
     let next_region = ledger.next_region;
     if options.scatter_pages {
         allocator.scatter_pages();

@@ -8,7 +8,7 @@ use kreon_device::Device;
 use kreon_format::StoreId;
 use kreon_l0::L0;
 
-use super::assemble::{Ground, assemble, first_checkpoint, new_mapping, segments_max};
+use super::assemble::{Parts, assemble, first_checkpoint, new_mapping, segments_max};
 use crate::level::{Levels, Memory};
 use crate::options::{MemorySplit, Options};
 use crate::state::{Ledger, Storage};
@@ -30,7 +30,7 @@ pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -
     };
     let levels = Levels::default();
     let mapping = new_mapping(&device, options, split)?;
-    let ground = Ground {
+    let parts = Parts {
         device,
         store,
         allocator,
@@ -40,7 +40,7 @@ pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -
         l0: Memory::new(L0::with_budget(2 * split.l0_bytes)),
         mapping,
     };
-    let storage = assemble(ground, options, split)?;
+    let storage = assemble(parts, options, split)?;
     first_checkpoint(&storage, Vec::new())?;
     Ok(storage)
 }

@@ -13,7 +13,7 @@ use kreon_format::{
 };
 use kreon_l0::Keep;
 
-use super::assemble::{Ground, assemble, first_checkpoint, new_mapping, segments_max};
+use super::assemble::{Parts, assemble, first_checkpoint, new_mapping, segments_max};
 use super::crew;
 use super::image::{self, Restored};
 use super::made::Made;
@@ -73,7 +73,7 @@ pub fn open(
     trust_image(&mut ledger, end.history.end);
     let history = settle_segments(&device, &mut allocator, end)?;
     let storage = assemble(
-        Ground {
+        Parts {
             device,
             store,
             allocator,

@@ -9,16 +9,12 @@ use kreon_l0::{Keep, L0};
 
 use crate::keys::L0Key;
 use crate::level::{Memory, View};
-use crate::maintenance::Maintenance;
 use crate::maintenance::gc::is_full;
+use crate::maintenance::{Ground, Maintenance};
 use crate::operation::Operation;
 use crate::options::{Background, Durability};
 use crate::placement;
 use crate::read::Reader;
-use crate::space::Space;
-use crate::state::Storage;
-use crate::throttle::Throttle;
-use crate::visibility::Visibility;
 use crate::visibility::{KeySet, mark};
 use kreon_log::{Place, WHOLE_UNIT_BYTES_MAX};
 use kreon_volume::Purpose;
@@ -89,27 +85,16 @@ const TOGETHER: usize = 8;
 
 /// The write path of a store.
 pub struct Writer {
-    storage: Arc<Storage>,
-    visibility: Arc<Visibility>,
-    space: Arc<Space>,
-    throttle: Arc<Throttle>,
+    on: Ground,
     reader: Arc<Reader>,
     maintenance: Arc<Maintenance>,
 }
 
 impl Writer {
-    /// Writes into `storage`. `maintenance` freezes full L0s and frees space.
-    pub fn new(
-        (storage, visibility): (&Arc<Storage>, &Arc<Visibility>),
-        (space, throttle): (&Arc<Space>, &Arc<Throttle>),
-        reader: &Arc<Reader>,
-        maintenance: &Arc<Maintenance>,
-    ) -> Self {
+    /// `maintenance` freezes full L0s and frees space.
+    pub fn new(on: &Ground, reader: &Arc<Reader>, maintenance: &Arc<Maintenance>) -> Self {
         Self {
-            storage: Arc::clone(storage),
-            visibility: Arc::clone(visibility),
-            space: Arc::clone(space),
-            throttle: Arc::clone(throttle),
+            on: on.clone(),
             reader: Arc::clone(reader),
             maintenance: Arc::clone(maintenance),
         }
@@ -122,16 +107,17 @@ impl Writer {
     /// [`Durability::Sync`]: applied for readers, but not known to be durable; the store is poisoned.
     pub fn write(&self, operations: &[Operation<'_>], durability: Durability) -> Result<()> {
         if durability == Durability::Sync {
-            self.storage.log.expect_wait();
+            self.on.storage.log.expect_wait();
         }
         let Some(written) = self.apply(operations)? else {
             return Ok(());
         };
         if durability == Durability::Sync {
-            self.storage
+            self.on
+                .storage
                 .log
                 .sync(written.end)
-                .inspect_err(|error| self.storage.poison.set(error))?;
+                .inspect_err(|error| self.on.storage.poison.set(error))?;
         }
         if written.is_l0_full {
             self.maintenance.rotate();
@@ -156,7 +142,7 @@ impl Writer {
 
     /// Applies `operations` for readers and in the log, not yet durably. `None`: there are none.
     fn apply(&self, operations: &[Operation<'_>]) -> Result<Option<Written>> {
-        self.storage.check_writable()?;
+        self.on.storage.check_writable()?;
         operations.iter().try_for_each(Operation::check)?;
         if operations.is_empty() {
             return Ok(None);
@@ -177,7 +163,7 @@ impl Writer {
             };
             if let Some(written) = written {
                 if written.is_look_due {
-                    self.space.look_at_space();
+                    self.on.space.look_at_space();
                 }
                 // Deletions free space.
                 if !written.sleep.is_zero() && purpose(operations) == Purpose::Put {
@@ -198,14 +184,14 @@ impl Writer {
         operations: &[Operation<'_>],
         is_admitted: bool,
     ) -> Result<Option<Written>> {
-        let _inside = self.visibility.gate.enter();
+        let _inside = self.on.visibility.gate.enter();
         // Closing the store waits for writers inside; later ones must not write.
-        self.storage.check_open()?;
+        self.on.storage.check_open()?;
         operations
             .iter()
             .try_for_each(|operation| operation.region.check())?;
         // Loaded once: L0' stays the same while a writer is inside the gate.
-        let view = self.storage.views.load();
+        let view = self.on.storage.views.load();
         if !is_admitted && self.must_make_room(&view) {
             return Ok(None);
         }
@@ -215,14 +201,14 @@ impl Writer {
             [operation] => self.write_one(l0, operation)?,
             _ => self.write_unit(l0, operations)?,
         };
-        let is_freeze_due = view.frozen.is_none() && self.space.is_freeze_due(end);
-        let is_l0_full = l0.is_full(self.storage.split.l0_bytes) || is_freeze_due;
+        let is_freeze_due = view.frozen.is_none() && self.on.space.is_freeze_due(end);
+        let is_l0_full = l0.is_full(self.on.storage.split.l0_bytes) || is_freeze_due;
         let bytes = record_bytes(operations);
         let start = Lsn(end.0.saturating_sub(bytes));
         Ok(Some(Written {
             end,
-            is_look_due: self.space.is_look_due(start, end),
-            sleep: self.throttle.sleep_after(start, end),
+            is_look_due: self.on.space.is_look_due(start, end),
+            sleep: self.on.throttle.sleep_after(start, end),
             is_l0_full,
         }))
     }
@@ -231,13 +217,13 @@ impl Writer {
         let key = L0Key::new(operation.region.id, operation.key);
         // The leaf comes from memory while the record is copied into the log.
         let spot = l0.approach(key.as_slice());
-        let (place, end) = self.storage.log.append_one(&operation.record())?;
-        if self.visibility.batches.any() {
+        let (place, end) = self.on.storage.log.append_one(&operation.record())?;
+        if self.on.visibility.batches.any() {
             let mark = mark(operation.region.id, operation.key);
-            self.visibility.batches.wait_for_earlier(place.lsn, mark);
+            self.on.visibility.batches.wait_for_earlier(place.lsn, mark);
         }
         let keep = Keep {
-            snapshot_max: self.visibility.snapshots.newest(),
+            snapshot_max: self.on.visibility.snapshots.newest(),
             ..Keep::default()
         };
         let was_known = spot.insert(place.lsn, self.payload(operation, place), keep);
@@ -245,20 +231,20 @@ impl Writer {
             operation.region.gaps.note_put(operation.key);
         }
         let (region, key) = (operation.region.id, operation.key);
-        let space = &self.space;
+        let space = &self.on.space;
         space.note_written((place.lsn, end), region, key, was_known);
         Ok(end)
     }
 
     fn write_range(&self, l0: &Memory, operation: &Operation<'_>) -> Result<Lsn> {
         let range = operation.range()?;
-        let (place, end) = self.storage.log.append_one(&operation.record())?;
-        if self.visibility.batches.any() {
-            self.visibility.batches.wait_for_all_earlier(place.lsn);
+        let (place, end) = self.on.storage.log.append_one(&operation.record())?;
+        if self.on.visibility.batches.any() {
+            self.on.visibility.batches.wait_for_all_earlier(place.lsn);
         }
         let keep = Keep {
-            snapshot_max: self.visibility.snapshots.newest(),
-            visible_before: self.visibility.batches.settled(),
+            snapshot_max: self.on.visibility.snapshots.newest(),
+            visible_before: self.on.visibility.batches.settled(),
             ..Keep::default()
         };
         l0.delete_range(operation.region.id, range, place.lsn, keep);
@@ -266,8 +252,9 @@ impl Writer {
     }
 
     fn write_unit(&self, l0: &Memory, operations: &[Operation<'_>]) -> Result<Lsn> {
-        let log = &self.storage.log;
+        let log = &self.on.storage.log;
         let mut unit = self
+            .on
             .visibility
             .batches
             .begin(marks(operations), || log.tail());
@@ -279,9 +266,9 @@ impl Writer {
         }
         let keep = Keep {
             // No newer snapshot opens while this writer is inside the gate.
-            snapshot_max: self.visibility.snapshots.newest(),
+            snapshot_max: self.on.visibility.snapshots.newest(),
             unit_pending: true,
-            visible_before: self.visibility.batches.settled(),
+            visible_before: self.on.visibility.batches.settled(),
         };
         planted!(BatchSeenInPart => let keep = Keep { unit_pending: false, ..keep });
         for (operation, place) in operations.iter().zip(&places).filter(|(o, _)| o.is_range) {
@@ -313,14 +300,14 @@ impl Writer {
             let bytes = fragment_bytes(record_bytes(std::slice::from_ref(operation)) as usize);
             let end = Lsn(place.lsn.0 + bytes as u64);
             let (region, key) = (operation.region.id, operation.key);
-            let space = &self.space;
+            let space = &self.on.space;
             space.note_written((place.lsn, end), region, key, was_known);
         }
     }
 
     fn payload<'v>(&self, operation: &Operation<'v>, place: Place) -> Payload<'v> {
         let value_bytes = operation.value.map(|value| value.len() as u32);
-        let inline_max = self.storage.options.inline_value_bytes_max;
+        let inline_max = self.on.storage.options.inline_value_bytes_max;
         let (key, value) = (operation.key, operation.value);
         placement::place(key, value_bytes, value, place.offset, inline_max)
     }
@@ -329,10 +316,10 @@ impl Writer {
     pub fn must_make_room(&self, view: &View) -> bool {
         let bytes = view.active.bytes();
         match view.frozen {
-            None => view.active.is_full(self.storage.split.l0_bytes),
+            None => view.active.is_full(self.on.storage.split.l0_bytes),
             Some(_) => {
-                bytes >= self.storage.split.l0_bytes
-                    || self.throttle.is_look_due(bytes)
+                bytes >= self.on.storage.split.l0_bytes
+                    || self.on.throttle.is_look_due(bytes)
                     || view.active.is_crowded()
             }
         }
@@ -340,8 +327,8 @@ impl Writer {
 
     /// Makes sure that L0' has room, slowing the writer down while a spill is under way.
     fn make_room(&self, purpose: Purpose) -> Result<()> {
-        let view = self.storage.views.load();
-        let (used, full) = (view.active.bytes(), self.storage.split.l0_bytes);
+        let view = self.on.storage.views.load();
+        let (used, full) = (view.active.bytes(), self.on.storage.split.l0_bytes);
         let (is_full, is_crowded) = (view.active.is_full(full), view.active.is_crowded());
         let is_spilling = view.frozen.is_some();
         drop(view);
@@ -353,9 +340,9 @@ impl Writer {
         }
         if used < full && !is_crowded {
             // Deletions free space: what slows down new data must not slow them down.
-            let is_driven = self.storage.options.background == Background::Driven;
+            let is_driven = self.on.storage.options.background == Background::Driven;
             if purpose == Purpose::Put && !is_driven {
-                let delay = self.throttle.delay(used, full);
+                let delay = self.on.throttle.delay(used, full);
                 if !delay.is_zero() {
                     kreon_sync::sleep(delay);
                 }
@@ -364,13 +351,13 @@ impl Writer {
         }
         // Deletions may overfill L0' by half when spills fail for lack of space.
         let limit = match purpose {
-            Purpose::Delete => self.storage.split.l0_bytes + self.storage.split.l0_bytes / 2,
-            Purpose::Put | Purpose::Collection | Purpose::Upkeep => self.storage.split.l0_bytes,
+            Purpose::Delete => self.on.storage.split.l0_bytes + self.on.storage.split.l0_bytes / 2,
+            Purpose::Put | Purpose::Collection | Purpose::Upkeep => self.on.storage.split.l0_bytes,
         };
         self.maintenance.want_spill();
-        self.throttle.wait_for_room(|| {
-            self.storage.check_writable()?;
-            let view = self.storage.views.load();
+        self.on.throttle.wait_for_room(|| {
+            self.on.storage.check_writable()?;
+            let view = self.on.storage.views.load();
             let is_over = view.active.bytes() >= limit || view.active.is_crowded();
             Ok(view.frozen.is_some() && is_over)
         })

@@ -21,6 +21,6 @@ pub mod victims;
 mod whole;
 mod work;
 
-pub use state::{CollectsOn, Gc};
+pub use state::Gc;
 pub use stats::CollectionStats;
 pub use work::is_full;

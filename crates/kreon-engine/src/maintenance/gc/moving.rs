@@ -75,7 +75,7 @@ impl Gc {
     /// `Corruption` of a tree or a record, `Io`: the store is poisoned if a write failed. `Closed`.
     pub fn move_records(&self, candidates: &Candidates, buffer: &mut AlignedBuf) -> Result<Moved> {
         self.move_by(candidates, |stream, live| {
-            copy_records(&self.storage, stream, candidates, live, buffer)
+            copy_records(&self.on.storage, stream, candidates, live, buffer)
         })
     }
 
@@ -85,12 +85,12 @@ impl Gc {
         candidates: &Candidates,
         copy: impl FnOnce(&mut MovedStream, &[Live]) -> Result<Vec<Copied>>,
     ) -> Result<Moved> {
-        let mut stream = self.storage.moved.lock();
+        let mut stream = self.on.storage.moved.lock();
         let (levels, copied, is_cut_short) = {
             // This view keeps the segments from being reused.
-            let view = self.storage.views.load_full();
-            let marker = self.storage.ledger.lock().marker;
-            let storage = &self.storage;
+            let view = self.on.storage.views.load_full();
+            let marker = self.on.storage.ledger.lock().marker;
+            let storage = &self.on.storage;
             let Judged { live, .. } =
                 judge(storage, &view, marker, candidates, &candidates.by_key())?;
             let copied =
@@ -100,7 +100,7 @@ impl Gc {
         };
         let found = copied.iter().filter_map(|of| candidates.get(of.live.index));
         let ids: BTreeSet<RegionId> = found.map(|candidate| candidate.region).collect();
-        let regions = ids.into_iter().filter_map(|id| self.regions.of(id));
+        let regions = ids.into_iter().filter_map(|id| self.on.regions.of(id));
         let mut insertion = Insertion {
             candidates,
             levels,
@@ -114,13 +114,13 @@ impl Gc {
         };
         let outcome = self.insert_all(&mut insertion);
         // Copies that are not inserted by now never will be.
-        self.versions.set_inserted(stream.end());
+        self.on.versions.set_inserted(stream.end());
         outcome.map(|()| insertion.moved)
     }
 
     fn note_failed_copy(&self, error: &kreon_base::Error) {
         if error.kind() == ErrorKind::Io {
-            self.storage.poison.set(error);
+            self.on.storage.poison.set(error);
         }
     }
 
@@ -150,19 +150,20 @@ impl Gc {
         insertion: &mut Insertion<'_>,
         range: std::ops::Range<usize>,
     ) -> Result<Visit> {
-        let _inside = self.visibility.gate.enter();
-        self.storage.check_writable()?;
-        let view = self.storage.views.load();
+        let _inside = self.on.visibility.gate.enter();
+        self.on.storage.check_writable()?;
+        let view = self.on.storage.views.load();
         let is_unchanged = Arc::ptr_eq(&view.levels, &insertion.levels);
         planted!(RelocationWithoutCompare => let is_unchanged = true);
         if !is_unchanged {
             return Ok(Visit::Changed);
         }
         // An empty one has some bytes, too, which may be more than a tiny L0 has; it cannot be spilled.
-        if !view.active.is_empty() && view.active.bytes() >= self.storage.split.l0_bytes {
+        if !view.active.is_empty() && view.active.bytes() >= self.on.storage.split.l0_bytes {
             return Ok(Visit::Full);
         }
         if !self
+            .on
             .storage
             .allocator
             .lock()
@@ -171,7 +172,7 @@ impl Gc {
             return Ok(Visit::OutOfSpace);
         }
         let keep = Keep {
-            snapshot_max: self.visibility.snapshots.newest(),
+            snapshot_max: self.on.visibility.snapshots.newest(),
             ..Keep::default()
         };
         let Insertion {
@@ -191,7 +192,7 @@ impl Gc {
                 .is_some_and(|found| found.check().is_ok());
             let key = L0Key::new(region, candidates.key(candidate));
             let is_newest = !is_in_l0s(&view, key.as_slice());
-            if !exists || !is_newest || self.tree_locks.is_loading(region) {
+            if !exists || !is_newest || self.on.tree_locks.is_loading(region) {
                 moved.skipped += 1;
                 continue;
             }
@@ -204,7 +205,7 @@ impl Gc {
                     value_bytes,
                 },
             };
-            let (lsn, log) = (copied.live.lsn, &self.storage.log);
+            let (lsn, log) = (copied.live.lsn, &self.on.storage.log);
             planted!(RelocationWithoutCompare => let lsn = Lsn(log.tail().0.saturating_sub(1)));
             view.active.insert(key.as_slice(), lsn, payload, keep);
             moved.records += 1;
@@ -216,8 +217,8 @@ impl Gc {
     /// Judges again the copies from `from` on, which are not inserted: the levels changed and may have newer versions.
     fn judge_again(&self, insertion: &mut Insertion<'_>, from: usize) -> Result<()> {
         let mut rest = insertion.copied.split_off(from);
-        let view = self.storage.views.load_full();
-        let marker = self.storage.ledger.lock().marker;
+        let view = self.on.storage.views.load_full();
+        let marker = self.on.storage.ledger.lock().marker;
         let mut indexes: Vec<_> = rest.iter().map(|copied| copied.live.index).collect();
         let candidates = insertion.candidates;
         let key = |index: &usize| {
@@ -225,7 +226,7 @@ impl Gc {
             candidate.map(|candidate| (candidate.region, candidates.key(candidate)))
         };
         indexes.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
-        let Judged { live, .. } = judge(&self.storage, &view, marker, candidates, &indexes)?;
+        let Judged { live, .. } = judge(&self.on.storage, &view, marker, candidates, &indexes)?;
         let before = rest.len();
         rest.retain_mut(|copied| {
             let found = live.binary_search_by_key(&copied.live.index, |live| live.index);
@@ -243,16 +244,16 @@ impl Gc {
 
     /// Freezes L0', asks for its spill and waits for room, unless the store is driven; whether there may be room now.
     fn wait_for_room_in_l0(&self) -> Result<bool> {
-        if self.storage.options.background == Background::Driven {
+        if self.on.storage.options.background == Background::Driven {
             return Ok(false);
         }
         if self.spiller.rotate() {
             self.spiller.ask();
         }
-        let waited = self.throttle.wait_for_room(|| {
-            self.storage.check_writable()?;
-            let view = self.storage.views.load();
-            Ok(view.frozen.is_some() && view.active.bytes() >= self.storage.split.l0_bytes)
+        let waited = self.on.throttle.wait_for_room(|| {
+            self.on.storage.check_writable()?;
+            let view = self.on.storage.views.load();
+            Ok(view.frozen.is_some() && view.active.bytes() >= self.on.storage.split.l0_bytes)
         });
         match waited {
             Ok(()) => Ok(true),

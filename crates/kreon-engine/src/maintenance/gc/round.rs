@@ -25,8 +25,8 @@ impl Gc {
     /// # Errors
     /// `Corruption`, `Io`, `Closed`.
     pub fn collect_round(&self, turn: &mut GcState, rules: &Rules) -> Result<Round> {
-        let spills = self.throttle.spills_ended();
-        let sealed = self.space.sealed_segments().into_iter();
+        let spills = self.on.throttle.spills_ended();
+        let sealed = self.on.space.sealed_segments().into_iter();
         let open = sealed.filter(|victim| victim.live_bytes > 0 && turn.may_try(victim, spills));
         let victims = choose(open.collect(), rules);
         match victims.is_empty() {
@@ -40,7 +40,7 @@ impl Gc {
     /// # Errors
     /// `Corruption`, `Io`, `Closed`.
     pub fn collect_victims(&self, turn: &mut GcState, victims: &[Victim]) -> Result<Round> {
-        let (begun, spills) = (Instant::now(), self.throttle.spills_ended());
+        let (begun, spills) = (Instant::now(), self.on.throttle.spills_ended());
         let moved = self.empty(turn, victims)?;
         for victim in victims {
             turn.note(victim, spills);
@@ -56,8 +56,8 @@ impl Gc {
         let mut candidates = Candidates::default();
         {
             // The view keeps the segments from being reused while they are read.
-            let _view = self.storage.views.load_full();
-            let (log, pages) = (&self.storage.log, self.storage.log_pages());
+            let _view = self.on.storage.views.load_full();
+            let (log, pages) = (&self.on.storage.log, self.on.storage.log_pages());
             for victim in victims {
                 let added = candidates.add_all_of(log, &pages, victim, &mut turn.buffer);
                 added.map_err(|error| error.within("garbage collection"))?;

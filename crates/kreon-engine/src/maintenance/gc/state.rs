@@ -7,15 +7,10 @@ use std::time::Duration;
 use kreon_base::SegmentId;
 use kreon_device::AlignedBuf;
 
+use super::super::ground::Ground;
 use super::super::spill::Spiller;
 use super::stats::CollectionStats;
-use crate::regions::Regions;
-use crate::space::{Space, Victim};
-use crate::state::Storage;
-use crate::throttle::Throttle;
-use crate::tree_locks::TreeLocks;
-use crate::versions::Versions;
-use crate::visibility::Visibility;
+use crate::space::Victim;
 use kreon_sync::{Mutex, Rank, RankedMutex};
 
 /// Spills until a segment is freed whose records were all moved: the one that was under way perhaps, and the next.
@@ -26,37 +21,11 @@ const SPILLS_LEFT_ALONE_MAX: u64 = 256;
 
 /// Garbage collection of the value log.
 pub struct Gc {
-    pub(super) storage: Arc<Storage>,
-    pub(super) visibility: Arc<Visibility>,
-    pub(super) versions: Arc<Versions>,
-    pub(super) space: Arc<Space>,
-    pub(super) throttle: Arc<Throttle>,
-    pub(super) tree_locks: Arc<TreeLocks>,
-    pub(super) regions: Arc<Regions>,
+    pub(super) on: Ground,
     pub(super) spiller: Arc<Spiller>,
     /// One round at a time.
     pub(super) turn: RankedMutex<GcState>,
     done: Mutex<CollectionStats>,
-}
-
-/// The subsystems that collection works on.
-pub struct CollectsOn<'a> {
-    /// Volume, log, levels.
-    pub storage: &'a Arc<Storage>,
-    /// The gate, and the snapshots that see old versions.
-    pub visibility: &'a Arc<Visibility>,
-    /// Freezes L0', and reclaims what a spill freed.
-    pub versions: &'a Arc<Versions>,
-    /// Decides what is to be collected.
-    pub space: &'a Arc<Space>,
-    /// Counts spills.
-    pub throttle: &'a Arc<Throttle>,
-    /// Regions that are being loaded.
-    pub tree_locks: &'a Arc<TreeLocks>,
-    /// The regions that exist.
-    pub regions: &'a Arc<Regions>,
-    /// A spill frees what was emptied.
-    pub spiller: &'a Arc<Spiller>,
 }
 
 /// What one round of collection works with.
@@ -76,18 +45,12 @@ struct Tried {
 
 impl Gc {
     /// Nothing was moved yet.
-    pub fn new(on: &CollectsOn<'_>) -> Self {
+    pub fn new(on: &Ground, spiller: &Arc<Spiller>) -> Self {
         let (options, split) = (&on.storage.options, &on.storage.split);
         let buffer = AlignedBuf::with_backing(split.collector_bytes / 2, options.backing);
         Self {
-            storage: Arc::clone(on.storage),
-            visibility: Arc::clone(on.visibility),
-            versions: Arc::clone(on.versions),
-            space: Arc::clone(on.space),
-            throttle: Arc::clone(on.throttle),
-            tree_locks: Arc::clone(on.tree_locks),
-            regions: Arc::clone(on.regions),
-            spiller: Arc::clone(on.spiller),
+            on: on.clone(),
+            spiller: Arc::clone(spiller),
             turn: RankedMutex::new(
                 Rank::Collection,
                 GcState {

@@ -46,10 +46,10 @@ pub struct CollectionStats {
 
 impl Gc {
     pub fn collection_stats(&self) -> CollectionStats {
-        let (space, plan) = (self.space.space_use(), self.space.plan());
+        let (space, plan) = (self.on.space.space_use(), self.on.space.plan());
         let is_live = space.live_bytes > 0;
-        let sealed = self.space.sealed_segments();
-        let allocator = self.storage.allocator.lock();
+        let sealed = self.on.space.sealed_segments();
+        let allocator = self.on.storage.allocator.lock();
         let bytes = |log| allocator.log_segments(log).len() as u64 * SEGMENT_BYTES;
         let dead = |live: u32| SEGMENT_BYTES.saturating_sub(u64::from(live));
         CollectionStats {
@@ -61,7 +61,7 @@ impl Gc {
             log_bytes: bytes(MAIN_LOG),
             moved_bytes: bytes(MOVED_LOG),
             dead_bytes: sealed.iter().map(|victim| dead(victim.live_bytes)).sum(),
-            bytes_freed: self.versions.segments_freed() * SEGMENT_BYTES,
+            bytes_freed: self.on.versions.segments_freed() * SEGMENT_BYTES,
             ..self.done()
         }
     }

@@ -32,14 +32,14 @@ impl Gc {
         let mut turn = self.turn.lock();
         let (mut tried, mut moved, mut unspilled) = (BTreeSet::new(), 0, 0);
         loop {
-            self.storage.check_writable()?;
+            self.on.storage.check_writable()?;
             let Round { victims, moved: by } = self.empty_next(&mut turn, &mut tried)?;
             if victims == 0 {
                 break;
             }
             moved += by.records;
             unspilled += by.bytes_copied;
-            let most = UNSPILLED_BYTES.max(self.space.space_use().live_bytes / UNSPILLED_SHARE);
+            let most = UNSPILLED_BYTES.max(self.on.space.space_use().live_bytes / UNSPILLED_SHARE);
             if by.is_cut_short || unspilled > most {
                 self.spill_all()?;
                 unspilled = 0;
@@ -63,7 +63,7 @@ impl Gc {
             count_max: VICTIMS,
             live_bytes_max: u64::MAX,
         };
-        let sealed = self.space.sealed_segments().into_iter().filter(is_open);
+        let sealed = self.on.space.sealed_segments().into_iter().filter(is_open);
         let victims = choose(sealed.collect(), &rules);
         tried.extend(victims.iter().map(|found| (found.segment, found.sequence)));
         match victims.is_empty() {
@@ -77,18 +77,18 @@ impl Gc {
     /// # Errors
     /// `Io`: the store is poisoned.
     pub fn close_moved(&self) -> Result<()> {
-        let mut stream = self.storage.moved.lock();
+        let mut stream = self.on.storage.moved.lock();
         let closed = self.close_stream(&mut stream);
         // No other thread inserts meanwhile: copies are made and inserted under this lock.
-        self.versions.set_inserted(stream.end());
-        let closed = closed.inspect_err(|error| self.storage.poison.set(error))?;
+        self.on.versions.set_inserted(stream.end());
+        let closed = closed.inspect_err(|error| self.on.storage.poison.set(error))?;
         match closed {
-            Some((segment, end)) => self.storage.allocator.lock().cut_tail(segment, end),
+            Some((segment, end)) => self.on.storage.allocator.lock().cut_tail(segment, end),
             None => Ok(()),
         }
     }
 
     fn close_stream(&self, stream: &mut MovedStream) -> Result<Option<(SegmentId, u32)>> {
-        stream.close(&self.storage.log, &self.storage.log_pages())
+        stream.close(&self.on.storage.log, &self.on.storage.log_pages())
     }
 }

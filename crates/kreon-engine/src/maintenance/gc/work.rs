@@ -33,7 +33,7 @@ impl Gc {
         let Some(mut turn) = self.turn.try_lock() else {
             return Ok(false);
         };
-        let need = self.space.collection_need(self.pending_bytes(&mut turn));
+        let need = self.on.space.collection_need(self.pending_bytes(&mut turn));
         let mut wants_spill = need == Need::Spill;
         let mut did_something = false;
         if need == Need::Space {
@@ -44,8 +44,8 @@ impl Gc {
         }
         drop(turn);
         // The view of the round kept what a spill beside it retired.
-        self.versions.reclaim()?;
-        if wants_spill && self.versions.freeze(0) {
+        self.on.versions.reclaim()?;
+        if wants_spill && self.on.versions.freeze(0) {
             self.spiller.ask();
         }
         Ok(did_something)
@@ -64,11 +64,11 @@ impl Gc {
     /// # Errors
     /// Those of a spill.
     pub fn free_space_for(&self, segments: u32) -> Result<bool> {
-        if self.storage.options.background == Background::Driven {
+        if self.on.storage.options.background == Background::Driven {
             return Ok(false);
         }
         let mut turn = self.turn.lock();
-        self.storage.check_writable()?;
+        self.on.storage.check_writable()?;
         let mut least = self.free_segments();
         for _ in 0..ROUNDS_URGENT_MAX {
             // A spill frees segments that entries of L0 made dead, and those whose records were moved.
@@ -91,39 +91,39 @@ impl Gc {
     /// Waits for readers of retired segments, which hold them briefly; whether there is room then.
     fn wait_for_readers(&self, segments: u32) -> Result<bool> {
         for _ in 0..READERS_MS_MAX {
-            if self.has_room(segments)? || self.storage.views.waiting() == (0, 0) {
+            if self.has_room(segments)? || self.on.storage.views.waiting() == (0, 0) {
                 break;
             }
             kreon_sync::sleep(Duration::from_millis(1));
-            self.versions.reclaim()?;
+            self.on.versions.reclaim()?;
         }
         self.has_room(segments)
     }
 
     pub fn spill_all(&self) -> Result<()> {
         self.spiller.checkpoint()?;
-        self.versions.reclaim()
+        self.on.versions.reclaim()
     }
 
     fn has_room(&self, segments: u32) -> Result<bool> {
-        self.storage.allocator.lock().has_room(segments)
+        self.on.storage.allocator.lock().has_room(segments)
     }
 
     fn free_segments(&self) -> u32 {
-        self.storage.allocator.lock().free_segment_count()
+        self.on.storage.allocator.lock().free_segment_count()
     }
 
     /// Bytes of segments whose records were all moved: the next spills free them.
     fn pending_bytes(&self, turn: &mut GcState) -> u64 {
-        let log = &self.storage.log;
+        let log = &self.on.storage.log;
         let is_there = |segment, sequence| log.sequence_of(segment) == Some(sequence);
-        turn.pending(self.throttle.spills_ended(), is_there) * SEGMENT_BYTES
+        turn.pending(self.on.throttle.spills_ended(), is_there) * SEGMENT_BYTES
     }
 
     /// What a lazy round may take.
     fn lazy_rules(&self) -> Rules {
         Rules {
-            dead_share_min: self.space.dead_share_expected(),
+            dead_share_min: self.on.space.dead_share_expected(),
             is_urgent: false,
             count_max: VICTIMS_LAZY,
             live_bytes_max: u64::MAX,

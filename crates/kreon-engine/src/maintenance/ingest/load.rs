@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kreon_base::{Error, ErrorKind, Lsn, PageNo, RegionId, Result, planted};
 use kreon_format::TreeRecord;
 
+use super::super::ground::Ground;
 use super::super::merge::Merger;
 use super::super::spill::Spiller;
 use super::incoming::{Incoming, LoadLog, Pairs, record};
@@ -15,13 +16,12 @@ use crate::spill::sink::FreshNodes;
 use crate::spill::{Erasing, LEAF_FILL, Notes, Spilled};
 use crate::state::Storage;
 use crate::tree::{self, MergeRules};
-use crate::tree_locks::{LockReason, TreeLock, TreeLocks};
-use crate::versions::{TREES_MAX, Versions};
-use crate::visibility::Visibility;
+use crate::tree_locks::{LockReason, TreeLock};
+use crate::versions::TREES_MAX;
 use kreon_volume::{PageRuns, Purpose};
 
 /// Trees that a load found, with a place for what is spilled meanwhile above them.
-struct Ground<'a> {
+struct LoadTarget<'a> {
     loader: &'a Loader,
     kept_log: KeptLog<'a>,
     hold: TreeLock<'a>,
@@ -73,27 +73,16 @@ fn rules(storage: &Storage) -> MergeRules<'static> {
 
 /// Loads sorted pairs past L0.
 pub struct Loader {
-    storage: Arc<Storage>,
-    visibility: Arc<Visibility>,
-    versions: Arc<Versions>,
-    tree_locks: Arc<TreeLocks>,
+    on: Ground,
     spiller: Arc<Spiller>,
     merger: Arc<Merger>,
 }
 
 impl Loader {
     /// Nothing is being loaded.
-    pub fn new(
-        (storage, visibility): (&Arc<Storage>, &Arc<Visibility>),
-        versions: &Arc<Versions>,
-        tree_locks: &Arc<TreeLocks>,
-        (spiller, merger): (&Arc<Spiller>, &Arc<Merger>),
-    ) -> Self {
+    pub fn new(on: &Ground, spiller: &Arc<Spiller>, merger: &Arc<Merger>) -> Self {
         Self {
-            storage: Arc::clone(storage),
-            visibility: Arc::clone(visibility),
-            versions: Arc::clone(versions),
-            tree_locks: Arc::clone(tree_locks),
+            on: on.clone(),
             spiller: Arc::clone(spiller),
             merger: Arc::clone(merger),
         }
@@ -101,8 +90,8 @@ impl Loader {
 
     fn log(&self) -> LoadLog<'_> {
         LoadLog {
-            storage: &self.storage,
-            gate: &self.visibility.gate,
+            storage: &self.on.storage,
+            gate: &self.on.visibility.gate,
         }
     }
 
@@ -113,18 +102,18 @@ impl Loader {
     /// `OutOfSpace`, `Closed`, `Poisoned`, and those of `pairs`: nothing of the load is there. `Io`: it is not
     /// known whether it will be there when the store is opened again.
     pub fn ingest(&self, region: &RegionState, pairs: &mut impl Pairs) -> Result<u64> {
-        self.storage.check_writable()?;
+        self.on.storage.check_writable()?;
         region.check()?;
-        let ground = self.ground(region)?;
+        let target = self.prepare(region)?;
         let mut incoming = Incoming::new(self.log(), region, pairs);
-        let loaded = build(&self.storage, region, &mut incoming)
-            .and_then(|built| built.map_or(Ok(()), |built| ground.commit(built)));
+        let loaded = build(&self.on.storage, region, &mut incoming)
+            .and_then(|built| built.map_or(Ok(()), |built| target.commit(built)));
         let count = incoming.count;
-        let Ground { kept_log, hold, .. } = ground;
+        let LoadTarget { kept_log, hold, .. } = target;
         drop(kept_log);
         if let Err(error) = &loaded {
             if error.kind() == ErrorKind::Io && !incoming.is_refused {
-                self.storage.poison.set(error);
+                self.on.storage.poison.set(error);
             }
             self.give_back_load(region);
         }
@@ -138,65 +127,67 @@ impl Loader {
     }
 
     /// Spills what is older than the load, and keeps what comes from now on apart from it.
-    fn ground<'a>(&'a self, region: &'a RegionState) -> Result<Ground<'a>> {
-        let may_wait = || self.storage.check_writable();
+    fn prepare<'a>(&'a self, region: &'a RegionState) -> Result<LoadTarget<'a>> {
+        let may_wait = || self.on.storage.check_writable();
         let hold = self
+            .on
             .tree_locks
             .take_whole(region.id, LockReason::Load, may_wait)?;
-        if self.storage.views.load().levels.of(region.id).len() > TREES_MAX {
+        if self.on.storage.views.load().levels.of(region.id).len() > TREES_MAX {
             return Err(Error::new(
                 ErrorKind::OutOfSpace,
                 "earlier loads could not be made one tree with the rest of the region",
             ));
         }
         self.spiller.checkpoint()?;
-        let _changes = self.versions.lock_changes();
+        let _changes = self.on.versions.lock_changes();
         region.check()?;
         hold.begin_load();
-        let ground = Ground {
+        let target = LoadTarget {
             loader: self,
             // Before the first record, so that no checkpoint frees its segment.
-            kept_log: KeptLog::new(&self.storage, region.id),
+            kept_log: KeptLog::new(&self.on.storage, region.id),
             hold,
             region,
-            trees: self.versions.put_empty_tree_on(region.id),
+            trees: self.on.versions.put_empty_tree_on(region.id),
         };
         // Tells a repair of a damaged store that older records may be outdated.
         self.log().append(region, b"", b"")?;
-        Ok(ground)
+        Ok(target)
     }
 
     /// After a failure: the records of the load are dead; a checkpoint with the marker behind them frees
     /// their segments. As well as that goes.
     fn give_back_load(&self, region: &RegionState) {
-        if self.storage.check_writable().is_err() {
+        if self.on.storage.check_writable().is_err() {
             return;
         }
         let given_back = self.spiller.checkpoint().and_then(|()| {
-            let _changes = self.versions.lock_changes();
-            self.versions.tidy(region.id);
-            let view = self.storage.views.load_full();
+            let _changes = self.on.versions.lock_changes();
+            self.on.versions.tidy(region.id);
+            let view = self.on.storage.views.load_full();
             let change = Spilled::nothing(Levels::clone(&view.levels));
             drop(view);
-            let marker = self.versions.quiet_tail();
-            self.versions
+            let marker = self.on.versions.quiet_tail();
+            self.on
+                .versions
                 .install(change, |ledger| ledger.advance(marker), true)
         });
-        if let Err(error) = given_back.and_then(|()| self.versions.reclaim()) {
+        if let Err(error) = given_back.and_then(|()| self.on.versions.reclaim()) {
             tracing::warn!(%error, "the space of a failed load is given back later");
         }
     }
 
     /// Opens `visible_from` for all but the snapshots that are open.
     fn reveal(&self, region: &RegionState, visible_from: &VisibleFrom) -> Result<()> {
-        let _closed = self.visibility.gate.close();
-        let log = &self.storage.log;
-        if self.visibility.snapshots.newest() == Some(log.tail()) {
+        let _closed = self.on.visibility.gate.close();
+        let log = &self.on.storage.log;
+        if self.on.visibility.snapshots.newest() == Some(log.tail()) {
             // Later ones would be at the same position.
             let moved = log.append_one(&record(region, b"", b""));
             moved
                 .map_err(not_shown)
-                .inspect_err(|error| self.storage.poison.set(error))?;
+                .inspect_err(|error| self.on.storage.poison.set(error))?;
         }
         let last = Lsn(log.tail().0.saturating_sub(1));
         planted!(LoadSeenBySnapshots => let last = Lsn(0));
@@ -229,46 +220,51 @@ fn build<'a, P: Pairs>(
     }))
 }
 
-impl<'a> Ground<'a> {
+impl<'a> LoadTarget<'a> {
     /// Makes the tree durable, then visible.
     fn commit(&self, mut built: Built<'a>) -> Result<()> {
         let (loader, region) = (self.loader, self.region);
-        let log = &loader.storage.log;
+        let log = &loader.on.storage.log;
         let sync = || {
             log.sync(log.tail())
-                .inspect_err(|error| loader.storage.poison.set(error))
+                .inspect_err(|error| loader.on.storage.poison.set(error))
         };
         // Before the locks are taken; the checkpoint finds little left to do.
         sync()?;
         loader
+            .on
             .storage
             .mapping
             .sync()
-            .inspect_err(|error| loader.storage.poison.set(error))?;
-        let _changes = loader.versions.lock_changes();
-        loader.storage.check_writable()?;
+            .inspect_err(|error| loader.on.storage.poison.set(error))?;
+        let _changes = loader.on.versions.lock_changes();
+        loader.on.storage.check_writable()?;
         region.check()?;
         self.erase(&mut built)?;
         if built.record.root.is_none() {
             return Ok(());
         }
         let visible_from = VisibleFrom::drawn();
-        let levels = self.levels_with(&loader.storage.views.load(), &built.record, &visible_from);
+        let levels = self.levels_with(
+            &loader.on.storage.views.load(),
+            &built.record,
+            &visible_from,
+        );
         let Notes {
             charges, dropped, ..
         } = built.notes;
         let freed: BTreeSet<PageNo> = dropped.into_iter().collect();
         let handed_out = built.pages.finish()?.into_iter();
         let (freed, kept) = handed_out.partition::<Vec<_>, _>(|page| freed.contains(page));
-        loader.versions.discard_fresh(&freed)?;
+        loader.on.versions.discard_fresh(&freed)?;
         let change = Spilled {
             levels,
             kept,
             dropped: Vec::new(),
             charges: charges.finish(),
         };
-        let marker = loader.versions.quiet_tail();
-        loader.versions.install(
+        let marker = loader.on.versions.quiet_tail();
+        loader.on.versions.install(
             change,
             |ledger| {
                 ledger.loads.remove(&region.id);
@@ -289,7 +285,7 @@ impl<'a> Ground<'a> {
         if ranges.is_empty() {
             return Ok(());
         }
-        let (storage, region) = (&self.loader.storage, self.region.id);
+        let (storage, region) = (&self.loader.on.storage, self.region.id);
         let epoch = storage.ledger.lock().epoch.next();
         let what = (storage.store, epoch, region, 1);
         let mut sink = FreshNodes::new(&storage.mapping, &mut built.pages, what);

@@ -13,17 +13,15 @@ use kreon_format::TreeRecord;
 use kreon_sync::RankedGuard;
 
 use super::super::counts::PageCounts;
+use super::super::ground::Ground;
 use super::super::spill::Spiller;
 use super::overlay::{Overlay, Upper};
 use crate::level::{Levels, MappedNodes, View};
 use crate::spill::sink::FreshNodes;
 use crate::spill::{LEAF_FILL, Notes, Spilled};
-use crate::state::Storage;
 use crate::tree::{self, Cursor, MergeRules};
 use crate::tree_locks::TreeLock;
-use crate::tree_locks::TreeLocks;
-use crate::versions::{TREES_MAX, Versions};
-use crate::visibility::Visibility;
+use crate::versions::TREES_MAX;
 use kreon_volume::PageRuns;
 use std::sync::Arc;
 
@@ -121,10 +119,7 @@ impl Job {
 
 /// Merges trees of regions. Several threads may, each other trees.
 pub struct Merger {
-    pub(super) storage: Arc<Storage>,
-    visibility: Arc<Visibility>,
-    versions: Arc<Versions>,
-    tree_locks: Arc<TreeLocks>,
+    on: Ground,
     spiller: Arc<Spiller>,
     /// What merges did.
     pub counts: PageCounts,
@@ -132,17 +127,9 @@ pub struct Merger {
 
 impl Merger {
     /// Nothing was merged yet.
-    pub fn new(
-        (storage, visibility): (&Arc<Storage>, &Arc<Visibility>),
-        versions: &Arc<Versions>,
-        tree_locks: &Arc<TreeLocks>,
-        spiller: &Arc<Spiller>,
-    ) -> Self {
+    pub fn new(on: &Ground, spiller: &Arc<Spiller>) -> Self {
         Self {
-            storage: Arc::clone(storage),
-            visibility: Arc::clone(visibility),
-            versions: Arc::clone(versions),
-            tree_locks: Arc::clone(tree_locks),
+            on: on.clone(),
             spiller: Arc::clone(spiller),
             counts: PageCounts::default(),
         }
@@ -153,8 +140,8 @@ impl Merger {
     /// # Errors
     /// Those of a spill, the first of any region; what was not merged stays as it is.
     pub fn merge_due(&self) -> Result<()> {
-        let view = self.storage.views.load_full();
-        let due = self.versions.due_regions(&view);
+        let view = self.on.storage.views.load_full();
+        let due = self.on.versions.due_regions(&view);
         drop(view);
         let mut outcome = Ok(());
         for region in due {
@@ -171,10 +158,10 @@ impl Merger {
         let (mut spills, mut rounds) = (0, 0);
         while rounds < ROUNDS_MAX {
             match self.merge_step(region, rounds)? {
-                Step::Idle => return self.versions.reclaim(),
+                Step::Idle => return self.on.versions.reclaim(),
                 Step::Merged => {
                     rounds += 1;
-                    self.versions.reclaim()?;
+                    self.on.versions.reclaim()?;
                 }
                 Step::Spill if spills == SPILLS_MAX => return Ok(()),
                 Step::Spill => {
@@ -188,31 +175,32 @@ impl Merger {
 
     /// The merge that is due next, after so many `rounds`.
     fn merge_step(&self, region: RegionId, rounds: usize) -> Result<Step> {
-        let upkeep = self.versions.lock_changes();
-        self.storage.check_writable()?;
+        let upkeep = self.on.versions.lock_changes();
+        self.on.storage.check_writable()?;
         // A thread that waits for all trees of the region goes first.
-        if !self.tree_locks.lets_merge(region) {
+        if !self.on.tree_locks.lets_merge(region) {
             return Ok(Step::Idle);
         }
-        self.versions.tidy(region);
-        let view = self.storage.views.load_full();
+        self.on.versions.tidy(region);
+        let view = self.on.storage.views.load_full();
         let due = self
+            .on
             .versions
             .scale()
-            .next_merge(&self.versions.sizes(&view, region));
+            .next_merge(&self.on.versions.sizes(&view, region));
         let Some(mut job) = due.and_then(|range| Job::new(&view, region, range)) else {
             return Ok(Step::Idle);
         };
         if !self.is_spilled_up_to(job.hidden_up_to()) {
             return Ok(Step::Spill);
         }
-        let Some(hold) = self.tree_locks.try_take(region, job.roots()) else {
+        let Some(hold) = self.on.tree_locks.try_take(region, job.roots()) else {
             return Ok(Step::Idle);
         };
         // Were a merge to fail, as those before it, the next spill would have made one tree more.
         let is_crowded = view.levels.of(region).len() >= TREES_MAX;
         let is_short =
-            rounds >= ROUNDS_BESIDE_SPILLS && self.versions.scale().is_short(job.bytes());
+            rounds >= ROUNDS_BESIDE_SPILLS && self.on.versions.scale().is_short(job.bytes());
         job.holds_spills_up = job.has_first && (is_crowded || is_short);
         drop(view);
         self.run_merge(&job, &hold, upkeep, &mut |_| ())?;
@@ -232,13 +220,13 @@ impl Merger {
         hold.begin_merge();
         if !job.holds_spills_up {
             if job.has_first {
-                self.versions.put_empty_tree_on(job.region);
+                self.on.versions.put_empty_tree_on(job.region);
             }
             upkeep = None;
         }
         let merged = self.build(job, hold, seen).and_then(|merged| {
-            let upkeep = upkeep.unwrap_or_else(|| self.versions.lock_changes());
-            self.storage.check_writable()?;
+            let upkeep = upkeep.unwrap_or_else(|| self.on.versions.lock_changes());
+            self.on.storage.check_writable()?;
             hold.check()?;
             self.install(job, merged).inspect(|_| drop(upkeep))
         });
@@ -247,18 +235,18 @@ impl Merger {
                 .as_ref()
                 .is_err_and(|error| error.kind() == ErrorKind::Closed)
         {
-            return self.storage.check_writable().map(|()| false);
+            return self.on.storage.check_writable().map(|()| false);
         }
         merged.inspect_err(|error| {
             // A tree that does not verify harms only its readers; a failed write poisons the store.
             if error.kind() == ErrorKind::Io {
-                self.storage.poison.set(error);
+                self.on.storage.poison.set(error);
             }
         })
     }
 
     fn install(&self, job: &Job, merged: Merged<'_>) -> Result<bool> {
-        let mut levels = Levels::clone(&self.storage.views.load().levels);
+        let mut levels = Levels::clone(&self.on.storage.views.load().levels);
         let mut trees = levels.of(job.region).to_vec();
         let count = job.trees.len();
         let Some(at) = trees.windows(count).position(|window| window == job.trees) else {
@@ -274,9 +262,9 @@ impl Merger {
             charges: merged.charges,
         };
         let (written, read) = (change.kept.len(), change.dropped.len());
-        self.versions.install(change, |_| {}, true)?;
+        self.on.versions.install(change, |_| {}, true)?;
         self.counts.count(read, written);
-        self.versions.tidy(job.region);
+        self.on.versions.tidy(job.region);
         Ok(true)
     }
 
@@ -284,8 +272,8 @@ impl Merger {
     /// position up to which it is hidden: what was written before that and still is in L0 could not be
     /// spilled over them.
     pub fn is_spilled_up_to(&self, position: Lsn) -> bool {
-        let marker = self.storage.ledger.lock().marker;
-        position == Lsn(0) || marker > position || self.versions.quiet_tail().is_some()
+        let marker = self.on.storage.ledger.lock().marker;
+        position == Lsn(0) || marker > position || self.on.versions.quiet_tail().is_some()
     }
 
     fn build<'a>(
@@ -294,12 +282,12 @@ impl Merger {
         hold: &TreeLock<'_>,
         seen: &mut dyn FnMut(u64),
     ) -> Result<Merged<'a>> {
-        let storage = &self.storage;
+        let storage = &self.on.storage;
         // Snapshots that open from now on see all that is in the trees.
-        let snapshots = self.visibility.snapshots.list();
+        let snapshots = self.on.visibility.snapshots.list();
         let levels = (job.level..).take(job.trees.len());
         let nodes: Vec<MappedNodes<'_>> = levels
-            .map(|level| self.storage.nodes_of_level(job.region, level))
+            .map(|level| self.on.storage.nodes_of_level(job.region, level))
             .collect();
         let (Some((lowest, others)), Some(source)) = (job.trees.split_last(), nodes.last()) else {
             return Err(Error::invalid("nothing to merge"));
@@ -328,7 +316,7 @@ impl Merger {
         let rules = MergeRules {
             snapshots: &snapshots,
             last_level: job.is_last,
-            filter_bits_per_key: self.storage.options.filter_bits_per_key,
+            filter_bits_per_key: self.on.storage.options.filter_bits_per_key,
             fill: LEAF_FILL,
             rewrites_all: false,
         };

@@ -8,14 +8,12 @@ use kreon_base::{ErrorKind, Result};
 
 use super::super::gc::Gc;
 use super::super::gc::candidates::Candidates;
+use super::super::ground::Ground;
 use super::super::spill::Spiller;
 use super::copy::Copies;
 use super::range::{Added, Ranges};
 use super::stats::ReorganisationStats;
 use crate::read::{Reader, ScanBuffer, Scattered, ScatteredValues};
-use crate::space::Space;
-use crate::state::Storage;
-use crate::versions::Versions;
 use kreon_sync::{Mutex, Rank, RankedMutex};
 
 /// With so many bytes there are enough of them.
@@ -23,9 +21,7 @@ const ROUND_BYTES: u64 = 2 << 20;
 
 /// Lays scattered values of leaves together, one round at a time.
 pub struct Reorganiser {
-    storage: Arc<Storage>,
-    versions: Arc<Versions>,
-    space: Arc<Space>,
+    on: Ground,
     reader: Arc<Reader>,
     scattered: Arc<ScatteredValues>,
     spiller: Arc<Spiller>,
@@ -38,15 +34,12 @@ pub struct Reorganiser {
 impl Reorganiser {
     /// Nothing was done yet.
     pub fn new(
-        (storage, space): (&Arc<Storage>, &Arc<Space>),
+        on: &Ground,
         (reader, scattered): (&Arc<Reader>, &Arc<ScatteredValues>),
-        versions: &Arc<Versions>,
         (spiller, gc): (&Arc<Spiller>, &Arc<Gc>),
     ) -> Self {
         Self {
-            storage: Arc::clone(storage),
-            versions: Arc::clone(versions),
-            space: Arc::clone(space),
+            on: on.clone(),
             reader: Arc::clone(reader),
             scattered: Arc::clone(scattered),
             spiller: Arc::clone(spiller),
@@ -76,9 +69,9 @@ impl Reorganiser {
 impl Reorganiser {
     /// Lays scattered values together while scans have found any and there is space.
     pub fn reorganise_all(&self) -> Result<()> {
-        let is_wanted = || !self.storage.lifecycle.is_closed() && self.scattered.is_wanted();
+        let is_wanted = || !self.on.storage.lifecycle.is_closed() && self.scattered.is_wanted();
         while is_wanted() {
-            let has_space = self.space.has_space_to_reorganise();
+            let has_space = self.on.space.has_space_to_reorganise();
             self.scattered.queue.open(has_space);
             if !has_space {
                 self.spill_copies(true);
@@ -101,15 +94,15 @@ impl Reorganiser {
     /// Asks for a spill of the copies when none came for a while, or when `is_full` says that there is no room for more. The
     /// spill makes the old places dead.
     pub fn spill_copies(&self, is_full: bool) {
-        let excess = self.space.excess();
-        if excess.wants_spill(is_full, Instant::now()) && self.versions.freeze(0) {
+        let excess = self.on.space.excess();
+        if excess.wants_spill(is_full, Instant::now()) && self.on.versions.freeze(0) {
             self.spiller.ask();
         }
     }
 
     fn copies(&self) -> Copies<'_> {
         Copies {
-            storage: &self.storage,
+            storage: &self.on.storage,
             reader: &self.reader,
         }
     }
@@ -122,11 +115,11 @@ impl Reorganiser {
         let (mut moved_ranges, mut bytes) = (0, 0);
         let mut last: Option<Added> = None;
         let ranges_of = Ranges {
-            storage: &self.storage,
+            storage: &self.on.storage,
             scattered: &self.scattered,
         };
         {
-            let view = self.storage.views.load_full();
+            let view = self.on.storage.views.load_full();
             while bytes < ROUND_BYTES
                 && let Some(range) = ranges.pop_front()
             {
@@ -150,7 +143,7 @@ impl Reorganiser {
             copies.copy_scattered(stream, &candidates, live)
         })?;
         let moved = (moved.records, moved.bytes_copied);
-        self.space.excess().copied(moved.1, Instant::now());
+        self.on.space.excess().copied(moved.1, Instant::now());
         self.moved(moved_ranges, moved, begun);
         Ok(())
     }
@@ -173,7 +166,7 @@ impl Reorganiser {
             copies.copy_handed(stream, &candidates, live, &sources)
         })?;
         let moved = (moved.records, moved.bytes_copied);
-        self.space.excess().copied(moved.1, Instant::now());
+        self.on.space.excess().copied(moved.1, Instant::now());
         self.moved(handed.len() as u64, moved, begun);
         Ok(())
     }
