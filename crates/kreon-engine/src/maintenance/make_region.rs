@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kreon_base::{Error, ErrorKind, Lsn, Result, planted};
 use kreon_format::{RecordKind, dropped_value};
 
-use super::gc::{Gc, is_full};
+use super::gc::Gc;
 use super::ground::Ground;
 use crate::options::Durability;
 use crate::regions::{RegionState, check_name};
@@ -52,7 +52,7 @@ impl RegionMaker {
         loop {
             match self.try_make_region(name) {
                 Err(error)
-                    if is_full(&error)
+                    if error.kind() == ErrorKind::OutOfSpace
                         && !self.on.storage.made.is_used_up()
                         && self.gc.free_space_for(1)? => {}
                 outcome => return outcome,

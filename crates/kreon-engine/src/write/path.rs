@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kreon_base::{Lsn, Payload, Result, planted};
+use kreon_base::{ErrorKind, Lsn, Payload, Result, planted};
 use kreon_format::{FRAGMENT_HEADER_BYTES, LOG_PAYLOAD_BYTES, fragment_bytes};
 use kreon_l0::{Keep, L0};
 
 use crate::keys::L0Key;
 use crate::level::{Memory, View};
-use crate::maintenance::gc::is_full;
 use crate::maintenance::{Ground, Maintenance};
 use crate::operation::Operation;
 use crate::options::{Background, Durability};
@@ -152,7 +151,7 @@ impl Writer {
         loop {
             let written = match self.append_and_insert(operations, is_admitted) {
                 Err(error)
-                    if is_full(&error)
+                    if error.kind() == ErrorKind::OutOfSpace
                         && tries > 0
                         && self.maintenance.gc.free_space_for(segments(operations))? =>
                 {

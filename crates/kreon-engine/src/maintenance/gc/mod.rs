@@ -23,4 +23,3 @@ mod work;
 
 pub use state::Gc;
 pub use stats::CollectionStats;
-pub use work::is_full;

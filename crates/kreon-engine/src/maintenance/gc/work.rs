@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use kreon_base::{Error, ErrorKind, Result, SEGMENT_BYTES};
+use kreon_base::{Result, SEGMENT_BYTES};
 
 use super::round::Round;
 use super::state::{Gc, GcState};
@@ -138,9 +138,4 @@ impl Gc {
             live_bytes_max: u64::MAX,
         }
     }
-}
-
-/// Whether `error` says that the volume is full.
-pub fn is_full(error: &Error) -> bool {
-    error.kind() == ErrorKind::OutOfSpace
 }
