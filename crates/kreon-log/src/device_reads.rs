@@ -6,8 +6,8 @@ use kreon_device::{AlignedBuf, Device, Read};
 use kreon_format::{Fragment, FragmentHeader, fragment_bytes, fragment_extent};
 
 use super::cut::{PAYLOAD_START, Pieces, SEGMENT};
-use super::fragments::Fragments;
 use super::moved_record::MovedRecord;
+use super::reader::LogReader;
 
 /// Most bytes of one read: several are under way at once.
 const READ_BYTES: usize = 256 << 10;
@@ -19,15 +19,13 @@ struct ReadWindow<'b> {
     end: usize,
 }
 
-/// What is read, and from where.
-#[derive(Clone, Copy)]
-pub(super) struct DeviceReads<'a> {
-    pub device: &'a dyn Device,
-    pub fragments: &'a Fragments,
-}
-
-impl<'a> DeviceReads<'a> {
-    /// See [`Log::fragments_of`](super::Log::fragments_of).
+impl LogReader {
+    /// Shows every fragment of a record in `segment`, which is wholly on the device, and where it stands. Reads
+    /// with the whole of `buffer`. What does not verify is passed over up to the next border of a page: a run
+    /// that took over from another began at one.
+    ///
+    /// # Errors
+    /// `Io`; those of `show`.
     pub fn fragments_of(
         &self,
         segment: SegmentId,
@@ -35,8 +33,8 @@ impl<'a> DeviceReads<'a> {
         buffer: &mut AlignedBuf,
         mut show: impl FnMut(LogOffset, &FragmentHeader, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let device = self.device;
-        let seal = self.fragments.seal(sequence);
+        let device = self.home().device.as_ref();
+        let seal = self.home().seal(sequence);
         let mut window = ReadWindow {
             buffer,
             start: 0,
@@ -73,11 +71,14 @@ impl<'a> DeviceReads<'a> {
         Ok(())
     }
 
-    /// See [`Log::head_of`](super::Log::head_of).
+    /// Where the record begins whose last part stands at the start of the segment `sequence`.
+    ///
+    /// # Errors
+    /// `Io`.
     pub fn head_of(&self, sequence: u64, buffer: &mut AlignedBuf) -> Result<Option<LogOffset>> {
         let mut sequence = sequence;
         while let Some(before) = sequence.checked_sub(1)
-            && let Some(segment) = self.fragments.table().by_sequence(before)
+            && let Some(segment) = self.table().by_sequence(before)
         {
             let mut last = None;
             self.fragments_of(segment, before, buffer, |offset, header, _| {
@@ -93,10 +94,10 @@ impl<'a> DeviceReads<'a> {
         Ok(None)
     }
 
-    /// See [`Log::record_at`](super::Log::record_at).
-    pub fn record_at(self, offset: LogOffset, record: MovedRecord<'a>) -> RecordPieces<'a> {
+    /// The `record` at `offset`, a piece at a time: it may be longer than the memory that there is.
+    pub fn record_at<'a>(&'a self, offset: LogOffset, record: MovedRecord<'a>) -> RecordPieces<'a> {
         RecordPieces {
-            reads: self,
+            reader: self,
             record,
             segment: offset.segment(),
             pieces: Pieces::new(offset.within_segment(), record.payload_bytes),
@@ -109,7 +110,7 @@ impl<'a> DeviceReads<'a> {
 
 /// Key and value of a record, as one stream of bytes.
 pub struct RecordPieces<'a> {
-    reads: DeviceReads<'a>,
+    reader: &'a LogReader,
     record: MovedRecord<'a>,
     segment: SegmentId,
     pieces: Pieces,
@@ -141,18 +142,18 @@ impl RecordPieces<'_> {
     }
 
     fn load(&mut self) -> Result<()> {
-        let (reads, piece) = (self.reads, self.pieces.next());
+        let (reader, piece) = (self.reader, self.pieces.next());
         let piece = piece.ok_or_else(|| Error::corruption("no record stands there"))?;
         let at = LogOffset(self.segment.offset_bytes() + u64::from(piece.within));
         let extent = fragment_bytes(piece.payload_bytes);
-        let buffer = read_range(reads.device, at, extent)?;
+        let buffer = read_range(reader.home().device.as_ref(), at, extent)?;
         let bytes = buffer.get(at.0 as usize % PAGE_BYTES..).unwrap_or_default();
-        let fragment = reads.fragments.decode(at, bytes)?;
+        let fragment = reader.fragment(at, bytes)?;
         let payload = self.record.part(&fragment, &piece, self.from)?;
         self.from += payload.len();
         (self.piece, self.taken) = (payload.to_vec(), 0);
         if !piece.is_last {
-            self.segment = reads.fragments.table().following(self.segment)?;
+            self.segment = reader.table().following(self.segment)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! A log is an endless stream of records cut into segments of 2 MiB. An LSN is a position in that
 //! stream, so one reservation of bytes yields both the place and the order of a record.
 //!
-//! - `log`, `log_read`: the open log, which owns the parts below; `resume`: the segment that it goes on in
+//! - `log`: the open log, which owns the parts below; `resume`: the segment that it goes on in
 //! - `record`: what a writer hands in, and what it gets back; `home`: device, space, settings
 //! - `cut`: how records are cut into fragments at the ends of segments
 //! - `segments`: which segment stands where in the log
@@ -16,7 +16,7 @@
 //! - `group_commit`, `commit_group`: one flush for all that wait, and for whom it waits
 //! - `waiters`, `durable_wait`: threads and tasks that wait for it; `sync_load`: how much they wait, and which
 //!   segments that wants prepared
-//! - `fragments`, `read`, `take_value`: records from buffers and from the `pages` of the mapping
+//! - `reader`, `read`, `take_value`: fragments and records from buffers and from the `pages` of the mapping
 //! - `device_reads`: fragments of a segment, and those of a record, straight from the device
 //! - `moved_record`, `moved`: records that garbage collection moves, in segments of their own
 //! - `history`: a log that is not open: where it ends and which run wrote what
@@ -33,13 +33,11 @@ mod commit_group;
 mod cut;
 mod device_reads;
 mod durable_wait;
-mod fragments;
 mod framing;
 mod group_commit;
 mod history;
 mod home;
 mod log;
-mod log_read;
 #[cfg(all(test, shuttle))]
 mod models;
 mod moved;
@@ -50,6 +48,7 @@ mod pause;
 mod poison;
 mod positions;
 mod read;
+mod reader;
 mod record;
 pub mod replay;
 mod resume;
@@ -79,6 +78,7 @@ pub use pages::LogPages;
 pub use pause::Pause;
 pub use poison::{Poison, closed};
 pub use read::ValueAt;
+pub use reader::LogReader;
 pub use record::{NewRecord, Place};
 pub use replay::{Found, Units};
 pub use replay::{ReplayEnd, ReplayRecord, ReplayStart, check as check_replay, replay};

@@ -1,4 +1,4 @@
-//! The open log: the one place that knows all its parts. It writes here, and reads in [`log_read`](super::log_read).
+//! The open log: the one place that knows all its parts. It writes here; [`LogReader`] reads.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,7 +11,6 @@ use super::append::Appender;
 use super::buffers::Buffers;
 use super::calls::Calls;
 use super::durable_wait::DurableWait;
-use super::fragments::Fragments;
 use super::framing::Framing;
 use super::group_commit::GroupCommit;
 use super::history::LogHistory;
@@ -19,6 +18,7 @@ use super::home::{LogHome, LogOptions};
 use super::output::{LogOutput, Sources};
 use super::poison::Poison;
 use super::positions::Positions;
+use super::reader::LogReader;
 use super::record::{NewRecord, Place};
 use super::resume::Resume;
 use super::roll::{RollParts, Roller};
@@ -44,7 +44,7 @@ pub struct Log {
     load: Arc<SyncLoad>,
     appender: Appender,
     commit: GroupCommit,
-    fragments: Fragments,
+    reader: LogReader,
 }
 
 impl Log {
@@ -117,7 +117,7 @@ impl Log {
             (Arc::clone(&output), Arc::clone(&load)),
             Waiters::new(Arc::clone(&positions), Arc::clone(&poison)),
         );
-        let fragments = Fragments::new(home.store, Arc::clone(&table), Arc::clone(&buffers));
+        let reader = LogReader::new(home.clone(), Arc::clone(&table), Arc::clone(&buffers));
         Self {
             home,
             history,
@@ -129,7 +129,7 @@ impl Log {
             load,
             appender,
             commit,
-            fragments,
+            reader,
         }
     }
 
@@ -165,9 +165,10 @@ impl Log {
         &self.home
     }
 
-    /// Reads fragments.
-    pub(super) fn fragments(&self) -> &Fragments {
-        &self.fragments
+    /// Reads it.
+    #[inline]
+    pub fn reader(&self) -> &LogReader {
+        &self.reader
     }
 
     /// Appends `unit`: after a crash either all of its records are replayed or none. Tells the place of

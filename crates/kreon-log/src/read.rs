@@ -9,8 +9,8 @@ use kreon_base::{Error, ErrorKind, LogOffset, RegionId, Result, SegmentId};
 use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, RecordKind, fragment_bytes};
 
 use super::cut::{PAYLOAD_START, Piece, Pieces};
-use super::fragments::{Fragments, at_record};
 use super::pages::LogPages;
+use super::reader::{LogReader, at_record};
 use super::take_value::TakeValue;
 
 /// Whether to read on.
@@ -72,8 +72,13 @@ impl ValueAt<'_> {
     }
 }
 
-impl Fragments {
-    /// See [`Log::with_value`](super::Log::with_value).
+impl LogReader {
+    /// Hands the value of the record `at` to `take`. Copies nothing where the record stands in one
+    /// buffer or one page. A value of several fragments is put together in one vector.
+    ///
+    /// # Errors
+    /// `Corruption` if that record does not stand there; a buffer that it was to fill holds anything then.
+    #[inline]
     pub fn with_value<T: TakeValue>(
         &self,
         pages: &impl LogPages,
@@ -94,7 +99,11 @@ impl Fragments {
         .map_err(|error| at_record(&error, at.offset, at.key))
     }
 
-    /// See [`Log::read_value_into`](super::Log::read_value_into).
+    /// Puts the value of the record `at` into `value`, in place of its content. Reads it one
+    /// fragment (2 MiB) at a time; `value` grows once, to the length of the record.
+    ///
+    /// # Errors
+    /// `Corruption` if that record does not stand there; `value` holds anything then.
     pub fn read_value_into(
         &self,
         pages: &impl LogPages,
@@ -107,7 +116,10 @@ impl Fragments {
         self.read_parts(pages, at, 0, value, |_| Step::Next)
     }
 
-    /// See [`Log::check_value`](super::Log::check_value).
+    /// Reads and verifies the record `at`, one fragment at a time: takes the memory of one.
+    ///
+    /// # Errors
+    /// `Corruption` if that record does not stand there.
     pub fn check_value(&self, pages: &impl LogPages, at: &ValueAt<'_>) -> Result<()> {
         self.read_parts(pages, at, 0, &mut Vec::new(), |part| {
             part.clear();
@@ -115,7 +127,11 @@ impl Fragments {
         })
     }
 
-    /// See [`Log::read_part`](super::Log::read_part).
+    /// Puts the part of the value that one fragment holds into `part`, in place of its content: that with
+    /// the byte `position` of the value. Returns the position of its first byte. Empty behind the end.
+    ///
+    /// # Errors
+    /// `Corruption` if that record does not stand there; `part` holds anything then.
     pub fn read_part(
         &self,
         pages: &impl LogPages,
@@ -173,7 +189,11 @@ impl Fragments {
         parts().map_err(|error| at_record(&error, at.offset, at.key))
     }
 
-    /// See [`Log::read_key`](super::Log::read_key).
+    /// Puts the key of the record at `offset`, which has `key_bytes`, into `key`, in place of what is
+    /// there. Reads and verifies whole fragments: as long as a value that follows, up to 2 MiB.
+    ///
+    /// # Errors
+    /// `Corruption` if no record with a key of that length starts there.
     pub fn read_key(
         &self,
         pages: &impl LogPages,
@@ -230,7 +250,7 @@ impl Fragments {
         }
     }
 
-    /// See [`Log::charges`](super::Log::charges).
+    /// How many bytes of which segments a record takes, in the order of the log. Costs no I/O.
     pub fn charges(
         &self,
         offset: LogOffset,

@@ -129,7 +129,12 @@ impl Inspector {
     }
 
     fn verify_record(&self, region: &RegionState, at: &ValueAt<'_>, report: &mut VerifyReport) {
-        match self.storage.log.check_value(&self.storage.log_pages(), at) {
+        match self
+            .storage
+            .log
+            .reader()
+            .check_value(&self.storage.log_pages(), at)
+        {
             Ok(()) => {
                 report.records += 1;
                 report.value_bytes += u64::from(at.value_bytes);

@@ -308,7 +308,12 @@ impl<'a> RecordReads<'a> {
     ) -> bool {
         let payload_bytes = key.len() + value_bytes as usize;
         let is_whole = |len_bytes| len_bytes == fragment_bytes(payload_bytes);
-        let on_device = self.inspector.storage.log.on_device(offset, payload_bytes);
+        let on_device = self
+            .inspector
+            .storage
+            .log
+            .reader()
+            .on_device(offset, payload_bytes);
         let wanted = on_device
             .filter(|bytes| is_whole(bytes.len_bytes))
             .and_then(|_| Wanted::new(offset, region, key, value_bytes));
@@ -373,6 +378,7 @@ fn value_bytes(inspector: &Inspector, wanted: Wanted, bytes: &[u8]) -> Option<u6
     let fragment = inspector
         .storage
         .log
+        .reader()
         .fragment(LogOffset(wanted.offset()), bytes);
     let Ok(Fragment::Record { header, payload }) = fragment else {
         return None;

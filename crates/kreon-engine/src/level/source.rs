@@ -157,7 +157,7 @@ impl NodeSource for MappedNodes<'_> {
         let pages = MappedLog {
             mapping: self.mapping,
         };
-        self.log.read_key(&pages, offset, key_bytes, key)
+        self.log.reader().read_key(&pages, offset, key_bytes, key)
     }
 }
 

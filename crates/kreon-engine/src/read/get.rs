@@ -166,7 +166,11 @@ impl Reader {
             Located::Inline(value) => return Ok(Some(take.take(value))),
             Located::Deleted => return Ok(None),
         };
-        self.storage.log.with_value(pages, &at, take).map(Some)
+        self.storage
+            .log
+            .reader()
+            .with_value(pages, &at, take)
+            .map(Some)
     }
 
     /// The same with what has not been called yet.

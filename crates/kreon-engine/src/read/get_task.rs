@@ -210,7 +210,11 @@ impl Reader {
             return None;
         };
         let payload_bytes = key.len() + *value_bytes as usize;
-        let bytes = self.storage.log.on_device(*offset, payload_bytes)?;
+        let bytes = self
+            .storage
+            .log
+            .reader()
+            .on_device(*offset, payload_bytes)?;
         let (offset, len) = (bytes.offset_bytes, bytes.len_bytes);
         (len <= RECORD_BYTES_MAX && !self.storage.mapping.has_bytes(offset, len)).then_some(bytes)
     }

@@ -384,7 +384,7 @@ impl Reader {
         into: &mut Fetched,
     ) -> Result<()> {
         const FETCH_BYTES_MAX: usize = 64 << 10;
-        let log = &self.storage.log;
+        let log = self.storage.log.reader();
         let records = records
             .filter_map(|(offset, payload_bytes)| log.on_device(offset, payload_bytes))
             .filter(|bytes| bytes.len_bytes <= FETCH_BYTES_MAX);

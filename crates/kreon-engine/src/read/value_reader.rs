@@ -88,7 +88,7 @@ impl ValueReader {
                     key: &self.key,
                     value_bytes: *value_bytes,
                 };
-                let read = reader.storage.log.read_part(
+                let read = reader.storage.log.reader().read_part(
                     &reader.storage.log_pages(),
                     &at,
                     position,

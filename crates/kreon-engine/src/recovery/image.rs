@@ -61,7 +61,7 @@ pub fn insert_long(storage: &Storage, long: &[LongEntry], insert: Insert<'_>) ->
     let view = storage.views.load();
     let mut key = Vec::new();
     for entry in long {
-        let log = &storage.log;
+        let log = storage.log.reader();
         log.read_key(&pages, entry.offset, entry.key_bytes, &mut key)?;
         let record = Replayed {
             lsn: entry.lsn,

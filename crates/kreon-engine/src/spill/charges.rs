@@ -39,7 +39,7 @@ impl<'a> Charges<'a> {
             key_bytes,
             value_bytes,
         } = *record;
-        for (segment, bytes) in self.log.charges(offset, key_bytes, value_bytes) {
+        for (segment, bytes) in self.log.reader().charges(offset, key_bytes, value_bytes) {
             let at = segment.0 as usize;
             if at >= self.sums.len() {
                 self.sums.resize(at + 1, 0);

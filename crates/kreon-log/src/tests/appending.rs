@@ -56,7 +56,7 @@ fn values_of_every_length_come_back_from_buffers_and_from_the_device() {
         let mut into = vec![1, 2, 3];
         let at = value_at(*place, key, value.len());
         bench
-            .log
+            .reader()
             .read_value_into(&bench.pages, &at, &mut into)
             .unwrap();
         assert_eq!(&into, value);
@@ -78,7 +78,7 @@ fn every_rest_of_a_segment_takes_a_spanning_record() {
             "rest {rest}"
         );
         let charged: Vec<_> = bench
-            .log
+            .reader()
             .charges(place.offset, 9, value.len() as u32)
             .collect();
         let fragments = charged.len();
@@ -110,7 +110,7 @@ fn units_up_to_64_kib_are_never_cut() {
     let value = noise(60_000, 5);
     for _ in 0..100 {
         let (place, _) = bench.put(b"key", &value);
-        assert_eq!(bench.log.charges(place.offset, 3, 60_000).count(), 1);
+        assert_eq!(bench.reader().charges(place.offset, 3, 60_000).count(), 1);
     }
     assert_eq!(bench.log.segments().len(), 3);
 }
@@ -235,7 +235,7 @@ fn a_closure_that_holds_a_buffer_may_append_more_than_all_buffers_hold() {
     .open();
     let (place, _) = bench.put(b"key", b"value");
     let at = value_at(place, b"key", 5);
-    let read = bench.log.with_value(
+    let read = bench.reader().with_value(
         &bench.pages,
         &at,
         Show(|value: &[u8]| {
@@ -294,6 +294,6 @@ fn a_segment_that_comes_back_while_its_old_buffer_lives_is_read_anew() {
         offset: first,
         ..value_at(new, b"fill", 60_000)
     };
-    let read = bench.log.with_value(&bench.pages, &at, Own);
+    let read = bench.reader().with_value(&bench.pages, &at, Own);
     assert_eq!(read.unwrap(), noise(60_000, 2));
 }

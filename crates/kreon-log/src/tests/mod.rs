@@ -29,6 +29,7 @@ use crate::log::Log;
 use crate::moved::MovedStream;
 use crate::moved_record::MovedRecord;
 use crate::read::ValueAt;
+use crate::reader::LogReader;
 use crate::record::{NewRecord, Place};
 use crate::replay::{ReplayEnd, ReplayStart, check as check_replay, replay};
 use crate::take_value::{Own, Show};
@@ -116,9 +117,13 @@ impl Bench {
         self.log.append_one(&put(key, value)).unwrap()
     }
 
+    fn reader(&self) -> &LogReader {
+        self.log.reader()
+    }
+
     fn read(&self, place: Place, key: &[u8], value_bytes: usize) -> Result<Vec<u8>> {
         let at = value_at(place, key, value_bytes);
-        self.log.with_value(&self.pages, &at, Own)
+        self.reader().with_value(&self.pages, &at, Own)
     }
 
     /// A checkpoint, with replay to start at `marker`: what it says of the log, and the segments that

@@ -34,7 +34,7 @@ fn a_pointer_to_another_record_is_corruption_and_says_where() {
     let (bench, place) = written_out(b"some key", b"value");
     let read = |at: ValueAt<'_>| {
         bench
-            .log
+            .reader()
             .with_value(&bench.pages, &at, Show(<[u8]>::len))
             .unwrap_err()
     };
@@ -115,7 +115,7 @@ fn the_key_of_a_deletion_and_of_a_long_record_can_be_read() {
     let (cut, _) = bench.put(&long_key, &value);
     assert!(
         bench
-            .log
+            .reader()
             .charges(cut.offset, 64 << 10, 3 << 20)
             .next()
             .unwrap()
@@ -125,17 +125,19 @@ fn the_key_of_a_deletion_and_of_a_long_record_can_be_read() {
     for round in 0..2 {
         let mut key = vec![1];
         bench
-            .log
+            .reader()
             .read_key(&bench.pages, deleted.offset, 64 << 10, &mut key)
             .unwrap();
         assert_eq!(key, long_key, "round {round}");
         bench
-            .log
+            .reader()
             .read_key(&bench.pages, cut.offset, 64 << 10, &mut key)
             .unwrap();
         assert_eq!(key, long_key, "round {round}");
         assert_eq!(bench.read(cut, &long_key, value.len()).unwrap(), value);
-        let shorter = bench.log.read_key(&bench.pages, cut.offset, 1000, &mut key);
+        let shorter = bench
+            .reader()
+            .read_key(&bench.pages, cut.offset, 1000, &mut key);
         assert_eq!(shorter.unwrap_err().kind(), ErrorKind::Corruption);
         bench.push_out(2);
     }
@@ -156,7 +158,7 @@ fn damaged_lengths_never_read_beyond_the_segment() {
             .change(place.offset.0 + byte, |byte| *byte = 0xff);
         bench.pages.kept.lock().clear();
         let error = bench
-            .log
+            .reader()
             .read_key(&bench.pages, place.offset, 3, &mut Vec::new());
         assert_eq!(error.unwrap_err().kind(), ErrorKind::Corruption);
     }
@@ -182,7 +184,7 @@ fn a_pointer_to_filler_is_corruption() {
         let read = bench.read(filler, b"key", value_bytes).unwrap_err();
         let mut key = Vec::new();
         let pages = &bench.pages;
-        let keyed = bench.log.read_key(pages, filler.offset, 3, &mut key);
+        let keyed = bench.reader().read_key(pages, filler.offset, 3, &mut key);
         for error in [read, keyed.unwrap_err()] {
             assert_eq!(error.kind(), ErrorKind::Corruption, "round {round}");
             assert!(error.to_string().contains("filler"), "{error}");
@@ -210,7 +212,9 @@ fn a_pointer_into_a_long_record_is_corruption() {
     };
     let read = bench.read(inside, b"key", value.len() / 2).unwrap_err();
     let pages = &bench.pages;
-    let keyed = bench.log.read_key(pages, inside.offset, 3, &mut Vec::new());
+    let keyed = bench
+        .reader()
+        .read_key(pages, inside.offset, 3, &mut Vec::new());
     for error in [read, keyed.unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::Corruption);
         assert!(error.to_string().contains("stands here"), "{error}");

@@ -275,7 +275,7 @@ fn a_damaged_record_before_the_resume_does_not_make_later_pages_be_read_too_earl
     // Its length now reaches far into what this run writes.
     bench.device.change(old.offset.0 + 5, |byte| *byte = 0xf0);
     let error = bench
-        .log
+        .reader()
         .read_key(&bench.pages, old.offset, 3, &mut Vec::new())
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption);

@@ -49,7 +49,7 @@ fn a_segment_is_read_as_it_was_written_last_however_many_of_its_buffers_live() {
             "use {round}"
         );
         assert_eq!(
-            bench.log.on_device(place.offset, 103),
+            bench.reader().on_device(place.offset, 103),
             None,
             "not on the device"
         );
@@ -88,7 +88,7 @@ fn moved_records_are_not_read_from_the_buffer_of_an_earlier_use() {
         lsn: Lsn(0),
         offset,
     };
-    assert!(bench.log.on_device(offset, 103).is_some());
+    assert!(bench.reader().on_device(offset, 103).is_some());
     assert_eq!(bench.read(place, b"key", 100).unwrap(), noise(100, 5));
 }
 

@@ -6,7 +6,7 @@ use kreon_format::FragmentHeader;
 
 use crate::level::MappedLog;
 use crate::space::Victim;
-use kreon_log::Log;
+use kreon_log::LogReader;
 
 /// A record that may be moved, if a tree points at it.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ impl Candidates {
     /// `Io`; `Corruption` if a long key cannot be read.
     pub fn add_all_of(
         &mut self,
-        log: &Log,
+        log: &LogReader,
         pages: &MappedLog<'_>,
         victim: &Victim,
         buffer: &mut AlignedBuf,
@@ -109,7 +109,7 @@ impl Candidates {
 
     fn add_head(
         &mut self,
-        log: &Log,
+        log: &LogReader,
         head: LogOffset,
         buffer: &mut AlignedBuf,
         long: &mut Vec<(FragmentHeader, LogOffset)>,

@@ -177,7 +177,7 @@ impl Copier<'_> {
             };
             let at = range.at + (wanted.offset.0 - range.start) as usize;
             let bytes = buffer.get(at..).unwrap_or_default();
-            let fragment = self.log.fragment(wanted.offset, bytes)?;
+            let fragment = self.log.reader().fragment(wanted.offset, bytes)?;
             let payload = wanted.record.whole(&fragment)?;
             // It stood in one piece; its copy may be cut, and is asked for part by part.
             let mut rest = payload;
@@ -193,7 +193,7 @@ impl Copier<'_> {
 
     /// A record of several pieces, or longer than the buffer.
     fn long(&mut self, wanted: &Wanted<'_>) -> Result<()> {
-        let mut record = self.log.record_at(wanted.offset, wanted.record);
+        let mut record = self.log.reader().record_at(wanted.offset, wanted.record);
         self.append(wanted, |room| record.read(room))
     }
 

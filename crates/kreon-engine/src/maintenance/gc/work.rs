@@ -115,7 +115,7 @@ impl Gc {
 
     /// Bytes of segments whose records were all moved: the next spills free them.
     fn pending_bytes(&self, turn: &mut GcState) -> u64 {
-        let log = &self.on.storage.log;
+        let log = self.on.storage.log.reader();
         let is_there = |segment, sequence| log.sequence_of(segment) == Some(sequence);
         turn.pending(self.on.throttle.spills_ended(), is_there) * SEGMENT_BYTES
     }

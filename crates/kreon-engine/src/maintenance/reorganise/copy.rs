@@ -115,9 +115,10 @@ impl Copies<'_> {
                     Ok(())
                 })
             };
-            log.with_fragment(&fetched, wanted.offset, len, &mut Vec::new(), append)?
+            log.reader()
+                .with_fragment(&fetched, wanted.offset, len, &mut Vec::new(), append)?
         } else {
-            let mut record = log.record_at(wanted.offset, wanted.record);
+            let mut record = log.reader().record_at(wanted.offset, wanted.record);
             stream.append(log, &pages, &wanted.record, |room| record.read(room))?
         };
         Ok(Copied {

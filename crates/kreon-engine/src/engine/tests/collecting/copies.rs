@@ -16,11 +16,12 @@ impl Bench {
         let mut buffer = AlignedBuf::new(64 << 10);
         let mut starts = Vec::new();
         for (segment, sequence) in log.segments() {
-            log.fragments_of(segment, sequence, &mut buffer, |offset, header, _| {
-                starts.extend(header.starts_record.then_some(offset));
-                Ok(())
-            })
-            .unwrap();
+            log.reader()
+                .fragments_of(segment, sequence, &mut buffer, |offset, header, _| {
+                    starts.extend(header.starts_record.then_some(offset));
+                    Ok(())
+                })
+                .unwrap();
         }
         starts
     }

@@ -7,13 +7,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use kreon_base::{Bug, Error, LogOffset, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId};
-use kreon_format::{
-    FRAGMENT_HEADER_BYTES, Fragment, FragmentSeal, StoreId, fragment_bytes, fragment_extent,
-};
+use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, fragment_bytes, fragment_extent};
 use kreon_mapping::FinalBytes;
 
 use super::buffers::{Buffers, FoundBuffer};
 use super::cut::{PAYLOAD_START, SEGMENT};
+use super::home::LogHome;
 use super::pages::LogPages;
 use super::segments::SegmentTable;
 
@@ -37,42 +36,50 @@ impl Site {
     }
 }
 
-/// Reads fragments.
-pub(super) struct Fragments {
-    store: StoreId,
+/// Reads the open log. A record whose segment is still in memory is read there, all others through the mapping or, for
+/// garbage collection, straight from the device.
+pub struct LogReader {
+    home: LogHome,
     table: Arc<SegmentTable>,
     buffers: Arc<Buffers>,
 }
 
-impl Fragments {
-    pub fn new(store: StoreId, table: Arc<SegmentTable>, buffers: Arc<Buffers>) -> Self {
+impl LogReader {
+    pub(super) fn new(home: LogHome, table: Arc<SegmentTable>, buffers: Arc<Buffers>) -> Self {
         Self {
-            store,
+            home,
             table,
             buffers,
         }
     }
 
+    /// What the log stands on.
+    pub(super) fn home(&self) -> &LogHome {
+        &self.home
+    }
+
     /// The segments of the log.
-    pub fn table(&self) -> &SegmentTable {
+    pub(super) fn table(&self) -> &SegmentTable {
         &self.table
     }
 
-    /// What the checksums of fragments in the segment `sequence` are seeded with.
-    pub fn seal(&self, sequence: u64) -> FragmentSeal {
-        FragmentSeal {
-            store: self.store,
-            sequence,
-        }
+    /// Sequence of a segment in its stream; none: it holds no records.
+    pub fn sequence_of(&self, segment: SegmentId) -> Option<u64> {
+        self.table.sequence(segment)
     }
 
-    /// See [`Log::fragment`](super::Log::fragment).
-    pub fn decode<'a>(&self, offset: LogOffset, bytes: &'a [u8]) -> Result<Fragment<'a>> {
+    /// The fragment at the start of `bytes`, which stand at `offset`.
+    ///
+    /// # Errors
+    /// `Corruption`.
+    pub fn fragment<'a>(&self, offset: LogOffset, bytes: &'a [u8]) -> Result<Fragment<'a>> {
         let sequence = self.table.sequence_at(offset)?;
-        Fragment::decode(bytes, &self.seal(sequence), offset)
+        Fragment::decode(bytes, &self.home.seal(sequence), offset)
     }
 
-    /// See [`Log::on_device`](super::Log::on_device).
+    /// The bytes on the device of a record at `offset` with so many bytes of key and value, without those in
+    /// other segments. `None`: the record is read in memory, because its segment is not on the device
+    /// or only in part, or not at all, because the segment is not of the log.
     pub fn on_device(&self, offset: LogOffset, payload_bytes: usize) -> Option<FinalBytes> {
         let within = offset.within_segment();
         let segment = offset.segment();
@@ -89,6 +96,10 @@ impl Fragments {
     }
 
     /// Calls `f` with the fragment at `offset`, which takes `extent` bytes of the log.
+    ///
+    /// # Errors
+    /// `Corruption` if none stands there; those of `f`.
+    #[inline]
     pub fn with_fragment<R>(
         &self,
         pages: &impl LogPages,
@@ -98,7 +109,7 @@ impl Fragments {
         f: impl FnOnce(Fragment<'_>) -> Result<R>,
     ) -> Result<R> {
         let sequence = self.table.sequence_at(offset)?;
-        let seal = self.seal(sequence);
+        let seal = self.home.seal(sequence);
         match self.site(offset, sequence) {
             Site::Memory(buffered) => f(Fragment::decode(
                 in_memory(&buffered, offset)?,
@@ -129,7 +140,7 @@ impl Fragments {
 
     /// Appends to `out` a part of the payload of the fragment at `offset`: the one that `choose`
     /// returns. A fragment of several pages is read straight into `out`.
-    pub fn append_part(
+    pub(super) fn append_part(
         &self,
         pages: &impl LogPages,
         offset: LogOffset,
@@ -148,7 +159,7 @@ impl Fragments {
                 Ok(())
             });
         };
-        let seal = self.seal(sequence);
+        let seal = self.home.seal(sequence);
         check_bounds(offset, extent, end)?;
         let base = out.len();
         out.resize(base + extent, 0);
@@ -176,7 +187,7 @@ impl Fragments {
     }
 
     /// Length of the fragment at `offset` by its header, which is final but not verified.
-    pub fn extent_at(&self, pages: &impl LogPages, offset: LogOffset) -> Result<usize> {
+    pub(super) fn extent_at(&self, pages: &impl LogPages, offset: LogOffset) -> Result<usize> {
         match self.site(offset, self.table.sequence_at(offset)?) {
             Site::Memory(buffered) => Ok(in_memory(&buffered, offset)?.len()),
             Site::Device { end } => {
