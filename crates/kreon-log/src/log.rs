@@ -422,6 +422,10 @@ impl Log {
         self.output.write_out().write_ready(least_bytes, Lsn::MAX)
     }
 
+    pub(super) fn pad_to_block(&self, upto: Lsn) -> Lsn {
+        self.output.pad_to_block(upto)
+    }
+
     pub(super) fn roller(&self) -> &Roller {
         self.appender.roller()
     }

@@ -130,7 +130,12 @@ impl LogOutput {
 
     /// Pads the log to the end of the block that holds the byte before `upto`, unless records fill it
     /// already; returns that end.
+    ///
+    /// # Panics
+    /// If `upto` is behind the tail: padding ends at the first border and would never reach it.
     pub fn pad_to_block(&self, upto: Lsn) -> Lsn {
+        let tail = self.buffers.tail();
+        assert!(upto <= tail, "padded to {upto}, behind the tail {tail}");
         let block_bytes = self.write_out.block_bytes();
         let (sequence, within) = place_of(upto);
         let target = lsn_at(sequence, within.next_multiple_of(block_bytes));

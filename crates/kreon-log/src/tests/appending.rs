@@ -297,3 +297,19 @@ fn a_segment_that_comes_back_while_its_old_buffer_lives_is_read_anew() {
     let read = bench.reader().with_value(&bench.pages, &at, Own);
     assert_eq!(read.unwrap(), noise(60_000, 2));
 }
+
+#[test]
+fn padding_ends_at_the_border_of_a_block() {
+    let bench = Setup::default().open();
+    let (_, end) = bench.put(b"key", b"value");
+    let padded = bench.log.pad_to_block(end);
+    assert_eq!((padded.0 % 512, bench.log.tail()), (0, padded));
+    assert_eq!(bench.log.pad_to_block(padded), padded);
+}
+
+#[test]
+#[should_panic(expected = "behind the tail")]
+fn padding_behind_the_tail_is_refused() {
+    let bench = Setup::default().open();
+    bench.log.pad_to_block(Lsn(bench.log.tail().0 + 8));
+}
