@@ -57,10 +57,7 @@ impl<'a> Supply<'a> {
     /// `OutOfSpace` if only the part of the reserve that `purpose` may not use is left.
     pub fn take_segment(&mut self, usage: Usage, purpose: Purpose) -> Result<SegmentId> {
         let untouchable = self.reserve.untouchable(self.segments, purpose);
-        if self.segments.free_backed() <= untouchable {
-            self.backing.back_free(self.segments, untouchable + 1)?;
-        }
-        if self.segments.free_backed() <= untouchable {
+        if !self.back_up_to(untouchable + 1)? {
             return Err(purpose.out_of_space());
         }
         // Writers wait for flushes of the log, but not for those of moved records.
@@ -120,8 +117,7 @@ impl<'a> Supply<'a> {
             return Ok(());
         }
         let needed = self.reserve.segments_without(self.segments, pages);
-        self.backing.back_free(self.segments, needed)?;
-        match self.segments.free_backed() >= needed {
+        match self.back_up_to(needed)? {
             true => Ok(()),
             false => Err(Purpose::Put.out_of_space()),
         }
@@ -134,13 +130,13 @@ impl<'a> Supply<'a> {
     pub fn grant(&mut self, bytes: u64, purpose: Purpose) -> Result<()> {
         self.reserve.add_grant(bytes);
         let needed = self.reserve.untouchable(self.segments, purpose);
-        let filled = self.backing.back_free(self.segments, needed);
-        if filled.is_ok() && self.segments.free_backed() >= needed {
-            return Ok(());
+        match self.back_up_to(needed) {
+            Ok(true) => Ok(()),
+            refused => {
+                self.reserve.undo_grant(bytes);
+                refused.and(Err(purpose.out_of_space()))
+            }
         }
-        self.reserve.undo_grant(bytes);
-        filled?;
-        Err(purpose.out_of_space())
     }
 
     /// Bytes that a grant covers beside what is asked for.
@@ -157,14 +153,14 @@ impl<'a> Supply<'a> {
         let before = self.reserve.segments_for_spills(self.segments);
         self.reserve.add_entries(entries);
         let needed = self.reserve.segments_for_spills(self.segments);
-        if needed > before && self.segments.free_backed() < needed {
-            self.backing.back_free(self.segments, needed)?;
-            if self.segments.free_backed() < needed {
-                self.reserve.undo_entries(entries);
-                return Ok(false);
-            }
+        if needed <= before {
+            return Ok(true);
         }
-        Ok(true)
+        let granted = self.back_up_to(needed);
+        if !matches!(granted, Ok(true)) {
+            self.reserve.undo_entries(entries);
+        }
+        granted
     }
 
     /// Backs the reserve as far as the device has room.
@@ -182,6 +178,11 @@ impl<'a> Supply<'a> {
     pub fn has_room(&mut self, segments: u32) -> Result<bool> {
         let reserve = self.reserve.segments(self.segments);
         let wanted = reserve.saturating_add(segments);
+        self.back_up_to(wanted)
+    }
+
+    /// Backs free segments until there are `wanted`; whether the device had room for as many.
+    fn back_up_to(&mut self, wanted: u32) -> Result<bool> {
         self.backing.back_free(self.segments, wanted)?;
         Ok(self.segments.free_backed() >= wanted)
     }

@@ -193,6 +193,27 @@ fn a_device_that_fails_is_no_full_device() {
 }
 
 #[test]
+fn entries_that_could_not_be_granted_are_not_counted() {
+    for effect in [Effect::Io, Effect::OutOfSpace] {
+        let (device, mut allocator) = allocator(100);
+        allocator.set_reserve(Reserve {
+            spilled_pages: 10 * SEGMENT_PAGES,
+            ..Reserve::default()
+        });
+        let reserve = allocator.space().reserve;
+        device.inject(Fault::nth(1, Call::Allocate, effect).for_ever());
+        match allocator.grant_entries(1 << 20) {
+            Ok(is_granted) => assert!(!is_granted && effect == Effect::OutOfSpace),
+            Err(error) => assert!(error.kind() == ErrorKind::Io && effect == Effect::Io),
+        }
+        assert_eq!(allocator.space().reserve, reserve, "{effect:?}");
+        device.clear_faults();
+        assert!(allocator.grant_entries(1 << 20).unwrap());
+        assert!(allocator.space().reserve > reserve);
+    }
+}
+
+#[test]
 fn a_device_that_is_full_refuses_data_and_takes_it_again_later() {
     for call in [Call::Grow, Call::Allocate] {
         let (device, mut allocator) = allocator(100);
