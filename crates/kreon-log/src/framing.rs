@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::Bug;
+use kreon_base::planted;
 use kreon_device::Reservation;
 use kreon_format::{
     FRAGMENT_HEADER_BYTES, FragmentHeader, FragmentSeal, StoreId, encode_pad, fragment_bytes,
@@ -89,6 +89,8 @@ impl Part<'_> {
     fn header(&self, incarnation: u16) -> FragmentHeader {
         let record = self.record;
         let ends_record = self.from + self.payload_bytes == record.payload_bytes();
+        let ends_unit = self.ends_unit;
+        planted!(BatchCutInTwo => let ends_unit = true);
         FragmentHeader {
             length_bytes: self.payload_bytes as u32,
             region: record.region,
@@ -97,7 +99,7 @@ impl Part<'_> {
             incarnation,
             starts_record: self.from == 0,
             ends_record,
-            ends_unit: (self.ends_unit || Bug::BatchCutInTwo.is_planted()) && ends_record,
+            ends_unit: ends_unit && ends_record,
         }
     }
 

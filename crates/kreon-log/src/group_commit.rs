@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Bug, Lsn, Result};
+use kreon_base::{Lsn, Result, planted};
 use kreon_device::Device;
 use kreon_sync::{AtomicU64, Ordering};
 
@@ -123,9 +123,7 @@ impl GroupCommit {
             true => target,
             false => goal,
         };
-        if Bug::FlushedBeforeWritten.is_planted() {
-            self.device.flush()?;
-        }
+        planted!(FlushedBeforeWritten => self.device.flush()?);
         let write_out = self.output.write_out();
         write_out.write_until(target)?;
         // What others wrote further than that is covered, too: it was written before the flush begins.
@@ -139,12 +137,10 @@ impl GroupCommit {
     }
 
     fn flush(&self) -> Result<()> {
-        if Bug::FlushSkippedBySync.is_planted() || Bug::FlushedBeforeWritten.is_planted() {
-            return Ok(());
-        }
-        match self.device.flush() {
-            Err(_) if Bug::FlushRetried.is_planted() => self.device.flush(),
-            outcome => outcome,
-        }
+        planted!(FlushSkippedBySync => return Ok(()));
+        planted!(FlushedBeforeWritten => return Ok(()));
+        let outcome = self.device.flush();
+        planted!(FlushRetried => let outcome = outcome.or_else(|_| self.device.flush()));
+        outcome
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use kreon_base::{Bug, Error, ErrorKind, Result};
+use kreon_base::{Error, ErrorKind, Result, planted};
 use kreon_sync::{AtomicBool, Ordering};
 
 /// Everything that writes to the device asks here first. Set once, by the first failure after which it is unknown what
@@ -17,9 +17,7 @@ pub struct Poison {
 impl Poison {
     /// Stops all further writing because of `cause`.
     pub fn set(&self, cause: &Error) {
-        if Bug::NotPoisoned.is_planted() {
-            return;
-        }
+        planted!(NotPoisoned => return);
         let is_news = !matches!(cause.kind(), ErrorKind::Closed | ErrorKind::Poisoned);
         if self.cause.set(cause.clone()).is_ok() && is_news {
             tracing::error!(%cause, "the store takes no more writes until it is reopened");

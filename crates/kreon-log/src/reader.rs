@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use kreon_base::{Bug, Error, LogOffset, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId};
+use kreon_base::{Error, LogOffset, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId, planted};
 use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, fragment_bytes, fragment_extent};
 use kreon_mapping::FinalBytes;
 
@@ -216,10 +216,9 @@ impl LogReader {
 
     /// The buffer of `segment` as the segment `sequence` of the log, if it is in memory.
     fn buffered(&self, segment: SegmentId, sequence: u64) -> Option<FoundBuffer> {
-        match Bug::BufferOfEarlierUse.is_planted() {
-            true => self.buffers.find_any_of(segment),
-            false => self.buffers.find(sequence),
-        }
+        let found = self.buffers.find(sequence);
+        planted!(BufferOfEarlierUse => let found = self.buffers.find_any_of(segment));
+        found
     }
 }
 

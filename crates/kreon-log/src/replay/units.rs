@@ -1,6 +1,6 @@
 //! Puts fragments together to records and units, and hands on whole units only.
 
-use kreon_base::{Bug, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, VALUE_BYTES_MAX};
+use kreon_base::{KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, VALUE_BYTES_MAX, planted};
 use kreon_format::{DROPPED_VALUE_BYTES, FragmentHeader, RANGE_VALUE_BYTES_MAX, RecordKind};
 
 /// A record of a whole unit, as replay hands it on.
@@ -123,9 +123,10 @@ impl Units {
             return Ok(Err("a record shorter than its key"));
         }
         self.records.push(record);
-        if header.ends_unit || Bug::TornBatchReplayed.is_planted() {
+        if header.ends_unit {
             self.hand_on(visit)?;
         }
+        planted!(TornBatchReplayed => self.hand_on(visit)?);
         Ok(Ok(()))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kreon_base::{
-    Bug, Error, Incarnation, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Result, SegmentId,
+    Error, Incarnation, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Result, SegmentId, planted,
 };
 use kreon_format::{
     Fragment, FragmentSeal, LogResume, LogSegmentHeader, RECORD_ALIGN_BYTES, incarnation_mark,
@@ -292,13 +292,11 @@ impl<'a> Walk<'a> {
                 stop.at
             ))
         };
-        if Bug::DamageTakenForEnd.is_planted() {
-            return Ok(self.units.incomplete().unwrap_or(self.position));
-        }
+        let end = self.units.incomplete().unwrap_or(self.position);
+        planted!(DamageTakenForEnd => return Ok(end));
         if stop.at < self.durable {
             return Err(damaged(self.durable));
         }
-        let end = self.units.incomplete().unwrap_or(self.position);
         self.check_resume(end, image.as_ref())?;
         if let Some(image) = image {
             let mut search = Search {
