@@ -35,7 +35,7 @@ pub(crate) fn fresh(
             Ok(()) => return frames.writer().write_excess(table),
             Err(unused) if frames.make_table_room() => frame = Some(unused),
             Err(unused) => {
-                table.put(unused);
+                table.pool().put(unused);
                 frame = None;
             }
         }

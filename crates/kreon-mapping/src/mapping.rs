@@ -122,7 +122,7 @@ impl Mapping {
 
     /// Pages that have a frame.
     pub fn resident_pages(&self) -> u64 {
-        self.reader().table().resident() as u64
+        self.reader().table().counts().resident() as u64
     }
 
     #[inline]

@@ -87,10 +87,10 @@ impl MappingStats {
             pages_evicted: evictions.pages_evicted.sum(),
             stripes_emptied: evictions.stripes_emptied.get(),
             frames: table.frames() as u64,
-            frames_free: table.free_frames() as u64,
-            pages_resident: table.resident() as u64,
+            frames_free: table.pool().len() as u64,
+            pages_resident: table.counts().resident() as u64,
             frames_of_records: records.map_or(0, |records| records.frames() as u64),
-            pages_dirty: table.dirty() as u64,
+            pages_dirty: table.counts().dirty() as u64,
             memory_bytes: plan.bytes(table.stripes_used()) as u64,
         }
     }
@@ -105,7 +105,7 @@ pub(crate) fn by_priority(
             hits: reader.counters().hits.of(class),
             misses: reader.counters().misses.of(class),
             pages_evicted: reader.frames().counters().pages_evicted.of(class),
-            pages_written: reader.table().written().of(class),
+            pages_written: reader.table().counts().written().of(class),
         };
         let is_last = class == CLASSES - 1;
         (Priority(if is_last { u8::MAX } else { class as u8 }), stats)
@@ -116,6 +116,6 @@ pub(crate) fn by_priority(
 pub(crate) fn resident_by_priority(
     reader: &PageReader,
 ) -> impl Iterator<Item = (Priority, u64)> + '_ {
-    let counts = reader.table().resident_by_priority();
+    let counts = reader.table().counts().resident_by_priority();
     counts.filter_map(|(priority, pages)| (pages > 0).then_some((priority, pages as u64)))
 }

@@ -35,7 +35,7 @@ pub(super) fn begin_pages(
     };
     let (mut absent, mut elsewhere) = (Vec::new(), None);
     for page in wanted.pages() {
-        match table.state(page) {
+        match table.space().state(page) {
             PageState::Absent => absent.push(page),
             PageState::Loading => elsewhere = Some(page),
             PageState::Resident { .. } => {}
@@ -107,7 +107,7 @@ fn begin_loads<'a>(
             }
         }
     }
-    reader.table().put_all(frames);
+    reader.table().pool().put_all(frames);
     (!is_refused).then_some(loads)
 }
 

@@ -34,7 +34,7 @@ pub(super) fn begin_record(
     let wanted = span.div_ceil(PAGE_BYTES);
     let frames = reader.frames().take_many(wanted);
     if frames.len() < wanted {
-        reader.table().put_all(frames);
+        reader.table().pool().put_all(frames);
         return Begun::Refused;
     }
     reader.counters().misses.add(priority, 1);
@@ -52,7 +52,7 @@ pub(super) fn begin_record(
     let begun = in_flight.begin(reader.table(), start, span, frames, context);
     let is_begun = begun.is_ok();
     if let Err((frames, context)) = begun {
-        reader.table().put_all(frames);
+        reader.table().pool().put_all(frames);
         drop(context.sender.end(Ok(())));
     }
     finish(in_flight, is_begun, ticket, waker)

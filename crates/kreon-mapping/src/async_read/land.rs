@@ -49,7 +49,7 @@ pub(super) fn land(reader: &PageReader, in_flight: &InFlight) -> bool {
     // Not before all is published: a task that is woken may look at any of it.
     drop(ended.failed);
     for page in ended.pages {
-        reader.table().take_waiters(page, &mut wakers);
+        reader.table().waiters().take(page, &mut wakers);
     }
     in_flight.take_waiting_for_room(&mut wakers);
     wakers.into_iter().for_each(wake);
@@ -90,7 +90,7 @@ fn end_flight<'a>(
                 keep_arrived(reader, flight.frames, place, within, len_bytes);
             } else {
                 // The task tries again, and in the end waits for the device, which reports the error.
-                reader.table().put_all(flight.frames);
+                reader.table().pool().put_all(flight.frames);
             }
             Ok(())
         }
@@ -187,5 +187,5 @@ fn keep_arrived(
                 .keep_record(offset_bytes, generation, &bytes);
         }
     }
-    reader.table().put_all(frames);
+    reader.table().pool().put_all(frames);
 }

@@ -109,14 +109,14 @@ impl Frames {
     /// Up to `wanted` frames. Fewer only if readers hold all that could be evicted, or the device takes no dirty page.
     pub(crate) fn take_many(&self, wanted: usize) -> Vec<FreeFrame> {
         let mut frames = Vec::with_capacity(wanted);
-        self.table.take_free(wanted, &mut frames);
+        self.table.pool().take(wanted, &mut frames);
         for _ in 0..ROUNDS_MAX {
             let missing = wanted - frames.len();
             if missing == 0 {
                 break;
             }
             let (freed, dirty) = self.evict(missing);
-            self.table.take_free(missing, &mut frames);
+            self.table.pool().take(missing, &mut frames);
             if freed > 0 || frames.len() == wanted {
                 continue;
             }
@@ -133,7 +133,7 @@ impl Frames {
     /// stripes, sorted, of dirty pages that must be written first.
     fn evict(&self, wanted: usize) -> (usize, Vec<u64>) {
         let mut turn = self.turn.lock();
-        let free = self.table.free_frames();
+        let free = self.table.pool().len();
         if free >= wanted {
             // Another thread evicted while this one waited for its turn.
             return (free, Vec::new());
@@ -182,7 +182,7 @@ impl Frames {
 
     /// Whether enough frames are free for log pages to be kept whole.
     pub(crate) fn are_plenty(&self) -> bool {
-        self.table.free_frames() >= (self.table.frames() / FREE_SHARE).max(FREE_MIN)
+        self.table.pool().len() >= (self.table.frames() / FREE_SHARE).max(FREE_MIN)
     }
 
     /// Keeps a record that was read after its generation was taken.
@@ -201,7 +201,7 @@ impl Frames {
     /// Frames that records may take now: all except a few, and except those of pages of a higher rank.
     fn record_frames_max(&self) -> usize {
         let last = Priority((PRIORITIES - 1) as u8);
-        let more = self.table.resident_below(last);
+        let more = self.table.counts().resident_below(last);
         let left = self.table.frames() / LAST_PAGES_SHARE;
         self.table.frames().saturating_sub(more + left)
     }

@@ -84,7 +84,7 @@ impl<'a> Hunt<'a> {
     fn hunt_all(&mut self, turn: &mut usize, spare: bool) {
         for number in (0..PRIORITIES).rev() {
             let priority = Priority(number as u8);
-            let count = self.table.resident_of(priority);
+            let count = self.table.counts().resident_of(priority);
             if self.is_over() {
                 return;
             }
@@ -134,7 +134,7 @@ impl<'a> Hunt<'a> {
             dirty,
             writing,
             ..
-        } = self.table.state(page)
+        } = self.table.space().state(page)
         else {
             debug_assert!(false, "{page} is in a queue and not resident");
             locked.requeue(frame);
@@ -175,7 +175,7 @@ impl<'a> Hunt<'a> {
         let wanted = (self.wanted - self.caught.len()).min(takes);
         let (table, freed) = (self.table, &mut self.freed_of_records);
         records.give_up(table.space(), wanted, |frame| {
-            table.put(frame);
+            table.pool().put(frame);
             *freed += 1;
         });
     }

@@ -57,6 +57,6 @@ impl<'a> LentFrames<'a> {
 
 impl Drop for LentFrames<'_> {
     fn drop(&mut self) {
-        self.table.put_all(self.frames.drain(..));
+        self.table.pool().put_all(self.frames.drain(..));
     }
 }

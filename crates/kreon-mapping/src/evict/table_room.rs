@@ -73,7 +73,7 @@ pub(super) fn evict_stripe(table: &PageTable, stripe: u64, evicted: &ClassCounte
     let pins = table.space().pins();
     let mut retired = Vec::new();
     let mut locked = table.lock_stripe(stripe);
-    for (page, state) in table.stripe(stripe) {
+    for (page, state) in table.space().stripe(stripe) {
         match state {
             PageState::Resident {
                 frame,

@@ -8,7 +8,7 @@ use kreon_base::{PageNo, Priority, Result};
 use super::Mapping;
 use crate::async_read::{Begun, PagesWanted};
 use crate::options::PageRequest;
-use crate::read::{self, Fetched, FinalBytes};
+use crate::read::{self, ByteCopy, ByteRange, Fetched, FinalBytes};
 
 impl Mapping {
     /// Brings bytes, up to 2 KiB, into the processor's cache if they are resident. To be called a few hundred ns before
@@ -41,7 +41,12 @@ impl Mapping {
     /// # Errors
     /// Those of the device; `InvalidArgument` if the range reaches over the longest volume.
     pub fn read_bytes(&self, offset_bytes: u64, priority: Priority, into: &mut [u8]) -> Result<()> {
-        read::read_bytes(self.reader(), offset_bytes, priority, into)
+        let copy = ByteCopy {
+            offset_bytes,
+            priority,
+            into,
+        };
+        read::read_bytes(self.reader(), copy)
     }
 
     /// Lends the bytes from `offset_bytes` on to `use_bytes`: from the frame where they lie within
@@ -57,14 +62,12 @@ impl Mapping {
         scratch: &mut Vec<u8>,
         use_bytes: impl FnOnce(&[u8]) -> R,
     ) -> Result<R> {
-        read::with_bytes(
-            self.reader(),
+        let range = ByteRange {
             offset_bytes,
             len_bytes,
             priority,
-            scratch,
-            use_bytes,
-        )
+        };
+        read::with_bytes(self.reader(), range, scratch, use_bytes)
     }
 
     /// [`with_bytes`](Self::with_bytes) of a record, whose surroundings are read along while frames are plenty.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use kreon_base::{PAGE_BYTES, PageNo};
+use kreon_base::{PAGE_BYTES, PageNo, Priority};
 
 /// Bytes of the log that are on the device and final, as all bytes are from the start of their segment to
 /// `final_end_bytes`.
@@ -23,6 +23,14 @@ impl FinalBytes {
     }
 }
 
+/// Bytes of the volume that are read.
+#[derive(Clone, Copy)]
+pub(crate) struct ByteRange {
+    pub offset_bytes: u64,
+    pub len_bytes: usize,
+    pub priority: Priority,
+}
+
 /// The pages that a range touches, at least one: the first, and how many.
 pub(super) fn touched(offset_bytes: u64, len_bytes: usize) -> (PageNo, u32) {
     let first = PageNo::containing(offset_bytes);
@@ -30,24 +38,49 @@ pub(super) fn touched(offset_bytes: u64, len_bytes: usize) -> (PageNo, u32) {
     (first, (last.0 - first.0 + 1) as u32)
 }
 
-/// The numbers of the pages that a range touches.
-pub(super) fn pages_of(offset_bytes: u64, len_bytes: usize) -> Range<u64> {
-    let page_bytes = PAGE_BYTES as u64;
-    offset_bytes / page_bytes..(offset_bytes + len_bytes as u64).div_ceil(page_bytes)
+/// Memory that takes a copy of the volume's bytes from `offset_bytes` on.
+pub(crate) struct ByteCopy<'a> {
+    pub offset_bytes: u64,
+    pub priority: Priority,
+    pub into: &'a mut [u8],
 }
 
-/// The part of `into`, a copy of the volume's bytes from `offset_bytes` on, that page `page` fills, and the offset of
-/// that part in the page.
-pub(super) fn part_of(into: &mut [u8], offset_bytes: u64, page: u64) -> (&mut [u8], usize) {
-    let page_start = page * PAGE_BYTES as u64;
-    let within = offset_bytes.saturating_sub(page_start) as usize;
-    let skipped = page_start.saturating_sub(offset_bytes) as usize;
-    debug_assert!(
-        within < PAGE_BYTES && skipped < into.len(),
-        "page {page} is outside the range"
-    );
-    let len = (PAGE_BYTES - within).min(into.len() - skipped);
-    (&mut into[skipped..skipped + len], within)
+impl ByteCopy<'_> {
+    /// The numbers of the pages that the range touches.
+    pub(super) fn pages(&self) -> Range<u64> {
+        let end_bytes = self.offset_bytes + self.into.len() as u64;
+        self.offset_bytes / PAGE_BYTES as u64..end_bytes.div_ceil(PAGE_BYTES as u64)
+    }
+
+    /// What page `page` fills.
+    pub(super) fn part(&mut self, page: u64) -> PagePart<'_> {
+        let page_start = page * PAGE_BYTES as u64;
+        let within = self.offset_bytes.saturating_sub(page_start) as usize;
+        let skipped = page_start.saturating_sub(self.offset_bytes) as usize;
+        debug_assert!(
+            within < PAGE_BYTES && skipped < self.into.len(),
+            "page {page} is outside the range"
+        );
+        let len = (PAGE_BYTES - within).min(self.into.len() - skipped);
+        PagePart {
+            within,
+            into: &mut self.into[skipped..skipped + len],
+        }
+    }
+}
+
+/// Memory for the bytes of one page from `within` on.
+pub(super) struct PagePart<'a> {
+    pub within: usize,
+    pub into: &'a mut [u8],
+}
+
+impl PagePart<'_> {
+    /// Fills it from `page`, the bytes of the page.
+    pub(super) fn fill(&mut self, page: &[u8]) {
+        let end = self.within + self.into.len();
+        self.into.copy_from_slice(&page[self.within..end]);
+    }
 }
 
 #[cfg(test)]
@@ -65,10 +98,15 @@ mod tests {
             (12_288, 8192),
         ] {
             let mut into = vec![0; len];
-            for page in pages_of(offset, len) {
-                let (part, within) = part_of(&mut into, offset, page);
-                let start = page * PAGE_BYTES as u64 + within as u64;
-                for (i, byte) in part.iter_mut().enumerate() {
+            let mut copy = ByteCopy {
+                offset_bytes: offset,
+                priority: Priority(0),
+                into: &mut into,
+            };
+            for page in copy.pages() {
+                let part = copy.part(page);
+                let start = page * PAGE_BYTES as u64 + part.within as u64;
+                for (i, byte) in part.into.iter_mut().enumerate() {
                     *byte += pattern(start + i as u64) + 1;
                 }
             }

@@ -5,7 +5,7 @@
 use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Priority, Result};
 use kreon_device::{AlignedBuf, Read};
 
-use super::byte_range::{pages_of, part_of};
+use super::byte_range::{ByteCopy, ByteRange};
 use super::mapped::Mapped;
 use super::prefetch::prefetch;
 use super::reader::PageReader;
@@ -32,27 +32,23 @@ pub(super) fn unchecked_page(page: PageNo, priority: Priority) -> PageRequest<'s
     }
 }
 
-/// Copies the bytes from `offset_bytes` on into `into`.
+/// Copies bytes of the volume.
 ///
 /// # Errors
 /// Those of the device; `InvalidArgument` if the range reaches over the longest volume.
-pub(crate) fn read_bytes(
-    reader: &PageReader,
-    offset_bytes: u64,
-    priority: Priority,
-    into: &mut [u8],
-) -> Result<()> {
-    reader.table().check_range(offset_bytes, into.len())?;
-    if into.is_empty() {
+pub(crate) fn read_bytes(reader: &PageReader, mut copy: ByteCopy<'_>) -> Result<()> {
+    let len_bytes = copy.into.len();
+    reader.table().check_range(copy.offset_bytes, len_bytes)?;
+    if len_bytes == 0 {
         return Ok(());
     }
     if let Some(mapped) = reader.mapped() {
-        return copy_mapped(reader, mapped, offset_bytes, priority, into);
+        return copy_mapped(reader, mapped, copy);
     }
-    if into.len() > FRAMED_BYTES_MAX {
-        return read_long(reader, offset_bytes, priority, into);
+    if len_bytes > FRAMED_BYTES_MAX {
+        return read_long(reader, copy);
     }
-    let pages = pages_of(offset_bytes, into.len());
+    let (pages, priority) = (copy.pages(), copy.priority);
     let count = (pages.end - pages.start) as u32;
     if count > 1 && !reader.table().are_resident(PageNo(pages.start), count) {
         let requests: Vec<_> = pages
@@ -62,10 +58,9 @@ pub(crate) fn read_bytes(
         prefetch(reader, &requests)?;
     }
     for page in pages {
-        let (part, within) = part_of(into, offset_bytes, page);
-        reader.read(unchecked_page(PageNo(page), priority), |bytes| {
-            part.copy_from_slice(&bytes[within..within + part.len()]);
-        })?;
+        let mut part = copy.part(page);
+        let request = unchecked_page(PageNo(page), priority);
+        reader.read(request, |bytes| part.fill(bytes))?;
     }
     Ok(())
 }
@@ -76,27 +71,18 @@ pub(crate) fn read_bytes(
 /// As [`read_bytes`].
 pub(super) fn with_pages<R>(
     reader: &PageReader,
-    offset_bytes: u64,
-    len_bytes: usize,
-    priority: Priority,
+    range: ByteRange,
     scratch: &mut Vec<u8>,
     use_bytes: impl FnOnce(&[u8]) -> R,
 ) -> Result<R> {
-    let within = (offset_bytes % PAGE_BYTES as u64) as usize;
-    if len_bytes <= PAGE_BYTES - within {
-        let request = unchecked_page(PageNo::containing(offset_bytes), priority);
-        return reader.read(request, |bytes| {
-            use_bytes(&bytes[within..within + len_bytes])
-        });
+    let within = (range.offset_bytes % PAGE_BYTES as u64) as usize;
+    if range.len_bytes > PAGE_BYTES - within {
+        return with_copy(reader, range, scratch, use_bytes);
     }
-    with_copy(
-        reader,
-        offset_bytes,
-        len_bytes,
-        priority,
-        scratch,
-        use_bytes,
-    )
+    let request = unchecked_page(PageNo::containing(range.offset_bytes), range.priority);
+    reader.read(request, |bytes| {
+        use_bytes(&bytes[within..within + range.len_bytes])
+    })
 }
 
 /// Lends bytes as a copy in `scratch`.
@@ -105,90 +91,76 @@ pub(super) fn with_pages<R>(
 /// As [`read_bytes`].
 pub(super) fn with_copy<R>(
     reader: &PageReader,
-    offset_bytes: u64,
-    len_bytes: usize,
-    priority: Priority,
+    range: ByteRange,
     scratch: &mut Vec<u8>,
     use_bytes: impl FnOnce(&[u8]) -> R,
 ) -> Result<R> {
     scratch.clear();
-    scratch.resize(len_bytes, 0);
-    read_bytes(reader, offset_bytes, priority, scratch)?;
+    scratch.resize(range.len_bytes, 0);
+    let copy = ByteCopy {
+        offset_bytes: range.offset_bytes,
+        priority: range.priority,
+        into: scratch,
+    };
+    read_bytes(reader, copy)?;
     Ok(use_bytes(scratch))
 }
 
 /// Copies bytes from frames where their pages are resident, else from the kernel's mapping.
-fn copy_mapped(
-    reader: &PageReader,
-    mapped: &Mapped,
-    offset_bytes: u64,
-    priority: Priority,
-    into: &mut [u8],
-) -> Result<()> {
-    for page in pages_of(offset_bytes, into.len()) {
-        let (part, within) = part_of(into, offset_bytes, page);
-        let from_frame = reader.read_resident(PageNo(page), priority, |bytes| {
-            part.copy_from_slice(&bytes[within..within + part.len()]);
-        });
-        let offset = PageNo(page).offset_bytes() + within as u64;
-        if from_frame.is_some() || mapped.copy(offset, priority, part) {
+fn copy_mapped(reader: &PageReader, mapped: &Mapped, mut copy: ByteCopy<'_>) -> Result<()> {
+    let priority = copy.priority;
+    for page in copy.pages() {
+        let mut part = copy.part(page);
+        let from_frame = reader.read_resident(PageNo(page), priority, |bytes| part.fill(bytes));
+        let offset = PageNo(page).offset_bytes() + part.within as u64;
+        if from_frame.is_some() || mapped.copy(offset, priority, part.into) {
             continue;
         }
-        reader.read_past(unchecked_page(PageNo(page), priority), |bytes| {
-            part.copy_from_slice(&bytes[within..within + part.len()]);
-        })?;
+        let request = unchecked_page(PageNo(page), priority);
+        reader.read_past(request, |bytes| part.fill(bytes))?;
     }
     Ok(())
 }
 
 /// Reads a long range window by window.
-fn read_long(
-    reader: &PageReader,
-    offset_bytes: u64,
-    priority: Priority,
-    into: &mut [u8],
-) -> Result<()> {
+fn read_long(reader: &PageReader, copy: ByteCopy<'_>) -> Result<()> {
     // A range that is not aligned touches one page more than its length needs.
-    let touched_bytes = into.len().next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
+    let touched_bytes = copy.into.len().next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
     let mut window = AlignedBuf::new(touched_bytes.min(WINDOW_BYTES as usize));
-    let mut offset = offset_bytes;
-    let mut rest = into;
+    let (mut offset_bytes, priority) = (copy.offset_bytes, copy.priority);
+    let mut rest = copy.into;
     while !rest.is_empty() {
         // Windows end on page boundaries.
-        let window_end = (offset / WINDOW_BYTES + 1) * WINDOW_BYTES;
-        let len = (window_end - offset).min(rest.len() as u64) as usize;
-        let (part, later) = rest.split_at_mut(len);
-        read_window(reader, offset, priority, part, &mut window)?;
-        offset += len as u64;
+        let window_end = (offset_bytes / WINDOW_BYTES + 1) * WINDOW_BYTES;
+        let len = (window_end - offset_bytes).min(rest.len() as u64) as usize;
+        let (into, later) = rest.split_at_mut(len);
+        let part = ByteCopy {
+            offset_bytes,
+            priority,
+            into,
+        };
+        read_window(reader, part, &mut window)?;
+        offset_bytes += len as u64;
         rest = later;
     }
     Ok(())
 }
 
-/// Fills `into` from frames where pages are resident, else from the device, all at once.
-fn read_window(
-    reader: &PageReader,
-    offset_bytes: u64,
-    priority: Priority,
-    into: &mut [u8],
-    window: &mut AlignedBuf,
-) -> Result<()> {
-    let pages = pages_of(offset_bytes, into.len());
+/// Copies from frames where pages are resident, else from the device, all at once.
+fn read_window(reader: &PageReader, mut copy: ByteCopy<'_>, window: &mut AlignedBuf) -> Result<()> {
+    let (pages, priority) = (copy.pages(), copy.priority);
     let mut absent = Vec::new();
     for page in pages.clone() {
-        let (part, within) = part_of(into, offset_bytes, page);
-        let copied = reader.read_resident(PageNo(page), priority, |bytes| {
-            part.copy_from_slice(&bytes[within..within + part.len()]);
-        });
+        let mut part = copy.part(page);
+        let copied = reader.read_resident(PageNo(page), priority, |bytes| part.fill(bytes));
         if copied.is_none() {
             absent.push(page);
         }
     }
     read_runs(reader, pages.start, &absent, priority, window)?;
     for page in absent {
-        let (part, within) = part_of(into, offset_bytes, page);
-        let start = (page - pages.start) as usize * PAGE_BYTES + within;
-        part.copy_from_slice(&window[start..start + part.len()]);
+        let start = (page - pages.start) as usize * PAGE_BYTES;
+        copy.part(page).fill(&window[start..]);
     }
     Ok(())
 }

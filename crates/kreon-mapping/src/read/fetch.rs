@@ -4,7 +4,7 @@
 use kreon_base::{PAGE_BYTES, PageNo, Priority, Result};
 use kreon_device::Read;
 
-use super::byte_range::FinalBytes;
+use super::byte_range::{ByteRange, FinalBytes};
 use super::bytes::unchecked_page;
 use super::fetched::{Fetched, FetchedRecord};
 use super::prefetch::prefetch;
@@ -77,20 +77,18 @@ pub(crate) fn with_final_bytes<R>(
     scratch: &mut Vec<u8>,
     use_bytes: impl FnOnce(&[u8]) -> R,
 ) -> Result<R> {
-    let (offset_bytes, len_bytes) = (bytes.offset_bytes, bytes.len_bytes);
     let (first, count) = bytes.pages();
     if !reader.table().are_resident(first, count) && widens(reader, &bytes) {
-        reader.table().check_range(offset_bytes, len_bytes)?;
+        let table = reader.table();
+        table.check_range(bytes.offset_bytes, bytes.len_bytes)?;
         fetch_frames(reader, &[bytes], priority);
     }
-    with_bytes(
-        reader,
-        offset_bytes,
-        len_bytes,
+    let range = ByteRange {
+        offset_bytes: bytes.offset_bytes,
+        len_bytes: bytes.len_bytes,
         priority,
-        scratch,
-        use_bytes,
-    )
+    };
+    with_bytes(reader, range, scratch, use_bytes)
 }
 
 /// Reads records into frames. Errors are left to the read that needs the record.

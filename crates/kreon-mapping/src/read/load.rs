@@ -129,8 +129,8 @@ impl Drop for Load<'_> {
     fn drop(&mut self) {
         if let Some(frame) = self.frame.take() {
             self.table.lock(self.page).abandon_load(self.page, &frame);
-            self.table.put(frame);
-            self.table.wake(self.page);
+            self.table.pool().put(frame);
+            self.table.waiters().wake(self.page);
         }
     }
 }

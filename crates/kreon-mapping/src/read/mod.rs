@@ -25,6 +25,7 @@ mod records;
 pub use byte_range::FinalBytes;
 pub use fetched::Fetched;
 
+pub(crate) use byte_range::{ByteCopy, ByteRange};
 pub(crate) use bytes::read_bytes;
 pub(crate) use fetch::{fetch, with_final_bytes};
 pub(crate) use load::{Begin, End, Load, begin_load};

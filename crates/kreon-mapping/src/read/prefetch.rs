@@ -67,7 +67,7 @@ fn load_batch(reader: &PageReader, batch: &[PageRequest<'_>]) -> Result<()> {
             Begin::NoRoom(frame) => frames.push(frame),
         }
     }
-    reader.table().put_all(frames);
+    reader.table().pool().put_all(frames);
     let outcome = run_loads(reader, loads);
     for page in elsewhere {
         reader.table().wait_loaded(page);
@@ -93,7 +93,7 @@ fn run_loads(reader: &PageReader, mut loads: Vec<Requested<'_, '_>>) -> Result<(
         }
     }
     for page in pages {
-        reader.table().wake(page);
+        reader.table().waiters().wake(page);
     }
     first
 }
@@ -107,7 +107,7 @@ fn transfer(reader: &PageReader, loads: &mut [Requested<'_, '_>]) -> Vec<Result<
     let mut runs = PrefetchReads::new(loads, reader.table().space(), &mut fillers);
     let called = reader.device().read(runs.reads());
     let mut outcomes = runs.outcomes(&called);
-    reader.table().put_all(fillers);
+    reader.table().pool().put_all(fillers);
     retry(reader, loads, &mut outcomes);
     let arrived = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
     reader.counters().pages_read.add(arrived as u64);
@@ -148,6 +148,6 @@ fn take_fillers(reader: &PageReader, loads: &[Requested<'_, '_>]) -> Vec<FreeFra
         .filter(|&gap| gap <= GAP_PAGES_MAX)
         .sum();
     let mut fillers = Vec::new();
-    reader.table().take_free(wanted as usize, &mut fillers);
+    reader.table().pool().take(wanted as usize, &mut fillers);
     fillers
 }

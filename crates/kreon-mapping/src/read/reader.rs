@@ -91,7 +91,7 @@ impl PageReader {
         request: PageRequest<'_>,
         use_page: impl FnOnce(&PageBytes) -> R,
     ) -> Result<R> {
-        match self.table().pin(request.page) {
+        match self.table().space().pin(request.page) {
             Some(pinned) => {
                 self.counters.hits.add(pinned.thread(), request.priority);
                 Ok(use_page(pinned.bytes()))
@@ -107,11 +107,11 @@ impl PageReader {
         priority: Priority,
         use_page: impl FnOnce(&PageBytes) -> R,
     ) -> Option<R> {
-        if let Some(pinned) = self.table().pin(page) {
+        if let Some(pinned) = self.table().space().pin(page) {
             self.counters.hits.add(pinned.thread(), priority);
             return Some(use_page(pinned.bytes()));
         }
-        self.table().copy(page).map(|copy| use_page(&copy))
+        self.table().space().copy(page).map(|copy| use_page(&copy))
     }
 
     /// Lends a page that was not resident: loads it, or waits for the load of another thread, or reads it past the
@@ -130,11 +130,11 @@ impl PageReader {
         self.counters.misses.add(request.priority, 1);
         loop {
             table.wait_loaded(page);
-            if let Some(pinned) = table.pin(page) {
+            if let Some(pinned) = table.space().pin(page) {
                 return Ok(use_page(pinned.bytes()));
             }
             // Resident, but the thread has no pin left.
-            if let Some(copy) = table.copy(page) {
+            if let Some(copy) = table.space().copy(page) {
                 return Ok(use_page(&copy));
             }
             let Some(frame) = self.frames.take() else {
@@ -144,7 +144,7 @@ impl PageReader {
                 Begin::Begun(mut load) => {
                     self.fill(&mut load, request)?;
                     let ended = load.end();
-                    table.wake(page);
+                    table.waiters().wake(page);
                     match ended {
                         End::Published(Some(pinned)) => return Ok(use_page(pinned.bytes())),
                         End::Published(None) => {}
@@ -155,9 +155,9 @@ impl PageReader {
                         }
                     }
                 }
-                Begin::NotAbsent(frame) => table.put(frame),
+                Begin::NotAbsent(frame) => table.pool().put(frame),
                 Begin::NoRoom(frame) => {
-                    table.put(frame);
+                    table.pool().put(frame);
                     if !self.frames.make_table_room() {
                         return self.read_past(request, use_page);
                     }
@@ -185,7 +185,7 @@ impl PageReader {
         use_page: impl FnOnce(&PageBytes) -> R,
     ) -> Result<R> {
         // Resident, but the thread has no pin left.
-        if let Some(copy) = self.table().copy(request.page) {
+        if let Some(copy) = self.table().space().copy(request.page) {
             return Ok(use_page(&copy));
         }
         let mut buffer = Mapped::page_buffer();

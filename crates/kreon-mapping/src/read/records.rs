@@ -3,9 +3,9 @@
 //! A record is read from its pages if they are resident, else from the record cache, else from the device. While frames
 //! are plenty its pages become resident; when they are scarce the record is kept alone.
 
-use kreon_base::{PAGE_BYTES, PageNo, Priority, Result, SEGMENT_BYTES};
+use kreon_base::{PAGE_BYTES, PageNo, Result, SEGMENT_BYTES};
 
-use super::byte_range::{FinalBytes, touched};
+use super::byte_range::{ByteRange, FinalBytes, touched};
 use super::bytes::{FRAMED_BYTES_MAX, with_copy, with_pages};
 use super::read_buffer::ReadBuffer;
 use super::reader::PageReader;
@@ -19,72 +19,55 @@ pub(crate) fn has_bytes(reader: &PageReader, offset_bytes: u64, len_bytes: usize
     reader.table().are_resident(first, count) || has_record(reader, offset_bytes, len_bytes)
 }
 
-/// Lends the bytes from `offset_bytes` on to `use_bytes`: from the frame where they lie within one page, else as a copy in
-/// `scratch`, which is overwritten.
+/// Lends the bytes of `range` to `use_bytes`: from the frame where they lie within one page, else as a copy in `scratch`,
+/// which is overwritten.
 ///
 /// # Errors
 /// Those of the device; `InvalidArgument` if the range reaches over the longest volume.
 pub(crate) fn with_bytes<R>(
     reader: &PageReader,
-    offset_bytes: u64,
-    len_bytes: usize,
-    priority: Priority,
+    range: ByteRange,
     scratch: &mut Vec<u8>,
     use_bytes: impl FnOnce(&[u8]) -> R,
 ) -> Result<R> {
-    reader.table().check_range(offset_bytes, len_bytes)?;
-    if len_bytes == 0 {
+    let (offset, len) = (range.offset_bytes, range.len_bytes);
+    reader.table().check_range(offset, len)?;
+    if len == 0 {
         return Ok(use_bytes(&[]));
     }
-    let (offset, len) = (offset_bytes, len_bytes);
     if let Some(records) = reader.frames().records()
         && can_be_kept(offset, len)
     {
-        return with_record(reader, records, offset, len, priority, scratch, use_bytes);
+        return with_record(reader, records, range, scratch, use_bytes);
     }
     if reader.mapped().is_some() {
-        return with_copy(reader, offset, len, priority, scratch, use_bytes);
+        return with_copy(reader, range, scratch, use_bytes);
     }
-    with_pages(reader, offset, len, priority, scratch, use_bytes)
+    with_pages(reader, range, scratch, use_bytes)
 }
 
 /// Lends a record that may be kept alone.
 fn with_record<R>(
     reader: &PageReader,
     records: &RecordCache,
-    offset_bytes: u64,
-    len_bytes: usize,
-    priority: Priority,
+    range: ByteRange,
     scratch: &mut Vec<u8>,
     use_bytes: impl FnOnce(&[u8]) -> R,
 ) -> Result<R> {
+    let (offset_bytes, len_bytes) = (range.offset_bytes, range.len_bytes);
     let (first, pages) = touched(offset_bytes, len_bytes);
     if reader.table().are_resident(first, pages) {
-        return with_pages(
-            reader,
-            offset_bytes,
-            len_bytes,
-            priority,
-            scratch,
-            use_bytes,
-        );
+        return with_pages(reader, range, scratch, use_bytes);
     }
     scratch.clear();
     if records.get(reader.table().space(), offset_bytes, len_bytes, scratch) {
         return Ok(use_bytes(scratch));
     }
     if !keeps_alone(reader, first, pages) {
-        return with_pages(
-            reader,
-            offset_bytes,
-            len_bytes,
-            priority,
-            scratch,
-            use_bytes,
-        );
+        return with_pages(reader, range, scratch, use_bytes);
     }
     let generation = records.generation(offset_bytes);
-    reader.counters().misses.add(priority, 1);
+    reader.counters().misses.add(range.priority, 1);
     // Whole blocks, not pages: reads of two pages are half as many a second.
     let block_bytes = u64::from(reader.device().block_bytes());
     let within = (offset_bytes % block_bytes) as usize;
@@ -125,7 +108,7 @@ pub(super) fn copy_record(
 /// Whether a record on these pages is kept alone if it is read now: frames are scarce, and none of the pages is resident
 /// or being loaded.
 fn keeps_alone(reader: &PageReader, first: PageNo, pages: u32) -> bool {
-    let is_absent = |page| reader.table().state(PageNo(page)) == PageState::Absent;
+    let is_absent = |page| reader.table().space().state(PageNo(page)) == PageState::Absent;
     let keeps_pages = reader.keep_records() == KeepRecords::Scarce && reader.frames().are_plenty();
     !keeps_pages && (first.0..first.0 + u64::from(pages)).all(is_absent)
 }

@@ -10,7 +10,7 @@ use crate::counters::ClassCounters;
 pub(crate) const PRIORITIES: usize = 256;
 
 /// Counts over all shards. A count changes under the lock of the page's shard; read without a lock, it is a hint.
-pub(super) struct PageCounts {
+pub(crate) struct PageCounts {
     resident: Box<[AtomicUsize; PRIORITIES]>,
     /// Pages being written are still dirty.
     dirty: AtomicUsize,
@@ -57,25 +57,36 @@ impl PageCounts {
         self.written.add(priority, 1);
     }
 
-    pub(super) fn resident_of(&self, priority: Priority) -> usize {
+    /// Resident pages of a priority.
+    pub(crate) fn resident_of(&self, priority: Priority) -> usize {
         self.of(priority).load(Relaxed)
     }
 
-    pub(super) fn resident_below(&self, priority: Priority) -> usize {
+    /// Resident pages of all priorities with a lower number.
+    pub(crate) fn resident_below(&self, priority: Priority) -> usize {
         let counts = self.resident.iter().take(usize::from(priority.0));
         counts.map(|count| count.load(Relaxed)).sum()
     }
 
-    pub(super) fn resident(&self) -> usize {
+    /// Resident pages of each priority, from the lowest on.
+    pub(crate) fn resident_by_priority(&self) -> impl Iterator<Item = (Priority, usize)> {
+        let priorities = (0..PRIORITIES).map(|number| Priority(number as u8));
+        priorities.map(|priority| (priority, self.resident_of(priority)))
+    }
+
+    /// Resident pages.
+    pub(crate) fn resident(&self) -> usize {
         let counts = self.resident.iter();
         counts.map(|count| count.load(Relaxed)).sum()
     }
 
-    pub(super) fn dirty(&self) -> usize {
+    /// Dirty pages, those being written included.
+    pub(crate) fn dirty(&self) -> usize {
         self.dirty.load(Relaxed)
     }
 
-    pub(super) fn written(&self) -> &ClassCounters {
+    /// Dirty pages that were written, by priority.
+    pub(crate) fn written(&self) -> &ClassCounters {
         &self.written
     }
 

@@ -3,18 +3,17 @@
 //! A frame is free in the pool, attached to a page, retired, or in the hands of a caller as a token. Order of locks:
 //! one shard, then a list of the pool. Limbo is never locked together with another lock.
 
-use kreon_base::{Error, PAGE_BYTES, PageBytes, PageNo, Priority, Result};
+use kreon_base::{Error, PAGE_BYTES, PageNo, Priority, Result};
 use kreon_device::Backing;
 use parking_lot::Mutex;
 use std::task::Waker;
 
-use super::counts::PRIORITIES;
+use super::counts::PageCounts;
 use super::locked::{Locked, PageStates};
 use super::pool::FramePool;
 use super::stripes::stripe_of;
 use super::waiters::LoadWaiters;
-use crate::counters::ClassCounters;
-use crate::well::{FrameSpace, FreeFrame, PageState, Pinned, RetiredFrame};
+use crate::well::{FrameSpace, PageState, RetiredFrame};
 
 /// How large a page table is.
 pub(crate) struct TableShape {
@@ -103,32 +102,10 @@ impl PageTable {
         self.states.space()
     }
 
-    /// Pins a page if it is resident.
-    #[inline]
-    pub(crate) fn pin(&self, page: PageNo) -> Option<Pinned<'_>> {
-        self.space().pin(page)
-    }
-
-    /// Copies a page if it is resident, for a thread that has no pin left.
-    pub(crate) fn copy(&self, page: PageNo) -> Option<Box<PageBytes>> {
-        self.space().copy(page)
-    }
-
-    /// The state of a page at this moment.
-    #[inline]
-    pub(crate) fn state(&self, page: PageNo) -> PageState {
-        self.space().state(page)
-    }
-
-    /// The states of a stripe's pages at this moment, absent pages left out.
-    pub(crate) fn stripe(&self, stripe: u64) -> impl Iterator<Item = (PageNo, PageState)> {
-        self.space().stripe(stripe)
-    }
-
     /// Whether the page is resident at this moment.
     #[inline]
     pub(crate) fn is_resident(&self, page: PageNo) -> bool {
-        matches!(self.state(page), PageState::Resident { .. })
+        matches!(self.space().state(page), PageState::Resident { .. })
     }
 
     /// Whether `count` pages from `first` on are resident at this moment.
@@ -147,35 +124,19 @@ impl PageTable {
         self.states.descriptors().priority(frame)
     }
 
-    /// Resident pages of a priority.
-    pub(crate) fn resident_of(&self, priority: Priority) -> usize {
-        self.states.counts().resident_of(priority)
+    /// How many pages are resident, dirty and written.
+    pub(crate) fn counts(&self) -> &PageCounts {
+        self.states.counts()
     }
 
-    /// Resident pages of all priorities with a lower number.
-    pub(crate) fn resident_below(&self, priority: Priority) -> usize {
-        self.states.counts().resident_below(priority)
+    /// The free frames.
+    pub(crate) fn pool(&self) -> &FramePool {
+        &self.pool
     }
 
-    /// Resident pages of each priority, from the lowest on.
-    pub(crate) fn resident_by_priority(&self) -> impl Iterator<Item = (Priority, usize)> {
-        let priorities = (0..PRIORITIES).map(|number| Priority(number as u8));
-        priorities.map(|priority| (priority, self.resident_of(priority)))
-    }
-
-    /// Resident pages.
-    pub(crate) fn resident(&self) -> usize {
-        self.states.counts().resident()
-    }
-
-    /// Dirty pages, those being written included.
-    pub(crate) fn dirty(&self) -> usize {
-        self.states.counts().dirty()
-    }
-
-    /// Dirty pages that were written, by priority.
-    pub(crate) fn written(&self) -> &ClassCounters {
-        self.states.counts().written()
+    /// Tasks that wait for loads of others.
+    pub(crate) fn waiters(&self) -> &LoadWaiters {
+        &self.waiters
     }
 
     /// Stripes of the page array that have memory.
@@ -205,9 +166,9 @@ impl PageTable {
 
     /// Waits while another is loading the page. The page may be resident or absent then.
     pub(crate) fn wait_loaded(&self, page: PageNo) {
-        if self.state(page) == PageState::Loading {
+        if self.space().state(page) == PageState::Loading {
             let mut locked = self.lock(page);
-            while self.state(page) == PageState::Loading {
+            while self.space().state(page) == PageState::Loading {
                 locked.wait();
             }
         }
@@ -216,38 +177,8 @@ impl PageTable {
     /// Registers `waker` for the end of the load of `page`. False if the page is not being loaded: then the waker may
     /// never be called.
     pub(crate) fn wait_for_load(&self, page: PageNo, waker: &Waker) -> bool {
-        let is_loading = || self.state(page) == PageState::Loading;
+        let is_loading = || self.space().state(page) == PageState::Loading;
         self.waiters.wait(page, waker, is_loading)
-    }
-
-    /// Wakes the tasks that wait for `page`, whose load has ended. The caller holds no lock.
-    pub(crate) fn wake(&self, page: PageNo) {
-        self.waiters.wake(page);
-    }
-
-    /// Moves the tasks that wait for `page`, whose load has ended, to `taken`.
-    pub(crate) fn take_waiters(&self, page: PageNo, taken: &mut Vec<Waker>) {
-        self.waiters.take(page, taken);
-    }
-
-    /// Number of free frames.
-    pub(crate) fn free_frames(&self) -> usize {
-        self.pool.len()
-    }
-
-    /// Moves up to `wanted` free frames to `taken`.
-    pub(crate) fn take_free(&self, wanted: usize, taken: &mut Vec<FreeFrame>) {
-        self.pool.take(wanted, taken);
-    }
-
-    /// Makes a frame available again.
-    pub(crate) fn put(&self, frame: FreeFrame) {
-        self.pool.put(frame);
-    }
-
-    /// Makes frames available again.
-    pub(crate) fn put_all(&self, frames: impl IntoIterator<Item = FreeFrame>) {
-        frames.into_iter().for_each(|frame| self.put(frame));
     }
 
     /// Frees retired frames and those in limbo. Frames that readers still use go into limbo. Returns how many became
@@ -274,7 +205,7 @@ impl PageTable {
             }
         }
         drop(locked);
-        self.put_all(free.into_iter().map(|(frame, _)| frame));
+        self.pool.put_all(free.into_iter().map(|(frame, _)| frame));
         count
     }
 }

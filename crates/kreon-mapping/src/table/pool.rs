@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::well::{FreeFrame, thread_number};
 
 /// Free frames in several lists, each with its own lock, so that threads seldom contend.
-pub(super) struct FramePool {
+pub(crate) struct FramePool {
     lists: Box<[Mutex<Vec<FreeFrame>>]>,
     /// Capacity of a list.
     list_max: usize,
@@ -46,12 +46,12 @@ impl FramePool {
     }
 
     /// Number of free frames.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.free.load(Relaxed)
     }
 
     /// Takes up to `wanted` frames, from this thread's own list first.
-    pub(super) fn take(&self, wanted: usize, taken: &mut Vec<FreeFrame>) {
+    pub(crate) fn take(&self, wanted: usize, taken: &mut Vec<FreeFrame>) {
         let goal = taken.len() + wanted;
         let own = thread_number();
         for i in 0..self.lists.len() {
@@ -67,8 +67,13 @@ impl FramePool {
     }
 
     /// Gives a frame back, to this thread's own list if that has room.
-    pub(super) fn put(&self, frame: FreeFrame) {
+    pub(crate) fn put(&self, frame: FreeFrame) {
         self.put_near(thread_number(), frame);
+    }
+
+    /// Makes frames available again.
+    pub(crate) fn put_all(&self, frames: impl IntoIterator<Item = FreeFrame>) {
+        frames.into_iter().for_each(|frame| self.put(frame));
     }
 
     fn put_near(&self, own: usize, frame: FreeFrame) {

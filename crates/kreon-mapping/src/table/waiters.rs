@@ -13,7 +13,7 @@ use kreon_base::{PageNo, wake};
 use parking_lot::Mutex;
 
 /// Wakers by page.
-pub(super) struct LoadWaiters {
+pub(crate) struct LoadWaiters {
     /// Length of the list: the end of a load takes the lock only if it is not zero.
     count: AtomicUsize,
     list: Mutex<Vec<(PageNo, Waker)>>,
@@ -60,7 +60,7 @@ impl LoadWaiters {
 
     /// Moves the waiters of `page`, whose load has just ended, to `taken`. The caller wakes them while it holds no
     /// lock.
-    pub(super) fn take(&self, page: PageNo, taken: &mut Vec<Waker>) {
+    pub(crate) fn take(&self, page: PageNo, taken: &mut Vec<Waker>) {
         fence(SeqCst);
         if self.count.load(SeqCst) == 0 {
             return;
@@ -78,7 +78,7 @@ impl LoadWaiters {
     }
 
     /// Wakes the waiters of `page`, whose load has just ended. The caller holds no lock.
-    pub(super) fn wake(&self, page: PageNo) {
+    pub(crate) fn wake(&self, page: PageNo) {
         let mut taken = Vec::new();
         self.take(page, &mut taken);
         taken.into_iter().for_each(wake);

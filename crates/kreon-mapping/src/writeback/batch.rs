@@ -29,7 +29,7 @@ impl<'a> DirtyBatch<'a> {
                 continue;
             };
             let locked = table.lock(*first);
-            let begun = |page: &PageNo| match table.state(*page) {
+            let begun = |page: &PageNo| match table.space().state(*page) {
                 PageState::Resident {
                     dirty: true,
                     writing: false,
@@ -57,7 +57,7 @@ impl<'a> DirtyBatch<'a> {
         };
         for (i, &stripe) in stripes.iter().enumerate() {
             let locked = table.lock_stripe(stripe);
-            for (page, state) in table.stripe(stripe) {
+            for (page, state) in table.space().stripe(stripe) {
                 match state {
                     PageState::Resident { writing: true, .. } => elsewhere.push(page),
                     PageState::Resident { dirty: true, .. } => {
@@ -76,7 +76,7 @@ impl<'a> DirtyBatch<'a> {
     /// The page, if it is dirty once no other thread is writing it.
     pub(super) fn of_page(table: &'a PageTable, page: PageNo) -> Option<Self> {
         let mut locked = table.lock(page);
-        while let PageState::Resident { writing: true, .. } = table.state(page) {
+        while let PageState::Resident { writing: true, .. } = table.space().state(page) {
             locked.wait();
         }
         let writing = vec![locked.begin_write(page)?];

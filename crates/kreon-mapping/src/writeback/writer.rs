@@ -111,13 +111,13 @@ impl Writer {
     /// # Errors
     /// The first of the device. What was not written stays dirty.
     pub(crate) fn write_excess(&self, table: &PageTable) -> Result<()> {
-        if !self.limits.is_over(table.dirty()) {
+        if !self.limits.is_over(table.counts().dirty()) {
             return Ok(());
         }
-        let Some(mut position) = self.limits.turn(table.dirty()) else {
+        let Some(mut position) = self.limits.turn(table.counts().dirty()) else {
             return Ok(());
         };
-        if !self.limits.is_over(table.dirty()) {
+        if !self.limits.is_over(table.counts().dirty()) {
             return Ok(());
         }
         let mut stripes = dirty_stripes(table, *position, STRIPES_AHEAD);
