@@ -1,7 +1,8 @@
 //! Which segments and pages of a volume are in use: the one owner of all parts of the control of space.
 //!
-//! Every method delegates to the part that it names. Threads share an allocator behind one lock, which callers hold
-//! over several calls where these must be seen as one.
+//! Every method delegates to the part that it names, and says what that does: a function of a part that stands behind one
+//! method has no documentation of its own. Threads share an allocator behind one lock, which callers hold over several
+//! calls where these must be seen as one.
 
 use std::sync::Arc;
 
@@ -221,7 +222,7 @@ impl Allocator {
 
 /// Segments of logs.
 impl Allocator {
-    /// Hands out a whole segment.
+    /// Hands out a whole segment, which is backed.
     ///
     /// # Errors
     /// `OutOfSpace` if only the part of the reserve that `purpose` may not use is left.
@@ -289,6 +290,9 @@ impl Allocator {
     }
 
     /// Frees a log segment that holds nothing.
+    ///
+    /// # Errors
+    /// `Corruption` if it has live bytes.
     pub fn give_up_log_segment(&mut self, id: SegmentId) -> Result<()> {
         log_segments::give_up(&mut self.segments, id)
     }
@@ -325,7 +329,8 @@ impl Allocator {
         self.reserve.set_l0s(l0s);
     }
 
-    /// Counts `entries` more in L0s, if the reserve for them can be had; whether it can.
+    /// Counts `entries` more in L0s, if the reserve for their spill can be had; whether it can. Moved records may take
+    /// of the least reserve.
     ///
     /// # Errors
     /// `Io` of the device.
@@ -334,6 +339,9 @@ impl Allocator {
     }
 
     /// Whether new data could have so many segments now.
+    ///
+    /// # Errors
+    /// `Io` of the device.
     pub fn has_room(&mut self, segments: u32) -> Result<bool> {
         self.supply().has_room(segments)
     }
@@ -344,14 +352,17 @@ impl Allocator {
         self.backing.set_spare(segments, run);
     }
 
-    /// Gives the blocks of free segments back to the file system, but for a stock of spare ones. Segments that the
-    /// device does not take back stay free.
+    /// Gives the blocks of free segments back to the file system, but for the reserve, spare segments and the stock of
+    /// written ones. Segments that the device does not take back stay free.
     pub fn trim(&mut self) -> Result<()> {
         self.supply().trim()
     }
 
     /// Gives the blocks of heads of groups back but for the heads, where nothing else is in use, and keeps no spare
     /// segment: the store becomes as small as possible.
+    ///
+    /// # Errors
+    /// `Io` of the device, when the reserve is backed anew.
     pub fn trim_all(&mut self) -> Result<()> {
         self.supply().trim_all()
     }

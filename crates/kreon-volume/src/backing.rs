@@ -116,7 +116,6 @@ impl SegmentBacking {
         Ok(is_extended || segments.count() > old)
     }
 
-    /// Makes the table `count` segments long. Heads of new groups are backed at once: a checkpoint writes them.
     pub fn extend_to(&self, segments: &mut Segments, count: u32) -> Result<()> {
         while segments.count() < count {
             let id = SegmentId(segments.count());
@@ -141,7 +140,6 @@ impl SegmentBacking {
         })
     }
 
-    /// Gives the blocks of a log segment behind `end` back: nothing more is written there.
     pub fn unback_behind(&self, segments: &mut Segments, id: SegmentId, end: u32) -> Result<()> {
         let end = u64::from(end).next_multiple_of(PAGE_BYTES as u64);
         if end >= SEGMENT_BYTES {

@@ -14,7 +14,6 @@ use super::page_io::read_pages;
 use super::segment::{Segment, Usage};
 use super::segments::Segments;
 
-/// Encodes the blocks of all groups that changed, as epoch `epoch`, with the pages they go to.
 pub fn encode_changed(
     segments: &mut Segments,
     store: StoreId,

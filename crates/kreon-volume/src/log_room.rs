@@ -18,10 +18,6 @@ use super::tuning::{FRONT_BYTES, GRANT_BYTES_MIN, SMALL_SEGMENTS};
 
 const SEGMENT: u32 = SEGMENT_BYTES as u32;
 
-/// Takes the segment number `sequence` of `log`. That of a small store may not be backed.
-///
-/// # Errors
-/// `OutOfSpace`.
 pub fn take_segment(
     supply: &mut Supply<'_>,
     log: LogId,
@@ -38,11 +34,6 @@ pub fn take_segment(
     supply.take_segment(usage, purpose)
 }
 
-/// Makes sure that the log may write the segment `id` up to `needed`; it was allowed to up to `from`. Returns up to
-/// where it may write now.
-///
-/// # Errors
-/// `OutOfSpace`: the log may write no further than before.
 pub fn back(
     supply: &mut Supply<'_>,
     id: SegmentId,
@@ -109,8 +100,6 @@ fn plenty(more: u32, needed: u32) -> u32 {
     }
 }
 
-/// After a load: the segments `named` by the log may have no blocks, the `last` one, which the log had written up to
-/// `end`, only those of its front, and a store with few segments is small.
 pub fn settle_end(
     segments: &mut Segments,
     reserve: &mut SpaceReserve,

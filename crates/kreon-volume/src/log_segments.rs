@@ -8,7 +8,6 @@ use kreon_base::{Error, LogId, Result, SEGMENT_BYTES, SegmentId};
 use super::segment::{Segment, Usage};
 use super::segments::Segments;
 
-/// The segments of `log` as (segment, sequence), in the order of the log.
 pub fn of(segments: &Segments, log: LogId) -> Vec<(SegmentId, u64)> {
     let mut found: Vec<_> = segments
         .all()
@@ -21,10 +20,6 @@ pub fn of(segments: &Segments, log: LogId) -> Vec<(SegmentId, u64)> {
     found
 }
 
-/// Takes the segment `id` for a log: recovery found it there behind the last checkpoint.
-///
-/// # Errors
-/// `Corruption` if the checkpoint says that something else stands there.
 pub fn claim(segments: &mut Segments, id: SegmentId, log: LogId, sequence: u64) -> Result<()> {
     let usage = Usage::Log { log, sequence };
     match segments.get(id).map(Segment::usage) {
@@ -39,15 +34,10 @@ pub fn claim(segments: &mut Segments, id: SegmentId, log: LogId, sequence: u64) 
     }
 }
 
-/// It is not known how much of a segment has blocks: the log never reached it.
 pub fn doubt(segments: &mut Segments, id: SegmentId) -> Result<()> {
     segments.change(id, |segment| segment.set_front_only(SEGMENT_BYTES as u32))
 }
 
-/// Frees a log segment that holds nothing.
-///
-/// # Errors
-/// `Corruption` if it has live bytes.
 pub fn give_up(segments: &mut Segments, id: SegmentId) -> Result<()> {
     if segments.get(id).is_some_and(|s| s.live_bytes() != 0) {
         return Err(Error::corruption(format!(
@@ -57,7 +47,6 @@ pub fn give_up(segments: &mut Segments, id: SegmentId) -> Result<()> {
     segments.change_recorded(id, Segment::give_up)
 }
 
-/// Retires every segment of `log` before number `marker_sequence` that holds no live byte.
 pub fn retire_dead(segments: &mut Segments, log: LogId, marker_sequence: u64) -> Vec<SegmentId> {
     let is_dead = |segment: &Segment| {
         matches!(segment.usage(), Usage::Log { log: l, sequence }
@@ -67,12 +56,10 @@ pub fn retire_dead(segments: &mut Segments, log: LogId, marker_sequence: u64) ->
     segments.change_all_recorded(is_dead, |segment| segment.retire(true))
 }
 
-/// Retires a log segment that was never written.
 pub fn retire(segments: &mut Segments, id: SegmentId) -> Result<()> {
     segments.change_recorded(id, |segment| segment.retire(false))
 }
 
-/// Makes a retired segment available.
 pub fn reuse(segments: &mut Segments, id: SegmentId) -> Result<()> {
     segments.change(id, Segment::readmit)
 }

@@ -27,15 +27,10 @@ impl PagePlacement {
         self.is_scattered = true;
     }
 
-    /// Trees packed from now on stand apart from all pages that are in use now.
     pub fn begin_packing(&mut self) {
         self.packed.clear();
     }
 
-    /// Hands out up to `pages_max` consecutive pages; at least one.
-    ///
-    /// # Errors
-    /// `OutOfSpace`.
     pub fn take(
         &self,
         supply: &mut Supply<'_>,
@@ -53,10 +48,6 @@ impl PagePlacement {
         supply.take_pages(id, wanted, purpose)
     }
 
-    /// Hands out up to `pages_max` consecutive pages in segments of packed trees; at least one.
-    ///
-    /// # Errors
-    /// `OutOfSpace`.
     pub fn take_packed(
         &mut self,
         supply: &mut Supply<'_>,

@@ -206,12 +206,10 @@ impl Segments {
         Ok((PageNo(id.first_page().0 + first), count))
     }
 
-    /// Makes pages part of the next checkpoint.
     pub fn keep_pages(&mut self, pages: &[PageNo]) -> Result<()> {
         self.for_recorded_pages(pages, Segment::keep_page)
     }
 
-    /// Takes pages out of the next checkpoint; readers may still reach them.
     pub fn drop_pages(&mut self, pages: &[PageNo]) -> Result<()> {
         self.for_recorded_pages(pages, Segment::drop_page)
     }
@@ -230,7 +228,6 @@ impl Segments {
         Ok(())
     }
 
-    /// Makes pages unused that no reader reaches any more. A tree segment without a used page becomes free.
     pub fn release_pages(&mut self, pages: &[PageNo]) -> Result<()> {
         let mut touched = BTreeSet::new();
         let mut outcome = Ok(());
@@ -256,10 +253,6 @@ impl Segments {
         outcome
     }
 
-    /// Adds `bytes` (negative: removes them) to the live bytes of a log segment.
-    ///
-    /// # Errors
-    /// `Corruption` if the sum leaves 0..=segment size: an index points at something that was never counted.
     pub fn charge(&mut self, id: SegmentId, bytes: i64) -> Result<()> {
         let at = self.at(id)?;
         let segment = &mut self.table[at];
@@ -283,7 +276,6 @@ impl Segments {
         Ok(())
     }
 
-    /// Every page of tree segments that the next checkpoint records as in use, group heads left out.
     pub fn live_pages(&self) -> impl Iterator<Item = PageNo> + '_ {
         let trees = self
             .all()

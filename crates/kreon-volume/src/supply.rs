@@ -51,10 +51,6 @@ impl<'a> Supply<'a> {
         self.reserve.set_small(false);
     }
 
-    /// Hands out a whole segment, which is backed.
-    ///
-    /// # Errors
-    /// `OutOfSpace` if only the part of the reserve that `purpose` may not use is left.
     pub fn take_segment(&mut self, usage: Usage, purpose: Purpose) -> Result<SegmentId> {
         let untouchable = self.reserve.untouchable(self.segments, purpose);
         if !self.back_up_to(untouchable + 1)? {
@@ -144,11 +140,6 @@ impl<'a> Supply<'a> {
         self.reserve.grant_bytes()
     }
 
-    /// Counts `entries` more in L0s, if the reserve for their spill can be had; whether it can. Moved records may take
-    /// of the least reserve.
-    ///
-    /// # Errors
-    /// `Io` of the device.
     pub fn grant_entries(&mut self, entries: u64) -> Result<bool> {
         let before = self.reserve.segments_for_spills(self.segments);
         self.reserve.add_entries(entries);
@@ -171,10 +162,6 @@ impl<'a> Supply<'a> {
         self.has_room(0).map(|_| ())
     }
 
-    /// Whether new data could have so many segments now.
-    ///
-    /// # Errors
-    /// `Io` of the device.
     pub fn has_room(&mut self, segments: u32) -> Result<bool> {
         let reserve = self.reserve.segments(self.segments);
         let wanted = reserve.saturating_add(segments);
@@ -217,11 +204,6 @@ impl<'a> Supply<'a> {
         }
     }
 
-    /// Withholds up to `most` free segments to be written, neighbours if there are any, until `wanted` of the stock were.
-    /// Backs some for that, but takes none of the reserve. A lack of space is no error: fewer are taken.
-    ///
-    /// # Errors
-    /// `Io` of the device.
     pub fn begin_writing(&mut self, wanted: u32, most: u32) -> Result<Vec<SegmentId>> {
         let missing = self.written.missing(self.segments, wanted);
         if missing == 0 {
@@ -238,8 +220,6 @@ impl<'a> Supply<'a> {
         self.written.begin(self.segments, count)
     }
 
-    /// Gives the blocks of free segments back to the file system, but for the reserve, spare segments and the stock of
-    /// written ones. Segments that the device does not take back stay free.
     pub fn trim(&mut self) -> Result<()> {
         let spare = self.backing.spare_segments();
         self.unback_beyond(spare.max(self.written.kept_max()))?;
@@ -247,11 +227,6 @@ impl<'a> Supply<'a> {
             .unback_doubtful(self.segments, DOUBTFUL_SEGMENTS_AT_ONCE)
     }
 
-    /// Gives all blocks back that can be had: free segments beyond the reserve, and what follows the heads of groups
-    /// where nothing else is in use.
-    ///
-    /// # Errors
-    /// `Io` of the device, when the reserve is backed anew.
     pub fn trim_all(&mut self) -> Result<()> {
         self.written.set_kept_max(0, 0);
         let outcome = self.unback_beyond(0);

@@ -40,17 +40,14 @@ impl WrittenStock {
         self.kept_max
     }
 
-    /// Segments that were written ahead so far.
     pub fn written_ahead(&self) -> u64 {
         self.written_ahead
     }
 
-    /// Whether segments are being written: they become free soon.
     pub fn is_writing(&self) -> bool {
         self.writing > 0
     }
 
-    /// Whether less than half of `wanted`, or of what may be kept, is there.
     pub fn is_short(&self, table: &Segments, wanted: u32) -> bool {
         table.free_written() < wanted.min(self.kept_max).div_ceil(2)
     }
@@ -74,7 +71,6 @@ impl WrittenStock {
         Ok(ids)
     }
 
-    /// The write to these segments has ended; `is_done`: all of them were written.
     pub fn end(&mut self, table: &mut Segments, ids: &[SegmentId], is_done: bool) -> Result<()> {
         assert!(
             self.writing as usize >= ids.len(),
