@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kreon_base::Result;
 
+#[cfg(feature = "comparison")]
 use crate::file::{FileMap, MapAdvice};
 use crate::stats::DeviceStats;
 
@@ -81,6 +82,7 @@ pub trait Device: Send + Sync + 'static {
     /// Maps the bytes into memory, up to a length of `len_bytes_max`. A copy made after a [`write`](Self::write) has
     /// returned holds what was written. `None` if the device cannot map, for one because direct I/O bypasses the page
     /// cache.
+    #[cfg(feature = "comparison")]
     fn map(&self, len_bytes_max: u64, advice: MapAdvice) -> Result<Option<FileMap>> {
         let _ = (len_bytes_max, advice);
         Ok(None)

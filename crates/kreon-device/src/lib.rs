@@ -1,7 +1,7 @@
 //! All system calls on a volume: files, block devices, direct I/O, `io_uring` with a fallback to `preadv` and
 //! `pwritev`, flush and lock; and the memory for such I/O.
 //!
-//! This is well 1. Its unsafe code is in [`AlignedBuf`], [`AppendBuffer`], [`FileMap`], the rings, [`HomeProcess`] and
+//! This is well 1. Its unsafe code is in [`AlignedBuf`], [`AppendBuffer`], `FileMap`, the rings, [`HomeProcess`] and
 //! [`take_short_turns`].
 
 mod aligned_buf;
@@ -19,7 +19,9 @@ pub use aligned_buf::{AlignedBuf, Backing};
 pub use append::{AppendBuffer, Reservation, Reserve};
 pub use bounds::Bounds;
 pub use device::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Device, Ended, Read, ReadQueue, Write};
-pub use file::{Facility, FileDevice, FileMap, FileOptions, MapAdvice};
+pub use file::{Facility, FileDevice, FileOptions};
+#[cfg(feature = "comparison")]
+pub use file::{FileMap, MapAdvice};
 pub use process::HomeProcess;
 pub use processors::processors;
 pub use stats::{DeviceStats, SIZE_CLASSES, TransferStats};

@@ -1,4 +1,5 @@
 //! A volume mapped by the kernel.
+#![cfg(feature = "comparison")]
 
 mod support;
 

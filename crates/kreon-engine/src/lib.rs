@@ -39,12 +39,12 @@ pub use inspect::{
 };
 pub use kreon_device::{DeviceStats, TransferStats};
 pub use kreon_log::{Fill, Own, TakeValue};
-pub use kreon_mapping::{
-    Backend, Eviction, KeepRecords, MapAdvice, MappingModes, MappingStats, Writeback,
-};
+#[cfg(feature = "comparison")]
+pub use kreon_mapping::{Backend, Eviction, KeepRecords, MapAdvice, Writeback};
+pub use kreon_mapping::{MappingModes, MappingStats};
 pub use maintenance::{CollectionStats, ImageStats, Pairs, ReorganisationStats};
 pub use operation::Operation;
-pub use options::{Background, Durability, MEMORY_BYTES_MIN, Options, Work};
+pub use options::{Background, Designs, Durability, MEMORY_BYTES_MIN, Options, Work};
 pub use progress::Progress;
 pub use read::{GetTask, KeyBounds, Scan, TakePair, ValueReader, prefix_bounds};
 pub use regions::RegionState;

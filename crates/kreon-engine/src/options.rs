@@ -52,6 +52,32 @@ pub enum Work {
     Prepare,
 }
 
+/// Designs that experiments compare with the default, which measured best. Only the feature `comparison` has any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Designs {
+    /// Variants of the mapping.
+    pub mapping: MappingModes,
+    /// Whether spills rewrite the whole first level instead of the leaves that receive entries.
+    #[cfg(feature = "comparison")]
+    pub full_compaction: bool,
+}
+
+#[cfg(feature = "comparison")]
+impl Designs {
+    /// Whether a spill rewrites the whole first level.
+    pub(crate) fn rewrites_all(&self) -> bool {
+        self.full_compaction
+    }
+}
+
+#[cfg(not(feature = "comparison"))]
+impl Designs {
+    /// Whether a spill rewrites the whole first level: it never does.
+    pub(crate) const fn rewrites_all(&self) -> bool {
+        false
+    }
+}
+
 /// Settings of an open store.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -88,8 +114,8 @@ pub struct Options {
     /// When memory is allocated. Tests set [`Backing::Sparse`], as they open many stores and use little of each; then
     /// an opening does not check that the system has the whole budget, and replay reads in the calling thread.
     pub backing: Backing,
-    /// Variants of the mapping, for experiments.
-    pub mapping: MappingModes,
+    /// Designs to compare with.
+    pub designs: Designs,
     /// Whether a missing store is created.
     pub create: bool,
     /// With `create`: whether a store may be created over a device that is not empty and holds no store that can be
@@ -102,8 +128,6 @@ pub struct Options {
     pub spill_threads: usize,
     /// Size ratio of neighbouring levels, 2 to 100. `None`: one level of any size.
     pub growth_factor: Option<u32>,
-    /// Whether spills rewrite the whole first level instead of the leaves that receive entries. For comparison.
-    pub full_compaction: bool,
     /// Whether tree pages are allocated one by one, the lowest first, instead of in long runs. Tests set it: in a small
     /// store freed pages are then reused soon, which shows a reuse that comes too early.
     pub scatter_pages: bool,
@@ -159,13 +183,12 @@ impl Default for Options {
             scan_reorganisation: true,
             scan_space_amplification: 2.1,
             backing: Backing::default(),
-            mapping: MappingModes::default(),
+            designs: Designs::default(),
             create: true,
             format: false,
             background: Background::Threads,
             spill_threads: 0,
             growth_factor: Some(8),
-            full_compaction: false,
             scatter_pages: false,
             regions_in_stream_max: 16,
             store_id: None,

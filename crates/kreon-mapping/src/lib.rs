@@ -6,7 +6,7 @@
 //!
 //! From the ground:
 //!
-//! - `well`: the unsafe code: frames' memory, the page array, pins; `limits`, `options`, `counters`, `transfer`
+//! - `well`: the unsafe code: frames' memory, the page array, pins; `limits`, `modes`, `options`, `counters`, `transfer`
 //! - `table`: which page is in which frame, and which frames are free; `record_cache`: single records that are read often
 //! - `writeback`: from frames to the device
 //! - `evict`: the supply of frames
@@ -14,14 +14,13 @@
 //! - `fresh`: pages that get new content, or none; `async_read`: reads that tasks do not wait for in a call
 //! - `stats`, `mapping`: the face of it all
 
-pub use kreon_device::MapAdvice;
-
 mod async_read;
 mod counters;
 mod evict;
 mod fresh;
 mod limits;
 mod mapping;
+mod modes;
 mod options;
 mod plan;
 mod read;
@@ -34,10 +33,13 @@ mod writeback;
 
 pub use async_read::{Begun, PageCheck, PagesWanted, Ticket};
 pub use evict::LentFrames;
+#[cfg(feature = "comparison")]
+pub use kreon_device::MapAdvice;
 pub use limits::check_memory;
 pub use mapping::Mapping;
-pub use options::{
-    Backend, Eviction, KeepRecords, MappingModes, MappingOptions, PageRequest, Writeback,
-};
+pub use modes::MappingModes;
+#[cfg(feature = "comparison")]
+pub use modes::{Backend, Eviction, KeepRecords, Writeback};
+pub use options::{MappingOptions, PageRequest};
 pub use read::{Fetched, FinalBytes};
 pub use stats::{MappingStats, PriorityStats};

@@ -1,7 +1,9 @@
 //! The options of a mapping, and requests for pages.
 
 use kreon_base::{PageBytes, PageNo, Priority, Result};
-use kreon_device::{Backing, MapAdvice};
+use kreon_device::Backing;
+
+use crate::modes::MappingModes;
 
 /// Options of a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +23,7 @@ pub struct MappingOptions {
     /// Share of the frames that may be dirty, in percent, 1 to 90. Over it, the threads that make pages fresh write some
     /// back.
     pub dirty_share_percent: u8,
-    /// Variants of its work, for comparisons.
+    /// Variants of its work; only the feature `comparison` has more than one.
     pub modes: MappingModes,
 }
 
@@ -37,80 +39,6 @@ impl MappingOptions {
             backing: Backing::Ahead,
             dirty_share_percent: 50,
             modes: MappingModes::default(),
-        }
-    }
-}
-
-/// Variants that experiments compare. The default measured best; the others have no other use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MappingModes {
-    /// Where clean pages are read.
-    pub backend: Backend,
-    /// When single records are kept without the pages around them.
-    pub records: KeepRecords,
-    /// Which pages are evicted first.
-    pub eviction: Eviction,
-    /// How dirty pages become transfers.
-    pub writeback: Writeback,
-    /// Most transfers of a prefetch or a writeback in flight at once. 1: one after the other.
-    pub depth_max: usize,
-}
-
-/// Where clean pages are read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Backend {
-    /// In frames.
-    #[default]
-    Pool,
-    /// In the page cache, through the kernel's mapping of the volume. The device must not use direct I/O. Frames hold
-    /// dirty pages only, in an eighth of the memory; the rest is left to the page cache. No single records are
-    /// kept.
-    Mmap(MapAdvice),
-}
-
-/// When records are kept by themselves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum KeepRecords {
-    /// Pages only.
-    Never,
-    /// When free frames are few. While they are plenty, whole pages are kept: a resident page is found without a lock and
-    /// read without a copy.
-    #[default]
-    Scarce,
-    /// Also while frames are plenty.
-    Always,
-}
-
-/// Which pages are evicted first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Eviction {
-    /// The oldest of the highest priority number.
-    #[default]
-    Priority,
-    /// The oldest, whatever their priority.
-    Fifo,
-}
-
-/// How dirty pages become transfers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Writeback {
-    /// Sorted, neighbours in one transfer.
-    #[default]
-    Merged,
-    /// Sorted, a transfer for each.
-    Sorted,
-    /// In no order, a transfer for each.
-    Unsorted,
-}
-
-impl Default for MappingModes {
-    fn default() -> Self {
-        Self {
-            backend: Backend::default(),
-            records: KeepRecords::default(),
-            eviction: Eviction::default(),
-            writeback: Writeback::default(),
-            depth_max: usize::MAX,
         }
     }
 }

@@ -5,8 +5,8 @@ use kreon_device::processors;
 
 use crate::counters::ThreadCounters;
 use crate::evict::EvictCounters;
-use crate::options::{Backend, Eviction, KeepRecords, MappingOptions};
-use crate::read::{ReadCounters, frame_memory_bytes};
+use crate::options::MappingOptions;
+use crate::read::{Mapped, ReadCounters};
 use crate::record_cache;
 use crate::table::{
     DESCRIPTOR_BYTES, POOL_BYTES_PER_FRAME, PRIORITIES, SHARD_BYTES, STRIPE_BYTES, TableShape,
@@ -79,20 +79,15 @@ impl MemoryPlan {
                 options.dirty_share_percent
             )));
         }
-        let (memory_bytes, is_pool) = match options.modes.backend {
-            Backend::Pool => (options.memory_bytes, true),
-            Backend::Mmap(_) => (frame_memory_bytes(options.memory_bytes), false),
-        };
+        let memory_bytes = Mapped::frame_memory_bytes(options);
         let mut plan = Self {
             frames: 0,
             shards: shards(options),
             pages,
             stripes_max: stripes_max(memory_bytes, pages, volume_bytes),
-            record_table_bytes: match options.modes.records {
-                KeepRecords::Scarce | KeepRecords::Always if is_pool => {
-                    record_cache::table_bytes(memory_bytes)
-                }
-                _ => 0,
+            record_table_bytes: match options.modes.keeps_records() {
+                true => record_cache::table_bytes(memory_bytes),
+                false => 0,
             },
         };
         let rest = memory_bytes.saturating_sub(plan.bytes(plan.stripes_max));
@@ -124,7 +119,7 @@ impl MemoryPlan {
             stripes_max: self.stripes_max,
             huge_pages: options.huge_pages,
             backing: options.backing,
-            by_priority: options.modes.eviction == Eviction::Priority,
+            by_priority: options.modes.evicts_by_priority(),
         }
     }
 

@@ -58,7 +58,7 @@ pub use get_async::GetAsync;
 pub use kreon_base::{
     Error, ErrorKind, KEY_BYTES_MAX, REGION_NAME_BYTES_MAX, Result, VALUE_BYTES_MAX,
 };
-#[doc(hidden)]
+#[cfg(feature = "comparison")]
 pub use kreon_engine::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, Writeback};
 pub use kreon_engine::{
     CollectionStats, DamagedPage, DeviceStats, Durability, Durable, GetStats, ImageStats,

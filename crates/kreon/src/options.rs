@@ -230,13 +230,6 @@ impl Options {
         self
     }
 
-    /// Variants of the page mapping, for experiments that compare them.
-    #[doc(hidden)]
-    pub fn mapping_modes(mut self, modes: kreon_engine::MappingModes) -> Self {
-        self.engine.mapping = modes;
-        self
-    }
-
     /// Threads that merge one spill, by ranges of keys: 0 to 64, larger numbers count as 64. Default 0: a quarter of
     /// the processors, at least one.
     ///
@@ -260,14 +253,6 @@ impl Options {
         self
     }
 
-    /// Whether a spill rewrites the whole first level, as stores with sorted files do, instead of only the leaves that
-    /// receive entries. Default `false`. It exists for comparisons: leaves are full afterwards, and each spill writes
-    /// as many pages as the level has. To pack leaves once, call [`Region::compact`](crate::Region::compact).
-    pub fn full_compaction(mut self, full: bool) -> Self {
-        self.engine.full_compaction = full;
-        self
-    }
-
     /// Runs background work in the calling thread, so that every run of a test is the same.
     #[doc(hidden)]
     pub fn background_inline(mut self) -> Self {
@@ -288,9 +273,11 @@ impl Options {
     /// remains of a store without a superblock. `OutOfSpace`, `Io`. `Closed`: this process was forked from one with an
     /// open store.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Store> {
+        // What is read from the page cache must be written through it.
+        let reads_page_cache = self.engine.designs.mapping.reads_page_cache();
         let file = FileOptions {
             create: self.engine.create,
-            direct: facility(self.direct_io_off || reads_through_page_cache(&self.engine.mapping)),
+            direct: facility(self.direct_io_off || reads_page_cache),
             ring: facility(self.io_uring_off),
             ..FileOptions::default()
         };
@@ -311,9 +298,22 @@ impl Options {
     }
 }
 
-/// Whether `modes` has the kernel map the file: the mapping shows the page cache, so writes must go through it.
-fn reads_through_page_cache(modes: &kreon_engine::MappingModes) -> bool {
-    modes.backend != kreon_engine::Backend::Pool
+/// Designs to compare with, which only the feature `comparison` has.
+#[cfg(feature = "comparison")]
+impl Options {
+    /// Variants of the page mapping.
+    pub fn mapping_modes(mut self, modes: kreon_engine::MappingModes) -> Self {
+        self.engine.designs.mapping = modes;
+        self
+    }
+
+    /// Whether a spill rewrites the whole first level, as stores with sorted files do, instead of only the leaves that
+    /// receive entries. Default `false`. Leaves are full afterwards, and each spill writes as many pages as the level
+    /// has. To pack leaves once, call [`Region::compact`](crate::Region::compact).
+    pub fn full_compaction(mut self, full: bool) -> Self {
+        self.engine.designs.full_compaction = full;
+        self
+    }
 }
 
 fn facility(is_off: bool) -> Facility {

@@ -1,4 +1,5 @@
 //! A store with its own frames and one with the kernel's mapping: the same format and the same answers.
+#![cfg(feature = "comparison")]
 
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use kreon::{Durability, ErrorKind, GetAsync, KeepRecords, MappingModes, Options, Region, Store};
+use kreon::{Durability, ErrorKind, GetAsync, Options, Region, Store};
 
 const RECORDS: u64 = 20_000;
 
@@ -239,12 +239,13 @@ fn a_drive_waits_for_other_things_as_well() {
     assert!(flag.load(SeqCst));
 }
 
+#[cfg(feature = "comparison")]
 #[test]
 fn what_is_kept_without_its_pages_is_not_read_again_by_any_kind_of_read() {
     let folder = tempfile::tempdir().unwrap();
-    let modes = MappingModes {
-        records: KeepRecords::Always,
-        ..MappingModes::default()
+    let modes = kreon::MappingModes {
+        records: kreon::KeepRecords::Always,
+        ..kreon::MappingModes::default()
     };
     let (store, region) = filled_with(&folder, Store::options().mapping_modes(modes));
     let key = key(5);

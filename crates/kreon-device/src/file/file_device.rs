@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 
+#[cfg(feature = "comparison")]
 use super::file_map::{FileMap, MapAdvice};
 use super::kind::{Kind, make_direct};
 use super::opening;
@@ -321,6 +322,7 @@ impl Device for FileDevice {
         }
     }
 
+    #[cfg(feature = "comparison")]
     fn map(&self, len_bytes_max: u64, advice: MapAdvice) -> Result<Option<FileMap>> {
         if self.is_direct {
             return Ok(None);

@@ -1,11 +1,13 @@
 //! Files and block devices.
 
 mod file_device;
+#[cfg(feature = "comparison")]
 mod file_map;
 mod kind;
 mod opening;
 mod options;
 
 pub use file_device::FileDevice;
+#[cfg(feature = "comparison")]
 pub use file_map::{FileMap, MapAdvice};
 pub use options::{Facility, FileOptions};

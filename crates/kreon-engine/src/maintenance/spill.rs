@@ -160,7 +160,7 @@ impl Spiller {
             filter_bits_per_key: self.on.storage.options.filter_bits_per_key,
             workers: self.on.storage.options.spill_workers(),
             progress: &self.on.throttle.progress,
-            rewrites_all: self.on.storage.options.full_compaction,
+            rewrites_all: self.on.storage.options.designs.rewrites_all(),
         };
         let spilled = spill::spill(&self.on.storage, frozen, &view.levels, &orders)?;
         self.on.throttle.commit_starts();

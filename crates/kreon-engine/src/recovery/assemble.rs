@@ -51,7 +51,7 @@ pub fn new_mapping(
         Arc::clone(device),
         MappingOptions {
             backing: options.backing,
-            modes: options.mapping,
+            modes: options.designs.mapping,
             ..MappingOptions::new(split.mapping_bytes, volume_bytes_max)
         },
     )

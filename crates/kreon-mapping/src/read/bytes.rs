@@ -5,8 +5,8 @@
 use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Priority, Result};
 use kreon_device::{AlignedBuf, Read};
 
+use super::Mapped;
 use super::byte_range::{ByteCopy, ByteRange};
-use super::mapped::Mapped;
 use super::prefetch::prefetch;
 use super::reader::PageReader;
 use crate::options::PageRequest;

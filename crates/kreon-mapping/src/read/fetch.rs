@@ -158,7 +158,7 @@ fn read_runs(reader: &PageReader, runs: &[ReadRun], memory: &mut [u8]) -> Vec<bo
         rest = later;
     }
     let mut arrived = Vec::with_capacity(runs.len());
-    for reads in reads.chunks_mut(reader.depth_max()) {
+    for reads in reads.chunks_mut(reader.modes().depth_max()) {
         let called = reader.device().read(reads);
         let has_named = reads.iter().any(|read| read.outcome.is_err());
         let outcomes = reads.iter().map(|read| match has_named {

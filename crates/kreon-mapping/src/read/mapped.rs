@@ -17,7 +17,8 @@ use kreon_base::{Error, PAGE_BYTES, PageBytes, PageNo, Priority, Result};
 use kreon_device::{Device, FileMap, MapAdvice};
 
 use crate::counters::ThreadCounters;
-use crate::options::{Backend, MappingOptions, PageRequest};
+use crate::modes::Backend;
+use crate::options::{MappingOptions, PageRequest};
 use crate::well::{VolumeBits, thread_number};
 
 /// Frames get this share of the memory, for dirty pages.
@@ -25,11 +26,6 @@ const FRAMES_SHARE: usize = 8;
 
 /// The least that frames get, in bytes, if there is as much.
 const FRAMES_BYTES_MIN: usize = 1 << 20;
-
-/// The part of `memory_bytes` that frames get in this mode.
-pub(crate) fn frame_memory_bytes(memory_bytes: usize) -> usize {
-    (memory_bytes / FRAMES_SHARE).max(memory_bytes.min(FRAMES_BYTES_MIN))
-}
 
 /// The kernel's mapping, and the pages that were verified in it.
 pub(crate) struct Mapped {
@@ -59,6 +55,15 @@ impl Mapped {
             verified: VolumeBits::new(pages)?,
             reads: ThreadCounters::default(),
         }))
+    }
+
+    /// The memory that frames and their tables get: all, if they are read.
+    pub(crate) fn frame_memory_bytes(options: &MappingOptions) -> usize {
+        let all = options.memory_bytes;
+        match options.modes.backend {
+            Backend::Pool => all,
+            Backend::Mmap(_) => (all / FRAMES_SHARE).max(all.min(FRAMES_BYTES_MIN)),
+        }
     }
 
     /// Number of reads.

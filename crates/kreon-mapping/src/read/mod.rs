@@ -6,7 +6,8 @@
 //! - `records`: ranges that may be kept as single records
 //! - `fetch`, `fetched`, `read_runs`: many records at once, into the memory of their reader
 //! - `read_buffer`: memory for direct I/O, kept by the thread
-//! - `hint`: hints to the processor; `mapped`: reading through `mmap`, for comparison
+//! - `hint`: hints to the processor; `mapped`: reading through `mmap`, for comparison;
+//!   `unmapped`: its place where the feature `comparison` is off
 
 mod byte_range;
 mod bytes;
@@ -14,6 +15,7 @@ mod fetch;
 mod fetched;
 pub(crate) mod hint;
 mod load;
+#[cfg(feature = "comparison")]
 mod mapped;
 mod prefetch;
 mod prefetch_reads;
@@ -21,6 +23,8 @@ mod read_buffer;
 mod read_runs;
 mod reader;
 mod records;
+#[cfg(not(feature = "comparison"))]
+mod unmapped;
 
 pub use byte_range::FinalBytes;
 pub use fetched::Fetched;
@@ -29,7 +33,10 @@ pub(crate) use byte_range::{ByteCopy, ByteRange};
 pub(crate) use bytes::read_bytes;
 pub(crate) use fetch::{fetch, with_final_bytes};
 pub(crate) use load::{Begin, End, Load, begin_load};
-pub(crate) use mapped::{Mapped, frame_memory_bytes};
+#[cfg(feature = "comparison")]
+pub(crate) use mapped::Mapped;
 pub(crate) use prefetch::prefetch;
 pub(crate) use reader::{PageReader, ReadCounters};
 pub(crate) use records::{has_bytes, is_kept_alone, widened, with_bytes};
+#[cfg(not(feature = "comparison"))]
+pub(crate) use unmapped::Mapped;

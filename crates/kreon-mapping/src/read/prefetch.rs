@@ -27,7 +27,7 @@ pub(crate) fn prefetch(reader: &PageReader, requests: &[PageRequest<'_>]) -> Res
     let missing = missing(reader, requests)?;
     let mut outcome = Ok(());
     let loads_max = LOADS_MAX.min(reader.table().frames() / 4);
-    for batch in missing.chunks(reader.depth_max().clamp(1, loads_max)) {
+    for batch in missing.chunks(reader.modes().depth_max().clamp(1, loads_max)) {
         outcome = outcome.and(load_batch(reader, batch));
     }
     outcome

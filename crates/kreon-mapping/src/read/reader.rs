@@ -7,11 +7,12 @@ use std::sync::Arc;
 use kreon_base::{Error, PAGE_BYTES, PageBytes, PageNo, Priority, Result};
 use kreon_device::{AlignedBuf, Device};
 
+use super::Mapped;
 use super::load::{Begin, End, Load};
-use super::mapped::Mapped;
 use crate::counters::{ClassCounters, Counter, ThreadCounters};
 use crate::evict::Frames;
-use crate::options::{KeepRecords, MappingModes, PageRequest};
+use crate::modes::MappingModes;
+use crate::options::PageRequest;
 use crate::table::PageTable;
 
 /// What is counted of reads.
@@ -29,9 +30,7 @@ pub(crate) struct PageReader {
     device: Arc<dyn Device>,
     /// The kernel's mapping, where that is read instead of frames.
     mapped: Option<Mapped>,
-    keep_records: KeepRecords,
-    /// Most transfers in flight at once.
-    depth_max: usize,
+    modes: MappingModes,
     counters: ReadCounters,
 }
 
@@ -46,8 +45,7 @@ impl PageReader {
             frames,
             device,
             mapped,
-            keep_records: modes.records,
-            depth_max: modes.depth_max.max(1),
+            modes: *modes,
             counters: ReadCounters::default(),
         }
     }
@@ -74,14 +72,8 @@ impl PageReader {
         &self.counters
     }
 
-    /// When records are kept without the pages around them.
-    pub(super) fn keep_records(&self) -> KeepRecords {
-        self.keep_records
-    }
-
-    /// Most transfers of a call that are in flight at once, at least 1.
-    pub(super) fn depth_max(&self) -> usize {
-        self.depth_max
+    pub(super) fn modes(&self) -> &MappingModes {
+        &self.modes
     }
 
     /// Lends a page to `use_page`. [`Mapping::read`](crate::Mapping::read) has the details.

@@ -9,7 +9,6 @@ use super::byte_range::{ByteRange, FinalBytes, touched};
 use super::bytes::{FRAMED_BYTES_MAX, with_copy, with_pages};
 use super::read_buffer::ReadBuffer;
 use super::reader::PageReader;
-use crate::options::KeepRecords;
 use crate::record_cache::{RecordCache, can_be_kept};
 use crate::well::PageState;
 
@@ -109,7 +108,7 @@ pub(super) fn copy_record(
 /// or being loaded.
 fn keeps_alone(reader: &PageReader, first: PageNo, pages: u32) -> bool {
     let is_absent = |page| reader.table().space().state(PageNo(page)) == PageState::Absent;
-    let keeps_pages = reader.keep_records() == KeepRecords::Scarce && reader.frames().are_plenty();
+    let keeps_pages = reader.modes().prefers_pages() && reader.frames().are_plenty();
     !keeps_pages && (first.0..first.0 + u64::from(pages)).all(is_absent)
 }
 
@@ -128,7 +127,7 @@ pub(crate) fn is_kept_alone<'a>(
 /// Whether the surroundings of a record are read along with it: not if the record itself is read past the frames.
 pub(super) fn widens(reader: &PageReader, bytes: &FinalBytes) -> bool {
     bytes.len_bytes <= FRAMED_BYTES_MAX
-        && reader.keep_records() == KeepRecords::Scarce
+        && reader.modes().prefers_pages()
         && reader.mapped().is_none()
         && reader.frames().are_plenty()
         && !has_record(reader, bytes.offset_bytes, bytes.len_bytes)

@@ -32,6 +32,7 @@ mod page_array;
 mod pins;
 mod space;
 mod transfer;
+#[cfg(feature = "comparison")]
 mod volume_bits;
 
 pub(crate) use entry::{FRAMES_MAX, PageState};
@@ -41,6 +42,7 @@ pub(crate) use page_array::STRIPE_PAGES;
 pub(crate) use pins::thread_number;
 pub(crate) use space::{FrameSpace, Pinned};
 pub(crate) use transfer::PageWrite;
+#[cfg(feature = "comparison")]
 pub(crate) use volume_bits::VolumeBits;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use kreon_base::PageNo;
 use kreon_device::Write;
 
-use crate::options::Writeback;
+use crate::modes::MappingModes;
 use crate::table::{PageTable, stripe_of};
 use crate::transfer::TRANSFER_PAGES_MAX;
 use crate::well::{PageState, PageWrite};
@@ -88,16 +88,16 @@ impl<'a> DirtyBatch<'a> {
         self.writing.len()
     }
 
-    /// Puts the pages into the order in which they are written: by page number, unless `order` says otherwise.
-    pub(super) fn arrange(&mut self, order: Writeback) {
-        if order == Writeback::Unsorted {
+    /// Puts the pages into the order in which they are written: by page number, unless `modes` say otherwise.
+    pub(super) fn arrange(&mut self, modes: &MappingModes) {
+        if !modes.sorts_writes() {
             self.writing
                 .sort_unstable_by_key(|writing| scattered(writing.page()));
         }
     }
 
-    /// The transfers: neighbours in one if `order` says so.
-    pub(super) fn transfers(&self, order: Writeback) -> Vec<Write<'_>> {
+    /// The transfers: neighbours in one if `modes` say so.
+    pub(super) fn transfers(&self, modes: &MappingModes) -> Vec<Write<'_>> {
         let mut writes: Vec<Write<'_>> = Vec::new();
         let mut next = None;
         for writing in &self.writing {
@@ -105,7 +105,7 @@ impl<'a> DirtyBatch<'a> {
             let bytes = writing.bytes().as_slice();
             match writes.last_mut() {
                 Some(run)
-                    if order == Writeback::Merged
+                    if modes.merges_writes()
                         && next == Some(page)
                         && run.buffers.len() < TRANSFER_PAGES_MAX =>
                 {

@@ -11,7 +11,7 @@ use kreon_device::{AlignedBuf, Device};
 use super::batch::DirtyBatch;
 use super::limits::{BATCH_PAGES_MAX, DirtyLimits};
 use crate::counters::Counter;
-use crate::options::{MappingModes, Writeback};
+use crate::modes::MappingModes;
 use crate::table::PageTable;
 
 /// Dirty stripes of each shard that a writeback looks at to fill its batch.
@@ -30,9 +30,7 @@ pub(crate) struct WriteCounters {
 /// Writes dirty pages to the device.
 pub(crate) struct Writer {
     device: Arc<dyn Device>,
-    order: Writeback,
-    /// Most transfers in flight at once.
-    depth_max: usize,
+    modes: MappingModes,
     limits: DirtyLimits,
     counters: WriteCounters,
 }
@@ -47,8 +45,7 @@ impl Writer {
     ) -> Self {
         Self {
             device,
-            order: modes.writeback,
-            depth_max: modes.depth_max.max(1),
+            modes: *modes,
             limits: DirtyLimits::new(frames, dirty_share_percent),
             counters: WriteCounters::default(),
         }
@@ -151,13 +148,13 @@ impl Writer {
 
     /// Writes a batch. Returns how many pages it had.
     fn write(&self, mut batch: DirtyBatch<'_>) -> Result<usize> {
-        batch.arrange(self.order);
-        let writes = batch.transfers(self.order);
+        batch.arrange(&self.modes);
+        let writes = batch.transfers(&self.modes);
         if writes.is_empty() {
             return Ok(0);
         }
         let written = writes
-            .chunks(self.depth_max)
+            .chunks(self.modes.depth_max())
             .try_for_each(|some| self.device.write(some));
         let (pages, transfers) = (batch.len(), writes.len());
         drop(writes);

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use kreon_device::Facility;
-use kreon_engine::{Backend, Background, MEMORY_BYTES_MIN, MapAdvice, Options};
+#[cfg(feature = "comparison")]
+use kreon_engine::{Backend, MapAdvice};
+use kreon_engine::{Background, MEMORY_BYTES_MIN, Options};
 use kreon_sim::Dice;
 
 use super::operations::LANES;
@@ -79,8 +81,9 @@ const SETTINGS: &[Setting] = &[
     ("growth_factor", |s, dice| {
         s.engine.growth_factor = any(dice, &[None, Some(2), Some(3), Some(10)]);
     }),
+    #[cfg(feature = "comparison")]
     ("full_compaction", |s, dice| {
-        s.engine.full_compaction = any(dice, &[false, true]);
+        s.engine.designs.full_compaction = any(dice, &[false, true]);
     }),
     ("filter_bits_per_key", |s, dice| {
         s.engine.filter_bits_per_key = any(dice, &[0, 1, 10, 24]);
@@ -112,9 +115,10 @@ const SETTINGS: &[Setting] = &[
     ("ring", |s, dice| {
         s.ring = any(dice, &[Facility::Auto, Facility::Off])
     }),
+    #[cfg(feature = "comparison")]
     ("backend", |s, dice| {
         let mapped = Backend::Mmap(MapAdvice::Random);
-        s.engine.mapping.backend = any(dice, &[Backend::Pool, mapped]);
+        s.engine.designs.mapping.backend = any(dice, &[Backend::Pool, mapped]);
     }),
     ("holds_snapshots", |s, dice| {
         s.holds_snapshots = any(dice, &[false, true])
@@ -153,20 +157,19 @@ impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "memory {} log {:?} l0 {:?} growth {:?} full {} inline {} filters {} space {} at {} scans {} unspilled {} {:?} {:?} sync_every {:?} \
+            "memory {} log {:?} l0 {:?} growth {:?} inline {} filters {} space {} at {} scans {} unspilled {} {:?} {:?} sync_every {:?} \
              threads {} direct {:?} ring {:?} snapshots {} checkpoint_every {:?} reopens {}",
             self.engine.memory_bytes,
             self.engine.log_buffer_bytes,
             self.engine.l0_bytes,
             self.engine.growth_factor,
-            self.engine.full_compaction,
             self.engine.inline_value_bytes_max,
             self.engine.filter_bits_per_key,
             self.engine.space_amplification,
             self.engine.write_amplification_max,
             self.engine.scan_space_amplification,
             self.engine.unspilled_bytes_min,
-            self.engine.mapping.backend,
+            self.engine.designs,
             self.engine.background,
             self.sync_every,
             self.threads,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kreon_base::{Error, Result};
 use kreon_device::{Device, Facility, FileDevice, FileOptions};
-use kreon_engine::{Backend, Engine, OpenSnapshot, RegionState};
+use kreon_engine::{Engine, MappingModes, OpenSnapshot, RegionState};
 use kreon_sim::{Dice, SimDevice, SimOptions};
 use tempfile::TempDir;
 
@@ -87,15 +87,15 @@ impl Store {
         let device: Arc<dyn Device> = match &self.place {
             Place::Sim(device) => {
                 // The kernel knows nothing of it.
-                engine.mapping.backend = Backend::Pool;
+                engine.designs.mapping = MappingModes::default();
                 Arc::clone(device) as Arc<dyn Device>
             }
             Place::File(folder) => {
                 let options = FileOptions {
                     create: true,
-                    direct: match engine.mapping.backend {
-                        Backend::Pool => settings.direct,
-                        Backend::Mmap(_) => Facility::Off,
+                    direct: match engine.designs.mapping.reads_page_cache() {
+                        true => Facility::Off,
+                        false => settings.direct,
                     },
                     ring: settings.ring,
                     ..FileOptions::default()

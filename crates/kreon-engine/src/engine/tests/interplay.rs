@@ -7,7 +7,7 @@ use std::ops::Bound;
 use kreon_base::ErrorKind;
 
 use super::*;
-use crate::options::Work;
+use crate::options::{Designs, Work};
 
 mod of_ranges;
 
@@ -47,6 +47,20 @@ impl Pairs for Beside<'_> {
     }
 }
 
+#[cfg(feature = "comparison")]
+fn designs(full_compaction: bool) -> Designs {
+    Designs {
+        full_compaction,
+        ..Designs::default()
+    }
+}
+
+/// The dice fall the same way, and every spill is partial.
+#[cfg(not(feature = "comparison"))]
+fn designs(_full_compaction: bool) -> Designs {
+    Designs::default()
+}
+
 enum Change {
     Put(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
@@ -65,7 +79,7 @@ impl Run {
             unspilled_bytes_min: 1 << 20,
             space_amplification: 1.1,
             scatter_pages: dice.below(2) == 0,
-            full_compaction: dice.below(8) == 0,
+            designs: designs(dice.below(8) == 0),
             spill_threads: 2,
             background,
             store_id: Some(7),

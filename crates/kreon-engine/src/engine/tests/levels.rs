@@ -151,10 +151,14 @@ fn spilled_pages_come_back_during_a_long_merge() {
     assert_eq!(bench.problems(), Vec::<String>::new());
 }
 
+#[cfg(feature = "comparison")]
 #[test]
 fn a_spill_that_rewrites_all_leaves_packs_them() {
     let full = Options {
-        full_compaction: true,
+        designs: crate::options::Designs {
+            full_compaction: true,
+            ..crate::options::Designs::default()
+        },
         growth_factor: None,
         ..options()
     };

@@ -1,0 +1,12 @@
+//! Ways to do the work of the mapping that experiments compare. With the feature `comparison` they can be chosen
+//! (`compared`); otherwise all but one are compiled out (`shipped`).
+
+#[cfg(feature = "comparison")]
+mod compared;
+#[cfg(not(feature = "comparison"))]
+mod shipped;
+
+#[cfg(feature = "comparison")]
+pub use compared::{Backend, Eviction, KeepRecords, MappingModes, Writeback};
+#[cfg(not(feature = "comparison"))]
+pub use shipped::MappingModes;
