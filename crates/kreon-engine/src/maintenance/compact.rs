@@ -14,6 +14,7 @@ use super::ground::Ground;
 use super::merge::Job;
 use super::merge::Merger;
 use super::spill::Spiller;
+use crate::level::Levels;
 use crate::progress::{Meter, Progress};
 use crate::regions::RegionState;
 use crate::spill::Spilled;
@@ -145,13 +146,7 @@ impl Compactor {
         }
         drop(allocator);
         // Once this is durable, no replay takes the segments for the log's.
-        let moved_end = self.on.versions.inserted();
-        let is_quiet = self.on.versions.quiet_tail().is_some();
-        self.commit_nothing(|ledger| {
-            if is_quiet {
-                ledger.moved_marker = moved_end;
-            }
-        })?;
+        self.commit_nothing()?;
         let mut allocator = self.on.storage.allocator.lock();
         for segment in ahead {
             allocator.reuse_segment(segment)?;
@@ -166,14 +161,19 @@ impl Compactor {
         self.on.storage.allocator.lock().trim_all()
     }
 
-    fn commit_nothing(&self, change_ledger: impl FnOnce(&mut Ledger)) -> Result<()> {
-        let _changes = self.on.versions.lock_changes();
-        let change = Spilled {
-            levels: crate::level::Levels::clone(&self.on.storage.views.load().levels),
-            kept: Vec::new(),
-            dropped: Vec::new(),
-            charges: Default::default(),
+    /// A checkpoint of the same levels. A spill may not come between the question whether all is spilled and the answer in
+    /// the ledger: it moves the marker of moved records further.
+    fn commit_nothing(&self) -> Result<()> {
+        let versions = &self.on.versions;
+        let _changes = versions.lock_changes();
+        let moved_end = versions.inserted();
+        let is_quiet = versions.quiet_tail().is_some();
+        let advance = |ledger: &mut Ledger| {
+            if is_quiet {
+                ledger.moved_marker = moved_end;
+            }
         };
-        self.on.versions.install(change, change_ledger, true)
+        let change = Spilled::nothing(Levels::clone(&self.on.storage.views.load().levels));
+        versions.install(change, advance, true)
     }
 }

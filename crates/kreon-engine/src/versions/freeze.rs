@@ -37,7 +37,8 @@ impl Versions {
         true
     }
 
-    /// The log's tail, if all that was written is in the levels. The caller holds [the right to change the levels](Self::lock_changes).
+    /// The log's tail, if all that was written is in the levels. The caller holds [the right to change the
+    /// levels](Self::lock_changes) until its change is installed: a spill beside it would move markers further.
     pub fn quiet_tail(&self) -> Option<Lsn> {
         let _rotation = self.freezes.lock();
         let _closed = self.visibility.gate.close();

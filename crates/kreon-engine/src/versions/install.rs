@@ -28,6 +28,11 @@ impl Versions {
         let mut ledger = self.storage.ledger.lock();
         let mut changed = ledger.with_made(&self.storage.made);
         change_ledger(&mut changed);
+        debug_assert!(changed.marker >= ledger.marker, "the marker goes back");
+        debug_assert!(
+            changed.moved_marker >= ledger.moved_marker,
+            "the marker of moved records goes back"
+        );
         let fresh = kept.clone();
         let change = Change {
             levels: Arc::clone(&levels),
