@@ -102,6 +102,8 @@ impl Maintenance {
                     }
                 }
                 drop(self.reorganiser.reorganise_all());
+                // Collection and copies spill by themselves, and their spills make merges due.
+                drop(self.merger.merge_due());
             }
             Background::Driven => {}
         }
