@@ -14,9 +14,11 @@ pub struct Arguments {
 
 /// Runs a subcommand of `kreon-torture`.
 pub fn run(subcommand: &str, arguments: &Arguments) -> Result<()> {
-    // Bugs on command are compiled in only where they are wanted.
+    // What the product's build does not have is compiled in only where it is wanted: bugs on command, and settings of
+    // designs that answers must not depend on either.
     let features = match subcommand {
         "planted" => "planted",
+        "metamorphic" => "comparison",
         _ => "",
     };
     let status = cargo()
