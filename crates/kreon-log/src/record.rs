@@ -88,6 +88,6 @@ pub(super) fn purpose_of(unit: &[NewRecord<'_>]) -> Purpose {
     } else if unit.iter().any(NewRecord::deletes) {
         Purpose::Delete
     } else {
-        Purpose::Upkeep
+        Purpose::Maintenance
     }
 }

@@ -60,8 +60,8 @@ impl Resume {
         buffer: AppendBuffer,
     ) -> Result<Buffered> {
         if self.is_fresh() {
-            supply.reserve(2, Purpose::Upkeep)?;
-            buffer.set_limit(supply.back_next(0, Purpose::Upkeep)?);
+            supply.reserve(2, Purpose::Maintenance)?;
+            buffer.set_limit(supply.back_next(0, Purpose::Maintenance)?);
             let open = |link| open_segment(home, table, link, buffer, self.lsn);
             return supply.take_next(open);
         }
@@ -72,14 +72,16 @@ impl Resume {
                 home.log
             )));
         };
-        let limit = home.space.back(segment, (within, within), Purpose::Upkeep);
+        let limit = home
+            .space
+            .back(segment, (within, within), Purpose::Maintenance);
         let limit = match limit {
             // Only what frees space has to be written on a full volume, and it asks again.
             Err(error) if error.kind() == ErrorKind::OutOfSpace => within,
             limit => limit?,
         };
         buffer.set_limit(limit);
-        supply.reserve(1, Purpose::Upkeep)?;
+        supply.reserve(1, Purpose::Maintenance)?;
         let link = ChainLink {
             segment,
             sequence,

@@ -62,10 +62,10 @@ impl PagePlacement {
         let best = self.packed.iter().map(|id| (run(*id), *id)).max();
         let id = match best {
             Some((run, id)) if run > 0 => id,
-            _ => supply.take_segment(Usage::Tree, Purpose::Upkeep)?,
+            _ => supply.take_segment(Usage::Tree, Purpose::Maintenance)?,
         };
         self.packed.insert(id);
-        supply.take_pages(id, wanted, Purpose::Upkeep)
+        supply.take_pages(id, wanted, Purpose::Maintenance)
     }
 }
 

@@ -23,9 +23,9 @@ pub struct PageRuns<'a> {
 }
 
 impl<'a> PageRuns<'a> {
-    /// Starts without any page, for upkeep.
+    /// Starts without any page, for maintenance.
     pub fn new(allocator: &'a RankedMutex<Allocator>, mapping: &'a Mapping) -> Self {
-        Self::with_purpose(allocator, mapping, Purpose::Upkeep)
+        Self::with_purpose(allocator, mapping, Purpose::Maintenance)
     }
 
     /// Starts without any page, for a tree that is packed.

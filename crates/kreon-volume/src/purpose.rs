@@ -12,7 +12,7 @@ pub enum Purpose {
     /// Garbage collection: may use a few segments. The next spill frees its victims, and needs the rest.
     Collection,
     /// Spills and checkpoints: may use all of it, because they free space.
-    Upkeep,
+    Maintenance,
 }
 
 impl Purpose {
@@ -22,7 +22,7 @@ impl Purpose {
             Self::Put => "new data",
             Self::Delete => "deletions",
             Self::Collection => "moved records",
-            Self::Upkeep => "a spill or checkpoint",
+            Self::Maintenance => "a spill or checkpoint",
         })
     }
 }

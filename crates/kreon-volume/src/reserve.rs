@@ -1,6 +1,6 @@
 //! How much space stays back for deletions, spills and checkpoints: arithmetic without I/O.
 //!
-//! The reserve is a number of backed free segments that only deletions and upkeep may use, so that a full store can still
+//! The reserve is a number of backed free segments that only deletions and maintenance may use, so that a full store can still
 //! spill, checkpoint and delete. It follows the worst case of the next spill:
 //!
 //! - A spill rewrites the leaves that entries of L0 fall into: a few pages per entry, but no more than the trees have.
@@ -9,7 +9,7 @@
 //! - Merges of levels rewrite whole trees: all pages of regions with several trees are in reserve.
 //! - Some pages for the catalogue, in proportion to the volume.
 //!
-//! Unused pages of tree segments count towards the reserve, because upkeep takes them first.
+//! Unused pages of tree segments count towards the reserve, because maintenance takes them first.
 
 use kreon_base::{SEGMENT_BYTES, SEGMENT_PAGES};
 
@@ -24,7 +24,7 @@ use super::tuning::{
 /// The shortest record of the log, with its header.
 const RECORD_BYTES_MIN: u64 = 24;
 
-/// What upkeep may need, as the store sees it.
+/// What maintenance may need, as the store sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reserve {
     /// Pages of the trees that spills go into and that nothing is merged with.
@@ -37,7 +37,7 @@ pub struct Reserve {
     pub l0s: L0sReserve,
 }
 
-/// What upkeep may need for what L0s hold.
+/// What maintenance may need for what L0s hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct L0sReserve {
     /// Entries of L0s.
@@ -51,7 +51,7 @@ pub struct L0sReserve {
 /// The size of the reserve.
 pub struct SpaceReserve {
     needs: Reserve,
-    /// Pages that upkeep took since the needs were last set: the reserve was for these.
+    /// Pages that maintenance took since the needs were last set: the reserve was for these.
     taken_pages: u64,
     /// A small store has no least reserve.
     is_small: bool,
@@ -76,7 +76,7 @@ impl SpaceReserve {
         self.needs.l0s = l0s;
     }
 
-    /// Upkeep took pages.
+    /// Maintenance took pages.
     pub fn note_taken(&mut self, pages: u64) {
         self.taken_pages = self.taken_pages.saturating_add(pages);
     }
@@ -117,7 +117,7 @@ impl SpaceReserve {
             Purpose::Collection => reserve
                 .saturating_sub(COLLECTION_SEGMENTS)
                 .max(reserve.min(1)),
-            Purpose::Upkeep => 0,
+            Purpose::Maintenance => 0,
         };
         debug_assert!(
             untouchable <= reserve,
@@ -185,8 +185,8 @@ impl SpaceReserve {
         let entries = l0s.entries + l0s.granted_bytes / RECORD_BYTES_MIN;
         let nodes = spilled_pages.min(entries.saturating_mul(PAGES_PER_ENTRY)) + merged_pages;
         let leaves = l0s.pages + l0s.granted_bytes.div_ceil(LOG_BYTES_PER_LEAF);
-        let upkeep = nodes + self.fixed_pages(table);
-        let pages = upkeep.saturating_sub(soon_free_pages + self.taken_pages) + leaves;
+        let maintenance = nodes + self.fixed_pages(table);
+        let pages = maintenance.saturating_sub(soon_free_pages + self.taken_pages) + leaves;
         let segments = pages.saturating_sub(roomy).div_ceil(SEGMENT_PAGES);
         segments.min(u64::from(u32::MAX)) as u32
     }

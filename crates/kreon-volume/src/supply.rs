@@ -98,7 +98,7 @@ impl<'a> Supply<'a> {
         purpose: Purpose,
     ) -> Result<(PageNo, u64)> {
         let taken = self.segments.take_pages(id, wanted)?;
-        if purpose == Purpose::Upkeep {
+        if purpose == Purpose::Maintenance {
             self.reserve.note_taken(taken.1);
         }
         Ok(taken)
@@ -109,7 +109,7 @@ impl<'a> Supply<'a> {
     /// # Errors
     /// `OutOfSpace`.
     pub fn check_room_for_pages(&mut self, pages: u64, purpose: Purpose) -> Result<()> {
-        if purpose == Purpose::Upkeep || self.segments.roomy_pages() == 0 {
+        if purpose == Purpose::Maintenance || self.segments.roomy_pages() == 0 {
             return Ok(());
         }
         let needed = self.reserve.segments_without(self.segments, pages);

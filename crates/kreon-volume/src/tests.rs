@@ -102,7 +102,7 @@ fn each_purpose_goes_as_far_into_the_reserve_as_it_may() {
     });
     assert_eq!(left_after(&mut allocator, Purpose::Put), 9);
     assert_eq!(left_after(&mut allocator, Purpose::Delete), 4);
-    assert_eq!(left_after(&mut allocator, Purpose::Upkeep), 0);
+    assert_eq!(left_after(&mut allocator, Purpose::Maintenance), 0);
 }
 
 /// Free segments when `purpose` gets no more.
@@ -244,7 +244,7 @@ fn segments_that_are_being_written_belong_to_nobody_and_are_a_logs_afterwards() 
     assert!(allocator.is_writing());
     assert_eq!(allocator.free_segment_count(), free - 2);
     let mut others = Vec::new();
-    while let Ok(id) = allocator.allocate_segment(Usage::Tree, Purpose::Upkeep) {
+    while let Ok(id) = allocator.allocate_segment(Usage::Tree, Purpose::Maintenance) {
         assert!(!ids.contains(&id), "{id} is being written");
         others.push(id);
     }
@@ -359,7 +359,7 @@ impl Outstanding {
             Purpose::Put,
             Purpose::Delete,
             Purpose::Collection,
-            Purpose::Upkeep,
+            Purpose::Maintenance,
         ];
         let (purpose, size) = (purposes[(dice >> 8) as usize % 4], (dice >> 16) % 600);
         match dice % 12 {

@@ -59,7 +59,7 @@ pub const PAGES_PER_ENTRY: u64 = 3;
 /// Larger: a smaller reserve. Bound from above. Smaller: new data is refused earlier.
 pub const LOG_BYTES_PER_LEAF: u64 = 3 << 10;
 
-/// Pages for the catalogue and for other upkeep, for each segment in use. Unit: pages.
+/// Pages for the catalogue and for other maintenance, for each segment in use. Unit: pages.
 /// Larger: a full volume refuses new data earlier. Smaller: a checkpoint may lack pages on a full volume.
 pub const FIXED_PAGES_PER_SEGMENT: u64 = 64;
 

@@ -39,7 +39,7 @@ fn take(allocator: &mut Allocator, pages: &mut Vec<PageNo>, count: usize) -> Res
     let wanted = pages.len() + count;
     while pages.len() < wanted {
         let missing = (wanted - pages.len()) as u64;
-        match allocator.allocate_pages(missing, Purpose::Upkeep) {
+        match allocator.allocate_pages(missing, Purpose::Maintenance) {
             Ok((first, count)) => pages.extend((first.0..first.0 + count).map(PageNo)),
             Err(error) => {
                 allocator.release_pages(&std::mem::take(pages))?;

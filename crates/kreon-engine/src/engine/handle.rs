@@ -52,7 +52,7 @@ impl Engine {
             threads: Arc::new(Mutex::new(threads)),
         };
         // What was replayed may fill more than one L0.
-        engine.subsystems.maintenance.rotate();
+        engine.subsystems.maintenance.freeze_if_full();
         Ok(engine)
     }
 

@@ -178,7 +178,7 @@ fn model_a_write_over_a_part_of_a_batch_shows_only_with_the_whole_batch() {
 }
 
 #[test]
-fn model_what_was_written_is_found_while_l0_rotates_and_spills() {
+fn model_what_was_written_is_found_while_l0_is_frozen_and_spilled() {
     explore("views: puts, gets, a checkpoint", 1500, || {
         let bench = Bench::open();
         bench.write(&[b"a"], 1);

@@ -78,8 +78,8 @@ impl Maintenance {
     }
 
     /// Freezes L0' if it is full or hides too many dead bytes, and asks for its spill.
-    pub fn rotate(&self) {
-        if self.spiller.rotate() {
+    pub fn freeze_if_full(&self) {
+        if self.spiller.freeze_if_full() {
             self.want_spill();
         }
     }

@@ -39,7 +39,7 @@ impl Spiller {
     }
 
     /// Freezes L0' as L0 if it is full or hides too many dead bytes; whether it did.
-    pub fn rotate(&self) -> bool {
+    pub fn freeze_if_full(&self) -> bool {
         let is_due = self.on.space.is_freeze_due(self.on.storage.log.tail());
         let bytes_min = match is_due && self.on.space.hides_too_much() {
             true => 0,

@@ -10,7 +10,7 @@ use crate::level::Frozen;
 impl Versions {
     /// Freezes L0' if it has at least `bytes_min` bytes and no L0 is being spilled.
     pub fn freeze(&self, bytes_min: usize) -> bool {
-        let _rotation = self.freezes.lock();
+        let _freezing = self.freezes.lock();
         let view = self.storage.views.load_full();
         let active = &view.active;
         if view.frozen.is_some() || active.is_empty() || !active.is_full(bytes_min) {
@@ -40,7 +40,7 @@ impl Versions {
     /// The log's tail, if all that was written is in the levels. The caller holds [the right to change the
     /// levels](Self::lock_changes) until its change is installed: a spill beside it would move markers further.
     pub fn quiet_tail(&self) -> Option<Lsn> {
-        let _rotation = self.freezes.lock();
+        let _freezing = self.freezes.lock();
         let _closed = self.visibility.gate.close();
         let view = self.storage.views.load();
         let is_quiet = view.frozen.is_none() && view.active.is_empty();

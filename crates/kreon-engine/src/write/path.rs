@@ -119,7 +119,7 @@ impl Writer {
                 .inspect_err(|error| self.on.storage.poison.set(error))?;
         }
         if written.is_l0_full {
-            self.maintenance.rotate();
+            self.maintenance.freeze_if_full();
         }
         Ok(())
     }
@@ -134,7 +134,7 @@ impl Writer {
             return Ok(Lsn(0));
         };
         if written.is_l0_full {
-            self.maintenance.rotate();
+            self.maintenance.freeze_if_full();
         }
         Ok(written.end)
     }
@@ -332,7 +332,7 @@ impl Writer {
         let is_spilling = view.frozen.is_some();
         drop(view);
         if is_full && !is_spilling {
-            self.maintenance.rotate();
+            self.maintenance.freeze_if_full();
         }
         if !is_spilling {
             return Ok(());
@@ -351,7 +351,9 @@ impl Writer {
         // Deletions may overfill L0' by half when spills fail for lack of space.
         let limit = match purpose {
             Purpose::Delete => self.on.storage.split.l0_bytes + self.on.storage.split.l0_bytes / 2,
-            Purpose::Put | Purpose::Collection | Purpose::Upkeep => self.on.storage.split.l0_bytes,
+            Purpose::Put | Purpose::Collection | Purpose::Maintenance => {
+                self.on.storage.split.l0_bytes
+            }
         };
         self.maintenance.want_spill();
         self.on.throttle.wait_for_room(|| {

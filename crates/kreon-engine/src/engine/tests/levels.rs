@@ -54,7 +54,7 @@ fn a_merge_without_space_changes_nothing_and_succeeds_later() {
     while let Ok((first, count)) = storage
         .allocator
         .lock()
-        .allocate_pages(512, Purpose::Upkeep)
+        .allocate_pages(512, Purpose::Maintenance)
     {
         taken.extend((first.0..first.0 + count).map(PageNo));
     }
@@ -192,7 +192,7 @@ fn a_range_without_keys_leaves_lower_trees_as_they_are() {
             .to_vec()
     };
     {
-        let _upkeep = subsystems.versions.lock_changes();
+        let _changes = subsystems.versions.lock_changes();
         assert_eq!(subsystems.versions.put_empty_tree_on(region.id), 1);
     }
     let before = trees();

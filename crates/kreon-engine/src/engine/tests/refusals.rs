@@ -9,7 +9,7 @@ use kreon_volume::Purpose;
 fn take_all_room(bench: &Bench) -> Vec<PageNo> {
     let mut allocator = bench.engine.subsystems().storage.allocator.lock();
     let mut taken = Vec::new();
-    while let Ok((first, count)) = allocator.allocate_pages(512, Purpose::Upkeep) {
+    while let Ok((first, count)) = allocator.allocate_pages(512, Purpose::Maintenance) {
         taken.extend((first.0..first.0 + count).map(PageNo));
     }
     taken

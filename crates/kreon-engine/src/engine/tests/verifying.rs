@@ -36,7 +36,7 @@ fn a_page_in_use_that_nothing_reaches_is_told() {
     let bench = Bench::filled();
     let page = {
         let mut allocator = bench.engine.subsystems().storage.allocator.lock();
-        let (page, _) = allocator.allocate_pages(1, Purpose::Upkeep).unwrap();
+        let (page, _) = allocator.allocate_pages(1, Purpose::Maintenance).unwrap();
         allocator.keep_pages(&[page]).unwrap();
         page
     };

@@ -247,7 +247,7 @@ impl Gc {
         if self.on.storage.options.background == Background::Driven {
             return Ok(false);
         }
-        if self.spiller.rotate() {
+        if self.spiller.freeze_if_full() {
             self.spiller.ask();
         }
         let waited = self.on.throttle.wait_for_room(|| {

@@ -115,7 +115,7 @@ impl Loader {
             if error.kind() == ErrorKind::Io && !incoming.is_refused {
                 self.on.storage.poison.set(error);
             }
-            self.give_back_load(region);
+            self.reclaim_load(region);
         }
         drop(hold);
         if let Err(error) = self.merger.merge_region(region.id)
@@ -158,11 +158,11 @@ impl Loader {
 
     /// After a failure: the records of the load are dead; a checkpoint with the marker behind them frees
     /// their segments. As well as that goes.
-    fn give_back_load(&self, region: &RegionState) {
+    fn reclaim_load(&self, region: &RegionState) {
         if self.on.storage.check_writable().is_err() {
             return;
         }
-        let given_back = self.spiller.checkpoint().and_then(|()| {
+        let reclaimed = self.spiller.checkpoint().and_then(|()| {
             let _changes = self.on.versions.lock_changes();
             self.on.versions.tidy(region.id);
             let view = self.on.storage.views.load_full();
@@ -173,8 +173,8 @@ impl Loader {
                 .versions
                 .install(change, |ledger| ledger.advance(marker), true)
         });
-        if let Err(error) = given_back.and_then(|()| self.on.versions.reclaim()) {
-            tracing::warn!(%error, "the space of a failed load is given back later");
+        if let Err(error) = reclaimed.and_then(|()| self.on.versions.reclaim()) {
+            tracing::warn!(%error, "the space of a failed load is reclaimed later");
         }
     }
 

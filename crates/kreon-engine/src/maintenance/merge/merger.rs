@@ -175,7 +175,7 @@ impl Merger {
 
     /// The merge that is due next, after so many `rounds`.
     fn merge_step(&self, region: RegionId, rounds: usize) -> Result<Step> {
-        let upkeep = self.on.versions.lock_changes();
+        let changes = self.on.versions.lock_changes();
         self.on.storage.check_writable()?;
         // A thread that waits for all trees of the region goes first.
         if !self.on.tree_locks.lets_merge(region) {
@@ -203,7 +203,7 @@ impl Merger {
             rounds >= ROUNDS_BESIDE_SPILLS && self.on.versions.scale().is_short(job.bytes());
         job.holds_spills_up = job.has_first && (is_crowded || is_short);
         drop(view);
-        self.run_merge(&job, &hold, upkeep, &mut |_| ())?;
+        self.run_merge(&job, &hold, changes, &mut |_| ())?;
         Ok(Step::Merged)
     }
 
@@ -213,22 +213,22 @@ impl Merger {
         &self,
         job: &Job,
         hold: &TreeLock<'_>,
-        upkeep: RankedGuard<'_, ()>,
+        changes: RankedGuard<'_, ()>,
         seen: &mut dyn FnMut(u64),
     ) -> Result<bool> {
-        let mut upkeep = Some(upkeep);
+        let mut changes = Some(changes);
         hold.begin_merge();
         if !job.holds_spills_up {
             if job.has_first {
                 self.on.versions.put_empty_tree_on(job.region);
             }
-            upkeep = None;
+            changes = None;
         }
         let merged = self.build(job, hold, seen).and_then(|merged| {
-            let upkeep = upkeep.unwrap_or_else(|| self.on.versions.lock_changes());
+            let changes = changes.unwrap_or_else(|| self.on.versions.lock_changes());
             self.on.storage.check_writable()?;
             hold.check()?;
-            self.install(job, merged).inspect(|_| drop(upkeep))
+            self.install(job, merged).inspect(|_| drop(changes))
         });
         if hold.is_invalidated()
             && merged
