@@ -97,6 +97,7 @@ impl TreeLocks {
                     ));
                 }
                 None if of_region.merges.is_empty() => {
+                    debug_assert!(of_region.read.is_empty(), "views of ended merges");
                     of_region.whole = Some(purpose);
                     of_region.is_whole_invalidated = Arc::default();
                     let (is_dropped, is_invalidated) =
@@ -110,7 +111,9 @@ impl TreeLocks {
             }
             self.changed.wait_for(&mut held, PATIENCE);
         };
-        held.entry(region).or_default().waiting -= 1;
+        let of_region = held.entry(region).or_default();
+        debug_assert!(of_region.waiting > 0, "this thread waits");
+        of_region.waiting -= 1;
         if outcome.is_err() {
             forget_if_free(&mut held, region);
         }
@@ -304,7 +307,10 @@ impl Drop for TreeLock<'_> {
         let mut held = self.locks.held.lock();
         if let Some(of_region) = held.get_mut(&self.region) {
             match &self.roots {
-                None => of_region.whole = None,
+                None => {
+                    debug_assert!(of_region.whole.is_some() && of_region.merges.is_empty());
+                    of_region.whole = None;
+                }
                 Some(roots) => of_region.merges.retain(|merge| merge.roots != *roots),
             }
             of_region.tidy();
@@ -318,6 +324,7 @@ impl Drop for Dropping<'_> {
     fn drop(&mut self) {
         let mut held = self.locks.held.lock();
         if let Some(of_region) = held.get_mut(&self.region) {
+            debug_assert!(of_region.droppers > 0, "this thread drops it");
             of_region.droppers -= 1;
             let is_dropped = of_region.droppers > 0;
             of_region.is_dropped.store(is_dropped, Ordering::Release);

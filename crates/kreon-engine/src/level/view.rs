@@ -117,6 +117,10 @@ impl Views {
         let old = self.current.load_full();
         let (active, frozen, levels) = change(&old);
         let sequence = ViewSequence(*next);
+        debug_assert!(
+            old.sequence < sequence,
+            "a view is newer than the one before"
+        );
         *next += 1;
         self.registry.alive.lock().insert(sequence, ());
         let registry = Arc::clone(&self.registry);
@@ -133,7 +137,13 @@ impl Views {
     pub fn retire(&self, pages: Vec<PageNo>, segments: Vec<SegmentId>) {
         let next = self.next.lock();
         let reachable_from = ViewSequence(next.saturating_sub(2));
-        self.retired.lock().push_back(Retired {
+        let mut retired = self.retired.lock();
+        let last = retired.back().map(|last| last.reachable_from);
+        debug_assert!(
+            last <= Some(reachable_from),
+            "what is retired later is free later"
+        );
+        retired.push_back(Retired {
             pages,
             segments,
             reachable_from,

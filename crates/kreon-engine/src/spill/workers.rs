@@ -59,6 +59,7 @@ pub(super) fn spill_in_parts<'a>(
         merged.extend(parts);
         changed.add(other);
     }
+    debug_assert_eq!(merged.len(), cut.len(), "each part is merged once");
     merged.sort_by_key(|(part, _)| *part);
     let merged = merged.into_iter().map(|(_, part)| part).collect();
     let mut sink = spill.sink(&mut changed.pages);

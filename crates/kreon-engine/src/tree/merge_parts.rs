@@ -86,6 +86,10 @@ impl Cut {
                 start = end;
             }
         }
+        debug_assert!(
+            count == 0 || start == subtrees,
+            "each subtree is in one part"
+        );
     }
 
     /// Number of parts, at least two.

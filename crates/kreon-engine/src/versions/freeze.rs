@@ -23,6 +23,7 @@ impl Versions {
         self.storage.log.restrain();
         self.space.frozen_at(end, hidden_max);
         self.storage.views.change(|view| {
+            debug_assert!(view.frozen.is_none(), "one L0 is frozen at a time");
             let frozen = Frozen {
                 l0: Arc::clone(&view.active),
                 end,

@@ -49,6 +49,7 @@ impl Versions {
             }
         };
         self.storage.views.change(|view| {
+            debug_assert!(keep_frozen || view.frozen.is_some(), "no L0 was spilled");
             let frozen = view.frozen.clone().filter(|_| keep_frozen);
             (Arc::clone(&view.active), frozen, levels)
         });

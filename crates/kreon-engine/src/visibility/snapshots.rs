@@ -73,7 +73,9 @@ impl Snapshots {
     /// Ends a snapshot.
     pub fn close(&self, lsn: Lsn) {
         let mut open = self.open.lock();
+        debug_assert!(open.contains_key(&lsn), "a snapshot is closed once");
         if let Some(opened) = open.get_mut(&lsn) {
+            debug_assert!(opened.count > 0);
             opened.count -= 1;
             if opened.count == 0 {
                 open.remove(&lsn);

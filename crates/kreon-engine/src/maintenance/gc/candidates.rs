@@ -32,6 +32,7 @@ impl Candidates {
     pub fn push(&mut self, region: RegionId, key: &[u8], offset: LogOffset) {
         let start = self.keys.len() as u32;
         self.keys.extend_from_slice(key);
+        debug_assert!(u32::try_from(self.keys.len()).is_ok(), "ends of keys fit");
         self.list.push(Candidate {
             region,
             offset,

@@ -95,6 +95,7 @@ impl Gc {
                 judge(storage, &view, marker, candidates, &candidates.by_key())?;
             let copied =
                 copy(&mut stream, &live).inspect_err(|error| self.note_failed_copy(error))?;
+            debug_assert!(copied.len() <= live.len(), "a record is copied once");
             let is_cut_short = copied.len() < live.len();
             (Arc::clone(&view.levels), copied, is_cut_short)
         };
@@ -112,7 +113,12 @@ impl Gc {
             },
             copied,
         };
+        let count = insertion.copied.len() as u64;
         let outcome = self.insert_all(&mut insertion);
+        let Moved {
+            records, skipped, ..
+        } = insertion.moved;
+        debug_assert!(records + skipped <= count, "a copy counts once");
         // Copies that are not inserted by now never will be.
         self.on.versions.set_inserted(stream.end());
         outcome.map(|()| insertion.moved)
@@ -228,6 +234,7 @@ impl Gc {
         indexes.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
         let Judged { live, .. } = judge(&self.on.storage, &view, marker, candidates, &indexes)?;
         let before = rest.len();
+        debug_assert!(indexes.len() == before && live.len() <= before);
         rest.retain_mut(|copied| {
             let found = live.binary_search_by_key(&copied.live.index, |live| live.index);
             let found = found.ok().and_then(|at| live.get(at));

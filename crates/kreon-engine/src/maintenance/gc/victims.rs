@@ -41,6 +41,10 @@ pub fn choose(mut all: Vec<Victim>, rules: &Rules) -> Vec<Victim> {
     let mut chosen: Vec<_> = all.into_iter().take(rules.count_max).collect();
     let count = chosen.iter().copied().take_while(fits).count();
     chosen.truncate(count);
+    debug_assert!({
+        let live = chosen.iter().map(|victim| u64::from(victim.live_bytes));
+        live.sum::<u64>() <= rules.live_bytes_max
+    });
     chosen
 }
 

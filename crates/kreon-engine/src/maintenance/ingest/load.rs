@@ -300,6 +300,7 @@ impl<'a> LoadTarget<'a> {
     fn levels_with(&self, view: &View, tree: &TreeRecord, visible_from: &VisibleFrom) -> Levels {
         let mut levels = Levels::clone(&view.levels);
         let mut trees = levels.of(self.region.id).to_vec();
+        debug_assert!(trees.len() >= self.trees, "the trees below a load stay");
         let at = trees.len().saturating_sub(self.trees);
         planted!(LoadAboveNewerWrites => let at = 0);
         trees.insert(at, *tree);
