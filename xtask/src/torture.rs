@@ -17,7 +17,7 @@ pub fn run(subcommand: &str, arguments: &Arguments) -> Result<()> {
     // What the product's build does not have is compiled in only where it is wanted: bugs on command, and settings of
     // designs that answers must not depend on either.
     let features = match subcommand {
-        "planted" => "planted",
+        "planted" => "planted,comparison",
         "metamorphic" => "comparison",
         _ => "",
     };

@@ -35,6 +35,9 @@ impl Runner {
             "--release",
             "--package",
             "kreon-torture",
+            // As `cargo xtask metamorphic` has it: the same seed takes the same course.
+            "--features",
+            "comparison",
         ]);
         let status = build.status().context("starting cargo")?;
         anyhow::ensure!(status.success(), "building kreon-torture: {status}");
