@@ -71,7 +71,7 @@ bugs! {
     BitmapInPlace,
     /// A checkpoint writes the catalogue over pages of the catalogue that counts.
     CatalogueInPlace,
-    /// A spill takes the pages that it replaces for its own fresh ones.
+    /// A spill, merge or load takes the pages that it replaces for its own fresh ones.
     PagesReusedTooEarly,
     /// A log segment behind the replay marker is freed because no tree points at it yet.
     SegmentFreedTooEarly,

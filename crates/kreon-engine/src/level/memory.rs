@@ -11,6 +11,7 @@ use kreon_base::{Lsn, RegionId};
 use kreon_l0::{Keep, L0};
 use kreon_sync::{AtomicUsize, Mutex, Ordering};
 
+use crate::keys::split;
 use crate::ranges::{Deletion, Ranges};
 
 /// Fragments of a full level: each range deletion copies all fragments of its region.
@@ -80,6 +81,18 @@ impl Memory {
     /// The current deleted ranges.
     pub fn ranges(&self) -> Guard<Arc<Ranges>> {
         self.ranges.load()
+    }
+
+    /// Whether it has a version of a key, or of a range that the key is in.
+    pub fn knows(&self, l0_key: &[u8]) -> bool {
+        let has_key = self.get(l0_key, Lsn::MAX, |_| true, |_| ()).is_some();
+        has_key
+            || (self.has_ranges()
+                && split(l0_key).is_some_and(|(region, key)| {
+                    let ranges = self.ranges();
+                    let of_region = ranges.of(region);
+                    of_region.is_some_and(|ranges| !ranges.covering(key).is_empty())
+                }))
     }
 
     /// Deletes the keys of `region` from `range.0` up to, not including, `range.1` (none: unbounded), as the write at

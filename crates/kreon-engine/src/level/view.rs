@@ -39,6 +39,11 @@ pub struct View {
 }
 
 impl View {
+    /// L0' and L0.
+    pub fn l0s(&self) -> impl Iterator<Item = &Arc<Memory>> {
+        std::iter::once(&self.active).chain(self.frozen.iter().map(|frozen| &frozen.l0))
+    }
+
     /// Its number. While the current view has this number, no page or segment that this view reaches is reused.
     pub fn sequence(&self) -> ViewSequence {
         self.sequence

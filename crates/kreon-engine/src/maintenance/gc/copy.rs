@@ -3,7 +3,7 @@
 //! They are read in rounds: what stands close together in one read, and all reads of a round at once. So records of one
 //! segment come in large sequential reads, and scattered ones at queue depth.
 
-use kreon_base::{Error, LogOffset, PAGE_BYTES, Result};
+use kreon_base::{Error, LogOffset, PAGE_BYTES, Payload, Result};
 use kreon_device::{AlignedBuf, Read};
 use kreon_format::fragment_bytes;
 
@@ -28,6 +28,20 @@ pub struct Copied {
     pub offset: LogOffset,
     /// Bytes that it takes, about.
     pub bytes: u64,
+}
+
+impl Copied {
+    /// The entry that points at the copy.
+    pub fn payload(&self) -> Payload<'static> {
+        let offset = self.offset;
+        match self.live.value_bytes {
+            None => Payload::Tombstone { offset },
+            Some(value_bytes) => Payload::Logged {
+                offset,
+                value_bytes,
+            },
+        }
+    }
 }
 
 /// A record of a round.

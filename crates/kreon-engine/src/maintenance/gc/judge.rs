@@ -7,8 +7,8 @@
 use kreon_base::{LogOffset, Lsn, Payload, RegionId, Result, planted};
 
 use super::candidates::Candidates;
-use crate::keys::{L0Key, split};
-use crate::level::{MappedNodes, Memory, View};
+use crate::keys::L0Key;
+use crate::level::{MappedNodes, View};
 use crate::state::Storage;
 use crate::tree::{self, prefetch_paths};
 
@@ -26,35 +26,8 @@ pub struct Live {
     pub value_bytes: Option<u32>,
 }
 
-/// What there is to move.
-#[derive(Default)]
-pub struct Judged {
-    /// In the order of the candidates.
-    pub live: Vec<Live>,
-    /// Bytes in the log of those that a newer version will replace with the next spill.
-    pub shadowed: u64,
-}
-
-/// Whether L0' or L0 says anything about a key, or of a range that it is in: that is newer than all trees, and an
-/// entry in L0' must not come before what L0 says.
-pub fn is_in_l0s(view: &View, l0_key: &[u8]) -> bool {
-    planted!(RelocationWithoutCompare => return false);
-    let has = |l0: &Memory| l0.get(l0_key, Lsn::MAX, |_| true, |_| ()).is_some();
-    let erases = |l0: &Memory| {
-        let ranges = l0.has_ranges().then(|| l0.ranges());
-        let (ranges, key) = (ranges.as_ref(), split(l0_key));
-        ranges.zip(key).is_some_and(|(ranges, (region, key))| {
-            let of_region = ranges.of(region);
-            of_region.is_some_and(|ranges| !ranges.covering(key).is_empty())
-        })
-    };
-    let knows = |l0: &Memory| has(l0) || erases(l0);
-    let frozen = view.frozen.as_ref();
-    knows(&view.active) || frozen.is_some_and(|frozen| knows(&frozen.l0))
-}
-
-/// Asks for the candidates at `indexes`, which are in the order of their keys. What is written from `marker` on is
-/// left where it is: images of L0 would take its copy for a new write.
+/// Those of the candidates at `indexes`, which are in the order of their keys, that are live, in the order of the
+/// candidates. What is written from `marker` on is left where it is: images of L0 would take its copy for a new write.
 ///
 /// # Errors
 /// `Corruption`, `Io` of trees.
@@ -64,17 +37,18 @@ pub fn judge(
     marker: Lsn,
     candidates: &Candidates,
     indexes: &[usize],
-) -> Result<Judged> {
-    let mut judged = Judged::default();
+) -> Result<Vec<Live>> {
+    let mut live = Vec::new();
     let mut open = Vec::with_capacity(indexes.len());
     for index in indexes {
         let Some(candidate) = candidates.get(*index) else {
             continue;
         };
         let key = L0Key::new(candidate.region, candidates.key(candidate));
-        match is_in_l0s(view, key.as_slice()) {
-            true => judged.shadowed += 1,
-            false => open.push(*index),
+        let is_newest = !view.l0s().any(|l0| l0.knows(key.as_slice()));
+        planted!(RelocationWithoutCompare => let is_newest = true);
+        if is_newest {
+            open.push(*index);
         }
     }
     let region_of = |index: &usize| candidates.get(*index).map(|candidate| candidate.region);
@@ -89,12 +63,12 @@ pub fn judge(
                 (region, marker),
                 candidates,
                 round,
-                &mut judged.live,
+                &mut live,
             )?;
         }
     }
-    judged.live.sort_unstable_by_key(|live| live.index);
-    Ok(judged)
+    live.sort_unstable_by_key(|live| live.index);
+    Ok(live)
 }
 
 fn judge_round(

@@ -4,7 +4,8 @@
 //! - [`candidates`]: their records, or those that reorganisation moves
 //! - [`judge`](mod@judge): which of the candidates a tree points at
 //! - [`copy`](mod@copy): into the stream of moved records
-//! - [`moving`]: inserts the new places into L0' by compare and swap; also for reorganisation
+//! - [`moving`]: judges, copies and inserts candidates; also for reorganisation
+//! - [`insert`]: the new places into L0' by compare and swap
 //! - [`round`]: some segments from the choice to the last inserted entry
 //! - [`work`]: lazy collection in the background, urgent collection for a put that found no space
 //! - [`whole`]: collection of everything, for a compaction
@@ -12,6 +13,7 @@
 
 pub mod candidates;
 pub mod copy;
+mod insert;
 pub mod judge;
 mod moving;
 mod round;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use kreon_base::{ErrorKind, Result};
 
 use super::candidates::Candidates;
-use super::moving::Moved;
+use super::insert::Moved;
 use super::state::{Gc, GcState};
 use super::victims::{Rules, choose};
 use crate::space::Victim;

@@ -68,7 +68,7 @@ impl Gc {
     }
 
     /// Counts a round.
-    pub(super) fn count(&self, victims: usize, moved: &super::moving::Moved, took: Duration) {
+    pub(super) fn count(&self, victims: usize, moved: &super::insert::Moved, took: Duration) {
         let mut done = self.done.lock();
         done.rounds += 1;
         done.victims += victims as u64;
