@@ -29,6 +29,7 @@ mod state;
 mod throttle;
 mod tree;
 mod tree_locks;
+mod tuning;
 mod versions;
 mod visibility;
 mod write;

@@ -347,9 +347,9 @@ impl Allocator {
     }
 
     /// How many backed free segments beyond the reserve are kept when segments become free, some at the least; the rest
-    /// gives its blocks back to the file system. No call backs more than `run` together.
-    pub fn set_spare(&mut self, segments: u32, run: u32) {
-        self.backing.set_spare(segments, run);
+    /// gives its blocks back to the file system.
+    pub fn set_spare(&mut self, segments: u32) {
+        self.backing.set_spare(segments);
     }
 
     /// Gives the blocks of free segments back to the file system, but for the reserve, spare segments and the stock of

@@ -27,8 +27,6 @@ pub struct SegmentBacking {
     segments_max: u32,
     /// Backed free segments beyond the reserve that a trim keeps.
     spare_segments: u32,
-    /// Segments that one call backs at the most.
-    run_segments_max: u32,
 }
 
 impl SegmentBacking {
@@ -37,13 +35,11 @@ impl SegmentBacking {
             device,
             segments_max,
             spare_segments: SPARE_SEGMENTS_MIN,
-            run_segments_max: BACKED_RUN_SEGMENTS_MAX,
         }
     }
 
-    pub fn set_spare(&mut self, segments: u32, run: u32) {
+    pub fn set_spare(&mut self, segments: u32) {
         self.spare_segments = segments.max(SPARE_SEGMENTS_MIN);
-        self.run_segments_max = run.clamp(1, BACKED_RUN_SEGMENTS_MAX);
     }
 
     pub fn spare_segments(&self) -> u32 {
@@ -54,7 +50,7 @@ impl SegmentBacking {
     /// failure of the device is an error.
     pub fn back_free(&self, segments: &mut Segments, wanted: u32) -> Result<()> {
         let run = segments.used_count() / BACKED_RUN_SHARE;
-        self.back_free_by(segments, wanted, run.clamp(1, self.run_segments_max))
+        self.back_free_by(segments, wanted, run.clamp(1, BACKED_RUN_SEGMENTS_MAX))
     }
 
     /// The same, with up to `run` neighbours in one call.

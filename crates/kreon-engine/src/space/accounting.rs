@@ -6,31 +6,13 @@ use kreon_format::{GROUP_HEAD_PAGES, GROUP_SEGMENTS, place_of};
 use super::plan::{Given, Plan};
 use super::{Space, Victim};
 use crate::checkpoint::catalogue::MAIN_LOG;
+use crate::spill::LEAF_FILL;
+use crate::tuning::{
+    ENTRY_BYTES, FIXED_SEGMENTS, HIDDEN_IF_DEAR_BYTES_MAX, HIDDEN_NODES_IF_DEAR,
+    INLINE_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, TARGET_SPARE_SEGMENTS,
+};
 use kreon_log::MOVED_LOG;
 use kreon_volume::Space as VolumeSpace;
-
-/// What an entry of a leaf takes that points into the log, about.
-const ENTRY_BYTES: u64 = 48;
-
-/// What an entry of a leaf with its value takes beside both: slot, tag, lengths.
-const INLINE_OVERHEAD_BYTES: u64 = 5;
-
-/// How full leaves are, about, in percent.
-const LEAF_FILL_PERCENT: u64 = 95;
-
-/// What a record of the log takes beside key and value: its header, and what aligns it.
-const RECORD_OVERHEAD_BYTES: u64 = 20;
-
-/// Segments that are always there: those that the log and the stream of moved records are in and have taken ahead, and
-/// spare ones.
-const FIXED_SEGMENTS: u64 = 4 + SPARE_SEGMENTS;
-
-/// Segments that may be kept ready in any case.
-const SPARE_SEGMENTS: u64 = 2;
-
-/// Where the target costs more than the store may write, the log may hide so much between two spills, or as much as L0
-/// has, however few the data are: they would be written anew all the time.
-const HIDDEN_IF_DEAR_BYTES: u64 = 128 << 20;
 
 /// The space of a store.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +69,8 @@ impl Space {
             RECORD_OVERHEAD_BYTES + self.storage.options.inline_value_bytes_max as u64;
         let logged = trees.entries.min(space.log_live_bytes / record_bytes);
         let headers = (logged * RECORD_OVERHEAD_BYTES).min(space.log_live_bytes / 2);
-        let leaf_bytes = trees.leaf_pages * PAGE_BYTES as u64 * LEAF_FILL_PERCENT / 100;
+        let leaf_bytes =
+            (trees.leaf_pages as f64 * PAGE_BYTES as f64 * f64::from(LEAF_FILL)) as u64;
         let overhead = logged * ENTRY_BYTES + (trees.entries - logged) * INLINE_OVERHEAD_BYTES;
         let inline = leaf_bytes.saturating_sub(overhead);
         SpaceUse {
@@ -114,23 +97,16 @@ impl Space {
     /// Plans anew after a commit: what is live and what is dead has changed.
     pub fn plan_space(&self) {
         let stock = &self.snapshot;
-        let dead = |victim: &Victim| SEGMENT_BYTES.saturating_sub(u64::from(victim.live_bytes));
-        let dead_bytes = self.sealed_segments().iter().map(dead).sum();
+        let sealed = self.sealed_segments();
+        let dead_bytes = sealed.iter().map(Victim::dead_bytes).sum();
         let spilled_to = self.storage.ledger.lock().log_needed_from();
         stock.committed(spilled_to, dead_bytes);
         let space = self.space_use();
         let plan = self.plan_anew(&space);
-        // This spill has freed what collection emptied so far.
-        stock.set_copies_to_come(plan.copies_max());
-        let (room, dead) = self.room(&plan, &space);
-        let room = (room.max(0) as u64 / SEGMENT_BYTES).min(u64::from(u32::MAX));
-        let spare = room.min(plan.transient / SEGMENT_BYTES) as u32;
-        // A load of new keys makes room as it goes.
-        let run = match dead {
-            0 => u32::MAX,
-            _ => (room / 4) as u32,
-        };
-        self.storage.allocator.lock().set_spare(spare, run);
+        let (room, _) = self.room(&plan, &space);
+        let room = (room.max(0) as u64).min(plan.transient) / SEGMENT_BYTES;
+        let spare = room.min(u64::from(u32::MAX)) as u32;
+        self.storage.allocator.lock().set_spare(spare);
     }
 
     /// Plans with what the log has by now.
@@ -149,7 +125,6 @@ impl Space {
         let heads = segments.div_ceil(GROUP_SEGMENTS as u64) * GROUP_HEAD_PAGES;
         let unspilled_live = self.unspilled_live_bytes();
         let nodes = space.node_bytes + self.nodes_to_come_bytes(unspilled_live);
-        let hidden_if_dear = (self.storage.split.l0_bytes as u64).min(HIDDEN_IF_DEAR_BYTES);
         Given {
             live: space.live_bytes + unspilled_live,
             log_live: space.log_live_bytes + unspilled_live,
@@ -159,21 +134,23 @@ impl Space {
                 + heads * PAGE_BYTES as u64
                 + 2 * self.l0_ahead_bytes() as u64,
             hidden_min: self.storage.options.unspilled_bytes_min,
-            hidden_min_if_dear: hidden_if_dear.min(self.hidden_per_nodes(nodes)),
+            hidden_min_if_dear: self.hidden_if_dear_bytes(nodes),
         }
     }
 
-    /// But no more than that: four times the nodes at a limit of 3, where writing them is a twelfth of the price then, and
-    /// by its square less where the store may write more, as space matters more there than writes.
-    fn hidden_per_nodes(&self, nodes: u64) -> u64 {
-        (nodes as f64 * 36.0 / self.storage.options.write_amplification_max.powi(2)) as u64
+    /// What the log may hide between two spills where the target costs more than the store may write: few data would be
+    /// written anew all the time. Space matters more than writes where the store may write more than 3 bytes per byte.
+    fn hidden_if_dear_bytes(&self, nodes: u64) -> u64 {
+        let limit = self.storage.options.write_amplification_max / 3.0;
+        let per_nodes = (nodes as f64 * HIDDEN_NODES_IF_DEAR / (limit * limit)) as u64;
+        let most = (self.storage.split.l0_bytes as u64).min(HIDDEN_IF_DEAR_BYTES_MAX);
+        per_nodes.min(most)
     }
 
     /// What spills add to the trees for new keys, of which the log has so many bytes: about what L0s take for them.
     fn nodes_to_come_bytes(&self, unspilled_live: u64) -> u64 {
         let view = self.storage.views.load();
-        let frozen = view.frozen.as_ref().map_or(0, |frozen| frozen.l0.bytes());
-        let l0s = (frozen + view.active.bytes()) as f64;
+        let l0s = view.l0s().map(|l0| l0.bytes()).sum::<usize>() as f64;
         let unspilled = self.snapshot.unspilled_bytes(self.storage.log.tail());
         (l0s * unspilled_live as f64 / unspilled.max(1) as f64) as u64
     }
@@ -200,7 +177,7 @@ impl Space {
     pub(super) fn goal(&self, plan: &Plan, space: &SpaceUse) -> u64 {
         let live = space.live_bytes + self.unspilled_live_bytes();
         let goal = ((live as f64 * plan.target) as u64).min(i64::MAX as u64 / 2);
-        goal.saturating_sub(SPARE_SEGMENTS * SEGMENT_BYTES)
+        goal.saturating_sub(TARGET_SPARE_SEGMENTS * SEGMENT_BYTES)
     }
 
     /// The segments that can be emptied: everything in them was spilled.
@@ -219,7 +196,6 @@ impl Space {
                     segment,
                     sequence,
                     live_bytes: allocator.live_bytes(segment),
-                    age: end - sequence,
                 },
             ));
         }

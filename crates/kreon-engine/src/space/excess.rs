@@ -9,21 +9,14 @@
 //!   back for good.
 //! - With it the store takes `scan_space_amplification` at the most, and leaves the volume and its file system room.
 //! - Collection leaves the excess alone, but for segments of which next to nothing is left.
-//! - When next to nothing was copied for [`REST`], it is taken back over [`PAYBACK`]: collection does the rest then.
+//! - When next to nothing was copied for [`EXCESS_REST`], it is taken back over [`EXCESS_PAYBACK`]: collection does the rest then.
 //! - At the limit a part of it is taken back at once: the emptiest segments make room for more copies.
 
 use std::time::{Duration, Instant};
 
 use kreon_sync::Mutex;
 
-/// Scans that want more values laid together come more often than this.
-const REST: Duration = Duration::from_secs(10);
-
-/// Less than this share of the excess is no reason to keep it.
-const FEW_SHARE: u64 = 32;
-
-/// In this time the target comes back to what it was.
-const PAYBACK: Duration = Duration::from_secs(30);
+use crate::tuning::{EXCESS_FEW_SHARE, EXCESS_PAYBACK, EXCESS_REST};
 
 /// The excess of reorganisation: what it is now, and when it is paid back.
 #[derive(Default)]
@@ -53,7 +46,7 @@ impl Excess {
         state.unspilled_bytes += bytes;
         state.few_bytes += bytes;
         state.last_at = Some(now);
-        if state.few_bytes >= state.bytes / FEW_SHARE {
+        if state.few_bytes >= state.bytes / EXCESS_FEW_SHARE {
             state.few_bytes = 0;
             state.bytes_then = state.bytes;
             state.copied_at = Some(now);
@@ -63,8 +56,8 @@ impl Excess {
     /// The store takes `above` bytes more than its target: how much of that is excess still.
     pub fn left(&self, above: u64, now: Instant) -> u64 {
         let mut state = self.state.lock();
-        let rested = since(state.copied_at, now).saturating_sub(REST);
-        let left = 1.0 - rested.as_secs_f64() / PAYBACK.as_secs_f64();
+        let rested = since(state.copied_at, now).saturating_sub(EXCESS_REST);
+        let left = 1.0 - rested.as_secs_f64() / EXCESS_PAYBACK.as_secs_f64();
         let left = (state.bytes_then as f64 * left.max(0.0)) as u64;
         state.bytes = state.bytes.min(above).min(left);
         state.bytes
@@ -79,7 +72,7 @@ impl Excess {
     /// Whether copies wait for a spill and no others come; counts them as spilled.
     pub fn wants_spill(&self, is_full: bool, now: Instant) -> bool {
         let mut state = self.state.lock();
-        let is_due = is_full || since(state.last_at, now) >= REST;
+        let is_due = is_full || since(state.last_at, now) >= EXCESS_REST;
         is_due && std::mem::take(&mut state.unspilled_bytes) > 0
     }
 }
@@ -112,10 +105,10 @@ mod tests {
         let left = |after| excess.left(u64::MAX, now + after);
         assert_eq!(left(Duration::ZERO), 0);
         excess.copied(100 * MIB, now);
-        assert_eq!(left(REST), 100 * MIB);
-        let half = left(REST + PAYBACK / 2);
+        assert_eq!(left(EXCESS_REST), 100 * MIB);
+        let half = left(EXCESS_REST + EXCESS_PAYBACK / 2);
         assert!((49 * MIB..=51 * MIB).contains(&half), "{half}");
-        assert_eq!(left(REST + PAYBACK), 0);
+        assert_eq!(left(EXCESS_REST + EXCESS_PAYBACK), 0);
         assert_eq!(left(Duration::ZERO), 0, "it does not come back");
     }
 
@@ -126,9 +119,9 @@ mod tests {
         excess.copied(MIB, now);
         assert!(!excess.wants_spill(false, now));
         assert!(excess.wants_spill(true, now));
-        assert!(!excess.wants_spill(false, now + REST));
+        assert!(!excess.wants_spill(false, now + EXCESS_REST));
         excess.copied(MIB, now);
-        assert!(excess.wants_spill(false, now + REST));
+        assert!(excess.wants_spill(false, now + EXCESS_REST));
     }
 
     #[test]
@@ -136,14 +129,14 @@ mod tests {
         let (excess, now) = (Excess::default(), Instant::now());
         excess.copied(100 * MIB, now);
         let seconds = Duration::from_secs;
-        for second in 0..(REST + PAYBACK).as_secs() {
+        for second in 0..(EXCESS_REST + EXCESS_PAYBACK).as_secs() {
             excess.copied(MIB / 100, now + seconds(second));
         }
-        assert!(excess.left(u64::MAX, now + REST + PAYBACK) < MIB);
+        assert!(excess.left(u64::MAX, now + EXCESS_REST + EXCESS_PAYBACK) < MIB);
         for second in 0..60 {
-            excess.copied(MIB, now + REST + PAYBACK + seconds(second));
+            excess.copied(MIB, now + EXCESS_REST + EXCESS_PAYBACK + seconds(second));
         }
-        let last = now + REST + PAYBACK + seconds(60);
+        let last = now + EXCESS_REST + EXCESS_PAYBACK + seconds(60);
         assert!(excess.left(u64::MAX, last) >= 60 * MIB);
     }
 }

@@ -5,16 +5,11 @@ use std::cell::Cell;
 use kreon_base::{Lsn, RegionId};
 
 use super::Space;
-use super::garbage::{Noted, SAMPLE_BYTES};
+use super::garbage::Noted;
 use crate::keys::L0Key;
 use crate::level::{ResidentNodes, View};
 use crate::tree;
-
-/// The next look comes after at least this share of the bound, not at every write.
-const LOOKS_PER_BOUND: u64 = 8;
-
-/// With so many judged bytes their dead share is taken for that of all unspilled bytes.
-const JUDGED_MIN: u64 = 8 * SAMPLE_BYTES;
+use crate::tuning::{LOOKS_PER_BOUND, SAMPLE_BYTES, SAMPLES_MIN};
 
 impl Space {
     /// Notes a record from `start` to `end` in the log, if it stands at a border. `was_known`: L0' had its key.
@@ -48,7 +43,7 @@ impl Space {
         let Some((dead_bytes, judged_bytes)) = hidden.lock().judge(since, &judged) else {
             return false;
         };
-        if judged_bytes >= JUDGED_MIN {
+        if judged_bytes >= SAMPLES_MIN * SAMPLE_BYTES {
             self.snapshot.judged(dead_bytes, judged_bytes);
         }
         let bound = self.plan_anew(&self.space_at_a_look()).hidden_max;

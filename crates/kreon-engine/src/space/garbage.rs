@@ -1,15 +1,11 @@
 //! Unspilled garbage: an estimate of the bytes that writes since the last freeze made dead, which no spill has counted.
 //!
 //! A record that replaces an older one of L0' or of the trees makes that dead, about as large as itself; the first one of
-//! its key makes nothing dead. A writer notes the key that crosses each border of [`SAMPLE_BYTES`] of the log, and whether
+//! its key makes nothing dead. A writer notes the key that crosses each border of `SAMPLE_BYTES` of the log, and whether
 //! L0' had it; whether trees have it is asked when it matters, of what is in memory: index nodes and their filters. So a
 //! load of new keys is not spilled before L0' is full, and overwrites as soon as they hide too much.
 
 use kreon_base::{Lsn, RegionId};
-
-/// One key is noted for so many bytes of the log: 128 for the smallest bound on what may be hidden. One costs a lookup
-/// in the trees, 1 to 2 us.
-pub const SAMPLE_BYTES: u64 = 128 << 10;
 
 /// Longer keys are not noted, as that takes memory, but taken for known ones.
 const NOTED_KEY_BYTES_MAX: usize = 256;

@@ -3,8 +3,8 @@
 //!
 //! - [`control`]: its state
 //! - [`accounting`]: used and live bytes, and the room that is left
-//! - [`demand`]: whether collection must move records, or a spill must free some
-//! - [`plan`]: the division of the space, and its price in bytes written per byte
+//! - [`plan`]: the division of the space, and its price in bytes written per byte; pure functions
+//! - [`demand`]: whether collection must move records, a spill must free some, or writers must sleep; pure functions
 //! - [`victim`]: a segment that collection can empty
 //! - [`snapshot`]: figures that writers read without a lock of the allocator
 //! - [`garbage`], [`freezing`]: an estimate of the dead bytes that no spill has counted; whether they call for a spill
@@ -28,5 +28,4 @@ mod victim;
 pub use accounting::SpaceUse;
 pub use control::Space;
 pub use demand::Need;
-pub use plan::Plan;
 pub use victim::Victim;

@@ -1,47 +1,16 @@
-//! Writers sleep when free space falls below what the plan still needs before the next spill, and collection is woken
-//! before that.
+//! Takes the figures of a moment, decides by them, and carries that out: the sleep of writers, the wakeup of collection.
 
 use kreon_base::Lsn;
 
-use super::{Plan, Space, SpaceUse};
+use super::demand::{Need, Situation};
+use super::{Space, SpaceUse};
 use crate::options::Background;
-
-/// Writers begin to sleep when the room exceeds the expected need by less than this share of the transient space. With no
-/// excess their throttle is at a half.
-const GUARD_SHARE: f64 = 1.0 / 3.0;
-
-/// Writers look at the space at borders of this.
-const LOOK_BYTES: u64 = 256 << 10;
+use crate::tuning::SPACE_LOOK_BYTES;
 
 impl Space {
     /// Whether the writer of a record from `start` to `end` is to look at the space.
     pub fn is_look_due(&self, start: Lsn, end: Lsn) -> bool {
-        end.0 / LOOK_BYTES != start.0 / LOOK_BYTES
-    }
-
-    /// Sets the sleep of writers from the room that lacks until the next spill frees some; returns the room and the dead
-    /// bytes. Only dead bytes are paid for, so a load of new keys never sleeps.
-    pub fn pace_writers(&self, space: &SpaceUse) -> (i64, u64) {
-        let plan = self.plan();
-        let (room, dead) = self.room(&plan, space);
-        let transient = plan.transient.max(1) as f64;
-        let line = self.still_to_come(&plan) + transient * GUARD_SHARE;
-        let lack = (line - room as f64).max(0.0).min(dead as f64);
-        let share = lack / (transient * 2.0 * GUARD_SHARE);
-        // A writer that collects itself gains nothing by sleeping.
-        if self.storage.options.background != Background::Inline {
-            self.throttle.slow_down(share.min(1.0));
-        }
-        (room, dead)
-    }
-
-    /// Bytes of new space still needed before the next spill frees some.
-    fn still_to_come(&self, plan: &Plan) -> f64 {
-        // L0' fills while L0 is spilled, and then alone.
-        match self.storage.views.load().frozen.is_some() {
-            true => plan.beside_to_come(self.throttle.progress.share()),
-            false => plan.still_to_come(self.hidden_bytes(), self.snapshot.copies_to_come()),
-        }
+        end.0 / SPACE_LOOK_BYTES != start.0 / SPACE_LOOK_BYTES
     }
 
     /// A writer looks at the space and wakes collection if there is too little. Called outside the gate. It does not wait
@@ -56,9 +25,47 @@ impl Space {
             self.snapshot.looked();
             allocator.set_reserve_of_l0s(l0s);
         }
-        let (room, dead) = self.pace_writers(&self.space_at_a_look());
-        if dead > 0 && room < 2 * self.plan().transient as i64 {
+        let situation = self.situation(&self.space_at_a_look());
+        self.slow_writers(&situation);
+        if situation.wakes_collection() {
             self.collection_wanted.call();
+        }
+    }
+
+    /// What collection is to do, while `pending_bytes` wait in emptied segments for a spill to free them.
+    pub fn collection_need(&self, pending_bytes: u64) -> Need {
+        let space = self.space_use();
+        let excess = self.reorganisation_excess(&space, self.goal(&self.plan(), &space));
+        self.snapshot.set_excess_bytes(excess);
+        let mut situation = self.situation(&space);
+        situation.is_quiet = self.is_quiet();
+        self.slow_writers(&situation);
+        situation.need(pending_bytes)
+    }
+
+    /// The share of a victim that is to be dead, 0 to 1.
+    pub fn dead_share_min(&self) -> f64 {
+        self.plan().dead_share_min()
+    }
+
+    fn situation(&self, space: &SpaceUse) -> Situation {
+        let plan = self.plan();
+        let (room, dead) = self.room(&plan, space);
+        let is_spilling = self.storage.views.load().frozen.is_some();
+        Situation {
+            plan,
+            room,
+            dead,
+            hidden: self.hidden_bytes(),
+            spilled: is_spilling.then(|| self.throttle.progress.share()),
+            is_quiet: false,
+        }
+    }
+
+    fn slow_writers(&self, situation: &Situation) {
+        // A writer that collects itself gains nothing by sleeping.
+        if self.storage.options.background != Background::Inline {
+            self.throttle.slow_down(situation.throttle_share());
         }
     }
 }

@@ -1,30 +1,21 @@
 //! The space plan: the division of the space of a store, and its price in bytes written per byte given.
 //!
 //! All figures are shares of the live bytes. The target covers the records with their headers, the nodes twice (a spill
-//! writes new ones beside those that it replaces) and a few fixed segments; the slack `s` remains for dead records.
-//! Between two spills users overwrite `u` bytes, and garbage collection copies records to free as much. With `w` bytes
-//! written to the log for each byte given, the log grows by `u w` before the spill frees anything, and by [`BESIDE`] times
-//! that with the writes during the spill. The rest is for the dead bytes `d = s - 1.5 u w` of segments that wait for
-//! collection. Cleaning a log with `l` live bytes, victims with the most dead bytes first, writes about
-//! `w = l / (2 d) + 0.85` (within 5 % of simulated figures from `d / l` = 0.1 to 1). A spill writes the nodes `n`, which is
-//! `n / u` for each byte given. So
+//! writes new ones beside those that it replaces) and a few fixed segments; the slack remains for dead records.
 //!
-//! cost(u) = w(u) + n / u,
+//! - The *log cost* `w` is what is written to the log for each byte given, copies of garbage collection included. Cleaning
+//!   a log with `l` live bytes, victims with the most dead bytes first, costs `w = l / (2 d) + 0.85` when `d` dead bytes wait
+//!   for collection (within 5 % of simulated figures from `d / l` = 0.1 to 1). So `w` takes `d(w) = l / (2 (w - 0.85))`.
+//! - Users overwrite `u` bytes between two spills. The log grows by `u w` before the spill frees anything, and by half as
+//!   much again during the spill: [`BESIDE_SPILL`] `u w`, the *transient* space.
+//! - A spill writes the nodes `n`, which is `n / u` for each byte given.
 //!
-//! of which the plan takes the minimum: frequent spills write too many nodes, rare ones cause too many copies. A target
-//! whose minimum exceeds the limit of the store is raised until it does not.
+//! So a pair of `w` and `u` takes the slack `d(w) + 1.5 u w` and costs `w + n / u`. Frequent spills write too many nodes, rare
+//! ones cause too many copies. [`cheapest`](Shares::cheapest) is the pair of least cost in a given slack; if it costs more
+//! than the store may write, [`smallest`](Shares::smallest) is the pair of least slack at the given cost. Each is the
+//! best of a row of values of `w`, as `u` follows from `w`.
 
-/// Spills take time, and writers and collection go on beside them: so many times `u w` is added.
-const BESIDE: f64 = 1.5;
-
-/// The share of `transient` that is written during a spill.
-const BESIDE_SHARE: f64 = 1.0 - 1.0 / BESIDE;
-
-/// The least slack for dead records beside the fixed space.
-const DEAD_WITH_FEW: f64 = 0.1;
-
-/// No target is raised by more than this.
-const RAISED_MAX: f64 = 20.0;
+use crate::tuning::{BESIDE_SPILL, HIDDEN_SHARE_MAX, HIDDEN_SHARE_MIN};
 
 /// The input of a plan, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,96 +49,119 @@ pub struct Plan {
     pub cost: f64,
 }
 
+/// The input of a plan as shares of the live bytes.
+struct Shares {
+    live: f64,
+    /// Live records.
+    log: f64,
+    nodes: f64,
+    /// What the target covers beside the slack.
+    base: f64,
+}
+
+/// A log cost, and the share that users may overwrite between two spills.
+#[derive(Clone, Copy)]
+struct Pair {
+    log_cost: f64,
+    hidden: f64,
+}
+
 impl Plan {
     /// Of a store that wants to take `target`, or the least more than that which costs no more than `cost_max`.
     pub(super) fn new(given: &Given, target: f64, cost_max: f64) -> Self {
-        // Where the data are few what is always there is no reason to clean the rest all the time.
-        let always = (given.fixed + 4 * given.hidden_min) as f64 / given.live.max(1) as f64;
-        let wanted = target.max(1.0 + DEAD_WITH_FEW + always);
-        let costs_no_more = |plan: &Self| plan.cost <= cost_max;
-        if let Some(plan) = Self::of(given, wanted).filter(costs_no_more) {
-            return plan;
-        }
-        let dear = Given {
-            hidden_min: given.hidden_min.max(given.hidden_min_if_dear),
-            ..*given
-        };
-        // The more space, the less it costs: by halving.
-        let most = wanted + RAISED_MAX + dear.hidden_min as f64 / given.live.max(1) as f64 * 8.0;
-        let (mut low, mut high) = (wanted, most);
-        let mut found = None;
-        for _ in 0..24 {
-            let middle = (low + high) / 2.0;
-            match Self::of(&dear, middle).filter(costs_no_more) {
-                Some(plan) => (high, found) = (middle, Some(plan)),
-                None => low = middle,
+        let shares = Shares::of(given);
+        let share = |bytes: u64| (bytes as f64 / shares.live).max(HIDDEN_SHARE_MIN);
+        let cheapest = shares.cheapest(target - shares.base, share(given.hidden_min));
+        let pair = match cheapest {
+            Some(pair) if shares.cost(pair) <= cost_max => return shares.plan(pair, target),
+            _ => {
+                let hidden_min = given.hidden_min.max(given.hidden_min_if_dear);
+                shares.smallest(cost_max, share(hidden_min))
             }
-        }
-        found.unwrap_or(Self {
-            target: most,
-            hidden_max: dear.hidden_min,
-            transient: 2 * dear.hidden_min,
-            log_cost: cost_max,
-            cost: cost_max,
-        })
+        };
+        let smallest = shares.base + shares.slack(pair);
+        shares.plan(pair, smallest.max(target))
     }
 
-    /// What collection copies from one spill to the next.
-    pub(super) fn copies_max(&self) -> u64 {
-        self.copies_for(self.hidden_max)
-    }
-
-    /// What collection copies to make room for `bytes`, between two spills.
-    pub(super) fn copies_for(&self, bytes: u64) -> u64 {
-        (bytes.min(self.hidden_max) as f64 * (self.log_cost - 1.0).max(0.0)) as u64
-    }
-
-    /// Bytes of new space still needed before the next spill frees some: the log hides `hidden` bytes by now, and
-    /// collection still has to copy `copies`.
-    pub(super) fn still_to_come(&self, hidden: u64, copies: u64) -> f64 {
-        (self.hidden_max.saturating_sub(hidden) + copies) as f64 + self.beside_to_come(0.0)
+    /// Bytes of new space still needed before the next spill frees some: the log hides `hidden` bytes by now.
+    pub(super) fn still_to_come(&self, hidden: u64) -> f64 {
+        self.hidden_max.saturating_sub(hidden) as f64 + self.beside_to_come(0.0)
     }
 
     /// The same during a spill; `done` is its finished share, 0 to 1.
     pub(super) fn beside_to_come(&self, done: f64) -> f64 {
-        self.transient as f64 * BESIDE_SHARE * (1.0 - done).clamp(0.0, 1.0)
-    }
-
-    /// The cheapest for this target; none: it cannot be.
-    fn of(given: &Given, target: f64) -> Option<Self> {
-        let live = given.live.max(1) as f64;
-        let [log, nodes, fixed] =
-            [given.log_live, given.nodes, given.fixed].map(|bytes| bytes as f64 / live);
-        // What of the live bytes is not in the log is in the nodes.
-        let slack = target - log - 2.0 * nodes - fixed;
-        let least = (given.hidden_min as f64 / live).max(1e-3);
-        let tries = (0..48).map(|n| least * 1.15f64.powi(n));
-        let plans = tries.filter_map(|hidden| {
-            let written = written(log, slack, hidden)?;
-            Some(Self {
-                target,
-                hidden_max: (hidden * live) as u64,
-                transient: (hidden * written * BESIDE * live) as u64,
-                log_cost: written,
-                cost: written + nodes / hidden,
-            })
-        });
-        plans.min_by(|a, b| a.cost.total_cmp(&b.cost))
+        self.transient as f64 * (1.0 - 1.0 / BESIDE_SPILL) * (1.0 - done).clamp(0.0, 1.0)
     }
 }
 
-/// Log bytes written for each byte given: `w` of `w = log / (2 (slack - 1.5 hidden w)) + 0.85`; of its two roots the
-/// smaller one.
-fn written(log: f64, slack: f64, hidden: f64) -> Option<f64> {
-    let beside = hidden * BESIDE;
-    let sum = 2.0 * slack + 1.7 * beside;
-    let square = sum * sum - 8.0 * beside * (1.7 * slack + log);
-    if square < 0.0 {
-        return None;
+impl Shares {
+    fn of(given: &Given) -> Self {
+        let live = given.live.max(1) as f64;
+        let [log, nodes, fixed] =
+            [given.log_live, given.nodes, given.fixed].map(|bytes| bytes as f64 / live);
+        Self {
+            live,
+            log,
+            nodes,
+            // What of the live bytes is not in the log is in the nodes.
+            base: log + 2.0 * nodes + fixed,
+        }
     }
-    // A log whose records all die is cleaned for nothing.
-    let written = ((sum - square.sqrt()) / (4.0 * beside)).max(1.0);
-    (slack > beside * written).then_some(written)
+
+    /// The pair of least cost in `slack` with at least `hidden_min`; none: there is not enough slack. More than
+    /// [`HIDDEN_SHARE_MAX`] saves no nodes to speak of: the rest of a large slack is for dead records.
+    fn cheapest(&self, slack: f64, hidden_min: f64) -> Option<Pair> {
+        let pairs = log_costs().filter_map(|log_cost| {
+            let hidden = (slack - self.dead(log_cost)) / (BESIDE_SPILL * log_cost);
+            (hidden >= hidden_min).then_some(Pair {
+                log_cost,
+                hidden: hidden.min(hidden_min.max(HIDDEN_SHARE_MAX)),
+            })
+        });
+        pairs.min_by(|a, b| self.cost(*a).total_cmp(&self.cost(*b)))
+    }
+
+    /// The pair of least slack that costs no more than `cost` and has at least `hidden_min`.
+    fn smallest(&self, cost: f64, hidden_min: f64) -> Pair {
+        let pairs = log_costs().take_while(|log_cost| *log_cost < cost);
+        let pairs = pairs.map(|log_cost| Pair {
+            log_cost,
+            hidden: (self.nodes / (cost - log_cost)).max(hidden_min),
+        });
+        let smallest = pairs.min_by(|a, b| self.slack(*a).total_cmp(&self.slack(*b)));
+        smallest.unwrap_or(Pair {
+            log_cost: 1.0,
+            hidden: hidden_min,
+        })
+    }
+
+    /// Dead records that wait for collection at this cost. A log without live records is cleaned for nothing.
+    fn dead(&self, log_cost: f64) -> f64 {
+        self.log / (2.0 * (log_cost - 0.85))
+    }
+
+    fn slack(&self, pair: Pair) -> f64 {
+        self.dead(pair.log_cost) + BESIDE_SPILL * pair.hidden * pair.log_cost
+    }
+
+    fn cost(&self, pair: Pair) -> f64 {
+        pair.log_cost + self.nodes / pair.hidden
+    }
+
+    fn plan(&self, pair: Pair, target: f64) -> Plan {
+        Plan {
+            target,
+            hidden_max: (pair.hidden * self.live) as u64,
+            transient: (pair.hidden * pair.log_cost * BESIDE_SPILL * self.live) as u64,
+            log_cost: pair.log_cost,
+            cost: self.cost(pair),
+        }
+    }
+}
+
+/// The log costs that plans choose from: 1 to 108, each 2 % more than the one before.
+fn log_costs() -> impl Iterator<Item = f64> {
+    (0..237).map(|n| 1.02f64.powi(n))
 }
 
 #[cfg(test)]
@@ -180,31 +194,51 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_solves_its_equation() {
-        for (log, slack, hidden) in [(1.02, 0.3, 0.02), (1.02, 0.8, 0.1), (0.8, 1.5, 0.2)] {
-            let written = written(log, slack, hidden).unwrap();
-            let dead = slack - BESIDE * hidden * written;
-            assert!((written - 0.85 - log / (2.0 * dead)).abs() < 1e-9);
+    fn no_pair_in_the_slack_is_cheaper_and_none_of_the_cost_is_smaller() {
+        let shares = Shares::of(&given(4096));
+        let cheapest = shares.cheapest(0.4, 0.001).unwrap();
+        assert!((shares.slack(cheapest) - 0.4).abs() < 1e-9);
+        let cost = shares.cost(cheapest);
+        let smallest = shares.smallest(cost, 0.001);
+        assert!((shares.slack(smallest) - 0.4).abs() < 0.01);
+        for hundredths in 101..1000 {
+            let log_cost = f64::from(hundredths) / 100.0;
+            let hidden = (0.4 - shares.dead(log_cost)) / (BESIDE_SPILL * log_cost);
+            let other = shares.cost(Pair { log_cost, hidden });
+            assert!(hidden <= 0.0 || other > cost * 0.999, "{log_cost}: {other}");
         }
-        assert_eq!(written(1.02, 0.15, 0.1), None);
-        assert_eq!(written(1.02, -0.1, 0.01), None);
-        assert_eq!(written(0.0, 1.0, 0.1), Some(1.0), "values in leaves");
+        assert!(shares.cheapest(0.02, 0.02).is_none());
+        assert!(shares.cheapest(-0.1, 0.0).is_none());
     }
 
     #[test]
-    fn what_is_to_come_shrinks_with_what_is_written_and_with_what_is_copied_ahead() {
+    fn in_a_large_space_collection_still_begins_before_most_of_it_is_taken() {
+        let plan = Plan::new(&given(65536), 10.0, 3.0);
+        assert!(plan.transient < 2 * 65536 * MIB, "{plan:?}");
+    }
+
+    #[test]
+    fn a_log_without_live_records_is_cleaned_for_nothing() {
+        let given = Given {
+            log_live: 0,
+            nodes: 4096 * MIB,
+            ..given(4096)
+        };
+        let plan = Plan::new(&given, 3.0, 14.0);
+        assert_eq!(plan.log_cost, 1.0, "{plan:?}");
+    }
+
+    #[test]
+    fn what_is_to_come_shrinks_with_what_is_written() {
         let plan = Plan::new(&given(4096), 1.5, 14.0);
-        let (all, hidden_max) = (plan.copies_max(), plan.hidden_max as f64);
-        let of = |hidden: f64, copies| plan.still_to_come((hidden * hidden_max) as u64, copies);
-        let transient = plan.transient as f64;
-        assert!((of(0.0, all) / transient - 1.0).abs() < 0.01, "{plan:?}");
-        // Copies made ahead of the writers are not counted once more while they catch up.
-        assert!((of(0.0, all) - of(0.0, 0) - all as f64).abs() < 1.0);
-        assert!((of(0.0, 0) - of(0.5, 0) - hidden_max / 2.0).abs() < 1.0);
-        assert!((of(1.0, 0) - plan.beside_to_come(0.0)).abs() < 1.0);
-        assert_eq!(of(2.0, 0), of(1.0, 0));
+        let (all, third) = (plan.still_to_come(0), plan.transient as f64 / 3.0);
+        assert!((all - third - plan.hidden_max as f64).abs() < 1.0);
+        assert!((plan.still_to_come(plan.hidden_max) - third).abs() < 1.0);
+        assert_eq!(
+            plan.still_to_come(2 * plan.hidden_max),
+            plan.still_to_come(plan.hidden_max)
+        );
         assert_eq!(plan.beside_to_come(1.0), 0.0);
-        assert_eq!(plan.copies_for(u64::MAX), all);
     }
 
     #[test]

@@ -2,25 +2,12 @@
 
 use std::time::Instant;
 
-use kreon_base::SEGMENT_BYTES;
-
-use super::{Space, SpaceUse};
+use super::{Space, SpaceUse, Victim};
 use crate::options::Background;
+use crate::tuning::{EXCESS_DEAD_SHARE, EXCESS_FREE_SHARE, EXCESS_ROOM_SHARE, EXCESS_SLACK_SHARE};
 
 /// Space left for writes beside a round, which copies at most this much.
 const ROUND_BYTES_MAX: u64 = 4 << 20;
-
-/// Segments with this share of dead bytes are collected in spite of the excess: nine bytes become free for each one copied.
-const DEAD_SHARE: f64 = 0.9;
-
-/// This share of the live data varies with spills and is no reason to collect.
-const SLACK_SHARE: u64 = 8;
-
-/// At the limit, room is made for this share of the live data.
-const ROOM_SHARE: u64 = 16;
-
-/// This share of what a store takes stays free on its volume and file system, for other writers.
-const FREE_SHARE: u64 = 8;
 
 impl Space {
     /// How much more than `goal` the store may take because values are being laid together, as it takes
@@ -31,12 +18,12 @@ impl Space {
         if excess == 0 {
             return 0;
         }
-        let excess = above.min(excess + space.live_bytes / SLACK_SHARE);
+        let excess = above.min(excess + space.live_bytes / EXCESS_SLACK_SHARE);
         let cheap: u64 = self
             .sealed_segments()
             .iter()
-            .filter(|victim| victim.dead_share() >= DEAD_SHARE)
-            .map(|victim| SEGMENT_BYTES.saturating_sub(u64::from(victim.live_bytes)))
+            .filter(|victim| victim.dead_share() >= EXCESS_DEAD_SHARE)
+            .map(Victim::dead_bytes)
             .sum();
         excess.saturating_sub(cheap)
     }
@@ -58,7 +45,8 @@ impl Space {
             return true;
         }
         let goal = (space.live_bytes as f64 * self.plan().target) as u64;
-        let goal = goal + space.live_bytes / ROOM_SHARE + space.live_bytes / SLACK_SHARE;
+        let goal =
+            goal + space.live_bytes / EXCESS_ROOM_SHARE + space.live_bytes / EXCESS_SLACK_SHARE;
         let above = space.needed_bytes.saturating_sub(goal);
         self.excess.take_back(above);
         false
@@ -67,6 +55,6 @@ impl Space {
     /// Whether volume and file system have plenty of room for so many bytes more.
     fn leaves_room(&self, space: &SpaceUse, bytes: u64) -> bool {
         let room = self.storage.allocator.lock().room_bytes();
-        room >= bytes + space.used_bytes / FREE_SHARE
+        room >= bytes + space.used_bytes / EXCESS_FREE_SHARE
     }
 }

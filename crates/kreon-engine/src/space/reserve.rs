@@ -21,12 +21,11 @@ impl Space {
     /// What a spill of the L0s may need, including their growth until the log asks for more room.
     pub fn l0s_reserve(&self) -> L0sReserve {
         let view = self.storage.views.load();
-        let l0s = || std::iter::once(&view.active).chain(view.frozen.iter().map(|f| &f.l0));
         let since_freeze = self.snapshot.active_bytes(self.storage.log.tail());
         let in_flight = since_freeze.min(IN_FLIGHT_BYTES);
         L0sReserve {
-            entries: l0s().map(|l0| l0.len() as u64).sum(),
-            pages: l0s().map(|l0| (l0.bytes() / PAGE_BYTES) as u64).sum(),
+            entries: view.l0s().map(|l0| l0.len() as u64).sum(),
+            pages: view.l0s().map(|l0| (l0.bytes() / PAGE_BYTES) as u64).sum(),
             granted_bytes: self.storage.log.granted_bytes() + in_flight,
         }
     }

@@ -23,8 +23,6 @@ pub(super) struct SpaceSnapshot {
     active_from: AtomicU64,
     /// Bytes of sealed segments that no tree points at.
     dead_bytes: AtomicU64,
-    /// What collection has to copy still before the next spill, about.
-    copies_to_come: AtomicU64,
     /// What the store may take beyond the plan, because values are being laid together.
     excess_bytes: AtomicU64,
     /// Of the bytes that no spill has taken, how many in a million make as many dead.
@@ -71,16 +69,6 @@ impl SpaceSnapshot {
     /// L0' begins at `position`.
     pub fn frozen_at(&self, position: Lsn) {
         self.active_from.store(position.0, Ordering::Relaxed);
-    }
-
-    /// Bytes that collection still has to copy before the next spill, about.
-    pub fn copies_to_come(&self) -> u64 {
-        self.copies_to_come.load(Ordering::Relaxed)
-    }
-
-    /// Sets what collection still has to copy, in bytes.
-    pub fn set_copies_to_come(&self, bytes: u64) {
-        self.copies_to_come.store(bytes, Ordering::Relaxed);
     }
 
     /// Bytes of a log that ends at `tail` which no spill has taken.

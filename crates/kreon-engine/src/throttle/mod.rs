@@ -6,21 +6,13 @@
 use std::time::{Duration, Instant};
 
 use crate::spill::Progress;
+use crate::tuning::{PACE_LOOK_BYTES, SPACE_SLEEP_MAX, SPACE_SLEEP_STEP_BYTES};
 use kreon_base::{Error, Lsn, Result};
 use kreon_sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
 
 mod pace;
 
 use pace::{Last, Moment, Pace};
-
-/// L0' grows by this much from one look at the pace to the next: some 60 entries.
-const LOOK_BYTES: u64 = 4 << 10;
-
-/// Writers sleep for scarce space at borders of this.
-const STEP_BYTES: u64 = 16 << 10;
-
-/// The longest sleep for one step: 4 MB/s for each writer.
-const SLEEP_MAX: Duration = Duration::from_millis(4);
 
 /// Delays and waits of writers. One for the store; shared by the spill, the space plan and the write path.
 #[derive(Default)]
@@ -33,7 +25,7 @@ pub struct Throttle {
     spill: Mutex<Spill>,
     state: Mutex<State>,
     changed: Condvar,
-    /// How long a writer sleeps for each [`STEP_BYTES`] of the log because space is scarce, in nanoseconds.
+    /// How long a writer sleeps for each [`SPACE_SLEEP_STEP_BYTES`] of the log because space is scarce, in nanoseconds.
     sleep_ns: AtomicU64,
 }
 
@@ -82,7 +74,7 @@ impl Throttle {
         if !self.is_look_due(used_bytes) {
             return Duration::ZERO;
         }
-        let next = used_bytes as u64 + LOOK_BYTES.min(full_bytes as u64 / 64);
+        let next = used_bytes as u64 + PACE_LOOK_BYTES.min(full_bytes as u64 / 64);
         self.look_at_bytes.store(next, Ordering::Relaxed);
         let progress = self.progress.share();
         if Pace::is_behind(used_bytes, full_bytes, progress) {
@@ -134,14 +126,14 @@ impl Throttle {
 
     /// Slows writers down by the square of `share`, because space is scarce: 1 is as slow as it gets.
     pub fn slow_down(&self, share: f64) {
-        let sleep = SLEEP_MAX.as_nanos() as f64 * share * share;
+        let sleep = SPACE_SLEEP_MAX.as_nanos() as f64 * share * share;
         self.sleep_ns.store(sleep as u64, Ordering::Relaxed);
     }
 
     /// How long a writer sleeps for scarce space whose record went from `start` to `end` in the log.
     pub fn sleep_after(&self, start: Lsn, end: Lsn) -> Duration {
         let sleep_ns = self.sleep_ns.load(Ordering::Relaxed);
-        let steps = end.0 / STEP_BYTES - start.0 / STEP_BYTES;
+        let steps = end.0 / SPACE_SLEEP_STEP_BYTES - start.0 / SPACE_SLEEP_STEP_BYTES;
         match sleep_ns {
             0 => Duration::ZERO,
             _ => Duration::from_nanos(sleep_ns.saturating_mul(steps.min(16))),

@@ -17,27 +17,10 @@
 
 use std::time::Duration;
 
-/// No writer sleeps until L0' is as full as this.
-const FREE_SHARE: f64 = 0.1;
-
-/// Nor while the fill is less than this share of the progress: what remains is for the
-/// commit.
-const FREE_PROGRESS: f64 = 0.75;
-
-/// Share of L0' that is left for what the estimate of the time misses.
-const SPARE_SHARE: f64 = 0.05;
-
-/// Before this progress the time of the merge is not known well.
-const PROGRESS_MIN: f64 = 0.05;
-
-/// Writers that are less than this ahead need not wait: shorter sleeps cost more than they slow down.
-const AHEAD_MIN: Duration = Duration::from_micros(100);
-
-/// The longest sleep.
-const SLEEP_MAX: Duration = Duration::from_millis(1);
-
-/// The line is drawn anew after this time, from where L0' stands then.
-const LINE_MAX: Duration = Duration::from_millis(5);
+use crate::tuning::{
+    PACE_AHEAD_MIN, PACE_FREE_PROGRESS, PACE_LINE_MAX, PACE_PROGRESS_MIN, PACE_SLEEP_MAX,
+    PACE_SPARE_SHARE,
+};
 
 /// What is known at one moment.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +70,7 @@ impl Pace {
     /// Whether writers cannot be ahead of the spill: cheap, and mostly so.
     pub fn is_behind(used_bytes: usize, full_bytes: usize, progress: f64) -> bool {
         let fill = used_bytes as f64 / full_bytes as f64;
-        fill < FREE_SHARE || fill < progress * FREE_PROGRESS
+        fill < progress * PACE_FREE_PROGRESS
     }
 
     /// How long a writer must sleep now.
@@ -95,7 +78,7 @@ impl Pace {
         let used = now.used_bytes as f64;
         let rate = self.rate(now);
         let line = match self.line {
-            Some(line) if now.elapsed < line.at + LINE_MAX => line,
+            Some(line) if now.elapsed < line.at + PACE_LINE_MAX => line,
             drawn => {
                 // A writer that was slower than allowed gets no credit for it.
                 let allowed = drawn.map_or(used, |line| line.at(now.elapsed).min(used));
@@ -109,18 +92,18 @@ impl Pace {
             }
         };
         let ahead = (used - line.at(now.elapsed)) / line.rate.min(rate);
-        if ahead < AHEAD_MIN.as_secs_f64() {
+        if ahead < PACE_AHEAD_MIN.as_secs_f64() {
             return Duration::ZERO;
         }
-        Duration::from_secs_f64(ahead.min(SLEEP_MAX.as_secs_f64()))
+        Duration::from_secs_f64(ahead.min(PACE_SLEEP_MAX.as_secs_f64()))
     }
 
     /// Bytes a second.
     fn rate(&self, now: &Moment) -> f64 {
         let full = now.full_bytes as f64;
-        let target = full * (1.0 - SPARE_SHARE);
+        let target = full * (1.0 - PACE_SPARE_SHARE);
         // Never zero: a writer beyond the target still advances slowly.
-        let room = (target - now.used_bytes as f64).max(full * SPARE_SHARE / 8.0);
+        let room = (target - now.used_bytes as f64).max(full * PACE_SPARE_SHARE / 8.0);
         room / self.left(now).as_secs_f64().max(1e-4)
     }
 
@@ -135,8 +118,8 @@ impl Pace {
             let left = commit.saturating_sub(committing);
             return left.max(commit / 4).max(committing / 4);
         }
-        let merge = now.elapsed.div_f64(now.progress.max(PROGRESS_MIN));
-        let merge = match now.progress < PROGRESS_MIN {
+        let merge = now.elapsed.div_f64(now.progress.max(PACE_PROGRESS_MIN));
+        let merge = match now.progress < PACE_PROGRESS_MIN {
             true => merge.max(self.last.merge),
             false => merge,
         };
@@ -256,7 +239,7 @@ mod tests {
                 used_bytes: FULL / 2 + i * 500,
                 full_bytes: FULL,
             };
-            assert!(pace.delay(&now) <= SLEEP_MAX, "{now:?}");
+            assert!(pace.delay(&now) <= PACE_SLEEP_MAX, "{now:?}");
         }
     }
 }

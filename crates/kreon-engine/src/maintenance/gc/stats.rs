@@ -4,6 +4,7 @@ use kreon_base::SEGMENT_BYTES;
 
 use super::state::Gc;
 use crate::checkpoint::catalogue::MAIN_LOG;
+use crate::space::Victim;
 use kreon_log::MOVED_LOG;
 
 /// Garbage collection since the store was opened, and the space now.
@@ -51,7 +52,6 @@ impl Gc {
         let sealed = self.on.space.sealed_segments();
         let allocator = self.on.storage.allocator.lock();
         let bytes = |log| allocator.log_segments(log).len() as u64 * SEGMENT_BYTES;
-        let dead = |live: u32| SEGMENT_BYTES.saturating_sub(u64::from(live));
         CollectionStats {
             taken_bytes: space.used_bytes,
             live_bytes: space.live_bytes,
@@ -60,7 +60,7 @@ impl Gc {
             cost_planned: is_live.then_some(plan.cost),
             log_bytes: bytes(MAIN_LOG),
             moved_bytes: bytes(MOVED_LOG),
-            dead_bytes: sealed.iter().map(|victim| dead(victim.live_bytes)).sum(),
+            dead_bytes: sealed.iter().map(Victim::dead_bytes).sum(),
             bytes_freed: self.on.versions.segments_freed() * SEGMENT_BYTES,
             ..self.done()
         }

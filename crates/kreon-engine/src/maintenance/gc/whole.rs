@@ -11,17 +11,10 @@ use super::round::Round;
 use super::state::{Gc, GcState};
 use super::victims::{Rules, choose};
 use crate::space::Victim;
+use crate::tuning::{
+    COMPACTION_UNSPILLED_BYTES, COMPACTION_UNSPILLED_SHARE, DEAD_SHARE_COMPACTION, VICTIMS_URGENT,
+};
 use kreon_log::MovedStream;
-
-/// Segments with less dead bytes than this share are left alone.
-const DEAD_SHARE: f64 = 0.04;
-
-/// Segments of one round: their keys are looked up together.
-const VICTIMS: usize = 8;
-
-/// Copies are spilled when they are so many bytes, and a share of what is live.
-const UNSPILLED_BYTES: u64 = 32 << 20;
-const UNSPILLED_SHARE: u64 = 16;
 
 impl Gc {
     /// Moves live records out of all segments that have dead ones, and frees those; returns how many were moved.
@@ -39,7 +32,8 @@ impl Gc {
             }
             moved += by.records;
             unspilled += by.bytes_copied;
-            let most = UNSPILLED_BYTES.max(self.on.space.space_use().live_bytes / UNSPILLED_SHARE);
+            let live_bytes = self.on.space.space_use().live_bytes;
+            let most = COMPACTION_UNSPILLED_BYTES.max(live_bytes / COMPACTION_UNSPILLED_SHARE);
             if by.is_cut_short || unspilled > most {
                 self.spill_all()?;
                 unspilled = 0;
@@ -58,10 +52,8 @@ impl Gc {
             victim.live_bytes > 0 && !tried.contains(&(victim.segment, victim.sequence))
         };
         let rules = Rules {
-            dead_share_min: DEAD_SHARE,
-            is_urgent: true,
-            count_max: VICTIMS,
-            live_bytes_max: u64::MAX,
+            dead_share_min: DEAD_SHARE_COMPACTION,
+            count_max: VICTIMS_URGENT,
         };
         let sealed = self.on.space.sealed_segments().into_iter().filter(is_open);
         let victims = choose(sealed.collect(), &rules);

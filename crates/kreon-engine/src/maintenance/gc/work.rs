@@ -12,14 +12,7 @@ use super::state::{Gc, GcState};
 use super::victims::Rules;
 use crate::options::Background;
 use crate::space::Need;
-
-/// Segments of one lazy round: their keys share leaves, and a round is short, because nothing that a spill frees can be
-/// taken before it ends.
-const VICTIMS_LAZY: usize = 3;
-
-/// Segments of one urgent round, and the least dead share that is worth it.
-const VICTIMS_URGENT: usize = 16;
-const DEAD_SHARE_URGENT: f64 = 0.005;
+use crate::tuning::{DEAD_SHARE_URGENT, VICTIMS_LAZY, VICTIMS_URGENT};
 
 /// Most urgent rounds for one put; each of them frees something.
 const ROUNDS_URGENT_MAX: usize = 64;
@@ -123,19 +116,15 @@ impl Gc {
     /// What a lazy round may take.
     fn lazy_rules(&self) -> Rules {
         Rules {
-            dead_share_min: self.on.space.dead_share_expected(),
-            is_urgent: false,
+            dead_share_min: self.on.space.dead_share_min(),
             count_max: VICTIMS_LAZY,
-            live_bytes_max: u64::MAX,
         }
     }
 
     fn urgent_rules(&self) -> Rules {
         Rules {
             dead_share_min: DEAD_SHARE_URGENT,
-            is_urgent: true,
             count_max: VICTIMS_URGENT,
-            live_bytes_max: u64::MAX,
         }
     }
 }
