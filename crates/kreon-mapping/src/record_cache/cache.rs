@@ -122,19 +122,15 @@ impl RecordCache {
         len: usize,
         into: &mut Vec<u8>,
     ) -> bool {
-        let generation = self.generation(offset).0;
-        self.shard(offset)
-            .lock()
-            .get(space, offset, generation, len, into)
+        let record = self.current(offset);
+        self.shard(offset).lock().get(space, record, len, into)
     }
 
     /// Whether [`get`](Self::get) would find the record. It does not count as a read.
     pub(crate) fn has(&self, space: &FrameSpace, offset: u64, len: usize) -> bool {
-        let generation = self.generation(offset).0;
+        let record = self.current(offset);
         let queues = self.shard(offset).lock();
-        queues
-            .find(space, RecordId { offset, generation }, len)
-            .is_some()
+        queues.find(space, record, len).is_some()
     }
 
     /// Keeps a record that was read after its generation was taken. `frames_max` is the number of frames that all records
@@ -164,7 +160,7 @@ impl RecordCache {
             queues.spare.extend(frame);
         }
         if self.generation(offset) == generation {
-            let is_current = |old: &RecordId| self.generation(old.offset).0 == old.generation;
+            let is_current = |old: &RecordId| *old == self.current(old.offset);
             queues.insert(space, record, bytes, is_current);
         }
     }
@@ -176,7 +172,7 @@ impl RecordCache {
         wanted: usize,
         mut put: impl FnMut(FreeFrame),
     ) {
-        let is_current = |old: &RecordId| self.generation(old.offset).0 == old.generation;
+        let is_current = |old: &RecordId| *old == self.current(old.offset);
         let mut idle = 0;
         let mut given = 0;
         while given < wanted && idle < self.shards.len() {
@@ -195,6 +191,12 @@ impl RecordCache {
                 None => idle += 1,
             }
         }
+    }
+
+    /// The record at `offset`, of the present generation.
+    fn current(&self, offset: u64) -> RecordId {
+        let generation = self.generation(offset).0;
+        RecordId { offset, generation }
     }
 
     fn shard(&self, offset: u64) -> &Mutex<Queues> {

@@ -117,29 +117,20 @@ impl Queues {
         wanted: RecordId,
         len: usize,
     ) -> Option<(u32, Header)> {
-        let mut found = None;
-        self.slots.find(tag(wanted.offset), |place| {
-            let header = self.header(space, place);
-            let is_it = header.record == wanted && header.len >= len;
-            if is_it {
-                found = Some((place, header));
-            }
-            is_it
-        });
-        found
+        let places = self.slots.places(tag(wanted.offset));
+        let mut found = places.map(|place| (place, self.header(space, place)));
+        found.find(|(_, header)| header.record == wanted && header.len >= len)
     }
 
     /// Appends a record to `into`, if it is there and current.
     pub(super) fn get(
         &mut self,
         space: &FrameSpace,
-        offset: u64,
-        generation: u32,
+        record: RecordId,
         len: usize,
         into: &mut Vec<u8>,
     ) -> bool {
-        let Some((place, mut header)) = self.find(space, RecordId { offset, generation }, len)
-        else {
+        let Some((place, mut header)) = self.find(space, record, len) else {
             return false;
         };
         let position = self.position(place);
@@ -149,7 +140,7 @@ impl Queues {
         if header.visits < VISITS_MAX {
             header.visits += 1;
             self.ring_mut(place)
-                .change(space, position, &header.encode());
+                .write(space, position, &header.encode());
         }
         true
     }
@@ -191,14 +182,10 @@ impl Queues {
         while self.spare.is_empty() && self.evict(space, &mut chances, &is_current) {}
         if self.small.is_empty() && self.main.is_empty() {
             // The last frames of empty rings.
-            self.take_empty();
+            self.small.take_rest(&mut self.spare);
+            self.main.take_rest(&mut self.spare);
         }
         self.spare.pop()
-    }
-
-    fn take_empty(&mut self) {
-        self.small.take_rest(&mut self.spare);
-        self.main.take_rest(&mut self.spare);
     }
 
     /// Evicts the oldest record of a queue, or moves it to the main queue. False if there is none.

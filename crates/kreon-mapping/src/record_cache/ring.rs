@@ -51,13 +51,19 @@ impl FrameRing {
     /// Appends bytes, for which there are frames.
     pub(super) fn push(&mut self, space: &FrameSpace, bytes: &[u8]) {
         debug_assert_eq!(self.frames_lacking(bytes.len() as u64), 0);
+        self.write(space, self.end, bytes);
+        self.end += bytes.len() as u64;
+    }
+
+    /// Writes bytes from a position on.
+    pub(super) fn write(&mut self, space: &FrameSpace, mut position: u64, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
-            let within = (self.end % PAGE) as usize;
+            let within = (position % PAGE) as usize;
             let (part, later) = rest.split_at(rest.len().min(PAGE_BYTES - within));
-            let i = self.frame(self.end);
+            let i = self.frame(position);
             space.bytes_mut(&mut self.frames[i])[within..within + part.len()].copy_from_slice(part);
-            self.end += part.len() as u64;
+            position += part.len() as u64;
             rest = later;
         }
     }
@@ -65,13 +71,6 @@ impl FrameRing {
     /// Leaves a gap up to the next multiple of the alignment.
     pub(super) fn align(&mut self) {
         self.end = self.end.next_multiple_of(ALIGNMENT);
-    }
-
-    /// Changes bytes within one frame.
-    pub(super) fn change(&mut self, space: &FrameSpace, position: u64, bytes: &[u8]) {
-        let within = (position % PAGE) as usize;
-        let i = self.frame(position);
-        space.bytes_mut(&mut self.frames[i])[within..within + bytes.len()].copy_from_slice(bytes);
     }
 
     /// Appends `len` bytes from a position on to `into`.

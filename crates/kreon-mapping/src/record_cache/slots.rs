@@ -36,17 +36,17 @@ impl Slots {
         self.used * 5 >= self.words.len() * 4
     }
 
-    /// The first place of this tag that `is_it` takes.
-    pub(super) fn find(&self, tag: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+    /// The places of this tag.
+    pub(super) fn places(&self, tag: u32) -> impl Iterator<Item = u32> {
         let mut i = self.home(tag);
         // Ends, because the table is never full.
-        while self.words[i] != 0 {
-            if tag_of(self.words[i]) == tag && is_it(self.words[i] as u32) {
-                return Some(self.words[i] as u32);
-            }
+        let words = std::iter::from_fn(move || {
+            let word = self.words[i];
             i = self.after(i);
-        }
-        None
+            (word != 0).then_some(word)
+        });
+        let of_tag = words.filter(move |word| tag_of(*word) == tag);
+        of_tag.map(|word| word as u32)
     }
 
     /// Adds a place. The table must not be full.
@@ -142,7 +142,7 @@ mod tests {
             };
             let place = (number >> 8) as u32 % 16;
             let there = model.contains(&(tag, place));
-            assert_eq!(slots.find(tag, |found| found == place).is_some(), there);
+            assert_eq!(slots.places(tag).any(|found| found == place), there);
             if number >> 60 < 8 {
                 assert_eq!(slots.remove(tag, place), model.remove(&(tag, place)));
             } else if !there && !slots.is_full() {
