@@ -7,12 +7,16 @@ use std::sync::Arc;
 
 use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
 use kreon_device::{AlignedBuf, Device};
+use parking_lot::Mutex;
 
 use super::batch::DirtyBatch;
-use super::limits::{BATCH_PAGES_MAX, DirtyLimits};
 use crate::counters::Counter;
 use crate::modes::MappingModes;
 use crate::table::PageTable;
+use crate::transfer::TRANSFER_PAGES_MAX;
+
+/// Most pages in one call to the device: 8 MiB.
+const BATCH_PAGES_MAX: usize = 8 * TRANSFER_PAGES_MAX;
 
 /// Dirty stripes of each shard that a writeback looks at to fill its batch.
 const STRIPES_AHEAD: usize = 16;
@@ -31,7 +35,14 @@ pub(crate) struct WriteCounters {
 pub(crate) struct Writer {
     device: Arc<dyn Device>,
     modes: MappingModes,
-    limits: DirtyLimits,
+    /// With more dirty pages, one thread that makes pages fresh writes a batch, while the others go on.
+    dirty_start: usize,
+    /// With more, all of them wait for that.
+    dirty_stop: usize,
+    /// Most pages in a batch: an eighth of the frames, at most 8 MiB.
+    batch_pages: usize,
+    /// The stripe where the next batch starts. Locked by the thread that writes it.
+    position: Mutex<u64>,
     counters: WriteCounters,
 }
 
@@ -43,10 +54,16 @@ impl Writer {
         dirty_share_percent: u8,
         modes: &MappingModes,
     ) -> Self {
+        let dirty_start = frames * usize::from(dirty_share_percent) / 100;
+        let dirty_stop = (dirty_start + frames) / 2;
+        assert!(dirty_start <= dirty_stop && dirty_stop <= frames);
         Self {
             device,
             modes: *modes,
-            limits: DirtyLimits::new(frames, dirty_share_percent),
+            dirty_start,
+            dirty_stop,
+            batch_pages: (frames / 8).clamp(1, BATCH_PAGES_MAX),
+            position: Mutex::new(0),
             counters: WriteCounters::default(),
         }
     }
@@ -98,7 +115,7 @@ impl Writer {
         stripes: &[u64],
         pages_max: usize,
     ) -> Result<usize> {
-        let pages_max = pages_max.min(self.limits.batch_pages());
+        let pages_max = pages_max.min(self.batch_pages);
         let (batch, _) = DirtyBatch::of_stripes(table, stripes, pages_max, &mut Vec::new());
         self.write(batch)
     }
@@ -108,13 +125,17 @@ impl Writer {
     /// # Errors
     /// The first of the device. What was not written stays dirty.
     pub(crate) fn write_excess(&self, table: &PageTable) -> Result<()> {
-        if !self.limits.is_over(table.counts().dirty()) {
+        if table.counts().dirty() <= self.dirty_start {
             return Ok(());
         }
-        let Some(mut position) = self.limits.turn(table.counts().dirty()) else {
+        let turn = match table.counts().dirty() > self.dirty_stop {
+            true => Some(self.position.lock()),
+            false => self.position.try_lock(),
+        };
+        let Some(mut position) = turn else {
             return Ok(());
         };
-        if !self.limits.is_over(table.counts().dirty()) {
+        if table.counts().dirty() <= self.dirty_start {
             return Ok(());
         }
         let mut stripes = dirty_stripes(table, *position, STRIPES_AHEAD);
@@ -122,8 +143,8 @@ impl Writer {
             // Past the last dirty page: on from the start of the volume.
             stripes = dirty_stripes(table, 0, STRIPES_AHEAD);
         }
-        let batch_pages = self.limits.batch_pages();
-        let (batch, done) = DirtyBatch::of_stripes(table, &stripes, batch_pages, &mut Vec::new());
+        let (batch, done) =
+            DirtyBatch::of_stripes(table, &stripes, self.batch_pages, &mut Vec::new());
         *position = match stripes.get(done) {
             Some(&unfinished) => unfinished,
             None => stripes.last().map_or(0, |last| last + 1),
