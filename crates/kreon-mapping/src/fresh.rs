@@ -19,7 +19,7 @@ pub(crate) fn fresh(
     priority: Priority,
     bytes: &PageBytes,
 ) -> Result<()> {
-    let (frames, table) = (reader.frames(), reader.table());
+    let (frames, table) = (&reader.frames, reader.table());
     table.check_page(page)?;
     frames.writer().counters().pages_fresh.add(1);
     forget(reader, page, 1);
@@ -71,10 +71,10 @@ pub(crate) fn discard(reader: &PageReader, first: PageNo, pages: u64) {
 
 /// Makes single records and verified pages of the kernel's mapping invalid.
 fn forget(reader: &PageReader, first: PageNo, pages: u64) {
-    if let Some(records) = reader.frames().records() {
+    if let Some(records) = reader.frames.records() {
         records.forget(first, pages);
     }
-    if let Some(mapped) = reader.mapped() {
+    if let Some(mapped) = &reader.mapped {
         mapped.forget(first, pages);
     }
 }

@@ -14,7 +14,7 @@ use crate::evict::Frames;
 use crate::limits::check_addresses;
 use crate::options::{MappingOptions, PageRequest};
 use crate::plan::MemoryPlan;
-use crate::read::{Mapped, PageReader};
+use crate::read::{Mapped, PageReader, ReadCounters};
 use crate::stats::{self, MappingStats, PriorityStats};
 
 /// Pages of a volume in frames: `Kreon 3.3` in user space.
@@ -44,16 +44,21 @@ impl Mapping {
         let plan = MemoryPlan::new(&options, device.len_bytes())?;
         check_addresses(plan.address_bytes())?;
         let mapped = Mapped::new(&device, &options)?;
-        let shape = plan.shape(&options);
         let table_bytes = plan.record_table_bytes;
-        let frames = Frames::new(Arc::clone(&device), &shape, table_bytes, &options)?;
+        let frames = Frames::new(Arc::clone(&device), &plan.table, table_bytes, &options)?;
         tracing::debug!(
-            frames = plan.frames,
-            stripes_max = plan.stripes_max,
-            shards = plan.shards,
+            frames = plan.table.frames,
+            stripes_max = plan.table.stripes_max,
+            shards = plan.table.shards,
             "mapping made"
         );
-        let reader = PageReader::new(device, frames, mapped, &options.modes);
+        let reader = PageReader {
+            frames,
+            device,
+            mapped,
+            modes: options.modes,
+            counters: ReadCounters::default(),
+        };
         Ok(Self {
             reads: AsyncReader::new(reader),
             plan,
@@ -102,7 +107,7 @@ impl Mapping {
 
     /// The most memory that the mapping will use, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.plan.bytes(self.plan.stripes_max)
+        self.plan.bytes(self.plan.table.stripes_max)
     }
 
     /// What the mapping did, and what it holds.

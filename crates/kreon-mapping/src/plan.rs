@@ -50,14 +50,9 @@ const HUGE_FRAMES: usize = (2 << 20) / PAGE_BYTES;
 const HUGE_MIN: usize = 32;
 
 /// How many frames, shards and stripes there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct MemoryPlan {
-    pub frames: usize,
-    pub shards: usize,
-    /// Pages that the volume can have.
-    pub pages: u64,
-    /// Stripes of the page array that may have memory.
-    pub stripes_max: usize,
+    pub table: TableShape,
     /// Memory of the tables of single records.
     pub record_table_bytes: usize,
 }
@@ -80,58 +75,50 @@ impl MemoryPlan {
             )));
         }
         let memory_bytes = Mapped::frame_memory_bytes(options);
+        let stripes_max = stripes_max(memory_bytes, pages, volume_bytes);
         let mut plan = Self {
-            frames: 0,
-            shards: shards(options),
-            pages,
-            stripes_max: stripes_max(memory_bytes, pages, volume_bytes),
+            table: TableShape {
+                frames: 0,
+                pages,
+                shards: shards(options),
+                stripes_max,
+            },
             record_table_bytes: match options.modes.keeps_records() {
                 true => record_cache::table_bytes(memory_bytes),
                 false => 0,
             },
         };
-        let rest = memory_bytes.saturating_sub(plan.bytes(plan.stripes_max));
-        plan.frames = (rest / FRAME_BYTES).min(FRAMES_MAX);
-        if plan.frames >= HUGE_MIN * HUGE_FRAMES {
+        let rest = memory_bytes.saturating_sub(plan.bytes(stripes_max));
+        let mut frames = (rest / FRAME_BYTES).min(FRAMES_MAX);
+        if frames >= HUGE_MIN * HUGE_FRAMES {
             // The system reserves whole huge pages only.
-            plan.frames -= plan.frames % HUGE_FRAMES;
+            frames -= frames % HUGE_FRAMES;
         }
-        if plan.frames < FRAMES_MIN {
+        if frames < FRAMES_MIN {
             return Err(Error::invalid(format!(
-                "{memory_bytes} bytes of memory have room for {} frames, at least {FRAMES_MIN} are \
-                 needed",
-                plan.frames
+                "{memory_bytes} bytes of memory have room for {frames} frames, at least {FRAMES_MIN} are \
+                 needed"
             )));
         }
+        plan.table.frames = frames;
         assert!(
-            plan.bytes(plan.stripes_max) <= memory_bytes,
+            plan.bytes(stripes_max) <= memory_bytes,
             "more is planned than there is: {plan:?}"
         );
         Ok(plan)
     }
 
-    /// The shape of the page table.
-    pub(crate) fn shape(&self, options: &MappingOptions) -> TableShape {
-        TableShape {
-            frames: self.frames,
-            pages: self.pages,
-            shards: self.shards,
-            stripes_max: self.stripes_max,
-            huge_pages: options.huge_pages,
-            backing: options.backing,
-            by_priority: options.modes.evicts_by_priority(),
-        }
-    }
-
     /// Addresses that are reserved, in bytes.
     pub(crate) fn address_bytes(&self) -> u64 {
-        (self.frames * PAGE_BYTES) as u64 + self.pages.div_ceil(STRIPE_PAGES) * PAGE_BYTES as u64
+        let stripes = self.table.pages.div_ceil(STRIPE_PAGES);
+        (self.table.frames as u64 + stripes) * PAGE_BYTES as u64
     }
 
     /// Memory in bytes while `stripes` stripes of the page array are in use.
-    pub(crate) const fn bytes(&self, stripes: usize) -> usize {
-        let fixed = COUNTER_BYTES + PRIORITIES * size_of::<usize>() + self.shards * SHARD_BYTES;
-        fixed + self.record_table_bytes + self.frames * FRAME_BYTES + stripes * STRIPE_BYTES
+    pub(crate) fn bytes(&self, stripes: usize) -> usize {
+        let table = &self.table;
+        let fixed = COUNTER_BYTES + PRIORITIES * size_of::<usize>() + table.shards * SHARD_BYTES;
+        fixed + self.record_table_bytes + table.frames * FRAME_BYTES + stripes * STRIPE_BYTES
     }
 }
 
@@ -168,15 +155,17 @@ mod tests {
             for volume_bytes in [0, 1 << 24, 1 << 34, 1 << 44] {
                 let options = MappingOptions::new(memory_bytes, 1 << 44);
                 let plan = MemoryPlan::new(&options, volume_bytes).unwrap();
-                let bytes = plan.bytes(plan.stripes_max);
+                let bytes = plan.bytes(plan.table.stripes_max);
                 assert!(bytes <= memory_bytes, "{plan:?}");
                 let unused = memory_bytes - bytes;
                 assert!(unused < FRAME_BYTES.max(memory_bytes / 32), "{plan:?}");
                 assert!(
-                    plan.frames * PAGE_BYTES >= memory_bytes / 10 * 5,
+                    plan.table.frames * PAGE_BYTES >= memory_bytes / 10 * 5,
                     "{plan:?}"
                 );
-                assert!(memory_bytes < MIB || plan.frames * PAGE_BYTES >= memory_bytes / 10 * 8);
+                assert!(
+                    memory_bytes < MIB || plan.table.frames * PAGE_BYTES >= memory_bytes / 10 * 8
+                );
             }
         }
     }
@@ -194,6 +183,7 @@ mod tests {
     #[test]
     fn a_short_volume_needs_no_more_than_its_own_table() {
         let options = MappingOptions::new(1 << 30, 64 << 20);
-        assert_eq!(MemoryPlan::new(&options, 64 << 20).unwrap().stripes_max, 16);
+        let plan = MemoryPlan::new(&options, 64 << 20).unwrap();
+        assert_eq!(plan.table.stripes_max, 16);
     }
 }

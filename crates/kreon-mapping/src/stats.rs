@@ -68,14 +68,14 @@ pub struct PriorityStats {
 impl MappingStats {
     /// What a reader and its parts did and hold.
     pub(crate) fn collect(reader: &PageReader, plan: &MemoryPlan) -> Self {
-        let (frames, table) = (reader.frames(), reader.table());
-        let (reads, evictions) = (reader.counters(), frames.counters());
+        let (frames, table) = (&reader.frames, reader.table());
+        let (reads, evictions) = (&reader.counters, frames.counters());
         let writes = frames.writer().counters();
         let records = frames.records();
         Self {
             hits: reads.hits.sum(),
             misses: reads.misses.sum(),
-            pages_mapped: reader.mapped().map_or(0, |mapped| mapped.reads()),
+            pages_mapped: reader.mapped.as_ref().map_or(0, |mapped| mapped.reads()),
             record_hits: records.map_or(0, RecordCache::hits),
             pages_read: reads.pages_read.get(),
             pages_read_past: reads.pages_read_past.get(),
@@ -102,9 +102,9 @@ pub(crate) fn by_priority(
 ) -> impl Iterator<Item = (Priority, PriorityStats)> + '_ {
     (0..CLASSES).map(|class| {
         let stats = PriorityStats {
-            hits: reader.counters().hits.of(class),
-            misses: reader.counters().misses.of(class),
-            pages_evicted: reader.frames().counters().pages_evicted.of(class),
+            hits: reader.counters.hits.of(class),
+            misses: reader.counters.misses.of(class),
+            pages_evicted: reader.frames.counters().pages_evicted.of(class),
             pages_written: reader.table().counts().written().of(class),
         };
         let is_last = class == CLASSES - 1;

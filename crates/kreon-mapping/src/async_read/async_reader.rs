@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use kreon_base::{Priority, Result};
 
-use super::begin::begin_pages;
-use super::begin_record::begin_record;
+use super::begin::{begin_pages, begin_record};
 use super::drive::drive;
 use super::in_flight::InFlight;
 use super::land::land;
@@ -58,10 +57,10 @@ impl AsyncReader {
     /// for them, or pages are read through `mmap`.
     fn start(&self, owner: impl FnOnce() -> Weak<dyn Rounds>) -> Option<&InFlight> {
         let in_flight = self.in_flight.get_or_init(|| {
-            if self.reader.mapped().is_some() {
+            if self.reader.mapped.is_some() {
                 return None;
             }
-            let queue = self.reader.device().read_queue()?;
+            let queue = self.reader.device.read_queue()?;
             let reactor = Reactor::start(owner())?;
             // SAFETY: it is a part of `in_flight`, which is dropped before `reader`, and `reader` owns the space whose
             // frames it is given.
@@ -70,7 +69,7 @@ impl AsyncReader {
         });
         in_flight
             .as_ref()
-            .filter(|in_flight| !in_flight.is_broken())
+            .filter(|in_flight| !in_flight.queue().is_broken())
     }
 
     /// Begins to load pages. [`Mapping::begin`](crate::Mapping::begin) has the details.
@@ -135,8 +134,8 @@ impl AsyncReader {
         let Some(in_flight) = self.started() else {
             return;
         };
-        while in_flight.len() > 0 {
-            in_flight.wait(1, QUIESCE_PATIENCE);
+        while in_flight.queue().in_flight() > 0 {
+            in_flight.queue().wait(1, QUIESCE_PATIENCE);
             land(&self.reader, in_flight);
         }
     }
@@ -148,7 +147,8 @@ impl AsyncReader {
 
 impl Rounds for AsyncReader {
     fn is_in_flight(&self) -> bool {
-        self.started().is_some_and(|in_flight| in_flight.len() > 0)
+        let started = self.started();
+        started.is_some_and(|in_flight| in_flight.queue().in_flight() > 0)
     }
 
     /// `gathers`: the last round brought something, so that it pays to wait for several reads.
@@ -156,16 +156,17 @@ impl Rounds for AsyncReader {
         let Some(in_flight) = self.started() else {
             return false;
         };
-        let count = in_flight.len();
+        let queue = in_flight.queue();
+        let count = queue.in_flight();
         if in_flight.has_drivers() {
             std::thread::sleep(LOOK_AFTER);
-            in_flight.submit_all();
+            queue.submit();
         } else if *gathers && count > GATHER_SHARE {
-            in_flight.wait(count / GATHER_SHARE, GATHER);
+            queue.wait(count / GATHER_SHARE, GATHER);
         } else {
-            in_flight.wait(1, LINGER);
+            queue.wait(1, LINGER);
         }
         *gathers = land(&self.reader, in_flight);
-        count > 0 || in_flight.len() > 0
+        count > 0 || queue.in_flight() > 0
     }
 }

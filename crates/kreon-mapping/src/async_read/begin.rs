@@ -1,4 +1,4 @@
-//! Putting reads of pages in flight for a task.
+//! Putting reads of pages, or of a record, in flight for a task.
 
 use std::ops::Range;
 use std::task::Waker;
@@ -6,10 +6,11 @@ use std::task::Waker;
 use kreon_base::{PAGE_BYTES, PageNo, Priority, Result, wake};
 
 use super::drive;
-use super::in_flight::{InFlight, ReadContext, ReadTarget};
+use super::in_flight::{InFlight, PagesTarget, ReadContext, ReadTarget, RecordTarget};
 use super::request::{Begun, PagesWanted};
 use super::ticket::Ticket;
-use crate::read::{Begin, Load, PageReader, begin_load};
+use crate::read::{Begin, FinalBytes, Load, PageReader, begin_load};
+use crate::record_cache::RecordCache;
 use crate::table::PageTable;
 use crate::well::PageState;
 
@@ -47,7 +48,7 @@ pub(super) fn begin_pages(
     if in_flight.is_full() && in_flight.wait_for_room(waker) {
         return Ok(Begun::Pending(None));
     }
-    reader.counters().misses.add(wanted.priority, 1);
+    reader.counters.misses.add(wanted.priority, 1);
     let Some(loads) = begin_loads(reader, &absent, wanted.priority) else {
         return Ok(Begun::Refused);
     };
@@ -60,8 +61,55 @@ pub(super) fn begin_pages(
     Ok(finish(in_flight, is_begun, ticket, waker))
 }
 
+/// Begins to read a record that is to be kept alone: into free frames past the page table. `in_flight` is `None` where there is no queue for it.
+pub(super) fn begin_record(
+    reader: &PageReader,
+    in_flight: Option<&InFlight>,
+    records: &RecordCache,
+    bytes: &FinalBytes,
+    priority: Priority,
+    waker: &Waker,
+) -> Begun {
+    let Some(in_flight) = in_flight else {
+        return Begun::Refused;
+    };
+    if in_flight.is_full() && in_flight.wait_for_room(waker) {
+        return Begun::Pending(None);
+    }
+    let block_bytes = u64::from(reader.device.block_bytes());
+    let within = (bytes.offset_bytes % block_bytes) as usize;
+    let span = (within + bytes.len_bytes).next_multiple_of(block_bytes as usize);
+    let generation = records.generation(bytes.offset_bytes);
+    let wanted = span.div_ceil(PAGE_BYTES);
+    let frames = reader.frames.take_many(wanted);
+    if frames.len() < wanted {
+        reader.table().pool().put_all(frames);
+        return Begun::Refused;
+    }
+    reader.counters.misses.add(priority, 1);
+    let ticket = Ticket::new(waker);
+    let context = ReadContext {
+        target: ReadTarget::Record(RecordTarget {
+            offset_bytes: bytes.offset_bytes,
+            len_bytes: bytes.len_bytes,
+            within,
+            generation,
+        }),
+        sender: ticket.sender(),
+    };
+    let start = bytes.offset_bytes - within as u64;
+    let flights = in_flight.flights();
+    let begun = flights.begin(reader.table().space(), start, span, frames, context);
+    let is_begun = begun.is_ok();
+    if let Err((frames, context)) = begun {
+        reader.table().pool().put_all(frames);
+        drop(context.sender.end(Ok(())));
+    }
+    finish(in_flight, is_begun, ticket, waker)
+}
+
 /// Closes a ticket after all its reads were begun. `is_begun` is whether there are any.
-pub(super) fn finish(in_flight: &InFlight, is_begun: bool, ticket: Ticket, waker: &Waker) -> Begun {
+fn finish(in_flight: &InFlight, is_begun: bool, ticket: Ticket, waker: &Waker) -> Begun {
     let ended = ticket.close();
     if !is_begun {
         return match in_flight.wait_for_room(waker) {
@@ -90,7 +138,7 @@ fn begin_loads<'a>(
     pages: &[PageNo],
     priority: Priority,
 ) -> Option<Vec<Load<'a>>> {
-    let mut frames = reader.frames().take_many(pages.len());
+    let mut frames = reader.frames.take_many(pages.len());
     let mut loads = Vec::with_capacity(pages.len());
     let mut is_refused = frames.len() < pages.len();
     for page in pages {
@@ -98,7 +146,7 @@ fn begin_loads<'a>(
             break;
         }
         let frame = frames.pop()?;
-        match begin_load(reader.frames(), *page, priority, frame) {
+        match begin_load(&reader.frames, *page, priority, frame) {
             Begin::Begun(load) => loads.push(load),
             Begin::NotAbsent(frame) => frames.push(frame),
             Begin::NoRoom(frame) => {
@@ -128,16 +176,17 @@ fn begin_reads(
             .count();
         let frames = loads.drain(..run).filter_map(Load::suspend).collect();
         let context = ReadContext {
-            target: ReadTarget::Pages {
+            target: ReadTarget::Pages(PagesTarget {
                 first,
                 priority: wanted.priority,
                 check: wanted.check.clone(),
                 needed: needed.clone(),
-            },
+            }),
             sender: ticket.sender(),
         };
-        let offset_bytes = first.offset_bytes();
-        match in_flight.begin(table, offset_bytes, run * PAGE_BYTES, frames, context) {
+        let (space, len_bytes) = (table.space(), run * PAGE_BYTES);
+        let flights = in_flight.flights();
+        match flights.begin(space, first.offset_bytes(), len_bytes, frames, context) {
             Ok(()) => is_begun = true,
             Err((frames, context)) => {
                 for (page, frame) in (first.0..).map(PageNo).zip(frames) {

@@ -52,7 +52,7 @@ impl Drop for Driving<'_> {
         DRIVEN.set(self.before);
         self.in_flight.remove_driver();
         // Reads that this thread has gathered must not wait for the reactor.
-        self.in_flight.submit_all();
+        self.in_flight.queue().submit();
     }
 }
 
@@ -79,9 +79,9 @@ pub(super) fn drive<F: Future>(
         if wakeup.is_called() {
             continue;
         }
-        match in_flight.map(|in_flight| (in_flight, in_flight.len())) {
+        match in_flight.map(|in_flight| (in_flight, in_flight.queue().in_flight())) {
             Some((in_flight, count)) if count > 0 => {
-                in_flight.wait(count / GATHER_SHARE, PATIENCE);
+                in_flight.queue().wait(count / GATHER_SHARE, PATIENCE);
                 land(reader, in_flight);
             }
             _ => wakeup.sleep(),

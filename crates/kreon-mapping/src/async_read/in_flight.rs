@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::Waker;
-use std::time::Duration;
 
 use kreon_base::{PageNo, Priority};
 use kreon_device::ReadQueue;
@@ -15,8 +14,7 @@ use super::reactor::Reactor;
 use super::request::PageCheck;
 use super::ticket::TicketSender;
 use crate::record_cache::Generation;
-use crate::table::PageTable;
-use crate::well::{Flights, FreeFrame, Landed};
+use crate::well::Flights;
 
 /// Reads in flight, and the threads that take their completions.
 pub(super) struct InFlight {
@@ -38,21 +36,25 @@ pub(super) struct ReadContext {
 /// What a read brings.
 pub(super) enum ReadTarget {
     /// Consecutive pages, which are being loaded.
-    Pages {
-        first: PageNo,
-        priority: Priority,
-        check: Option<PageCheck>,
-        /// Pages whose errors matter to the task; the others are only read along.
-        needed: Range<u64>,
-    },
+    Pages(PagesTarget),
     /// A record that is to be kept alone.
-    Record {
-        offset_bytes: u64,
-        len_bytes: usize,
-        /// Bytes of the read before it.
-        within: usize,
-        generation: Generation,
-    },
+    Record(RecordTarget),
+}
+
+pub(super) struct PagesTarget {
+    pub first: PageNo,
+    pub priority: Priority,
+    pub check: Option<PageCheck>,
+    /// Pages whose errors matter to the task; the others are only read along.
+    pub needed: Range<u64>,
+}
+
+pub(super) struct RecordTarget {
+    pub offset_bytes: u64,
+    pub len_bytes: usize,
+    /// Bytes of the read before it.
+    pub within: usize,
+    pub generation: Generation,
 }
 
 impl InFlight {
@@ -66,32 +68,13 @@ impl InFlight {
         }
     }
 
-    fn queue(&self) -> &dyn ReadQueue {
+    pub(super) fn flights(&self) -> &Flights<ReadContext> {
+        &self.flights
+    }
+
+    /// The device's queue of the reads.
+    pub(super) fn queue(&self) -> &dyn ReadQueue {
         self.flights.queue()
-    }
-
-    /// Whether the device's queue can no longer be used.
-    pub(super) fn is_broken(&self) -> bool {
-        self.queue().is_broken()
-    }
-
-    /// Number of reads in flight.
-    pub(super) fn len(&self) -> usize {
-        self.queue().in_flight()
-    }
-
-    /// Begins to read `len_bytes` from `offset_bytes` on into `frames`, one after the other. Frames and context come back
-    /// if there is no room in flight.
-    pub(super) fn begin(
-        &self,
-        table: &PageTable,
-        offset_bytes: u64,
-        len_bytes: usize,
-        frames: Vec<FreeFrame>,
-        context: ReadContext,
-    ) -> Result<(), (Vec<FreeFrame>, ReadContext)> {
-        let flights = &self.flights;
-        flights.begin(table.space(), offset_bytes, len_bytes, frames, context)
     }
 
     /// Hands reads that were begun to the device, unless this thread drives its reads and has gathered fewer than
@@ -101,21 +84,6 @@ impl InFlight {
             self.queue().submit();
         }
         self.reactor.rouse();
-    }
-
-    /// Hands all reads that were begun to the device.
-    pub(super) fn submit_all(&self) {
-        self.queue().submit();
-    }
-
-    /// Sleeps until `count` reads have ended, at most for `patience`.
-    pub(super) fn wait(&self, count: usize, patience: Duration) {
-        self.queue().wait(count, patience);
-    }
-
-    /// Takes the reads that have ended.
-    pub(super) fn take_ended(&self) -> Vec<Landed<ReadContext>> {
-        self.flights.land()
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -139,13 +107,10 @@ impl InFlight {
     pub(super) fn take_waiting_for_room(&self, taken: &mut Vec<Waker>) {
         let mut room = self.room.lock();
         let in_flight = self.queue().in_flight();
+        let more = self.queue().depth().saturating_sub(in_flight);
         let count = match in_flight {
             0 => room.len(),
-            _ => self
-                .queue()
-                .depth()
-                .saturating_sub(in_flight)
-                .min(room.len()),
+            _ => more.min(room.len()),
         };
         taken.extend(room.drain(..count));
     }

@@ -2,16 +2,12 @@
 //!
 //! Tasks are woken after all pages that ended together are published, and while no lock is held.
 
-use std::ops::Range;
-
-use kreon_base::{PageNo, Priority, Result, wake};
+use kreon_base::{PageNo, Result, wake};
 use kreon_device::Read;
 
-use super::in_flight::{InFlight, ReadContext, ReadTarget};
-use super::request::PageCheck;
+use super::in_flight::{InFlight, PagesTarget, ReadContext, ReadTarget, RecordTarget};
 use super::ticket::TicketSender;
-use crate::read::{End, Load, PageReader};
-use crate::record_cache::Generation;
+use crate::read::{Load, PageReader};
 use crate::well::{FreeFrame, Landed};
 
 /// What has ended but is not announced.
@@ -23,21 +19,9 @@ struct LandedPages<'a> {
     pages: Vec<PageNo>,
 }
 
-/// The pages of a read.
-struct PagesRead {
-    first: PageNo,
-    priority: Priority,
-    check: Option<PageCheck>,
-    /// Pages whose errors matter to the task.
-    needed: Range<u64>,
-    frames: Vec<FreeFrame>,
-    /// Whether all bytes arrived.
-    is_whole: bool,
-}
-
 /// Publishes what has arrived and wakes the tasks that wait for it. False if nothing has arrived.
 pub(super) fn land(reader: &PageReader, in_flight: &InFlight) -> bool {
-    let landed = in_flight.take_ended();
+    let landed = in_flight.flights().land();
     if landed.is_empty() {
         return false;
     }
@@ -63,35 +47,14 @@ fn end_flight<'a>(
 ) -> (TicketSender, Result<()>) {
     let ReadContext { target, sender } = flight.context;
     let outcome = match target {
-        ReadTarget::Pages {
-            first,
-            priority,
-            check,
-            needed,
-        } => {
-            let pages = PagesRead {
-                first,
-                priority,
-                check,
-                needed,
-                frames: flight.frames,
-                is_whole: flight.is_whole,
-            };
-            end_pages(reader, pages, ended)
+        ReadTarget::Pages(pages) => end_pages(reader, pages, flight.frames, flight.is_whole, ended),
+        ReadTarget::Record(record) if flight.is_whole => {
+            keep_arrived(reader, &record, flight.frames);
+            Ok(())
         }
-        ReadTarget::Record {
-            offset_bytes,
-            len_bytes,
-            within,
-            generation,
-        } => {
-            if flight.is_whole {
-                let place = (offset_bytes, generation);
-                keep_arrived(reader, flight.frames, place, within, len_bytes);
-            } else {
-                // The task tries again, and in the end waits for the device, which reports the error.
-                reader.table().pool().put_all(flight.frames);
-            }
+        ReadTarget::Record(_) => {
+            // The task tries again, and in the end waits for the device, which reports the error.
+            reader.table().pool().put_all(flight.frames);
             Ok(())
         }
     };
@@ -101,20 +64,22 @@ fn end_flight<'a>(
 /// Checks and publishes the pages of a read. Returns the first error of a page that matters to the task.
 fn end_pages<'a>(
     reader: &'a PageReader,
-    pages: PagesRead,
+    pages: PagesTarget,
+    frames: Vec<FreeFrame>,
+    is_whole: bool,
     ended: &mut LandedPages<'a>,
 ) -> Result<()> {
     let mut loads: Vec<_> = (pages.first.0..)
-        .zip(pages.frames)
+        .zip(frames)
         .map(|(page, frame)| Load::resume(reader.table(), PageNo(page), pages.priority, frame))
         .collect();
-    let read = match pages.is_whole {
+    let read = match is_whole {
         true => vec![Ok(()); loads.len()],
         false => read_again(reader, &mut loads),
     };
     debug_assert_eq!(read.len(), loads.len());
     let arrived = read.iter().filter(|outcome| outcome.is_ok()).count();
-    reader.counters().pages_read.add(arrived as u64);
+    reader.counters.pages_read.add(arrived as u64);
     let mut outcome = Ok(());
     for (load, read) in loads.into_iter().zip(read) {
         let checked = match (read, &pages.check, load.bytes()) {
@@ -125,10 +90,8 @@ fn end_pages<'a>(
         match checked {
             Ok(()) => {
                 ended.pages.push(load.page());
-                if let End::Cancelled(load) = load.end() {
-                    // The page stays absent; the next reader loads it anew.
-                    drop(load);
-                }
+                // If the load was cancelled, the page stays absent; the next reader loads it anew.
+                drop(load.end());
             }
             Err(error) => {
                 // A page that was discarded meanwhile may have arrived with any bytes.
@@ -146,7 +109,7 @@ fn end_pages<'a>(
 /// error. It waits for the device in the poll of whichever task is here, which happens seldom enough.
 #[cold]
 fn read_again(reader: &PageReader, loads: &mut [Load<'_>]) -> Vec<Result<()>> {
-    let device = reader.device();
+    let device = &reader.device;
     let first = loads.first().map(Load::page).unwrap_or_default();
     let buffers = loads.iter_mut().filter_map(Load::bytes_mut);
     let buffers = buffers.map(|bytes| bytes.as_mut_slice()).collect();
@@ -162,29 +125,23 @@ fn read_again(reader: &PageReader, loads: &mut [Load<'_>]) -> Vec<Result<()>> {
     loads.iter_mut().map(read_alone).collect()
 }
 
-/// Keeps a record that has arrived behind `within` bytes in `frames`, and frees those. The task looks for it in the record
+/// Keeps a record that has arrived in `frames`, and frees those. The task looks for it in the record
 /// cache, and reads it anew if it is not there.
-fn keep_arrived(
-    reader: &PageReader,
-    frames: Vec<FreeFrame>,
-    (offset_bytes, generation): (u64, Generation),
-    within: usize,
-    len_bytes: usize,
-) {
-    reader.counters().pages_read.add(frames.len() as u64);
+fn keep_arrived(reader: &PageReader, record: &RecordTarget, frames: Vec<FreeFrame>) {
+    let (within, len_bytes) = (record.within, record.len_bytes);
+    let keep = |bytes: &[u8]| {
+        let supply = &reader.frames;
+        supply.keep_record(record.offset_bytes, record.generation, bytes);
+    };
+    reader.counters.pages_read.add(frames.len() as u64);
     let space = reader.table().space();
     match &frames[..] {
-        [only] => {
-            let bytes = &space.bytes(only)[within..within + len_bytes];
-            reader.frames().keep_record(offset_bytes, generation, bytes);
-        }
+        [only] => keep(&space.bytes(only)[within..within + len_bytes]),
         several => {
             let all = several.iter().flat_map(|frame| space.bytes(frame));
             let bytes: Vec<u8> = all.skip(within).take(len_bytes).copied().collect();
             debug_assert_eq!(bytes.len(), len_bytes);
-            reader
-                .frames()
-                .keep_record(offset_bytes, generation, &bytes);
+            keep(&bytes);
         }
     }
     reader.table().pool().put_all(frames);

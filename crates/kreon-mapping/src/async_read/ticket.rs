@@ -10,13 +10,10 @@ use parking_lot::Mutex;
 
 /// Loads that a task began and waits for. Dropping it changes nothing for the loads.
 #[derive(Debug)]
-pub struct Ticket(Arc<TicketShared>);
+pub struct Ticket(Arc<Mutex<TicketState>>);
 
 /// Tells a ticket of the end of one read.
-pub(super) struct TicketSender(Arc<TicketShared>);
-
-#[derive(Debug)]
-struct TicketShared(Mutex<TicketState>);
+pub(super) struct TicketSender(Arc<Mutex<TicketState>>);
 
 #[derive(Debug)]
 struct TicketState {
@@ -34,12 +31,12 @@ impl Ticket {
             outcome: Ok(()),
             waker: Some(waker.clone()),
         };
-        Self(Arc::new(TicketShared(Mutex::new(state))))
+        Self(Arc::new(Mutex::new(state)))
     }
 
     /// A sender for one more read.
     pub(super) fn sender(&self) -> TicketSender {
-        let mut state = self.0.0.lock();
+        let mut state = self.0.lock();
         debug_assert!(state.left > 0, "a read is added to a ticket that is ready");
         state.left += 1;
         TicketSender(Arc::clone(&self.0))
@@ -47,12 +44,12 @@ impl Ticket {
 
     /// No more reads will be added. Returns the waker to call if all have ended already.
     pub(super) fn close(&self) -> Option<Waker> {
-        self.0.end(Ok(()))
+        self.0.lock().end(Ok(()))
     }
 
     /// Whether all have ended; the first error if there was one. `waker` is the one that is called then.
     pub fn poll(&self, waker: &Waker) -> Poll<Result<()>> {
-        let mut state = self.0.0.lock();
+        let mut state = self.0.lock();
         if state.left == 0 {
             return Poll::Ready(state.outcome.clone());
         }
@@ -67,19 +64,18 @@ impl Ticket {
 impl TicketSender {
     /// The read has ended. Returns the waker to call, while no lock is held, if it was the last.
     pub(super) fn end(self, outcome: Result<()>) -> Option<Waker> {
-        self.0.end(outcome)
+        self.0.lock().end(outcome)
     }
 }
 
-impl TicketShared {
-    fn end(&self, outcome: Result<()>) -> Option<Waker> {
-        let mut state = self.0.lock();
-        debug_assert!(state.left > 0, "more reads end than were begun");
-        state.left -= 1;
-        if state.outcome.is_ok() {
-            state.outcome = outcome;
+impl TicketState {
+    fn end(&mut self, outcome: Result<()>) -> Option<Waker> {
+        debug_assert!(self.left > 0, "more reads end than were begun");
+        self.left -= 1;
+        if self.outcome.is_ok() {
+            self.outcome = outcome;
         }
-        let is_last = state.left == 0;
-        state.waker.take_if(|_| is_last)
+        let is_last = self.left == 0;
+        self.waker.take_if(|_| is_last)
     }
 }

@@ -68,7 +68,7 @@ impl Frames {
     ) -> Result<Self> {
         let share_percent = options.dirty_share_percent;
         Ok(Self {
-            table: PageTable::new(shape)?,
+            table: PageTable::new(shape, options)?,
             writer: Writer::new(device, shape.frames, share_percent, &options.modes),
             records: RecordCache::new(record_table_bytes),
             turn: Mutex::default(),

@@ -3,25 +3,37 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use kreon_base::{PageNo, Priority, Result};
+use kreon_base::{PAGE_BYTES, PageNo, Priority, Result};
 
 use super::Mapping;
 use crate::async_read::{Begun, PagesWanted};
 use crate::options::PageRequest;
 use crate::read::{self, ByteCopy, ByteRange, Fetched, FinalBytes};
 
+/// Most bytes of a hint: as many cache lines as a processor fetches at once.
+const HINT_BYTES_MAX: usize = 2048;
+
 impl Mapping {
     /// Brings bytes, up to 2 KiB, into the processor's cache if they are resident. To be called a few hundred ns before
     /// they are read.
     #[inline]
     pub fn hint(&self, offset_bytes: u64, len_bytes: usize) {
-        read::hint::bytes(self.reader().table(), offset_bytes, len_bytes);
+        let space = self.reader().table().space();
+        let page = PageNo::containing(offset_bytes);
+        let within = (offset_bytes % PAGE_BYTES as u64) as usize;
+        let len_bytes = len_bytes.min(HINT_BYTES_MAX);
+        let here = len_bytes.min(PAGE_BYTES - within);
+        space.hint(page, within, here);
+        if here < len_bytes {
+            space.hint(PageNo(page.0 + 1), 0, len_bytes - here);
+        }
     }
 
     /// The same for the first bytes of a page, up to 2 KiB, and its last line.
     #[inline]
     pub fn hint_ends(&self, page: PageNo, first_bytes: usize) {
-        read::hint::ends(self.reader().table(), page, first_bytes);
+        let space = self.reader().table().space();
+        space.hint_ends(page, first_bytes.min(HINT_BYTES_MAX));
     }
 
     /// Loads those of the pages that are not resident: sorted, neighbours merged, all at once. Returns when they are

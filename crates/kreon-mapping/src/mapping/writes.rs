@@ -39,7 +39,7 @@ impl Mapping {
     /// # Errors
     /// The first of the device. What was not written stays dirty, and a later call tries again.
     pub fn sync(&self) -> Result<()> {
-        self.reader().frames().writer().sync(self.reader().table())
+        self.reader().frames.writer().sync(self.reader().table())
     }
 
     /// Writes those of the pages that are dirty to the device, neighbours together, without a flush. Sorts them. For a
@@ -48,18 +48,18 @@ impl Mapping {
     /// # Errors
     /// The first of the device. What was not written stays dirty.
     pub fn write_back(&self, pages: &mut [PageNo]) -> Result<()> {
-        let writer = self.reader().frames().writer();
+        let writer = self.reader().frames.writer();
         writer.write_pages(self.reader().table(), pages)
     }
 
     /// Up to `wanted` frames as memory with arbitrary content, at most a quarter of all. Pages are evicted for them. None
     /// are lent if readers hold all, or the device takes no dirty page.
     pub fn lend_frames(&self, wanted: usize) -> LentFrames<'_> {
-        LentFrames::new(self.reader().frames(), wanted)
+        LentFrames::new(&self.reader().frames, wanted)
     }
 
     /// Whether enough frames are free for log pages to be kept whole.
     pub fn has_plenty_of_frames(&self) -> bool {
-        self.reader().frames().are_plenty()
+        self.reader().frames.are_plenty()
     }
 }

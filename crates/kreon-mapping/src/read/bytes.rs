@@ -42,7 +42,7 @@ pub(crate) fn read_bytes(reader: &PageReader, mut copy: ByteCopy<'_>) -> Result<
     if len_bytes == 0 {
         return Ok(());
     }
-    if let Some(mapped) = reader.mapped() {
+    if let Some(mapped) = &reader.mapped {
         return copy_mapped(reader, mapped, copy);
     }
     if len_bytes > FRAMED_BYTES_MAX {
@@ -192,9 +192,9 @@ fn read_runs(
     if reads.is_empty() {
         return Ok(());
     }
-    let counters = reader.counters();
+    let counters = &reader.counters;
     counters.misses.add(priority, pages.len() as u64);
-    reader.device().read(&mut reads)?;
+    reader.device.read(&mut reads)?;
     counters.pages_read.add(pages.len() as u64);
     counters.pages_read_past.add(pages.len() as u64);
     Ok(())

@@ -8,6 +8,7 @@ use super::byte_range::{ByteRange, FinalBytes};
 use super::bytes::unchecked_page;
 use super::fetched::{Fetched, FetchedRecord};
 use super::prefetch::prefetch;
+use super::prefetch_reads::outcomes_of;
 use super::read_buffer::{ReadBuffer, longest_within};
 use super::read_runs::{Missing, ReadRun};
 use super::reader::PageReader;
@@ -58,7 +59,7 @@ pub(crate) fn fetch(
         fetch_frames(reader, &framed, priority);
     }
     if !missing.is_empty() {
-        let misses = &reader.counters().misses;
+        let misses = &reader.counters.misses;
         misses.add(priority, missing.len() as u64);
         fetch_missing(reader, missing, into);
     }
@@ -112,15 +113,14 @@ fn fetch_missing(reader: &PageReader, mut missing: Vec<Missing>, into: &mut Fetc
     missing.sort_unstable_by_key(|record| record.offset);
     missing.dedup_by_key(|record| record.offset);
     let room_bytes = longest_within(into.room_left());
-    let block_bytes = u64::from(reader.device().block_bytes());
+    let block_bytes = u64::from(reader.device.block_bytes());
     let runs = ReadRun::within(&missing, block_bytes, room_bytes);
     let bytes: u64 = runs.iter().map(ReadRun::len_bytes).sum();
-    into.set_transfers(runs.len());
     if runs.is_empty() {
         return;
     }
     let mut memory = ReadBuffer::new(bytes as usize);
-    let pages_read = &reader.counters().pages_read;
+    let pages_read = &reader.counters.pages_read;
     pages_read.add(bytes.div_ceil(PAGE_BYTES as u64));
     let arrived = read_runs(reader, &runs, &mut memory);
     let (mut missing, mut base) = (missing.iter(), 0);
@@ -132,7 +132,7 @@ fn fetch_missing(reader: &PageReader, mut missing: Vec<Missing>, into: &mut Fetc
                 && has_arrived
             {
                 if run.records <= KEPT_OF_RUN_MAX {
-                    let frames = reader.frames();
+                    let frames = &reader.frames;
                     frames.keep_record(record.offset, record.generation, bytes);
                 }
                 records.push(FetchedRecord {
@@ -145,7 +145,7 @@ fn fetch_missing(reader: &PageReader, mut missing: Vec<Missing>, into: &mut Fetc
         }
         base += run.len_bytes() as usize;
     }
-    into.add_read(memory, records);
+    into.add_read(runs.len(), memory, records);
 }
 
 /// Reads the runs, one behind the other, into `memory`. Returns whether each arrived.
@@ -158,14 +158,9 @@ fn read_runs(reader: &PageReader, runs: &[ReadRun], memory: &mut [u8]) -> Vec<bo
         rest = later;
     }
     let mut arrived = Vec::with_capacity(runs.len());
-    for reads in reads.chunks_mut(reader.modes().depth_max()) {
-        let called = reader.device().read(reads);
-        let has_named = reads.iter().any(|read| read.outcome.is_err());
-        let outcomes = reads.iter().map(|read| match has_named {
-            true => read.outcome.is_ok(),
-            false => called.is_ok(),
-        });
-        arrived.extend(outcomes);
+    for reads in reads.chunks_mut(reader.modes.depth_max()) {
+        let called = reader.device.read(reads);
+        arrived.extend(outcomes_of(reads, &called).map(Result::is_ok));
     }
     arrived
 }

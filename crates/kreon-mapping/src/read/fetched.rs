@@ -36,10 +36,7 @@ pub(super) struct FetchedRecord {
 impl Fetched {
     /// The bytes, if they were fetched.
     pub fn get(&self, offset_bytes: u64, len_bytes: usize) -> Option<&[u8]> {
-        let found = self
-            .records
-            .binary_search_by_key(&offset_bytes, |record| record.offset);
-        let record = self.records.get(found.ok()?)?;
+        let record = self.find(offset_bytes)?;
         let memory = match record.is_copy {
             true => self.copies.as_slice(),
             false => self.memory.as_deref()?,
@@ -56,11 +53,15 @@ impl Fetched {
 
     /// Whether the record at `offset_bytes` came from the device.
     pub fn was_read(&self, offset_bytes: u64) -> bool {
+        self.find(offset_bytes)
+            .is_some_and(|record| !record.is_copy)
+    }
+
+    fn find(&self, offset: u64) -> Option<&FetchedRecord> {
         let found = self
             .records
-            .binary_search_by_key(&offset_bytes, |record| record.offset);
-        let record = found.ok().and_then(|at| self.records.get(at));
-        record.is_some_and(|record| !record.is_copy)
+            .binary_search_by_key(&offset, |record| record.offset);
+        self.records.get(found.ok()?)
     }
 
     /// How many reads it takes to fetch these records: offsets and lengths, sorted.
@@ -148,19 +149,16 @@ impl Fetched {
         is_copied
     }
 
-    /// Adds records of one fetch from the device, with the memory that they are in.
+    /// Adds records that `transfers` reads brought into `memory`.
     pub(super) fn add_read(
         &mut self,
+        transfers: usize,
         memory: ReadBuffer,
         records: impl IntoIterator<Item = FetchedRecord>,
     ) {
+        self.transfers = transfers;
         self.records.extend(records);
         self.memory = Some(memory);
-    }
-
-    /// Sets the number of reads at the device.
-    pub(super) fn set_transfers(&mut self, transfers: usize) {
-        self.transfers = transfers;
     }
 
     /// Sorts the records, after which they can be found.

@@ -6,14 +6,12 @@
 //! - `records`: ranges that may be kept as single records
 //! - `fetch`, `fetched`, `read_runs`: many records at once, into the memory of their reader
 //! - `read_buffer`: memory for direct I/O, kept by the thread
-//! - `hint`: hints to the processor; `mapped`: reading through `mmap`, for comparison;
-//!   `unmapped`: its place where the feature `comparison` is off
+//! - `mapped`: reading through `mmap`, for comparison; `unmapped`: its place where the feature `comparison` is off
 
 mod byte_range;
 mod bytes;
 mod fetch;
 mod fetched;
-pub(crate) mod hint;
 mod load;
 #[cfg(feature = "comparison")]
 mod mapped;
@@ -32,7 +30,7 @@ pub use fetched::Fetched;
 pub(crate) use byte_range::{ByteCopy, ByteRange};
 pub(crate) use bytes::read_bytes;
 pub(crate) use fetch::{fetch, with_final_bytes};
-pub(crate) use load::{Begin, End, Load, begin_load};
+pub(crate) use load::{Begin, Load, begin_load};
 #[cfg(feature = "comparison")]
 pub(crate) use mapped::Mapped;
 pub(crate) use prefetch::prefetch;

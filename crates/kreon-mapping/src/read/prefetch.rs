@@ -4,7 +4,7 @@ use kreon_base::Result;
 use kreon_device::Read;
 
 use super::load::{Begin, Load, begin_load};
-use super::prefetch_reads::{GAP_PAGES_MAX, PrefetchReads};
+use super::prefetch_reads::{GAP_PAGES_MAX, PrefetchReads, outcomes_of};
 use super::reader::PageReader;
 use crate::options::PageRequest;
 use crate::well::FreeFrame;
@@ -20,14 +20,14 @@ type Requested<'a, 'r> = (Load<'a>, &'r PageRequest<'r>);
 /// # Errors
 /// The first of the device or of a `check`. Pages without error are resident all the same.
 pub(crate) fn prefetch(reader: &PageReader, requests: &[PageRequest<'_>]) -> Result<()> {
-    if let Some(mapped) = reader.mapped() {
+    if let Some(mapped) = &reader.mapped {
         mapped.will_need(requests);
         return Ok(());
     }
     let missing = missing(reader, requests)?;
     let mut outcome = Ok(());
     let loads_max = LOADS_MAX.min(reader.table().frames() / 4);
-    for batch in missing.chunks(reader.modes().depth_max().clamp(1, loads_max)) {
+    for batch in missing.chunks(reader.modes.depth_max().clamp(1, loads_max)) {
         outcome = outcome.and(load_batch(reader, batch));
     }
     outcome
@@ -52,13 +52,13 @@ fn missing<'r>(reader: &PageReader, requests: &[PageRequest<'r>]) -> Result<Vec<
 fn load_batch(reader: &PageReader, batch: &[PageRequest<'_>]) -> Result<()> {
     let mut loads = Vec::with_capacity(batch.len());
     let mut elsewhere = Vec::new();
-    let mut frames = reader.frames().take_many(batch.len());
+    let mut frames = reader.frames.take_many(batch.len());
     for request in batch {
         // Without a frame left, or room in the page array, the page is left to the read that needs it.
         let Some(frame) = frames.pop() else {
             break;
         };
-        match begin_load(reader.frames(), request.page, request.priority, frame) {
+        match begin_load(&reader.frames, request.page, request.priority, frame) {
             Begin::Begun(load) => loads.push((load, request)),
             Begin::NotAbsent(frame) => {
                 elsewhere.push(request.page);
@@ -105,12 +105,12 @@ fn transfer(reader: &PageReader, loads: &mut [Requested<'_, '_>]) -> Vec<Result<
     }
     let mut fillers = take_fillers(reader, loads);
     let mut runs = PrefetchReads::new(loads, reader.table().space(), &mut fillers);
-    let called = reader.device().read(runs.reads());
+    let called = reader.device.read(runs.reads());
     let mut outcomes = runs.outcomes(&called);
     reader.table().pool().put_all(fillers);
     retry(reader, loads, &mut outcomes);
     let arrived = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
-    reader.counters().pages_read.add(arrived as u64);
+    reader.counters.pages_read.add(arrived as u64);
     outcomes
 }
 
@@ -129,14 +129,9 @@ fn retry(reader: &PageReader, loads: &mut [Requested<'_, '_>], outcomes: &mut [R
     if reads.is_empty() {
         return;
     }
-    let called = reader.device().read(&mut reads);
-    let has_named = reads.iter().any(|read| read.outcome.is_err());
-    for (outcome, read) in failed.into_iter().zip(reads) {
-        *outcome = if has_named {
-            read.outcome
-        } else {
-            called.clone()
-        };
+    let called = reader.device.read(&mut reads);
+    for (outcome, read) in failed.into_iter().zip(outcomes_of(&reads, &called)) {
+        outcome.clone_from(read);
     }
 }
 

@@ -59,14 +59,23 @@ impl<'r> PrefetchReads<'r> {
         &mut self.reads
     }
 
-    /// The outcome of each page, after the call returned `called`. If no read has an error of its own, that is the
-    /// outcome of all.
+    /// The outcome of each page, after the call returned `called`.
     pub(super) fn outcomes(self, called: &Result<()>) -> Vec<Result<()>> {
-        let named = self.reads.iter().any(|read| read.outcome.is_err());
-        let outcome = |place: usize| match (self.reads.get(place), called) {
-            (Some(read), _) if named => read.outcome.clone(),
-            _ => called.clone(),
-        };
-        self.places.iter().map(|&place| outcome(place)).collect()
+        let of_reads: Vec<_> = outcomes_of(&self.reads, called).collect();
+        let of_page = |place: usize| of_reads.get(place).copied().unwrap_or(called).clone();
+        self.places.iter().map(|&place| of_page(place)).collect()
     }
+}
+
+/// The outcome of each read, after the call returned `called`. If no read has an error of its own, that is the outcome of
+/// all.
+pub(super) fn outcomes_of<'a>(
+    reads: &'a [Read<'_>],
+    called: &'a Result<()>,
+) -> impl Iterator<Item = &'a Result<()>> {
+    let is_named = reads.iter().any(|read| read.outcome.is_err());
+    reads.iter().map(move |read| match is_named {
+        true => &read.outcome,
+        false => called,
+    })
 }

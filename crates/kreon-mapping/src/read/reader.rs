@@ -26,54 +26,18 @@ pub(crate) struct ReadCounters {
 
 /// Reads pages of a device through frames.
 pub(crate) struct PageReader {
-    frames: Frames,
-    device: Arc<dyn Device>,
+    pub frames: Frames,
+    pub device: Arc<dyn Device>,
     /// The kernel's mapping, where that is read instead of frames.
-    mapped: Option<Mapped>,
-    modes: MappingModes,
-    counters: ReadCounters,
+    pub mapped: Option<Mapped>,
+    pub modes: MappingModes,
+    pub counters: ReadCounters,
 }
 
 impl PageReader {
-    pub(crate) fn new(
-        device: Arc<dyn Device>,
-        frames: Frames,
-        mapped: Option<Mapped>,
-        modes: &MappingModes,
-    ) -> Self {
-        Self {
-            frames,
-            device,
-            mapped,
-            modes: *modes,
-            counters: ReadCounters::default(),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn frames(&self) -> &Frames {
-        &self.frames
-    }
-
     #[inline]
     pub(crate) fn table(&self) -> &PageTable {
         self.frames.table()
-    }
-
-    pub(crate) fn device(&self) -> &dyn Device {
-        &*self.device
-    }
-
-    pub(crate) fn mapped(&self) -> Option<&Mapped> {
-        self.mapped.as_ref()
-    }
-
-    pub(crate) fn counters(&self) -> &ReadCounters {
-        &self.counters
-    }
-
-    pub(super) fn modes(&self) -> &MappingModes {
-        &self.modes
     }
 
     /// Lends a page to `use_page`. [`Mapping::read`](crate::Mapping::read) has the details.

@@ -34,12 +34,12 @@ pub(crate) fn with_bytes<R>(
     if len == 0 {
         return Ok(use_bytes(&[]));
     }
-    if let Some(records) = reader.frames().records()
+    if let Some(records) = reader.frames.records()
         && can_be_kept(offset, len)
     {
         return with_record(reader, records, range, scratch, use_bytes);
     }
-    if reader.mapped().is_some() {
+    if reader.mapped.is_some() {
         return with_copy(reader, range, scratch, use_bytes);
     }
     with_pages(reader, range, scratch, use_bytes)
@@ -66,26 +66,26 @@ fn with_record<R>(
         return with_pages(reader, range, scratch, use_bytes);
     }
     let generation = records.generation(offset_bytes);
-    reader.counters().misses.add(range.priority, 1);
+    reader.counters.misses.add(range.priority, 1);
     // Whole blocks, not pages: reads of two pages are half as many a second.
-    let block_bytes = u64::from(reader.device().block_bytes());
+    let block_bytes = u64::from(reader.device.block_bytes());
     let within = (offset_bytes % block_bytes) as usize;
     let start = offset_bytes - within as u64;
     let span = (within + len_bytes).next_multiple_of(block_bytes as usize);
     let mut memory = ReadBuffer::new(span);
     let read = &mut memory[..span];
-    reader.device().read_at(start, read)?;
-    let pages_read = &reader.counters().pages_read;
+    reader.device.read_at(start, read)?;
+    let pages_read = &reader.counters.pages_read;
     pages_read.add(span.div_ceil(PAGE_BYTES) as u64);
     let bytes = &read[within..within + len_bytes];
-    let frames = reader.frames();
+    let frames = &reader.frames;
     frames.keep_record(offset_bytes, generation, bytes);
     Ok(use_bytes(bytes))
 }
 
 /// Whether the record cache has the record.
 fn has_record(reader: &PageReader, offset_bytes: u64, len_bytes: usize) -> bool {
-    reader.frames().records().is_some_and(|records| {
+    reader.frames.records().is_some_and(|records| {
         can_be_kept(offset_bytes, len_bytes)
             && records.has(reader.table().space(), offset_bytes, len_bytes)
     })
@@ -98,7 +98,7 @@ pub(super) fn copy_record(
     len_bytes: usize,
     into: &mut Vec<u8>,
 ) -> bool {
-    reader.frames().records().is_some_and(|records| {
+    reader.frames.records().is_some_and(|records| {
         can_be_kept(offset_bytes, len_bytes)
             && records.get(reader.table().space(), offset_bytes, len_bytes, into)
     })
@@ -108,7 +108,7 @@ pub(super) fn copy_record(
 /// or being loaded.
 fn keeps_alone(reader: &PageReader, first: PageNo, pages: u32) -> bool {
     let is_absent = |page| reader.table().space().state(PageNo(page)) == PageState::Absent;
-    let keeps_pages = reader.modes().prefers_pages() && reader.frames().are_plenty();
+    let keeps_pages = reader.modes.prefers_pages() && reader.frames.are_plenty();
     !keeps_pages && (first.0..first.0 + u64::from(pages)).all(is_absent)
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn is_kept_alone<'a>(
     reader: &'a PageReader,
     bytes: &FinalBytes,
 ) -> Option<&'a RecordCache> {
-    let records = reader.frames().records()?;
+    let records = reader.frames.records()?;
     let (first, pages) = bytes.pages();
     let is_kept =
         can_be_kept(bytes.offset_bytes, bytes.len_bytes) && keeps_alone(reader, first, pages);
@@ -127,9 +127,9 @@ pub(crate) fn is_kept_alone<'a>(
 /// Whether the surroundings of a record are read along with it: not if the record itself is read past the frames.
 pub(super) fn widens(reader: &PageReader, bytes: &FinalBytes) -> bool {
     bytes.len_bytes <= FRAMED_BYTES_MAX
-        && reader.modes().prefers_pages()
-        && reader.mapped().is_none()
-        && reader.frames().are_plenty()
+        && reader.modes.prefers_pages()
+        && reader.mapped.is_none()
+        && reader.frames.are_plenty()
         && !has_record(reader, bytes.offset_bytes, bytes.len_bytes)
 }
 

@@ -13,13 +13,13 @@ use crate::well::{FrameSpace, FreeFrame, PageState, PageWrite, Pinned, RetiredFr
 
 /// The state of all pages. Changes to a page are made through the [lock](Locked) of its shard.
 pub(super) struct PageStates {
-    space: FrameSpace,
-    descriptors: Descriptors,
-    counts: PageCounts,
-    stripe_budget: StripeBudget,
-    shards: Box<[Shard]>,
+    pub space: FrameSpace,
+    pub descriptors: Descriptors,
+    pub counts: PageCounts,
+    pub stripe_budget: StripeBudget,
+    pub shards: Box<[Shard]>,
     /// False: all pages get the last priority.
-    by_priority: bool,
+    pub by_priority: bool,
 }
 
 /// One shard, locked.
@@ -50,45 +50,6 @@ pub(crate) enum Removal {
 }
 
 impl PageStates {
-    pub(super) fn new(
-        space: FrameSpace,
-        frames: u32,
-        shards: usize,
-        stripes_max: usize,
-        by_priority: bool,
-    ) -> Self {
-        assert!(shards > 0, "a table without shards");
-        Self {
-            space,
-            descriptors: Descriptors::new(frames),
-            counts: PageCounts::new(),
-            stripe_budget: StripeBudget::new(stripes_max),
-            shards: (0..shards).map(|_| Shard::new()).collect(),
-            by_priority,
-        }
-    }
-
-    #[inline]
-    pub(super) fn space(&self) -> &FrameSpace {
-        &self.space
-    }
-
-    pub(super) fn descriptors(&self) -> &Descriptors {
-        &self.descriptors
-    }
-
-    pub(super) fn counts(&self) -> &PageCounts {
-        &self.counts
-    }
-
-    pub(super) fn stripes_used(&self) -> usize {
-        self.stripe_budget.used()
-    }
-
-    pub(super) fn shards(&self) -> usize {
-        self.shards.len()
-    }
-
     /// Locks shard `i`, modulo their number.
     pub(super) fn lock(&self, i: usize) -> Locked<'_> {
         let shard = &self.shards[i % self.shards.len()];
@@ -169,7 +130,7 @@ impl<'a> Locked<'a> {
         frame: FreeFrame,
     ) -> Result<Option<Pinned<'a>>, FreeFrame> {
         debug_assert!(self.holds(page));
-        let pinned = self.states.space.end_load_pinned(page, frame)?;
+        let pinned = self.states.space.end_load(page, frame)?;
         self.enqueue(page, priority);
         self.shard.notify();
         Ok(pinned)

@@ -4,18 +4,21 @@
 //! one shard, then a list of the pool. Limbo is never locked together with another lock.
 
 use kreon_base::{Error, PAGE_BYTES, PageNo, Priority, Result};
-use kreon_device::Backing;
 use parking_lot::Mutex;
 use std::task::Waker;
 
 use super::counts::PageCounts;
+use super::descriptors::Descriptors;
 use super::locked::{Locked, PageStates};
 use super::pool::FramePool;
-use super::stripes::stripe_of;
+use super::shard::Shard;
+use super::stripes::{StripeBudget, stripe_of};
 use super::waiters::LoadWaiters;
+use crate::options::MappingOptions;
 use crate::well::{FrameSpace, PageState, RetiredFrame};
 
 /// How large a page table is.
+#[derive(Debug)]
 pub(crate) struct TableShape {
     pub frames: usize,
     /// Pages that the volume can have.
@@ -24,10 +27,6 @@ pub(crate) struct TableShape {
     pub shards: usize,
     /// Most stripes of the page array with memory.
     pub stripes_max: usize,
-    pub huge_pages: bool,
-    pub backing: Backing,
-    /// False: all pages get the last priority.
-    pub by_priority: bool,
 }
 
 /// Which page is in which frame, and which frames are free.
@@ -44,17 +43,20 @@ pub(crate) struct PageTable {
 
 impl PageTable {
     /// A table with no page resident.
-    pub(crate) fn new(shape: &TableShape) -> Result<Self> {
+    pub(crate) fn new(shape: &TableShape, options: &MappingOptions) -> Result<Self> {
+        assert!(shape.shards > 0, "a table without shards");
         let frames = shape.frames as u32;
-        let (space, free) = FrameSpace::new(frames, shape.pages, shape.huge_pages, shape.backing)?;
+        let (huge_pages, backing) = (options.huge_pages, options.backing);
+        let (space, free) = FrameSpace::new(frames, shape.pages, huge_pages, backing)?;
         Ok(Self {
-            states: PageStates::new(
+            states: PageStates {
                 space,
-                frames,
-                shape.shards,
-                shape.stripes_max,
-                shape.by_priority,
-            ),
+                descriptors: Descriptors::new(frames),
+                counts: PageCounts::new(),
+                stripe_budget: StripeBudget::new(shape.stripes_max),
+                shards: (0..shape.shards).map(|_| Shard::new()).collect(),
+                by_priority: options.modes.evicts_by_priority(),
+            },
             pool: FramePool::new(free, shape.frames, shape.shards),
             limbo: Mutex::default(),
             waiters: LoadWaiters::new(),
@@ -99,7 +101,7 @@ impl PageTable {
     /// The memory of the frames, for holders of free frames.
     #[inline]
     pub(crate) fn space(&self) -> &FrameSpace {
-        self.states.space()
+        &self.states.space
     }
 
     /// Whether the page is resident at this moment.
@@ -116,17 +118,17 @@ impl PageTable {
 
     /// The page in the frame of a resident page.
     pub(crate) fn page_in(&self, frame: u32) -> PageNo {
-        self.states.descriptors().page(frame)
+        self.states.descriptors.page(frame)
     }
 
     /// The priority of the page in the frame of a resident page.
     pub(crate) fn priority_in(&self, frame: u32) -> Priority {
-        self.states.descriptors().priority(frame)
+        self.states.descriptors.priority(frame)
     }
 
     /// How many pages are resident, dirty and written.
     pub(crate) fn counts(&self) -> &PageCounts {
-        self.states.counts()
+        &self.states.counts
     }
 
     /// The free frames.
@@ -141,12 +143,12 @@ impl PageTable {
 
     /// Stripes of the page array that have memory.
     pub(crate) fn stripes_used(&self) -> usize {
-        self.states.stripes_used()
+        self.states.stripe_budget.used()
     }
 
     /// Number of shards.
     pub(crate) fn shards(&self) -> usize {
-        self.states.shards()
+        self.states.shards.len()
     }
 
     /// Locks the shard of a page.

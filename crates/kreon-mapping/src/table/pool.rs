@@ -68,15 +68,7 @@ impl FramePool {
 
     /// Gives a frame back, to this thread's own list if that has room.
     pub(crate) fn put(&self, frame: FreeFrame) {
-        self.put_near(thread_number(), frame);
-    }
-
-    /// Makes frames available again.
-    pub(crate) fn put_all(&self, frames: impl IntoIterator<Item = FreeFrame>) {
-        frames.into_iter().for_each(|frame| self.put(frame));
-    }
-
-    fn put_near(&self, own: usize, frame: FreeFrame) {
+        let own = thread_number();
         let mut i = own;
         loop {
             let mut list = self.list(i).lock();
@@ -92,6 +84,11 @@ impl FramePool {
             }
             i += 1;
         }
+    }
+
+    /// Makes frames available again.
+    pub(crate) fn put_all(&self, frames: impl IntoIterator<Item = FreeFrame>) {
+        frames.into_iter().for_each(|frame| self.put(frame));
     }
 
     fn list(&self, i: usize) -> &Mutex<Vec<FreeFrame>> {

@@ -25,8 +25,9 @@ pub(crate) struct FreeFrame {
 /// A frame that was taken from its page. Readers that had pinned it before may still use it.
 #[derive(Debug)]
 pub(crate) struct RetiredFrame {
-    number: u32,
-    page: PageNo,
+    pub(super) number: u32,
+    /// The page that it held.
+    pub(super) page: PageNo,
 }
 
 impl Frames {
@@ -97,20 +98,5 @@ impl FreeFrame {
 
     pub(super) const fn number(&self) -> u32 {
         self.number
-    }
-}
-
-impl RetiredFrame {
-    pub(super) const fn new(number: u32, page: PageNo) -> Self {
-        Self { number, page }
-    }
-
-    pub(super) const fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// The page that it held.
-    pub(crate) const fn page(&self) -> PageNo {
-        self.page
     }
 }

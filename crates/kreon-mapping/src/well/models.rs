@@ -130,7 +130,7 @@ fn model_a_load_is_published_once_or_cancelled() {
         let loader = beside(&space, |space| {
             assert!(space.begin_load(B, &frame));
             space.bytes_mut(&mut frame).fill(2);
-            match space.end_load_pinned(B, frame) {
+            match space.end_load(B, frame) {
                 Ok(pinned) => assert_eq!(pinned.expect("a cell").bytes()[0], 2),
                 // Cancelled: it is ours alone, so it can be filled with anything.
                 Err(mut frame) => space.bytes_mut(&mut frame).fill(9),

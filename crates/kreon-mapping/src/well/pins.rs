@@ -89,9 +89,7 @@ impl OwnSlot {
         self.0.set(Some(slot));
         slot
     }
-}
 
-impl OwnSlot {
     fn give_back(&self) {
         if let Some(slot) = self.0.take() {
             slot.is_taken.store(false, Release);

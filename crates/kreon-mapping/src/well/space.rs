@@ -178,25 +178,18 @@ impl FrameSpace {
         now.is_loading() && self.change(page, now, PageEntry::ABSENT)
     }
 
-    /// Loading by this frame -> resident and clean. The frame comes back if the load was cancelled.
-    pub(crate) fn end_load(&self, page: PageNo, frame: FreeFrame) -> Result<(), FreeFrame> {
-        let number = frame.number();
-        if self.change(page, PageEntry::loading(number), PageEntry::clean(number)) {
-            Ok(())
-        } else {
-            Err(frame)
-        }
-    }
-
-    /// Like [`end_load`](Self::end_load), with the page pinned before it could be evicted, if the thread has a pin left.
-    pub(crate) fn end_load_pinned(
+    /// Loading by this frame -> resident and clean, and pinned before it could be evicted, if the thread has a pin left.
+    /// The frame comes back if the load was cancelled.
+    pub(crate) fn end_load(
         &self,
         page: PageNo,
         frame: FreeFrame,
     ) -> Result<Option<Pinned<'_>>, FreeFrame> {
         let number = frame.number();
         let pin = Pin::new(self.address(number));
-        self.end_load(page, frame)?;
+        if !self.change(page, PageEntry::loading(number), PageEntry::clean(number)) {
+            return Err(frame);
+        }
         Ok(pin.map(|pin| Pinned {
             frames: &self.frames,
             frame: number,
@@ -224,7 +217,7 @@ impl FrameSpace {
             }
             // Acquire, part of it: a writeback's reads of the bytes are over.
             match entry.compare_exchange(now.0, PageEntry::ABSENT.0, SeqCst, Relaxed) {
-                Ok(_) => return Some(RetiredFrame::new(number, page)),
+                Ok(_) => return Some(RetiredFrame { number, page }),
                 Err(changed) => now = PageEntry(changed),
             }
         }
@@ -239,13 +232,13 @@ impl FrameSpace {
         let pinned = pins::pinned();
         let (used, unused): (Vec<_>, Vec<_>) = retired
             .into_iter()
-            .partition(|frame| pinned.binary_search(&self.address(frame.number())).is_ok());
+            .partition(|frame| pinned.binary_search(&self.address(frame.number)).is_ok());
         let free = unused.into_iter().map(|frame| {
             // SAFETY: the retired token, consumed here, was the only one; its entry was cleared when
             // it was made; and by rule 3 no reader uses the frame: a pin from before the retirement
             // would be in `pinned`, which was looked up after it.
-            let token = unsafe { FreeFrame::claim(frame.number()) };
-            (token, frame.page())
+            let token = unsafe { FreeFrame::claim(frame.number) };
+            (token, frame.page)
         });
         (free.collect(), used)
     }
@@ -270,7 +263,14 @@ impl FrameSpace {
                 return None;
             }
             match entry.compare_exchange(now.0, now.with_writing().0, Acquire, Relaxed) {
-                Ok(_) => return Some(PageWrite::new(&self.frames, entry, frame, page)),
+                Ok(_) => {
+                    return Some(PageWrite {
+                        frames: &self.frames,
+                        entry,
+                        frame,
+                        page,
+                    });
+                }
                 Err(changed) => now = PageEntry(changed),
             }
         }

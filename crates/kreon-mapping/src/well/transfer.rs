@@ -8,29 +8,16 @@ use super::frames::Frames;
 
 /// A dirty page on its way to the device. While its entry says so, the page keeps its frame, and no other thread writes
 /// it.
+///
+/// To be made by the thread that set the flag in `entry`, with acquire order, over a dirty `frame`.
 pub(crate) struct PageWrite<'a> {
-    frames: &'a Frames,
-    entry: &'a AtomicU32,
-    frame: u32,
-    page: PageNo,
+    pub(super) frames: &'a Frames,
+    pub(super) entry: &'a AtomicU32,
+    pub(super) frame: u32,
+    pub(super) page: PageNo,
 }
 
-impl<'a> PageWrite<'a> {
-    /// To be made by the thread that set the flag in `entry`, with acquire order, over a dirty `frame`.
-    pub(super) const fn new(
-        frames: &'a Frames,
-        entry: &'a AtomicU32,
-        frame: u32,
-        page: PageNo,
-    ) -> Self {
-        Self {
-            frames,
-            entry,
-            frame,
-            page,
-        }
-    }
-
+impl PageWrite<'_> {
     /// The page.
     pub(crate) const fn page(&self) -> PageNo {
         self.page
