@@ -32,12 +32,6 @@ impl Checksum {
         self
     }
 
-    /// Adds an integer, little endian.
-    #[must_use]
-    pub fn with_u64(self, value: u64) -> Self {
-        self.with(&value.to_le_bytes())
-    }
-
     /// The checksum of all bytes added so far.
     pub fn finish(self) -> u32 {
         self.0.finalize() as u32

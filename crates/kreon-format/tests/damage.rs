@@ -158,7 +158,9 @@ fn some_keys() -> Vec<Vec<u8>> {
 /// The checksum of a page according to the format.
 fn reseal(bytes: &mut PageBytes, store: StoreId, page: u64) -> u32 {
     bytes[..4].fill(0);
-    let seed = Checksum::new().with_u64(store.0).with_u64(page);
+    let seed = Checksum::new()
+        .with(&store.0.to_le_bytes())
+        .with(&page.to_le_bytes());
     let checksum = seed.with(&bytes[..]).finish();
     bytes[..4].copy_from_slice(&checksum.to_le_bytes());
     checksum

@@ -19,7 +19,9 @@ pub fn mark(bytes: &mut PageBytes, marks: [u8; 2]) {
 /// Puts the right checksum into a page, and returns it.
 pub fn page(bytes: &mut PageBytes, store: StoreId, page: PageNo) -> u32 {
     bytes[..4].fill(0);
-    let seed = Checksum::new().with_u64(store.0).with_u64(page.0);
+    let seed = Checksum::new()
+        .with(&store.0.to_le_bytes())
+        .with(&page.0.to_le_bytes());
     let checksum = seed.with(&bytes[..]).finish();
     bytes[..4].copy_from_slice(&checksum.to_le_bytes());
     checksum
@@ -40,9 +42,9 @@ pub fn fragment(bytes: &mut [u8], seal: &FragmentSeal, offset: LogOffset) -> boo
     header[..front_bytes].copy_from_slice(&whole[..front_bytes]);
     header[..4].fill(0);
     let checksum = Checksum::new()
-        .with_u64(seal.store.0)
-        .with_u64(seal.sequence)
-        .with_u64(offset.0)
+        .with(&seal.store.0.to_le_bytes())
+        .with(&seal.sequence.to_le_bytes())
+        .with(&offset.0.to_le_bytes())
         .with(&header)
         .with(&whole[front_bytes..])
         .finish();
