@@ -67,9 +67,8 @@ impl L0 {
     /// keys approaches all of them first, so that their cache misses overlap.
     pub fn approach<'a>(&'a self, key: &'a [u8]) -> Approach<'a> {
         Approach {
-            tree: &self.tree,
-            key,
             ahead: self.tree.ahead(key),
+            ..self.at(key)
         }
     }
 

@@ -330,27 +330,20 @@ impl Node {
 /// The 4 bytes behind the prefix as a big-endian number. Missing bytes count as 0, so equal heads do not imply equal
 /// keys.
 fn head(key: &[u8], prefix_bytes: usize) -> u32 {
-    let rest = rest(key, prefix_bytes);
-    match rest.first_chunk::<4>() {
-        Some(bytes) => u32::from_be_bytes(*bytes),
-        None => {
-            let mut bytes = [0; 4];
-            bytes[..rest.len()].copy_from_slice(rest);
-            u32::from_be_bytes(bytes)
-        }
-    }
+    u32::from_be_bytes(first_bytes(rest(key, prefix_bytes)))
 }
 
 /// The first 8 bytes as a big-endian number; missing bytes count as 0.
 fn first_word(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => {
-            let mut bytes = [0; 8];
-            bytes[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(bytes)
-        }
-    }
+    u64::from_be_bytes(first_bytes(key))
+}
+
+fn first_bytes<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.first_chunk().copied().unwrap_or_else(|| {
+        let mut filled_up = [0; N];
+        filled_up[..bytes.len()].copy_from_slice(bytes);
+        filled_up
+    })
 }
 
 /// The bytes behind the first `bytes`; empty for a shorter key.

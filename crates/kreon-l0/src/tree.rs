@@ -104,28 +104,13 @@ impl Tree {
         Some(PrefetchedLeaf { parent: at, leaf })
     }
 
-    /// The leaf that `ahead` leads to, not validated yet.
-    fn leaf_ahead<'a>(&'a self, ahead: &PrefetchedLeaf<'a>) -> Result<VisitedNode<'a>, Retry> {
-        let node = self.arena.get(ahead.leaf);
-        let stamp = node.latch.read();
-        // If the parent has not changed since it was searched, the leaf is the right one.
-        match ahead.parent.node.latch.validate(ahead.parent.stamp) {
-            true => Ok(VisitedNode {
-                node,
-                stamp,
-                own: ahead.leaf,
-            }),
-            false => Err(Retry),
-        }
-    }
-
     /// The record of `key`.
     pub(crate) fn find(
         &self,
         key: &[u8],
         ahead: Option<PrefetchedLeaf<'_>>,
     ) -> Option<Ref<Record>> {
-        let leaf = ahead.and_then(|ahead| self.leaf_ahead(&ahead).ok());
+        let leaf = ahead.and_then(|ahead| self.visit(&ahead.parent, ahead.leaf).ok());
         let found = leaf.and_then(|leaf| {
             let slot = leaf.node.search(&self.arena, key);
             leaf.node.latch.validate(leaf.stamp).then_some(slot)
@@ -148,7 +133,7 @@ impl Tree {
         let mut made = None;
         retrying(|| {
             let leaf = match ahead.take() {
-                Some(ahead) => self.leaf_ahead(&ahead)?,
+                Some(ahead) => self.visit(&ahead.parent, ahead.leaf)?,
                 None => self.leaf_with_room(key)?,
             };
             let slot = leaf.node.search(&self.arena, key);
@@ -203,8 +188,14 @@ impl Tree {
 
     fn child(&self, parent: &VisitedNode<'_>, way: Way<'_>) -> Result<VisitedNode<'_>, Retry> {
         let own = self.child_ref(parent, way).ok_or(Retry)?;
+        self.visit(parent, own)
+    }
+
+    /// The child `own` of `parent`, not validated yet.
+    fn visit(&self, parent: &VisitedNode<'_>, own: Ref<Node>) -> Result<VisitedNode<'_>, Retry> {
         let node = self.arena.get(own);
         let stamp = node.latch.read();
+        // If the parent has not changed since it was searched, the child is the right one.
         if !parent.node.latch.validate(parent.stamp) {
             return Err(Retry);
         }
