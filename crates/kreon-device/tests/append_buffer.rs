@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
-use kreon_device::{AppendBuffer, Reservation, Reserve};
+use kreon_device::{AppendBuffer, Backing, Reservation, Reserve};
 
 const PAGE: u32 = 4096;
 
@@ -17,7 +17,7 @@ fn reserved(found: Reserve<'_>) -> Reservation<'_> {
 
 #[test]
 fn reservations_follow_one_another_and_round_up() {
-    let buffer = AppendBuffer::new(PAGE);
+    let buffer = AppendBuffer::new(PAGE, Backing::Ahead);
     for (len_bytes, at, end) in [(8, 0, 8), (13, 8, 24), (0, 24, 32), (16, 32, 48)] {
         let part = reserved(buffer.reserve(len_bytes));
         assert_eq!(
@@ -31,7 +31,7 @@ fn reservations_follow_one_another_and_round_up() {
 
 #[test]
 fn committed_bytes_can_be_read_and_others_cannot() {
-    let buffer = AppendBuffer::new(PAGE);
+    let buffer = AppendBuffer::new(PAGE, Backing::Ahead);
     let mut first = reserved(buffer.reserve(8));
     let mut second = reserved(buffer.reserve(16));
     first.fill(1);
@@ -56,15 +56,11 @@ fn committed_bytes_can_be_read_and_others_cannot() {
 
 #[test]
 fn a_reservation_never_straddles_the_end() {
-    let buffer = AppendBuffer::new(PAGE);
+    let buffer = AppendBuffer::new(PAGE, Backing::Ahead);
     reserved(buffer.reserve(PAGE - 16)).commit();
     assert!(matches!(buffer.reserve(24), Reserve::Full { used } if used == PAGE - 16));
     assert!(matches!(buffer.reserve(u32::MAX), Reserve::Full { .. }));
-    assert!(matches!(
-        buffer.reserve_between(24, 100),
-        Reserve::Full { .. }
-    ));
-    let rest = reserved(buffer.reserve_between(8, 100));
+    let rest = reserved(buffer.reserve(16));
     assert_eq!((rest.at(), rest.len()), (PAGE - 16, 16));
     rest.commit();
     assert!(matches!(buffer.reserve(8), Reserve::Full { used: PAGE }));
@@ -77,11 +73,11 @@ fn a_reservation_never_straddles_the_end() {
 
 #[test]
 fn reservations_end_at_the_limit_until_it_is_raised() {
-    let buffer = AppendBuffer::new(2 * PAGE);
+    let buffer = AppendBuffer::new(2 * PAGE, Backing::Ahead);
     buffer.set_limit(512);
     reserved(buffer.reserve(504)).commit();
     assert!(matches!(buffer.reserve(16), Reserve::Full { used: 504 }));
-    let rest = reserved(buffer.reserve_between(8, 100));
+    let rest = reserved(buffer.reserve(8));
     assert_eq!((rest.at(), rest.len()), (504, 8));
     rest.commit();
     buffer.set_limit(u32::MAX);
@@ -95,7 +91,7 @@ fn reservations_end_at_the_limit_until_it_is_raised() {
 
 #[test]
 fn a_boundary_is_reached_by_one_reservation() {
-    let buffer = AppendBuffer::new(2 * PAGE);
+    let buffer = AppendBuffer::new(2 * PAGE, Backing::Ahead);
     assert!(matches!(
         buffer.reserve_to_boundary(512),
         Reserve::Full { used: 0 }
@@ -113,7 +109,7 @@ fn a_boundary_is_reached_by_one_reservation() {
 
 #[test]
 fn nothing_is_reserved_after_sealing() {
-    let buffer = AppendBuffer::new(PAGE);
+    let buffer = AppendBuffer::new(PAGE, Backing::Ahead);
     reserved(buffer.reserve(24)).commit();
     assert_eq!(buffer.seal(), 24);
     assert!(buffer.is_sealed());
@@ -125,7 +121,7 @@ fn nothing_is_reserved_after_sealing() {
 
 #[test]
 fn the_rest_is_reserved_and_sealed_at_once() {
-    let buffer = AppendBuffer::new(PAGE);
+    let buffer = AppendBuffer::new(PAGE, Backing::Ahead);
     reserved(buffer.reserve(24)).commit();
     let rest = reserved(buffer.reserve_rest());
     assert_eq!((rest.at(), rest.end()), (24, PAGE));
@@ -133,7 +129,7 @@ fn the_rest_is_reserved_and_sealed_at_once() {
     rest.commit();
     assert_eq!(buffer.committed_prefix(0), PAGE);
 
-    let full = AppendBuffer::new(PAGE);
+    let full = AppendBuffer::new(PAGE, Backing::Ahead);
     reserved(full.reserve(PAGE)).commit();
     assert!(matches!(full.reserve_rest(), Reserve::Full { used: PAGE }));
     assert!(matches!(full.reserve(8), Reserve::Sealed));
@@ -141,7 +137,7 @@ fn the_rest_is_reserved_and_sealed_at_once() {
 
 #[test]
 fn parts_of_a_split_are_committed_by_themselves() {
-    let buffer = AppendBuffer::new(PAGE);
+    let buffer = AppendBuffer::new(PAGE, Backing::Ahead);
     let (mut first, second) = reserved(buffer.reserve(64)).split_at(24);
     assert_eq!(
         (first.at(), first.end(), second.at(), second.end()),
@@ -158,7 +154,7 @@ fn parts_of_a_split_are_committed_by_themselves() {
 #[test]
 fn a_bad_split_panics_and_counts_as_dropped() {
     for len_bytes in [0, 4, 64, 72] {
-        let buffer = AppendBuffer::new(PAGE);
+        let buffer = AppendBuffer::new(PAGE, Backing::Ahead);
         let part = reserved(buffer.reserve(64));
         let split = catch_unwind(AssertUnwindSafe(|| drop(part.split_at(len_bytes))));
         assert!(split.is_err() && buffer.is_abandoned(), "{len_bytes}");
@@ -167,7 +163,7 @@ fn a_bad_split_panics_and_counts_as_dropped() {
 
 #[test]
 fn a_dropped_reservation_is_a_hole_that_shows() {
-    let buffer = AppendBuffer::new(PAGE);
+    let buffer = AppendBuffer::new(PAGE, Backing::Ahead);
     reserved(buffer.reserve(8)).commit();
     drop(reserved(buffer.reserve(8)));
     reserved(buffer.reserve(8)).commit();
@@ -178,7 +174,7 @@ fn a_dropped_reservation_is_a_hole_that_shows() {
 
 #[test]
 fn a_reset_buffer_is_as_new() {
-    let mut buffer = AppendBuffer::new(PAGE);
+    let mut buffer = AppendBuffer::new(PAGE, Backing::Ahead);
     let mut part = reserved(buffer.reserve(1000));
     part.fill(0xff);
     part.commit();
@@ -252,7 +248,7 @@ fn write_out(buffer: &AppendBuffer, until: &AtomicU32) -> Vec<u8> {
 #[test]
 fn threads_append_read_and_write_out_at_once() {
     const WRITERS: u32 = 4;
-    let mut buffer = AppendBuffer::new(if cfg!(miri) { PAGE } else { 64 * PAGE });
+    let mut buffer = AppendBuffer::new(if cfg!(miri) { PAGE } else { 64 * PAGE }, Backing::Ahead);
     for _ in 0..if cfg!(miri) { 2 } else { 20 } {
         let latest = AtomicU32::new(0);
         let until = AtomicU32::new(u32::MAX);

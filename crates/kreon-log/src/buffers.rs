@@ -78,7 +78,7 @@ impl Buffers {
         backing: Backing,
         open: impl FnOnce(AppendBuffer) -> Result<Buffered>,
     ) -> Result<Self> {
-        let first = open(AppendBuffer::with_backing(SEGMENT, backing))?;
+        let first = open(AppendBuffer::new(SEGMENT, backing))?;
         let first = Arc::new(first);
         let pool = Pool {
             count: 1,
@@ -114,7 +114,7 @@ impl Buffers {
 
     /// A buffer that does not count.
     fn make(&self) -> AppendBuffer {
-        AppendBuffer::with_backing(SEGMENT, self.backing)
+        AppendBuffer::new(SEGMENT, self.backing)
     }
 
     /// The segment `sequence`, if it is in memory, to be read. Two loads; no lock.

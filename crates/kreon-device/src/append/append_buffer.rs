@@ -59,19 +59,11 @@ pub enum Reserve<'a> {
 }
 
 impl AppendBuffer {
-    /// An empty, page-aligned buffer of `capacity_bytes`; its bitmaps take another 1/32 of that.
+    /// An empty, page-aligned buffer of `capacity_bytes` with memory of `backing`; its bitmaps take another 1/32 of that.
     ///
     /// # Panics
     /// Unless `capacity_bytes` is a multiple of the page size of at most 1 GiB.
-    pub fn new(capacity_bytes: u32) -> Self {
-        Self::with_backing(capacity_bytes, Backing::Ahead)
-    }
-
-    /// Like [`new`](Self::new), with memory of `backing`.
-    ///
-    /// # Panics
-    /// As [`new`](Self::new).
-    pub fn with_backing(capacity_bytes: u32, backing: Backing) -> Self {
+    pub fn new(capacity_bytes: u32, backing: Backing) -> Self {
         assert!(
             capacity_bytes.is_multiple_of(PAGE_BYTES as u32) && capacity_bytes <= 1 << 30,
             "an append buffer cannot have {capacity_bytes} bytes"
@@ -86,11 +78,6 @@ impl AppendBuffer {
             abandoned: AtomicBool::new(false),
             watch: Watch::new(),
         }
-    }
-
-    /// Length of the buffer in bytes.
-    pub fn capacity_bytes(&self) -> u32 {
-        self.capacity_bytes
     }
 
     /// Position at which reservations end at the latest.
@@ -123,15 +110,8 @@ impl AppendBuffer {
     /// Reserves `len_bytes`, rounded up to a multiple of 8 and at least 8, behind the earlier reservations. Never
     /// waits. The caller sees everything that the makers of those reservations did before making them.
     pub fn reserve(&self, len_bytes: u32) -> Reserve<'_> {
-        self.reserve_between(len_bytes, len_bytes)
-    }
-
-    /// Reserves `most_bytes`, or all that is left if that is less, but at least `least_bytes`. Both are rounded up to a
-    /// multiple of 8 and at least 8.
-    pub fn reserve_between(&self, least_bytes: u32, most_bytes: u32) -> Reserve<'_> {
-        let least = whole_units(least_bytes);
-        let most = whole_units(most_bytes).max(least);
-        self.claim(0, |_, left| if left < least { 0 } else { most.min(left) })
+        let wanted = whole_units(len_bytes);
+        self.claim(0, |_, left| if left < wanted { 0 } else { wanted })
     }
 
     /// Reserves from the end of the reserved bytes to the next multiple of `align_bytes` (a power of two of at least

@@ -78,12 +78,9 @@ impl CommitBits {
     /// Clears the bits of the first `used_bytes`.
     pub(super) fn clear(&mut self, used_bytes: u32) {
         let words = used_bytes.div_ceil(UNIT_BYTES * u64::BITS) as usize;
-        for word in self.starts.iter_mut().take(words) {
-            word.set_alone(0);
-        }
-        for word in self.ends.iter_mut().take(words) {
-            word.set_alone(0);
-        }
+        let starts = self.starts.iter_mut().take(words);
+        let ends = self.ends.iter_mut().take(words);
+        starts.chain(ends).for_each(|word| word.set_alone(0));
     }
 }
 

@@ -6,9 +6,10 @@ use kreon_base::sync::{AtomicU32, Ordering::Relaxed, explore};
 use loom::thread;
 
 use super::{AppendBuffer, Reserve};
+use crate::aligned_buf::Backing;
 
 fn buffer() -> Arc<AppendBuffer> {
-    Arc::new(AppendBuffer::new(4096))
+    Arc::new(AppendBuffer::new(4096, Backing::Ahead))
 }
 
 /// Appends `units` units filled with a byte that depends on their position; returns the position.

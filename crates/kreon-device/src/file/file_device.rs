@@ -12,7 +12,7 @@ use std::sync::atomic::{
 use kreon_base::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 #[cfg(feature = "comparison")]
 use super::file_map::{FileMap, MapAdvice};
@@ -161,21 +161,18 @@ impl FileDevice {
         if range.map_err(|e| self.named(&e))?.is_empty() || cannot.load(Relaxed) {
             return Ok(());
         }
-        loop {
-            return match rustix::fs::fallocate(&self.file, flags, offset, len_bytes) {
-                Ok(()) => Ok(()),
-                Err(Errno::INTR) => continue,
-                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-                    if !cannot.swap(true, Relaxed) {
-                        tracing::info!(path = %self.path.display(), "the file system cannot {action}");
-                    }
-                    Ok(())
+        match retry_on_intr(|| rustix::fs::fallocate(&self.file, flags, offset, len_bytes)) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                if !cannot.swap(true, Relaxed) {
+                    tracing::info!(path = %self.path.display(), "the file system cannot {action}");
                 }
-                Err(error) => {
-                    let text = format!("{action} {len_bytes} bytes at {offset}");
-                    Err(self.named(&Error::io(text, error.into())))
-                }
-            };
+                Ok(())
+            }
+            Err(error) => {
+                let text = format!("{action} {len_bytes} bytes at {offset}");
+                Err(self.named(&Error::io(text, error.into())))
+            }
         }
     }
 }
@@ -216,16 +213,9 @@ impl Device for FileDevice {
                 ),
             )));
         }
-        loop {
-            match rustix::fs::ftruncate(&self.file, len_bytes) {
-                Ok(()) => break,
-                Err(Errno::INTR) => {}
-                Err(error) => {
-                    let error = Error::io(format!("grow to {len_bytes} bytes"), error.into());
-                    return Err(self.named(&error));
-                }
-            }
-        }
+        let grown = retry_on_intr(|| rustix::fs::ftruncate(&self.file, len_bytes));
+        let action = || format!("grow to {len_bytes} bytes");
+        grown.map_err(|error| self.named(&Error::io(action(), error.into())))?;
         self.len_bytes.store(len_bytes, Release);
         Ok(())
     }

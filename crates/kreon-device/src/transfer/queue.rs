@@ -14,7 +14,7 @@ use io_uring::{IoUring, Submitter, types};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
-use super::ring::is_passing;
+use super::ring::{cooperative, is_passing};
 use super::slice::Slice;
 use crate::device::{Ended, ReadQueue};
 use crate::stats::DeviceCounters;
@@ -46,12 +46,7 @@ impl RingQueue {
         depth: u32,
         counters: Arc<DeviceCounters>,
     ) -> io::Result<Self> {
-        // Completions run when the submitting thread next enters the kernel, at the next clock tick at the latest; a
-        // sleeping thread is woken for them.
-        let ring = IoUring::builder()
-            .setup_coop_taskrun()
-            .build(depth)
-            .or_else(|_| IoUring::new(depth))?;
+        let ring = cooperative(depth)?;
         // Waits with a timeout came with Linux 5.11, later than all other features used here.
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
             return Err(io::ErrorKind::Unsupported.into());

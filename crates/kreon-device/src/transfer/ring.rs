@@ -33,12 +33,7 @@ struct RingProgress {
 impl Ring {
     /// A ring that keeps up to `depth` transfers in flight.
     pub(super) fn new(depth: u32) -> io::Result<Self> {
-        // The caller sleeps in `io_uring_enter` until its transfers end, so the kernel need not interrupt it to run
-        // completions (since Linux 5.19).
-        let ring = IoUring::builder()
-            .setup_coop_taskrun()
-            .build(depth)
-            .or_else(|_| IoUring::new(depth))?;
+        let ring = cooperative(depth)?;
         let params = ring.params();
         // The plain read and write entries came with `rw_cur_pos`, Linux 5.6. With `submit_stable` the kernel copies
         // the arrays of buffers when it takes an entry, not later.
@@ -182,6 +177,13 @@ impl Ring {
         // Last, because this calls a subscriber of the user, which may panic and so end the borrow of the buffers.
         tracing::warn!(%error, "io_uring failed; going on with preadv and pwritev");
     }
+}
+
+/// A ring whose completions the kernel runs when the thread that submitted next enters it, at the next clock tick at the
+/// latest (since Linux 5.19); a thread that sleeps there is woken for them.
+pub(super) fn cooperative(depth: u32) -> io::Result<IoUring> {
+    let cooperative = IoUring::builder().setup_coop_taskrun().build(depth);
+    cooperative.or_else(|_| IoUring::new(depth))
 }
 
 /// Whether `io_uring_enter` should be tried again: a signal, a temporary lack of memory, or completions to be taken
