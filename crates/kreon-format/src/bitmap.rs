@@ -2,7 +2,7 @@
 
 use kreon_base::{Epoch, LogId, PAGE_BYTES, PageBytes, PageNo, Result, SEGMENT_PAGES, SegmentId};
 
-use crate::bytes::{put, u16_at, u32_at, u64_at};
+use crate::bytes::{put, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 use crate::sealed::{self, PREAMBLE_BYTES, PageKind};
 use crate::{GroupPointer, StoreId};
 
@@ -33,27 +33,19 @@ const BITMAP_PAGE: u64 = 32;
 
 const _: () = assert!(BITMAP_PAGE + 2 <= GROUP_HEAD_PAGES);
 
-/// Use of a segment.
+/// Use of a segment, with its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SegmentKind {
     /// Unused.
     #[default]
-    Free,
+    Free = 0,
     /// Tree and catalogue pages, allocated one by one.
-    Tree,
+    Tree = 1,
     /// A segment of a log.
-    Log,
+    Log = 2,
 }
 
 impl SegmentKind {
-    const fn code(self) -> u8 {
-        match self {
-            Self::Free => 0,
-            Self::Tree => 1,
-            Self::Log => 2,
-        }
-    }
-
     const fn of(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::Free),
@@ -93,10 +85,10 @@ pub struct BitmapBlock {
 impl SegmentRecord {
     fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
-        bytes[0] = self.kind.code();
-        put(&mut bytes, LOG_IN_RECORD, &self.log.0.to_le_bytes());
-        put(&mut bytes, LIVE_IN_RECORD, &self.live_bytes.to_le_bytes());
-        put(&mut bytes, SEQUENCE_IN_RECORD, &self.sequence.to_le_bytes());
+        bytes[0] = self.kind as u8;
+        put_u16(&mut bytes, LOG_IN_RECORD, self.log.0);
+        put_u32(&mut bytes, LIVE_IN_RECORD, self.live_bytes);
+        put_u64(&mut bytes, SEQUENCE_IN_RECORD, self.sequence);
         let (words, _) = bytes[PAGES_IN_RECORD..].as_chunks_mut();
         for (word, pages) in words.iter_mut().zip(self.pages) {
             *word = pages.to_le_bytes();
@@ -105,16 +97,12 @@ impl SegmentRecord {
     }
 
     fn decode(bytes: &[u8; RECORD_BYTES]) -> Option<Self> {
-        let mut pages = [0; 8];
-        for (index, word) in pages.iter_mut().enumerate() {
-            *word = u64_at(bytes, PAGES_IN_RECORD + index * 8);
-        }
         Some(Self {
             kind: SegmentKind::of(bytes[0])?,
             log: LogId(u16_at(bytes, LOG_IN_RECORD)),
             sequence: u64_at(bytes, SEQUENCE_IN_RECORD),
             live_bytes: u32_at(bytes, LIVE_IN_RECORD),
-            pages,
+            pages: std::array::from_fn(|word| u64_at(bytes, PAGES_IN_RECORD + word * 8)),
         })
     }
 }
@@ -132,8 +120,8 @@ impl BitmapBlock {
     /// The sealed page for `copy` (0 or 1), and the pointer to it for the catalogue.
     pub fn encode(&self, store: StoreId, copy: u8) -> (Box<PageBytes>, GroupPointer) {
         let mut bytes = sealed::begin_boxed(PageKind::Bitmap);
-        put(&mut *bytes, EPOCH_AT, &self.epoch.0.to_le_bytes());
-        put(&mut *bytes, GROUP_AT, &self.group.to_le_bytes());
+        put_u64(&mut *bytes, EPOCH_AT, self.epoch.0);
+        put_u32(&mut *bytes, GROUP_AT, self.group);
         bytes[COPY_AT] = copy;
         for (index, record) in self.segments.iter().enumerate() {
             put(

@@ -5,26 +5,31 @@ pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N
     bytes.get(at..)?.first_chunk().copied()
 }
 
-macro_rules! read {
-    ($(#[$doc:meta])* $name:ident, $int:ty) => {
+macro_rules! integer {
+    ($(#[$doc:meta])* $name:ident, $put:ident, $int:ty) => {
         $(#[$doc])*
         pub(crate) fn $name(bytes: &[u8], at: usize) -> $int {
             array_at(bytes, at).map_or(0, <$int>::from_le_bytes)
         }
+
+        /// [`put`] of an integer.
+        pub(crate) fn $put(bytes: &mut [u8], at: usize, value: $int) {
+            put(bytes, at, &value.to_le_bytes());
+        }
     };
 }
 
-read!(
+integer!(
     /// The integer at `at`; 0 beyond the end, which fixed fields of fixed-size blocks never are.
-    u16_at, u16
+    u16_at, put_u16, u16
 );
-read!(
+integer!(
     /// Like [`u16_at`].
-    u32_at, u32
+    u32_at, put_u32, u32
 );
-read!(
+integer!(
     /// Like [`u16_at`].
-    u64_at, u64
+    u64_at, put_u64, u64
 );
 
 /// Like [`u16_at`], for 6 bytes.
@@ -52,4 +57,26 @@ pub(crate) fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 /// Writes the lower 48 bits of `value` at `at`.
 pub(crate) fn put_u48(bytes: &mut [u8], at: usize, value: u64) {
     put(bytes, at, &u48_bytes(value));
+}
+
+/// Reads bytes from the front.
+pub(crate) struct ByteReader<'a> {
+    pub bytes: &'a [u8],
+    pub at: usize,
+}
+
+impl<'a> ByteReader<'a> {
+    #[inline]
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let array = array_at(self.bytes, self.at)?;
+        self.at += N;
+        Some(array)
+    }
+
+    #[inline]
+    pub(crate) fn slice(&mut self, length: usize) -> Option<&'a [u8]> {
+        let slice = self.bytes.get(self.at..)?.get(..length)?;
+        self.at += length;
+        Some(slice)
+    }
 }

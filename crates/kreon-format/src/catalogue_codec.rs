@@ -14,7 +14,7 @@ use kreon_base::{
     Result, SegmentId,
 };
 
-use crate::bytes::{array_at, u48, u48_bytes};
+use crate::bytes::{ByteReader, u48, u48_bytes};
 use crate::sealed::newer;
 use crate::{
     CATALOGUE_PAGE_PAYLOAD_BYTES, Catalogue, GroupPointer, ImagePart, LOG_SEQUENCE_MAX, LogRecord,
@@ -48,24 +48,16 @@ impl Catalogue {
         out.extend(MARK.to_le_bytes());
         out.push(VERSION);
         out.extend(self.next_region.0.to_le_bytes());
-        out.extend((self.regions.len() as u32).to_le_bytes());
-        for region in &self.regions {
-            encode_region(region, &mut out);
-        }
-        out.extend((self.region_pages.len() as u32).to_le_bytes());
-        for page in &self.region_pages {
+        encode_list(&self.regions, &mut out, encode_region);
+        encode_list(&self.region_pages, &mut out, |page, out| {
             out.extend(page.encode());
-        }
-        out.extend((self.logs.len() as u32).to_le_bytes());
-        for log in &self.logs {
-            encode_log(log, &mut out);
-        }
-        out.extend((self.groups.len() as u32).to_le_bytes());
-        for group in &self.groups {
+        });
+        encode_list(&self.logs, &mut out, encode_log);
+        encode_list(&self.groups, &mut out, |group, out| {
             out.push(group.copy);
             out.extend(u48_bytes(group.epoch.0));
             out.extend(group.checksum.to_le_bytes());
-        }
+        });
         out
     }
 
@@ -77,10 +69,13 @@ impl Catalogue {
             version => return Err(newer(version)),
         };
         let catalogue = catalogue.ok_or_else(|| {
-            Error::corruption(format!("catalogue: damaged before byte {}", reader.at))
+            Error::corruption(format!(
+                "catalogue: damaged before byte {}",
+                reader.input.at
+            ))
         })?;
-        if reader.at != bytes.len() {
-            let behind = bytes.len() - reader.at;
+        if reader.input.at != bytes.len() {
+            let behind = bytes.len() - reader.input.at;
             return Err(Error::corruption(format!(
                 "catalogue: {behind} bytes behind its end"
             )));
@@ -173,16 +168,24 @@ pub fn decode_region_page(payload: &[u8]) -> Result<Vec<RegionRecord>> {
     let is_page = reader.u32() == Some(REGIONS_MARK);
     let regions = is_page.then(|| reader.list(REGION_BYTES_MIN, read_region));
     match regions.flatten() {
-        Some(regions) if reader.at == payload.len() => Ok(regions),
+        Some(regions) if reader.input.at == payload.len() => Ok(regions),
         _ => Err(Error::corruption(format!(
             "catalogue: a page of regions is damaged before byte {}",
-            reader.at
+            reader.input.at
         ))),
     }
 }
 
 fn read_pointer(reader: &mut Reader<'_>) -> Option<PagePointer> {
-    Some(PagePointer::decode(&reader.array()?))
+    Some(PagePointer::decode(&reader.input.array()?))
+}
+
+/// A count and that many records, for [`Reader::list`].
+fn encode_list<T>(records: &[T], out: &mut Vec<u8>, encode: impl Fn(&T, &mut Vec<u8>)) {
+    out.extend((records.len() as u32).to_le_bytes());
+    for record in records {
+        encode(record, out);
+    }
 }
 
 fn encode_region(region: &RegionRecord, out: &mut Vec<u8>) {
@@ -209,7 +212,7 @@ fn encode_tree(tree: &TreeRecord, out: &mut Vec<u8>) {
 fn read_region(reader: &mut Reader<'_>) -> Option<RegionRecord> {
     let id = RegionId(reader.u32()?);
     let name_bytes = usize::from(reader.u16()?);
-    let name = std::str::from_utf8(reader.slice(name_bytes)?).ok()?;
+    let name = std::str::from_utf8(reader.input.slice(name_bytes)?).ok()?;
     let log = LogId(reader.u16()?);
     let levels = usize::from(reader.u8()?);
     if name_bytes > REGION_NAME_BYTES_MAX || levels > TREE_LEVELS_MAX {
@@ -232,7 +235,7 @@ fn read_tree(reader: &mut Reader<'_>) -> Option<TreeRecord> {
         return Some(TreeRecord::default());
     }
     Some(TreeRecord {
-        root: Some(PagePointer::decode(&reader.array()?)),
+        root: Some(PagePointer::decode(&reader.input.array()?)),
         height,
         entries: reader.u64()?,
         leaf_pages: reader.u64()?,
@@ -244,12 +247,11 @@ fn encode_log(log: &LogRecord, out: &mut Vec<u8>) {
     out.extend(log.id.0.to_le_bytes());
     out.extend(log.marker.0.to_le_bytes());
     out.extend(log.incarnation.0.to_le_bytes());
-    out.extend((log.resumes.len() as u32).to_le_bytes());
-    for resume in &log.resumes {
+    encode_list(&log.resumes, out, |resume, out| {
         out.extend(resume.end.0.to_le_bytes());
         out.extend(resume.resume.0.to_le_bytes());
         out.extend(resume.incarnation.0.to_le_bytes());
-    }
+    });
     out.extend(log.durable.0.to_le_bytes());
     out.push(log.open.is_some().into());
     if let Some(open) = log.open {
@@ -260,26 +262,21 @@ fn encode_log(log: &LogRecord, out: &mut Vec<u8>) {
     if let Some(next) = log.next {
         out.extend(next.0.to_le_bytes());
     }
-    out.extend((log.image.len() as u32).to_le_bytes());
-    for part in &log.image {
-        encode_part(part, out);
-    }
+    encode_list(&log.image, out, encode_part);
 }
 
 fn encode_part(part: &ImagePart, out: &mut Vec<u8>) {
     for lsn in [part.start, part.end, part.needed] {
         out.extend(lsn.0.to_le_bytes());
     }
-    out.extend((part.trees.len() as u32).to_le_bytes());
-    for (region, tree) in &part.trees {
+    encode_list(&part.trees, out, |(region, tree), out| {
         out.extend(region.0.to_le_bytes());
         encode_tree(tree, out);
-    }
-    out.extend((part.pages.len() as u32).to_le_bytes());
-    for run in &part.pages {
+    });
+    encode_list(&part.pages, out, |run, out| {
         out.extend(u48_bytes(run.first.0));
         out.extend(run.count.to_le_bytes());
-    }
+    });
 }
 
 fn read_part(reader: &mut Reader<'_>) -> Option<ImagePart> {
@@ -296,7 +293,7 @@ fn read_part(reader: &mut Reader<'_>) -> Option<ImagePart> {
 
 fn read_run(reader: &mut Reader<'_>) -> Option<PageRun> {
     let run = PageRun {
-        first: PageNo(u48(reader.array()?)),
+        first: PageNo(u48(reader.input.array()?)),
         count: reader.u32()?,
     };
     let behind = run.first.0 + u64::from(run.count);
@@ -364,14 +361,13 @@ fn read_group(reader: &mut Reader<'_>) -> Option<GroupPointer> {
     let copy = reader.u8().filter(|&copy| copy <= 1)?;
     Some(GroupPointer {
         copy,
-        epoch: Epoch(u48(reader.array()?)),
+        epoch: Epoch(u48(reader.input.array()?)),
         checksum: reader.u32()?,
     })
 }
 
 struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
+    input: ByteReader<'a>,
     version: u8,
 }
 
@@ -382,35 +378,24 @@ impl<'a> Reader<'a> {
             Some((mark, [version, ..])) if *mark == MARK.to_le_bytes() => (5, *version),
             _ => (0, 1),
         };
-        Self { bytes, at, version }
-    }
-
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let array = array_at(self.bytes, self.at)?;
-        self.at += N;
-        Some(array)
-    }
-
-    fn slice(&mut self, length: usize) -> Option<&'a [u8]> {
-        let slice = self.bytes.get(self.at..)?.get(..length)?;
-        self.at += length;
-        Some(slice)
+        let input = ByteReader { bytes, at };
+        Self { input, version }
     }
 
     fn u8(&mut self) -> Option<u8> {
-        self.array().map(u8::from_le_bytes)
+        self.input.array().map(u8::from_le_bytes)
     }
 
     fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
+        self.input.array().map(u16::from_le_bytes)
     }
 
     fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
+        self.input.array().map(u32::from_le_bytes)
     }
 
     fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
+        self.input.array().map(u64::from_le_bytes)
     }
 
     /// A count and that many records of at least `record_bytes_min` each. Allocates no more than the bytes left can
@@ -421,7 +406,7 @@ impl<'a> Reader<'a> {
         record: impl Fn(&mut Self) -> Option<T>,
     ) -> Option<Vec<T>> {
         let count = self.u32()? as usize;
-        if count > (self.bytes.len() - self.at) / record_bytes_min {
+        if count > (self.input.bytes.len() - self.input.at) / record_bytes_min {
             return None;
         }
         (0..count).map(|_| record(self)).collect()

@@ -2,7 +2,7 @@
 
 use kreon_base::{Epoch, Error, PAGE_BYTES, PageBytes, PageNo, Result};
 
-use crate::bytes::{array_at, put, put_u48, u16_at, u48_at};
+use crate::bytes::{array_at, put, put_u16, put_u48, u16_at, u48_at};
 use crate::sealed::{self, PREAMBLE_BYTES, PageKind};
 use crate::{PAGE_POINTER_BYTES, PagePointer, StoreId};
 
@@ -67,11 +67,7 @@ fn encode_page(
     let mut bytes = sealed::begin_boxed(PageKind::Catalogue);
     put_u48(&mut *bytes, PAGE_AT, page.0);
     put_u48(&mut *bytes, EPOCH_AT, epoch.0);
-    put(
-        &mut *bytes,
-        LENGTH_AT,
-        &(payload.len() as u16).to_le_bytes(),
-    );
+    put_u16(&mut *bytes, LENGTH_AT, payload.len() as u16);
     if let Some(next) = next {
         bytes[HAS_NEXT_AT] = 1;
         put(&mut *bytes, NEXT_AT, &next.encode());

@@ -3,7 +3,7 @@
 use kreon_base::{PageBytes, PageNo, Result};
 
 use crate::StoreId;
-use crate::bytes::{put, u64_at};
+use crate::bytes::{put, put_u64, u64_at};
 use crate::sealed::{self, PREAMBLE_BYTES, PageKind};
 
 /// A label behind the preamble for people who inspect the volume.
@@ -31,7 +31,7 @@ impl CreationMark {
     pub fn encode(&self) -> Box<PageBytes> {
         let mut bytes = sealed::begin_boxed(PageKind::Creation);
         put(&mut *bytes, LABEL_AT, &LABEL);
-        put(&mut *bytes, STORE_AT, &self.store.0.to_le_bytes());
+        put_u64(&mut *bytes, STORE_AT, self.store.0);
         sealed::seal(&mut bytes, self.store, CREATION_PAGE);
         bytes
     }

@@ -2,7 +2,7 @@
 
 use crate::LONG_KEY_STORED_BYTES;
 use crate::heads::{HEAD_BYTES, head_of};
-use crate::node::{ENTRY_FRONT_BYTES_MAX, TAG_WIDE};
+use crate::node::{ENTRY_FRONT_BYTES_MAX, TAG_WIDE, split_front};
 
 /// An entry to encode.
 pub(crate) struct NewEntry<'a> {
@@ -17,8 +17,10 @@ pub(crate) struct NewEntry<'a> {
 impl NewEntry<'_> {
     /// Writes the entry so that it ends at `end`, below which there must be room; returns its start.
     pub(crate) fn write(&self, heap: &mut [u8], end: usize) -> usize {
-        let front = Front::new(self.tag, self.length);
-        let parts = [front.bytes(), self.rest, self.body[0], self.body[1]];
+        let [low, high] = (self.length as u16).to_le_bytes();
+        let (narrow, wide) = ([self.tag, low], [self.tag | TAG_WIDE, low, high]);
+        let front: &[u8] = if high == 0 { &narrow } else { &wide };
+        let parts = [front, self.rest, self.body[0], self.body[1]];
         let start = end - parts.iter().map(|part| part.len()).sum::<usize>();
         let mut at = start;
         for part in parts {
@@ -26,33 +28,6 @@ impl NewEntry<'_> {
             at += part.len();
         }
         start
-    }
-}
-
-/// Tag and key length of an entry.
-struct Front {
-    array: [u8; ENTRY_FRONT_BYTES_MAX],
-    bytes: usize,
-}
-
-impl Front {
-    fn new(tag: u8, length: usize) -> Self {
-        let [low, high] = (length as u16).to_le_bytes();
-        if high == 0 {
-            Self {
-                array: [tag, low, 0],
-                bytes: 2,
-            }
-        } else {
-            Self {
-                array: [tag | TAG_WIDE, low, high],
-                bytes: 3,
-            }
-        }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.array[..self.bytes]
     }
 }
 
@@ -125,14 +100,7 @@ impl Shift<'_> {
         heap: &mut [u8],
         end: usize,
     ) -> Option<(usize, [u8; HEAD_BYTES])> {
-        let (&tag, bytes) = image.split_first()?;
-        let (length, bytes) = if tag & TAG_WIDE == 0 {
-            let (&length, bytes) = bytes.split_first()?;
-            (usize::from(length), bytes)
-        } else {
-            let (length, bytes) = bytes.split_first_chunk()?;
-            (usize::from(u16::from_le_bytes(*length)), bytes)
-        };
+        let (tag, length, bytes) = split_front(image)?;
         let (rest, body) = bytes.split_at_checked(length.saturating_sub(HEAD_BYTES))?;
         let mut key = Vec::with_capacity(LONG_KEY_STORED_BYTES);
         if let Self::Longer(more) = self {
@@ -145,7 +113,7 @@ impl Shift<'_> {
             Self::Shorter(less) => key.get(less..)?,
         };
         let entry = NewEntry {
-            tag: tag & !TAG_WIDE,
+            tag,
             length: key.len(),
             rest: key.get(HEAD_BYTES..).unwrap_or_default(),
             body: [body, &[]],

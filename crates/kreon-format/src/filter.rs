@@ -49,6 +49,9 @@ pub struct FilterBuilder {
 }
 
 impl LeafFilter {
+    /// No filter.
+    pub const NONE: Self = Self(Vec::new());
+
     /// Whether there is no filter.
     pub fn is_none(&self) -> bool {
         self.0.is_empty()
@@ -77,7 +80,7 @@ impl FilterBuilder {
     /// `Corruption` if an entry of the leaf is damaged.
     pub fn build(&mut self, leaf: &Leaf<'_>, bits_per_key: usize) -> Result<LeafFilter> {
         if bits_per_key == 0 {
-            return Ok(LeafFilter::default());
+            return Ok(LeafFilter::NONE);
         }
         self.hash_keys(leaf)?;
         let bits_per_key = bits_per_key.min(FILTER_BITS_PER_KEY_MAX);
@@ -93,7 +96,7 @@ impl FilterBuilder {
         let bits = &mut bytes[FRONT_BYTES..];
         let places = bits.len() * 8;
         for hash in &self.hashes {
-            for place in BitPositions::new(*hash, places).take(probes as usize) {
+            for place in bit_positions(*hash, places).take(probes as usize) {
                 bits[place / 8] |= 1 << (place % 8);
             }
         }
@@ -163,7 +166,7 @@ impl<'a> FilterView<'a> {
         };
         let rest = remainder.get(HEAD_BYTES..).unwrap_or_default();
         let hash = hash_of(remainder.len(), &head_of(remainder), rest);
-        BitPositions::new(hash, self.bits.len() * 8)
+        bit_positions(hash, self.bits.len() * 8)
             .take(self.probes)
             .all(|place| {
                 let byte = self.bits.get(place / 8).copied().unwrap_or(0);
@@ -183,28 +186,12 @@ fn hash_of(length: usize, head: &[u8; HEAD_BYTES], rest: &[u8]) -> u64 {
 
 /// The bit positions of a key. The hash is a fraction; multiplied by the number of bits it gives a position and a new
 /// fraction.
-struct BitPositions {
-    fraction: u64,
-    count: u64,
-}
-
-impl BitPositions {
-    #[inline]
-    fn new(hash: u64, count: usize) -> Self {
-        Self {
-            fraction: hash,
-            count: count as u64,
-        }
-    }
-}
-
-impl Iterator for BitPositions {
-    type Item = usize;
-
-    #[inline]
-    fn next(&mut self) -> Option<usize> {
-        let product = u128::from(self.fraction) * u128::from(self.count);
-        self.fraction = product as u64;
-        Some((product >> 64) as usize)
-    }
+#[inline]
+fn bit_positions(hash: u64, count: usize) -> impl Iterator<Item = usize> {
+    let mut fraction = hash;
+    std::iter::repeat_with(move || {
+        let product = u128::from(fraction) * count as u128;
+        fraction = product as u64;
+        (product >> 64) as usize
+    })
 }

@@ -10,7 +10,7 @@ use kreon_base::{
 };
 
 use crate::StoreId;
-use crate::bytes::{array_at, put, u32_at};
+use crate::bytes::{array_at, put, put_u32, put_u64, u32_at};
 use crate::pad;
 
 /// Length of a fragment's header in bytes.
@@ -41,38 +41,26 @@ const META_MARK_SHIFT: u32 = 25;
 const _: () = assert!(KEY_BYTES_MAX <= KEY_MASK as usize);
 const _: () = assert!(SEGMENT_BYTES <= LENGTH_MASK as u64);
 
-/// Kind of a log record.
+/// Kind of a log record, with its code. None has code 0, so zeroes are never a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
     /// The key gets the value that follows it.
-    Put,
+    Put = 1,
     /// The key is deleted; the record has no value.
-    Delete,
+    Delete = 2,
     /// A put that garbage collection has moved; not a new write.
-    Relocation,
+    Relocation = 3,
     /// A value of a bulk load. It is valid only through the tree that points at it, so replay skips it. One without key
     /// and value marks the start of a load.
-    Ingested,
+    Ingested = 4,
     /// All keys from this key to the end in the value are deleted: see [`range_end`](crate::range_end).
-    DeleteRange,
+    DeleteRange = 5,
     /// The region of the record is created; the key is its name, the value a [`dropped_value`](crate::dropped_value).
     /// It precedes all other records of the region and those of regions with higher numbers.
-    MakeRegion,
+    MakeRegion = 6,
 }
 
 impl RecordKind {
-    // No kind has code 0, so zeroes are never a fragment.
-    const fn code(self) -> u32 {
-        match self {
-            Self::Put => 1,
-            Self::Delete => 2,
-            Self::Relocation => 3,
-            Self::Ingested => 4,
-            Self::DeleteRange => 5,
-            Self::MakeRegion => 6,
-        }
-    }
-
     const fn of(code: u32) -> Option<Self> {
         match code {
             1 => Some(Self::Put),
@@ -151,10 +139,10 @@ impl FragmentSeal {
         // One array, because each update of the digest costs more than these few bytes. The four bytes before the
         // header stand for the checksum field, as zero.
         let mut front = [0; 40];
-        put(&mut front, 0, &self.store.0.to_le_bytes());
-        put(&mut front, 8, &self.sequence.to_le_bytes());
+        put_u64(&mut front, 0, self.store.0);
+        put_u64(&mut front, 8, self.sequence);
         planted!(RecordAddressIgnored => let offset = LogOffset(0));
-        put(&mut front, 16, &offset.0.to_le_bytes());
+        put_u64(&mut front, 16, offset.0);
         put(&mut front, 28, header);
         let start = Checksum::new().with(&front);
         rest.into_iter().fold(start, Checksum::with).finish()
@@ -174,20 +162,20 @@ impl FragmentHeader {
         debug_assert_eq!(payload_bytes, self.length_bytes as usize);
         let mut bytes = [0; FRAGMENT_HEADER_BYTES];
         let length = LengthWord::new(false, payload_bytes, self.incarnation);
-        put(&mut bytes, LENGTH_AT, &length.0.to_le_bytes());
-        put(&mut bytes, REGION_AT, &self.region.0.to_le_bytes());
-        put(&mut bytes, META_AT, &self.meta().to_le_bytes());
+        put_u32(&mut bytes, LENGTH_AT, length.0);
+        put_u32(&mut bytes, REGION_AT, self.region.0);
+        put_u32(&mut bytes, META_AT, self.meta());
         let fill = &[0; RECORD_ALIGN_BYTES][..fill_bytes(payload_bytes)];
         let slices = payload.iter().copied().chain([fill]);
         let checksum = seal.checksum(offset, &behind_checksum(&bytes), slices);
-        put(&mut bytes, 0, &checksum.to_le_bytes());
+        put_u32(&mut bytes, 0, checksum);
         bytes
     }
 
     fn meta(&self) -> u32 {
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };
         (self.key_bytes & KEY_MASK)
-            | self.kind.code() << KIND_SHIFT
+            | (self.kind as u32) << KIND_SHIFT
             | flag(self.starts_record, STARTS_RECORD)
             | flag(self.ends_record, ENDS_RECORD)
             | flag(self.ends_unit, ENDS_UNIT)

@@ -93,13 +93,8 @@ impl<'a> IndexNode<'a> {
                 has_filter.then(|| entry.body.get(PAGE_POINTER_BYTES..).unwrap_or_default())
             }
         };
-        match bytes {
-            None => Ok(None),
-            Some(bytes) => match FilterView::open(bytes) {
-                None => Err(self.0.damaged(index)),
-                filter => Ok(filter),
-            },
-        }
+        let open = |bytes| FilterView::open(bytes).ok_or_else(|| self.0.damaged(index));
+        bytes.map(open).transpose()
     }
 
     /// The pivot before child `index`, 1 to `len() - 1`.

@@ -4,13 +4,13 @@ use kreon_base::{Error, PAGE_BYTES, PageBytes, Result};
 
 use crate::filter::FILTER_BYTES_MAX;
 use crate::index::{TAG_AMBIGUOUS, TAG_FILTERED};
-use crate::node_draft::{NodeDraft, Plan, room_beside, room_of_three};
+use crate::node_draft::{NodeDraft, Plan, room_beside};
 use crate::{
     LONG_KEY_STORED_BYTES, LeafFilter, NodeIdentity, PAGE_POINTER_BYTES, PagePointer, Pivot,
 };
 
 // Three maximal pivots with four children fit in any node.
-const _: () = assert!(room_of_three(PAGE_POINTER_BYTES) > PAGE_POINTER_BYTES);
+const _: () = assert!(room_beside(3, PAGE_POINTER_BYTES) > PAGE_POINTER_BYTES);
 // So do two maximal pivots with three children and their filters.
 const CHILD_BYTES_MAX: usize = PAGE_POINTER_BYTES + FILTER_BYTES_MAX;
 const _: () = assert!(room_beside(2, CHILD_BYTES_MAX) > CHILD_BYTES_MAX);
@@ -32,7 +32,7 @@ impl IndexBuilder {
     /// Empties the builder.
     pub fn clear(&mut self) {
         self.first = None;
-        self.first_filter = LeafFilter::default();
+        self.first_filter = LeafFilter::NONE;
         self.draft.clear();
     }
 
@@ -52,32 +52,18 @@ impl IndexBuilder {
         self.draft.used_bytes() + self.first.map_or(0, |_| first_bytes)
     }
 
-    /// Whether [`push`](Self::push) of a child with this pivot will succeed. Exact.
-    pub fn fits(&self, pivot: &Pivot) -> bool {
-        self.fits_filtered(pivot, &LeafFilter::default())
-    }
-
-    /// Like [`fits`](Self::fits), for a leaf with its filter.
-    pub fn fits_filtered(&self, pivot: &Pivot, filter: &LeafFilter) -> bool {
+    /// Whether [`push`](Self::push) of a child with this pivot and filter will succeed. Exact.
+    pub fn fits(&self, pivot: &Pivot, filter: &LeafFilter) -> bool {
         self.is_empty() || self.admit(pivot, filter).is_ok()
     }
 
-    /// Appends a child; `pivot` separates it from the child before. The pivot of a node's first child is not stored and
-    /// may be anything: it belongs to the parent, where it separates this node from its left neighbour.
+    /// Appends a child, with its filter if it is a leaf that has one; `pivot` separates it from the child before. The
+    /// pivot of a node's first child is not stored and may be anything: it belongs to the parent, where it separates
+    /// this node from its left neighbour.
     ///
     /// Fails with `InvalidArgument` and without effect if there is no room, or the pivot is out of order or longer than
     /// [`LONG_KEY_STORED_BYTES`].
-    pub fn push(&mut self, pivot: &Pivot, child: PagePointer) -> Result<()> {
-        self.push_filtered(pivot, child, &LeafFilter::default())
-    }
-
-    /// Like [`push`](Self::push), for a leaf with its filter.
-    pub fn push_filtered(
-        &mut self,
-        pivot: &Pivot,
-        child: PagePointer,
-        filter: &LeafFilter,
-    ) -> Result<()> {
+    pub fn push(&mut self, pivot: &Pivot, child: PagePointer, filter: &LeafFilter) -> Result<()> {
         if self.is_empty() {
             self.first = Some(child);
             self.first_filter.clone_from(filter);

@@ -7,13 +7,13 @@ use kreon_base::{Error, Lsn, PAGE_BYTES, PageBytes, Payload, Result};
 
 use crate::leaf_entry::{Body, FIXED_BYTES_MAX, is_long};
 use crate::node::stored_part;
-use crate::node_draft::{NodeDraft, Plan, room_of_three};
+use crate::node_draft::{NodeDraft, Plan, room_beside};
 use crate::{INLINE_VALUE_BYTES_MAX, LONG_KEY_STORED_BYTES, Leaf, NodeIdentity, PagePointer};
 
 // Any three entries fit in one leaf, so a merge that rewrites a leaf can always split it. An entry with an inline value
 // has neither a log offset (6 bytes) nor the length of a long key (3).
-const _: () = assert!(room_of_three(FIXED_BYTES_MAX) > 0);
-const _: () = assert!(room_of_three(FIXED_BYTES_MAX - 9 + INLINE_VALUE_BYTES_MAX) > 0);
+const _: () = assert!(room_beside(3, FIXED_BYTES_MAX) > 0);
+const _: () = assert!(room_beside(3, FIXED_BYTES_MAX - 9 + INLINE_VALUE_BYTES_MAX) > 0);
 
 /// Builds leaves, one after the other, from entries in order.
 #[derive(Debug, Default)]
@@ -60,17 +60,6 @@ impl LeafBuilder {
     pub fn fits(&self, key: &[u8], lsn: Lsn, payload: Payload<'_>) -> bool {
         self.admit(stored_part(key), key.len(), lsn, payload)
             .is_ok()
-    }
-
-    /// Like [`fits`](Self::fits), for a key of `key_bytes` of which only the stored part is available.
-    pub fn fits_stored(
-        &self,
-        stored: &[u8],
-        key_bytes: u32,
-        lsn: Lsn,
-        payload: Payload<'_>,
-    ) -> bool {
-        self.admit(stored, key_bytes as usize, lsn, payload).is_ok()
     }
 
     /// Appends an entry: a greater key, or a lower LSN of the same key. `key` is the whole key; for long keys with the

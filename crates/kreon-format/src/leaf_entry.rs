@@ -6,7 +6,7 @@
 
 use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, VALUE_BYTES_MAX};
 
-use crate::bytes::{array_at, u48, u48_bytes};
+use crate::bytes::{ByteReader, array_at, u48, u48_bytes};
 use crate::node::RawEntry;
 use crate::{INLINE_VALUE_BYTES_MAX, LOG_OFFSET_MAX, LONG_KEY_STORED_BYTES};
 
@@ -156,7 +156,7 @@ pub(crate) struct DecodedBody<'a> {
 #[inline]
 pub(crate) fn decode_body<'a>(entry: &RawEntry<'a>) -> Option<DecodedBody<'a>> {
     let tag = entry.tag;
-    let mut reader = BodyReader {
+    let mut reader = ByteReader {
         bytes: entry.body,
         at: 0,
     };
@@ -171,13 +171,14 @@ pub(crate) fn decode_body<'a>(entry: &RawEntry<'a>) -> Option<DecodedBody<'a>> {
         KIND_ERASED if is_long(tag) => LogOffset(u48(reader.array()?)),
         _ => LogOffset(0),
     };
+    let width = usize::from((tag & WIDTH_MASK) >> WIDTH_SHIFT) + 1;
     let value_bytes = if matches!(kind, KIND_TOMBSTONE | KIND_ERASED) {
         0
     } else {
-        reader.number(usize::from((tag & WIDTH_MASK) >> WIDTH_SHIFT) + 1)?
+        number(&mut reader, width)?
     };
     let long_key_bytes = if is_long(tag) {
-        Some(reader.number(KEY_LENGTH_BYTES)?)
+        Some(number(&mut reader, KEY_LENGTH_BYTES)?)
     } else {
         None
     };
@@ -221,37 +222,13 @@ pub(crate) fn is_well_formed(tag: u8, stored_bytes: usize, body: &DecodedBody<'_
     tag & UNUSED == 0 && no_width && broken_limit(key_bytes, body.payload).is_none()
 }
 
-struct BodyReader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> BodyReader<'a> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let array = array_at(self.bytes, self.at)?;
-        self.at += N;
-        Some(array)
+/// The next integer, of 1 to 4 bytes.
+fn number(reader: &mut ByteReader<'_>, width: usize) -> Option<u32> {
+    // If more bytes follow, as they usually do, one load and a mask suffice.
+    if let Some(bytes) = array_at(reader.bytes, reader.at) {
+        reader.at += width;
+        return Some(u32::from_le_bytes(bytes) & (u32::MAX >> (32 - 8 * width)));
     }
-
-    fn slice(&mut self, length: usize) -> Option<&'a [u8]> {
-        let slice = self.bytes.get(self.at..)?.get(..length)?;
-        self.at += length;
-        Some(slice)
-    }
-
-    /// An integer of 1 to 4 bytes.
-    fn number(&mut self, width: usize) -> Option<u32> {
-        // If more bytes follow, as they usually do, one load and a mask suffice.
-        if let Some(bytes) = array_at(self.bytes, self.at) {
-            self.at += width;
-            return Some(u32::from_le_bytes(bytes) & (u32::MAX >> (32 - 8 * width)));
-        }
-        let bytes = self.slice(width)?;
-        Some(
-            bytes
-                .iter()
-                .rev()
-                .fold(0, |n, &byte| n << 8 | u32::from(byte)),
-        )
-    }
+    let bytes = reader.slice(width)?.iter().rev();
+    Some(bytes.fold(0, |n, &byte| n << 8 | u32::from(byte)))
 }

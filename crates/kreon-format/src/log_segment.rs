@@ -3,7 +3,7 @@
 use kreon_base::{Incarnation, LogId, Lsn, PageBytes, Result, SEGMENT_BYTES, SegmentId};
 
 use crate::StoreId;
-use crate::bytes::{put, u16_at, u32_at, u64_at};
+use crate::bytes::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 use crate::sealed::{self, PREAMBLE_BYTES, PageKind};
 
 /// Length of a log segment's header in bytes.
@@ -59,16 +59,12 @@ impl LogSegmentHeader {
     /// Encodes the sealed page.
     pub fn encode(&self) -> Box<PageBytes> {
         let mut bytes = sealed::begin_boxed(PageKind::LogSegment);
-        put(&mut *bytes, STORE_AT, &self.store.0.to_le_bytes());
-        put(&mut *bytes, SEQUENCE_AT, &self.sequence.to_le_bytes());
-        put(
-            &mut *bytes,
-            INCARNATION_AT,
-            &self.incarnation.0.to_le_bytes(),
-        );
-        put(&mut *bytes, DURABLE_AT, &self.durable.0.to_le_bytes());
-        put(&mut *bytes, SEGMENT_AT, &self.segment.0.to_le_bytes());
-        put(&mut *bytes, LOG_AT, &self.log.0.to_le_bytes());
+        put_u64(&mut *bytes, STORE_AT, self.store.0);
+        put_u64(&mut *bytes, SEQUENCE_AT, self.sequence);
+        put_u64(&mut *bytes, INCARNATION_AT, self.incarnation.0);
+        put_u64(&mut *bytes, DURABLE_AT, self.durable.0);
+        put_u32(&mut *bytes, SEGMENT_AT, self.segment.0);
+        put_u16(&mut *bytes, LOG_AT, self.log.0);
         let links = [
             (self.previous, HAS_PREVIOUS, PREVIOUS_AT),
             (self.next, HAS_NEXT, NEXT_AT),
@@ -76,7 +72,7 @@ impl LogSegmentHeader {
         for (link, flag, at) in links {
             if let Some(segment) = link {
                 bytes[FLAGS_AT] |= flag;
-                put(&mut *bytes, at, &segment.0.to_le_bytes());
+                put_u32(&mut *bytes, at, segment.0);
             }
         }
         sealed::seal(&mut bytes, self.store, self.segment.first_page());

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use kreon_base::{Epoch, Error, PAGE_BYTES, PageBytes, PageNo, RegionId, Result};
 
-use crate::bytes::{array_at, put, put_u48, u16_at, u32_at, u48_at};
+use crate::bytes::{array_at, put_u16, put_u32, put_u48, u16_at, u32_at, u48_at};
 use crate::heads::{HEAD_BYTES, Probe};
 use crate::sealed::{self, PREAMBLE_BYTES, PageKind};
 use crate::{PAGE_POINTER_BYTES, StoreId};
@@ -73,20 +73,16 @@ pub(crate) fn begin_node(
     sealed::begin(page, PageKind::Node, identity.level);
     put_u48(page, PAGE_AT, identity.page.0);
     put_u48(page, EPOCH_AT, identity.epoch.0);
-    put(page, REGION_AT, &identity.region.0.to_le_bytes());
-    put(page, COUNT_AT, &(count as u16).to_le_bytes());
-    put(page, PREFIX_BYTES_AT, &(prefix_bytes as u16).to_le_bytes());
-    put(page, HEAP_START_AT, &(heap_start as u16).to_le_bytes());
+    put_u32(page, REGION_AT, identity.region.0);
+    put_u16(page, COUNT_AT, count as u16);
+    put_u16(page, PREFIX_BYTES_AT, prefix_bytes as u16);
+    put_u16(page, HEAP_START_AT, heap_start as u16);
 }
 
 /// Marks an index node as one with filters; the filter of its first child has `top_filter_bytes`.
 pub(crate) fn note_filters(page: &mut PageBytes, top_filter_bytes: usize) {
     sealed::set_version(page, FILTERS_VERSION);
-    put(
-        page,
-        TOP_FILTER_BYTES_AT,
-        &(top_filter_bytes as u16).to_le_bytes(),
-    );
+    put_u16(page, TOP_FILTER_BYTES_AT, top_filter_bytes as u16);
 }
 
 /// First version of the format with filters.
@@ -284,21 +280,13 @@ impl<'a> NodeView<'a> {
 
     /// The parts of entry `index`.
     pub(crate) fn raw(&self, index: usize) -> Option<RawEntry<'a>> {
-        let bytes = self.page.get(self.entry_at(index)?..)?;
-        let (&tag, bytes) = bytes.split_first()?;
-        let (length, bytes) = if tag & TAG_WIDE == 0 {
-            let (&length, bytes) = bytes.split_first()?;
-            (usize::from(length), bytes)
-        } else {
-            let (length, bytes) = bytes.split_first_chunk()?;
-            (usize::from(u16::from_le_bytes(*length)), bytes)
-        };
+        let (tag, length, bytes) = split_front(self.page.get(self.entry_at(index)?..)?)?;
         if self.prefix.len() + length > LONG_KEY_STORED_BYTES {
             return None;
         }
         let (rest, body) = bytes.split_at_checked(length.saturating_sub(HEAD_BYTES))?;
         Some(RawEntry {
-            tag: tag & !TAG_WIDE,
+            tag,
             length,
             rest,
             body,
@@ -393,6 +381,20 @@ impl<'a> NodeView<'a> {
             format_args!("entry {index} of {count} is damaged or missing"),
         )
     }
+}
+
+/// Splits an entry into its tag, without the flag of a wide length, the length of its key behind the prefix, and the
+/// bytes behind these.
+#[inline]
+pub(crate) fn split_front(entry: &[u8]) -> Option<(u8, usize, &[u8])> {
+    let (&tag, bytes) = entry.split_first()?;
+    if tag & TAG_WIDE == 0 {
+        let (&length, bytes) = bytes.split_first()?;
+        return Some((tag, usize::from(length), bytes));
+    }
+    let (length, bytes) = bytes.split_first_chunk()?;
+    let length = usize::from(u16::from_le_bytes(*length));
+    Some((tag & !TAG_WIDE, length, bytes))
 }
 
 /// Bytes of an index node's first child, its filter included.

@@ -21,11 +21,6 @@ pub(crate) const fn room_beside(count: usize, body_bytes: usize) -> usize {
     (PAGE_BYTES - NODE_HEADER_BYTES).saturating_sub(count * (entry_bytes + key_bytes))
 }
 
-/// Room that three maximal entries of `body_bytes` leave in a node.
-pub(crate) const fn room_of_three(body_bytes: usize) -> usize {
-    room_beside(3, body_bytes)
-}
-
 /// Entries in order; their common prefix and the room they take are kept up to date.
 ///
 /// Each entry is encoded on arrival, behind the prefix that is common then. The prefix can only become shorter, and

@@ -4,7 +4,7 @@
 
 use kreon_base::{Error, LogOffset, Lsn, Result, SEGMENT_BYTES};
 
-use crate::bytes::{array_at, put, u32_at};
+use crate::bytes::{array_at, put_u32, put_u64, u32_at};
 use crate::fragment::{Fragment, FragmentSeal, LENGTH_AT, LengthWord, RECORD_ALIGN_BYTES, damaged};
 
 /// Shortest pad.
@@ -32,12 +32,12 @@ pub fn encode_pad(
     }
     pad.fill(0);
     let length = LengthWord::new(true, pad.len() - PAD_BYTES_MIN, incarnation);
-    put(pad, LENGTH_AT, &length.0.to_le_bytes());
+    put_u32(pad, LENGTH_AT, length.0);
     if pad.len() >= WITH_DURABLE_BYTES {
-        put(pad, PAD_BYTES_MIN, &durable.0.to_le_bytes());
+        put_u64(pad, PAD_BYTES_MIN, durable.0);
     }
     let checksum = checksum(pad, seal, offset);
-    put(pad, 0, &checksum.to_le_bytes());
+    put_u32(pad, 0, checksum);
     Ok(())
 }
 

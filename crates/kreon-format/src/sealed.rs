@@ -3,7 +3,7 @@
 use kreon_base::{Checksum, Error, PAGE_BYTES, PageBytes, PageNo, Result};
 
 use crate::StoreId;
-use crate::bytes::{put, u32_at};
+use crate::bytes::{put, put_u32, put_u64, u32_at};
 
 /// The version of the format that this build writes; it reads older ones as well. The superblock carries it, so that
 /// older builds refuse the whole store. Structures unchanged since version 1 still carry 1.
@@ -119,8 +119,8 @@ pub(crate) fn stored_checksum(bytes: &PageBytes) -> u32 {
 /// The checksum that a page of `store` at `page` must have.
 pub(crate) fn page_checksum(bytes: &PageBytes, store: StoreId, page: PageNo) -> u32 {
     let mut front = [0; 16 + MAGIC_AT];
-    put(&mut front, 0, &store.0.to_le_bytes());
-    put(&mut front, 8, &page.0.to_le_bytes());
+    put_u64(&mut front, 0, store.0);
+    put_u64(&mut front, 8, page.0);
     Checksum::new()
         .with(&front)
         .with(&bytes[MAGIC_AT..])
@@ -130,7 +130,7 @@ pub(crate) fn page_checksum(bytes: &PageBytes, store: StoreId, page: PageNo) -> 
 /// Writes the checksum into a finished page and returns it.
 pub(crate) fn seal(bytes: &mut PageBytes, store: StoreId, page: PageNo) -> u32 {
     let checksum = page_checksum(bytes, store, page);
-    put(bytes, 0, &checksum.to_le_bytes());
+    put_u32(bytes, 0, checksum);
     checksum
 }
 

@@ -2,7 +2,7 @@
 
 use kreon_base::{Epoch, Error, ErrorKind, Incarnation, PageBytes, PageNo, Result, planted};
 
-use crate::bytes::{array_at, put, u32_at, u64_at};
+use crate::bytes::{array_at, put, put_u32, put_u64, u32_at, u64_at};
 use crate::sealed::{self, PREAMBLE_BYTES, PageKind};
 use crate::{EPOCH_MAX, PAGE_POINTER_BYTES, PagePointer, StoreId, VOLUME_SEGMENTS_MAX};
 
@@ -64,21 +64,13 @@ impl Superblock {
     pub fn encode(&self, slot: usize) -> Box<PageBytes> {
         let mut bytes = sealed::begin_boxed(PageKind::Superblock);
         put(&mut *bytes, LABEL_AT, &LABEL);
-        put(&mut *bytes, STORE_AT, &self.store.0.to_le_bytes());
-        put(&mut *bytes, SLOT_AT, &(slot as u32).to_le_bytes());
-        put(&mut *bytes, SEGMENTS_AT, &self.segments.to_le_bytes());
-        put(&mut *bytes, EPOCH_AT, &self.epoch.0.to_le_bytes());
-        put(
-            &mut *bytes,
-            INCARNATION_AT,
-            &self.incarnation.0.to_le_bytes(),
-        );
+        put_u64(&mut *bytes, STORE_AT, self.store.0);
+        put_u32(&mut *bytes, SLOT_AT, slot as u32);
+        put_u32(&mut *bytes, SEGMENTS_AT, self.segments);
+        put_u64(&mut *bytes, EPOCH_AT, self.epoch.0);
+        put_u64(&mut *bytes, INCARNATION_AT, self.incarnation.0);
         put(&mut *bytes, CATALOGUE_AT, &self.catalogue.encode());
-        put(
-            &mut *bytes,
-            CATALOGUE_BYTES_AT,
-            &self.catalogue_bytes.to_le_bytes(),
-        );
+        put_u64(&mut *bytes, CATALOGUE_BYTES_AT, self.catalogue_bytes);
         sealed::seal(&mut bytes, self.store, slot_page(slot));
         bytes
     }

@@ -67,8 +67,8 @@ proptest! {
         let mut given: Vec<(Pivot, LeafFilter)> = Vec::new();
         for (n, filter) in filters.into_iter().enumerate() {
             let pivot = n.checked_sub(1).map(|n| pivot(&bounds[n])).unwrap_or_default();
-            let fits = builder.fits_filtered(&pivot, &filter);
-            let pushed = builder.push_filtered(&pivot, pointer(given.len() as u64), &filter);
+            let fits = builder.fits(&pivot, &filter);
+            let pushed = builder.push(&pivot, pointer(given.len() as u64), &filter);
             prop_assert_eq!(pushed.is_ok(), fits);
             prop_assert!(fits || given.len() >= 3, "three children have room");
             if fits {
@@ -137,7 +137,7 @@ fn nodes_above_index_nodes_have_no_filters() {
     let filter = filter_of(&leaf, 10);
     let mut builder = IndexBuilder::new();
     builder
-        .push_filtered(&Pivot::default(), pointer(1), &filter)
+        .push(&Pivot::default(), pointer(1), &filter)
         .unwrap();
     let mut page = [0; PAGE_BYTES];
     assert!(builder.finish(&identity(6, 2), &mut page).is_err());

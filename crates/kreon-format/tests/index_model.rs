@@ -51,13 +51,15 @@ impl<'a> Children<'a> {
         let mut builder = IndexBuilder::new();
         for (index, pivot) in self.pivots.iter().enumerate() {
             let fits = self.room_bytes(index + 1) <= PAGE_BYTES;
-            assert_eq!(builder.fits(pivot), fits);
+            assert_eq!(builder.fits(pivot, &LeafFilter::NONE), fits);
             if !fits {
                 assert!(index >= 4, "room for three pivots at least");
-                assert!(builder.push(pivot, pointer(0)).is_err());
+                assert!(builder.push(pivot, pointer(0), &LeafFilter::NONE).is_err());
                 break;
             }
-            builder.push(pivot, pointer(index as u64)).unwrap();
+            builder
+                .push(pivot, pointer(index as u64), &LeafFilter::NONE)
+                .unwrap();
             assert_eq!(
                 (builder.len(), builder.used_bytes()),
                 (index + 1, self.room_bytes(index + 1))
@@ -158,21 +160,29 @@ fn builder_refuses_what_is_out_of_order_or_range() {
     let mut builder = IndexBuilder::new();
     let mut page = [0; PAGE_BYTES];
     assert!(builder.finish(&identity(1, 1), &mut page).is_err());
-    builder.push(&pivot(&[1; 5000], false), pointer(0)).unwrap();
-    builder.push(&pivot(b"b", false), pointer(1)).unwrap();
+    builder
+        .push(&pivot(&[1; 5000], false), pointer(0), &LeafFilter::NONE)
+        .unwrap();
+    builder
+        .push(&pivot(b"b", false), pointer(1), &LeafFilter::NONE)
+        .unwrap();
     for wrong in [
         pivot(b"a", true),
         pivot(b"b", false),
         pivot(&[b'c'; 1025], false),
     ] {
-        assert!(!builder.fits(&wrong));
-        let error = builder.push(&wrong, pointer(2)).unwrap_err();
+        assert!(!builder.fits(&wrong, &LeafFilter::NONE));
+        let error = builder
+            .push(&wrong, pointer(2), &LeafFilter::NONE)
+            .unwrap_err();
         assert_eq!(
             (error.kind(), builder.len()),
             (ErrorKind::InvalidArgument, 2)
         );
     }
-    builder.push(&pivot(b"b", true), pointer(2)).unwrap();
+    builder
+        .push(&pivot(b"b", true), pointer(2), &LeafFilter::NONE)
+        .unwrap();
     assert!(builder.finish(&identity(1, 0), &mut page).is_err());
     assert_eq!(builder.len(), 3);
     assert!(builder.finish(&identity(1, 255), &mut page).is_ok());
@@ -181,7 +191,9 @@ fn builder_refuses_what_is_out_of_order_or_range() {
 #[test]
 fn node_of_one_child_routes_everything_there() {
     let mut builder = IndexBuilder::new();
-    builder.push(&Pivot::default(), pointer(3)).unwrap();
+    builder
+        .push(&Pivot::default(), pointer(3), &LeafFilter::NONE)
+        .unwrap();
     let mut page = [0; PAGE_BYTES];
     let to_node = builder.finish(&identity(1, 2), &mut page).unwrap();
     check_node(&page, STORE, &to_node, 2).unwrap();

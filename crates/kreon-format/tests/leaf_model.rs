@@ -144,8 +144,8 @@ proptest! {
                     let held = builder.len();
                     let next = &share[from];
                     let (stored, bytes) = (next.stored(), next.key.len() as u32);
-                    let fits = builder.fits_stored(stored, bytes, next.lsn, next.payload());
-                    prop_assert!(goal < PAGE_BYTES || !fits);
+                    let mut push = || builder.push_stored(stored, bytes, next.lsn, next.payload());
+                    prop_assert!(goal < PAGE_BYTES || push().is_err());
                     let pointer = builder.finish(&identity(1, 0), &mut page).unwrap();
                     check_leaf(&page, &pointer, &versions[done..done + held]);
                     done += held;
@@ -163,10 +163,10 @@ proptest! {
             let Version { key, lsn, .. } = version;
             let fits = whole.fits(key, *lsn, version.payload());
             let bytes = key.len() as u32;
-            prop_assert_eq!(stored.fits_stored(version.stored(), bytes, *lsn, version.payload()), fits);
+            let pushed = stored.push_stored(version.stored(), bytes, *lsn, version.payload());
+            prop_assert_eq!(pushed.is_ok(), fits);
             if fits {
                 whole.push(key, *lsn, version.payload()).unwrap();
-                stored.push_stored(version.stored(), bytes, *lsn, version.payload()).unwrap();
             }
         }
         let mut pages = [[0; PAGE_BYTES], [1; PAGE_BYTES]];
@@ -211,7 +211,7 @@ fn builder_refuses_what_is_out_of_order_or_range() {
             offset: LogOffset(0),
         },
     );
-    assert!(!builder.fits_stored(b"c", 2, Lsn(0), logged(1, 1)));
+    assert!(builder.push_stored(b"c", 2, Lsn(0), logged(1, 1)).is_err());
     assert!(builder.finish(&identity(1, 1), &mut page).is_err());
     builder.push(b"b", Lsn(4), logged(1, 1)).unwrap();
     assert!(builder.finish(&identity(1, 0), &mut page).is_ok());

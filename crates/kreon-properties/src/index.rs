@@ -123,13 +123,13 @@ fn build(
 ) -> Result<(Children, PagePointer)> {
     let (mut builder, mut children) = (IndexBuilder::new(), Vec::new());
     let (first, filter) = (any_pointer(u)?, u.choose(filters)?);
-    let pushed = builder.push_filtered(&Pivot::default(), first, filter);
+    let pushed = builder.push(&Pivot::default(), first, filter);
     assert!(pushed.is_ok());
     children.push((None, first, filter.clone()));
     for pivot in pivots {
         let (child, filter) = (any_pointer(u)?, u.choose(filters)?);
-        let fits = builder.fits_filtered(pivot, filter);
-        let pushed = builder.push_filtered(pivot, child, filter);
+        let fits = builder.fits(pivot, filter);
+        let pushed = builder.push(pivot, child, filter);
         assert_eq!(pushed.is_ok(), fits);
         if fits {
             children.push((Some(pivot.clone()), child, filter.clone()));
@@ -180,7 +180,7 @@ fn is_usable(page: &PageBytes, probes: &[Vec<u8>], identity: &NodeIdentity) {
     let mut builder = IndexBuilder::new();
     for (pivot, child, filter) in &given {
         let pivot = pivot.clone().unwrap_or_default();
-        if builder.push_filtered(&pivot, *child, filter).is_err() {
+        if builder.push(&pivot, *child, filter).is_err() {
             // The longest common prefix, which a builder chooses, need not make the shortest node.
             return;
         }

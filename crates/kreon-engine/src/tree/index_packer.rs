@@ -148,10 +148,10 @@ impl IndexPacker {
                 filter,
                 ..
             } = child;
-            if is_full || !self.builder.fits_filtered(pivot, filter) {
+            if is_full || !self.builder.fits(pivot, filter) {
                 break;
             }
-            self.builder.push_filtered(pivot, *pointer, filter)?;
+            self.builder.push(pivot, *pointer, filter)?;
         }
         Ok(self.builder.len())
     }

@@ -348,9 +348,7 @@ fn an_index_node_is_as_the_document_draws_it_with_filters_and_without() {
                 bytes: [PREFIX, key].concat(),
                 ambiguous,
             };
-            builder
-                .push_filtered(&pivot, pointer(salt), filter)
-                .unwrap();
+            builder.push(&pivot, pointer(salt), filter).unwrap();
             let tag = [
                 ("ambiguous", u64::from(ambiguous)),
                 ("filtered", u64::from(!filter.is_none())),

@@ -250,7 +250,7 @@ pub fn index() -> (PageBytes, PagePointer) {
         pivot(b"user3", false),
     ];
     for (n, pivot) in (0..).zip(&pivots) {
-        builder.push(pivot, pointer(n)).unwrap();
+        builder.push(pivot, pointer(n), &LeafFilter::NONE).unwrap();
     }
     let mut page = [0; PAGE_BYTES];
     let pointer = builder.finish(&identity(0x2001, 1), &mut page).unwrap();

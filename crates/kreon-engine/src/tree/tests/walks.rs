@@ -1,7 +1,9 @@
 //! What `verify` finds in trees that are wrong though every page is whole.
 
 use kreon_base::{Epoch, LogOffset, Lsn, PAGE_BYTES, PageNo, Payload, RegionId};
-use kreon_format::{IndexBuilder, LeafBuilder, NodeIdentity, PagePointer, Pivot, TreeRecord};
+use kreon_format::{
+    IndexBuilder, LeafBuilder, LeafFilter, NodeIdentity, PagePointer, Pivot, TreeRecord,
+};
 
 use super::memory::{Memory, REGION, STORE};
 use super::model::Reached;
@@ -39,8 +41,12 @@ fn tree(memory: &Memory, left: &[&[u8]], pivot: Pivot, right: &[&[u8]]) -> TreeR
         leaf_of(memory, 2, right, REGION),
     ];
     let mut builder = IndexBuilder::new();
-    builder.push(&Pivot::default(), children[0]).unwrap();
-    builder.push(&pivot, children[1]).unwrap();
+    builder
+        .push(&Pivot::default(), children[0], &LeafFilter::NONE)
+        .unwrap();
+    builder
+        .push(&pivot, children[1], &LeafFilter::NONE)
+        .unwrap();
     let mut bytes = [0; PAGE_BYTES];
     let root = builder.finish(&identity(3, REGION, 1), &mut bytes).unwrap();
     memory.overwrite(PageNo(3), &bytes);
@@ -223,7 +229,7 @@ fn the_first_thousand_problems_are_told_and_the_others_counted() {
             } else {
                 exact(&[at])
             };
-            builder.push(&pivot, child).unwrap();
+            builder.push(&pivot, child, &LeafFilter::NONE).unwrap();
         }
         let page = u64::from(level) + 1;
         let mut bytes = [0; PAGE_BYTES];
