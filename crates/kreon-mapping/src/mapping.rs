@@ -122,7 +122,7 @@ impl Mapping {
 
     /// How many pages of each priority have a frame; priorities without any are left out.
     pub fn pages_by_priority(&self) -> impl Iterator<Item = (Priority, u64)> + '_ {
-        stats::resident_by_priority(self.reader())
+        self.reader().table().counts().resident_by_priority()
     }
 
     /// Pages that have a frame.

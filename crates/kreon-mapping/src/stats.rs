@@ -111,11 +111,3 @@ pub(crate) fn by_priority(
         (Priority(if is_last { u8::MAX } else { class as u8 }), stats)
     })
 }
-
-/// Resident pages of each priority that has any.
-pub(crate) fn resident_by_priority(
-    reader: &PageReader,
-) -> impl Iterator<Item = (Priority, u64)> + '_ {
-    let counts = reader.table().counts().resident_by_priority();
-    counts.filter_map(|(priority, pages)| (pages > 0).then_some((priority, pages as u64)))
-}

@@ -32,10 +32,7 @@ pub(super) fn unchecked_page(page: PageNo, priority: Priority) -> PageRequest<'s
     }
 }
 
-/// Copies bytes of the volume.
-///
-/// # Errors
-/// Those of the device; `InvalidArgument` if the range reaches over the longest volume.
+/// Copies bytes of the volume. [`Mapping::read_bytes`](crate::Mapping::read_bytes) has the details.
 pub(crate) fn read_bytes(reader: &PageReader, mut copy: ByteCopy<'_>) -> Result<()> {
     let len_bytes = copy.into.len();
     reader.table().check_range(copy.offset_bytes, len_bytes)?;

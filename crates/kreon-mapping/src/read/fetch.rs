@@ -22,11 +22,7 @@ const WIDENED_MAX: usize = 8;
 /// read, and to keep it costs as much as its share of the read.
 const KEPT_OF_RUN_MAX: usize = 3;
 
-/// Makes these records available: resident ones stay where they are, the others are read at once, into frames while
-/// those are plenty, else into `into`, which is cleared first.
-///
-/// # Errors
-/// `InvalidArgument` if a range reaches over the longest volume.
+/// Makes these records available. [`Mapping::fetch`](crate::Mapping::fetch) has the details.
 pub(crate) fn fetch(
     reader: &PageReader,
     records: impl Iterator<Item = FinalBytes>,

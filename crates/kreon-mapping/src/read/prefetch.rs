@@ -15,10 +15,7 @@ const LOADS_MAX: usize = 1024;
 /// A load, and the request for it.
 type Requested<'a, 'r> = (Load<'a>, &'r PageRequest<'r>);
 
-/// Loads those of the pages that are not resident. Returns when they are.
-///
-/// # Errors
-/// The first of the device or of a `check`. Pages without error are resident all the same.
+/// Loads those of the pages that are not resident. [`Mapping::prefetch`](crate::Mapping::prefetch) has the details.
 pub(crate) fn prefetch(reader: &PageReader, requests: &[PageRequest<'_>]) -> Result<()> {
     if let Some(mapped) = &reader.mapped {
         mapped.will_need(requests);

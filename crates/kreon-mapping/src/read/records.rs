@@ -18,11 +18,7 @@ pub(crate) fn has_bytes(reader: &PageReader, offset_bytes: u64, len_bytes: usize
     reader.table().are_resident(first, count) || has_record(reader, offset_bytes, len_bytes)
 }
 
-/// Lends the bytes of `range` to `use_bytes`: from the frame where they lie within one page, else as a copy in `scratch`,
-/// which is overwritten.
-///
-/// # Errors
-/// Those of the device; `InvalidArgument` if the range reaches over the longest volume.
+/// Lends the bytes of `range`. [`Mapping::with_bytes`](crate::Mapping::with_bytes) has the details.
 pub(crate) fn with_bytes<R>(
     reader: &PageReader,
     range: ByteRange,
@@ -34,9 +30,7 @@ pub(crate) fn with_bytes<R>(
     if len == 0 {
         return Ok(use_bytes(&[]));
     }
-    if let Some(records) = reader.frames.records()
-        && can_be_kept(offset, len)
-    {
+    if let Some(records) = cache_for(reader, offset, len) {
         return with_record(reader, records, range, scratch, use_bytes);
     }
     if reader.mapped.is_some() {
@@ -83,12 +77,17 @@ fn with_record<R>(
     Ok(use_bytes(bytes))
 }
 
+/// The record cache, if it may keep such a record.
+fn cache_for(reader: &PageReader, offset_bytes: u64, len_bytes: usize) -> Option<&RecordCache> {
+    let records = reader.frames.records();
+    records.filter(|_| can_be_kept(offset_bytes, len_bytes))
+}
+
 /// Whether the record cache has the record.
 fn has_record(reader: &PageReader, offset_bytes: u64, len_bytes: usize) -> bool {
-    reader.frames.records().is_some_and(|records| {
-        can_be_kept(offset_bytes, len_bytes)
-            && records.has(reader.table().space(), offset_bytes, len_bytes)
-    })
+    let space = reader.table().space();
+    cache_for(reader, offset_bytes, len_bytes)
+        .is_some_and(|records| records.has(space, offset_bytes, len_bytes))
 }
 
 /// Appends a record to `into` if the record cache has it.
@@ -98,10 +97,9 @@ pub(super) fn copy_record(
     len_bytes: usize,
     into: &mut Vec<u8>,
 ) -> bool {
-    reader.frames.records().is_some_and(|records| {
-        can_be_kept(offset_bytes, len_bytes)
-            && records.get(reader.table().space(), offset_bytes, len_bytes, into)
-    })
+    let space = reader.table().space();
+    cache_for(reader, offset_bytes, len_bytes)
+        .is_some_and(|records| records.get(space, offset_bytes, len_bytes, into))
 }
 
 /// Whether a record on these pages is kept alone if it is read now: frames are scarce, and none of the pages is resident
@@ -117,11 +115,9 @@ pub(crate) fn is_kept_alone<'a>(
     reader: &'a PageReader,
     bytes: &FinalBytes,
 ) -> Option<&'a RecordCache> {
-    let records = reader.frames.records()?;
+    let records = cache_for(reader, bytes.offset_bytes, bytes.len_bytes)?;
     let (first, pages) = bytes.pages();
-    let is_kept =
-        can_be_kept(bytes.offset_bytes, bytes.len_bytes) && keeps_alone(reader, first, pages);
-    is_kept.then_some(records)
+    keeps_alone(reader, first, pages).then_some(records)
 }
 
 /// Whether the surroundings of a record are read along with it: not if the record itself is read past the frames.

@@ -68,10 +68,11 @@ impl PageCounts {
         counts.map(|count| count.load(Relaxed)).sum()
     }
 
-    /// Resident pages of each priority, from the lowest on.
-    pub(crate) fn resident_by_priority(&self) -> impl Iterator<Item = (Priority, usize)> {
+    /// Resident pages of each priority that has any, from the lowest on.
+    pub(crate) fn resident_by_priority(&self) -> impl Iterator<Item = (Priority, u64)> {
         let priorities = (0..PRIORITIES).map(|number| Priority(number as u8));
-        priorities.map(|priority| (priority, self.resident_of(priority)))
+        let counts = priorities.map(|priority| (priority, self.resident_of(priority) as u64));
+        counts.filter(|(_, pages)| *pages > 0)
     }
 
     /// Resident pages.
