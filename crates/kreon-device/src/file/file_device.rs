@@ -115,11 +115,6 @@ impl FileDevice {
         self.rings.is_available()
     }
 
-    /// Whether it is a block device.
-    pub fn is_block_device(&self) -> bool {
-        self.kind == Kind::BlockDevice
-    }
-
     fn bounds(&self) -> Bounds {
         Bounds {
             block_bytes: self.block_bytes,
