@@ -96,9 +96,11 @@ impl LeafBuilder {
         if range.is_empty() {
             return Ok(0);
         }
-        let key = std::mem::take(&mut self.key);
-        let checked = self.check_run(leaf, range.start, key);
-        self.key = checked?;
+        if !self.is_empty() {
+            leaf.key_into(range.start, &mut self.key)?;
+            let tag = leaf.0.entry(range.start)?.tag;
+            self.check_order(&self.key, is_long(tag), leaf.lsn(range.start)?)?;
+        }
         let pushed = self
             .draft
             .push_run(&leaf.0, range.clone(), used_bytes_max)?;
@@ -106,16 +108,6 @@ impl LeafBuilder {
             self.last_lsn = leaf.lsn(range.start + last)?;
         }
         Ok(pushed)
-    }
-
-    /// Checks that a run of `leaf` from entry `first` on may follow. `key` is scratch memory and is returned.
-    fn check_run(&self, leaf: &Leaf<'_>, first: usize, mut key: Vec<u8>) -> Result<Vec<u8>> {
-        if !self.is_empty() {
-            leaf.key_into(first, &mut key)?;
-            let tag = leaf.0.entry(first)?.tag;
-            self.check_order(&key, is_long(tag), leaf.lsn(first)?)?;
-        }
-        Ok(key)
     }
 
     /// Writes the sealed leaf into `page` and empties the builder. Fails with `InvalidArgument` if there is no entry or

@@ -49,7 +49,9 @@ pub(crate) struct Body<'v> {
 impl<'v> Body<'v> {
     /// Fails with `InvalidArgument` if a part exceeds the limits of the format.
     pub(crate) fn new(key_bytes: usize, lsn: Lsn, payload: Payload<'v>) -> Result<Self> {
-        check_limits(key_bytes, payload)?;
+        if let Some(problem) = broken_limit(key_bytes, payload) {
+            return Err(Error::invalid(format!("{problem} in a leaf")));
+        }
         let mut body = Self {
             tag: 0,
             fixed: [0; FIXED_BYTES_MAX],
@@ -107,13 +109,6 @@ impl<'v> Body<'v> {
         let width = 4 - (value_bytes | 1).leading_zeros() as usize / 8;
         self.tag |= (width as u8 - 1) << WIDTH_SHIFT;
         self.add(&value_bytes.to_le_bytes()[..width]);
-    }
-}
-
-fn check_limits(key_bytes: usize, payload: Payload<'_>) -> Result<()> {
-    match broken_limit(key_bytes, payload) {
-        None => Ok(()),
-        Some(problem) => Err(Error::invalid(format!("{problem} in a leaf"))),
     }
 }
 
