@@ -99,12 +99,6 @@ impl Mapping {
         self.reader().table().is_resident(page)
     }
 
-    /// Whether `count` pages from `first` on are resident at this moment.
-    #[inline]
-    pub fn are_resident(&self, first: PageNo, count: u32) -> bool {
-        self.reader().table().are_resident(first, count)
-    }
-
     /// The most memory that the mapping will use, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.plan.bytes(self.plan.table.stripes_max)

@@ -6,9 +6,8 @@ use kreon_base::{PageNo, Result, wake};
 use kreon_device::Read;
 
 use super::in_flight::{InFlight, PagesTarget, ReadContext, ReadTarget, RecordTarget};
-use super::ticket::TicketSender;
 use crate::read::{Load, PageReader};
-use crate::well::{FreeFrame, Landed};
+use crate::well::FreeFrame;
 
 /// What has ended but is not announced.
 #[derive(Default)]
@@ -27,7 +26,16 @@ pub(super) fn land(reader: &PageReader, in_flight: &InFlight) -> bool {
     }
     let (mut wakers, mut ended) = (Vec::new(), LandedPages::default());
     for flight in landed {
-        let (sender, outcome) = end_flight(reader, flight, &mut ended);
+        let ReadContext { target, sender } = flight.context;
+        let outcome = match target {
+            ReadTarget::Pages(pages) => {
+                end_pages(reader, pages, flight.frames, flight.is_whole, &mut ended)
+            }
+            ReadTarget::Record(record) => {
+                end_record(reader, &record, flight.frames, flight.is_whole);
+                Ok(())
+            }
+        };
         wakers.extend(sender.end(outcome));
     }
     // Not before all is published: a task that is woken may look at any of it.
@@ -38,27 +46,6 @@ pub(super) fn land(reader: &PageReader, in_flight: &InFlight) -> bool {
     in_flight.take_waiting_for_room(&mut wakers);
     wakers.into_iter().for_each(wake);
     true
-}
-
-fn end_flight<'a>(
-    reader: &'a PageReader,
-    flight: Landed<ReadContext>,
-    ended: &mut LandedPages<'a>,
-) -> (TicketSender, Result<()>) {
-    let ReadContext { target, sender } = flight.context;
-    let outcome = match target {
-        ReadTarget::Pages(pages) => end_pages(reader, pages, flight.frames, flight.is_whole, ended),
-        ReadTarget::Record(record) if flight.is_whole => {
-            keep_arrived(reader, &record, flight.frames);
-            Ok(())
-        }
-        ReadTarget::Record(_) => {
-            // The task tries again, and in the end waits for the device, which reports the error.
-            reader.table().pool().put_all(flight.frames);
-            Ok(())
-        }
-    };
-    (sender, outcome)
 }
 
 /// Checks and publishes the pages of a read. Returns the first error of a page that matters to the task.
@@ -125,23 +112,25 @@ fn read_again(reader: &PageReader, loads: &mut [Load<'_>]) -> Vec<Result<()>> {
     loads.iter_mut().map(read_alone).collect()
 }
 
-/// Keeps a record that has arrived in `frames`, and frees those. The task looks for it in the record
-/// cache, and reads it anew if it is not there.
-fn keep_arrived(reader: &PageReader, record: &RecordTarget, frames: Vec<FreeFrame>) {
+/// Keeps a record that has arrived in `frames`, and frees those. The task looks for it in the record cache, and reads it
+/// anew if it is not there; in the end it waits for the device, which reports the error.
+fn end_record(reader: &PageReader, record: &RecordTarget, frames: Vec<FreeFrame>, is_whole: bool) {
     let (within, len_bytes) = (record.within, record.len_bytes);
+    let space = reader.table().space();
     let keep = |bytes: &[u8]| {
         let supply = &reader.frames;
         supply.keep_record(record.offset_bytes, record.generation, bytes);
     };
-    reader.counters.pages_read.add(frames.len() as u64);
-    let space = reader.table().space();
-    match &frames[..] {
-        [only] => keep(&space.bytes(only)[within..within + len_bytes]),
-        several => {
-            let all = several.iter().flat_map(|frame| space.bytes(frame));
-            let bytes: Vec<u8> = all.skip(within).take(len_bytes).copied().collect();
-            debug_assert_eq!(bytes.len(), len_bytes);
-            keep(&bytes);
+    if is_whole {
+        reader.counters.pages_read.add(frames.len() as u64);
+        match &frames[..] {
+            [only] => keep(&space.bytes(only)[within..within + len_bytes]),
+            several => {
+                let all = several.iter().flat_map(|frame| space.bytes(frame));
+                let bytes: Vec<u8> = all.skip(within).take(len_bytes).copied().collect();
+                debug_assert_eq!(bytes.len(), len_bytes);
+                keep(&bytes);
+            }
         }
     }
     reader.table().pool().put_all(frames);

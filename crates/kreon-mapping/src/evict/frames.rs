@@ -120,8 +120,14 @@ impl Frames {
             if freed > 0 || frames.len() == wanted {
                 continue;
             }
+            if dirty.is_empty() {
+                break;
+            }
             // A failed write is counted, and the next sync returns its error.
-            if dirty.is_empty() || self.write_back(&dirty).is_err() {
+            let written = self
+                .writer
+                .write_stripes(&self.table, &dirty, WRITE_BACK_PAGES);
+            if written.is_err() {
                 break;
             }
         }
@@ -151,11 +157,6 @@ impl Frames {
         hunt.run(&mut turn);
         let (freed, dirty) = hunt.end();
         (settled + freed, dirty)
-    }
-
-    fn write_back(&self, stripes: &[u64]) -> Result<usize> {
-        self.writer
-            .write_stripes(&self.table, stripes, WRITE_BACK_PAGES)
     }
 
     /// Makes room in the page array for one more stripe. False if that is not possible, because readers hold pages of

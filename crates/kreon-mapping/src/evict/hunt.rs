@@ -116,7 +116,7 @@ impl<'a> Hunt<'a> {
                 if takes == 0 || visits == 0 || self.is_over() {
                     return;
                 }
-                let Some(frame) = locked.oldest(priority) else {
+                let Some(frame) = locked.book().oldest(priority) else {
                     break;
                 };
                 idle_turns = 0;

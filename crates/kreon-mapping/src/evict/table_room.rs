@@ -57,7 +57,7 @@ impl StripeHand {
     fn next<'a>(&mut self, table: &'a PageTable) -> Option<(u64, u32, Locked<'a>)> {
         for _ in 0..=table.shards() {
             let locked = table.lock_shard(self.shard);
-            if let Some((stripe, frames)) = locked.next_stripe(self.stripe) {
+            if let Some((stripe, frames)) = locked.book().next_stripe(self.stripe) {
                 self.stripe = stripe + 1;
                 return Some((stripe, frames, locked));
             }

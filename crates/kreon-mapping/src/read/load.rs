@@ -28,14 +28,6 @@ pub(crate) enum Begin<'a> {
     NoRoom(FreeFrame),
 }
 
-/// How [`Load::end`] went.
-pub(crate) enum End<'a> {
-    /// The page is resident, and pinned if the thread had a pin left.
-    Published(Option<Pinned<'a>>),
-    /// The page was discarded or made fresh meanwhile. The bytes are those that the device had, and remain private.
-    Cancelled(Load<'a>),
-}
-
 /// Marks an absent page as being loaded into `frame`, and makes room in the page array for it if need be.
 pub(crate) fn begin_load(
     frames: &Frames,
@@ -108,20 +100,21 @@ impl<'a> Load<'a> {
         self.frame.as_ref().map(|frame| space.bytes(frame))
     }
 
-    /// Publishes the page. The caller then wakes the tasks that wait for it.
-    pub(crate) fn end(mut self) -> End<'a> {
+    /// Publishes the page, pinned if the thread had a pin left. The caller then wakes the tasks that wait for it. The
+    /// load comes back if the page was discarded or made fresh meanwhile: its bytes are those that the device had, and
+    /// remain private.
+    pub(crate) fn end(mut self) -> Result<Option<Pinned<'a>>, Self> {
         let Some(frame) = self.frame.take() else {
-            return End::Published(None);
+            return Ok(None);
         };
         let mut locked = self.table.lock(self.page);
-        match locked.end_load(self.page, self.priority, frame) {
-            Ok(pinned) => End::Published(pinned),
-            Err(frame) => {
+        locked
+            .end_load(self.page, self.priority, frame)
+            .map_err(|frame| {
                 drop(locked);
                 self.frame = Some(frame);
-                End::Cancelled(self)
-            }
-        }
+                self
+            })
     }
 }
 

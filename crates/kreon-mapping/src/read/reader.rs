@@ -8,7 +8,7 @@ use kreon_base::{Error, PAGE_BYTES, PageBytes, PageNo, Priority, Result};
 use kreon_device::{AlignedBuf, Device};
 
 use super::Mapped;
-use super::load::{Begin, End, Load};
+use super::load::{Begin, Load};
 use crate::counters::{ClassCounters, Counter, ThreadCounters};
 use crate::evict::Frames;
 use crate::modes::MappingModes;
@@ -102,9 +102,9 @@ impl PageReader {
                     let ended = load.end();
                     table.waiters().wake(page);
                     match ended {
-                        End::Published(Some(pinned)) => return Ok(use_page(pinned.bytes())),
-                        End::Published(None) => {}
-                        End::Cancelled(load) => {
+                        Ok(Some(pinned)) => return Ok(use_page(pinned.bytes())),
+                        Ok(None) => {}
+                        Err(load) => {
                             if let Some(bytes) = load.bytes() {
                                 return Ok(use_page(bytes));
                             }

@@ -78,19 +78,9 @@ impl<'a> Locked<'a> {
         self.shard.wait(&mut self.book);
     }
 
-    /// Frames attached to the pages of a stripe.
-    pub(crate) fn frames_of(&self, stripe: u64) -> u32 {
-        self.book.frames_of(stripe).unwrap_or(0)
-    }
-
-    /// The first stripe from `from` on that has memory in the page array, and its frames.
-    pub(crate) fn next_stripe(&self, from: u64) -> Option<(u64, u32)> {
-        self.book.next_stripe(from)
-    }
-
-    /// Stripes from `from` on that have dirty pages, in order.
-    pub(crate) fn dirty_stripes(&self, from: u64) -> impl Iterator<Item = u64> {
-        self.book.dirty_stripes(from)
+    /// What is kept of the pages of this shard.
+    pub(crate) fn book(&self) -> &Book {
+        &self.book
     }
 
     /// Gives up the memory of a stripe without frames. False if it has some.
@@ -230,11 +220,6 @@ impl<'a> Locked<'a> {
             }
         }
         self.shard.notify();
-    }
-
-    /// The oldest frame of a priority.
-    pub(crate) fn oldest(&self, priority: Priority) -> Option<u32> {
-        self.book.oldest(priority)
     }
 
     /// Moves a resident page's frame to the end of its queue.

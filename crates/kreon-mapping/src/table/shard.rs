@@ -19,7 +19,7 @@ pub(super) struct Shard {
 }
 
 /// What is kept of the pages of a shard.
-pub(super) struct Book {
+pub(crate) struct Book {
     /// Frames of resident pages by priority, in the order in which they were filled.
     queues: Box<[FrameQueue; PRIORITIES]>,
     /// Frames attached to each stripe: resident, loading, or retired and not free yet.
@@ -60,18 +60,18 @@ impl Shard {
 
 impl Book {
     /// Frames attached to a stripe; `None` if the stripe has no memory.
-    pub(super) fn frames_of(&self, stripe: u64) -> Option<u32> {
+    pub(crate) fn frames_of(&self, stripe: u64) -> Option<u32> {
         self.stripes.get(&stripe).copied()
     }
 
     /// The first stripe from `from` on that has memory, and its frames.
-    pub(super) fn next_stripe(&self, from: u64) -> Option<(u64, u32)> {
+    pub(crate) fn next_stripe(&self, from: u64) -> Option<(u64, u32)> {
         let next = self.stripes.range(from..).next();
         next.map(|(&stripe, &frames)| (stripe, frames))
     }
 
     /// Stripes from `from` on that have dirty pages, in order.
-    pub(super) fn dirty_stripes(&self, from: u64) -> impl Iterator<Item = u64> {
+    pub(crate) fn dirty_stripes(&self, from: u64) -> impl Iterator<Item = u64> {
         self.dirty.range(from..).map(|(&stripe, _)| stripe)
     }
 
@@ -138,7 +138,7 @@ impl Book {
     }
 
     /// The oldest frame of a priority.
-    pub(super) fn oldest(&self, priority: Priority) -> Option<u32> {
+    pub(crate) fn oldest(&self, priority: Priority) -> Option<u32> {
         self.queues[usize::from(priority.0)].first()
     }
 

@@ -90,7 +90,7 @@ mod kernel {
             let len_bytes = len_bytes.max(1).next_multiple_of(PAGE_BYTES);
             let reservation = AddressRange::new(len_bytes, MapFlags::NORESERVE)
                 .map_err(|errno| refused(len_bytes, errno))?;
-            let memory = Self::within(reservation, len_bytes, PAGE_BYTES, len_bytes)?;
+            let memory = Self::within(reservation, PAGE_BYTES, len_bytes)?;
             // With transparent huge pages a single touched word would take 2 MiB.
             memory.hint(0..len_bytes, Advice::LinuxNoHugepage);
             memory.hint(0..len_bytes, Advice::LinuxDontFork);
@@ -104,7 +104,7 @@ mod kernel {
                 .then(|| AddressRange::new(len_bytes, MapFlags::HUGETLB).ok())
                 .flatten();
             let memory = match reserved {
-                Some(reservation) => Self::within(reservation, len_bytes, PAGE_BYTES, len_bytes)?,
+                Some(reservation) => Self::within(reservation, PAGE_BYTES, len_bytes)?,
                 None => Self::transparent(len_bytes, if huge { huge_bytes } else { 0 })?,
             };
             // A child of fork would otherwise share the frames, and a device read that is under way
@@ -116,27 +116,21 @@ mod kernel {
         /// Memory of which the first `huge_bytes` may come in 2 MiB pages.
         fn transparent(len_bytes: usize, huge_bytes: usize) -> Result<Self> {
             // One huge page more than needed, so that an aligned start fits; it is never touched.
-            let mapped_bytes = len_bytes + HUGE_PAGE_BYTES;
-            let reservation = AddressRange::new(mapped_bytes, MapFlags::empty())
+            let reservation = AddressRange::new(len_bytes + HUGE_PAGE_BYTES, MapFlags::empty())
                 .map_err(|errno| refused(len_bytes, errno))?;
-            let memory = Self::within(reservation, mapped_bytes, HUGE_PAGE_BYTES, len_bytes)?;
+            let memory = Self::within(reservation, HUGE_PAGE_BYTES, len_bytes)?;
             memory.hint(0..huge_bytes, Advice::LinuxHugepage);
             memory.hint(huge_bytes..len_bytes, Advice::LinuxNoHugepage);
             Ok(memory)
         }
 
         /// The aligned part of a reservation.
-        fn within(
-            reservation: AddressRange,
-            mapped_bytes: usize,
-            alignment: usize,
-            len_bytes: usize,
-        ) -> Result<Self> {
+        fn within(reservation: AddressRange, alignment: usize, len_bytes: usize) -> Result<Self> {
             let address = reservation.address.cast::<u8>();
             let skip = address.align_offset(alignment);
             // `skip` is below `alignment`, and the reservation has that much to spare.
             match NonNull::new(address.wrapping_add(skip)) {
-                Some(start) if skip + len_bytes <= mapped_bytes => Ok(Self {
+                Some(start) if skip + len_bytes <= reservation.len_bytes => Ok(Self {
                     start,
                     len_bytes,
                     _reservation: reservation,

@@ -59,11 +59,6 @@ impl FrameSpace {
         Ok((space, free))
     }
 
-    /// Whether the volume can have this page.
-    pub(crate) fn has(&self, page: PageNo) -> bool {
-        self.array.entry(page).is_some()
-    }
-
     /// The state of a page at this moment.
     #[inline]
     pub(crate) fn state(&self, page: PageNo) -> PageState {

@@ -29,15 +29,10 @@ impl<'a> DirtyBatch<'a> {
                 continue;
             };
             let locked = table.lock(*first);
-            let begun = |page: &PageNo| match table.space().state(*page) {
-                PageState::Resident {
-                    dirty: true,
-                    writing: false,
-                    ..
-                } => locked.begin_write(*page),
-                _ => None,
-            };
-            writing.extend(in_stripe.iter().filter_map(begun));
+            let begun = in_stripe
+                .iter()
+                .filter_map(|page| locked.begin_write(*page));
+            writing.extend(begun);
         }
         Self { table, writing }
     }

@@ -196,7 +196,7 @@ fn dirty_stripes(table: &PageTable, first: u64, max: usize) -> Vec<u64> {
     let mut stripes = Vec::new();
     for i in 0..table.shards() {
         let locked = table.lock_shard(i);
-        stripes.extend(locked.dirty_stripes(first).take(max));
+        stripes.extend(locked.book().dirty_stripes(first).take(max));
     }
     stripes.sort_unstable();
     stripes
