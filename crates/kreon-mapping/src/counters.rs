@@ -24,7 +24,6 @@ pub(crate) struct ClassCounters([Counter; CLASSES]);
 struct CounterLine([AtomicU64; CLASSES]);
 
 impl Counter {
-    /// Adds to the number.
     pub(crate) fn add(&self, count: u64) {
         self.0.fetch_add(count, Relaxed);
     }

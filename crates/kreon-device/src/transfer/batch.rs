@@ -67,7 +67,6 @@ impl<'a> TransferBatch<IoSliceMut<'a>> {
 }
 
 impl<'a> TransferBatch<IoSlice<'a>> {
-    /// All of `writes`.
     pub(crate) fn of_writes(writes: &'a [Write<'_>], block_bytes: u32) -> Self {
         let mut batch = Self::new(writes.len(), block_bytes);
         for (request, write) in writes.iter().enumerate() {
@@ -108,7 +107,6 @@ impl<S: Slice> TransferBatch<S> {
         }
     }
 
-    /// Number of pieces.
     pub(crate) fn len(&self) -> usize {
         self.pieces.len()
     }

@@ -30,7 +30,6 @@ impl RingPool {
         pool
     }
 
-    /// A pool without rings.
     pub(crate) fn none() -> Self {
         Self::empty(0, true)
     }
@@ -44,7 +43,6 @@ impl RingPool {
         }
     }
 
-    /// Whether the pool has rings.
     pub(crate) fn is_available(&self) -> bool {
         self.made.load(Relaxed) > 0
     }

@@ -66,7 +66,6 @@ impl Mapped {
         }
     }
 
-    /// Number of reads.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.sum()
     }

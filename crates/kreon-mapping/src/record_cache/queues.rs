@@ -52,12 +52,9 @@ pub(super) struct Queues {
 
 impl Header {
     fn encode(&self) -> [u8; ALIGNMENT as usize] {
-        let mut bytes = [0; ALIGNMENT as usize];
-        bytes[..8].copy_from_slice(&self.record.offset.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.record.generation.to_le_bytes());
-        bytes[12..]
-            .copy_from_slice(&((self.len as u32) << 8 | u32::from(self.visits)).to_le_bytes());
-        bytes
+        let last = (self.len as u32) << 8 | u32::from(self.visits);
+        let id = u128::from(self.record.offset) | u128::from(self.record.generation) << 64;
+        (id | u128::from(last) << 96).to_le_bytes()
     }
 
     fn decode(bytes: [u8; ALIGNMENT as usize]) -> Self {
@@ -72,13 +69,9 @@ impl Header {
             visits: last as u8,
         }
     }
-
-    /// Bytes of the whole entry.
-    fn entry_bytes(&self) -> u64 {
-        entry_bytes(self.len)
-    }
 }
 
+/// Bytes of a whole entry.
 fn entry_bytes(len: usize) -> u64 {
     ALIGNMENT + (len as u64).next_multiple_of(ALIGNMENT)
 }
@@ -218,7 +211,7 @@ impl Queues {
         }
         let mut spare = std::mem::take(&mut self.spare);
         self.ring_mut(queue)
-            .advance(header.entry_bytes(), &mut spare);
+            .advance(entry_bytes(header.len), &mut spare);
         self.spare = spare;
         if stays && self.has_room(MAIN, header.len) {
             *chances -= 1;
@@ -236,7 +229,7 @@ impl Queues {
     }
 
     fn push(&mut self, space: &FrameSpace, queue: u32, header: &Header, bytes: &[u8]) {
-        for _ in 0..self.ring(queue).frames_lacking(header.entry_bytes()) {
+        for _ in 0..self.ring(queue).frames_lacking(entry_bytes(header.len)) {
             if let Some(frame) = self.spare.pop() {
                 self.ring_mut(queue).add(frame);
             }

@@ -57,7 +57,6 @@ impl PageCounts {
         self.written.add(priority, 1);
     }
 
-    /// Resident pages of a priority.
     pub(crate) fn resident_of(&self, priority: Priority) -> usize {
         self.of(priority).load(Relaxed)
     }
@@ -75,7 +74,6 @@ impl PageCounts {
         counts.filter(|(_, pages)| *pages > 0)
     }
 
-    /// Resident pages.
     pub(crate) fn resident(&self) -> usize {
         let counts = self.resident.iter();
         counts.map(|count| count.load(Relaxed)).sum()
@@ -86,7 +84,6 @@ impl PageCounts {
         self.dirty.load(Relaxed)
     }
 
-    /// Dirty pages that were written, by priority.
     pub(crate) fn written(&self) -> &ClassCounters {
         &self.written
     }

@@ -37,7 +37,6 @@ impl Descriptors {
         Self((0..frames).map(|_| Descriptor::default()).collect())
     }
 
-    /// Sets the page and priority of a frame.
     pub(super) fn set(&self, frame: u32, page: PageNo, priority: Priority) {
         debug_assert!(page.0 < 1 << (u64::BITS - PRIORITY_BITS));
         let word = page.0 << PRIORITY_BITS | u64::from(priority.0);
@@ -66,7 +65,6 @@ impl FrameQueue {
         last: NONE,
     };
 
-    /// The oldest frame.
     pub(super) fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }

@@ -227,7 +227,6 @@ impl<'a> Locked<'a> {
         self.book.requeue(&self.states.descriptors, frame);
     }
 
-    /// Takes back the second chance of a page.
     pub(crate) fn clear_referenced(&self, page: PageNo) {
         self.states.space.clear_referenced(page);
     }

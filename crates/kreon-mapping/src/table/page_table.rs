@@ -65,7 +65,6 @@ impl PageTable {
         })
     }
 
-    /// Pages that the volume can have.
     pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
@@ -126,17 +125,14 @@ impl PageTable {
         self.states.descriptors.priority(frame)
     }
 
-    /// How many pages are resident, dirty and written.
     pub(crate) fn counts(&self) -> &PageCounts {
         &self.states.counts
     }
 
-    /// The free frames.
     pub(crate) fn pool(&self) -> &FramePool {
         &self.pool
     }
 
-    /// Tasks that wait for loads of others.
     pub(crate) fn waiters(&self) -> &LoadWaiters {
         &self.waiters
     }
@@ -146,17 +142,14 @@ impl PageTable {
         self.states.stripe_budget.used()
     }
 
-    /// Number of shards.
     pub(crate) fn shards(&self) -> usize {
         self.states.shards.len()
     }
 
-    /// Locks the shard of a page.
     pub(crate) fn lock(&self, page: PageNo) -> Locked<'_> {
         self.lock_stripe(stripe_of(page))
     }
 
-    /// Locks the shard of a stripe.
     pub(crate) fn lock_stripe(&self, stripe: u64) -> Locked<'_> {
         self.states.lock(self.states.shard_of(stripe))
     }

@@ -45,7 +45,6 @@ impl FramePool {
         }
     }
 
-    /// Number of free frames.
     pub(crate) fn len(&self) -> usize {
         self.free.load(Relaxed)
     }

@@ -147,12 +147,10 @@ impl Book {
         self.queue_of(descriptors, frame).push(descriptors, frame);
     }
 
-    /// Removes a frame from its queue.
     pub(super) fn dequeue(&mut self, descriptors: &Descriptors, frame: u32) {
         self.queue_of(descriptors, frame).unlink(descriptors, frame);
     }
 
-    /// Moves a frame to the end of its queue.
     pub(super) fn requeue(&mut self, descriptors: &Descriptors, frame: u32) {
         self.queue_of(descriptors, frame)
             .requeue(descriptors, frame);

@@ -19,7 +19,6 @@ pub(super) struct StripeBudget {
     max: usize,
 }
 
-/// The stripe of a page.
 pub(crate) const fn stripe_of(page: PageNo) -> u64 {
     page.0 / STRIPE_PAGES
 }

@@ -283,12 +283,10 @@ impl FrameSpace {
         self.array.release(stripe);
     }
 
-    /// The bytes of a free frame.
     pub(crate) fn bytes<'a>(&'a self, frame: &'a FreeFrame) -> &'a PageBytes {
         self.frames.bytes(frame)
     }
 
-    /// The bytes of a free frame, to be filled.
     pub(crate) fn bytes_mut<'a>(&'a self, frame: &'a mut FreeFrame) -> &'a mut PageBytes {
         self.frames.bytes_mut(frame)
     }

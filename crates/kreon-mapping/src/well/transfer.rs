@@ -18,12 +18,10 @@ pub(crate) struct PageWrite<'a> {
 }
 
 impl PageWrite<'_> {
-    /// The page.
     pub(crate) const fn page(&self) -> PageNo {
         self.page
     }
 
-    /// Its bytes.
     pub(crate) fn bytes(&self) -> &PageBytes {
         // SAFETY: whoever made this token saw the frame published, with acquire order, as it set the
         // flag. A page with that flag is not retired (rule 2), only `finish` clears it, and that

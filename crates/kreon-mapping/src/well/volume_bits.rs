@@ -21,14 +21,12 @@ impl VolumeBits {
         Ok(Self { words, pages })
     }
 
-    /// Whether a page's bit is set.
     #[inline]
     pub(crate) fn has(&self, page: PageNo) -> bool {
         let word = self.words.entry(PageNo(page.0 / WORD_PAGES));
         word.is_some_and(|word| word.load(Relaxed) & bit(page.0) != 0)
     }
 
-    /// Sets a page's bit.
     pub(crate) fn set(&self, page: PageNo) {
         if let Some(word) = self.words.entry(PageNo(page.0 / WORD_PAGES)) {
             word.fetch_or(bit(page.0), Relaxed);

@@ -78,7 +78,6 @@ impl<'a> DirtyBatch<'a> {
         Some(Self { table, writing })
     }
 
-    /// How many pages there are.
     pub(super) fn len(&self) -> usize {
         self.writing.len()
     }
