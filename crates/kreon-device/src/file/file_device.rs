@@ -69,8 +69,7 @@ impl FileDevice {
         let path = path.as_ref();
         check_options(options)?;
         let open = OpenDevice::new()?;
-        let opened = opening::open(path, options)?;
-        let (file, kind) = (opened.file, opened.kind);
+        let (file, kind, created) = opening::open(path, options)?;
         let len_bytes = kind
             .len_bytes(file.as_fd())
             .map_err(|e| Error::io(format!("measure {}", path.display()), e.into()))?;
@@ -97,7 +96,7 @@ impl FileDevice {
             cannot_allocate: AtomicBool::new(kind == Kind::BlockDevice),
             cannot_discard: AtomicBool::new(false),
         };
-        Ok((device, opened.created))
+        Ok((device, created))
     }
 
     /// Path of the file or block device.

@@ -12,15 +12,8 @@ use rustix::io::Errno;
 use super::kind::Kind;
 use super::options::FileOptions;
 
-/// An open and locked file.
-pub(super) struct Opened {
-    pub(super) file: OwnedFd,
-    pub(super) kind: Kind,
-    pub(super) created: bool,
-}
-
-/// Opens `path`, creates it if asked to, and locks it against conflicting opens.
-pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Opened> {
+/// Opens `path`, creates it if asked to, and locks it against conflicting opens. Returns whether it was created, too.
+pub(super) fn open(path: &Path, options: &FileOptions) -> Result<(OwnedFd, Kind, bool)> {
     let (file, created) = match existing_kind(path)? {
         Some(kind) => (open_existing(path, kind, options)?, false),
         None if options.create => open_new(path, options)?,
@@ -32,11 +25,7 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Opened> {
     if created {
         sync_folder(path)?;
     }
-    Ok(Opened {
-        file,
-        kind,
-        created,
-    })
+    Ok((file, kind, created))
 }
 
 /// The type of the file at `path`. Asked before the open, because opening a pipe may wait for ever.

@@ -1,7 +1,6 @@
-//! Transfers between buffers and a file: batches, and two engines that execute them.
+//! Transfers between buffers and a file: batches, and two engines that execute them, with and without a ring.
 
 mod batch;
-mod positioned;
 mod queue;
 mod ring;
 mod ring_pool;
@@ -15,6 +14,7 @@ pub(crate) use slice::Slice;
 use std::os::fd::BorrowedFd;
 
 use crate::stats::DeviceCounters;
+use batch::PieceProgress;
 
 /// Executes all of `batch`, on a ring if there is one and the batch has several pieces.
 pub(crate) fn run<S: Slice>(
@@ -31,5 +31,30 @@ pub(crate) fn run<S: Slice>(
         rings.put(ring);
     }
     // Executes the pieces still open: all without a ring; none after a ring, unless it broke.
-    positioned::run(file, batch, counters);
+    run_open(file, batch, counters);
+}
+
+/// Executes the open pieces of `batch` without a ring: one `preadv` or `pwritev` after the other.
+fn run_open<S: Slice>(
+    file: BorrowedFd<'_>,
+    batch: &mut TransferBatch<S>,
+    counters: &DeviceCounters,
+) {
+    for piece in 0..batch.len() {
+        if batch.is_given_up() {
+            return;
+        }
+        let Some((_, _, len_bytes)) = batch.rest_of(piece) else {
+            continue;
+        };
+        S::counters(counters).add(len_bytes);
+        counters.depart(1);
+        while let Some((slices, offset, _)) = batch.rest_of(piece) {
+            let outcome = S::transfer(file, slices, offset);
+            if batch.progress(piece, outcome) == PieceProgress::Ended {
+                break;
+            }
+        }
+        counters.arrive(1);
+    }
 }

@@ -206,7 +206,7 @@ mod tests {
 
     use super::*;
     use crate::device::{Read, Write};
-    use crate::transfer::{RingPool, positioned};
+    use crate::transfer::{RingPool, run_open};
 
     /// A ring and an empty file.
     fn ring_and_file(name: &str) -> Option<(Ring, File)> {
@@ -304,7 +304,7 @@ mod tests {
         let counters = DeviceCounters::default();
         ring.run(file.as_fd(), &mut batch, &counters);
         assert!(ring.is_broken());
-        positioned::run(file.as_fd(), &mut batch, &counters);
+        run_open(file.as_fd(), &mut batch, &counters);
         assert!(batch.into_failures().is_empty());
         // The cause would break the next ring as well.
         let pool = RingPool::new(4);
@@ -315,7 +315,7 @@ mod tests {
         let mut found = vec![0; 9 * 4096];
         let mut reads = [Read::new(0, &mut found)];
         let mut batch = TransferBatch::of_reads(&mut reads, 512, |_| Ok(()));
-        positioned::run(file.as_fd(), &mut batch, &counters);
+        run_open(file.as_fd(), &mut batch, &counters);
         assert!(batch.into_failures().is_empty());
         assert!(found.iter().all(|&byte| byte == 7));
     }

@@ -162,25 +162,19 @@ mod kernel {
         pub(super) fn populate(&self) -> Result<()> {
             for start in (0..self.len_bytes).step_by(POPULATE_BYTES) {
                 let end = self.len_bytes.min(start + POPULATE_BYTES);
-                self.populate_range(start..end)?;
+                match self.advise(start..end, Advice::LinuxPopulateWrite) {
+                    Ok(()) => {}
+                    // Kernels before 5.14 have no such advice: touch.
+                    Err(Errno::INVAL) => {
+                        let bytes = self.start.as_ptr().wrapping_add(start);
+                        // SAFETY: the range lies in our own fresh mapping, as `advise` asserts, and nobody else knows
+                        // of it yet.
+                        unsafe { bytes.write_bytes(0, end - start) };
+                    }
+                    Err(errno) => return Err(refused(self.len_bytes, errno)),
+                }
             }
             Ok(())
-        }
-
-        fn populate_range(&self, range: Range<usize>) -> Result<()> {
-            let Range { start, end } = range;
-            match self.advise(range, Advice::LinuxPopulateWrite) {
-                Ok(()) => Ok(()),
-                // Kernels before 5.14 have no such advice: touch.
-                Err(Errno::INVAL) => {
-                    let bytes = self.start.as_ptr().wrapping_add(start);
-                    // SAFETY: the range lies in our own fresh mapping, as `advise` asserts, and nobody else knows of it
-                    // yet.
-                    unsafe { bytes.write_bytes(0, end - start) };
-                    Ok(())
-                }
-                Err(errno) => Err(refused(self.len_bytes, errno)),
-            }
         }
 
         /// Gives the memory of a range back; it reads as zero from then on. For ranges whose every
