@@ -31,7 +31,6 @@ mod memory;
 mod page_array;
 mod pins;
 mod space;
-mod transfer;
 #[cfg(feature = "comparison")]
 mod volume_bits;
 
@@ -40,8 +39,7 @@ pub(crate) use flights::Flights;
 pub(crate) use frames::{FreeFrame, RetiredFrame};
 pub(crate) use page_array::STRIPE_PAGES;
 pub(crate) use pins::thread_number;
-pub(crate) use space::{FrameSpace, Pinned};
-pub(crate) use transfer::PageWrite;
+pub(crate) use space::{FrameSpace, PageWrite, Pinned};
 #[cfg(feature = "comparison")]
 pub(crate) use volume_bits::VolumeBits;
 

@@ -2,7 +2,7 @@
 
 use kreon_base::sync::{
     AtomicU32,
-    Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
+    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
 };
 use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
 use kreon_device::Backing;
@@ -11,7 +11,6 @@ use super::entry::{PageEntry, PageState};
 use super::frames::{Frames, FreeFrame, RetiredFrame};
 use super::page_array::PageArray;
 use super::pins::{self, Pin};
-use super::transfer::PageWrite;
 
 /// The frames, and the array that says which page is in which.
 pub(crate) struct FrameSpace {
@@ -39,6 +38,39 @@ impl Pinned<'_> {
     #[inline]
     pub(crate) const fn thread(&self) -> usize {
         self.pin.thread
+    }
+}
+
+/// A dirty page on its way to the device. While its entry says so, the page keeps its frame, and no other thread writes
+/// it. Made by the thread that set the flag in `entry`, with acquire order.
+pub(crate) struct PageWrite<'a> {
+    frames: &'a Frames,
+    entry: &'a AtomicU32,
+    frame: u32,
+    page: PageNo,
+}
+
+impl PageWrite<'_> {
+    pub(crate) const fn page(&self) -> PageNo {
+        self.page
+    }
+
+    pub(crate) fn bytes(&self) -> &PageBytes {
+        // SAFETY: whoever made this token saw the frame published, with acquire order, as it set the
+        // flag. A page with that flag is not retired (rule 2), only `finish` clears it, and that
+        // consumes the token, which this reference borrows.
+        unsafe { self.frames.published(self.frame) }
+    }
+
+    /// The write has ended. The page is clean if the device took it, else as dirty as before.
+    pub(crate) fn finish(self, taken: bool) {
+        let mask = if taken {
+            PageEntry::WRITTEN
+        } else {
+            PageEntry::NOT_WRITTEN
+        };
+        // Release: the reads of the bytes come before any reuse of the frame.
+        self.entry.fetch_and(mask, Release);
     }
 }
 
