@@ -165,7 +165,8 @@ impl FragmentHeader {
         put_u32(&mut bytes, LENGTH_AT, length.0);
         put_u32(&mut bytes, REGION_AT, self.region.0);
         put_u32(&mut bytes, META_AT, self.meta());
-        let fill = &[0; RECORD_ALIGN_BYTES][..fill_bytes(payload_bytes)];
+        let fill_bytes = payload_bytes.next_multiple_of(RECORD_ALIGN_BYTES) - payload_bytes;
+        let fill = &[0; RECORD_ALIGN_BYTES][..fill_bytes];
         let slices = payload.iter().copied().chain([fill]);
         let checksum = seal.checksum(offset, &behind_checksum(&bytes), slices);
         put_u32(&mut bytes, 0, checksum);
@@ -208,21 +209,13 @@ impl<'a> Fragment<'a> {
     /// Decodes and verifies the fragment or pad at the start of `bytes`, which may be longer. `offset` is its offset on
     /// the volume.
     pub fn decode(bytes: &'a [u8], seal: &FragmentSeal, offset: LogOffset) -> Result<Self> {
-        let start = array_at(bytes, 0).ok_or_else(|| damaged(offset, "it is cut off"))?;
-        let whole = bytes
-            .get(..fragment_extent(&start))
-            .ok_or_else(|| damaged(offset, "it is cut off"))?;
+        let cut_off = || damaged(offset, "it is cut off");
+        let start = array_at(bytes, 0).ok_or_else(cut_off)?;
+        let whole = bytes.get(..fragment_extent(&start)).ok_or_else(cut_off)?;
         if LengthWord(u32_at(&start, LENGTH_AT)).is_pad() {
             return pad::decode(whole, seal, offset);
         }
-        Self::record(whole, seal, offset)
-    }
-
-    /// Decodes the fragment that fills `whole`.
-    fn record(whole: &'a [u8], seal: &FragmentSeal, offset: LogOffset) -> Result<Self> {
-        let (bytes, filled) = whole
-            .split_first_chunk()
-            .ok_or_else(|| damaged(offset, "it is cut off"))?;
+        let (bytes, filled) = whole.split_first_chunk().ok_or_else(cut_off)?;
         let checksum = seal.checksum(offset, &behind_checksum(bytes), [filled]);
         planted!(RecordChecksumIgnored => let checksum = u32_at(bytes, 0));
         if checksum != u32_at(bytes, 0) {
@@ -231,7 +224,7 @@ impl<'a> Fragment<'a> {
         let header =
             FragmentHeader::decode(bytes).ok_or_else(|| damaged(offset, "its header is wrong"))?;
         let payload = filled.get(..header.length_bytes as usize);
-        let payload = payload.ok_or_else(|| damaged(offset, "it is cut off"))?;
+        let payload = payload.ok_or_else(cut_off)?;
         Ok(Self::Record { header, payload })
     }
 
@@ -300,11 +293,6 @@ impl LengthWord {
     pub(crate) fn mark(self) -> u16 {
         (self.0 >> LENGTH_MARK_SHIFT) as u16 & LENGTH_MARK_MASK
     }
-}
-
-/// Bytes of zeroes behind a payload.
-const fn fill_bytes(payload_bytes: usize) -> usize {
-    payload_bytes.next_multiple_of(RECORD_ALIGN_BYTES) - payload_bytes
 }
 
 fn behind_checksum(header: &[u8; FRAGMENT_HEADER_BYTES]) -> [u8; 12] {
