@@ -61,7 +61,8 @@ pub(super) fn begin_pages(
     Ok(finish(in_flight, is_begun, ticket, waker))
 }
 
-/// Begins to read a record that is to be kept alone: into free frames past the page table. `in_flight` is `None` where there is no queue for it.
+/// Begins to read a record that is to be kept alone: into free frames past the page table. `in_flight` is `None` where
+/// there is no queue for it.
 pub(super) fn begin_record(
     reader: &PageReader,
     in_flight: Option<&InFlight>,
