@@ -38,7 +38,10 @@ impl Allocator {
         Self {
             segments: Segments::default(),
             backing: SegmentBacking::new(device, segments_max),
-            reserve: SpaceReserve::new(),
+            reserve: SpaceReserve {
+                is_small: true,
+                ..SpaceReserve::default()
+            },
             written: WrittenStock::default(),
             placement: PagePlacement::default(),
         }
@@ -98,8 +101,12 @@ impl Allocator {
     }
 
     fn split(&mut self) -> (Supply<'_>, &mut PagePlacement) {
-        let (segments, reserve) = (&mut self.segments, &mut self.reserve);
-        let supply = Supply::new(segments, &self.backing, reserve, &mut self.written);
+        let supply = Supply {
+            segments: &mut self.segments,
+            backing: &self.backing,
+            reserve: &mut self.reserve,
+            written: &mut self.written,
+        };
         (supply, &mut self.placement)
     }
 }
@@ -133,7 +140,9 @@ impl Allocator {
 
     /// Whether all of the segment was written since it was backed, as far as is known.
     pub fn was_written(&self, id: SegmentId) -> bool {
-        self.segments.get(id).is_some_and(Segment::was_written)
+        self.segments
+            .get(id)
+            .is_some_and(|segment| segment.was_written)
     }
 
     /// Whether the next checkpoint records the page as in use.
@@ -222,14 +231,6 @@ impl Allocator {
 
 /// Segments of logs.
 impl Allocator {
-    /// Hands out a whole segment, which is backed.
-    ///
-    /// # Errors
-    /// `OutOfSpace` if only the part of the reserve that `purpose` may not use is left.
-    pub fn allocate_segment(&mut self, usage: Usage, purpose: Purpose) -> Result<SegmentId> {
-        self.supply().take_segment(usage, purpose)
-    }
-
     /// Takes the segment number `sequence` of `log`. That of a small store may not be backed.
     ///
     /// # Errors
@@ -286,7 +287,8 @@ impl Allocator {
 
     /// It is not known which blocks a segment has that the log never reached.
     pub fn doubt(&mut self, id: SegmentId) -> Result<()> {
-        log_segments::doubt(&mut self.segments, id)
+        self.segments
+            .change(id, |segment| segment.set_front_only(SEGMENT_BYTES as u32))
     }
 
     /// Frees a log segment that holds nothing.
@@ -306,12 +308,13 @@ impl Allocator {
     /// Takes a log segment that was never written out of the next checkpoint. It can be handed out after
     /// [`Self::reuse_segment`], once that checkpoint is durable: until then a replay takes it for the log's.
     pub fn retire_log_segment(&mut self, id: SegmentId) -> Result<()> {
-        log_segments::retire(&mut self.segments, id)
+        self.segments
+            .change_recorded(id, |segment| segment.retire(false))
     }
 
     /// Makes a retired segment available again.
     pub fn reuse_segment(&mut self, id: SegmentId) -> Result<()> {
-        log_segments::reuse(&mut self.segments, id)
+        self.segments.change(id, Segment::readmit)
     }
 }
 
@@ -326,7 +329,7 @@ impl Allocator {
 
     /// The part of the reserve for what is in L0s. Changes often: filled by the next allocation of a segment or grant.
     pub fn set_reserve_of_l0s(&mut self, l0s: L0sReserve) {
-        self.reserve.set_l0s(l0s);
+        self.reserve.needs.l0s = l0s;
     }
 
     /// Counts `entries` more in L0s, if the reserve for their spill can be had; whether it can. Moved records may take
@@ -380,12 +383,12 @@ impl Allocator {
 
     /// Segments that were written ahead so far.
     pub fn written_ahead(&self) -> u64 {
-        self.written.written_ahead()
+        self.written.written_ahead
     }
 
     /// Whether segments are being written: they can be had soon.
     pub fn is_writing(&self) -> bool {
-        self.written.is_writing()
+        self.written.writing > 0
     }
 
     /// Whether less than half of `wanted`, or of what may be kept, is there.
@@ -406,8 +409,14 @@ impl Allocator {
     pub fn end_writing(&mut self, ids: &[SegmentId], is_done: bool) -> Result<()> {
         self.written.end(&mut self.segments, ids, is_done)
     }
+}
 
-    #[cfg(test)]
+#[cfg(test)]
+impl Allocator {
+    pub(super) fn allocate_segment(&mut self, usage: Usage, purpose: Purpose) -> Result<SegmentId> {
+        self.supply().take_segment(usage, purpose)
+    }
+
     pub(super) fn assert_consistent(&self) {
         self.segments.assert_consistent();
     }

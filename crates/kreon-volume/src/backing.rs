@@ -26,7 +26,7 @@ pub struct SegmentBacking {
     /// The volume never grows beyond so many segments.
     segments_max: u32,
     /// Backed free segments beyond the reserve that a trim keeps.
-    spare_segments: u32,
+    pub spare_segments: u32,
 }
 
 impl SegmentBacking {
@@ -42,10 +42,6 @@ impl SegmentBacking {
         self.spare_segments = segments.max(SPARE_SEGMENTS_MIN);
     }
 
-    pub fn spare_segments(&self) -> u32 {
-        self.spare_segments
-    }
-
     /// Backs free segments, growing the volume where needed, until `wanted` are backed or the device is full. Any other
     /// failure of the device is an error.
     pub fn back_free(&self, segments: &mut Segments, wanted: u32) -> Result<()> {
@@ -56,7 +52,7 @@ impl SegmentBacking {
     /// The same, with up to `run` neighbours in one call.
     pub fn back_free_by(&self, segments: &mut Segments, wanted: u32, run: u32) -> Result<()> {
         while segments.free_backed() < wanted {
-            let bare = segments.free().find(|(_, segment)| !segment.is_backed());
+            let bare = segments.free().find(|(_, segment)| !segment.is_backed);
             let is_room = match bare.map(|(id, _)| id) {
                 Some(id) => self.back(segments, id, run)?,
                 None => self.grow(segments)?,
@@ -72,7 +68,7 @@ impl SegmentBacking {
     fn back(&self, segments: &mut Segments, id: SegmentId, run: u32) -> Result<bool> {
         let is_bare = |id: &SegmentId| {
             let segment = segments.get(*id);
-            segment.is_some_and(|segment| segment.is_available() && !segment.is_backed())
+            segment.is_some_and(|segment| segment.is_available() && !segment.is_backed)
         };
         let run = (id.0..id.0 + run).map(SegmentId).take_while(is_bare);
         let run = run.count() as u32;
@@ -81,8 +77,8 @@ impl SegmentBacking {
             if self.is_allocated(id.offset_bytes(), len_bytes)? {
                 for id in (id.0..id.0 + count).map(SegmentId) {
                     segments.change(id, |segment| {
-                        segment.set_backed();
-                        segment.set_front_bytes(0);
+                        segment.is_backed = true;
+                        segment.front_bytes = 0;
                     })?;
                 }
                 return Ok(true);
@@ -132,7 +128,7 @@ impl SegmentBacking {
         self.discard(id, 0);
         segments.change(id, |segment| {
             segment.set_front_only(0);
-            segment.set_written(false);
+            segment.was_written = false;
         })
     }
 
@@ -147,7 +143,7 @@ impl SegmentBacking {
 
     /// Gives the blocks back of up to `most` free segments that may have some and do not count as backed.
     pub fn unback_doubtful(&self, segments: &mut Segments, most: usize) -> Result<()> {
-        let is_doubtful = |segment: &Segment| !segment.is_backed() && segment.front_bytes() > 0;
+        let is_doubtful = |segment: &Segment| !segment.is_backed && segment.front_bytes > 0;
         let doubtful = segments
             .free()
             .rev()
@@ -162,11 +158,11 @@ impl SegmentBacking {
     /// Gives the blocks behind the heads of groups back, but in the first group, where nothing else is in use.
     pub fn unback_heads(&self, segments: &mut Segments) -> Result<()> {
         let heads = segments.group_heads().skip(1);
-        let alone = heads.filter(|(_, segment)| segment.is_backed() && segment.is_head_alone());
+        let alone = heads.filter(|(_, segment)| segment.is_backed && segment.is_head_alone());
         let alone: Vec<_> = alone.map(|(id, _)| id).collect();
         for id in alone {
             self.discard(id, HEAD_BYTES);
-            segments.change(id, Segment::set_unbacked)?;
+            segments.change(id, |segment| segment.is_backed = false)?;
         }
         Ok(())
     }
@@ -175,7 +171,7 @@ impl SegmentBacking {
     pub fn back_a_head(&self, segments: &mut Segments) -> Result<Option<SegmentId>> {
         let bare = segments
             .group_heads()
-            .find(|(_, segment)| !segment.is_backed());
+            .find(|(_, segment)| !segment.is_backed);
         let Some(id) = bare.map(|(id, _)| id) else {
             return Ok(None);
         };
@@ -187,17 +183,17 @@ impl SegmentBacking {
     pub fn back_taken(&self, segments: &mut Segments, id: SegmentId) -> Result<bool> {
         let has_room = self.is_allocated(id.offset_bytes(), SEGMENT_BYTES)?;
         if has_room {
-            segments.change(id, Segment::set_backed)?;
+            segments.change(id, |segment| segment.is_backed = true)?;
         }
         Ok(has_room)
     }
 
     /// Backs the first `bytes` of a log segment that is not backed as a whole.
     pub fn back_front(&self, segments: &mut Segments, id: SegmentId, bytes: u32) -> Result<()> {
-        if segments.get(id).is_some_and(|s| !s.is_backed()) {
+        if segments.get(id).is_some_and(|s| !s.is_backed) {
             self.device.allocate(id.offset_bytes(), u64::from(bytes))?;
         }
-        segments.change(id, |segment| segment.set_front_bytes(bytes))
+        segments.change(id, |segment| segment.front_bytes = bytes)
     }
 
     /// Bytes that free segments and the growth of the volume make up, as far as the file system has blocks for them.

@@ -8,7 +8,7 @@ use kreon_base::{PAGE_BYTES, PageNo, Result};
 use kreon_device::Device;
 use kreon_format::{CREATION_PAGE, CreationMark, SUPERBLOCK_PAGES, StoreId};
 
-use super::page_io::{read_pages, write_pages};
+use super::page_io::{blank_pages, is_there, read_pages, write_pages};
 use super::remains;
 
 /// The length that an empty file gets before its mark is written.
@@ -35,13 +35,8 @@ pub fn begin(device: &dyn Device, store: StoreId) -> Result<()> {
 
 /// Blanks the other superblock slots: their former content is not of this store.
 fn blank_slots(device: &dyn Device) -> Result<()> {
-    let is_other = |page: &&PageNo| **page != CREATION_PAGE && is_there(device, **page);
-    let blank: Vec<_> = SUPERBLOCK_PAGES
-        .iter()
-        .filter(is_other)
-        .map(|page| (*page, Box::new([0; PAGE_BYTES])))
-        .collect();
-    write_pages(device, &blank)
+    let is_other = |page: &PageNo| *page != CREATION_PAGE && is_there(device, *page);
+    blank_pages(device, SUPERBLOCK_PAGES.into_iter().filter(is_other))
 }
 
 /// Whether a creation was cut short here, and its store never opened.
@@ -63,9 +58,4 @@ pub fn is_unfinished(device: &dyn Device) -> Result<bool> {
         .collect();
     let bytes = read_pages(device, &pages)?;
     Ok(bytes.pages().all(|page| *page == [0; PAGE_BYTES]))
-}
-
-/// Whether the device is long enough to hold `page`.
-pub fn is_there(device: &dyn Device, page: PageNo) -> bool {
-    page.offset_bytes() + PAGE_BYTES as u64 <= device.len_bytes()
 }

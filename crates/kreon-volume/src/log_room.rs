@@ -8,10 +8,9 @@
 use kreon_base::{LogId, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId};
 use kreon_format::MOVED_SEQUENCE_MIN;
 
-use super::log_segments;
 use super::purpose::Purpose;
 use super::reserve::SpaceReserve;
-use super::segment::{Segment, Usage};
+use super::segment::Usage;
 use super::segments::Segments;
 use super::supply::Supply;
 use super::tuning::{FRONT_BYTES, GRANT_BYTES_MIN, SMALL_SEGMENTS};
@@ -25,7 +24,7 @@ pub fn take_segment(
     purpose: Purpose,
 ) -> Result<SegmentId> {
     let usage = Usage::Log { log, sequence };
-    if supply.is_small()
+    if supply.reserve.is_small
         && sequence < MOVED_SEQUENCE_MIN
         && let Some(id) = supply.take_unbacked(usage)?
     {
@@ -40,10 +39,12 @@ pub fn back(
     (from, needed): (u32, u32),
     purpose: Purpose,
 ) -> Result<u32> {
-    let front = supply.segments().known(id)?.front_bytes();
-    if supply.is_small() && needed <= FRONT_BYTES {
+    let front = supply.segments.known(id)?.front_bytes;
+    if supply.reserve.is_small && needed <= FRONT_BYTES {
         if front < 2 * FRONT_BYTES {
-            supply.back_front(id, 2 * FRONT_BYTES)?;
+            supply
+                .backing
+                .back_front(supply.segments, id, 2 * FRONT_BYTES)?;
         }
         let granted = supply.grant(u64::from(FRONT_BYTES.saturating_sub(from)), purpose);
         if granted.is_ok() || purpose != Purpose::Delete {
@@ -53,7 +54,8 @@ pub fn back(
     if purpose == Purpose::Delete && needed <= front {
         return Ok(needed.next_multiple_of(PAGE_BYTES as u32));
     }
-    supply.end_small();
+    // From now on the store has its least reserve.
+    supply.reserve.is_small = false;
     let upto = grant(supply, id, (from, needed), purpose)?;
     supply.back_whole(id, purpose)?;
     Ok(upto)
@@ -67,7 +69,7 @@ fn grant(
     purpose: Purpose,
 ) -> Result<u32> {
     let least = needed.next_multiple_of(PAGE_BYTES as u32).min(SEGMENT);
-    let upto = plenty(supply.grant_bytes() as u32, needed).max(least);
+    let upto = plenty(supply.reserve.grant_bytes() as u32, needed).max(least);
     // New data may fill what a deletion is granted: beyond the least, deletions get no more than new data.
     let purpose_of_plenty = match purpose {
         Purpose::Delete => Purpose::Put,
@@ -81,7 +83,7 @@ fn grant(
     }
     let granted = supply.grant(u64::from(least.saturating_sub(from)), purpose);
     // The rest of a segment that has its blocks is never refused to deletions.
-    if purpose != Purpose::Delete || !supply.segments().known(id)?.is_backed() {
+    if purpose != Purpose::Delete || !supply.segments.known(id)?.is_backed {
         granted?;
     }
     Ok(least)
@@ -107,16 +109,13 @@ pub fn settle_end(
     (last, end): (Option<SegmentId>, u32),
 ) -> Result<()> {
     for id in named {
-        log_segments::doubt(segments, *id)?;
-        segments.change(*id, |segment| segment.set_front_bytes(0))?;
+        segments.change(*id, |segment| segment.set_front_only(0))?;
     }
     if let Some(last) = last
         && end <= 2 * FRONT_BYTES
     {
-        segments.change(last, |segment: &mut Segment| {
-            segment.set_front_only(2 * FRONT_BYTES);
-        })?;
+        segments.change(last, |segment| segment.set_front_only(2 * FRONT_BYTES))?;
     }
-    reserve.set_small(segments.used_count() <= SMALL_SEGMENTS);
+    reserve.is_small = segments.used_count() <= SMALL_SEGMENTS;
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! A segment that a log leaves is retired first: durable as free from the next checkpoint on, but withheld until no
 //! reader reaches it, because a replay of the checkpoint before takes it for the log's.
 
-use kreon_base::{Error, LogId, Result, SEGMENT_BYTES, SegmentId};
+use kreon_base::{Error, LogId, Result, SegmentId};
 
 use super::segment::{Segment, Usage};
 use super::segments::Segments;
@@ -26,16 +26,12 @@ pub fn claim(segments: &mut Segments, id: SegmentId, log: LogId, sequence: u64) 
         Some(found) if found == usage => Ok(()),
         Some(Usage::Free) => segments.change_recorded(id, |segment| {
             segment.take(usage);
-            segment.set_backed();
+            segment.is_backed = true;
         }),
         _ => Err(Error::corruption(format!(
             "{id} continues {log} as number {sequence}, but holds something else"
         ))),
     }
-}
-
-pub fn doubt(segments: &mut Segments, id: SegmentId) -> Result<()> {
-    segments.change(id, |segment| segment.set_front_only(SEGMENT_BYTES as u32))
 }
 
 pub fn give_up(segments: &mut Segments, id: SegmentId) -> Result<()> {
@@ -54,12 +50,4 @@ pub fn retire_dead(segments: &mut Segments, log: LogId, marker_sequence: u64) ->
             && segment.live_bytes() == 0
     };
     segments.change_all_recorded(is_dead, |segment| segment.retire(true))
-}
-
-pub fn retire(segments: &mut Segments, id: SegmentId) -> Result<()> {
-    segments.change_recorded(id, |segment| segment.retire(false))
-}
-
-pub fn reuse(segments: &mut Segments, id: SegmentId) -> Result<()> {
-    segments.change(id, Segment::readmit)
 }

@@ -49,3 +49,16 @@ pub fn write_pages(device: &dyn Device, pages: &[(PageNo, Box<PageBytes>)]) -> R
         .collect();
     device.write(&writes)
 }
+
+/// Writes zeroes to `pages` at once.
+pub fn blank_pages(device: &dyn Device, pages: impl Iterator<Item = PageNo>) -> Result<()> {
+    let blank: Vec<_> = pages
+        .map(|page| (page, Box::new([0; PAGE_BYTES])))
+        .collect();
+    write_pages(device, &blank)
+}
+
+/// Whether the device is long enough to hold `page`.
+pub fn is_there(device: &dyn Device, page: PageNo) -> bool {
+    page.offset_bytes() + PAGE_BYTES as u64 <= device.len_bytes()
+}

@@ -55,7 +55,7 @@ impl PagePlacement {
     ) -> Result<(PageNo, u64)> {
         let wanted = pages_max.clamp(1, SEGMENT_PAGES);
         let run = |id: SegmentId| {
-            let segment = supply.segments().get(id);
+            let segment = supply.segments.get(id);
             let segment = segment.filter(|found| found.offers_pages());
             segment.map_or(0, Segment::longest_run)
         };
@@ -71,14 +71,14 @@ impl PagePlacement {
 
 /// A segment with a run of `wanted` unused pages, or one that is as good; else the best there is.
 fn segment_with_room(supply: &mut Supply<'_>, wanted: u64, purpose: Purpose) -> Result<SegmentId> {
-    let best = supply.segments().longest_run();
+    let best = supply.segments.longest_run();
     let enough = wanted.min(RUN_PAGES_ENOUGH);
     if let Some((run, id)) = best
         && run >= enough
     {
         return Ok(id);
     }
-    if let Some(id) = supply.back_a_head()? {
+    if let Some(id) = supply.backing.back_a_head(supply.segments)? {
         return Ok(id);
     }
     match (supply.take_segment(Usage::Tree, purpose), best) {

@@ -6,7 +6,7 @@ use kreon_format::{
     CreationMark, GROUP_SEGMENTS, LogSegmentHeader, bitmap_page, group_of, trace_of,
 };
 
-use super::page_io::{read_pages, write_pages};
+use super::page_io::{blank_pages, is_there, read_pages};
 
 /// The most segments that are sampled: all of 16 GiB, or as many evenly spread over a longer device.
 const SAMPLED_SEGMENTS_MAX: u64 = 8192;
@@ -97,14 +97,8 @@ pub fn erase(device: &dyn Device) -> Result<()> {
         traces.extend(trace_of(bytes, page).map(|_| page));
         true
     })?;
-    for round in traces.chunks(ROUND_PAGES) {
-        let blank: Vec<_> = round
-            .iter()
-            .map(|page| (*page, Box::new([0; PAGE_BYTES])))
-            .collect();
-        write_pages(device, &blank)?;
-    }
-    Ok(())
+    let mut rounds = traces.chunks(ROUND_PAGES);
+    rounds.try_for_each(|round| blank_pages(device, round.iter().copied()))
 }
 
 /// [`landmarks`] of at most [`SAMPLED_SEGMENTS_MAX`] segments.
@@ -134,8 +128,7 @@ fn for_pages(
     pages: impl Iterator<Item = PageNo>,
     mut show: impl FnMut(PageNo, &kreon_base::PageBytes) -> bool,
 ) -> Result<()> {
-    let len_bytes = device.len_bytes();
-    let mut pages = pages.filter(move |page| page.offset_bytes() + PAGE_BYTES as u64 <= len_bytes);
+    let mut pages = pages.filter(|page| is_there(device, *page));
     loop {
         let round: Vec<PageNo> = pages.by_ref().take(ROUND_PAGES).collect();
         if round.is_empty() {

@@ -49,44 +49,24 @@ pub struct L0sReserve {
 }
 
 /// The size of the reserve.
+#[derive(Default)]
 pub struct SpaceReserve {
-    needs: Reserve,
+    pub needs: Reserve,
     /// Pages that maintenance took since the needs were last set: the reserve was for these.
-    taken_pages: u64,
-    /// A small store has no least reserve.
-    is_small: bool,
+    pub taken_pages: u64,
+    /// A small store has no least reserve: see [`super::log_room`].
+    pub is_small: bool,
 }
 
 impl SpaceReserve {
-    /// The reserve of a small store that needs nothing.
-    pub fn new() -> Self {
-        Self {
-            needs: Reserve::default(),
-            taken_pages: 0,
-            is_small: true,
-        }
-    }
-
     pub fn set(&mut self, needs: Reserve) {
         self.needs = needs;
         self.taken_pages = 0;
     }
 
-    pub fn set_l0s(&mut self, l0s: L0sReserve) {
-        self.needs.l0s = l0s;
-    }
-
     /// Maintenance took pages.
     pub fn note_taken(&mut self, pages: u64) {
         self.taken_pages = self.taken_pages.saturating_add(pages);
-    }
-
-    pub fn is_small(&self) -> bool {
-        self.is_small
-    }
-
-    pub fn set_small(&mut self, is_small: bool) {
-        self.is_small = is_small;
     }
 
     /// Free segments that make up the reserve with the unused pages of tree segments.

@@ -15,9 +15,10 @@ use kreon_format::{GROUP_HEAD_PAGES, MOVED_SEQUENCE_MIN, SegmentKind, SegmentRec
 use super::page_bits::PageBits;
 
 /// What a segment is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Usage {
     /// Nothing.
+    #[default]
     Free,
     /// Pages of level trees and of the catalogue.
     Tree,
@@ -30,8 +31,8 @@ pub enum Usage {
     },
 }
 
-/// The state of one segment.
-#[derive(Clone, Debug)]
+/// The state of one segment. By default it is free and has no blocks.
+#[derive(Clone, Debug, Default)]
 pub struct Segment {
     usage: Usage,
     used: PageBits,
@@ -40,32 +41,21 @@ pub struct Segment {
     live_bytes: u32,
     is_withheld: bool,
     /// The file system has blocks for all of it, so that a write to it cannot run out of space.
-    is_backed: bool,
+    pub is_backed: bool,
     /// If it is not backed: bytes from its start that may have blocks.
-    front_bytes: u32,
+    pub front_bytes: u32,
     /// All of it was written since it was backed.
-    was_written: bool,
+    pub was_written: bool,
 }
 
 impl Segment {
-    /// A free segment without blocks.
-    pub fn free() -> Self {
-        Self {
-            usage: Usage::Free,
-            used: PageBits::default(),
-            live: PageBits::default(),
-            live_bytes: 0,
-            is_withheld: false,
-            is_backed: false,
-            front_bytes: 0,
-            was_written: false,
-        }
-    }
-
     /// The first segment of a new group, which is backed: its head is in use.
     pub fn group_head() -> Self {
-        let mut segment = Self::free();
-        (segment.usage, segment.is_backed) = (Usage::Tree, true);
+        let mut segment = Self {
+            usage: Usage::Tree,
+            is_backed: true,
+            ..Self::default()
+        };
         for page in 0..GROUP_HEAD_PAGES {
             segment.used.insert(page);
             segment.live.insert(page);
@@ -77,7 +67,7 @@ impl Segment {
     pub fn from_record(record: &SegmentRecord, is_first: bool) -> Self {
         let mut segment = Self {
             live_bytes: record.live_bytes,
-            ..Self::free()
+            ..Self::default()
         };
         match record.kind {
             // It may have been a spare one.
@@ -172,18 +162,6 @@ impl Segment {
 
     pub fn live_bytes(&self) -> u32 {
         self.live_bytes
-    }
-
-    pub fn is_backed(&self) -> bool {
-        self.is_backed
-    }
-
-    pub fn front_bytes(&self) -> u32 {
-        self.front_bytes
-    }
-
-    pub fn was_written(&self) -> bool {
-        self.was_written
     }
 
     /// No flush of it has to make blocks of the file system durable.
@@ -303,24 +281,8 @@ impl Segment {
         self.readmit();
     }
 
-    pub fn set_backed(&mut self) {
-        self.is_backed = true;
-    }
-
-    pub fn set_unbacked(&mut self) {
-        self.is_backed = false;
-    }
-
     /// It is not backed; up to `bytes` from its start may have blocks.
     pub fn set_front_only(&mut self, bytes: u32) {
         (self.is_backed, self.front_bytes) = (false, bytes);
-    }
-
-    pub fn set_front_bytes(&mut self, bytes: u32) {
-        self.front_bytes = bytes;
-    }
-
-    pub fn set_written(&mut self, was_written: bool) {
-        self.was_written = was_written;
     }
 }

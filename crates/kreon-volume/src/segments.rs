@@ -130,7 +130,7 @@ impl Segments {
         }
         self.table.push(match is_first {
             true => Segment::group_head(),
-            false => Segment::free(),
+            false => Segment::default(),
         });
         self.index(id);
     }
@@ -340,7 +340,7 @@ impl Segments {
         let was_free = self.free.remove(&id);
         debug_assert_eq!(was_free, segment.is_available(), "segment {id}");
         if was_free {
-            self.free_backed -= u32::from(segment.is_backed());
+            self.free_backed -= u32::from(segment.is_backed);
             self.free_written -= u32::from(segment.is_written());
         }
         if segment.offers_pages() {
@@ -358,7 +358,7 @@ impl Segments {
                 "segment {id} is free and has pages in use"
             );
             self.free.insert(id);
-            self.free_backed += u32::from(segment.is_backed());
+            self.free_backed += u32::from(segment.is_backed);
             self.free_written += u32::from(segment.is_written());
         }
         if segment.offers_pages() {

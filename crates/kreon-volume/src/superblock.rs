@@ -8,8 +8,8 @@ use kreon_base::{Error, PageNo, Result, planted};
 use kreon_device::Device;
 use kreon_format::{SUPERBLOCK_PAGES, Superblock, SuperblockSlot};
 
-use super::creation::{is_there, is_unfinished};
-use super::page_io::{read_pages, write_pages};
+use super::creation::is_unfinished;
+use super::page_io::{is_there, read_pages, write_pages};
 
 /// What the slots say.
 pub enum Found {

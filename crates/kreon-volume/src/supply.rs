@@ -16,41 +16,13 @@ use super::written::WrittenStock;
 
 /// What is needed to hand out segments, for one call.
 pub struct Supply<'a> {
-    segments: &'a mut Segments,
-    backing: &'a SegmentBacking,
-    reserve: &'a mut SpaceReserve,
-    written: &'a mut WrittenStock,
+    pub segments: &'a mut Segments,
+    pub backing: &'a SegmentBacking,
+    pub reserve: &'a mut SpaceReserve,
+    pub written: &'a mut WrittenStock,
 }
 
-impl<'a> Supply<'a> {
-    pub fn new(
-        segments: &'a mut Segments,
-        backing: &'a SegmentBacking,
-        reserve: &'a mut SpaceReserve,
-        written: &'a mut WrittenStock,
-    ) -> Self {
-        Self {
-            segments,
-            backing,
-            reserve,
-            written,
-        }
-    }
-
-    pub fn segments(&self) -> &Segments {
-        self.segments
-    }
-
-    /// Whether the store is small: see [`super::log_room`].
-    pub fn is_small(&self) -> bool {
-        self.reserve.is_small()
-    }
-
-    /// The store is no longer small: from now on it has its least reserve.
-    pub fn end_small(&mut self) {
-        self.reserve.set_small(false);
-    }
-
+impl Supply<'_> {
     pub fn take_segment(&mut self, usage: Usage, purpose: Purpose) -> Result<SegmentId> {
         let untouchable = self.reserve.untouchable(self.segments, purpose);
         if !self.back_up_to(untouchable + 1)? {
@@ -60,7 +32,7 @@ impl<'a> Supply<'a> {
         let for_log = matches!(usage, Usage::Log { .. }) && purpose != Purpose::Collection;
         let best = self.written.best_free(self.segments, for_log);
         let id = best.ok_or_else(|| out_of_space("a segment"))?;
-        self.end_small();
+        self.reserve.is_small = false;
         self.segments.take(id, usage)?;
         debug_assert!(self.segments.free_backed() >= untouchable);
         Ok(id)
@@ -135,11 +107,6 @@ impl<'a> Supply<'a> {
         }
     }
 
-    /// Bytes that a grant covers beside what is asked for.
-    pub fn grant_bytes(&self) -> u64 {
-        self.reserve.grant_bytes()
-    }
-
     pub fn grant_entries(&mut self, entries: u64) -> Result<bool> {
         let before = self.reserve.segments_for_spills(self.segments);
         self.reserve.add_entries(entries);
@@ -174,22 +141,12 @@ impl<'a> Supply<'a> {
         Ok(self.segments.free_backed() >= wanted)
     }
 
-    /// Backs the front of the log segment `id` of a small store.
-    pub fn back_front(&mut self, id: SegmentId, bytes: u32) -> Result<()> {
-        self.backing.back_front(self.segments, id, bytes)
-    }
-
-    /// Backs the pages behind the head of a group, if there are any that have no blocks.
-    pub fn back_a_head(&mut self) -> Result<Option<SegmentId>> {
-        self.backing.back_a_head(self.segments)
-    }
-
     /// Backs all of a log segment. A full device gives it the blocks of a free segment that `purpose` may use.
     ///
     /// # Errors
     /// `OutOfSpace`.
     pub fn back_whole(&mut self, id: SegmentId, purpose: Purpose) -> Result<()> {
-        if self.segments.get(id).is_some_and(|s| s.is_backed()) {
+        if self.segments.get(id).is_some_and(|s| s.is_backed) {
             return Ok(());
         }
         let mut is_backed = self.backing.back_taken(self.segments, id)?;
@@ -221,8 +178,7 @@ impl<'a> Supply<'a> {
     }
 
     pub fn trim(&mut self) -> Result<()> {
-        let spare = self.backing.spare_segments();
-        self.unback_beyond(spare.max(self.written.kept_max()))?;
+        self.unback_beyond(self.backing.spare_segments.max(self.written.kept_max))?;
         self.backing
             .unback_doubtful(self.segments, DOUBTFUL_SEGMENTS_AT_ONCE)
     }

@@ -22,11 +22,11 @@ use super::tuning::WRITTEN_ROOM_SHARE;
 #[derive(Default)]
 pub struct WrittenStock {
     /// So many backed ones beyond the reserve are kept; 0: no stock is kept.
-    kept_max: u32,
+    pub kept_max: u32,
     /// Segments that are being written.
-    writing: u32,
+    pub writing: u32,
     /// Segments that were written ahead so far.
-    written_ahead: u64,
+    pub written_ahead: u64,
 }
 
 impl WrittenStock {
@@ -34,18 +34,6 @@ impl WrittenStock {
     pub fn set_kept_max(&mut self, segments: u32, room_bytes: u64) {
         let room = room_bytes / SEGMENT_BYTES / WRITTEN_ROOM_SHARE;
         self.kept_max = segments.min(u32::try_from(room).unwrap_or(u32::MAX));
-    }
-
-    pub fn kept_max(&self) -> u32 {
-        self.kept_max
-    }
-
-    pub fn written_ahead(&self) -> u64 {
-        self.written_ahead
-    }
-
-    pub fn is_writing(&self) -> bool {
-        self.writing > 0
     }
 
     pub fn is_short(&self, table: &Segments, wanted: u32) -> bool {
@@ -60,7 +48,7 @@ impl WrittenStock {
 
     /// Withholds up to `count` free segments to be written, the last ones of the volume.
     pub fn begin(&mut self, table: &mut Segments, count: u32) -> Result<Vec<SegmentId>> {
-        let is_blank = |segment: &Segment| segment.is_backed() && !segment.was_written();
+        let is_blank = |segment: &Segment| segment.is_backed && !segment.was_written;
         let blank = table.free().rev().filter(|(_, segment)| is_blank(segment));
         let mut ids: Vec<_> = blank.map(|(id, _)| id).take(count as usize).collect();
         ids.sort_unstable();
@@ -82,7 +70,7 @@ impl WrittenStock {
             self.writing -= 1;
             self.written_ahead += u64::from(is_done);
             table.change(*id, |segment| {
-                segment.set_written(is_done);
+                segment.was_written = is_done;
                 segment.readmit();
             })?;
         }
@@ -91,7 +79,7 @@ impl WrittenStock {
 
     /// The backed free segment that suits a log best, or anything else.
     pub fn best_free(&self, table: &Segments, for_log: bool) -> Option<SegmentId> {
-        let backed = || table.free().filter(|(_, segment)| segment.is_backed());
+        let backed = || table.free().filter(|(_, segment)| segment.is_backed);
         // Without a stock the lowest is taken, so that free segments gather at the end of the volume.
         let may_suit = self.kept_max > 0 && (!for_log || table.free_written() > 0);
         let best = may_suit
@@ -104,9 +92,8 @@ impl WrittenStock {
     pub fn worst_free(&self, table: &Segments) -> Option<SegmentId> {
         let last = |keeps_written: bool| {
             let mut free = table.free().rev();
-            let found = free.find(|(_, segment)| {
-                segment.is_backed() && !(keeps_written && segment.was_written())
-            });
+            let found = free
+                .find(|(_, segment)| segment.is_backed && !(keeps_written && segment.was_written));
             found.map(|(id, _)| id)
         };
         let unwritten = (self.kept_max > 0).then(|| last(true)).flatten();
