@@ -22,35 +22,14 @@ use super::spanning;
 
 /// Appends units to the current segment, and opens the next where it is full.
 pub(super) struct Appender {
-    buffers: Arc<Buffers>,
-    framing: Framing,
-    output: Arc<LogOutput>,
-    poison: Arc<Poison>,
-    roller: Roller,
+    pub buffers: Arc<Buffers>,
+    pub framing: Framing,
+    pub output: Arc<LogOutput>,
+    pub poison: Arc<Poison>,
+    pub roller: Roller,
 }
 
 impl Appender {
-    pub fn new(
-        buffers: Arc<Buffers>,
-        framing: Framing,
-        output: Arc<LogOutput>,
-        poison: Arc<Poison>,
-        roller: Roller,
-    ) -> Self {
-        Self {
-            buffers,
-            framing,
-            output,
-            poison,
-            roller,
-        }
-    }
-
-    /// Opens the next segments.
-    pub fn roller(&self) -> &Roller {
-        &self.roller
-    }
-
     /// See [`Log::append`](super::Log::append).
     #[inline]
     pub fn append(&self, unit: &[NewRecord<'_>], mut placed: impl FnMut(Place)) -> Result<Lsn> {

@@ -142,7 +142,7 @@ impl Buffers {
     }
 
     fn slot(&self, sequence: u64) -> &ReaderSlot {
-        slot(&self.slots, sequence)
+        &self.slots[(sequence % self.slots.len() as u64) as usize]
     }
 
     /// The segment `sequence`, if it is in memory.
@@ -185,17 +185,16 @@ impl Buffers {
     /// A buffer for a new segment; `None`: every one is in use, something must be written out first.
     pub fn try_take(&self) -> Option<AppendBuffer> {
         let mut pool = self.pool.lock();
-        let (max, slots) = (self.slots.len(), &self.slots);
         if let Some(buffer) = pool.free.pop().or_else(|| pool.reclaim()) {
             return Some(buffer);
         }
-        if pool.count < max {
+        if pool.count < self.slots.len() {
             pool.count += 1;
             return Some(self.make());
         }
         while pool.chain.len() > 1 && pool.chain.front().is_some_and(|first| first.is_complete()) {
             if let Some(first) = pool.chain.pop_front() {
-                slot(slots, first.sequence()).close();
+                self.slot(first.sequence()).close();
                 if let Some(buffer) = pool.reuse(first) {
                     return Some(buffer);
                 }
@@ -219,10 +218,6 @@ impl Buffers {
         let buffer = self.make();
         self.pool.lock().free.push(buffer);
     }
-}
-
-fn slot(slots: &[ReaderSlot], sequence: u64) -> &ReaderSlot {
-    &slots[(sequence % slots.len() as u64) as usize]
 }
 
 impl Pool {

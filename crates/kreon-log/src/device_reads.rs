@@ -33,8 +33,8 @@ impl LogReader {
         buffer: &mut AlignedBuf,
         mut show: impl FnMut(LogOffset, &FragmentHeader, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let device = self.home().device.as_ref();
-        let seal = self.home().seal(sequence);
+        let device = self.home.device.as_ref();
+        let seal = self.home.seal(sequence);
         let mut window = ReadWindow {
             buffer,
             start: 0,
@@ -78,7 +78,7 @@ impl LogReader {
     pub fn head_of(&self, sequence: u64, buffer: &mut AlignedBuf) -> Result<Option<LogOffset>> {
         let mut sequence = sequence;
         while let Some(before) = sequence.checked_sub(1)
-            && let Some(segment) = self.table().by_sequence(before)
+            && let Some(segment) = self.table.by_sequence(before)
         {
             let mut last = None;
             self.fragments_of(segment, before, buffer, |offset, header, _| {
@@ -146,14 +146,14 @@ impl RecordPieces<'_> {
         let piece = piece.ok_or_else(|| Error::corruption("no record stands there"))?;
         let at = LogOffset(self.segment.offset_bytes() + u64::from(piece.within));
         let extent = fragment_bytes(piece.payload_bytes);
-        let buffer = read_range(reader.home().device.as_ref(), at, extent)?;
+        let buffer = read_range(reader.home.device.as_ref(), at, extent)?;
         let bytes = buffer.get(at.0 as usize % PAGE_BYTES..).unwrap_or_default();
         let fragment = reader.fragment(at, bytes)?;
         let payload = self.record.part(&fragment, &piece, self.from)?;
         self.from += payload.len();
         (self.piece, self.taken) = (payload.to_vec(), 0);
         if !piece.is_last {
-            self.segment = reader.table().following(self.segment)?;
+            self.segment = reader.table.following(self.segment)?;
         }
         Ok(())
     }

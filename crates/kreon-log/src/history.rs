@@ -49,18 +49,9 @@ impl LogHistory {
         }
     }
 
-    /// Where the next run goes on.
-    pub fn resume_at(&self) -> Lsn {
-        let (sequence, within) = place_of(self.end);
-        lsn_at(
-            sequence,
-            within.next_multiple_of(PAGE_BYTES as u32).min(SEGMENT),
-        )
-    }
-
     /// Lets the run `incarnation` go on; returns where.
     pub(super) fn resume(&mut self, incarnation: Incarnation) -> Lsn {
-        let resume = self.resume_at();
+        let resume = resume_behind(self.end);
         assert!(self.end <= resume, "a run goes on behind the end");
         // A run that wrote nothing leaves no trace.
         let end = match self.resumes.pop_if(|last| last.resume == self.end) {
@@ -94,6 +85,15 @@ impl LogHistory {
             ..Self::empty()
         }
     }
+}
+
+/// Where the next run goes on if the last one ended at `end`.
+pub(super) fn resume_behind(end: Lsn) -> Lsn {
+    let (sequence, within) = place_of(end);
+    lsn_at(
+        sequence,
+        within.next_multiple_of(PAGE_BYTES as u32).min(SEGMENT),
+    )
 }
 
 /// The run whose records stand at `at`, and where later ones took over, of a log that begins with a record of

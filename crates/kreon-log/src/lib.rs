@@ -68,8 +68,7 @@ mod tests;
 
 pub use cut::{Pieces, SEGMENT, WHOLE_UNIT_BYTES_MAX};
 pub use durable_wait::DurableWait;
-pub use history::LOG_START;
-pub use history::LogHistory;
+pub use history::{LOG_START, LogHistory};
 pub use home::{LogHome, LogOptions, LogSpace, TakenSegment};
 pub use log::Log;
 pub use moved::{MOVED_LOG, MovedStream};
@@ -80,7 +79,8 @@ pub use poison::{Poison, closed};
 pub use read::ValueAt;
 pub use reader::LogReader;
 pub use record::{NewRecord, Place};
-pub use replay::{Found, Units};
-pub use replay::{ReplayEnd, ReplayRecord, ReplayStart, check as check_replay, replay};
+pub use replay::{
+    Found, ReplayEnd, ReplayRecord, ReplayStart, Units, check as check_replay, replay,
+};
 pub use sync_load::SegmentDemand;
 pub use take_value::{Fill, Own, Show, TakeValue};

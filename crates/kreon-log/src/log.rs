@@ -103,13 +103,13 @@ impl Log {
             output: Arc::clone(&output),
             load: Arc::clone(&load),
         };
-        let appender = Appender::new(
-            Arc::clone(&buffers),
+        let appender = Appender {
+            buffers: Arc::clone(&buffers),
             framing,
-            Arc::clone(&output),
-            Arc::clone(&poison),
-            Roller::new(supply, parts),
-        );
+            output: Arc::clone(&output),
+            poison: Arc::clone(&poison),
+            roller: Roller::new(supply, parts),
+        };
         let commit = GroupCommit::new(
             Arc::clone(&home.device),
             Arc::clone(&buffers),
@@ -117,7 +117,11 @@ impl Log {
             (Arc::clone(&output), Arc::clone(&load)),
             Waiters::new(Arc::clone(&positions), Arc::clone(&poison)),
         );
-        let reader = LogReader::new(home.clone(), Arc::clone(&table), Arc::clone(&buffers));
+        let reader = LogReader {
+            home: home.clone(),
+            table: Arc::clone(&table),
+            buffers: Arc::clone(&buffers),
+        };
         Self {
             home,
             history,
@@ -281,7 +285,7 @@ impl Log {
 
     pub(super) fn write_out_step_at(&self, now: Instant) -> Result<bool> {
         self.poison.check()?;
-        self.appender.roller().reserve_ahead();
+        self.appender.roller.reserve_ahead();
         self.output.step(now)
     }
 
@@ -330,7 +334,7 @@ impl Log {
     /// From now on room in the current segment is asked for anew. No record may be appended meanwhile, but by those that
     /// hold the roll lock.
     pub fn restrain(&self) {
-        self.appender.roller().restrain();
+        self.appender.roller.restrain();
     }
 
     /// Bytes that may be appended before more room is asked for.
@@ -343,7 +347,7 @@ impl Log {
     /// # Errors
     /// `Corruption`: the volume does not know the next one.
     pub fn give_up_ahead(&self) -> Result<Vec<SegmentId>> {
-        self.appender.roller().give_up_ahead()
+        self.appender.roller.give_up_ahead()
     }
 
     /// What a checkpoint records, with replay to start at `marker`: the border of a record, not behind
@@ -427,6 +431,6 @@ impl Log {
     }
 
     pub(super) fn roller(&self) -> &Roller {
-        self.appender.roller()
+        &self.appender.roller
     }
 }

@@ -178,7 +178,7 @@ impl MovedStream {
             segment,
             sequence,
             incarnation: home.incarnation,
-            previous: log.reader().table().by_sequence(sequence - 1),
+            previous: log.reader().table.by_sequence(sequence - 1),
             next: None,
             // Says about how old the records are; no replay reads it.
             durable: log.claim(),

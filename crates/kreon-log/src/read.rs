@@ -3,7 +3,7 @@
 //! Invariant: every fragment is verified each time: its checksum, its region, the length of its key, and the key
 //! itself.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use kreon_base::{Error, ErrorKind, LogOffset, RegionId, Result, SegmentId};
 use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, RecordKind, fragment_bytes};
@@ -12,12 +12,6 @@ use super::cut::{PAYLOAD_START, Piece, Pieces};
 use super::pages::LogPages;
 use super::reader::{LogReader, at_record};
 use super::take_value::TakeValue;
-
-/// Whether to read on.
-enum Step {
-    Next,
-    Stop,
-}
 
 /// A record with a value, as an index knows it.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +107,7 @@ impl LogReader {
         value.clear();
         // Each fragment is appended with its header and its part of the key, which are then cut off.
         value.reserve_exact(fragment_bytes(at.payload_bytes()));
-        self.read_parts(pages, at, 0, value, |_| Step::Next)
+        self.read_parts(pages, at, 0, value, |_| ControlFlow::Continue(()))
     }
 
     /// Reads and verifies the record `at`, one fragment at a time: takes the memory of one.
@@ -123,7 +117,7 @@ impl LogReader {
     pub fn check_value(&self, pages: &impl LogPages, at: &ValueAt<'_>) -> Result<()> {
         self.read_parts(pages, at, 0, &mut Vec::new(), |part| {
             part.clear();
-            Step::Next
+            ControlFlow::Continue(())
         })
     }
 
@@ -151,19 +145,19 @@ impl LogReader {
                 break;
             }
         }
-        self.read_parts(pages, at, start, part, |_| Step::Stop)?;
+        self.read_parts(pages, at, start, part, |_| ControlFlow::Break(()))?;
         Ok(start.saturating_sub(at.key.len()) as u32)
     }
 
     /// Appends the parts of the value to `out` from the fragment on that begins with byte `first` of key and
-    /// value. `read` is called behind each.
+    /// value. `read` is called behind each and says whether to read on.
     fn read_parts(
         &self,
         pages: &impl LogPages,
         at: &ValueAt<'_>,
         first: usize,
         out: &mut Vec<u8>,
-        mut read: impl FnMut(&mut Vec<u8>) -> Step,
+        mut read: impl FnMut(&mut Vec<u8>) -> ControlFlow<()>,
     ) -> Result<()> {
         let mut parts = || {
             let (mut segment, mut from) = (at.offset.segment(), 0);
@@ -174,7 +168,7 @@ impl LogReader {
                     self.append_part(pages, offset, extent, out, |fragment| {
                         at.check(fragment, &piece, from)
                     })?;
-                    if matches!(read(out), Step::Stop) {
+                    if read(out).is_break() {
                         return Ok(());
                     }
                 }
@@ -182,7 +176,7 @@ impl LogReader {
                 if piece.is_last {
                     return Ok(());
                 }
-                segment = self.table().following(segment)?;
+                segment = self.table.following(segment)?;
             }
             Err(Error::corruption("no record stands there"))
         };
@@ -245,7 +239,7 @@ impl LogReader {
             if ends_record {
                 return Err(Error::corruption("the record is shorter than its key"));
             }
-            let segment = self.table().following(offset.segment())?;
+            let segment = self.table.following(offset.segment())?;
             offset = LogOffset(segment.offset_bytes() + u64::from(PAYLOAD_START));
         }
     }
@@ -258,7 +252,7 @@ impl LogReader {
         value_bytes: u32,
     ) -> impl Iterator<Item = (SegmentId, u32)> + '_ {
         let payload_bytes = key_bytes as usize + value_bytes as usize;
-        let segments = std::iter::successors(Some(offset.segment()), |s| self.table().next(*s));
+        let segments = std::iter::successors(Some(offset.segment()), |s| self.table.next(*s));
         Pieces::new(offset.within_segment(), payload_bytes)
             .zip(segments)
             .map(|(piece, segment)| (segment, fragment_bytes(piece.payload_bytes) as u32))

@@ -27,42 +27,15 @@ enum Site {
     Device { end: u32 },
 }
 
-impl Site {
-    fn end(&self) -> Option<u32> {
-        match self {
-            Self::Memory(_) => None,
-            Self::Device { end } => Some(*end),
-        }
-    }
-}
-
 /// Reads the open log. A record whose segment is still in memory is read there, all others through the mapping or, for
 /// garbage collection, straight from the device.
 pub struct LogReader {
-    home: LogHome,
-    table: Arc<SegmentTable>,
-    buffers: Arc<Buffers>,
+    pub(super) home: LogHome,
+    pub(super) table: Arc<SegmentTable>,
+    pub(super) buffers: Arc<Buffers>,
 }
 
 impl LogReader {
-    pub(super) fn new(home: LogHome, table: Arc<SegmentTable>, buffers: Arc<Buffers>) -> Self {
-        Self {
-            home,
-            table,
-            buffers,
-        }
-    }
-
-    /// What the log stands on.
-    pub(super) fn home(&self) -> &LogHome {
-        &self.home
-    }
-
-    /// The segments of the log.
-    pub(super) fn table(&self) -> &SegmentTable {
-        &self.table
-    }
-
     /// Sequence of a segment in its stream; none: it holds no records.
     pub fn sequence_of(&self, segment: SegmentId) -> Option<u64> {
         self.table.sequence(segment)
@@ -119,21 +92,13 @@ impl LogReader {
             Site::Device { end } => {
                 check_bounds(offset, extent, end)?;
                 let mut f = Some(f);
-                let mut look = || {
+                let found = look_twice(pages, offset, extent, || {
                     pages.with_bytes(final_bytes(offset, extent, end), scratch, |bytes| {
                         let fragment = Fragment::decode(bytes, &seal, offset)?;
-                        Ok::<_, Error>(f.take().map(|f| f(fragment)))
+                        Ok(f.take().map(|f| f(fragment)))
                     })
-                };
-                let found = match look()? {
-                    Err(_) => {
-                        // The device may have read it wrong, once.
-                        pages.forget(offset.0, extent);
-                        look()?
-                    }
-                    found => found,
-                };
-                found?.ok_or_else(nothing)?
+                })?;
+                found.ok_or_else(nothing)?
             }
         }
     }
@@ -150,14 +115,17 @@ impl LogReader {
     ) -> Result<()> {
         let in_one_page = offset.0 as usize % PAGE_BYTES + extent <= PAGE_BYTES;
         let sequence = self.table.sequence_at(offset)?;
-        let Some(end) = self.site(offset, sequence).end().filter(|_| !in_one_page) else {
-            return self.with_fragment(pages, offset, extent, &mut Vec::new(), |fragment| {
-                let range = choose(&fragment)?;
-                if let Fragment::Record { payload, .. } = fragment {
-                    out.extend_from_slice(payload.get(range).unwrap_or_default());
-                }
-                Ok(())
-            });
+        let end = match self.site(offset, sequence) {
+            Site::Device { end } if !in_one_page => end,
+            _ => {
+                return self.with_fragment(pages, offset, extent, &mut Vec::new(), |fragment| {
+                    let range = choose(&fragment)?;
+                    if let Fragment::Record { payload, .. } = fragment {
+                        out.extend_from_slice(payload.get(range).unwrap_or_default());
+                    }
+                    Ok(())
+                });
+            }
         };
         let seal = self.home.seal(sequence);
         check_bounds(offset, extent, end)?;
@@ -165,21 +133,12 @@ impl LogReader {
         out.resize(base + extent, 0);
         let bytes = out.get_mut(base..).unwrap_or_default();
         let mut choose = Some(choose);
-        let mut look = |bytes: &mut [u8]| {
+        let chosen = look_twice(pages, offset, extent, || {
             pages.read_bytes(offset.0, bytes)?;
             let fragment = Fragment::decode(bytes, &seal, offset);
-            let chosen = fragment.map(|found| choose.take().map(|choose| choose(&found)));
-            Ok::<_, Error>(chosen)
-        };
-        let chosen = match look(bytes)? {
-            Err(_) => {
-                // The device may have read it wrong, once.
-                pages.forget(offset.0, extent);
-                look(bytes)?
-            }
-            found => found,
-        };
-        let chosen = chosen?.ok_or_else(nothing)??;
+            Ok(fragment.map(|found| choose.take().map(|choose| choose(&found))))
+        })?;
+        let chosen = chosen.ok_or_else(nothing)??;
         let from = FRAGMENT_HEADER_BYTES + chosen.start;
         bytes.copy_within(from..from + chosen.len(), 0);
         out.truncate(base + chosen.len());
@@ -220,6 +179,21 @@ impl LogReader {
         planted!(BufferOfEarlierUse => let found = self.buffers.find_any_of(segment));
         found
     }
+}
+
+/// What `look` finds in the bytes at `offset`. What does not verify is looked at again: the device may have read it
+/// wrong, once.
+#[inline]
+fn look_twice<T>(
+    pages: &impl LogPages,
+    offset: LogOffset,
+    extent: usize,
+    mut look: impl FnMut() -> Result<Result<T>>,
+) -> Result<T> {
+    look()?.or_else(|_| {
+        pages.forget(offset.0, extent);
+        look()?
+    })
 }
 
 /// `error`, found while reading the record of `key` at `offset`.

@@ -59,12 +59,7 @@ impl Search<'_, '_> {
             let Some(next) = next else {
                 return Ok(None);
             };
-            let bytes = self.source.segment(next)?;
-            let behind = Image {
-                segment: next,
-                sequence: image.sequence + 1,
-                bytes,
-            };
+            let behind = Image::load(self.source, next, image.sequence + 1)?;
             self.source
                 .recycle(std::mem::replace(&mut image, behind).bytes);
             (within, is_first) = (PAYLOAD_START, false);

@@ -7,9 +7,7 @@
 //! - `newer`: proof that the superblock is older than the log
 //! - `start`: what it starts from
 //! - `source`: large reads, one segment ahead
-//! - `check`: whether a replay would succeed
 
-mod check;
 mod damage;
 mod newer;
 mod source;
@@ -19,17 +17,15 @@ mod walk;
 
 use std::collections::BTreeMap;
 
-use kreon_base::{Error, Result, SEGMENT_BYTES, SegmentId};
+use kreon_base::{Error, Lsn, Result, SEGMENT_BYTES, SegmentId};
 use kreon_format::place_of;
 
-pub use self::check::check;
 use self::source::Source;
 pub use self::start::ReplayStart;
-pub use self::units::ReplayRecord;
-pub use self::units::{Found, Units};
+pub use self::units::{Found, ReplayRecord, Units};
 use self::walk::Walk;
 use super::cut::PAYLOAD_START;
-use super::history::{LOG_START, LogHistory};
+use super::history::{LOG_START, LogHistory, resume_behind};
 
 /// What replay found.
 #[derive(Clone, Debug)]
@@ -55,36 +51,39 @@ pub fn replay(
     start: &ReplayStart<'_>,
     mut visit: impl FnMut(ReplayRecord<'_>) -> Result<()>,
 ) -> Result<ReplayEnd> {
-    let mut chain: BTreeMap<u64, SegmentId> = start
-        .segments
-        .iter()
-        .map(|(segment, sequence)| (*sequence, *segment))
-        .collect();
-    if start.record.marker < LOG_START {
-        let marker = start.record.marker;
+    let mut history = LogHistory::of_record(start.record);
+    if history.marker < LOG_START {
         return Err(Error::corruption(format!(
-            "the log is to be replayed from {marker}, before its start"
+            "the log is to be replayed from {}, before its start",
+            history.marker
         )));
     }
-    let Some(open) = start.record.open else {
-        return Ok(settle(start, chain, LogHistory::of_record(start.record), 0));
-    };
-    chain.entry(open.sequence).or_insert(open.segment);
-    if let Some(next) = start.record.next {
-        chain.entry(open.sequence + 1).or_insert(next);
+    if start.record.open.is_none() {
+        return Ok(settle(start, start.chain(), history, 0));
     }
-    let (chain, history, record_count) = std::thread::scope(|scope| {
+    let (chain, record_count) = std::thread::scope(|scope| {
         let source = Source::start(scope, start.device, start.backing)?;
-        let mut walk = Walk::new(start, chain, source);
-        let end = walk.run(&mut visit)?;
-        let history = LogHistory {
-            end,
-            ..LogHistory::of_record(start.record)
-        };
-        let record_count = walk.record_count();
-        Ok((walk.into_chain(), history, record_count))
+        let mut walk = Walk::new(start, source);
+        history.end = walk.run(&mut visit)?;
+        Ok((walk.chain, walk.units.record_count))
     })?;
     Ok(settle(start, chain, history, record_count))
+}
+
+/// Walks as [`replay`] does, up to `until`, behind which the log may be growing. Everything before `until` is known to be
+/// durable, so whatever stops the walk before is damage.
+///
+/// # Errors
+/// `Corruption` that says where the log is damaged; `Io`.
+pub fn check(start: &ReplayStart<'_>, until: Lsn) -> Result<()> {
+    if start.record.open.is_none() {
+        return Ok(());
+    }
+    std::thread::scope(|scope| {
+        let source = Source::start(scope, start.device, start.backing)?;
+        let mut walk = Walk::new(start, source).up_to(until);
+        walk.run(&mut |_| Ok(())).map(drop)
+    })
 }
 
 /// Sorts the segments into those that hold the log, those that are reserved, and others.
@@ -94,9 +93,9 @@ fn settle(
     mut history: LogHistory,
     record_count: u64,
 ) -> ReplayEnd {
-    let (sequence, within) = place_of(history.resume_at());
-    let mut behind = chain.split_off(&(sequence + u64::from(within > PAYLOAD_START)));
+    let (sequence, within) = place_of(resume_behind(history.end));
     let mut expected = sequence + u64::from(within > PAYLOAD_START);
+    let mut behind = chain.split_off(&expected);
     history.segments = chain
         .iter()
         .map(|(sequence, segment)| (*segment, *sequence))

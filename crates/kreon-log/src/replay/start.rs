@@ -1,5 +1,7 @@
 //! What replay starts from: the last checkpoint.
 
+use std::collections::BTreeMap;
+
 use kreon_base::{Incarnation, Lsn, SegmentId};
 use kreon_device::{Backing, Device};
 use kreon_format::{LogRecord, StoreId};
@@ -35,5 +37,18 @@ impl ReplayStart<'_> {
             true => self.record.replay_start(),
             false => self.record.marker,
         }
+    }
+
+    /// The segments that the checkpoint knew, by sequence.
+    pub(super) fn chain(&self) -> BTreeMap<u64, SegmentId> {
+        let known = self.segments.iter();
+        let mut chain: BTreeMap<_, _> = known.map(|(id, sequence)| (*sequence, *id)).collect();
+        if let Some(open) = self.record.open {
+            chain.entry(open.sequence).or_insert(open.segment);
+            if let Some(next) = self.record.next {
+                chain.entry(open.sequence + 1).or_insert(next);
+            }
+        }
+        chain
     }
 }

@@ -16,15 +16,15 @@ use super::source::{Loaded, Source};
 use super::start::ReplayStart;
 use super::units::{Found, ReplayRecord, Units};
 use crate::cut::{PAYLOAD_START, SEGMENT};
-use crate::history::{LogHistory, split_runs};
-use kreon_volume::page_io::read_pages;
+use crate::history::{resume_behind, split_runs};
+use kreon_volume::page_io::{is_there, read_pages};
 
 /// A replay under way.
 pub(super) struct Walk<'a> {
     start: &'a ReplayStart<'a>,
     source: Source<'a>,
     /// Segments by sequence: those that the checkpoint knew, and those that valid headers name.
-    chain: BTreeMap<u64, SegmentId>,
+    pub chain: BTreeMap<u64, SegmentId>,
     /// Where runs took over from others, those not reached yet.
     resumes: std::slice::Iter<'a, LogResume>,
     /// The run that wrote the records here.
@@ -33,7 +33,7 @@ pub(super) struct Walk<'a> {
     durable: Lsn,
     /// Nothing is read from here on.
     until: Lsn,
-    units: Units,
+    pub units: Units,
     position: Lsn,
 }
 
@@ -44,6 +44,17 @@ pub(super) struct Image {
     pub bytes: Loaded,
 }
 
+impl Image {
+    pub fn load(source: &mut Source<'_>, segment: SegmentId, sequence: u64) -> Result<Self> {
+        let bytes = source.segment(segment)?;
+        Ok(Self {
+            segment,
+            sequence,
+            bytes,
+        })
+    }
+}
+
 /// Why the walk stops.
 struct Stop {
     /// Something that does not verify.
@@ -52,11 +63,7 @@ struct Stop {
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(
-        start: &'a ReplayStart<'a>,
-        chain: BTreeMap<u64, SegmentId>,
-        source: Source<'a>,
-    ) -> Self {
+    pub fn new(start: &'a ReplayStart<'a>, source: Source<'a>) -> Self {
         let record = start.record;
         // A run wrote only when everything before its start was durable; everything before the end of an image was
         // durable before the image.
@@ -67,7 +74,7 @@ impl<'a> Walk<'a> {
         Self {
             start,
             source,
-            chain,
+            chain: start.chain(),
             resumes: ahead.iter(),
             incarnation,
             durable: record.durable.max(taken_over).max(needed.unwrap_or(Lsn(0))),
@@ -86,14 +93,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub fn record_count(&self) -> u64 {
-        self.units.record_count
-    }
-
-    pub fn into_chain(self) -> BTreeMap<u64, SegmentId> {
-        self.chain
-    }
-
     /// Walks; returns where the last whole unit ends.
     pub fn run(&mut self, visit: &mut impl FnMut(ReplayRecord<'_>) -> Result<()>) -> Result<Lsn> {
         loop {
@@ -104,20 +103,9 @@ impl<'a> Walk<'a> {
             let (sequence, _) = place_of(self.position);
             let Some(segment) = self.chain.get(&sequence).copied() else {
                 let why = Error::corruption(format!("no segment has number {sequence}"));
-                return self.end(
-                    Stop {
-                        at: self.position,
-                        why,
-                    },
-                    None,
-                );
+                return self.end(self.stop(why), None);
             };
-            let bytes = self.source.segment(segment)?;
-            let mut image = Image {
-                segment,
-                sequence,
-                bytes,
-            };
+            let mut image = Image::load(&mut self.source, segment, sequence)?;
             newer::check_header(&image, self.start)?;
             let mut stop = self.through(&image, visit)?;
             if let Some(stop_here) = &stop
@@ -135,6 +123,11 @@ impl<'a> Walk<'a> {
         }
     }
 
+    fn stop(&self, why: Error) -> Stop {
+        let at = self.position;
+        Stop { at, why }
+    }
+
     /// Whether only zeroes stand where the walk stops. The device is asked again, as for any other end.
     fn is_blank(&self, image: &Image, stop: &Stop) -> Result<bool> {
         let within = match place_of(stop.at).1 {
@@ -146,7 +139,7 @@ impl<'a> Walk<'a> {
             here.into_iter().all(|byte| *byte == 0)
         };
         let page = PageNo(image.segment.first_page().0 + (within / PAGE_BYTES) as u64);
-        let is_there = page.offset_bytes() + PAGE_BYTES as u64 <= self.start.device.len_bytes();
+        let is_there = is_there(self.start.device, page);
         if !is_blank(image.bytes.get(within..).unwrap_or_default()) || !is_there {
             return Ok(!is_there);
         }
@@ -220,12 +213,7 @@ impl<'a> Walk<'a> {
             let rest = image.bytes.get(within as usize..).unwrap_or_default();
             match self.fragment(rest, &seal, offset, visit)? {
                 Ok(extent) => self.position = Lsn(self.position.0 + extent as u64),
-                Err(why) => {
-                    return Ok(Some(Stop {
-                        at: self.position,
-                        why,
-                    }));
-                }
+                Err(why) => return Ok(Some(self.stop(why))),
             }
             self.take_over();
         }
@@ -314,11 +302,7 @@ impl<'a> Walk<'a> {
 
     /// No run has gone on behind `end`. `image` is that of the segment where the walk stopped.
     fn check_resume(&mut self, end: Lsn, image: Option<&Image>) -> Result<()> {
-        let resume = LogHistory {
-            end,
-            ..LogHistory::empty()
-        }
-        .resume_at();
+        let resume = resume_behind(end);
         let sequence = place_of(resume).0;
         if let Some(image) = image.filter(|image| image.sequence == sequence) {
             return newer::check_resume(image, resume, self.start);
@@ -326,12 +310,7 @@ impl<'a> Walk<'a> {
         let Some(segment) = self.chain.get(&sequence).copied() else {
             return Ok(());
         };
-        let bytes = self.source.segment(segment)?;
-        let image = Image {
-            segment,
-            sequence,
-            bytes,
-        };
+        let image = Image::load(&mut self.source, segment, sequence)?;
         newer::check_resume(&image, resume, self.start)?;
         self.source.recycle(image.bytes);
         Ok(())
