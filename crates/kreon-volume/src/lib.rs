@@ -46,6 +46,7 @@ mod tuning;
 mod written;
 
 pub use allocator::Allocator;
+pub use page_bits::PageBits;
 pub use page_runs::PageRuns;
 pub use purpose::Purpose;
 pub use reserve::{L0sReserve, Reserve};

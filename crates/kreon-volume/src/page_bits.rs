@@ -6,24 +6,31 @@ const WORDS: usize = (SEGMENT_PAGES / 64) as usize;
 
 /// A set of pages of one segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PageBits(pub [u64; WORDS]);
+pub struct PageBits(
+    /// The first page is the lowest bit of the first word.
+    pub [u64; WORDS],
+);
 
 impl PageBits {
     /// All pages of the segment.
     pub const ALL: Self = Self([u64::MAX; WORDS]);
 
+    /// Whether the page is in the set.
     pub fn contains(&self, page: u64) -> bool {
         self.0[word(page)] & bit(page) != 0
     }
 
+    /// Adds the page.
     pub fn insert(&mut self, page: u64) {
         self.0[word(page)] |= bit(page);
     }
 
+    /// Takes the page out.
     pub fn remove(&mut self, page: u64) {
         self.0[word(page)] &= !bit(page);
     }
 
+    /// Whether no page is in the set.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }

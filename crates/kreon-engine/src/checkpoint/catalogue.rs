@@ -149,6 +149,20 @@ pub fn read(
     })
 }
 
+/// The record of the only log.
+///
+/// # Errors
+/// `Corruption` if there is another number of logs.
+pub fn main_log(catalogue: &Catalogue) -> Result<&LogRecord> {
+    match catalogue.logs.as_slice() {
+        [record] if record.id == MAIN_LOG => Ok(record),
+        logs => Err(Error::corruption(format!(
+            "the catalogue has {} logs, this build knows one",
+            logs.len()
+        ))),
+    }
+}
+
 /// The regions of the pages `pointers`, and their distribution over the pages.
 #[allow(clippy::type_complexity, reason = "pages with their regions")]
 fn read_regions(

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use kreon_base::{LogOffset, Lsn, PageBytes, PageNo, RegionId, Result};
+use kreon_base::{Error, LogOffset, Lsn, PageBytes, PageNo, RegionId, Result};
 use kreon_format::{ImagePart, PagePointer, TreeRecord};
+use kreon_l0::{Cursor, Version};
 
 use super::pages::ImagePages;
-use super::stretch::StretchStream;
+use crate::keys::{L0Key, split};
 use crate::level::Memory;
 use crate::spill::stream::regions_of;
-use crate::tree::{self, Changes, MergeRules, NodeSource, Reference};
+use crate::tree::{self, Changes, Entry, EntryStream, MergeRules, NodeSource, Reference};
 
 /// The stretch of the log for a part, and an L0 that holds it.
 pub struct Stretch {
@@ -42,7 +43,12 @@ pub fn build(
         filter_bits_per_key: 0,
     };
     for region in regions_of(l0.cursor()).into_iter().filter(|id| exists(*id)) {
-        let mut input = StretchStream::new(l0.cursor(), region, *start, *end);
+        let mut input = StretchStream {
+            stretch,
+            cursor: l0.cursor(),
+            region,
+            is_begun: false,
+        };
         pages.begin_region(region);
         let empty = TreeRecord::default();
         let tree = tree::merge(&Nothing, pages, &empty, &mut input, &rules, &mut Nothing)?;
@@ -59,6 +65,50 @@ pub fn build(
     })
 }
 
+/// The entries of one region in the stretch: for every key the newest version before its end, if it is not before its
+/// start. Writers may insert behind the end meanwhile.
+struct StretchStream<'a> {
+    stretch: &'a Stretch,
+    cursor: Cursor<'a>,
+    region: RegionId,
+    is_begun: bool,
+}
+
+impl<'a> StretchStream<'a> {
+    fn step(&mut self) -> bool {
+        if std::mem::replace(&mut self.is_begun, true) {
+            return self.cursor.next();
+        }
+        self.cursor.seek(L0Key::new(self.region, b"").as_slice())
+    }
+
+    /// The version of the current key that belongs to the stretch.
+    fn version(&self) -> Option<Version<'a>> {
+        let newest = self
+            .cursor
+            .versions()
+            .find(|found| found.lsn < self.stretch.end);
+        newest.filter(|found| found.lsn >= self.stretch.start)
+    }
+}
+
+impl EntryStream for StretchStream<'_> {
+    fn next(&mut self) -> Result<Option<Entry<'_>>> {
+        while self.step() {
+            let Some((region, key)) = split(self.cursor.key()) else {
+                continue;
+            };
+            if region != self.region {
+                break;
+            }
+            if let Some(Version { lsn, payload, .. }) = self.version() {
+                return Ok(Some(Entry { key, lsn, payload }));
+            }
+        }
+        Ok(None)
+    }
+}
+
 /// Source and changes of a merge into an empty tree.
 struct Nothing;
 
@@ -70,7 +120,7 @@ impl NodeSource for Nothing {
         _use_node: impl FnOnce(&PageBytes) -> Result<R>,
     ) -> Result<R> {
         let text = format!("{} of a tree without nodes", pointer.page);
-        Err(kreon_base::Error::invalid(text))
+        Err(Error::invalid(text))
     }
 
     fn prefetch(&self, _pointers: &[PagePointer], _level: u8) -> Result<()> {
@@ -79,7 +129,7 @@ impl NodeSource for Nothing {
 
     fn read_key(&self, offset: LogOffset, _key_bytes: u32, _key: &mut Vec<u8>) -> Result<()> {
         let text = format!("the key at {offset} of a tree without entries");
-        Err(kreon_base::Error::invalid(text))
+        Err(Error::invalid(text))
     }
 }
 

@@ -11,6 +11,7 @@ use kreon_l0::{Keep, L0};
 
 use crate::keys::L0Key;
 use kreon_sync::Mutex;
+use kreon_volume::page_io::is_there;
 
 /// Outcome of [`load`].
 #[derive(Default)]
@@ -223,7 +224,12 @@ impl Loader<'_> {
         let mut reads: Vec<Read<'_>> = Vec::new();
         for (node, page) in nodes.iter().zip(bytes.chunks_exact_mut(PAGE_BYTES)) {
             let offset = node.page.offset_bytes();
-            self.check_place(node.page)?;
+            if !is_there(self.device, node.page) {
+                return Err(Error::corruption(format!(
+                    "{} of an image of L0 lies behind the end of the volume",
+                    node.page
+                )));
+            }
             match reads.last_mut() {
                 Some(last)
                     if last.offset + last.len_bytes() == offset
@@ -241,15 +247,5 @@ impl Loader<'_> {
             show(page)?;
         }
         Ok(())
-    }
-
-    fn check_place(&self, page: PageNo) -> Result<()> {
-        let is_there = page.offset_bytes() + PAGE_BYTES as u64 <= self.device.len_bytes();
-        match is_there {
-            true => Ok(()),
-            false => Err(Error::corruption(format!(
-                "{page} of an image of L0 lies behind the end of the volume"
-            ))),
-        }
     }
 }

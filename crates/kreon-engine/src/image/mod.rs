@@ -13,12 +13,11 @@
 //!   part was: the replay finds the version with its whole unit.
 //! - The part has nothing from behind `end`, so a unit that was partly in L0 comes from the log only.
 //!
-//! Modules: [`stretch`] (the entries of a part), [`pages`] (the sink of its nodes), [`mod@build`], [`load`].
+//! Modules: [`mod@build`] (a part from the entries of its stretch), [`pages`] (the sink of its nodes), [`load`].
 
 pub mod build;
 pub mod load;
 pub mod pages;
-pub mod stretch;
 
 pub use build::{Stretch, build};
 pub use pages::ImagePages;

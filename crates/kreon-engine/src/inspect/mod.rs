@@ -25,6 +25,7 @@ use crate::versions::Versions;
 use crate::visibility::Visibility;
 
 pub use memory_stats::MemoryStats;
+pub use page_set::PageSet;
 pub use page_stats::{PageClassStats, PageStats};
 pub use stats::{GetStats, LevelStats, Stats};
 pub use verify::VerifyReport;

@@ -2,42 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{PAGE_BYTES, PageNo, SEGMENT_BYTES};
+use kreon_base::{PageNo, SEGMENT_PAGES};
+use kreon_volume::PageBits;
 
-const SEGMENT_PAGES: u64 = SEGMENT_BYTES / PAGE_BYTES as u64;
-
-/// A set of page numbers, one bitmap for each segment.
+/// A set of page numbers. The keys are numbers of segments, also of those that no volume can have.
 #[derive(Default)]
-pub struct PageSet(BTreeMap<u64, [u64; (SEGMENT_PAGES / 64) as usize]>);
+pub struct PageSet(BTreeMap<u64, PageBits>);
 
 impl PageSet {
     /// Adds a page; false if it is there already.
     pub fn insert(&mut self, page: PageNo) -> bool {
-        let (word, bit) = place_of(page);
-        let words = self.0.entry(page.0 / SEGMENT_PAGES).or_default();
-        let Some(word) = words.get_mut(word) else {
-            return false;
-        };
-        let is_new = *word & bit == 0;
-        *word |= bit;
+        let bits = self.0.entry(page.0 / SEGMENT_PAGES).or_default();
+        let is_new = !bits.contains(page.0 % SEGMENT_PAGES);
+        bits.insert(page.0 % SEGMENT_PAGES);
         is_new
     }
 
     /// Whether a page is in the set.
     pub fn contains(&self, page: PageNo) -> bool {
-        let (word, bit) = place_of(page);
-        let words = self.0.get(&(page.0 / SEGMENT_PAGES));
-        words
-            .and_then(|words| words.get(word))
-            .is_some_and(|word| word & bit != 0)
+        let bits = self.0.get(&(page.0 / SEGMENT_PAGES));
+        bits.is_some_and(|bits| bits.contains(page.0 % SEGMENT_PAGES))
     }
 
     /// All pages, ascending.
     pub fn iter(&self) -> impl Iterator<Item = PageNo> + '_ {
-        self.0.keys().flat_map(|segment| {
-            let first = segment * SEGMENT_PAGES;
-            let pages = (first..first + SEGMENT_PAGES).map(PageNo);
-            pages.filter(|page| self.contains(*page))
+        self.0.iter().flat_map(|(segment, bits)| {
+            let within = (0..SEGMENT_PAGES).filter(|page| bits.contains(*page));
+            within.map(move |page| PageNo(segment * SEGMENT_PAGES + page))
         })
     }
 }
@@ -48,12 +39,6 @@ impl Extend<PageNo> for PageSet {
             self.insert(page);
         }
     }
-}
-
-/// The word of its segment's that has the page's bit, and the bit.
-fn place_of(page: PageNo) -> (usize, u64) {
-    let within = page.0 % SEGMENT_PAGES;
-    ((within / 64) as usize, 1 << (within % 64))
 }
 
 #[cfg(test)]

@@ -65,14 +65,10 @@ impl fmt::Display for PageStats {
             ("leaves", self.leaves),
             ("log pages", self.log),
         ] {
-            let PageClassStats {
-                hits,
-                misses,
-                evicted,
-                written,
-            } = class;
-            let text =
-                format!("{hits} hits, {misses} misses, {evicted} evicted, {written} written");
+            let text = format!(
+                "{} hits, {} misses, {} evicted, {} written",
+                class.hits, class.misses, class.evicted, class.written
+            );
             writeln!(f, "  {name:<12} {text:>50}")?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kreon_base::{Lsn, PageNo, Payload, RegionId, Result, SegmentId, planted};
+use kreon_base::{PageNo, Payload, RegionId, Result, SegmentId, planted};
 use kreon_format::{ImagePart, PagePointer, fragment_bytes, pages_of};
 use kreon_l0::L0;
 
@@ -116,25 +116,31 @@ impl Inspector {
         }
         for l0 in l0s_of(view) {
             each_version(l0, regions, |region, key, payload| {
-                let mut again = Again {
-                    inspector: self,
-                    region,
-                    suspects,
-                    report,
-                    pages: PageSet::default(),
-                };
-                again.look(key, payload);
+                self.verify_again(region, (key, payload), suspects, report);
             });
         }
     }
 
+    /// Reads the record of an entry from the device again if it is a suspect.
+    fn verify_again(
+        &self,
+        region: &RegionState,
+        (key, payload): (&[u8], Payload<'_>),
+        suspects: &Suspects,
+        report: &mut VerifyReport,
+    ) {
+        let at = value_at(region, key, payload);
+        if let Some(at) = at.filter(|at| suspects.has(at.offset)) {
+            // What is in memory says nothing of what the device has.
+            let extent = fragment_bytes(key.len() + at.value_bytes as usize);
+            self.storage.log_pages().forget(at.offset.0, extent);
+            self.verify_record(region, &at, report);
+        }
+    }
+
     fn verify_record(&self, region: &RegionState, at: &ValueAt<'_>, report: &mut VerifyReport) {
-        match self
-            .storage
-            .log
-            .reader()
-            .check_value(&self.storage.log_pages(), at)
-        {
+        let log = self.storage.log.reader();
+        match log.check_value(&self.storage.log_pages(), at) {
             Ok(()) => {
                 report.records += 1;
                 report.value_bytes += u64::from(at.value_bytes);
@@ -165,14 +171,11 @@ impl Inspector {
             }
             let logs = [MAIN_LOG, MOVED_LOG].map(|log| allocator.log_segments(log));
             for (segment, _) in logs.concat() {
-                let (counted, found) = (
-                    i64::from(allocator.live_bytes(segment)),
-                    charges.get(&segment).copied(),
-                );
-                if counted != found.unwrap_or(0) {
+                let counted = i64::from(allocator.live_bytes(segment));
+                let found = charges.get(&segment).copied().unwrap_or(0);
+                if counted != found {
                     report.problems.push(format!(
-                        "{segment} is said to hold {counted} live bytes, the trees point at {}",
-                        found.unwrap_or(0)
+                        "{segment} is said to hold {counted} live bytes, the trees point at {found}"
                     ));
                 }
             }
@@ -184,7 +187,7 @@ impl Inspector {
                     .push(format!("{page} is in use, but marked as free"));
             }
         }
-        if ledger.marker > Lsn(self.storage.log.tail().0) {
+        if ledger.marker > self.storage.log.tail() {
             report.problems.push(format!(
                 "the replay marker {} lies behind the log",
                 ledger.marker
@@ -240,13 +243,8 @@ struct Reached<'a, 'm> {
 impl Reached<'_, '_> {
     fn trees_of(&mut self, region: &RegionState, view: &View) {
         self.report.regions += 1;
-        let inspector = self.inspector;
-        for (nodes, record) in inspector
-            .storage
-            .nodes(view, region.id)
-            .iter()
-            .zip(view.levels.of(region.id))
-        {
+        let nodes = self.inspector.storage.nodes(view, region.id);
+        for (nodes, record) in nodes.iter().zip(view.levels.of(region.id)) {
             let mut records = Records {
                 reached: self,
                 region,
@@ -258,6 +256,30 @@ impl Reached<'_, '_> {
                 lines.map(|line| format!("region {:?} L{}: {line}", region.name, nodes.level)),
             );
         }
+    }
+
+    /// A part of the image of L0. Its records need no look: L0 has them, too.
+    fn image(&mut self, part: &ImagePart) {
+        let inspector = self.inspector;
+        let mut own = ImageNodes {
+            part,
+            pages: BTreeSet::new(),
+            problems: Vec::new(),
+        };
+        for (region, tree) in &part.trees {
+            let nodes = inspector.storage.nodes_of_image(*region);
+            let findings = tree::verify(&nodes, tree, *region, &mut own);
+            self.report.pages += findings.leaf_pages + findings.index_pages;
+            own.problems.extend(findings.problems);
+        }
+        if own.problems.is_empty() && !pages_of(&part.pages).eq(own.pages) {
+            let line = "its list of pages is not that of its trees".to_owned();
+            own.problems.push(line);
+        }
+        let problems = own.problems.into_iter();
+        let problems = problems.map(|line| format!("image of L0 up to {}: {line}", part.end));
+        self.report.problems.extend(problems);
+        self.pages.extend(pages_of(&part.pages));
     }
 
     /// Every record that an L0 points at can be read.
@@ -301,35 +323,6 @@ fn value_at<'k>(region: &RegionState, key: &'k [u8], payload: Payload<'_>) -> Op
             value_bytes,
         }),
         _ => None,
-    }
-}
-
-impl Reached<'_, '_> {
-    /// A part of the image of L0. Its records need no look: L0 has them, too.
-    fn image(&mut self, part: &ImagePart) {
-        let inspector = self.inspector;
-        let mut own = ImageNodes {
-            part,
-            pages: BTreeSet::new(),
-            problems: Vec::new(),
-        };
-        for (region, tree) in &part.trees {
-            let nodes = inspector.storage.nodes_of_image(*region);
-            let findings = tree::verify(&nodes, tree, *region, &mut own);
-            self.report.pages += findings.leaf_pages + findings.index_pages;
-            own.problems.extend(findings.problems);
-        }
-        let ImageNodes {
-            pages,
-            mut problems,
-            ..
-        } = own;
-        if problems.is_empty() && !pages_of(&part.pages).eq(pages.iter().copied()) {
-            problems.push("its list of pages is not that of its trees".to_owned());
-        }
-        let line = |problem| format!("image of L0 up to {}: {problem}", part.end);
-        self.report.problems.extend(problems.into_iter().map(line));
-        self.pages.extend(pages_of(&part.pages));
     }
 }
 
@@ -391,27 +384,14 @@ struct Again<'a> {
     pages: PageSet,
 }
 
-impl Again<'_> {
-    fn look(&mut self, key: &[u8], payload: Payload<'_>) {
-        let at = value_at(self.region, key, payload);
-        if let Some(at) = at.filter(|at| self.suspects.has(at.offset)) {
-            // What is in memory says nothing of what the device has.
-            let extent = fragment_bytes(key.len() + at.value_bytes as usize);
-            self.inspector
-                .storage
-                .log_pages()
-                .forget(at.offset.0, extent);
-            self.inspector.verify_record(self.region, &at, self.report);
-        }
-    }
-}
-
 impl Visitor for Again<'_> {
     fn page(&mut self, pointer: &PagePointer, _level: u8) -> bool {
         self.pages.insert(pointer.page)
     }
 
     fn entry(&mut self, entry: Entry<'_>) {
-        self.look(entry.key, entry.payload);
+        let entry = (entry.key, entry.payload);
+        self.inspector
+            .verify_again(self.region, entry, self.suspects, self.report);
     }
 }

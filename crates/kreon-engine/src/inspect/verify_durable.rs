@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kreon_base::{Error, LogId, Result, SegmentId};
-use kreon_format::{Catalogue, LogRecord, LogSegmentHeader, Superblock, place_of};
+use kreon_format::{LogSegmentHeader, Superblock, place_of};
 
 use super::Inspector;
 use super::verify::VerifyReport;
@@ -26,20 +26,20 @@ impl Inspector {
         let device = self.storage.device.as_ref();
         let (store, bytes) = (superblock.store, superblock.catalogue_bytes);
         let catalogue = catalogue::read(device, store, superblock.catalogue, bytes)?.catalogue;
-        let record = main_log(&catalogue)?;
-        let durable = self.durable_allocator(superblock, &catalogue)?;
+        let record = catalogue::main_log(&catalogue)?;
+        let shared = Arc::clone(&self.storage.device);
+        let count = superblock.segments;
+        let durable = Allocator::load(shared, count, store, count, &catalogue.groups)?;
         let segments = durable.log_segments(MAIN_LOG);
-        // One that was opened after the checkpoint may have no header yet.
-        let mut moved = durable.log_segments(MOVED_LOG);
-        moved.retain(|(segment, _)| durable.live_bytes(*segment) > 0);
         let behind = place_of(record.marker).0;
-        for (segment, sequence) in segments.iter().filter(|(_, sequence)| *sequence < behind) {
-            if let Err(error) = self.check_header(*segment, *sequence, record.id) {
-                report.problems.push(error.to_string());
-            }
-        }
-        for (segment, sequence) in moved {
-            if let Err(error) = self.check_header(segment, sequence, MOVED_LOG) {
+        let old = segments.iter().copied();
+        let old = old.filter(|(_, sequence)| *sequence < behind);
+        // One that was opened after the checkpoint may have no header yet.
+        let moved = durable.log_segments(MOVED_LOG).into_iter();
+        let moved = moved.filter(|(segment, _)| durable.live_bytes(*segment) > 0);
+        let of = |log| move |(segment, sequence)| (segment, sequence, log);
+        for (segment, sequence, log) in old.map(of(MAIN_LOG)).chain(moved.map(of(MOVED_LOG))) {
+            if let Err(error) = self.check_header(segment, sequence, log) {
                 report.problems.push(error.to_string());
             }
         }
@@ -59,17 +59,6 @@ impl Inspector {
         check_replay(&start, self.storage.log.claim())
     }
 
-    /// What is used for what, as the bitmap blocks on the device say.
-    fn durable_allocator(
-        &self,
-        superblock: &Superblock,
-        catalogue: &Catalogue,
-    ) -> Result<Allocator> {
-        let device = Arc::clone(&self.storage.device);
-        let (store, segments) = (superblock.store, superblock.segments);
-        Allocator::load(device, segments, store, segments, &catalogue.groups)
-    }
-
     /// The header of a segment before the marker is needed only by a repair.
     fn check_header(&self, segment: SegmentId, sequence: u64, log: LogId) -> Result<()> {
         let page = read_pages(self.storage.device.as_ref(), &[segment.first_page()])?;
@@ -83,9 +72,4 @@ impl Inspector {
         }
         Ok(())
     }
-}
-
-fn main_log(catalogue: &Catalogue) -> Result<&LogRecord> {
-    let found = catalogue.logs.iter().find(|log| log.id == MAIN_LOG);
-    found.ok_or_else(|| Error::corruption("the catalogue has no log"))
 }

@@ -46,68 +46,54 @@ pub fn new_mapping(
     options: &Options,
     split: &MemorySplit,
 ) -> Result<Mapping> {
-    let volume_bytes_max = mapped_bytes(device.as_ref(), options);
+    // The page array covers the largest volume. It reserves address space, not memory.
+    let volume_bytes_max = options.volume_bytes_max.min(device.len_bytes_max());
     Mapping::new(
         Arc::clone(device),
         MappingOptions {
             backing: options.backing,
             modes: options.designs.mapping,
-            ..MappingOptions::new(split.mapping_bytes, volume_bytes_max)
+            ..MappingOptions::new(split.mapping_bytes, volume_bytes_max.max(PAGE_BYTES as u64))
         },
     )
 }
 
 /// Builds the storage of a store. Writes only what the log needs to begin a segment.
-pub fn assemble(parts: Parts, options: &Options, split: &MemorySplit) -> Result<Storage> {
-    let Parts {
-        device,
-        store,
-        mut allocator,
-        levels,
-        mut ledger,
-        history,
-        l0,
-        mapping,
-    } = parts;
-    let next_region = ledger.next_region;
+pub fn assemble(mut parts: Parts, options: &Options, split: &MemorySplit) -> Result<Storage> {
     if options.scatter_pages {
-        allocator.scatter_pages();
+        parts.allocator.scatter_pages();
     }
-    let moved = allocator.log_segments(MOVED_LOG);
-    let allocator = Arc::new(RankedMutex::new(Rank::Allocator, allocator));
+    let moved = parts.allocator.log_segments(MOVED_LOG);
+    let allocator = Arc::new(RankedMutex::new(Rank::Allocator, parts.allocator));
     let home = LogHome {
-        device: Arc::clone(&device),
+        device: Arc::clone(&parts.device),
         space: Arc::new(VolumeSpace(Arc::clone(&allocator))),
-        store,
+        store: parts.store,
         log: MAIN_LOG,
-        incarnation: ledger.incarnation,
+        incarnation: parts.ledger.incarnation,
     };
-    let buffers_max = (split.log_bytes as u64 / SEGMENT_BYTES) as usize;
-    let log = Log::open(
-        home,
-        history,
-        LogOptions {
-            buffers_max,
-            backing: options.backing,
-            ..LogOptions::default()
-        },
-    )?;
+    let log_options = LogOptions {
+        buffers_max: (split.log_bytes as u64 / SEGMENT_BYTES) as usize,
+        backing: options.backing,
+        ..LogOptions::default()
+    };
+    let log = Log::open(home, parts.history, log_options)?;
     let stream = MovedStream::new(&moved, split.collector_bytes / 2, options.backing);
     // Records moved by an earlier run are referenced by the levels, or dead.
-    ledger.moved_marker = stream.end();
+    parts.ledger.moved_marker = stream.end();
     for (segment, sequence) in moved {
         log.adopt(segment, sequence);
     }
     Ok(Storage {
-        device,
-        store,
-        mapping: Arc::new(mapping),
+        device: parts.device,
+        store: parts.store,
+        mapping: Arc::new(parts.mapping),
         allocator,
         log: Arc::new(log),
         moved: RankedMutex::new(Rank::MovedStream, stream),
-        views: Views::new(Arc::new(l0), Arc::new(levels)),
-        ledger: RankedMutex::new(Rank::Ledger, ledger),
-        made: MadeRegions::new(next_region),
+        views: Views::new(Arc::new(parts.l0), Arc::new(parts.levels)),
+        made: MadeRegions::new(parts.ledger.next_region),
+        ledger: RankedMutex::new(Rank::Ledger, parts.ledger),
         regions_in_stream_max: options.regions_in_stream_max,
         poison: Poison::default(),
         options: options.clone(),
@@ -115,14 +101,6 @@ pub fn assemble(parts: Parts, options: &Options, split: &MemorySplit) -> Result<
         gets: Arc::default(),
         lifecycle: Lifecycle::begin(),
     })
-}
-
-/// Bytes that the page array covers: the largest volume. It reserves address space, not memory.
-fn mapped_bytes(device: &dyn Device, options: &Options) -> u64 {
-    options
-        .volume_bytes_max
-        .min(device.len_bytes_max())
-        .max(PAGE_BYTES as u64)
 }
 
 /// The checkpoint that makes this run's incarnation durable. No record may be written before it, because a later
@@ -143,6 +121,6 @@ pub fn first_checkpoint(storage: &Storage, dropped: Vec<PageNo>) -> Result<()> {
 
 /// Most segments of the volume.
 pub fn segments_max(options: &Options) -> u32 {
-    let segments = options.volume_bytes_max / kreon_base::SEGMENT_BYTES;
+    let segments = options.volume_bytes_max / SEGMENT_BYTES;
     segments.min(u64::from(kreon_format::VOLUME_SEGMENTS_MAX)) as u32
 }

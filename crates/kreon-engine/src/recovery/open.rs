@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::thread::Builder;
 
 use kreon_base::{
-    Error, Incarnation, LogId, Lsn, PAGE_BYTES, PageNo, Result, SEGMENT_PAGES, SegmentId, planted,
+    Error, Incarnation, Lsn, PAGE_BYTES, PageNo, Result, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId,
+    planted,
 };
 use kreon_device::{Backing, Device};
 use kreon_format::{
@@ -42,13 +43,15 @@ pub fn open(
         superblock.catalogue,
         superblock.catalogue_bytes,
     )?;
-    let catalogue = &read.catalogue;
-    check_trees(catalogue, superblock.segments)?;
-    let record = main_log(catalogue)?;
-    let max = segments_max(options);
-    let segments = superblock.segments;
-    let mut allocator =
-        Allocator::load(Arc::clone(&device), max, store, segments, &catalogue.groups)?;
+    check_trees(&read.catalogue, superblock.segments)?;
+    let record = catalogue::main_log(&read.catalogue)?;
+    let mut allocator = Allocator::load(
+        Arc::clone(&device),
+        segments_max(options),
+        store,
+        superblock.segments,
+        &read.catalogue.groups,
+    )?;
 
     let (mut ledger, levels) = durable_state(superblock, &read, record);
     let image = image::restore(device.as_ref(), store, &mut ledger, 2 * split.l0_bytes);
@@ -212,16 +215,6 @@ fn delete_range(l0: &Memory, record: &ReplayRecord<'_>) -> Result<()> {
     Ok(())
 }
 
-fn main_log(catalogue: &Catalogue) -> Result<&LogRecord> {
-    match catalogue.logs.as_slice() {
-        [record] if record.id == MAIN_LOG => Ok(record),
-        logs => Err(Error::corruption(format!(
-            "the catalogue has {} logs, this build knows one",
-            logs.len()
-        ))),
-    }
-}
-
 /// The ledger of this run, and the levels.
 fn durable_state(
     superblock: &Superblock,
@@ -312,7 +305,7 @@ fn settle_segments(
         .map(|(segment, _)| segment.0.saturating_add(1))
         .max()
         .unwrap_or(0);
-    let present = (device.len_bytes() / kreon_base::SEGMENT_BYTES) as u32;
+    let present = (device.len_bytes() / SEGMENT_BYTES) as u32;
     if highest > present {
         return Err(Error::corruption(format!(
             "the log goes on in {}, behind the end of the volume",
@@ -321,7 +314,7 @@ fn settle_segments(
     }
     allocator.extend_to(highest)?;
     for (segment, sequence) in &end.found {
-        allocator.claim_log_segment(*segment, LogId(MAIN_LOG.0), *sequence)?;
+        allocator.claim_log_segment(*segment, MAIN_LOG, *sequence)?;
     }
     for segment in end.unused {
         allocator.give_up_log_segment(segment)?;
