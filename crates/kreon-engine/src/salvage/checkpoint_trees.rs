@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use kreon_base::{RegionId, Result};
 use kreon_format::{Catalogue, RegionRecord};
 
-use super::found::{FoundLeaf, FoundPage, scan};
+use super::found::{FoundLeaf, FoundPage, Live, scan};
 use super::orphans;
-use super::run::{IsLive, IsTree, Work};
-use super::tree_reach::{Lost, Reached, reach};
+use super::run::Work;
+use super::tree_reach::{Lost, reach};
 use super::trees::{LeafTaker, TreeWalk};
+use crate::inspect::PageSet;
 
 /// Leaves without a readable index node.
 #[derive(Default)]
@@ -29,14 +30,9 @@ type Broken = BTreeMap<usize, Lost>;
 
 impl Work<'_, '_> {
     /// Takes all readable leaves of the trees.
-    pub(super) fn trees(
-        &mut self,
-        catalogue: &Catalogue,
-        is_live: IsLive<'_>,
-        is_tree: IsTree<'_>,
-    ) -> Result<()> {
+    pub(super) fn trees(&mut self, catalogue: &Catalogue, live: &Live) -> Result<()> {
         self.target.step("trees");
-        let mut reached = Reached::default();
+        let mut reached = PageSet::default();
         let mut broken: BTreeMap<RegionId, Broken> = BTreeMap::new();
         for region in &catalogue.regions {
             self.target.region(region.id)?;
@@ -50,9 +46,9 @@ impl Work<'_, '_> {
         }
         let mut orphans = match broken.is_empty() {
             true => BTreeMap::new(),
-            false => self.find_orphans(&broken, &reached, is_live, is_tree),
+            false => self.find_orphans(&broken, &reached, live),
         };
-        let mut reached = Reached::default();
+        let mut reached = PageSet::default();
         for region in &catalogue.regions {
             let broken = broken.remove(&region.id).unwrap_or_default();
             let orphans = orphans.remove(&region.id).unwrap_or_default();
@@ -64,32 +60,27 @@ impl Work<'_, '_> {
     fn find_orphans(
         &mut self,
         broken: &BTreeMap<RegionId, Broken>,
-        reached: &Reached,
-        is_live: IsLive<'_>,
-        is_tree: IsTree<'_>,
+        reached: &PageSet,
+        live: &Live,
     ) -> BTreeMap<RegionId, Orphans> {
         self.target.step("leaves without index");
         let mut orphans: BTreeMap<RegionId, Orphans> = BTreeMap::new();
         let newest = self.report.epoch;
-        let out = |segment| !is_tree(segment);
+        let out = |segment| !live.may_have_trees(segment);
         scan(self.at.source, self.at.store, out, |found| {
             let FoundPage::Node(node) = found else {
                 return;
             };
-            let is_wanted = node.level == 0
-                && broken.contains_key(&node.region)
-                && !reached.contains(node.pointer.page)
-                && newest.is_none_or(|newest| node.pointer.epoch <= newest);
-            if !is_wanted {
+            let is_wanted = |leaf: &FoundLeaf| {
+                broken.contains_key(&leaf.region)
+                    && !reached.contains(leaf.page)
+                    && newest.is_none_or(|newest| leaf.epoch <= newest)
+            };
+            let Some(leaf) = FoundLeaf::of(&node).filter(is_wanted) else {
                 return;
-            }
-            let leaf = FoundLeaf {
-                epoch: node.pointer.epoch,
-                page: node.pointer.page,
-                region: node.region,
             };
             let of_region = orphans.entry(leaf.region).or_default();
-            match is_live(leaf.page) {
+            match live.is_live(leaf.page) {
                 Some(true) => of_region.sure.push(leaf),
                 None => of_region.unsure.push(leaf),
                 Some(false) => {}
@@ -103,7 +94,7 @@ impl Work<'_, '_> {
         region: &RegionRecord,
         broken: &Broken,
         orphans: &Orphans,
-        reached: &mut Reached,
+        reached: &mut PageSet,
     ) -> Result<()> {
         let is_one = broken.len() == 1;
         let uppermost = broken.keys().next().copied();
@@ -112,11 +103,15 @@ impl Work<'_, '_> {
         for (place, tree) in region.levels.iter().enumerate().rev() {
             let found = orphans.sure.len() as u64;
             let is_whole = |lost: &Lost| is_one && lost.leaves_reached + found == tree.leaf_pages;
-            let records = self.records();
-            let mut taker = LeafTaker::new(records, &mut self.target);
-            taker.is_above = is_above;
-            let mut walk = TreeWalk::new(region.id, &mut taker, reached, &mut self.report);
-            walk.has_all_leaves = broken.get(&place).is_some_and(is_whole);
+            let mut taker = LeafTaker::new(self.at, &mut self.target, is_above);
+            let mut walk = TreeWalk {
+                region: region.id,
+                taker: &mut taker,
+                reached,
+                report: &mut self.report,
+                has_all_leaves: broken.get(&place).is_some_and(is_whole),
+                is_cut: false,
+            };
             walk.run(tree)?;
             entries += taker.entries;
             if uppermost == Some(place) {
@@ -154,7 +149,7 @@ impl Work<'_, '_> {
             may_overlap: false,
             is_above,
         };
-        let taken = orphans::take(self.records(), &mut self.target, &sure, order)?;
+        let taken = orphans::take(self.at, &mut self.target, &sure, order)?;
         Ok(taken.entries)
     }
 }

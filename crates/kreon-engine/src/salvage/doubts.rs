@@ -1,6 +1,8 @@
 //! Signs that the source once held more than is visible now.
 
-use kreon_base::{Incarnation, Lsn, PAGE_BYTES, PageNo, SEGMENT_BYTES, SegmentId};
+use kreon_base::{
+    Incarnation, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, SEGMENT_PAGES, SegmentId,
+};
 use kreon_format::{
     Catalogue, Fragment, FragmentSeal, LogRecord, LogSegmentHeader, Superblock, incarnation_mark,
     place_of,
@@ -62,18 +64,15 @@ pub fn is_gone_on(at: LogAt<'_>, log: &LogRecord, end: Lsn) -> bool {
     let Some(placed) = at.map.get(sequence).filter(|_| resume < SEGMENT) else {
         return false;
     };
-    let first = placed.segment.first_page().0 + u64::from(resume) / PAGE_BYTES as u64;
-    let end = placed.segment.first_page().0 + SEGMENT_BYTES / PAGE_BYTES as u64;
-    let pages: Vec<_> = (first..end).map(PageNo).collect();
     let mut bytes = Vec::new();
-    for page in at.source.pages(&pages) {
+    for page in pages_from(at.source, placed.segment, resume) {
         bytes.extend_from_slice(&page.map_or([0; PAGE_BYTES], |page| *page));
     }
     let seal = FragmentSeal {
         store: at.store,
         sequence,
     };
-    let offset = kreon_base::LogOffset(placed.segment.offset_bytes() + u64::from(resume));
+    let offset = LogOffset(placed.segment.offset_bytes() + u64::from(resume));
     let Ok(Fragment::Record { header, .. }) = Fragment::decode(&bytes, &seal, offset) else {
         return false;
     };
@@ -99,9 +98,14 @@ pub fn is_end_unread(at: LogAt<'_>, stopped: Lsn, hides_segments: bool) -> bool 
     let Some(placed) = at.map.get(sequence) else {
         return hides_segments;
     };
-    let first = placed.segment.first_page().0;
-    let pages: Vec<_> = (u64::from(within) / PAGE_BYTES as u64..SEGMENT_BYTES / PAGE_BYTES as u64)
-        .map(|page| PageNo(first + page))
-        .collect();
-    at.source.pages(&pages).iter().any(Option::is_none)
+    let pages = pages_from(at.source, placed.segment, within);
+    pages.iter().any(Option::is_none)
+}
+
+/// The pages of `segment` from that with the byte `within` on.
+fn pages_from(source: &Source, segment: SegmentId, within: u32) -> Vec<Option<Box<PageBytes>>> {
+    let first = segment.first_page().0;
+    let from = first + u64::from(within) / PAGE_BYTES as u64;
+    let pages: Vec<_> = (from..first + SEGMENT_PAGES).map(PageNo).collect();
+    source.pages(&pages)
 }

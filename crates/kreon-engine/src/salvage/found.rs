@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{Epoch, PAGE_BYTES, PageBytes, PageNo, RegionId, SEGMENT_BYTES, SegmentId};
+use kreon_base::{
+    Epoch, PAGE_BYTES, PageBytes, PageNo, RegionId, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId,
+};
 use kreon_device::AlignedBuf;
 use kreon_format::{
-    BitmapBlock, Catalogue, NodeClaim, PagePointer, SegmentKind, StoreId, bitmap_page, check_node,
-    claimed_catalogue_page, claimed_node, decode_page, decode_region_page, group_of, groups_of,
-    slot_in_group,
+    BitmapBlock, Catalogue, NodeClaim, PagePointer, SegmentKind, SegmentRecord, StoreId,
+    bitmap_page, check_node, claimed_catalogue_page, claimed_node, decode_page, decode_region_page,
+    group_first_segment, group_of, groups_of, slot_in_group,
 };
 
 use super::doubts;
 use super::source::Source;
+use kreon_volume::PageBits;
 
 /// Most epochs of catalogue streams in memory; the newest are kept.
 const CATALOGUE_EPOCHS_MAX: usize = 64;
@@ -63,6 +66,17 @@ pub struct FoundLeaf {
     pub epoch: Epoch,
     pub page: PageNo,
     pub region: RegionId,
+}
+
+impl FoundLeaf {
+    /// The node, if it is a leaf.
+    pub fn of(node: &NodeClaim) -> Option<Self> {
+        (node.level == 0).then_some(Self {
+            epoch: node.pointer.epoch,
+            page: node.pointer.page,
+            region: node.region,
+        })
+    }
 }
 
 /// Catalogue pages found: those of the newest streams, and all region pages.
@@ -132,9 +146,7 @@ impl FoundCatalogues {
             whole.map(|catalogue| (*epoch, catalogue))
         })
     }
-}
 
-impl FoundCatalogues {
     /// The catalogue with the regions of all its region pages; none if one is missing.
     fn with_regions(&self, mut catalogue: Catalogue) -> Option<Catalogue> {
         for pointer in catalogue.region_pages.clone() {
@@ -195,28 +207,29 @@ impl Live {
         self.0.values().map(|block| block.epoch).max()
     }
 
-    /// Whether `page` is a used page of a tree; none: unknown.
-    pub fn is_live(&self, page: PageNo) -> Option<bool> {
-        let segment = page.segment();
+    /// What is recorded of a segment; none: unknown.
+    fn record(&self, segment: SegmentId) -> Option<&SegmentRecord> {
         let block = self.0.get(&group_of(segment))?;
-        let record = block.segments.get(slot_in_group(segment))?;
-        let within = page.0 - segment.first_page().0;
-        let word = record.pages.get(within as usize / 64).copied();
-        let bit = word.unwrap_or(0) >> (within % 64) & 1;
-        Some(record.kind == SegmentKind::Tree && bit == 1)
+        block.segments.get(slot_in_group(segment))
     }
 
-    /// The kind of a segment; none: unknown.
-    pub fn kind(&self, segment: SegmentId) -> Option<SegmentKind> {
-        let block = self.0.get(&group_of(segment))?;
-        let record = block.segments.get(slot_in_group(segment))?;
-        Some(record.kind)
+    /// Whether `page` is a used page of a tree; none: unknown.
+    pub fn is_live(&self, page: PageNo) -> Option<bool> {
+        let record = self.record(page.segment())?;
+        let is_used = PageBits(record.pages).contains(page.0 % SEGMENT_PAGES);
+        Some(record.kind == SegmentKind::Tree && is_used)
+    }
+
+    /// Whether a segment may hold pages of trees.
+    pub fn may_have_trees(&self, segment: SegmentId) -> bool {
+        let record = self.record(segment);
+        record.is_none_or(|record| record.kind == SegmentKind::Tree)
     }
 
     /// The log segments with their sequences.
     pub fn log_segments(&self) -> Vec<(SegmentId, u64)> {
         let records = self.0.values().flat_map(|block| {
-            let first = kreon_format::group_first_segment(block.group).0;
+            let first = group_first_segment(block.group).0;
             (first..).map(SegmentId).zip(&block.segments)
         });
         records

@@ -1,5 +1,7 @@
 //! A walk through the log that continues behind damage.
 
+use std::ops::Range;
+
 use kreon_base::{LogOffset, Lsn, PAGE_BYTES, Result, SEGMENT_BYTES};
 use kreon_device::{AlignedBuf, BLOCK_BYTES_MIN};
 use kreon_format::{
@@ -39,15 +41,6 @@ pub struct Walked {
     pub cut_records: u64,
 }
 
-/// The part of the log to walk.
-#[derive(Clone, Copy)]
-pub struct Stretch {
-    pub from: Lsn,
-    pub until: Lsn,
-    /// Damage at or behind this LSN is the end of the log, not a hole.
-    pub durable: Lsn,
-}
-
 /// The log of a damaged store.
 #[derive(Clone, Copy)]
 pub struct LogAt<'a> {
@@ -57,20 +50,22 @@ pub struct LogAt<'a> {
     pub runs: Runs<'a>,
 }
 
-/// Calls `visit` for every record of a whole unit in `stretch`, in order, except for values of loads, which are valid
-/// only through their trees.
+/// Calls `visit` for every record of a whole unit in `range`, in order, except for values of loads, which are valid only
+/// through their trees. Damage at or behind `durable` is the end of the log, not a hole.
 ///
 /// # Errors
 /// Those of `visit`.
 pub fn walk(
     log: LogAt<'_>,
-    stretch: Stretch,
+    range: Range<Lsn>,
+    durable: Lsn,
     mut visit: impl FnMut(ReplayRecord<'_>) -> Result<()>,
 ) -> Result<Walked> {
     let mut walk = Walk {
         log,
-        stretch,
-        position: stretch.from,
+        until: range.end,
+        durable,
+        position: range.start,
         expected: Expected::FIRST,
         hole: None,
         is_skipping: false,
@@ -89,19 +84,15 @@ pub fn walk(
     Ok(walk.finish())
 }
 
-/// Walks from `from` to `until` only for the holes and the durable LSN.
-pub fn examine(log: LogAt<'_>, from: Lsn, until: Lsn) -> Result<Walked> {
-    let stretch = Stretch {
-        from,
-        until,
-        durable: Lsn::MAX,
-    };
-    walk(log, stretch, |_| Ok(()))
+/// Walks through `range` only for the holes and the durable LSN.
+pub fn examine(log: LogAt<'_>, range: Range<Lsn>) -> Result<Walked> {
+    walk(log, range, Lsn::MAX, |_| Ok(()))
 }
 
 struct Walk<'a> {
     log: LogAt<'a>,
-    stretch: Stretch,
+    until: Lsn,
+    durable: Lsn,
     position: Lsn,
     expected: Expected,
     /// Start of the current hole.
@@ -128,6 +119,11 @@ impl Image<'_> {
         self.bytes.get(within as usize..).unwrap_or_default()
     }
 
+    fn is_blank(&self, range: Range<u32>) -> bool {
+        let bytes = self.bytes.get(range.start as usize..range.end as usize);
+        bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
+    }
+
     fn decode(&self, within: u32) -> Option<Fragment<'_>> {
         Fragment::decode(self.rest(within), &self.seal, self.offset(within)).ok()
     }
@@ -141,7 +137,7 @@ impl Walk<'_> {
         let mut buffer = AlignedBuf::new(SEGMENT_BYTES as usize);
         for (sequence, placed) in segments {
             let start = lsn_at(sequence, LOG_HEADER_BYTES);
-            if start >= self.stretch.until {
+            if start >= self.until {
                 break;
             }
             if lsn_at(sequence, SEGMENT) <= self.position || !self.takes(sequence, &placed) {
@@ -208,7 +204,7 @@ impl Walk<'_> {
     /// Walks through one segment; returns whether to continue behind it.
     fn segment(&mut self, image: &Image<'_>, visit: Visit<'_>) -> Result<bool> {
         let end = lsn_at(image.seal.sequence, SEGMENT);
-        while self.position < end.min(self.stretch.until) {
+        while self.position < end.min(self.until) {
             let mut run_end = Lsn::MAX;
             match self.log.runs.recorded(self.position) {
                 Some(Recorded::Nobody(resume)) => {
@@ -229,7 +225,7 @@ impl Walk<'_> {
                     self.leave_hole(image, before);
                     self.take(image, within, &fragment, visit)?;
                 }
-                None if !self.skip_damage(image, within, run_end.min(self.stretch.until)) => {
+                None if !self.skip_damage(image, within, run_end.min(self.until)) => {
                     return Ok(false);
                 }
                 None => {}
@@ -242,7 +238,7 @@ impl Walk<'_> {
     /// Drops a hole of zeroes, shorter than a page, that ends at a page border at the bound of the walk: the next run
     /// may have taken over there, with nothing written in between.
     fn forgive_blank_end(&mut self, image: &Image<'_>) {
-        let Some(from) = self.hole.filter(|_| self.position == self.stretch.until) else {
+        let Some(from) = self.hole.filter(|_| self.position == self.until) else {
             return;
         };
         let (start, last) = (place_of(from), place_of(Lsn(self.position.0 - 1)));
@@ -251,8 +247,7 @@ impl Walk<'_> {
         if !is_border || start.0 != last.0 || end - start.1 >= PAGE_BYTES as u32 {
             return;
         }
-        let bytes = image.bytes.get(start.1 as usize..end as usize);
-        if bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)) {
+        if image.is_blank(start.1..end) {
             self.hole = None;
         }
     }
@@ -372,7 +367,7 @@ impl Walk<'_> {
             return true;
         }
         let from = self.units.incomplete().unwrap_or(self.position);
-        if from >= self.stretch.durable {
+        if from >= self.durable {
             return false;
         }
         self.units = Units::new(usize::MAX);
@@ -395,9 +390,7 @@ impl Walk<'_> {
         if is_seam {
             // A run starts with a new unit.
             self.is_skipping = false;
-            let (start, end) = (place_of(from).1, place_of(self.position).1);
-            let bytes = image.bytes.get(start as usize..end as usize);
-            if bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)) {
+            if image.is_blank(place_of(from).1..place_of(self.position).1) {
                 return;
             }
         }
@@ -413,7 +406,7 @@ impl Walk<'_> {
             .hole
             .or(self.units.incomplete())
             .unwrap_or(self.position);
-        let durable = self.stretch.durable.min(self.stretch.until);
+        let durable = self.durable.min(self.until);
         // Up to a known bound the log must exist; without a bound, this is its end.
         if end < durable && durable != Lsn::MAX {
             self.push_hole(end, durable, false);

@@ -1,10 +1,12 @@
 //! Orphans: leaves without a readable index node above them.
 
+use std::ops::Bound;
+
 use kreon_base::{Lsn, RegionId, Result};
 use kreon_format::{Leaf, check_node, claimed_node};
 
 use super::found::FoundLeaf;
-use super::records::Records;
+use super::log_walk::LogAt;
 use super::source::ROUND_PAGES_MAX;
 use super::target::Target;
 use super::trees::LeafTaker;
@@ -30,35 +32,29 @@ pub struct Order {
 /// # Errors
 /// Those of the target.
 pub fn take(
-    records: Records<'_>,
+    at: LogAt<'_>,
     target: &mut Target<'_>,
     leaves: &[FoundLeaf],
     order: Order,
 ) -> Result<Taken> {
-    let Order {
-        may_overlap,
-        is_above,
-    } = order;
-    let (source, store) = (records.source, records.store);
-    let mut taker = LeafTaker::new(records, target);
-    taker.is_above = is_above;
+    let mut taker = LeafTaker::new(at, target, order.is_above);
     let mut region = None;
     for round in leaves.chunks(ROUND_PAGES_MAX) {
         let pages: Vec<_> = round.iter().map(|leaf| leaf.page).collect();
-        for page in source.pages(&pages).into_iter().flatten() {
+        for page in at.source.pages(&pages).into_iter().flatten() {
             // Skips a page that no longer verifies; it did when it was found.
             let Some(claim) = claimed_node(&page) else {
                 continue;
             };
-            if claim.level > 0 || check_node(&page, store, &claim.pointer, 0).is_err() {
+            if claim.level > 0 || check_node(&page, at.store, &claim.pointer, 0).is_err() {
                 continue;
             }
             let leaf = Leaf::open(&page)?;
-            if may_overlap || region != Some(leaf.region()) {
+            if order.may_overlap || region != Some(leaf.region()) {
                 taker.forget();
             }
             region = Some(leaf.region());
-            if may_overlap {
+            if order.may_overlap {
                 clear(taker.target, leaf.region(), &leaf)?;
             }
             taker.take(&leaf, false)?;
@@ -74,5 +70,5 @@ fn clear(target: &mut Target<'_>, region: RegionId, leaf: &Leaf<'_>) -> Result<(
     let (mut first, mut last) = (Vec::new(), Vec::new());
     leaf.key_into(0, &mut first)?;
     leaf.key_into(leaf.len().saturating_sub(1), &mut last)?;
-    target.clear(region, &first, &last)
+    target.clear(region, (Bound::Included(&first), Bound::Included(&last)))
 }

@@ -1,10 +1,9 @@
 //! Reads log records that leaves point at.
 
 use kreon_base::{Error, LogOffset, RegionId, Result};
-use kreon_format::{Fragment, FragmentSeal, RecordKind, StoreId, fragment_bytes};
+use kreon_format::{Fragment, FragmentSeal, RecordKind, fragment_bytes};
 
-use super::log_map::LogMap;
-use super::source::Source;
+use super::log_walk::LogAt;
 use kreon_log::Pieces;
 
 /// A record, as described by the entry of a leaf.
@@ -27,13 +26,6 @@ pub struct KeyValue {
     pub value: Vec<u8>,
 }
 
-/// Reads records.
-pub struct Records<'a> {
-    pub source: &'a Source,
-    pub store: StoreId,
-    pub map: &'a LogMap,
-}
-
 /// A fragment of a wanted record.
 struct Part {
     offset: LogOffset,
@@ -43,10 +35,10 @@ struct Part {
     is_last: bool,
 }
 
-impl Records<'_> {
+impl LogAt<'_> {
     /// The records, in the order of `wanted`. Holds the fragments and values of all records in memory; of a single
     /// record one fragment at a time.
-    pub fn read(&self, wanted: &[Wanted]) -> Vec<Result<KeyValue>> {
+    pub fn records(&self, wanted: &[Wanted]) -> Vec<Result<KeyValue>> {
         if let [alone] = wanted {
             return vec![self.read_alone(alone)];
         }

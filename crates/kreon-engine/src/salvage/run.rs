@@ -1,14 +1,16 @@
 //! The whole salvage: trees, then lost keys from the log before the marker, then the log behind it.
 
+use std::ops::Range;
+
 use kreon_base::{Lsn, RegionId, Result};
-use kreon_format::{Catalogue, LogRecord, RecordKind, SegmentKind, dropped_epoch, place_of};
+use kreon_format::{Catalogue, LogRecord, RecordKind, dropped_epoch, place_of};
 
 use super::doubts;
 use super::erasing::{self, erased};
+use super::found::Live;
 use super::log_runs::Runs;
-use super::log_walk::{Hole, LogAt, Stretch, Walked, examine, walk};
+use super::log_walk::{Hole, LogAt, Walked, examine, walk};
 use super::orphans;
-use super::records::Records;
 use super::report::{LogHole, PageRole, SalvageOptions, SalvageProgress, SalvageReport};
 use super::stale::Stale;
 use super::survey::{Basis, Pieces, Survey};
@@ -54,11 +56,7 @@ impl Survey {
             report,
         };
         match &basis {
-            Basis::Checkpoint(catalogue) => {
-                let is_live = |page| live.is_live(page);
-                let is_tree = |segment| live.kind(segment).is_none_or(|k| k == SegmentKind::Tree);
-                work.of_checkpoint(catalogue, &is_live, &is_tree)?;
-            }
+            Basis::Checkpoint(catalogue) => work.of_checkpoint(catalogue, &live)?,
             Basis::Pieces(pieces) => work.of_pieces(pieces)?,
         }
         let Work {
@@ -81,29 +79,10 @@ pub(super) struct Work<'a, 't> {
     pub(super) report: SalvageReport,
 }
 
-/// Whether a page is in use; none: unknown.
-pub(super) type IsLive<'l> = &'l dyn Fn(kreon_base::PageNo) -> Option<bool>;
-
-/// Whether a segment may hold pages of trees.
-pub(super) type IsTree<'l> = &'l dyn Fn(kreon_base::SegmentId) -> bool;
-
-impl<'a> Work<'a, '_> {
-    pub(super) fn records(&self) -> Records<'a> {
-        Records {
-            source: self.at.source,
-            store: self.at.store,
-            map: self.at.map,
-        }
-    }
-
+impl Work<'_, '_> {
     /// Salvage with the catalogue of the last checkpoint: exact except for damaged parts.
-    fn of_checkpoint(
-        &mut self,
-        catalogue: &Catalogue,
-        is_live: IsLive<'_>,
-        is_tree: IsTree<'_>,
-    ) -> Result<()> {
-        self.trees(catalogue, is_live, is_tree)?;
+    fn of_checkpoint(&mut self, catalogue: &Catalogue, live: &Live) -> Result<()> {
+        self.trees(catalogue, live)?;
         let Some(log) = catalogue.logs.iter().find(|log| log.id == MAIN_LOG) else {
             return Ok(());
         };
@@ -116,7 +95,7 @@ impl<'a> Work<'a, '_> {
     /// Restores keys that the trees have lost from the log before the marker.
     fn fill_losses(&mut self, log: &LogRecord) -> Result<()> {
         let marker = log.marker;
-        let mut regions = self.target.regions().values();
+        let mut regions = self.target.regions.values();
         if regions.all(|region| region.losses.is_empty()) {
             return Ok(());
         }
@@ -127,67 +106,41 @@ impl<'a> Work<'a, '_> {
             runs: Runs::Guessed(self.at.map, log.incarnation),
             ..self.at
         };
-        let examined = examine(at, from, marker)?;
-        let sure_from = examined.sure_from(from, Lsn::MAX);
-        let stretch = |from, until| Stretch {
-            from,
-            until,
-            durable: Lsn::MAX,
-        };
+        let sure_from = examine(at, from..marker)?.sure_from(from, Lsn::MAX);
         // Records before `sure_from` may have been overwritten in a hole, so they are stale values.
         let takes_stale = self.options.stale_values;
         let target = &mut self.target;
         let (mut stale, mut took_stale) = (Stale::default(), false);
         // Lookups in the target see only flushed changes.
         target.flush()?;
-        walk(at, stretch(from, sure_from), |record| {
-            if record.kind == RecordKind::MakeRegion {
-                return Ok(());
-            }
-            let Some(region) = target.regions().get(&record.region) else {
-                return Ok(());
-            };
-            if let Some(range) = erased(&record)? {
+        walk_known(at, from..sure_from, target, |target, record, is_lost| {
+            if let Some(range) = erased(record)? {
                 return erasing::apply_to_stale(target, record.region, range, &stale);
             }
-            if !region.losses.in_range(record.key) && !region.losses.has_key(record.key) {
-                return Ok(());
-            }
-            if takes_stale && !stale.takes(target, &record)? {
+            if !is_lost || takes_stale && !stale.takes(target, record)? {
                 return Ok(());
             }
             target.region(record.region)?.told.stale_values += 1;
             if takes_stale {
                 took_stale = true;
-                apply(target, &record)?;
+                apply(target, record)?;
             }
             Ok(())
         })?;
-        walk(at, stretch(sure_from, marker), |record| {
-            if record.kind == RecordKind::MakeRegion {
-                return Ok(());
-            }
-            let Some(region) = target.regions().get(&record.region) else {
-                return Ok(());
-            };
-            if let Some(range) = erased(&record)? {
+        walk_known(at, sure_from..marker, target, |target, record, is_lost| {
+            if let Some(range) = erased(record)? {
                 return erasing::apply_to_lost(target, record.region, range);
             }
-            if region.losses.in_range(record.key) || region.losses.has_key(record.key) {
-                let region = target.region(record.region)?;
-                region.losses.overwritten(record.key, Lsn::MAX);
-                region.told.log_changes += 1;
-                apply(target, &record)?;
+            match is_lost {
+                true => apply_newest(target, record),
+                false => Ok(()),
             }
-            Ok(())
         })?;
         self.report.took_stale_values |= took_stale;
         if sure_from == LOG_START {
             // The log has every write since the creation of the store.
-            let ids: Vec<_> = self.target.regions().keys().copied().collect();
-            for id in ids {
-                self.target.region(id)?.losses.ranges_found();
-            }
+            let regions = self.target.regions.values_mut();
+            regions.for_each(|region| region.losses.ranges_found());
         }
         Ok(())
     }
@@ -199,19 +152,15 @@ impl<'a> Work<'a, '_> {
             runs: Runs::Recorded(log),
             ..self.at
         };
-        let found = examine(at, log.marker, Lsn::MAX)?;
+        let found = examine(at, log.marker..Lsn::MAX)?;
         // A run makes the log that it found durable before it writes.
         let taken_over = log.resumes.last().map_or(Lsn(0), |last| last.resume);
-        let stretch = Stretch {
-            from: log.marker,
-            until: Lsn::MAX,
-            durable: found.durable.max(log.durable).max(taken_over),
-        };
+        let durable = found.durable.max(log.durable).max(taken_over);
         let target = &mut self.target;
         let next_region = self.next_region;
         let epoch = self.report.epoch;
         let (mut lacks_makings, mut lacks_drops) = (false, false);
-        let walked = walk(at, stretch, |record| {
+        let walked = walk(at, log.marker..Lsn::MAX, durable, |record| {
             let is_new = record.region >= next_region;
             if record.kind == RecordKind::MakeRegion {
                 if is_new {
@@ -223,7 +172,7 @@ impl<'a> Work<'a, '_> {
                 return Ok(());
             }
             // Other regions were dropped after the record was written.
-            if !target.regions().contains_key(&record.region) {
+            if !target.regions.contains_key(&record.region) {
                 if !is_new {
                     return Ok(());
                 }
@@ -232,10 +181,7 @@ impl<'a> Work<'a, '_> {
             if let Some(range) = erased(&record)? {
                 return erasing::apply(target, record.region, range, Lsn::MAX);
             }
-            let region = target.region(record.region)?;
-            region.losses.overwritten(record.key, Lsn::MAX);
-            region.told.log_changes += 1;
-            apply(target, &record)
+            apply_newest(target, &record)
         })?;
         // The record that created a region may be lost in a hole; without holes, the catalogue is older than the log.
         let is_newer = lacks_drops || (lacks_makings && walked.holes.is_empty());
@@ -251,48 +197,31 @@ impl<'a> Work<'a, '_> {
         self.target.step("names");
         let from = self.at.map.start();
         let target = &mut self.target;
-        let all = Stretch {
-            from,
-            until: Lsn::MAX,
-            durable: Lsn::MAX,
-        };
-        let found = walk(self.at, all, |record| {
+        let found = walk(self.at, from..Lsn::MAX, Lsn::MAX, |record| {
             if record.kind == RecordKind::MakeRegion {
                 target.name(record.region, record.key);
             }
             Ok(())
         })?;
         self.target.step("leaves");
-        let known: Vec<RegionId> = self.target.known_regions();
-        for region in known
-            .into_iter()
-            .filter(|region| !pieces.is_dropped(*region))
-        {
+        let mut known: Vec<_> = self.target.names.keys().copied().collect();
+        known.retain(|region| !pieces.is_dropped(*region));
+        for region in known {
             self.target.region(region)?;
         }
-        let leaves: Vec<_> = pieces
-            .leaves
-            .iter()
-            .filter(|leaf| !pieces.is_dropped(leaf.region))
-            .copied()
-            .collect();
-        let records = self.records();
+        let mut leaves = pieces.leaves.clone();
+        leaves.retain(|leaf| !pieces.is_dropped(leaf.region));
         let order = orphans::Order {
             may_overlap: !pieces.are_live,
             is_above: false,
         };
-        let taken = orphans::take(records, &mut self.target, &leaves, order)?;
+        let taken = orphans::take(self.at, &mut self.target, &leaves, order)?;
         self.target.step("log");
         let spilled = taken.spilled.max(pieces.marker());
         let sure_from = found.sure_from(from, spilled);
-        let stretch = Stretch {
-            from: sure_from,
-            until: Lsn::MAX,
-            durable: found.durable,
-        };
         let takes_stale = self.options.stale_values;
         let target = &mut self.target;
-        let walked = walk(self.at, stretch, |record| {
+        let walked = walk(self.at, sure_from..Lsn::MAX, found.durable, |record| {
             if record.kind == RecordKind::MakeRegion || pieces.is_dropped(record.region) {
                 return Ok(());
             }
@@ -368,6 +297,31 @@ impl Walked {
         let holes = self.holes.iter().filter(counts).map(|hole| hole.to);
         holes.max().unwrap_or(from).max(from)
     }
+}
+
+/// Walks through `range` for changes of regions that the target has; `visit` is told whether the key is lost.
+fn walk_known(
+    at: LogAt<'_>,
+    range: Range<Lsn>,
+    target: &mut Target<'_>,
+    mut visit: impl FnMut(&mut Target<'_>, &ReplayRecord<'_>, bool) -> Result<()>,
+) -> Result<Walked> {
+    walk(at, range, Lsn::MAX, |record| {
+        let region = target.regions.get(&record.region);
+        let Some(region) = region.filter(|_| record.kind != RecordKind::MakeRegion) else {
+            return Ok(());
+        };
+        let is_lost = region.losses.in_range(record.key) || region.losses.has_key(record.key);
+        visit(target, &record, is_lost)
+    })
+}
+
+/// Applies a record that is newer than all lost writes of its key.
+fn apply_newest(target: &mut Target<'_>, record: &ReplayRecord<'_>) -> Result<()> {
+    let region = target.region(record.region)?;
+    region.losses.overwritten(record.key, Lsn::MAX);
+    region.told.log_changes += 1;
+    apply(target, record)
 }
 
 fn apply(target: &mut Target<'_>, record: &ReplayRecord<'_>) -> Result<()> {

@@ -104,10 +104,8 @@ impl Source {
                 let start = offset - offset % block;
                 let end = (offset + *len as u64).next_multiple_of(block);
                 let is_there = end <= self.len_bytes;
-                (
-                    start,
-                    AlignedBuf::new(if is_there { (end - start) as usize } else { 0 }),
-                )
+                let len = if is_there { (end - start) as usize } else { 0 };
+                (start, AlignedBuf::new(len))
             })
             .collect();
         let mut reads: Vec<_> = buffers
@@ -115,28 +113,18 @@ impl Source {
             .filter(|(_, buffer)| !buffer.is_empty())
             .map(|(start, buffer)| Read::new(*start, buffer))
             .collect();
+        // Each read has its own outcome.
         let _ = self.device.read(&mut reads);
-        let mut outcomes = reads.into_iter().map(|read| read.outcome);
-        let mut outcome_of = |is_there: bool| match is_there {
-            true => outcomes.next().unwrap_or(Ok(())),
-            false => Err(Error::corruption("it lies behind the end of the volume")),
+        let outcomes: Vec<_> = reads.into_iter().map(|read| read.outcome).collect();
+        let mut outcomes = outcomes.into_iter();
+        let bytes_of = |((offset, len), (start, buffer)): (&(u64, usize), &(u64, AlignedBuf))| {
+            if buffer.is_empty() {
+                return Err(Error::corruption("it lies behind the end of the volume"));
+            }
+            outcomes.next().unwrap_or(Ok(()))?;
+            let from = (offset - start) as usize;
+            Ok(buffer.get(from..from + len).unwrap_or_default().to_vec())
         };
-        let outcomes: Vec<_> = ranges
-            .iter()
-            .map(|(offset, len)| {
-                let end = (offset + *len as u64).next_multiple_of(block);
-                outcome_of(end <= self.len_bytes && *len > 0)
-            })
-            .collect();
-        ranges
-            .iter()
-            .zip(&buffers)
-            .zip(outcomes)
-            .map(|(((offset, len), (start, buffer)), outcome)| {
-                outcome?;
-                let from = (offset - start) as usize;
-                Ok(buffer.get(from..from + len).unwrap_or_default().to_vec())
-            })
-            .collect()
+        ranges.iter().zip(&buffers).map(bytes_of).collect()
     }
 }

@@ -23,7 +23,7 @@ pub struct Stale {
 impl Stale {
     /// Whether to take `record`, whose key is lost or in a lost range: yes if no current version of the key is known.
     pub fn takes(&mut self, target: &Target<'_>, record: &ReplayRecord<'_>) -> Result<bool> {
-        let Some(region) = target.regions().get(&record.region) else {
+        let Some(region) = target.regions.get(&record.region) else {
             return Ok(false);
         };
         let place = (record.region, record.key.to_vec());

@@ -71,29 +71,22 @@ impl Survey {
             Some(superblock) => superblock.store,
             None => identify(&source).ok_or_else(nothing_here)?,
         };
-        let headers = read_headers(&source, store);
+        let seen = Seen {
+            headers: read_headers(&source, store),
+            source,
+            store,
+            superblock,
+        };
         if let Some(superblock) = superblock {
             let (head, len) = (superblock.catalogue, superblock.catalogue_bytes);
-            match read_catalogue(&source, store, head, len) {
+            match read_catalogue(&seen.source, store, head, len) {
                 Ok(catalogue) => {
                     report.epoch = Some(superblock.epoch);
-                    let seen = Seen {
-                        source,
-                        store,
-                        superblock: Some(superblock),
-                        headers,
-                    };
                     return Ok(Self::of_catalogue(seen, catalogue, report));
                 }
                 Err(page) => report.damaged(page, PageRole::Catalogue),
             }
         }
-        let seen = Seen {
-            source,
-            store,
-            superblock,
-            headers,
-        };
         Self::of_pieces(seen, report)
     }
 
@@ -159,11 +152,7 @@ impl Survey {
             |found| match found {
                 FoundPage::Node(node) if counts(node.pointer.epoch) => {
                     newest = newest.max(node.pointer.epoch);
-                    leaves.extend((node.level == 0).then_some(FoundLeaf {
-                        epoch: node.pointer.epoch,
-                        page: node.pointer.page,
-                        region: node.region,
-                    }));
+                    leaves.extend(FoundLeaf::of(&node));
                 }
                 FoundPage::Catalogue(pointer, payload, next) if counts(pointer.epoch) => {
                     newest = newest.max(pointer.epoch);

@@ -41,8 +41,9 @@ struct Change {
 pub struct Target<'a> {
     engine: &'a Engine,
     /// Known names of the old store's regions.
-    names: BTreeMap<RegionId, String>,
-    regions: BTreeMap<RegionId, TargetRegion>,
+    pub names: BTreeMap<RegionId, String>,
+    /// The regions created so far, by number in the old store.
+    pub regions: BTreeMap<RegionId, TargetRegion>,
     changes: Vec<Change>,
     bytes: usize,
     written: u64,
@@ -118,16 +119,6 @@ impl<'a> Target<'a> {
         if let Some(name) = name.filter(|name| check_name(name).is_ok()) {
             self.names.entry(id).or_insert_with(|| name.to_owned());
         }
-    }
-
-    /// The regions with known names.
-    pub fn known_regions(&self) -> Vec<RegionId> {
-        self.names.keys().copied().collect()
-    }
-
-    /// The regions created so far, by number in the old store.
-    pub fn regions(&self) -> &BTreeMap<RegionId, TargetRegion> {
-        &self.regions
     }
 
     /// Puts `key`, or deletes it if `value` is none.
@@ -216,21 +207,11 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// Deletes the keys from `first` to `last`, both inclusive.
-    pub fn clear(&mut self, id: RegionId, first: &[u8], last: &[u8]) -> Result<()> {
-        self.clear_bounds(id, Bound::Included(first), Bound::Included(last))
-    }
-
-    /// Deletes the keys from `start` on, before `end`.
-    pub fn clear_range(&mut self, id: RegionId, start: &[u8], end: Option<&[u8]>) -> Result<()> {
-        let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-        self.clear_bounds(id, Bound::Included(start), end)
-    }
-
-    fn clear_bounds(&mut self, id: RegionId, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Result<()> {
+    /// Deletes the keys within the bounds.
+    pub fn clear(&mut self, id: RegionId, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Result<()> {
         self.flush()?;
         let state = Arc::clone(&self.region(id)?.state);
-        let bounds = (start.map(<[u8]>::to_vec), end.map(<[u8]>::to_vec));
+        let bounds = (bounds.0.map(<[u8]>::to_vec), bounds.1.map(<[u8]>::to_vec));
         let mut scan = self.engine.scan(&state, self.engine.snapshot(), bounds);
         scan.without_values();
         while let Some(key) = scan.next_with(|key, _| key.to_vec())? {

@@ -1,41 +1,10 @@
 //! The pages that the readable index nodes of a tree point to.
 
-use std::collections::BTreeMap;
-
-use kreon_base::{PageNo, RegionId, Result, SegmentId};
+use kreon_base::{RegionId, Result};
 use kreon_format::{IndexNode, PagePointer, StoreId, TreeRecord, check_node};
 
 use super::source::{ROUND_PAGES_MAX, Source};
-
-/// A set of pages: a bitmap per segment.
-#[derive(Default)]
-pub struct Reached(BTreeMap<SegmentId, [u64; 8]>);
-
-impl Reached {
-    fn place(page: PageNo) -> (SegmentId, usize, u64) {
-        let segment = page.segment();
-        let within = page.0 - segment.first_page().0;
-        (segment, within as usize / 64, 1 << (within % 64))
-    }
-
-    /// Returns whether the page is new.
-    pub fn insert(&mut self, page: PageNo) -> bool {
-        let (segment, word, bit) = Self::place(page);
-        let words = self.0.entry(segment).or_default();
-        let Some(word) = words.get_mut(word) else {
-            return false;
-        };
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        is_new
-    }
-
-    pub fn contains(&self, page: PageNo) -> bool {
-        let (segment, word, bit) = Self::place(page);
-        let words = self.0.get(&segment);
-        words.is_some_and(|words| words.get(word).is_some_and(|word| word & bit != 0))
-    }
-}
+use crate::inspect::PageSet;
 
 /// Losses of a tree.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,7 +24,7 @@ pub fn reach(
     store: StoreId,
     region: RegionId,
     tree: &TreeRecord,
-    reached: &mut Reached,
+    reached: &mut PageSet,
 ) -> Result<Lost> {
     let mut lost = Lost::default();
     let Some((root, top)) = tree.root.zip(tree.height.checked_sub(1)) else {

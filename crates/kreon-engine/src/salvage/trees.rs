@@ -1,23 +1,26 @@
 //! The readable leaves of a tree, along its pointers.
 
+use std::ops::Bound;
+
 use kreon_base::{Error, LogOffset, Lsn, PageBytes, Payload, RegionId, Result};
 use kreon_format::{
-    IndexNode, LONG_KEY_STORED_BYTES, Leaf, LeafEntry, PagePointer, Pivot, StoreId, TreeRecord,
-    check_node, lsn_at,
+    IndexNode, LONG_KEY_STORED_BYTES, Leaf, LeafEntry, PagePointer, Pivot, TreeRecord, check_node,
+    lsn_at,
 };
 
-use super::records::{Records, Wanted};
+use super::log_walk::LogAt;
+use super::records::Wanted;
 use super::report::{PageRole, SalvageReport};
-use super::source::{ROUND_PAGES_MAX, Source};
+use super::source::ROUND_PAGES_MAX;
 use super::target::Target;
-use super::tree_reach::Reached;
+use crate::inspect::PageSet;
 
 /// Most bytes of keys and values in one round of log reads.
 const ROUND_BYTES_MAX: usize = 4 << 20;
 
 /// Copies the entries of leaves into the target.
 pub struct LeafTaker<'a, 't> {
-    pub records: Records<'a>,
+    at: LogAt<'a>,
     pub target: &'a mut Target<'t>,
     /// Entries of the taken leaves, including older versions.
     pub entries: u64,
@@ -32,13 +35,13 @@ pub struct LeafTaker<'a, 't> {
     /// Place of the record with the long key that an `Erased` entry is for.
     erased: Option<LogOffset>,
     /// Lower trees of the region were taken before this one.
-    pub is_above: bool,
+    is_above: bool,
 }
 
 impl<'a, 't> LeafTaker<'a, 't> {
-    pub fn new(records: Records<'a>, target: &'a mut Target<'t>) -> Self {
+    pub fn new(at: LogAt<'a>, target: &'a mut Target<'t>, is_above: bool) -> Self {
         Self {
-            records,
+            at,
             target,
             entries: 0,
             spilled: Lsn(0),
@@ -47,7 +50,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
             last: None,
             unreadable: None,
             erased: None,
-            is_above: false,
+            is_above,
         }
     }
 
@@ -158,13 +161,13 @@ impl<'a, 't> LeafTaker<'a, 't> {
     fn read(&mut self) -> Result<()> {
         let (wanted, lsns): (Vec<_>, Vec<_>) = std::mem::take(&mut self.wanted).into_iter().unzip();
         self.wanted_bytes = 0;
-        for ((wanted, lsn), read) in wanted.iter().zip(lsns).zip(self.records.read(&wanted)) {
+        for ((wanted, lsn), read) in wanted.iter().zip(lsns).zip(self.at.records(&wanted)) {
             let is_long = wanted.key_bytes as usize > LONG_KEY_STORED_BYTES;
             if is_long && self.unreadable.as_ref() == Some(&wanted.stored) {
                 // This may be an older version of the key with the unreadable version.
                 continue;
             }
-            let sequence = self.records.map.sequence(wanted.offset.segment());
+            let sequence = self.at.map.sequence(wanted.offset.segment());
             let within = wanted.offset.within_segment();
             let at = sequence.map_or(Lsn::MAX, |sequence| lsn_at(sequence, within));
             match read {
@@ -198,46 +201,26 @@ impl<'a, 't> LeafTaker<'a, 't> {
 
 /// A walk through one tree.
 pub struct TreeWalk<'w, 'a, 't> {
-    pub source: &'a Source,
-    pub store: StoreId,
     pub region: RegionId,
     pub taker: &'w mut LeafTaker<'a, 't>,
-    pub reached: &'w mut Reached,
+    pub reached: &'w mut PageSet,
     pub report: &'w mut SalvageReport,
     /// All leaves of the tree were found, also those below unreadable index nodes.
     pub has_all_leaves: bool,
     /// The previous leaf is unreadable, and no exact pivot has followed since.
-    is_cut: bool,
+    pub is_cut: bool,
 }
 
 /// The keys under a node: start (inclusive) and end (exclusive; none: unbounded).
 type Bounds<'k> = (&'k [u8], Option<&'k [u8]>);
 
-impl<'w, 'a, 't> TreeWalk<'w, 'a, 't> {
-    pub fn new(
-        region: RegionId,
-        taker: &'w mut LeafTaker<'a, 't>,
-        reached: &'w mut Reached,
-        report: &'w mut SalvageReport,
-    ) -> Self {
-        Self {
-            source: taker.records.source,
-            store: taker.records.store,
-            region,
-            taker,
-            reached,
-            report,
-            has_all_leaves: false,
-            is_cut: false,
-        }
-    }
-
+impl TreeWalk<'_, '_, '_> {
     /// Takes all reachable leaves.
     pub fn run(&mut self, tree: &TreeRecord) -> Result<()> {
         let Some((root, level)) = tree.root.zip(tree.height.checked_sub(1)) else {
             return Ok(());
         };
-        let page = self.source.page(root.page);
+        let page = self.taker.at.source.page(root.page);
         self.node(page, &root, level, (b"", None))
     }
 
@@ -248,7 +231,8 @@ impl<'w, 'a, 't> TreeWalk<'w, 'a, 't> {
         level: u8,
         bounds: Bounds<'_>,
     ) -> Result<()> {
-        let page = page.filter(|page| check_node(page, self.store, pointer, level).is_ok());
+        let page =
+            page.filter(|page| check_node(page, self.taker.at.store, pointer, level).is_ok());
         let is_new = self.reached.insert(pointer.page);
         let Some(page) = page.filter(|_| is_new) else {
             return self.lose(pointer, level, bounds);
@@ -282,7 +266,11 @@ impl<'w, 'a, 't> TreeWalk<'w, 'a, 't> {
         let region = self.taker.target.region(self.region)?;
         region.losses.range(start, end);
         match self.taker.is_above {
-            true => self.taker.target.clear_range(self.region, start, end),
+            true => {
+                let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+                let bounds = (Bound::Included(start), end);
+                self.taker.target.clear(self.region, bounds)
+            }
             false => Ok(()),
         }
     }
@@ -297,7 +285,8 @@ impl<'w, 'a, 't> TreeWalk<'w, 'a, 't> {
         let mut at = 0_usize;
         for round in children.chunks(ROUND_PAGES_MAX) {
             let numbers: Vec<_> = round.iter().map(|child| child.page).collect();
-            for (child, page) in round.iter().zip(self.source.pages(&numbers)) {
+            let pages = self.taker.at.source.pages(&numbers);
+            for (child, page) in round.iter().zip(pages) {
                 let left = at.checked_sub(1).and_then(|left| pivots.get(left));
                 let from = left.map_or(start, |pivot| pivot.bytes.as_slice());
                 let upto = pivots.get(at).map(behind);
