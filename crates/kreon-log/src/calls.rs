@@ -37,8 +37,8 @@ pub(super) struct Calls {
     calls: VecDeque<Call>,
     /// Number of the first of `calls`.
     first_call: u64,
-    /// Of all calls so far.
-    zeroed_bytes: u64,
+    /// Zeroes of all calls so far, written ahead of records.
+    pub zeroed_bytes: u64,
 }
 
 struct Call {
@@ -162,11 +162,6 @@ impl Calls {
     pub fn is_at_hole(&self, buffers: &Buffers) -> bool {
         let buffered = buffers.by_sequence(self.sequence);
         buffered.is_some_and(|buffered| buffered.buffer().is_abandoned())
-    }
-
-    /// Bytes of zeroes that were written ahead of records.
-    pub fn zeroed_bytes(&self) -> u64 {
-        self.zeroed_bytes
     }
 
     /// The runs that can be written now, in order.

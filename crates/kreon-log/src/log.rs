@@ -34,12 +34,8 @@ use super::write_out::WriteOut;
 /// lock, the pool of buffers. No thread waits for any of them while it holds a reservation that is not committed: a thread
 /// that waits for the gapless committed prefix waits for threads that copy bytes, and for nothing else.
 pub struct Log {
-    home: LogHome,
     history: LogHistory,
-    table: Arc<SegmentTable>,
-    buffers: Arc<Buffers>,
     positions: Arc<Positions>,
-    poison: Arc<Poison>,
     output: Arc<LogOutput>,
     load: Arc<SyncLoad>,
     appender: Appender,
@@ -115,20 +111,16 @@ impl Log {
             Arc::clone(&buffers),
             Arc::clone(&positions),
             (Arc::clone(&output), Arc::clone(&load)),
-            Waiters::new(Arc::clone(&positions), Arc::clone(&poison)),
+            Waiters::new(Arc::clone(&positions), poison),
         );
         let reader = LogReader {
-            home: home.clone(),
-            table: Arc::clone(&table),
-            buffers: Arc::clone(&buffers),
-        };
-        Self {
             home,
-            history,
             table,
             buffers,
+        };
+        Self {
+            history,
             positions,
-            poison,
             output,
             load,
             appender,
@@ -139,7 +131,7 @@ impl Log {
 
     /// Behind the last record, or the last that is being appended.
     pub fn tail(&self) -> Lsn {
-        self.buffers.tail()
+        self.reader.buffers.tail()
     }
 
     /// Everything before this is on the device, but perhaps not durable.
@@ -161,12 +153,12 @@ impl Log {
 
     /// The run of the store that this log belongs to.
     pub fn incarnation(&self) -> Incarnation {
-        self.home.incarnation
+        self.reader.home.incarnation
     }
 
     /// What it stands on.
     pub(super) fn home(&self) -> &LogHome {
-        &self.home
+        &self.reader.home
     }
 
     /// Reads it.
@@ -284,7 +276,7 @@ impl Log {
     }
 
     pub(super) fn write_out_step_at(&self, now: Instant) -> Result<bool> {
-        self.poison.check()?;
+        self.appender.poison.check()?;
         self.appender.roller.reserve_ahead();
         self.output.step(now)
     }
@@ -339,7 +331,7 @@ impl Log {
 
     /// Bytes that may be appended before more room is asked for.
     pub fn granted_bytes(&self) -> u64 {
-        u64::from(self.buffers.current().rest_bytes())
+        u64::from(self.reader.buffers.current().rest_bytes())
     }
 
     /// Gives up the segments that were reserved ahead, but for the next one, which gives up its blocks. Returns them.
@@ -355,9 +347,9 @@ impl Log {
     pub fn checkpoint_record(&self, marker: Lsn) -> LogRecord {
         let durable = self.claim();
         let (incarnation, resumes) = self.history.runs_from(marker);
-        let current = self.buffers.current().link();
+        let current = self.reader.buffers.current().link();
         LogRecord {
-            id: self.home.log,
+            id: self.reader.home.log,
             marker,
             durable,
             incarnation,
@@ -373,13 +365,13 @@ impl Log {
 
     /// Adds a segment of moved records to the table: its records are read by their offsets like all others.
     pub fn adopt(&self, segment: SegmentId, sequence: u64) {
-        self.table.insert(segment, sequence);
+        self.reader.table.insert(segment, sequence);
     }
 
     /// The segments that hold records, with their sequences, in the order of the log; the last one is
     /// open.
     pub fn segments(&self) -> Vec<(SegmentId, u64)> {
-        self.table.list()
+        self.reader.table.list()
     }
 
     /// Removes a segment that no index points at any more and that replay no longer needs. The open one
@@ -388,18 +380,18 @@ impl Log {
     /// # Errors
     /// `InvalidArgument` if it is not a segment of the log, or not wholly on the device.
     pub fn release(&self, segment: SegmentId) -> Result<()> {
-        let Some(sequence) = self.table.sequence(segment) else {
+        let Some(sequence) = self.reader.table.sequence(segment) else {
             return Err(Error::invalid(format!("{segment} is not of the log")));
         };
-        let in_memory = self.buffers.by_sequence(sequence);
+        let in_memory = self.reader.buffers.by_sequence(sequence);
         let in_use = in_memory.is_some_and(|buffered| !buffered.is_complete());
-        if in_use || self.buffers.current().sequence() == sequence {
+        if in_use || self.reader.buffers.current().sequence() == sequence {
             return Err(Error::invalid(format!(
                 "{segment} of the log is still being written"
             )));
         }
         // Its buffer stays in the chain, which must have no gap; that sequence is looked up no more.
-        self.table.remove(segment);
+        self.reader.table.remove(segment);
         Ok(())
     }
 }

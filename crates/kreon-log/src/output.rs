@@ -80,11 +80,7 @@ impl LogOutput {
         &self.write_out
     }
 
-    /// One step of the background writer: writes full buffers and long runs of records; pads and
-    /// writes what has waited for `age_max`. Returns whether it wrote anything.
-    ///
-    /// # Errors
-    /// `Poisoned` if a write fails, or one did before.
+    /// See [`Log::write_out_step`](super::Log::write_out_step).
     pub fn step(&self, now: Instant) -> Result<bool> {
         let (tail, written) = (self.buffers.tail(), self.positions.written());
         let is_long = tail.0.saturating_sub(written.0) >= u64::from(STREAM_BYTES);
@@ -115,10 +111,7 @@ impl LogOutput {
         }
     }
 
-    /// Writes everything before `upto` to the device.
-    ///
-    /// # Errors
-    /// `Poisoned` if the write fails, or one did before.
+    /// See [`Log::write_out`](super::Log::write_out).
     pub fn write_before(&self, upto: Lsn) -> Result<()> {
         let upto = upto.min(self.buffers.tail());
         if self.positions.written() >= upto {
@@ -151,14 +144,13 @@ impl LogOutput {
         }
     }
 
-    /// Counts a thread that calls [`step`](Self::step) over and over, until
-    /// [`end_writing`](Self::end_writing): appenders leave the writing to it.
+    /// See [`Log::begin_writing`](super::Log::begin_writing).
     pub fn begin_writing(&self) {
         self.threads.fetch_add(1, Ordering::AcqRel);
         self.buffers.make_ahead();
     }
 
-    /// See [`begin_writing`](Self::begin_writing).
+    /// See [`Log::begin_writing`](super::Log::begin_writing).
     pub fn end_writing(&self) {
         let before = self.threads.fetch_sub(1, Ordering::AcqRel);
         assert!(before > 0, "more threads ended writing than began");
@@ -203,8 +195,7 @@ impl LogOutput {
         }
     }
 
-    /// Blocks until there may be work for [`step`](Self::step), at most half of
-    /// the age after which records are written anyway.
+    /// See [`Log::wait_for_work`](super::Log::wait_for_work).
     pub fn wait_for_work(&self) {
         self.write_out.wakeup().wait_for(self.age_max / 2);
     }

@@ -97,8 +97,7 @@ impl Roller {
         Ok(())
     }
 
-    /// From now on room in the current segment is asked for anew. No record may be appended meanwhile, but by those that
-    /// hold the roll lock.
+    /// See [`Log::restrain`](super::Log::restrain).
     pub fn restrain(&self) {
         if let Some(_rolling) = self.rolling.try_lock() {
             let current = self.parts.buffers.current();
@@ -115,10 +114,7 @@ impl Roller {
             .reserve_ahead(|| self.parts.buffers.make_ahead());
     }
 
-    /// Gives up the segments that were reserved ahead, but for the next one, which gives up its blocks. Returns them.
-    ///
-    /// # Errors
-    /// `Corruption`: the volume does not know the next one.
+    /// See [`Log::give_up_ahead`](super::Log::give_up_ahead).
     pub fn give_up_ahead(&self) -> Result<Vec<SegmentId>> {
         let _rolling = self.rolling.lock();
         self.supply.give_up_ahead()

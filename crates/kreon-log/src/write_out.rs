@@ -149,7 +149,7 @@ impl WriteOut {
 
     /// Bytes of zeroes that were written ahead of records.
     pub fn zeroed_bytes(&self) -> u64 {
-        self.calls.lock().zeroed_bytes()
+        self.calls.lock().zeroed_bytes
     }
 }
 

@@ -77,7 +77,7 @@ impl Allocator {
     /// Where the blocks of the groups stand, for the catalogue. Complete after
     /// [`Self::encode_changed`].
     pub fn pointers(&self) -> Vec<GroupPointer> {
-        self.segments.group_pointers().flatten().collect()
+        self.segments.group_pointers().collect()
     }
 
     /// Makes the allocator know `segments` segments. Heads of new groups are backed at once: a
@@ -186,12 +186,12 @@ impl Allocator {
 impl Allocator {
     /// From now on pages are taken one by one, the lowest first.
     pub fn scatter_pages(&mut self) {
-        self.placement.scatter();
+        self.placement.is_scattered = true;
     }
 
     /// Trees packed from now on stand apart from all pages that are in use now.
     pub fn begin_packing(&mut self) {
-        self.placement.begin_packing();
+        self.placement.packed.clear();
     }
 
     /// Hands out up to `pages_max` consecutive pages for nodes or the catalogue; at least one.
@@ -324,7 +324,7 @@ impl Allocator {
     pub fn set_reserve(&mut self, reserve: Reserve) {
         self.reserve.set(reserve);
         // A reserve that cannot be filled now is no error: allocations will say so when it matters.
-        let _ = self.supply().fill_reserve();
+        let _ = self.supply().has_room(0);
     }
 
     /// The part of the reserve for what is in L0s. Changes often: filled by the next allocation of a segment or grant.

@@ -74,7 +74,7 @@ impl SegmentBacking {
         let run = run.count() as u32;
         for count in [run, 1] {
             let len_bytes = u64::from(count) * SEGMENT_BYTES;
-            if self.is_allocated(id.offset_bytes(), len_bytes)? {
+            if has_room(self.device.allocate(id.offset_bytes(), len_bytes))? {
                 for id in (id.0..id.0 + count).map(SegmentId) {
                     segments.change(id, |segment| {
                         segment.is_backed = true;
@@ -85,11 +85,6 @@ impl SegmentBacking {
             }
         }
         Ok(false)
-    }
-
-    /// Whether the device had blocks for the range.
-    fn is_allocated(&self, at: u64, len_bytes: u64) -> Result<bool> {
-        has_room(self.device.allocate(at, len_bytes))
     }
 
     /// Whether the volume could be made longer.
@@ -181,7 +176,7 @@ impl SegmentBacking {
 
     /// Backs a segment that is in use; whether the device had room.
     pub fn back_taken(&self, segments: &mut Segments, id: SegmentId) -> Result<bool> {
-        let has_room = self.is_allocated(id.offset_bytes(), SEGMENT_BYTES)?;
+        let has_room = has_room(self.device.allocate(id.offset_bytes(), SEGMENT_BYTES))?;
         if has_room {
             segments.change(id, |segment| segment.is_backed = true)?;
         }

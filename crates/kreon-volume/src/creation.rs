@@ -26,17 +26,13 @@ pub fn begin(device: &dyn Device, store: StoreId) -> Result<()> {
     device.flush()?;
     match old_bytes > CREATION_BYTES {
         true => {
-            blank_slots(device)?;
+            // The former content of the other superblock slots is not of this store.
+            let is_other = |page: &PageNo| *page != CREATION_PAGE && is_there(device, *page);
+            blank_pages(device, SUPERBLOCK_PAGES.into_iter().filter(is_other))?;
             remains::erase(device)
         }
         false => Ok(()),
     }
-}
-
-/// Blanks the other superblock slots: their former content is not of this store.
-fn blank_slots(device: &dyn Device) -> Result<()> {
-    let is_other = |page: &PageNo| *page != CREATION_PAGE && is_there(device, *page);
-    blank_pages(device, SUPERBLOCK_PAGES.into_iter().filter(is_other))
 }
 
 /// Whether a creation was cut short here, and its store never opened.

@@ -17,20 +17,12 @@ use super::tuning::RUN_PAGES_ENOUGH;
 #[derive(Default)]
 pub struct PagePlacement {
     /// Segments that trees are packed into.
-    packed: BTreeSet<SegmentId>,
+    pub packed: BTreeSet<SegmentId>,
     /// Pages are taken one by one, the lowest first.
-    is_scattered: bool,
+    pub is_scattered: bool,
 }
 
 impl PagePlacement {
-    pub fn scatter(&mut self) {
-        self.is_scattered = true;
-    }
-
-    pub fn begin_packing(&mut self) {
-        self.packed.clear();
-    }
-
     pub fn take(
         &self,
         supply: &mut Supply<'_>,

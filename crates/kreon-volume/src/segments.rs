@@ -277,9 +277,8 @@ impl Segments {
     }
 
     pub fn live_pages(&self) -> impl Iterator<Item = PageNo> + '_ {
-        let trees = self
-            .all()
-            .filter(|(_, segment)| segment.usage() == Usage::Tree);
+        let all = self.all();
+        let trees = all.filter(|(_, segment)| segment.usage() == Usage::Tree);
         trees.flat_map(|(id, segment)| {
             let head = match (id.0 as usize).is_multiple_of(GROUP_SEGMENTS) {
                 true => GROUP_HEAD_PAGES,
@@ -296,8 +295,8 @@ impl Segments {
     }
 
     /// Where the last encoded bitmap blocks of the groups stand.
-    pub fn group_pointers(&self) -> impl Iterator<Item = Option<GroupPointer>> {
-        self.groups.iter().map(|group| group.pointer)
+    pub fn group_pointers(&self) -> impl Iterator<Item = GroupPointer> {
+        self.groups.iter().filter_map(|group| group.pointer)
     }
 
     /// The groups that need a new bitmap block, and where their last encoded ones stand.

@@ -121,14 +121,7 @@ impl Supply<'_> {
         granted
     }
 
-    /// Backs the reserve as far as the device has room.
-    ///
-    /// # Errors
-    /// `Io` of the device.
-    pub fn fill_reserve(&mut self) -> Result<()> {
-        self.has_room(0).map(|_| ())
-    }
-
+    /// Backs the reserve and so many segments beyond as far as the device has room; whether it has for all.
     pub fn has_room(&mut self, segments: u32) -> Result<bool> {
         let reserve = self.reserve.segments(self.segments);
         let wanted = reserve.saturating_add(segments);
@@ -190,7 +183,7 @@ impl Supply<'_> {
             outcome.and_then(|()| self.backing.unback_doubtful(self.segments, usize::MAX));
         let outcome = outcome.and_then(|()| self.backing.unback_heads(self.segments));
         // What was given back may have been part of the reserve.
-        self.fill_reserve()?;
+        self.has_room(0)?;
         outcome
     }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use kreon_base::{Epoch, Error, LogId, PageBytes, PageNo, RegionId, Result};
+use kreon_base::{Epoch, Error, LogId, PageNo, RegionId, Result};
 use kreon_device::Device;
 use kreon_format::{
     Catalogue, GroupPointer, LogRecord, PagePointer, RegionRecord, StoreId, decode_page,
-    decode_region_page, encode_chain, pages_needed,
+    decode_region_page, pages_needed,
 };
 
 use crate::state::Ledger;
@@ -76,20 +76,6 @@ pub fn take_pages(
             missing => take(allocator, &mut pages, missing)?,
         }
     }
-}
-
-/// Encodes `catalogue` into `pages` from [`take_pages`]; returns the pages with their bytes, the pointer to the first
-/// one, and the length of the stream in bytes.
-#[allow(clippy::type_complexity, reason = "pages with their bytes")]
-pub fn encode(
-    store: StoreId,
-    epoch: Epoch,
-    catalogue: &Catalogue,
-    pages: &[PageNo],
-) -> Result<(Vec<(PageNo, Box<PageBytes>)>, PagePointer, u64)> {
-    let bytes = catalogue.encode();
-    let (encoded, head) = encode_chain(store, epoch, &bytes, pages)?;
-    Ok((encoded, head, bytes.len() as u64))
 }
 
 /// A catalogue from the device.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use kreon_base::{Error, ErrorKind, PageBytes, PageNo, Result, SegmentId, planted};
 use kreon_device::Device;
-use kreon_format::{Catalogue, EPOCH_MAX, PagePointer, Superblock, pages_of, place_of};
+use kreon_format::{
+    Catalogue, EPOCH_MAX, PagePointer, Superblock, encode_chain, pages_of, place_of,
+};
 use kreon_sync::RankedGuard;
 
 use super::catalogue::{self, MAIN_LOG};
@@ -103,8 +105,8 @@ fn write(
     let (encoded, written) = regions.seal(storage.store, epoch, &region_pages)?;
     pages.extend(encoded);
     catalogue.region_pages = pointers(&written);
-    let (encoded, head, catalogue_bytes) =
-        catalogue::encode(storage.store, epoch, &catalogue, &catalogue_pages)?;
+    let stream = catalogue.encode();
+    let (encoded, head) = encode_chain(storage.store, epoch, &stream, &catalogue_pages)?;
     pages.extend(encoded);
     let superblock = Superblock {
         store: storage.store,
@@ -112,7 +114,7 @@ fn write(
         incarnation: change.ledger.incarnation,
         segments,
         catalogue: head,
-        catalogue_bytes,
+        catalogue_bytes: stream.len() as u64,
     };
     // The allocator already takes the bitmap copies of this checkpoint for durable, so any failure from here on,
     // even a full disk, must poison the store.

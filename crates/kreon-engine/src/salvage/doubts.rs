@@ -9,7 +9,7 @@ use kreon_format::{
 };
 
 use super::log_walk::LogAt;
-use super::source::{ROUND_PAGES_MAX, Source};
+use super::source::Source;
 use crate::checkpoint::catalogue::MAIN_LOG;
 use kreon_log::SEGMENT;
 
@@ -85,11 +85,7 @@ pub fn is_gone_on(at: LogAt<'_>, log: &LogRecord, end: Lsn) -> bool {
 pub fn hides_segments(source: &Source, superblock: Option<&Superblock>) -> bool {
     let is_cut = superblock
         .is_some_and(|superblock| SegmentId(superblock.segments).offset_bytes() > source.len_bytes);
-    let firsts: Vec<_> = (0..source.segments())
-        .map(|segment| SegmentId(segment).first_page())
-        .collect();
-    let mut rounds = firsts.chunks(ROUND_PAGES_MAX);
-    is_cut || rounds.any(|round| source.pages(round).iter().any(Option::is_none))
+    is_cut || source.first_pages().any(|(_, page)| page.is_none())
 }
 
 /// Whether the log, which seems to end at `stopped`, may continue in unreadable pages or unknown segments.

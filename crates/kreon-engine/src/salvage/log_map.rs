@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{Lsn, PageNo, SegmentId};
+use kreon_base::{Lsn, SegmentId};
 use kreon_format::{
     INCARNATION_MAX, LOG_SEQUENCE_MAX, LogSegmentHeader, MOVED_SEQUENCE_MIN, StoreId, lsn_at,
 };
 
-use super::source::{ROUND_PAGES_MAX, Source};
+use super::source::Source;
 use kreon_log::LOG_START;
 
 /// A segment of the log.
@@ -32,18 +32,13 @@ impl LogMap {
         let mut map = Self::default();
         let is_known: BTreeMap<SegmentId, u64> = known.iter().copied().collect();
         for header in headers {
-            if is_known
-                .get(&header.segment)
-                .is_none_or(|sequence| *sequence == header.sequence)
-            {
+            let known = is_known.get(&header.segment);
+            if known.is_none_or(|sequence| *sequence == header.sequence) {
                 map.add_header(header);
             }
         }
         for (segment, sequence) in known {
-            let header = map
-                .by_sequence
-                .get(sequence)
-                .and_then(|placed| placed.header);
+            let header = map.get(*sequence).and_then(|placed| placed.header);
             let header = header.filter(|header| header.segment == *segment);
             map.put(*sequence, *segment, header);
         }
@@ -70,22 +65,16 @@ impl LogMap {
 
     /// Adds a header. Of two with the same sequence, that of the later run wins.
     fn add_header(&mut self, header: &LogSegmentHeader) {
-        let other = self.by_sequence.get(&header.sequence);
-        let is_newer = other.is_none_or(|other| {
-            other
-                .header
-                .is_none_or(|other| other.incarnation < header.incarnation)
-        });
+        let other = self.get(header.sequence).and_then(|placed| placed.header);
+        let is_newer = other.is_none_or(|other| other.incarnation < header.incarnation);
         if is_newer && header.sequence > 0 {
             self.put(header.sequence, header.segment, Some(*header));
         }
     }
 
     fn put(&mut self, sequence: u64, segment: SegmentId, header: Option<LogSegmentHeader>) {
-        if let Some(old) = self
-            .by_sequence
-            .insert(sequence, Placed { segment, header })
-        {
+        let placed = Placed { segment, header };
+        if let Some(old) = self.by_sequence.insert(sequence, placed) {
             self.sequences.remove(&old.segment);
         }
         if let Some(old) = self.sequences.insert(segment, sequence)
@@ -121,21 +110,14 @@ impl LogMap {
 
 /// The valid headers of all log segments of `store`. Reads one page of every segment.
 pub fn read_headers(source: &Source, store: StoreId) -> Vec<LogSegmentHeader> {
-    let mut headers = Vec::new();
-    let segments: Vec<_> = (0..source.segments()).map(SegmentId).collect();
-    for round in segments.chunks(ROUND_PAGES_MAX) {
-        let pages: Vec<PageNo> = round.iter().map(|segment| segment.first_page()).collect();
-        for (segment, page) in round.iter().zip(source.pages(&pages)) {
-            let header =
-                page.and_then(|page| LogSegmentHeader::decode(&page, store, *segment).ok());
-            // Ignores numbers that no run can have written.
-            headers.extend(header.filter(|header| {
-                (1..=LOG_SEQUENCE_MAX).contains(&header.sequence)
-                    && header.incarnation.0 <= INCARNATION_MAX
-            }));
-        }
-    }
-    headers
+    let headers = source
+        .first_pages()
+        .filter_map(|(segment, page)| LogSegmentHeader::decode(&*page?, store, segment).ok());
+    // Ignores numbers that no run can have written.
+    let is_possible = |header: &LogSegmentHeader| {
+        (1..=LOG_SEQUENCE_MAX).contains(&header.sequence) && header.incarnation.0 <= INCARNATION_MAX
+    };
+    headers.filter(is_possible).collect()
 }
 
 #[cfg(test)]

@@ -185,20 +185,17 @@ impl Walk<'_> {
             self.expected = expected;
             return true;
         };
-        let is_older = at == start && header.incarnation.0 < self.lowest_at(expected);
+        let lowest = match self.log.runs {
+            Runs::Recorded(_) => expected.lowest(),
+            Runs::Guessed(..) => self.expected.lowest(),
+        };
+        let is_older = at == start && header.incarnation.0 < lowest;
         if is_older || !expected.allows_header(header.incarnation) {
             return false;
         }
         self.expected = expected;
         self.walked.durable = self.walked.durable.max(header.durable);
         true
-    }
-
-    fn lowest_at(&self, expected: Expected) -> u64 {
-        match self.log.runs {
-            Runs::Recorded(_) => expected.lowest(),
-            Runs::Guessed(..) => self.expected.lowest(),
-        }
     }
 
     /// Walks through one segment; returns whether to continue behind it.

@@ -7,7 +7,6 @@ use kreon_format::{Leaf, check_node, claimed_node};
 
 use super::found::FoundLeaf;
 use super::log_walk::LogAt;
-use super::source::ROUND_PAGES_MAX;
 use super::target::Target;
 use super::trees::LeafTaker;
 
@@ -39,26 +38,24 @@ pub fn take(
 ) -> Result<Taken> {
     let mut taker = LeafTaker::new(at, target, order.is_above);
     let mut region = None;
-    for round in leaves.chunks(ROUND_PAGES_MAX) {
-        let pages: Vec<_> = round.iter().map(|leaf| leaf.page).collect();
-        for page in at.source.pages(&pages).into_iter().flatten() {
-            // Skips a page that no longer verifies; it did when it was found.
-            let Some(claim) = claimed_node(&page) else {
-                continue;
-            };
-            if claim.level > 0 || check_node(&page, at.store, &claim.pointer, 0).is_err() {
-                continue;
-            }
-            let leaf = Leaf::open(&page)?;
-            if order.may_overlap || region != Some(leaf.region()) {
-                taker.forget();
-            }
-            region = Some(leaf.region());
-            if order.may_overlap {
-                clear(taker.target, leaf.region(), &leaf)?;
-            }
-            taker.take(&leaf, false)?;
+    let pages = at.source.with_pages(leaves, |leaf| leaf.page);
+    for page in pages.filter_map(|(_, page)| page) {
+        // Skips a page that no longer verifies; it did when it was found.
+        let Some(claim) = claimed_node(&page) else {
+            continue;
+        };
+        if claim.level > 0 || check_node(&page, at.store, &claim.pointer, 0).is_err() {
+            continue;
         }
+        let leaf = Leaf::open(&page)?;
+        if order.may_overlap || region != Some(leaf.region()) {
+            taker.forget();
+        }
+        region = Some(leaf.region());
+        if order.may_overlap {
+            clear(taker.target, leaf.region(), &leaf)?;
+        }
+        taker.take(&leaf, false)?;
     }
     Ok(Taken {
         entries: taker.entries,

@@ -9,7 +9,7 @@ use kreon_device::{AlignedBuf, Device, Read};
 const READ_BYTES: usize = 256 << 10;
 
 /// Most pages per round of reads.
-pub const ROUND_PAGES_MAX: usize = 64;
+const ROUND_PAGES_MAX: usize = 64;
 
 /// A damaged volume, read only.
 pub struct Source {
@@ -42,6 +42,33 @@ impl Source {
             self.round(round, &mut found);
         }
         found
+    }
+
+    /// Each of `items` with its page, which `page_of` tells, or none as [`Self::page`]. Holds the pages of one round in
+    /// memory.
+    pub fn with_pages<'i, T>(
+        &self,
+        items: &'i [T],
+        page_of: impl Fn(&T) -> PageNo,
+    ) -> impl Iterator<Item = (&'i T, Option<Box<PageBytes>>)> {
+        items.chunks(ROUND_PAGES_MAX).flat_map(move |round| {
+            let pages: Vec<_> = round.iter().map(&page_of).collect();
+            round.iter().zip(self.pages(&pages))
+        })
+    }
+
+    /// The first page of every segment, or none as [`Self::page`].
+    pub fn first_pages(&self) -> impl Iterator<Item = (SegmentId, Option<Box<PageBytes>>)> {
+        (0..self.segments())
+            .step_by(ROUND_PAGES_MAX)
+            .flat_map(|first| {
+                let end = self
+                    .segments()
+                    .min(first.saturating_add(ROUND_PAGES_MAX as u32));
+                let round: Vec<_> = (first..end).map(SegmentId).collect();
+                let pages: Vec<_> = round.iter().map(|segment| segment.first_page()).collect();
+                round.into_iter().zip(self.pages(&pages))
+            })
     }
 
     fn round(&self, pages: &[PageNo], found: &mut Vec<Option<Box<PageBytes>>>) {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kreon_base::{Epoch, Error, Incarnation, Lsn, PageNo, RegionId, Result, SegmentId};
+use kreon_base::{Epoch, Error, Incarnation, Lsn, PageNo, RegionId, Result};
 use kreon_device::Device;
 use kreon_format::{
     BitmapBlock, Catalogue, FORMAT_VERSION, LogSegmentHeader, PagePointer, SUPERBLOCK_PAGES,
@@ -16,7 +16,7 @@ use super::doubts;
 use super::found::{FoundCatalogues, FoundLeaf, FoundPage, Live, scan};
 use super::log_map::{LogMap, read_headers};
 use super::report::{PageRole, SalvageReport};
-use super::source::{ROUND_PAGES_MAX, Source};
+use super::source::Source;
 use crate::checkpoint::catalogue::MAIN_LOG;
 use kreon_log::LOG_START;
 
@@ -279,19 +279,15 @@ fn read_slots(source: &Source, report: &mut SalvageReport) -> Result<Option<Supe
 /// The identity of the store without a superblock: from log segment headers, else from damaged pages.
 fn identify(source: &Source) -> Option<StoreId> {
     let (mut verified, mut claimed) = (BTreeMap::<u64, u32>::new(), BTreeSet::new());
-    let firsts: Vec<_> = (0..source.segments()).map(SegmentId).collect();
-    for round in firsts.chunks(ROUND_PAGES_MAX) {
-        let pages: Vec<PageNo> = round.iter().map(|segment| segment.first_page()).collect();
-        for (segment, page) in round.iter().zip(source.pages(&pages)) {
-            let Some((page, store)) = page.and_then(|page| claimed_store(&page).map(|s| (page, s)))
-            else {
-                continue;
-            };
-            if LogSegmentHeader::decode(&page, store, *segment).is_ok() {
-                *verified.entry(store.0).or_default() += 1;
-            } else if claimed.len() < CLAIMS_MAX {
-                claimed.insert(store.0);
-            }
+    for (segment, page) in source.first_pages() {
+        let Some((page, store)) = page.and_then(|page| claimed_store(&page).map(|s| (page, s)))
+        else {
+            continue;
+        };
+        if LogSegmentHeader::decode(&page, store, segment).is_ok() {
+            *verified.entry(store.0).or_default() += 1;
+        } else if claimed.len() < CLAIMS_MAX {
+            claimed.insert(store.0);
         }
     }
     // A device may hold remains of other stores.

@@ -3,7 +3,7 @@
 use kreon_base::{RegionId, Result};
 use kreon_format::{IndexNode, PagePointer, StoreId, TreeRecord, check_node};
 
-use super::source::{ROUND_PAGES_MAX, Source};
+use super::source::Source;
 use crate::inspect::PageSet;
 
 /// Losses of a tree.
@@ -54,22 +54,19 @@ fn beneath(
     lost: &mut Lost,
 ) -> Result<Vec<PagePointer>> {
     let mut children = Vec::new();
-    for round in floor.chunks(ROUND_PAGES_MAX) {
-        let pages: Vec<_> = round.iter().map(|pointer| pointer.page).collect();
-        for (pointer, page) in round.iter().zip(source.pages(&pages)) {
-            let page = page.filter(|page| check_node(page, store, pointer, level).is_ok());
-            let index = page
-                .as_ref()
-                .map(|page| IndexNode::open(page))
-                .transpose()?;
-            match index.filter(|index| index.region() == region) {
-                Some(index) => {
-                    for child in 0..index.len() {
-                        children.push(index.child(child)?);
-                    }
+    for (pointer, page) in source.with_pages(floor, |pointer| pointer.page) {
+        let page = page.filter(|page| check_node(page, store, pointer, level).is_ok());
+        let index = page
+            .as_ref()
+            .map(|page| IndexNode::open(page))
+            .transpose()?;
+        match index.filter(|index| index.region() == region) {
+            Some(index) => {
+                for child in 0..index.len() {
+                    children.push(index.child(child)?);
                 }
-                None => lost.index_nodes += 1,
             }
+            None => lost.index_nodes += 1,
         }
     }
     Ok(children)

@@ -11,7 +11,6 @@ use kreon_format::{
 use super::log_walk::LogAt;
 use super::records::Wanted;
 use super::report::{PageRole, SalvageReport};
-use super::source::ROUND_PAGES_MAX;
 use super::target::Target;
 use crate::inspect::PageSet;
 
@@ -282,24 +281,20 @@ impl TreeWalk<'_, '_, '_> {
         let pivots = (1..index.len())
             .map(|child| index.pivot(child))
             .collect::<Result<Vec<_>>>()?;
-        let mut at = 0_usize;
-        for round in children.chunks(ROUND_PAGES_MAX) {
-            let numbers: Vec<_> = round.iter().map(|child| child.page).collect();
-            let pages = self.taker.at.source.pages(&numbers);
-            for (child, page) in round.iter().zip(pages) {
-                let left = at.checked_sub(1).and_then(|left| pivots.get(left));
-                let from = left.map_or(start, |pivot| pivot.bytes.as_slice());
-                let upto = pivots.get(at).map(behind);
-                if left.is_some_and(|pivot| !pivot.ambiguous) {
-                    self.is_cut = false;
-                }
-                let upto = match &upto {
-                    Some(behind) => behind.as_deref(),
-                    None => end,
-                };
-                self.node(page, child, level - 1, (from, upto))?;
-                at += 1;
+        let source = self.taker.at.source;
+        let pages = source.with_pages(&children, |child| child.page);
+        for (at, (child, page)) in pages.enumerate() {
+            let left = at.checked_sub(1).and_then(|left| pivots.get(left));
+            let from = left.map_or(start, |pivot| pivot.bytes.as_slice());
+            let upto = pivots.get(at).map(behind);
+            if left.is_some_and(|pivot| !pivot.ambiguous) {
+                self.is_cut = false;
             }
+            let upto = match &upto {
+                Some(behind) => behind.as_deref(),
+                None => end,
+            };
+            self.node(page, child, level - 1, (from, upto))?;
         }
         Ok(())
     }

@@ -38,6 +38,7 @@ pub struct Found<'a> {
 
 /// The unit that is being put together. Long values are not kept: memory is bounded by the keys of one
 /// unit and by values up to `value_bytes_max`.
+#[derive(Default)]
 pub struct Units {
     value_bytes_max: usize,
     /// Where the unit starts; none: the next fragment starts one.
@@ -66,14 +67,9 @@ struct Gathered {
 impl Units {
     /// No unit yet. Records are handed on with values of at most `value_bytes_max` bytes.
     pub fn new(value_bytes_max: usize) -> Self {
-        let (bytes, records) = (Vec::new(), Vec::new());
         Self {
             value_bytes_max,
-            start: None,
-            bytes,
-            records,
-            partial: None,
-            record_count: 0,
+            ..Self::default()
         }
     }
 
