@@ -33,11 +33,7 @@ pub(super) const UNWRITTEN_MAX_WAITED: u64 = 1 << 20;
 /// Decides when to write.
 pub(super) struct LogOutput {
     write_out: WriteOut,
-    buffers: Arc<Buffers>,
-    positions: Arc<Positions>,
-    poison: Arc<Poison>,
-    framing: Framing,
-    load: Arc<SyncLoad>,
+    sources: Sources,
     throttle: Throttle,
     /// Threads that write out.
     threads: AtomicUsize,
@@ -62,11 +58,7 @@ impl LogOutput {
         let segments = (options.buffers_max as u64).saturating_sub(2);
         Self {
             write_out,
-            buffers: sources.buffers,
-            positions: sources.positions,
-            poison: sources.poison,
-            framing: sources.framing,
-            load: sources.load,
+            sources,
             throttle: Throttle::default(),
             threads: AtomicUsize::new(0),
             unwritten: Mutex::default(),
@@ -82,7 +74,10 @@ impl LogOutput {
 
     /// See [`Log::write_out_step`](super::Log::write_out_step).
     pub fn step(&self, now: Instant) -> Result<bool> {
-        let (tail, written) = (self.buffers.tail(), self.positions.written());
+        let (tail, written) = (
+            self.sources.buffers.tail(),
+            self.sources.positions.written(),
+        );
         let is_long = tail.0.saturating_sub(written.0) >= u64::from(STREAM_BYTES);
         if is_long && self.write_out.write_ready(STREAM_BYTES, Lsn::MAX)? {
             // There may be more than one step writes.
@@ -113,9 +108,9 @@ impl LogOutput {
 
     /// See [`Log::write_out`](super::Log::write_out).
     pub fn write_before(&self, upto: Lsn) -> Result<()> {
-        let upto = upto.min(self.buffers.tail());
-        if self.positions.written() >= upto {
-            return self.poison.check();
+        let upto = upto.min(self.sources.buffers.tail());
+        if self.sources.positions.written() >= upto {
+            return self.sources.poison.check();
         }
         let target = self.pad_to_block(upto);
         self.write_out.write_until(target)
@@ -127,19 +122,19 @@ impl LogOutput {
     /// # Panics
     /// If `upto` is behind the tail: padding ends at the first border and would never reach it.
     pub fn pad_to_block(&self, upto: Lsn) -> Lsn {
-        let tail = self.buffers.tail();
+        let tail = self.sources.buffers.tail();
         assert!(upto <= tail, "padded to {upto}, behind the tail {tail}");
         let block_bytes = self.write_out.block_bytes();
         let (sequence, within) = place_of(upto);
         let target = lsn_at(sequence, within.next_multiple_of(block_bytes));
         loop {
-            let current = self.buffers.current();
+            let current = self.sources.buffers.current();
             if current.tail() >= target {
                 return target;
             }
             // What another writer reserves in between brings the tail closer to the target, too.
             if let Reserve::Reserved(room) = current.buffer().reserve_to_boundary(block_bytes) {
-                self.framing.pad(&current, room);
+                self.sources.framing.pad(&current, room);
             }
         }
     }
@@ -147,7 +142,7 @@ impl LogOutput {
     /// See [`Log::begin_writing`](super::Log::begin_writing).
     pub fn begin_writing(&self) {
         self.threads.fetch_add(1, Ordering::AcqRel);
-        self.buffers.make_ahead();
+        self.sources.buffers.make_ahead();
     }
 
     /// See [`Log::begin_writing`](super::Log::begin_writing).
@@ -178,8 +173,8 @@ impl LogOutput {
         if !self.is_written_for() {
             return;
         }
-        let (now, written) = (Instant::now(), self.positions.written().0);
-        let most = match self.load.is_waited(now) {
+        let (now, written) = (Instant::now(), self.sources.positions.written().0);
+        let most = match self.sources.load.is_waited(now) {
             true => self.unwritten_max.min(UNWRITTEN_MAX_WAITED),
             false => self.unwritten_max,
         };
@@ -188,7 +183,7 @@ impl LogOutput {
             kreon_sync::sleep(delay);
         }
         let mut pause = Pause::default();
-        let is_far = || tail.0.saturating_sub(self.positions.written().0) > most;
+        let is_far = || tail.0.saturating_sub(self.sources.positions.written().0) > most;
         while self.is_written_for() && is_far() && self.write_out.wait_to_land(&mut pause).is_ok() {
             // Perhaps they found nothing to write before a thread had copied its bytes.
             self.wake();

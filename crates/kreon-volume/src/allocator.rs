@@ -301,7 +301,11 @@ impl Allocator {
 
     /// Takes every segment of `log` before number `marker_sequence` that holds no live byte out of the
     /// next checkpoint, and returns them. They can be handed out after [`Self::reuse_segment`].
-    pub fn retire_dead_log_segments(&mut self, log: LogId, marker_sequence: u64) -> Vec<SegmentId> {
+    pub fn retire_dead_log_segments(
+        &mut self,
+        log: LogId,
+        marker_sequence: u64,
+    ) -> Result<Vec<SegmentId>> {
         log_segments::retire_dead(&mut self.segments, log, marker_sequence)
     }
 

@@ -43,11 +43,20 @@ pub fn give_up(segments: &mut Segments, id: SegmentId) -> Result<()> {
     segments.change_recorded(id, Segment::give_up)
 }
 
-pub fn retire_dead(segments: &mut Segments, log: LogId, marker_sequence: u64) -> Vec<SegmentId> {
+pub fn retire_dead(
+    segments: &mut Segments,
+    log: LogId,
+    marker_sequence: u64,
+) -> Result<Vec<SegmentId>> {
     let is_dead = |segment: &Segment| {
         matches!(segment.usage(), Usage::Log { log: l, sequence }
             if l == log && sequence < marker_sequence)
             && segment.live_bytes() == 0
     };
-    segments.change_all_recorded(is_dead, |segment| segment.retire(true))
+    let dead = segments.all().filter(|(_, segment)| is_dead(segment));
+    let dead: Vec<_> = dead.map(|(id, _)| id).collect();
+    for id in &dead {
+        segments.change_recorded(*id, |segment| segment.retire(true))?;
+    }
+    Ok(dead)
 }

@@ -102,14 +102,11 @@ impl Segment {
             ..Default::default()
         };
         match self.usage {
-            Usage::Free => {}
-            Usage::Tree => {
+            Usage::Tree if !self.live.is_empty() => {
                 record.kind = SegmentKind::Tree;
                 record.pages = self.live.0;
-                if self.live.is_empty() {
-                    record.kind = SegmentKind::Free;
-                }
             }
+            Usage::Free | Usage::Tree => {}
             Usage::Log { log, sequence } => {
                 record.kind = SegmentKind::Log;
                 record.log = log;

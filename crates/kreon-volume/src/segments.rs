@@ -159,14 +159,10 @@ impl Segments {
         change: impl FnOnce(&mut Segment) -> R,
     ) -> Result<R> {
         let at = self.at(id)?;
-        Ok(self.change_at(at, change))
-    }
-
-    fn change_at<R>(&mut self, at: usize, change: impl FnOnce(&mut Segment) -> R) -> R {
         self.unindex(at);
         let outcome = change(&mut self.table[at]);
         self.index(at);
-        outcome
+        Ok(outcome)
     }
 
     /// Changes a segment in a way that its bitmap block shows.
@@ -178,21 +174,6 @@ impl Segments {
         let outcome = self.change(id, change)?;
         self.mark_dirty(id);
         Ok(outcome)
-    }
-
-    /// Changes all segments for which `is_meant` holds, in a way that their bitmap blocks show. Returns them.
-    pub fn change_all_recorded(
-        &mut self,
-        is_meant: impl Fn(&Segment) -> bool,
-        change: impl Fn(&mut Segment),
-    ) -> Vec<SegmentId> {
-        let meant = self.all().filter(|(_, segment)| is_meant(segment));
-        let meant: Vec<_> = meant.map(|(id, _)| id).collect();
-        for id in &meant {
-            self.change_at(id.0 as usize, &change);
-            self.mark_dirty(*id);
-        }
-        meant
     }
 
     /// Puts an available segment to use.

@@ -186,10 +186,10 @@ fn account(
     }
     let needed_from = change.ledger.log_needed_from();
     planted!(SegmentFreedTooEarly => let needed_from = storage.log.tail());
-    let mut dead = allocator.retire_dead_log_segments(MAIN_LOG, place_of(needed_from).0);
+    let mut dead = allocator.retire_dead_log_segments(MAIN_LOG, place_of(needed_from).0)?;
     let moved_sequence = place_of(change.ledger.moved_marker).0;
     planted!(MovedSegmentFreedTooEarly => let moved_sequence = u64::MAX);
-    dead.extend(allocator.retire_dead_log_segments(MOVED_LOG, moved_sequence));
+    dead.extend(allocator.retire_dead_log_segments(MOVED_LOG, moved_sequence)?);
     let bitmap = allocator.encode_changed(storage.store, ledger.epoch.next());
     catalogue.groups = allocator.pointers();
     Ok(Accounted {

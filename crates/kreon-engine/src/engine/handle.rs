@@ -5,19 +5,17 @@ use std::thread::JoinHandle;
 
 use kreon_base::{Error, ErrorKind, Lsn, Result};
 use kreon_device::{Backing, Device};
-use kreon_l0::L0;
 use kreon_log::TakeValue;
 use kreon_sync::Mutex;
 
 use super::forked;
-use super::replayed;
 use super::subsystems::Subsystems;
 use crate::inspect::{Stats, VerifyReport};
 use crate::maintenance::Pairs;
 use crate::operation::Operation;
 use crate::options::{Durability, Options, Work};
 use crate::read::{GetTask, KeyBounds, Scan, ValueReader};
-use crate::recovery::{self, Replayed};
+use crate::recovery;
 use crate::regions::RegionState;
 use crate::visibility::OpenSnapshot;
 
@@ -37,9 +35,7 @@ impl Engine {
         if options.backing == Backing::Ahead {
             kreon_mapping::check_memory(options.memory_bytes as u64)?;
         }
-        let inline_max = options.inline_value_bytes_max;
-        let insert = |l0: &L0, records: &[Replayed<'_>]| replayed::insert(l0, records, inline_max);
-        let storage = recovery::open_or_create(device, &options, &split, &insert)?;
+        let storage = recovery::open_or_create(device, &options, &split)?;
         let subsystems = Arc::new(Subsystems::new(Arc::new(storage)));
         subsystems.space.set_reserve();
         let marker = subsystems.storage.ledger.lock().marker;

@@ -123,19 +123,12 @@ impl Inspector {
     /// Collects the figures. Costs microseconds, and a walk over the list of segments.
     pub fn stats(&self) -> Stats {
         let view = self.storage.views.load_full();
-        let (epoch, replay_start, image_bytes, found_damaged_image) = {
-            let ledger = self.storage.ledger.lock();
-            let parts = ledger.image.iter();
-            let pages: u64 = parts.map(|part| pages_of(&part.pages).count() as u64).sum();
-            let replay_start = ledger.replay_start();
-            let bytes = pages * PAGE_BYTES as u64;
-            (
-                ledger.epoch.0,
-                replay_start,
-                bytes,
-                ledger.found_damaged_image,
-            )
-        };
+        let ledger = self.storage.ledger.lock();
+        let (epoch, replay_start) = (ledger.epoch.0, ledger.replay_start());
+        let found_damaged_image = ledger.found_damaged_image;
+        let image_runs = ledger.image.iter().map(|part| pages_of(&part.pages));
+        let image_pages: usize = image_runs.map(Iterator::count).sum();
+        drop(ledger);
         let (images, last_image) = self.maintenance.l0_images.taken();
         let device: DeviceStats = self.storage.device.stats();
         let (spill_pages_read, spill_pages_written) = self.maintenance.spiller.counts.pages();
@@ -155,7 +148,7 @@ impl Inspector {
                 .map(|s| u64::from(allocator.live_bytes(s.0)))
                 .sum(),
             replay_bytes: self.storage.log.tail().0.saturating_sub(replay_start.0),
-            image_bytes,
+            image_bytes: (image_pages * PAGE_BYTES) as u64,
             found_damaged_image,
             images,
             last_image,
@@ -195,10 +188,8 @@ impl Inspector {
         let mut all = Vec::new();
         for region in self.regions.list() {
             let trees = view.levels.of(region.id);
-            let targets = self
-                .versions
-                .scale()
-                .targets(trees.iter().map(TreeRecord::bytes));
+            let scale = self.versions.scale();
+            let targets = scale.targets(trees.iter().map(TreeRecord::bytes));
             for ((level, tree), target_bytes) in (1..).zip(trees).zip(targets) {
                 all.push(LevelStats {
                     region: region.name.to_string(),
@@ -240,7 +231,11 @@ impl fmt::Display for Stats {
         write!(f, "{}", self.memory)?;
         line(f, "page hits", self.mapping.hits.to_string())?;
         line(f, "page misses", self.mapping.misses.to_string())?;
-        write_gets(&self.gets, f)?;
+        let percent = |share: f64| format!("{:.2} %", share * 100.0);
+        line(f, "leaves read by gets", self.gets.leaf_reads.to_string())?;
+        line(f, "filters asked", self.gets.filter_checks.to_string())?;
+        line(f, "  read spared", percent(self.gets.exclusions()))?;
+        line(f, "  false positives", percent(self.gets.false_positives()))?;
         line(f, "record hits", self.mapping.record_hits.to_string())?;
         line(f, "pages evicted", self.mapping.pages_evicted.to_string())?;
         let written = format!("{} in {}", self.mapping.pages_written, self.mapping.writes);
@@ -256,8 +251,8 @@ impl fmt::Display for Stats {
         let collected = &self.collection;
         line(f, "disk taken", bytes(collected.taken_bytes))?;
         line(f, "live keys and values", bytes(collected.live_bytes))?;
-        let told = |figure: Option<f64>| figure.map_or("-".to_owned(), |f| format!("{f:.2}"));
-        let amplification = told(collected.space_amplification);
+        let amplification = collected.space_amplification;
+        let amplification = amplification.map_or("-".to_owned(), |factor| format!("{factor:.2}"));
         line(f, "space amplification", amplification)?;
         let planned = collected.space_planned.zip(collected.cost_planned);
         let planned = planned.map_or("-".to_owned(), |(space, cost)| {
@@ -266,47 +261,27 @@ impl fmt::Display for Stats {
         line(f, "planned", planned)?;
         line(f, "moved records", bytes(collected.moved_bytes))?;
         line(f, "log dead", bytes(collected.dead_bytes))?;
-        let (victims, rounds) = (collected.victims, collected.rounds);
-        line(
-            f,
-            "segments collected",
-            format!("{victims} in {rounds} rounds"),
-        )?;
-        let (count, copied) = (collected.records_moved, bytes(collected.bytes_copied));
-        line(f, "  records moved", format!("{count} ({copied})"))?;
+        let rounds = format!("{} in {} rounds", collected.victims, collected.rounds);
+        line(f, "segments collected", rounds)?;
+        let counted = |count: u64, size: u64| format!("{count} ({})", bytes(size));
+        let moved = counted(collected.records_moved, collected.bytes_copied);
+        line(f, "  records moved", moved)?;
         line(f, "  freed", bytes(collected.bytes_freed))?;
         let laid = &self.reorganisation;
-        let (ranges, count) = (laid.ranges_moved, laid.records_moved);
-        line(
-            f,
-            "ranges laid together",
-            format!("{ranges} of {}", laid.ranges_found),
-        )?;
-        line(
-            f,
-            "  records moved",
-            format!("{count} ({})", bytes(laid.bytes_copied)),
-        )?;
+        let ranges = format!("{} of {}", laid.ranges_moved, laid.ranges_found);
+        line(f, "ranges laid together", ranges)?;
+        let moved = counted(laid.records_moved, laid.bytes_copied);
+        line(f, "  records moved", moved)?;
         line(f, "open snapshots", self.snapshots.to_string())?;
-        line(
-            f,
-            "device reads",
-            format!("{} ({})", self.device_reads, bytes(self.device_read_bytes)),
-        )?;
-        let writes = format!(
-            "{} ({})",
-            self.device_writes,
-            bytes(self.device_write_bytes)
-        );
+        let reads = counted(self.device_reads, self.device_read_bytes);
+        line(f, "device reads", reads)?;
+        let writes = counted(self.device_writes, self.device_write_bytes);
         line(f, "device writes", writes)?;
         line(f, "  sizes read", sizes(&self.device.reads))?;
         line(f, "  sizes written", sizes(&self.device.writes))?;
         line(f, "device flushes", self.device_flushes.to_string())?;
-        let depth = format!(
-            "{:.1}, {} most",
-            self.device.depth_average, self.device.depth_max
-        );
-        line(f, "device queue depth", depth)?;
+        let (depth, most) = (self.device.depth_average, self.device.depth_max);
+        line(f, "device queue depth", format!("{depth:.1}, {most} most"))?;
         levels_table(f, &self.levels)
     }
 }
@@ -334,19 +309,6 @@ fn levels_table(f: &mut fmt::Formatter<'_>, levels: &[LevelStats]) -> fmt::Resul
             level.height,
             bytes(level.bytes),
         )?;
-    }
-    Ok(())
-}
-
-fn write_gets(gets: &GetStats, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let percent = |share: f64| format!("{:.2} %", share * 100.0);
-    for (name, text) in [
-        ("leaves read by gets", gets.leaf_reads.to_string()),
-        ("filters asked", gets.filter_checks.to_string()),
-        ("  read spared", percent(gets.exclusions())),
-        ("  false positives", percent(gets.false_positives())),
-    ] {
-        writeln!(f, "{name:<22} {text:>20}")?;
     }
     Ok(())
 }

@@ -9,9 +9,11 @@ use std::thread::{Builder, Scope};
 
 use kreon_base::{Error, LogOffset, Lsn, RegionId, Result};
 use kreon_device::processors;
+use kreon_format::RecordKind;
 use kreon_l0::L0;
+use kreon_log::ReplayRecord;
 
-use super::replayed::{Insert, Replayed, TOGETHER};
+use super::replayed::{TOGETHER, insert};
 use kreon_sync::Mutex;
 
 /// Bytes of keys and short values in one batch.
@@ -39,8 +41,9 @@ struct Gathered {
     lsn: Lsn,
     offset: LogOffset,
     region: RegionId,
+    kind: RecordKind,
     key_bytes: u32,
-    value_bytes: Option<u32>,
+    value_bytes: u32,
     /// Whether the value follows the key.
     has_value: bool,
 }
@@ -49,7 +52,8 @@ struct Gathered {
 pub struct Crew<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     l0: &'scope L0,
-    insert: Insert<'scope>,
+    /// Values up to this length go into L0.
+    inline_max: usize,
     batch: Batch,
     /// Batches inserted by the calling thread.
     put_alone: usize,
@@ -59,12 +63,13 @@ pub struct Crew<'scope, 'env> {
 
 impl Crew<'_, '_> {
     /// Queues a record; it is in L0 when [`with_crew`] returns.
-    pub fn insert(&mut self, record: &Replayed<'_>) -> Result<()> {
+    pub fn insert(&mut self, record: &ReplayRecord<'_>) -> Result<()> {
         let Batch { records, bytes } = &mut self.batch;
         records.push(Gathered {
             lsn: record.lsn,
             offset: record.offset,
             region: record.region,
+            kind: record.kind,
             key_bytes: record.key.len() as u32,
             value_bytes: record.value_bytes,
             has_value: record.value.is_some(),
@@ -85,7 +90,7 @@ impl Crew<'_, '_> {
         }
         let Some(batches) = &self.batches else {
             self.put_alone += 1;
-            batch.put(self.l0, self.insert);
+            batch.put(self.l0, self.inline_max);
             return Ok(());
         };
         let ended = |_| Error::invalid("the threads that replay the log ended early");
@@ -101,13 +106,13 @@ impl Crew<'_, '_> {
         let (batches, waiting) = sync_channel::<Batch>(BATCHES_WAITING);
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..processors.min(THREADS_MAX) {
-            let (waiting, l0, insert) = (Arc::clone(&waiting), self.l0, self.insert);
+            let (waiting, l0, inline_max) = (Arc::clone(&waiting), self.l0, self.inline_max);
             let body = move || {
                 loop {
                     // One thread waits for a batch, the others for the lock.
                     let batch = waiting.lock().recv();
                     match batch {
-                        Ok(batch) => batch.put(l0, insert),
+                        Ok(batch) => batch.put(l0, inline_max),
                         Err(_) => return,
                     }
                 }
@@ -122,7 +127,7 @@ impl Crew<'_, '_> {
 }
 
 impl Batch {
-    fn put(&self, l0: &L0, insert: Insert<'_>) {
+    fn put(&self, l0: &L0, inline_max: usize) {
         let mut rest = self.bytes.as_slice();
         let mut take = |count: usize| {
             let (taken, behind) = rest.split_at_checked(count).unwrap_or_default();
@@ -132,23 +137,22 @@ impl Batch {
         let mut together = Vec::with_capacity(TOGETHER);
         for record in &self.records {
             let key = take(record.key_bytes as usize);
-            let value = record
-                .has_value
-                .then(|| take(record.value_bytes.unwrap_or(0) as usize));
-            together.push(Replayed {
+            let value = record.has_value.then(|| take(record.value_bytes as usize));
+            together.push(ReplayRecord {
                 lsn: record.lsn,
                 offset: record.offset,
                 region: record.region,
+                kind: record.kind,
                 key,
                 value_bytes: record.value_bytes,
                 value,
             });
             if together.len() == TOGETHER {
-                insert(l0, &together);
+                insert(l0, &together, inline_max);
                 together.clear();
             }
         }
-        insert(l0, &together);
+        insert(l0, &together, inline_max);
     }
 }
 
@@ -158,14 +162,14 @@ impl Batch {
 /// Those of `work`; `Io` if a thread cannot be started.
 pub fn with_crew<R>(
     l0: &L0,
-    insert: Insert<'_>,
+    inline_max: usize,
     work: impl FnOnce(&mut Crew<'_, '_>) -> Result<R>,
 ) -> Result<R> {
     std::thread::scope(|scope| {
         let mut crew = Crew {
             scope,
             l0,
-            insert,
+            inline_max,
             batch: Batch::default(),
             put_alone: 0,
             batches: None,

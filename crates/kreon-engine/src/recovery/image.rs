@@ -2,10 +2,11 @@
 
 use kreon_base::{PageNo, Result};
 use kreon_device::Device;
-use kreon_format::{StoreId, pages_of};
+use kreon_format::{RecordKind, StoreId, pages_of};
 use kreon_l0::L0;
+use kreon_log::ReplayRecord;
 
-use super::replayed::{Insert, Replayed};
+use super::replayed;
 use crate::image::load::{LongEntry, load};
 use crate::level::{MappedLog, Memory};
 use crate::state::{Ledger, Storage};
@@ -54,7 +55,7 @@ pub fn restore(
 ///
 /// # Errors
 /// `Corruption`, `Io`: a key cannot be read.
-pub fn insert_long(storage: &Storage, long: &[LongEntry], insert: Insert<'_>) -> Result<()> {
+pub fn insert_long(storage: &Storage, long: &[LongEntry]) -> Result<()> {
     let pages = MappedLog {
         mapping: &storage.mapping,
     };
@@ -63,15 +64,19 @@ pub fn insert_long(storage: &Storage, long: &[LongEntry], insert: Insert<'_>) ->
     for entry in long {
         let log = storage.log.reader();
         log.read_key(&pages, entry.offset, entry.key_bytes, &mut key)?;
-        let record = Replayed {
+        let record = ReplayRecord {
             lsn: entry.lsn,
             offset: entry.offset,
             region: entry.region,
+            kind: entry
+                .value_bytes
+                .map_or(RecordKind::Delete, |_| RecordKind::Put),
             key: &key,
-            value_bytes: entry.value_bytes,
+            value_bytes: entry.value_bytes.unwrap_or(0),
             value: None,
         };
-        insert(&view.active, &[record]);
+        let inline_max = storage.options.inline_value_bytes_max;
+        replayed::insert(&view.active, &[record], inline_max);
     }
     Ok(())
 }

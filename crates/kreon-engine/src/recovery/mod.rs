@@ -4,7 +4,7 @@
 //! - [`create`]: a new store
 //! - [`mod@image`]: loads the image of L0
 //! - [`made`]: regions created by log records
-//! - [`replayed`]: replayed records for L0
+//! - [`replayed`]: puts replayed records into L0
 //! - [`crew`]: threads that insert replayed records into L0
 //! - [`assemble`]: builds the storage from the recovered state
 
@@ -21,16 +21,13 @@ use std::sync::Arc;
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
 
-pub use replayed::{Insert, Replayed, TOGETHER};
-
 use crate::options::{MemorySplit, Options};
 use crate::state::Storage;
 use kreon_volume::remains;
 use kreon_volume::superblock::{self, Found};
 
 /// Opens the store on `device`. With `Options::create` it creates one on an empty device and after an interrupted
-/// creation; with `Options::format` as well, over anything without a valid superblock. `insert` puts replayed records
-/// into L0.
+/// creation; with `Options::format` as well, over anything without a valid superblock.
 ///
 /// On return a checkpoint of this run is durable, so the log may be written.
 ///
@@ -42,7 +39,6 @@ pub fn open_or_create(
     device: Arc<dyn Device>,
     options: &Options,
     split: &MemorySplit,
-    insert: Insert<'_>,
 ) -> Result<Storage> {
     // Unflushed writes of a killed process are readable now but may vanish in a power cut. If its last superblock
     // vanished after this open trusted it, the first checkpoint might have overwritten pages of the superblock before.
@@ -54,7 +50,7 @@ pub fn open_or_create(
             for slot in damaged_slots {
                 tracing::warn!(%slot, "a superblock slot is damaged; another one is whole");
             }
-            open::open(device, options, split, &superblock, insert).map_err(needs_repair)
+            open::open(device, options, split, &superblock).map_err(needs_repair)
         }
         Found::Other(told) if !(options.create && options.format) => {
             Err(needs_repair(remains::refusal(device.as_ref(), told)?))

@@ -18,7 +18,6 @@ use super::assemble::{Parts, assemble, first_checkpoint, new_mapping, segments_m
 use super::crew;
 use super::image::{self, Restored};
 use super::made::Made;
-use super::replayed::{Insert, Replayed};
 use crate::by_region::{ByRegion, chunk_of};
 use crate::checkpoint::catalogue::{self, MAIN_LOG, ReadCatalogue};
 use crate::level::{Levels, Memory};
@@ -33,7 +32,6 @@ pub fn open(
     options: &Options,
     split: &MemorySplit,
     superblock: &Superblock,
-    insert: Insert<'_>,
 ) -> Result<Storage> {
     let store = superblock.store;
     check_length(device.as_ref(), superblock.segments)?;
@@ -69,8 +67,8 @@ pub fn open(
     };
     let mapping = || new_mapping(&device, options, split);
     let (mapping, end) = match options.backing {
-        Backing::Ahead => beside(mapping, || replay_into(&l0, &mut ledger, &start, insert))?,
-        Backing::Sparse => (mapping()?, replay_into(&l0, &mut ledger, &start, insert)?),
+        Backing::Ahead => beside(mapping, || replay_into(&l0, &mut ledger, &start))?,
+        Backing::Sparse => (mapping()?, replay_into(&l0, &mut ledger, &start)?),
     };
     tracing::info!(records = end.record_count, "replayed the log");
     trust_image(&mut ledger, end.history.end);
@@ -89,7 +87,7 @@ pub fn open(
         options,
         split,
     )?;
-    image::insert_long(&storage, &long, insert)?;
+    image::insert_long(&storage, &long)?;
     first_checkpoint(&storage, damaged)?;
     Ok(storage)
 }
@@ -113,14 +111,10 @@ fn beside<A: Send, B>(
 }
 
 /// Replays the log behind the image, or from the marker, into L0.
-fn replay_into(
-    l0: &Memory,
-    ledger: &mut Ledger,
-    start: &ReplayStart<'_>,
-    insert: Insert<'_>,
-) -> Result<ReplayEnd> {
+fn replay_into(l0: &Memory, ledger: &mut Ledger, start: &ReplayStart<'_>) -> Result<ReplayEnd> {
     let mut made = Made::default();
-    crew::with_crew(l0, insert, |crew| {
+    // Values that stay in L0 are those that the replay hands on.
+    crew::with_crew(l0, start.value_bytes_max, |crew| {
         replay(start, |record| {
             if record.kind == RecordKind::MakeRegion {
                 return made.replay(ledger, &record);
@@ -135,7 +129,7 @@ fn replay_into(
             }
             match record.kind {
                 RecordKind::DeleteRange => delete_range(l0, &record),
-                _ => crew.insert(&replayed(&record)),
+                _ => crew.insert(&record),
             }
         })
     })
@@ -280,17 +274,6 @@ fn written_regions(
         }
     }
     (written, others)
-}
-
-fn replayed<'a>(record: &ReplayRecord<'a>) -> Replayed<'a> {
-    Replayed {
-        lsn: record.lsn,
-        offset: record.offset,
-        region: record.region,
-        key: record.key,
-        value_bytes: (record.kind != RecordKind::Delete).then_some(record.value_bytes),
-        value: record.value,
-    }
 }
 
 /// Tells the allocator the log segments found behind the checkpoint, also those in later growth of the volume.

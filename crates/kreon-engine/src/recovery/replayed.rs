@@ -1,27 +1,31 @@
-//! Replayed records for L0.
+//! What a replay found, into L0.
 
-use kreon_base::{LogOffset, Lsn, RegionId};
-use kreon_l0::L0;
+use kreon_format::RecordKind;
+use kreon_l0::{Keep, L0};
+use kreon_log::ReplayRecord;
 
-/// A replayed record, as L0 needs it.
-pub struct Replayed<'a> {
-    /// Its LSN.
-    pub lsn: Lsn,
-    /// Its place on the volume.
-    pub offset: LogOffset,
-    /// Its region, which must exist.
-    pub region: RegionId,
-    /// Its key.
-    pub key: &'a [u8],
-    /// Length of the value; `None` for a deletion.
-    pub value_bytes: Option<u32>,
-    /// The value, if it is inline.
-    pub value: Option<&'a [u8]>,
-}
+use crate::keys::L0Key;
+use crate::placement;
 
-/// Inserts at most [`TOGETHER`] replayed records into L0, in any order and from any thread: L0 orders the versions of a
-/// key by LSN.
-pub type Insert<'a> = &'a (dyn Fn(&L0, &[Replayed<'_>]) + Sync);
-
-/// Records per call: as many cache misses as a processor overlaps.
+/// Records per call of [`insert`]: as many cache misses as a processor overlaps.
 pub const TOGETHER: usize = 8;
+
+/// Puts at most [`TOGETHER`] replayed records of regions that exist into L0, in any order and from any thread: L0 orders
+/// the versions of a key by LSN. Asks for the memory of all of them before it needs any.
+pub fn insert(l0: &L0, records: &[ReplayRecord<'_>], inline_max: usize) {
+    let keys: [_; TOGETHER] = std::array::from_fn(|at| {
+        let record = records.get(at)?;
+        Some(L0Key::new(record.region, record.key))
+    });
+    let spots = keys
+        .each_ref()
+        .map(|key| key.as_ref().map(|key| l0.approach(key.as_slice())));
+    for (record, spot) in records.iter().zip(spots) {
+        let ReplayRecord { key, offset, .. } = *record;
+        let value_bytes = (record.kind != RecordKind::Delete).then_some(record.value_bytes);
+        let payload = placement::place(key, value_bytes, record.value, offset, inline_max);
+        if let Some(spot) = spot {
+            spot.insert(record.lsn, payload, Keep::default());
+        }
+    }
+}
