@@ -52,13 +52,11 @@ impl CommitGroup {
 
     /// Waits for the writers that are expected. Only the leader calls this.
     pub fn gather(&self) -> ClosedGroup {
-        let LastFlush {
-            expected, patience, ..
-        } = *self.last.lock();
+        let last = *self.last.lock();
         let start = Instant::now();
-        while self.calls.load(Ordering::Relaxed) < expected {
+        while self.calls.load(Ordering::Relaxed) < last.expected {
             match start.elapsed() {
-                waited if waited >= patience => break,
+                waited if waited >= last.patience => break,
                 waited if waited < AWAKE_MAX => kreon_sync::yield_now(),
                 _ => kreon_sync::sleep(NAP),
             }

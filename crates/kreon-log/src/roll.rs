@@ -161,23 +161,18 @@ impl Rolling<'_> {
     /// Opens the next segment, with a buffer that may have to be waited for. No other thread sees it yet. It and the segment
     /// behind it are reserved.
     pub fn open_segment(&self) -> Result<Buffered> {
-        let RollParts {
-            home,
-            table,
-            buffers,
-            positions,
-            poison,
-            output,
-            ..
-        } = &self.roller.parts;
+        let parts = &self.roller.parts;
         let mut pause = Pause::default();
         loop {
-            poison.check()?;
-            if let Some(buffer) = buffers.try_take() {
-                let open = |link| open_segment(home, table, link, buffer, positions.claim());
+            parts.poison.check()?;
+            if let Some(buffer) = parts.buffers.try_take() {
+                let open = |link| {
+                    let durable = parts.positions.claim();
+                    open_segment(&parts.home, &parts.table, link, buffer, durable)
+                };
                 return self.roller.supply.take_next(open);
             }
-            output.make_way(&mut pause)?;
+            parts.output.make_way(&mut pause)?;
         }
     }
 

@@ -10,7 +10,7 @@ use kreon_device::Device;
 use kreon_sync::{Condvar, Mutex, Wakeup};
 
 use super::buffers::Buffers;
-use super::calls::{CallLimits, Calls, NextCall, Run};
+use super::calls::{CallLimits, Calls, Run};
 use super::pause::Pause;
 use super::poison::Poison;
 use super::positions::Positions;
@@ -80,24 +80,19 @@ impl WriteOut {
         let Some(call) = taken else {
             return Ok(false);
         };
-        let NextCall {
-            number,
-            runs,
-            zeroes: ahead,
-        } = call;
         let dies = Dies(self);
-        let mut writes = runs.iter().map(Run::write).collect::<Result<Vec<_>>>();
+        let mut writes = call.runs.iter().map(Run::write).collect::<Result<Vec<_>>>();
         if let Ok(writes) = &mut writes
             && let Some(last) = writes.last_mut()
         {
-            last.buffers.extend(zeroes(ahead));
+            last.buffers.extend(zeroes(call.zeroes));
         }
         let outcome = writes.and_then(|writes| self.device.write(&writes));
         std::mem::forget(dies);
         // A buffer is free for use as soon as its last call has landed.
-        drop(runs);
+        drop(call.runs);
         outcome.map_err(|error| self.stop(&error.within("a write of the log")))?;
-        self.calls.lock().land(number, &self.positions);
+        self.calls.lock().land(call.number, &self.positions);
         self.landed.notify_all();
         Ok(true)
     }

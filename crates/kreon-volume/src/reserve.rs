@@ -156,17 +156,13 @@ impl SpaceReserve {
     }
 
     fn segments_for_pages(&self, table: &Segments, roomy: u64, merged_pages: u64) -> u32 {
-        let Reserve {
-            spilled_pages,
-            soon_free_pages,
-            l0s,
-            ..
-        } = self.needs;
+        let (needs, l0s) = (&self.needs, &self.needs.l0s);
         let entries = l0s.entries + l0s.granted_bytes / RECORD_BYTES_MIN;
-        let nodes = spilled_pages.min(entries.saturating_mul(PAGES_PER_ENTRY)) + merged_pages;
+        let rewritten = entries.saturating_mul(PAGES_PER_ENTRY);
+        let nodes = needs.spilled_pages.min(rewritten) + merged_pages;
         let leaves = l0s.pages + l0s.granted_bytes.div_ceil(LOG_BYTES_PER_LEAF);
         let maintenance = nodes + self.fixed_pages(table);
-        let pages = maintenance.saturating_sub(soon_free_pages + self.taken_pages) + leaves;
+        let pages = maintenance.saturating_sub(needs.soon_free_pages + self.taken_pages) + leaves;
         let segments = pages.saturating_sub(roomy).div_ceil(SEGMENT_PAGES);
         segments.min(u64::from(u32::MAX)) as u32
     }

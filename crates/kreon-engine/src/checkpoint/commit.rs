@@ -95,14 +95,9 @@ fn write(
     let in_stream = take(&mut regions.in_stream);
     let mut catalogue = catalogue::compose(&change.ledger, in_stream, log);
 
-    let Accounted {
-        region_pages,
-        catalogue_pages,
-        bitmap: mut pages,
-        segments,
-        unreachable,
-    } = account(storage, ledger, &mut change, &mut catalogue, &regions)?;
-    let (encoded, written) = regions.seal(storage.store, epoch, &region_pages)?;
+    let accounted = account(storage, ledger, &mut change, &mut catalogue, &regions)?;
+    let (mut pages, catalogue_pages) = (accounted.bitmap, accounted.catalogue_pages);
+    let (encoded, written) = regions.seal(storage.store, epoch, &accounted.region_pages)?;
     pages.extend(encoded);
     catalogue.region_pages = pointers(&written);
     let stream = catalogue.encode();
@@ -112,7 +107,7 @@ fn write(
         store: storage.store,
         epoch,
         incarnation: change.ledger.incarnation,
-        segments,
+        segments: accounted.segments,
         catalogue: head,
         catalogue_bytes: stream.len() as u64,
     };
@@ -126,7 +121,7 @@ fn write(
         ..change.ledger
     };
     storage.made.settle(ledger.next_region);
-    Ok(unreachable)
+    Ok(accounted.unreachable)
 }
 
 /// Makes the log durable up to the marker and up to the creation of every region in the catalogue: a durable region

@@ -20,7 +20,6 @@ use kreon_volume::{Allocator, creation};
 pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -> Result<Storage> {
     let store = StoreId(options.store_id.unwrap_or_else(random));
     creation::begin(device.as_ref(), store)?;
-    let allocator = Allocator::new(Arc::clone(&device), segments_max(options));
     let history = LogHistory::empty();
     let ledger = Ledger {
         incarnation: Incarnation(1),
@@ -28,17 +27,15 @@ pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -
         marker: history.marker,
         ..Ledger::default()
     };
-    let levels = Levels::default();
-    let mapping = new_mapping(&device, options, split)?;
     let parts = Parts {
-        device,
         store,
-        allocator,
-        levels,
+        allocator: Allocator::new(Arc::clone(&device), segments_max(options)),
+        levels: Levels::default(),
         ledger,
         history,
         l0: Memory::new(L0::with_budget(2 * split.l0_bytes)),
-        mapping,
+        mapping: new_mapping(&device, options, split)?,
+        device,
     };
     let storage = assemble(parts, options, split)?;
     first_checkpoint(&storage, Vec::new())?;

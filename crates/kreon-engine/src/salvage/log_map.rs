@@ -103,8 +103,8 @@ impl LogMap {
 
     /// Start of the first known segment of the log.
     pub fn start(&self) -> Lsn {
-        let first = self.by_sequence.range(..MOVED_SEQUENCE_MIN).next();
-        first.map_or(LOG_START, |(first, _)| lsn_at(*first, 0))
+        let first = self.from(0).next();
+        first.map_or(LOG_START, |(first, _)| lsn_at(first, 0))
     }
 }
 

@@ -30,40 +30,26 @@ impl Survey {
         options: SalvageOptions,
         progress: &mut dyn FnMut(SalvageProgress),
     ) -> Result<SalvageReport> {
-        let Self {
-            source,
-            store,
-            basis,
-            names,
-            live,
-            map,
-            newest,
-            hides_segments,
-            report,
-        } = self;
         let at = LogAt {
-            source: &source,
-            store,
-            map: &map,
-            runs: Runs::Guessed(&map, newest),
+            source: &self.seen.source,
+            store: self.seen.store,
+            map: &self.map,
+            runs: Runs::Guessed(&self.map, self.seen.newest_run()),
         };
         let mut work = Work {
             at,
             options,
-            hides_segments,
-            target: Target::new(target, names, progress),
+            hides_segments: self.seen.hides_segments(),
+            target: Target::new(target, self.names, progress),
             next_region: RegionId(u32::MAX),
-            report,
+            report: self.report,
         };
-        match &basis {
-            Basis::Checkpoint(catalogue) => work.of_checkpoint(catalogue, &live)?,
+        match &self.basis {
+            Basis::Checkpoint(catalogue) => work.of_checkpoint(catalogue, &self.live)?,
             Basis::Pieces(pieces) => work.of_pieces(pieces)?,
         }
-        let Work {
-            target, mut report, ..
-        } = work;
-        report.regions = target.finish()?;
-        Ok(report)
+        work.report.regions = work.target.finish()?;
+        Ok(work.report)
     }
 }
 

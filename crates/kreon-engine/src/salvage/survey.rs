@@ -25,17 +25,12 @@ const CLAIMS_MAX: usize = 16;
 
 /// A surveyed damaged store, ready to be salvaged.
 pub struct Survey {
-    pub(super) source: Source,
-    pub(super) store: StoreId,
+    pub(super) seen: Seen,
     pub(super) basis: Basis,
     /// Known names of regions.
     pub(super) names: BTreeMap<RegionId, String>,
     pub(super) live: Live,
     pub(super) map: LogMap,
-    /// The last run that may have written to the log.
-    pub(super) newest: Incarnation,
-    /// The log may have segments that no readable page names.
-    pub(super) hides_segments: bool,
     pub(super) report: SalvageReport,
 }
 
@@ -91,19 +86,12 @@ impl Survey {
     }
 
     fn of_catalogue(seen: Seen, catalogue: Catalogue, mut report: SalvageReport) -> Self {
-        let (newest, hides_segments) = (seen.newest_run(), seen.hides_segments());
-        let Seen {
-            source,
-            store,
-            superblock,
-            headers,
-        } = seen;
         let mut live = Live::default();
         for (group, pointer) in (0..).zip(&catalogue.groups) {
             let page = bitmap_page(group, pointer.copy);
-            let block = source
-                .page(page)
-                .and_then(|bytes| BitmapBlock::decode_pointed(&bytes, store, group, pointer).ok());
+            let block = seen.source.page(page).and_then(|bytes| {
+                BitmapBlock::decode_pointed(&bytes, seen.store, group, pointer).ok()
+            });
             match block {
                 Some(block) => live.insert(block),
                 None => report.damaged(page, PageRole::Bitmap),
@@ -116,22 +104,19 @@ impl Survey {
             let next = next.map(|(open, next)| (next, open.sequence.saturating_add(1)));
             known.extend(open.into_iter().chain(next));
         }
-        if doubts::headers_are_newer(&catalogue, superblock.as_ref(), &headers, &known) {
+        if doubts::headers_are_newer(&catalogue, seen.superblock.as_ref(), &seen.headers, &known) {
             report.is_older_than_log();
         }
-        let map = LogMap::new(&headers, &known);
+        let map = LogMap::new(&seen.headers, &known);
         let names = catalogue.regions.iter();
         Self {
-            source,
-            store,
+            seen,
             names: names
                 .map(|region| (region.id, region.name.clone()))
                 .collect(),
             basis: Basis::Checkpoint(catalogue),
             live,
             map,
-            newest,
-            hides_segments,
             report,
         }
     }
@@ -188,10 +173,7 @@ impl Survey {
                 are_live,
                 older,
             }),
-            newest: seen.newest_run(),
-            hides_segments: seen.hides_segments(),
-            store,
-            source: seen.source,
+            seen,
             live,
             map,
             report,
@@ -200,19 +182,21 @@ impl Survey {
 }
 
 /// Superblock and segment headers of the store.
-struct Seen {
-    source: Source,
-    store: StoreId,
+pub(super) struct Seen {
+    pub source: Source,
+    pub store: StoreId,
     superblock: Option<Superblock>,
     headers: Vec<LogSegmentHeader>,
 }
 
 impl Seen {
-    fn newest_run(&self) -> Incarnation {
+    /// The last run that may have written to the log.
+    pub fn newest_run(&self) -> Incarnation {
         doubts::newest_run(self.superblock.as_ref(), &self.headers)
     }
 
-    fn hides_segments(&self) -> bool {
+    /// Whether the log may have segments that no readable page names.
+    pub fn hides_segments(&self) -> bool {
         doubts::hides_segments(&self.source, self.superblock.as_ref())
     }
 }
