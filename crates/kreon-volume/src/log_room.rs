@@ -9,16 +9,14 @@ use kreon_base::{LogId, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId};
 use kreon_format::MOVED_SEQUENCE_MIN;
 
 use super::purpose::Purpose;
-use super::reserve::SpaceReserve;
 use super::segment::Usage;
-use super::segments::Segments;
 use super::supply::Supply;
 use super::tuning::{FRONT_BYTES, GRANT_BYTES_MIN, SMALL_SEGMENTS};
 
 const SEGMENT: u32 = SEGMENT_BYTES as u32;
 
 pub fn take_segment(
-    supply: &mut Supply<'_>,
+    supply: &mut Supply,
     log: LogId,
     sequence: u64,
     purpose: Purpose,
@@ -34,7 +32,7 @@ pub fn take_segment(
 }
 
 pub fn back(
-    supply: &mut Supply<'_>,
+    supply: &mut Supply,
     id: SegmentId,
     (from, needed): (u32, u32),
     purpose: Purpose,
@@ -44,7 +42,7 @@ pub fn back(
         if front < 2 * FRONT_BYTES {
             supply
                 .backing
-                .back_front(supply.segments, id, 2 * FRONT_BYTES)?;
+                .back_front(&mut supply.segments, id, 2 * FRONT_BYTES)?;
         }
         let granted = supply.grant(u64::from(FRONT_BYTES.saturating_sub(from)), purpose);
         if granted.is_ok() || purpose != Purpose::Delete {
@@ -63,7 +61,7 @@ pub fn back(
 
 /// Counts a grant of plenty, or where that is refused, of as little as is needed. Returns up to where it goes.
 fn grant(
-    supply: &mut Supply<'_>,
+    supply: &mut Supply,
     id: SegmentId,
     (from, needed): (u32, u32),
     purpose: Purpose,
@@ -103,19 +101,22 @@ fn plenty(more: u32, needed: u32) -> u32 {
 }
 
 pub fn settle_end(
-    segments: &mut Segments,
-    reserve: &mut SpaceReserve,
+    supply: &mut Supply,
     named: &[SegmentId],
     (last, end): (Option<SegmentId>, u32),
 ) -> Result<()> {
     for id in named {
-        segments.change(*id, |segment| segment.set_front_only(0))?;
+        supply
+            .segments
+            .change(*id, |segment| segment.set_front_only(0))?;
     }
     if let Some(last) = last
         && end <= 2 * FRONT_BYTES
     {
-        segments.change(last, |segment| segment.set_front_only(2 * FRONT_BYTES))?;
+        supply
+            .segments
+            .change(last, |segment| segment.set_front_only(2 * FRONT_BYTES))?;
     }
-    reserve.is_small = segments.used_count() <= SMALL_SEGMENTS;
+    supply.reserve.is_small = supply.segments.used_count() <= SMALL_SEGMENTS;
     Ok(())
 }

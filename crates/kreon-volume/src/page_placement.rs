@@ -25,7 +25,7 @@ pub struct PagePlacement {
 impl PagePlacement {
     pub fn take(
         &self,
-        supply: &mut Supply<'_>,
+        supply: &mut Supply,
         pages_max: u64,
         purpose: Purpose,
     ) -> Result<(PageNo, u64)> {
@@ -40,11 +40,7 @@ impl PagePlacement {
         supply.take_pages(id, wanted, purpose)
     }
 
-    pub fn take_packed(
-        &mut self,
-        supply: &mut Supply<'_>,
-        pages_max: u64,
-    ) -> Result<(PageNo, u64)> {
+    pub fn take_packed(&mut self, supply: &mut Supply, pages_max: u64) -> Result<(PageNo, u64)> {
         let wanted = pages_max.clamp(1, SEGMENT_PAGES);
         let run = |id: SegmentId| {
             let segment = supply.segments.get(id);
@@ -62,7 +58,7 @@ impl PagePlacement {
 }
 
 /// A segment with a run of `wanted` unused pages, or one that is as good; else the best there is.
-fn segment_with_room(supply: &mut Supply<'_>, wanted: u64, purpose: Purpose) -> Result<SegmentId> {
+fn segment_with_room(supply: &mut Supply, wanted: u64, purpose: Purpose) -> Result<SegmentId> {
     let best = supply.segments.longest_run();
     let enough = wanted.min(RUN_PAGES_ENOUGH);
     if let Some((run, id)) = best
@@ -70,7 +66,7 @@ fn segment_with_room(supply: &mut Supply<'_>, wanted: u64, purpose: Purpose) -> 
     {
         return Ok(id);
     }
-    if let Some(id) = supply.backing.back_a_head(supply.segments)? {
+    if let Some(id) = supply.backing.back_a_head(&mut supply.segments)? {
         return Ok(id);
     }
     match (supply.take_segment(Usage::Tree, purpose), best) {

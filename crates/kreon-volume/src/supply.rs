@@ -14,23 +14,23 @@ use super::segments::Segments;
 use super::tuning::{BACKED_RUN_SEGMENTS_MAX, DOUBTFUL_SEGMENTS_AT_ONCE};
 use super::written::WrittenStock;
 
-/// What is needed to hand out segments, for one call.
-pub struct Supply<'a> {
-    pub segments: &'a mut Segments,
-    pub backing: &'a SegmentBacking,
-    pub reserve: &'a mut SpaceReserve,
-    pub written: &'a mut WrittenStock,
+/// What is needed to hand out segments.
+pub struct Supply {
+    pub segments: Segments,
+    pub backing: SegmentBacking,
+    pub reserve: SpaceReserve,
+    pub written: WrittenStock,
 }
 
-impl Supply<'_> {
+impl Supply {
     pub fn take_segment(&mut self, usage: Usage, purpose: Purpose) -> Result<SegmentId> {
-        let untouchable = self.reserve.untouchable(self.segments, purpose);
+        let untouchable = self.reserve.untouchable(&self.segments, purpose);
         if !self.back_up_to(untouchable + 1)? {
             return Err(purpose.out_of_space());
         }
         // Writers wait for flushes of the log, but not for those of moved records.
         let for_log = matches!(usage, Usage::Log { .. }) && purpose != Purpose::Collection;
-        let best = self.written.best_free(self.segments, for_log);
+        let best = self.written.best_free(&self.segments, for_log);
         let id = best.ok_or_else(|| out_of_space("a segment"))?;
         self.reserve.is_small = false;
         self.segments.take(id, usage)?;
@@ -41,7 +41,7 @@ impl Supply<'_> {
     /// Hands out the first free segment, backed or not, without regard to the reserve; `None` if the volume has none and
     /// cannot grow.
     pub fn take_unbacked(&mut self, usage: Usage) -> Result<Option<SegmentId>> {
-        if self.segments.free_count() == 0 && !self.backing.grow(self.segments)? {
+        if self.segments.free_count() == 0 && !self.backing.grow(&mut self.segments)? {
             return Ok(None);
         }
         let first = self.segments.free().next().map(|(id, _)| id);
@@ -84,7 +84,7 @@ impl Supply<'_> {
         if purpose == Purpose::Maintenance || self.segments.roomy_pages() == 0 {
             return Ok(());
         }
-        let needed = self.reserve.segments_without(self.segments, pages);
+        let needed = self.reserve.segments_without(&self.segments, pages);
         match self.back_up_to(needed)? {
             true => Ok(()),
             false => Err(Purpose::Put.out_of_space()),
@@ -97,7 +97,7 @@ impl Supply<'_> {
     /// `OutOfSpace`.
     pub fn grant(&mut self, bytes: u64, purpose: Purpose) -> Result<()> {
         self.reserve.add_grant(bytes);
-        let needed = self.reserve.untouchable(self.segments, purpose);
+        let needed = self.reserve.untouchable(&self.segments, purpose);
         match self.back_up_to(needed) {
             Ok(true) => Ok(()),
             refused => {
@@ -108,9 +108,9 @@ impl Supply<'_> {
     }
 
     pub fn grant_entries(&mut self, entries: u64) -> Result<bool> {
-        let before = self.reserve.segments_for_spills(self.segments);
+        let before = self.reserve.segments_for_spills(&self.segments);
         self.reserve.add_entries(entries);
-        let needed = self.reserve.segments_for_spills(self.segments);
+        let needed = self.reserve.segments_for_spills(&self.segments);
         if needed <= before {
             return Ok(true);
         }
@@ -123,14 +123,14 @@ impl Supply<'_> {
 
     /// Backs the reserve and so many segments beyond as far as the device has room; whether it has for all.
     pub fn has_room(&mut self, segments: u32) -> Result<bool> {
-        let reserve = self.reserve.segments(self.segments);
+        let reserve = self.reserve.segments(&self.segments);
         let wanted = reserve.saturating_add(segments);
         self.back_up_to(wanted)
     }
 
     /// Backs free segments until there are `wanted`; whether the device had room for as many.
     fn back_up_to(&mut self, wanted: u32) -> Result<bool> {
-        self.backing.back_free(self.segments, wanted)?;
+        self.backing.back_free(&mut self.segments, wanted)?;
         Ok(self.segments.free_backed() >= wanted)
     }
 
@@ -142,11 +142,11 @@ impl Supply<'_> {
         if self.segments.get(id).is_some_and(|s| s.is_backed) {
             return Ok(());
         }
-        let mut is_backed = self.backing.back_taken(self.segments, id)?;
-        let untouchable = self.reserve.untouchable(self.segments, purpose);
+        let mut is_backed = self.backing.back_taken(&mut self.segments, id)?;
+        let untouchable = self.reserve.untouchable(&self.segments, purpose);
         if !is_backed && self.segments.free_backed() > untouchable {
             self.unback_worst()?;
-            is_backed = self.backing.back_taken(self.segments, id)?;
+            is_backed = self.backing.back_taken(&mut self.segments, id)?;
         }
         match is_backed {
             true => Ok(()),
@@ -155,33 +155,33 @@ impl Supply<'_> {
     }
 
     pub fn begin_writing(&mut self, wanted: u32, most: u32) -> Result<Vec<SegmentId>> {
-        let missing = self.written.missing(self.segments, wanted);
+        let missing = self.written.missing(&self.segments, wanted);
         if missing == 0 {
             return Ok(Vec::new());
         }
-        let reserve = self.reserve.segments(self.segments);
+        let reserve = self.reserve.segments(&self.segments);
         let wanted = reserve.saturating_add(self.segments.free_written() + missing);
         // All at once: the file system stops transfers while it reserves blocks.
         let bare = wanted.saturating_sub(self.segments.free_backed());
         let run = bare.clamp(1, BACKED_RUN_SEGMENTS_MAX);
-        self.backing.back_free_by(self.segments, wanted, run)?;
+        self.backing.back_free_by(&mut self.segments, wanted, run)?;
         let beyond = self.segments.free_backed().saturating_sub(reserve);
         let count = missing.min(most).min(beyond);
-        self.written.begin(self.segments, count)
+        self.written.begin(&mut self.segments, count)
     }
 
     pub fn trim(&mut self) -> Result<()> {
         self.unback_beyond(self.backing.spare_segments.max(self.written.kept_max))?;
         self.backing
-            .unback_doubtful(self.segments, DOUBTFUL_SEGMENTS_AT_ONCE)
+            .unback_doubtful(&mut self.segments, DOUBTFUL_SEGMENTS_AT_ONCE)
     }
 
     pub fn trim_all(&mut self) -> Result<()> {
         self.written.set_kept_max(0, 0);
         let outcome = self.unback_beyond(0);
         let outcome =
-            outcome.and_then(|()| self.backing.unback_doubtful(self.segments, usize::MAX));
-        let outcome = outcome.and_then(|()| self.backing.unback_heads(self.segments));
+            outcome.and_then(|()| self.backing.unback_doubtful(&mut self.segments, usize::MAX));
+        let outcome = outcome.and_then(|()| self.backing.unback_heads(&mut self.segments));
         // What was given back may have been part of the reserve.
         self.has_room(0)?;
         outcome
@@ -189,17 +189,17 @@ impl Supply<'_> {
 
     /// Keeps `spare` backed free segments beyond the reserve.
     fn unback_beyond(&mut self, spare: u32) -> Result<()> {
-        let keep = self.reserve.segments(self.segments).saturating_add(spare);
+        let keep = self.reserve.segments(&self.segments).saturating_add(spare);
         while self.segments.free_backed() > keep && self.unback_worst()? {}
         Ok(())
     }
 
     /// Gives the blocks of the backed free segment back that is worth least; whether there was one.
     fn unback_worst(&mut self) -> Result<bool> {
-        let Some(id) = self.written.worst_free(self.segments) else {
+        let Some(id) = self.written.worst_free(&self.segments) else {
             return Ok(false);
         };
-        self.backing.unback(self.segments, id)?;
+        self.backing.unback(&mut self.segments, id)?;
         Ok(true)
     }
 }
