@@ -11,7 +11,7 @@ pub(super) struct Positions {
     written: AtomicU64,
     /// Survives a cut of the power.
     durable: AtomicU64,
-    /// See [`Positions::claim`].
+    /// See [`Log::claim`](super::Log::claim).
     claim: AtomicU64,
 }
 
@@ -35,9 +35,7 @@ impl Positions {
         Lsn(self.durable.load(Ordering::Acquire))
     }
 
-    /// How far the log is durable as checkpoints, headers and pads tell it: a replay that finds something else before it
-    /// calls that damage. The border of a fragment. `durable` may lie within a record whose rest was written later and
-    /// may be lost.
+    /// See [`Log::claim`](super::Log::claim).
     #[inline]
     pub fn claim(&self) -> Lsn {
         Lsn(self.claim.load(Ordering::Acquire))

@@ -32,7 +32,6 @@ struct Slot {
 }
 
 impl SegmentTable {
-    /// A table of these segments.
     pub fn new(segments: &[(SegmentId, u64)]) -> Self {
         let table = Self::default();
         for (segment, sequence) in segments {
@@ -41,7 +40,6 @@ impl SegmentTable {
         table
     }
 
-    /// Adds a segment.
     pub fn insert(&self, segment: SegmentId, sequence: u64) {
         let mut by_sequence = self.by_sequence.lock();
         by_sequence.insert(sequence, segment);
@@ -109,7 +107,6 @@ impl SegmentTable {
             .collect()
     }
 
-    /// The segment with this sequence.
     pub fn by_sequence(&self, sequence: u64) -> Option<SegmentId> {
         self.by_sequence.lock().get(&sequence).copied()
     }

@@ -52,7 +52,6 @@ impl WriteOut {
         }
     }
 
-    /// See [`Device::block_bytes`].
     pub fn block_bytes(&self) -> u32 {
         self.block_bytes
     }

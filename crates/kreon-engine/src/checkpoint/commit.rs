@@ -49,9 +49,7 @@ impl Change {
 
 /// Pages and segments that only readers of older views can reach.
 pub struct Unreachable {
-    /// Pages.
     pub pages: Vec<PageNo>,
-    /// Log segments.
     pub segments: Vec<SegmentId>,
 }
 

@@ -24,9 +24,7 @@ pub struct Loaded {
 
 /// An entry with a long key.
 pub struct LongEntry {
-    /// Its region.
     pub region: RegionId,
-    /// Its LSN.
     pub lsn: Lsn,
     /// Place of its record.
     pub offset: LogOffset,

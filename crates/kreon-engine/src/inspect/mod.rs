@@ -34,16 +34,12 @@ pub use verify::VerifyReport;
 pub struct Inspector {
     /// Volume, log, levels.
     pub storage: Arc<Storage>,
-    /// Regions that exist.
     pub regions: Arc<Regions>,
     /// Gate, pending batches and snapshots.
     pub visibility: Arc<Visibility>,
-    /// Changes of the levels.
     pub versions: Arc<Versions>,
     /// Counts spills.
     pub throttle: Arc<Throttle>,
-    /// Gets and scans.
     pub reader: Arc<Reader>,
-    /// Background jobs.
     pub maintenance: Arc<Maintenance>,
 }

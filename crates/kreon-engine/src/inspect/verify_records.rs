@@ -257,7 +257,6 @@ impl Suspects {
         }
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.offsets.is_empty()
     }

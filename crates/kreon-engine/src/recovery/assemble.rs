@@ -18,17 +18,12 @@ use kreon_volume::Allocator;
 
 /// The recovered or initial state of a store.
 pub struct Parts {
-    /// The device under the volume.
     pub device: Arc<dyn Device>,
-    /// The store's identity.
     pub store: StoreId,
-    /// Segments and pages in use.
     pub allocator: Allocator,
-    /// The level trees.
     pub levels: Levels,
     /// The durable state, with this run's incarnation.
     pub ledger: Ledger,
-    /// The log so far.
     pub history: LogHistory,
     /// L0 with the entries of the image and of the replay.
     pub l0: Memory,

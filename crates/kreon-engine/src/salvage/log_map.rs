@@ -84,12 +84,10 @@ impl LogMap {
         }
     }
 
-    /// The segment with this sequence.
     pub fn get(&self, sequence: u64) -> Option<Placed> {
         self.by_sequence.get(&sequence).copied()
     }
 
-    /// Sequence of a segment.
     pub fn sequence(&self, segment: SegmentId) -> Option<u64> {
         self.sequences.get(&segment).copied()
     }

@@ -16,7 +16,6 @@ const KEY_COST_BYTES: usize = 64;
 /// Most ranges; beyond, two neighbours are joined, including the keys between them.
 const RANGES_MAX: usize = 100_000;
 
-/// The losses of one region.
 #[derive(Default)]
 pub struct Losses {
     /// Ascending, without overlaps.

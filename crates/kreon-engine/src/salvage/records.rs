@@ -76,7 +76,6 @@ impl LogAt<'_> {
         split(wanted, whole)
     }
 
-    /// The fragments of a record.
     fn parts(&self, wanted: &Wanted) -> Result<Vec<Part>> {
         let payload_bytes = wanted.key_bytes as usize + wanted.value_bytes as usize;
         let first = wanted.offset.segment();

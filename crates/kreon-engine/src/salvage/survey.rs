@@ -34,7 +34,6 @@ pub struct Survey {
     pub(super) report: SalvageReport,
 }
 
-/// The basis of a salvage.
 pub(super) enum Basis {
     /// The catalogue of the last checkpoint.
     Checkpoint(Catalogue),

@@ -156,7 +156,6 @@ impl<'a, 't> LeafTaker<'a, 't> {
         Ok(())
     }
 
-    /// Reads the wanted records.
     fn read(&mut self) -> Result<()> {
         let (wanted, lsns): (Vec<_>, Vec<_>) = std::mem::take(&mut self.wanted).into_iter().unzip();
         self.wanted_bytes = 0;

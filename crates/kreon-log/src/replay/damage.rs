@@ -3,8 +3,6 @@
 //! Pads and segment headers claim how far the log was durable when they were written. If one behind the end claims a
 //! position beyond the end, the bytes at the end were durable and are damaged.
 
-use std::collections::BTreeMap;
-
 use kreon_base::{LogOffset, Lsn, PageBytes, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::BLOCK_BYTES_MIN;
 use kreon_format::{
@@ -12,9 +10,7 @@ use kreon_format::{
     fragment_extent, incarnation_mark, place_of,
 };
 
-use super::source::Source;
-use super::start::ReplayStart;
-use super::walk::{Image, decode_header};
+use super::walk::{Image, Walk, decode_header};
 use crate::cut::PAYLOAD_START;
 use crate::cut::WHOLE_UNIT_BYTES_MAX;
 use kreon_volume::page_io::read_pages;
@@ -24,24 +20,16 @@ const HEADERS_AT_ONCE: usize = 256;
 
 const BLOCK_BYTES: usize = BLOCK_BYTES_MIN as usize;
 
-/// A search for claims of the run with `mark`.
-pub(super) struct Search<'a, 's> {
-    pub start: &'a ReplayStart<'a>,
-    pub source: &'a mut Source<'s>,
-    /// Segments by sequence, as far as they are known.
-    pub chain: &'a BTreeMap<u64, SegmentId>,
-    pub mark: u16,
-}
-
-impl Search<'_, '_> {
-    /// The first durable position beyond `end` that is told behind `end`, which lies in the segment
+impl Walk<'_> {
+    /// The first durable position beyond `end` that the run tells behind `end`, which lies in the segment
     /// `image`. Goes on from segment to segment as long as there is anything of the run.
     pub fn claim_beyond(&mut self, end: Lsn, mut image: Image) -> Result<Option<Lsn>> {
         let mut within = place_of(end).1;
         let mut is_first = true;
         loop {
             let header = decode_header(&image, self.start).ok();
-            let header = header.filter(|header| incarnation_mark(header.incarnation) == self.mark);
+            let header =
+                header.filter(|header| incarnation_mark(header.incarnation) == self.mark());
             let pads = self.durable_in_pads(&image, within);
             let told = header.map(|header| header.durable).max(pads);
             if told.is_some_and(|durable| durable > end) {
@@ -59,7 +47,7 @@ impl Search<'_, '_> {
             let Some(next) = next else {
                 return Ok(None);
             };
-            let behind = Image::load(self.source, next, image.sequence + 1)?;
+            let behind = Image::load(&mut self.source, next, image.sequence + 1)?;
             self.source
                 .recycle(std::mem::replace(&mut image, behind).bytes);
             (within, is_first) = (PAYLOAD_START, false);
@@ -102,7 +90,7 @@ impl Search<'_, '_> {
         let header = LogSegmentHeader::decode(page, self.start.store, segment);
         header.is_ok_and(|header| {
             (header.log, header.sequence) == (self.start.record.id, sequence)
-                && incarnation_mark(header.incarnation) == self.mark
+                && incarnation_mark(header.incarnation) == self.mark()
         })
     }
 
@@ -148,7 +136,7 @@ impl Search<'_, '_> {
         let rest = image.bytes.get(within..)?;
         let offset = LogOffset(image.segment.offset_bytes() + within as u64);
         match Fragment::decode(rest, seal, offset) {
-            Ok(fragment @ Fragment::Pad { durable, .. }) if fragment.is_of(self.mark) => durable,
+            Ok(fragment @ Fragment::Pad { durable, .. }) if fragment.is_of(self.mark()) => durable,
             _ => None,
         }
     }

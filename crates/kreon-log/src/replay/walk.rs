@@ -10,7 +10,6 @@ use kreon_format::{
     lsn_at, place_of,
 };
 
-use super::damage::Search;
 use super::newer;
 use super::source::{Loaded, Source};
 use super::start::ReplayStart;
@@ -21,8 +20,8 @@ use kreon_volume::page_io::{is_there, read_pages};
 
 /// A replay under way.
 pub(super) struct Walk<'a> {
-    start: &'a ReplayStart<'a>,
-    source: Source<'a>,
+    pub start: &'a ReplayStart<'a>,
+    pub source: Source<'a>,
     /// Segments by sequence: those that the checkpoint knew, and those that valid headers name.
     pub chain: BTreeMap<u64, SegmentId>,
     /// Where runs took over from others, those not reached yet.
@@ -121,6 +120,11 @@ impl<'a> Walk<'a> {
             }
             self.source.recycle(image.bytes);
         }
+    }
+
+    /// The bits of the run that its fragments carry.
+    pub fn mark(&self) -> u16 {
+        incarnation_mark(self.incarnation)
     }
 
     fn stop(&self, why: Error) -> Stop {
@@ -233,7 +237,7 @@ impl<'a> Walk<'a> {
             Err(why) => return Ok(Err(why)),
         };
         let wrong = |what: &str| Ok(Err(Error::corruption(format!("{what} at {offset}"))));
-        if !fragment.is_of(incarnation_mark(self.incarnation)) {
+        if !fragment.is_of(self.mark()) {
             return wrong("a record of another run");
         }
         let extent = fragment.extent_bytes();
@@ -286,16 +290,10 @@ impl<'a> Walk<'a> {
             return Err(damaged(self.durable));
         }
         self.check_resume(end, image.as_ref())?;
-        if let Some(image) = image {
-            let mut search = Search {
-                start: self.start,
-                source: &mut self.source,
-                chain: &self.chain,
-                mark: incarnation_mark(self.incarnation),
-            };
-            if let Some(durable) = search.claim_beyond(stop.at, image)? {
-                return Err(damaged(durable));
-            }
+        if let Some(image) = image
+            && let Some(durable) = self.claim_beyond(stop.at, image)?
+        {
+            return Err(damaged(durable));
         }
         Ok(end)
     }
