@@ -74,10 +74,8 @@ impl LogOutput {
 
     /// See [`Log::write_out_step`](super::Log::write_out_step).
     pub fn step(&self, now: Instant) -> Result<bool> {
-        let (tail, written) = (
-            self.sources.buffers.tail(),
-            self.sources.positions.written(),
-        );
+        let tail = self.sources.buffers.tail();
+        let written = self.sources.positions.written();
         let is_long = tail.0.saturating_sub(written.0) >= u64::from(STREAM_BYTES);
         if is_long && self.write_out.write_ready(STREAM_BYTES, Lsn::MAX)? {
             // There may be more than one step writes.
