@@ -70,12 +70,6 @@ impl LogHistory {
         resume
     }
 
-    /// The part of a catalogue's record that tells which run wrote what from `marker` on.
-    pub(super) fn runs_from(&self, marker: Lsn) -> (Incarnation, Vec<LogResume>) {
-        let (incarnation, ahead) = split_runs(self.incarnation, &self.resumes, marker);
-        (incarnation, ahead.to_vec())
-    }
-
     /// Of a log as a checkpoint recorded it, before replay.
     pub(super) fn of_record(record: &LogRecord) -> Self {
         Self {

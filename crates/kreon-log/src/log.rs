@@ -13,7 +13,7 @@ use super::calls::Calls;
 use super::durable_wait::DurableWait;
 use super::framing::Framing;
 use super::group_commit::GroupCommit;
-use super::history::LogHistory;
+use super::history::{LogHistory, split_runs};
 use super::home::{LogHome, LogOptions};
 use super::output::{LogOutput, Sources};
 use super::poison::Poison;
@@ -346,14 +346,15 @@ impl Log {
     /// the tail. Segments that it names were taken from the [`LogSpace`](super::LogSpace) before the call.
     pub fn checkpoint_record(&self, marker: Lsn) -> LogRecord {
         let durable = self.claim();
-        let (incarnation, resumes) = self.history.runs_from(marker);
+        let history = &self.history;
+        let (incarnation, resumes) = split_runs(history.incarnation, &history.resumes, marker);
         let current = self.reader.buffers.current().link();
         LogRecord {
             id: self.reader.home.log,
             marker,
             durable,
             incarnation,
-            resumes,
+            resumes: resumes.to_vec(),
             open: Some(OpenSegment {
                 segment: current.segment,
                 sequence: current.sequence,

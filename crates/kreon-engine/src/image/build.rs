@@ -49,7 +49,7 @@ pub fn build(
             region,
             is_begun: false,
         };
-        pages.begin_region(region);
+        pages.region = region;
         let empty = TreeRecord::default();
         let tree = tree::merge(&Nothing, pages, &empty, &mut input, &rules, &mut Nothing)?;
         if tree.root.is_some() {

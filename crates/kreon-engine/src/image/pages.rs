@@ -18,7 +18,8 @@ const BATCH_PAGES: usize = 64;
 pub struct ImagePages<'a> {
     storage: &'a Storage,
     epoch: Epoch,
-    region: RegionId,
+    /// That of the next nodes.
+    pub region: RegionId,
     next: PageNo,
     left: u64,
     handed_out: Vec<PageRun>,
@@ -40,11 +41,6 @@ impl<'a> ImagePages<'a> {
             batch: Vec::new(),
             bytes: AlignedBuf::new(BATCH_PAGES * PAGE_BYTES),
         }
-    }
-
-    /// Sets the region of the next nodes.
-    pub fn begin_region(&mut self, region: RegionId) {
-        self.region = region;
     }
 
     /// Writes the unwritten pages; returns the pages allocated since the last call, which the caller owns from now on.

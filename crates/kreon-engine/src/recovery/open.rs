@@ -119,7 +119,10 @@ fn replay_into(l0: &Memory, ledger: &mut Ledger, start: &ReplayStart<'_>) -> Res
             if record.kind == RecordKind::MakeRegion {
                 return made.replay(ledger, &record);
             }
-            check_region(ledger, &record)?;
+            // Neither the catalogue nor the log so far created the region.
+            if record.region >= ledger.next_region {
+                return Err(is_older(&record, "which has a record of"));
+            }
             // Values of a load: referenced by its tree, or the load never finished.
             let is_loaded = record.kind == RecordKind::Ingested;
             planted!(LoadReplayed => let is_loaded = false);
@@ -181,15 +184,6 @@ fn check_trees(catalogue: &Catalogue, segments: u32) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// # Errors
-/// `Corruption` if neither the catalogue nor the log so far created the region of a record.
-fn check_region(ledger: &Ledger, record: &ReplayRecord<'_>) -> Result<()> {
-    match record.region < ledger.next_region {
-        true => Ok(()),
-        false => Err(is_older(record, "which has a record of")),
-    }
 }
 
 #[cold]

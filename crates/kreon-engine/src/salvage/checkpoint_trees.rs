@@ -145,11 +145,8 @@ impl Work<'_, '_> {
         }
         let mut sure = sure.clone();
         sure.sort_unstable();
-        let order = orphans::Order {
-            may_overlap: false,
-            is_above,
-        };
-        let taken = orphans::take(self.at, &mut self.target, &sure, order)?;
-        Ok(taken.entries)
+        let mut taker = LeafTaker::new(self.at, &mut self.target, is_above);
+        orphans::take(&mut taker, &sure, false)?;
+        Ok(taker.entries)
     }
 }

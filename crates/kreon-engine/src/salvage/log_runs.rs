@@ -20,7 +20,8 @@ pub enum Runs<'a> {
 /// The runs that may have written a place, from `lowest` to `highest` inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    lowest: u64,
+    /// The lowest run that is still possible.
+    pub lowest: u64,
     highest: u64,
 }
 
@@ -105,11 +106,6 @@ impl Expected {
         }
     }
 
-    /// The lowest run that is still possible.
-    pub fn lowest(&self) -> u64 {
-        self.lowest
-    }
-
     fn run_of(&self, mark: u16) -> Option<u64> {
         let ahead = mark.wrapping_sub(incarnation_mark(Incarnation(self.lowest)));
         let run = self.lowest + u64::from(ahead);
@@ -160,7 +156,7 @@ mod tests {
         };
         let runs = Runs::Recorded(&record);
         let by = |at| match runs.recorded(Lsn(at)) {
-            Some(Recorded::By(expected, end)) => Some((expected.lowest(), end)),
+            Some(Recorded::By(expected, end)) => Some((expected.lowest, end)),
             _ => None,
         };
         assert_eq!(by(199), Some((1, Lsn(200))));

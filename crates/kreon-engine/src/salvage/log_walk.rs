@@ -186,8 +186,8 @@ impl Walk<'_> {
             return true;
         };
         let lowest = match self.log.runs {
-            Runs::Recorded(_) => expected.lowest(),
-            Runs::Guessed(..) => self.expected.lowest(),
+            Runs::Recorded(_) => expected.lowest,
+            Runs::Guessed(..) => self.expected.lowest,
         };
         let is_older = at == start && header.incarnation.0 < lowest;
         if is_older || !expected.allows_header(header.incarnation) {
@@ -212,7 +212,7 @@ impl Walk<'_> {
                 None => {}
             }
             let within = place_of(self.position).1;
-            let before = self.expected.lowest();
+            let before = self.expected.lowest;
             let fragment = image.decode(within).filter(|fragment| {
                 self.position.0 + fragment.extent_bytes() as u64 <= run_end.0
                     && self.expected.accept(fragment)
@@ -378,12 +378,12 @@ impl Walk<'_> {
             return;
         };
         let bytes = self.position.0 - from.0;
-        if self.expected.lowest() > before {
+        if self.expected.lowest > before {
             // A run makes the log that it found durable before it writes.
             self.walked.durable = self.walked.durable.max(self.position);
         }
         let is_border = place_of(self.position).1.is_multiple_of(PAGE_BYTES as u32);
-        let is_seam = is_border && bytes < PAGE_BYTES as u64 && self.expected.lowest() > before;
+        let is_seam = is_border && bytes < PAGE_BYTES as u64 && self.expected.lowest > before;
         if is_seam {
             // A run starts with a new unit.
             self.is_skipping = false;

@@ -1,6 +1,6 @@
 //! Reads log records that leaves point at.
 
-use kreon_base::{Error, LogOffset, RegionId, Result};
+use kreon_base::{Error, LogOffset, Lsn, RegionId, Result};
 use kreon_format::{Fragment, FragmentSeal, RecordKind, fragment_bytes};
 
 use super::log_walk::LogAt;
@@ -11,6 +11,8 @@ use kreon_log::Pieces;
 pub struct Wanted {
     pub offset: LogOffset,
     pub region: RegionId,
+    /// Of the entry.
+    pub lsn: Lsn,
     /// The stored part of the key.
     pub stored: Vec<u8>,
     pub key_bytes: u32,

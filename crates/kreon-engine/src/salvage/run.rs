@@ -15,6 +15,7 @@ use super::report::{LogHole, PageRole, SalvageOptions, SalvageProgress, SalvageR
 use super::stale::Stale;
 use super::survey::{Basis, Pieces, Survey};
 use super::target::Target;
+use super::trees::LeafTaker;
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::engine::Engine;
 use kreon_log::{LOG_START, ReplayRecord};
@@ -197,13 +198,10 @@ impl Work<'_, '_> {
         }
         let mut leaves = pieces.leaves.clone();
         leaves.retain(|leaf| !pieces.is_dropped(leaf.region));
-        let order = orphans::Order {
-            may_overlap: !pieces.are_live,
-            is_above: false,
-        };
-        let taken = orphans::take(self.at, &mut self.target, &leaves, order)?;
+        let mut taker = LeafTaker::new(self.at, &mut self.target, false);
+        orphans::take(&mut taker, &leaves, !pieces.are_live)?;
+        let spilled = taker.spilled.max(pieces.marker());
         self.target.step("log");
-        let spilled = taken.spilled.max(pieces.marker());
         let sure_from = found.sure_from(from, spilled);
         let takes_stale = self.options.stale_values;
         let target = &mut self.target;

@@ -19,13 +19,13 @@ const ROUND_BYTES_MAX: usize = 4 << 20;
 
 /// Copies the entries of leaves into the target.
 pub struct LeafTaker<'a, 't> {
-    at: LogAt<'a>,
+    pub at: LogAt<'a>,
     pub target: &'a mut Target<'t>,
     /// Entries of the taken leaves, including older versions.
     pub entries: u64,
     /// The LSN behind the last readable record that an entry points at.
     pub spilled: Lsn,
-    wanted: Vec<(Wanted, Lsn)>,
+    wanted: Vec<Wanted>,
     wanted_bytes: usize,
     /// The key of the previous entry.
     last: Option<Vec<u8>>,
@@ -143,23 +143,23 @@ impl<'a, 't> LeafTaker<'a, 't> {
             self.read()?;
         }
         self.wanted_bytes += bytes;
-        let wanted = Wanted {
+        self.wanted.push(Wanted {
             offset,
             region,
+            lsn: entry.lsn,
             stored: key.to_vec(),
             key_bytes: entry.key_bytes,
             value_bytes,
             is_deletion,
             is_erased: self.erased.take() == Some(offset),
-        };
-        self.wanted.push((wanted, entry.lsn));
+        });
         Ok(())
     }
 
     fn read(&mut self) -> Result<()> {
-        let (wanted, lsns): (Vec<_>, Vec<_>) = std::mem::take(&mut self.wanted).into_iter().unzip();
+        let wanted = std::mem::take(&mut self.wanted);
         self.wanted_bytes = 0;
-        for ((wanted, lsn), read) in wanted.iter().zip(lsns).zip(self.at.records(&wanted)) {
+        for (wanted, read) in wanted.iter().zip(self.at.records(&wanted)) {
             let is_long = wanted.key_bytes as usize > LONG_KEY_STORED_BYTES;
             if is_long && self.unreadable.as_ref() == Some(&wanted.stored) {
                 // This may be an older version of the key with the unreadable version.
@@ -187,7 +187,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
                     tracing::debug!(%error, "a value cannot be read");
                     self.lost(wanted.region, &wanted.stored, at)?;
                     // A version without LSN has no older versions behind it.
-                    if is_long && lsn != Lsn(0) {
+                    if is_long && wanted.lsn != Lsn(0) {
                         self.unreadable = Some(wanted.stored.clone());
                     }
                 }

@@ -3,11 +3,11 @@
 //! Pads and segment headers claim how far the log was durable when they were written. If one behind the end claims a
 //! position beyond the end, the bytes at the end were durable and are damaged.
 
-use kreon_base::{LogOffset, Lsn, PageBytes, Result, SEGMENT_BYTES, SegmentId};
+use kreon_base::{Lsn, PageBytes, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::BLOCK_BYTES_MIN;
 use kreon_format::{
-    Fragment, FragmentSeal, LOG_HEADER_BYTES, LogSegmentHeader, RECORD_ALIGN_BYTES,
-    fragment_extent, incarnation_mark, place_of,
+    Fragment, LOG_HEADER_BYTES, LogSegmentHeader, RECORD_ALIGN_BYTES, fragment_extent,
+    incarnation_mark, place_of,
 };
 
 use super::walk::{Image, Walk, decode_header};
@@ -96,10 +96,6 @@ impl Walk<'_> {
 
     /// The last durable position that pads from `within` on tell.
     fn durable_in_pads(&self, image: &Image, within: u32) -> Option<Lsn> {
-        let seal = FragmentSeal {
-            store: self.start.store,
-            sequence: image.sequence,
-        };
         // Most bytes behind the end were never written: whole blocks of zeroes are skipped.
         let filled = image.bytes.filled();
         let blocks = filled.as_chunks::<BLOCK_BYTES>().0.iter().enumerate();
@@ -114,14 +110,13 @@ impl Walk<'_> {
         words
             .skip_while(|(index, _)| index * RECORD_ALIGN_BYTES < within as usize)
             .filter(|(_, word)| **word != [0; RECORD_ALIGN_BYTES])
-            .filter_map(|(index, word)| self.durable_at(image, &seal, index, word))
+            .filter_map(|(index, word)| self.durable_at(image, index, word))
             .max()
     }
 
     fn durable_at(
         &self,
         image: &Image,
-        seal: &FragmentSeal,
         index: usize,
         start: &[u8; RECORD_ALIGN_BYTES],
     ) -> Option<Lsn> {
@@ -133,9 +128,7 @@ impl Walk<'_> {
         if !ends_block || extent > WHOLE_UNIT_BYTES_MAX {
             return None;
         }
-        let rest = image.bytes.get(within..)?;
-        let offset = LogOffset(image.segment.offset_bytes() + within as u64);
-        match Fragment::decode(rest, seal, offset) {
+        match image.decode(within as u32, self.start.store) {
             Ok(fragment @ Fragment::Pad { durable, .. }) if fragment.is_of(self.mark()) => durable,
             _ => None,
         }

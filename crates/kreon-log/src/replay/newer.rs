@@ -5,8 +5,8 @@
 //! does not know, nor a later segment of the log in the place of one that it knows. An open with the old superblock would
 //! take acknowledged records for a torn tail, and overwrite them.
 
-use kreon_base::{Error, Incarnation, LogOffset, Lsn, PageBytes, Result};
-use kreon_format::{Fragment, FragmentSeal, LogSegmentHeader, incarnation_mark, place_of};
+use kreon_base::{Error, Incarnation, Lsn, PageBytes, Result};
+use kreon_format::{Fragment, LogSegmentHeader, incarnation_mark, place_of};
 
 use super::start::ReplayStart;
 use super::walk::Image;
@@ -46,17 +46,11 @@ pub(super) fn check_resume(image: &Image, resume: Lsn, start: &ReplayStart<'_>) 
     if within == PAYLOAD_START {
         return check_header(image, start);
     }
-    let seal = FragmentSeal {
-        store: start.store,
-        sequence: image.sequence,
-    };
-    let offset = LogOffset(image.segment.offset_bytes() + u64::from(within));
-    let rest = image.bytes.get(within as usize..).unwrap_or_default();
-    if let Ok(Fragment::Record { header, .. }) = Fragment::decode(rest, &seal, offset) {
-        let ahead = header
-            .incarnation
-            .wrapping_sub(incarnation_mark(start.newest));
+    if let Ok(Fragment::Record { header, .. }) = image.decode(within, start.store) {
+        let newest = incarnation_mark(start.newest);
+        let ahead = header.incarnation.wrapping_sub(newest);
         if (1..=RUNS_AHEAD_MAX).contains(&ahead) {
+            let offset = image.offset(within);
             let text = format!("a run {ahead} later wrote the record at {offset}");
             return Err(older(start.newest, &text));
         }

@@ -6,8 +6,8 @@ use kreon_base::{
     Error, Incarnation, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Result, SegmentId, planted,
 };
 use kreon_format::{
-    Fragment, FragmentSeal, LogResume, LogSegmentHeader, RECORD_ALIGN_BYTES, incarnation_mark,
-    lsn_at, place_of,
+    Fragment, FragmentSeal, LogResume, LogSegmentHeader, RECORD_ALIGN_BYTES, StoreId,
+    incarnation_mark, lsn_at, place_of,
 };
 
 use super::newer;
@@ -51,6 +51,23 @@ impl Image {
             sequence,
             bytes,
         })
+    }
+
+    pub fn offset(&self, within: u32) -> LogOffset {
+        LogOffset(self.segment.offset_bytes() + u64::from(within))
+    }
+
+    pub fn rest(&self, within: u32) -> &[u8] {
+        self.bytes.get(within as usize..).unwrap_or_default()
+    }
+
+    /// The fragment at `within`.
+    pub fn decode(&self, within: u32, store: StoreId) -> Result<Fragment<'_>> {
+        let seal = FragmentSeal {
+            store,
+            sequence: self.sequence,
+        };
+        Fragment::decode(self.rest(within), &seal, self.offset(within))
     }
 }
 
@@ -206,16 +223,9 @@ impl<'a> Walk<'a> {
         image: &Image,
         visit: &mut impl FnMut(ReplayRecord<'_>) -> Result<()>,
     ) -> Result<Option<Stop>> {
-        let seal = FragmentSeal {
-            store: self.start.store,
-            sequence: image.sequence,
-        };
         let end = lsn_at(image.sequence, SEGMENT).min(self.until);
         while self.position < end {
-            let within = place_of(self.position).1;
-            let offset = LogOffset(image.segment.offset_bytes() + u64::from(within));
-            let rest = image.bytes.get(within as usize..).unwrap_or_default();
-            match self.fragment(rest, &seal, offset, visit)? {
+            match self.fragment(image, visit)? {
                 Ok(extent) => self.position = Lsn(self.position.0 + extent as u64),
                 Err(why) => return Ok(Some(self.stop(why))),
             }
@@ -224,30 +234,26 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    /// Takes the fragment at the start of `rest`; returns its length.
+    /// Takes the fragment at the position; returns its length.
     fn fragment(
         &mut self,
-        rest: &[u8],
-        seal: &FragmentSeal,
-        offset: LogOffset,
+        image: &Image,
         visit: &mut impl FnMut(ReplayRecord<'_>) -> Result<()>,
     ) -> Result<Result<usize>> {
-        let fragment = match Fragment::decode(rest, seal, offset) {
+        let within = place_of(self.position).1;
+        let fragment = match image.decode(within, self.start.store) {
             Ok(fragment) => fragment,
             Err(why) => return Ok(Err(why)),
         };
+        let offset = image.offset(within);
         let wrong = |what: &str| Ok(Err(Error::corruption(format!("{what} at {offset}"))));
         if !fragment.is_of(self.mark()) {
             return wrong("a record of another run");
         }
         let extent = fragment.extent_bytes();
         let end = Lsn(self.position.0 + extent as u64);
-        if self
-            .resumes
-            .as_slice()
-            .first()
-            .is_some_and(|next| end > next.end)
-        {
+        let next = self.resumes.as_slice().first();
+        if next.is_some_and(|next| end > next.end) {
             return wrong("a record over the end of its run");
         }
         match fragment {
@@ -258,13 +264,12 @@ impl<'a> Walk<'a> {
                 self.durable = self.durable.max(durable.unwrap_or(Lsn(0)));
             }
             Fragment::Record { header, payload } => {
-                let fills_segment = extent == rest.len();
                 let found = Found {
                     lsn: self.position,
                     offset,
                     header,
                     payload,
-                    fills_segment,
+                    fills_segment: extent == image.rest(within).len(),
                 };
                 if let Err(what) = self.units.add(&found, visit)? {
                     return wrong(what);
