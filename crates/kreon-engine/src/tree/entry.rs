@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kreon_base::{LogOffset, Lsn, PageNo, Payload, Result};
+use kreon_format::LeafEntry;
 
 use crate::ranges::RegionRanges;
 
@@ -13,6 +14,36 @@ pub struct Version<'a> {
     pub lsn: Lsn,
     /// The value, where it is, or that the key is deleted.
     pub payload: Payload<'a>,
+}
+
+impl<'a> Version<'a> {
+    /// The version in an entry of a leaf.
+    pub(super) fn of(entry: &LeafEntry<'a>) -> Self {
+        Self {
+            lsn: entry.lsn,
+            payload: entry.payload,
+        }
+    }
+
+    /// The version with an inline value cut out, so that it borrows nothing.
+    pub(super) fn without_value(self) -> Version<'static> {
+        let payload = match self.payload {
+            Payload::Inline { .. } => Payload::Inline { value: &[] },
+            Payload::Logged {
+                offset,
+                value_bytes,
+            } => Payload::Logged {
+                offset,
+                value_bytes,
+            },
+            Payload::Tombstone { offset } => Payload::Tombstone { offset },
+            Payload::Erased { key_at } => Payload::Erased { key_at },
+        };
+        Version {
+            lsn: self.lsn,
+            payload,
+        }
+    }
 }
 
 /// A key and one of its versions.

@@ -142,16 +142,11 @@ impl IndexPacker {
         self.builder.clear();
         for child in self.children.iter().take(count_max) {
             let is_full = self.builder.len() >= 2 && self.builder.used_bytes() >= bytes_max;
-            let Child {
-                pivot,
-                pointer,
-                filter,
-                ..
-            } = child;
+            let (pivot, filter) = (&child.pivot, &child.filter);
             if is_full || !self.builder.fits(pivot, filter) {
                 break;
             }
-            self.builder.push(pivot, *pointer, filter)?;
+            self.builder.push(pivot, child.pointer, filter)?;
         }
         Ok(self.builder.len())
     }

@@ -1,6 +1,6 @@
 //! Whole keys of leaf entries. A leaf holds only the stored part of a long key; the rest is in the log.
 
-use std::cmp::Ordering;
+use std::ops::Range;
 
 use kreon_base::{Error, LogOffset, Lsn, Payload, Result};
 use kreon_format::{IndexNode, LONG_KEY_STORED_BYTES, Leaf, LeafEntry, LeafSearch, PagePointer};
@@ -51,7 +51,7 @@ pub(super) fn lower_bound<S: NodeSource>(
     match leaf.search(key)? {
         LeafSearch::Found(index) => Ok((index, true)),
         LeafSearch::Absent(index) => Ok((index, false)),
-        LeafSearch::Long { first, end } => lower_bound_of_long(source, leaf, first, end, key),
+        LeafSearch::Long { first, end } => lower_bound_of_long(source, leaf, first..end, key),
     }
 }
 
@@ -59,24 +59,37 @@ pub(super) fn lower_bound<S: NodeSource>(
 fn lower_bound_of_long<S: NodeSource>(
     source: &S,
     leaf: &Leaf<'_>,
-    mut first: usize,
-    mut end: usize,
+    range: Range<usize>,
     key: &[u8],
 ) -> Result<(usize, bool)> {
     let mut here = Vec::new();
-    let mut found = false;
-    while first < end {
-        let middle = first.midpoint(end);
-        key_of(source, leaf, middle, &mut here)?;
-        match here.as_slice().cmp(key) {
-            Ordering::Less => first = middle + 1,
-            order => {
-                found = order == Ordering::Equal;
-                end = middle;
-            }
+    let mut is_equal = false;
+    let first = partition_point(range, |index| {
+        key_of(source, leaf, index, &mut here)?;
+        let order = here.as_slice().cmp(key);
+        if order.is_ge() {
+            is_equal = order.is_eq();
+        }
+        Ok(order.is_lt())
+    })?;
+    Ok((first, is_equal))
+}
+
+/// The first index in `range` for which `is_before` is false. It must be true for all in front of that one, and false
+/// behind it.
+pub(super) fn partition_point(
+    range: Range<usize>,
+    mut is_before: impl FnMut(usize) -> Result<bool>,
+) -> Result<usize> {
+    let Range { mut start, mut end } = range;
+    while start < end {
+        let middle = start.midpoint(end);
+        match is_before(middle)? {
+            true => start = middle + 1,
+            false => end = middle,
         }
     }
-    Ok((first, found))
+    Ok(start)
 }
 
 /// The LSN of the first entry under a node of `level`; its key goes to `key`. Reads down to the first leaf.
@@ -126,16 +139,8 @@ pub(super) fn count_before<S: NodeSource>(
     is_before: impl Fn(&[u8], Lsn) -> bool,
 ) -> Result<usize> {
     let mut first_key = Vec::new();
-    let (mut first, mut end) = (0, nodes.len());
-    while first < end {
-        let middle = first.midpoint(end);
-        let Some(node) = nodes.get(middle) else { break };
-        let lsn = first_under(source, node, level, &mut first_key)?;
-        if is_before(&first_key, lsn) {
-            first = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    Ok(first)
+    partition_point(0..nodes.len(), |index| {
+        let lsn = first_under(source, &nodes[index], level, &mut first_key)?;
+        Ok(is_before(&first_key, lsn))
+    })
 }

@@ -32,20 +32,14 @@ use super::{Changes, EntryStream, NodeSink, NodeSource, Version};
 /// After an error the old tree is still valid, the reported `changes` are void, and the pages from `sink` are
 /// garbage. Takes about half a MiB of memory and a page per level, whatever the size of input and tree.
 /// Without entries and deleted ranges the tree stays as it is.
-pub fn merge<S, K, I, C>(
+pub fn merge<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes>(
     source: &S,
     sink: &mut K,
     tree: &TreeRecord,
     input: &mut I,
     rules: &MergeRules<'_>,
     changes: &mut C,
-) -> Result<TreeRecord>
-where
-    S: NodeSource,
-    K: NodeSink,
-    I: EntryStream,
-    C: Changes,
-{
+) -> Result<TreeRecord> {
     let mut merge = Merge::new(source, sink, tree, input, rules, changes);
     if merge.window.peek()?.is_none() && merge.filter.ranges.is_none() {
         return Ok(*tree);
@@ -249,11 +243,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
                 self.filter.close();
                 break;
             }
-            let version = Version {
-                lsn: entry.lsn,
-                payload: entry.payload,
-            };
-            self.filter.take(version, Origin::Tree)?;
+            self.filter.take(Version::of(&entry), Origin::Tree)?;
             at += 1;
             if entry.lsn == Lsn(0) {
                 self.filter.close();

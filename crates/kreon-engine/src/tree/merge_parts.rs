@@ -113,20 +113,14 @@ impl Cut {
 
 /// Merges `input`, which must lie within [`Cut::keys`], into one part. Errors and `changes` are as in
 /// [`merge`](super::merge()).
-pub fn merge_part<S, K, I, C>(
+pub fn merge_part<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes>(
     source: &S,
     sink: &mut K,
     (tree, cut, part): (&TreeRecord, &Cut, usize),
     input: &mut I,
     rules: &MergeRules<'_>,
     changes: &mut C,
-) -> Result<MergedPart>
-where
-    S: NodeSource,
-    K: NodeSink,
-    I: EntryStream,
-    C: Changes,
-{
+) -> Result<MergedPart> {
     let mut merge = Merge::new(source, sink, tree, input, rules, changes);
     let range = cut.parts.get(part).cloned().unwrap_or_default();
     for index in range {
@@ -141,19 +135,14 @@ where
 }
 
 /// Puts the merged parts, complete and in order, under one root.
-pub fn join<S, K, C>(
+pub fn join<S: NodeSource, K: NodeSink, C: Changes>(
     source: &S,
     sink: &mut K,
     (tree, cut): (&TreeRecord, &Cut),
     parts: Vec<MergedPart>,
     rules: &MergeRules<'_>,
     changes: &mut C,
-) -> Result<TreeRecord>
-where
-    S: NodeSource,
-    K: NodeSink,
-    C: Changes,
-{
+) -> Result<TreeRecord> {
     let mut nothing = Nothing;
     let mut merge = Merge::new(source, sink, tree, &mut nothing, rules, changes);
     for (pointer, level) in &cut.above {

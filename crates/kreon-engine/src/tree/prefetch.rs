@@ -5,6 +5,7 @@ use std::ops::Range;
 use kreon_base::Result;
 use kreon_format::{IndexNode, PagePointer, Pivot, Route, TreeRecord};
 
+use super::leaf_keys::partition_point;
 use super::{Filtering, NodeSource};
 
 /// Nodes of one round: enough queue depth for any device, few enough for a small mapping.
@@ -108,7 +109,7 @@ fn spread<'k>(
         };
         let end = if child + 1 < node.len() {
             node.pivot_into(child + 1, &mut pivot)?;
-            first_not_below(at + 1..range.end, key, &pivot.bytes)
+            partition_point(at + 1..range.end, |index| Ok(key(index) < &*pivot.bytes))?
         } else {
             range.end
         };
@@ -118,21 +119,4 @@ fn spread<'k>(
         at = end;
     }
     Ok(at)
-}
-
-fn first_not_below<'k>(
-    range: Range<usize>,
-    key: &impl Fn(usize) -> &'k [u8],
-    pivot: &[u8],
-) -> usize {
-    let (mut first, mut end) = (range.start, range.end);
-    while first < end {
-        let middle = first.midpoint(end);
-        if key(middle) < pivot {
-            first = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    first
 }

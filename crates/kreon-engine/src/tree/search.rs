@@ -1,9 +1,9 @@
 //! Point lookup.
 
-use kreon_base::{Error, LogOffset, Lsn, PageBytes, Payload, Result};
-use kreon_format::{IndexNode, Leaf, LeafEntry, LeafSearch, PagePointer, Route, TreeRecord};
+use kreon_base::{Error, LogOffset, Lsn, PageBytes, Result};
+use kreon_format::{IndexNode, Leaf, LeafSearch, PagePointer, Route, TreeRecord};
 
-use super::leaf_keys::{count_before, first_leaf_under, is_long, record_of};
+use super::leaf_keys::{count_before, first_leaf_under, is_long, partition_point, record_of};
 use super::{Filtering, NodeSource, Version};
 
 /// Calls `found` with the newest version of `key` with an LSN below `at` (LSN 0 always qualifies); an
@@ -72,8 +72,7 @@ enum Outcome<R> {
 
 /// An entry of a long key. Never inline, so it borrows nothing from the page.
 struct LongEntry {
-    lsn: Lsn,
-    payload: Payload<'static>,
+    version: Version<'static>,
     record: LogOffset,
 }
 
@@ -122,14 +121,8 @@ impl<S: NodeSource, R, F: FnOnce(Version<'_>) -> R> Search<'_, S, F> {
     }
 
     fn in_leaf(&mut self, node: &PagePointer) -> Result<Option<R>> {
-        let Self {
-            source,
-            key,
-            at,
-            found,
-            is_filtered,
-        } = self;
-        let is_filtered = std::mem::take(is_filtered);
+        let (source, key, at) = (self.source, self.key, self.at);
+        let is_filtered = std::mem::take(&mut self.is_filtered);
         let outcome = source.read_node(node, 0, |page| {
             let leaf = Leaf::open(page)?;
             match leaf.search(key)? {
@@ -140,10 +133,11 @@ impl<S: NodeSource, R, F: FnOnce(Version<'_>) -> R> Search<'_, S, F> {
                     Ok(Outcome::Absent)
                 }
                 LeafSearch::Long { first, end } => tie(&leaf, first, end, key),
-                LeafSearch::Found(first) => Ok(match newest_before(&leaf, first, key, *at)? {
-                    Some(entry) => deliver(found, entry.lsn, entry.payload),
-                    None => Outcome::Absent,
-                }),
+                LeafSearch::Found(first) => {
+                    let version = newest_before(&leaf, first, key, at)?;
+                    let shown = version.and_then(|version| Some(self.found.take()?(version)));
+                    Ok(shown.map_or(Outcome::Absent, Outcome::Found))
+                }
             }
         })?;
         match outcome {
@@ -162,56 +156,18 @@ impl<S: NodeSource, R, F: FnOnce(Version<'_>) -> R> Search<'_, S, F> {
                 .read_key(entry.record, self.key.len() as u32, &mut key)?;
             Ok(key.as_slice().cmp(self.key))
         };
-        let (mut first, mut end) = (0, entries.len());
-        while first < end {
-            let middle = first.midpoint(end);
-            let Some(entry) = entries.get(middle) else {
-                break;
-            };
-            if key_of(entry)?.is_lt() {
-                first = middle + 1;
-            } else {
-                end = middle;
-            }
-        }
-        for entry in entries.get(first..).unwrap_or_default() {
+        let is_less = |index: usize| Ok(key_of(&entries[index])?.is_lt());
+        let first = partition_point(0..entries.len(), is_less)?;
+        for entry in &entries[first..] {
             if !key_of(entry)?.is_eq() {
                 break;
             }
-            if qualifies(entry.lsn, self.at) {
+            if qualifies(entry.version.lsn, self.at) {
                 let found = self.found.take();
-                return Ok(found.map(|found| found(entry.version())));
+                return Ok(found.map(|found| found(entry.version)));
             }
         }
         Ok(None)
-    }
-}
-
-impl LongEntry {
-    fn new(entry: &LeafEntry<'_>) -> Result<Self> {
-        let record = record_of(entry)?;
-        let payload = match entry.payload {
-            Payload::Logged { value_bytes, .. } => Payload::Logged {
-                offset: record,
-                value_bytes,
-            },
-            Payload::Erased { .. } => Payload::Erased { key_at: record },
-            Payload::Tombstone { .. } | Payload::Inline { .. } => {
-                Payload::Tombstone { offset: record }
-            }
-        };
-        Ok(Self {
-            lsn: entry.lsn,
-            payload,
-            record,
-        })
-    }
-
-    fn version(&self) -> Version<'_> {
-        Version {
-            lsn: self.lsn,
-            payload: self.payload,
-        }
     }
 }
 
@@ -237,24 +193,13 @@ fn step<S: NodeSource>(source: &S, page: &PageBytes, level: u8, key: &[u8]) -> R
     }
 }
 
-fn deliver<R, F: FnOnce(Version<'_>) -> R>(
-    found: &mut Option<F>,
-    lsn: Lsn,
-    payload: Payload<'_>,
-) -> Outcome<R> {
-    match found.take() {
-        Some(found) => Outcome::Found(found(Version { lsn, payload })),
-        None => Outcome::Absent,
-    }
-}
-
 /// The newest version of the short `key` that a reader at `at` sees; its versions start at entry `first`.
 fn newest_before<'p>(
     leaf: &Leaf<'p>,
     first: usize,
     key: &[u8],
     at: Lsn,
-) -> Result<Option<LeafEntry<'p>>> {
+) -> Result<Option<Version<'p>>> {
     let mut here = Vec::new();
     for index in first..leaf.len() {
         let entry = leaf.entry(index)?;
@@ -265,7 +210,7 @@ fn newest_before<'p>(
             }
         }
         if qualifies(entry.lsn, at) {
-            return Ok(Some(entry));
+            return Ok(Some(Version::of(&entry)));
         }
     }
     Ok(None)
@@ -277,7 +222,10 @@ fn tie<R>(leaf: &Leaf<'_>, first: usize, end: usize, key: &[u8]) -> Result<Outco
     for index in first..end {
         let entry = leaf.entry(index)?;
         if entry.key_bytes as usize == key.len() {
-            entries.push(LongEntry::new(&entry)?);
+            entries.push(LongEntry {
+                version: Version::of(&entry).without_value(),
+                record: record_of(&entry)?,
+            });
         }
     }
     Ok(Outcome::Tie(entries))

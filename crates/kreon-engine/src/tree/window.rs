@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use kreon_base::{Error, LogOffset, Lsn, Payload, Result};
+use kreon_base::{Error, Lsn, Payload, Result};
 
-use super::{Entry, EntryStream};
+use super::{Entry, EntryStream, Version};
 
 /// Most entries in a window: several rounds of prefetching even with a dozen entries per leaf.
 const ENTRIES_MAX: usize = 4096;
@@ -25,15 +25,9 @@ pub(super) struct Window<'i, I> {
 
 struct Held {
     key: Range<usize>,
-    lsn: Lsn,
-    payload: HeldPayload,
-}
-
-enum HeldPayload {
-    Logged { offset: LogOffset, value_bytes: u32 },
-    Inline(Range<usize>),
-    Tombstone { offset: LogOffset },
-    Erased { key_at: LogOffset },
+    version: Version<'static>,
+    /// An inline value.
+    value: Range<usize>,
 }
 
 impl<'i, I: EntryStream> Window<'i, I> {
@@ -55,20 +49,12 @@ impl<'i, I: EntryStream> Window<'i, I> {
         }
         Ok(self.entries.get(self.at).map(|held| Entry {
             key: self.slice(&held.key),
-            lsn: held.lsn,
-            payload: match &held.payload {
-                HeldPayload::Logged {
-                    offset,
-                    value_bytes,
-                } => Payload::Logged {
-                    offset: *offset,
-                    value_bytes: *value_bytes,
+            lsn: held.version.lsn,
+            payload: match held.version.payload {
+                Payload::Inline { .. } => Payload::Inline {
+                    value: self.slice(&held.value),
                 },
-                HeldPayload::Inline(value) => Payload::Inline {
-                    value: self.slice(value),
-                },
-                HeldPayload::Tombstone { offset } => Payload::Tombstone { offset: *offset },
-                HeldPayload::Erased { key_at } => Payload::Erased { key_at: *key_at },
+                payload => payload,
             },
         }))
     }
@@ -100,10 +86,9 @@ impl<'i, I: EntryStream> Window<'i, I> {
     }
 
     fn refill(&mut self) -> Result<()> {
-        let mut last = self.entries.last().map(|held| Place {
-            key: self.slice(&held.key).to_vec(),
-            lsn: held.lsn,
-        });
+        // The last entry of the window before.
+        let last = self.entries.last();
+        let mut last = last.map(|held| (self.slice(&held.key).to_vec(), held.version.lsn));
         self.entries.clear();
         self.bytes.clear();
         self.at = 0;
@@ -114,10 +99,10 @@ impl<'i, I: EntryStream> Window<'i, I> {
                 break;
             };
             let in_order = match (&last, self.entries.last()) {
-                (Some(last), _) => last.is_before(&entry),
+                (Some((key, lsn)), _) => is_before((key, *lsn), &entry),
                 (None, Some(held)) => {
                     let key = self.bytes.get(held.key.clone()).unwrap_or_default();
-                    is_before((key, held.lsn), &entry)
+                    is_before((key, held.version.lsn), &entry)
                 }
                 (None, None) => true,
             };
@@ -132,38 +117,23 @@ impl<'i, I: EntryStream> Window<'i, I> {
     }
 }
 
-/// The last entry of the previous window.
-struct Place {
-    key: Vec<u8>,
-    lsn: Lsn,
-}
-
-impl Place {
-    fn is_before(&self, next: &Entry<'_>) -> bool {
-        is_before((&self.key, self.lsn), next)
-    }
-}
-
 fn is_before(last: (&[u8], Lsn), next: &Entry<'_>) -> bool {
     (last.0, next.lsn) < (next.key, last.1)
 }
 
 fn hold(bytes: &mut Vec<u8>, entry: &Entry<'_>) -> Held {
+    let value = match entry.payload {
+        Payload::Inline { value } => value,
+        _ => &[],
+    };
+    let version = Version {
+        lsn: entry.lsn,
+        payload: entry.payload,
+    };
     Held {
         key: append(bytes, entry.key),
-        lsn: entry.lsn,
-        payload: match entry.payload {
-            Payload::Logged {
-                offset,
-                value_bytes,
-            } => HeldPayload::Logged {
-                offset,
-                value_bytes,
-            },
-            Payload::Inline { value } => HeldPayload::Inline(append(bytes, value)),
-            Payload::Tombstone { offset } => HeldPayload::Tombstone { offset },
-            Payload::Erased { key_at } => HeldPayload::Erased { key_at },
-        },
+        version: version.without_value(),
+        value: append(bytes, value),
     }
 }
 
