@@ -62,19 +62,13 @@ pub struct Designs {
     pub full_compaction: bool,
 }
 
-#[cfg(feature = "comparison")]
 impl Designs {
     /// Whether a spill rewrites the whole first level.
     pub(crate) fn rewrites_all(&self) -> bool {
-        self.full_compaction
-    }
-}
-
-#[cfg(not(feature = "comparison"))]
-impl Designs {
-    /// Whether a spill rewrites the whole first level: it never does.
-    pub(crate) const fn rewrites_all(&self) -> bool {
-        false
+        #[cfg(feature = "comparison")]
+        return self.full_compaction;
+        #[cfg(not(feature = "comparison"))]
+        return false;
     }
 }
 
@@ -237,13 +231,11 @@ impl Options {
                 self.memory_bytes
             )));
         }
-        if self.inline_value_bytes_max > kreon_format::INLINE_VALUE_BYTES_MAX {
-            return Err(Error::invalid(format!(
-                "inline_value_bytes_max is {}, the most is {}",
-                self.inline_value_bytes_max,
-                kreon_format::INLINE_VALUE_BYTES_MAX
-            )));
-        }
+        check_most(
+            "inline_value_bytes_max",
+            self.inline_value_bytes_max,
+            kreon_format::INLINE_VALUE_BYTES_MAX,
+        )?;
         if let Some(growth) = self.growth_factor
             && !(GROWTH_FACTOR_MIN..=GROWTH_FACTOR_MAX).contains(&growth)
         {
@@ -251,13 +243,11 @@ impl Options {
                 "growth_factor is {growth}, it can be {GROWTH_FACTOR_MIN} to {GROWTH_FACTOR_MAX}"
             )));
         }
-        if self.filter_bits_per_key > kreon_format::FILTER_BITS_PER_KEY_MAX {
-            return Err(Error::invalid(format!(
-                "filter_bits_per_key is {}, the most is {}",
-                self.filter_bits_per_key,
-                kreon_format::FILTER_BITS_PER_KEY_MAX
-            )));
-        }
+        check_most(
+            "filter_bits_per_key",
+            self.filter_bits_per_key,
+            kreon_format::FILTER_BITS_PER_KEY_MAX,
+        )?;
         check_within(
             "space_amplification",
             self.space_amplification,
@@ -272,8 +262,7 @@ impl Options {
             "scan_space_amplification",
             self.scan_space_amplification,
             SCAN_AMPLIFICATIONS,
-        )?;
-        Ok(())
+        )
     }
 
     /// Splits the budget: an eighth for each of L0 and L0', a sixteenth (4 to 32 MiB) for log buffers, small shares for
@@ -286,11 +275,7 @@ impl Options {
         let l0_bytes = self
             .l0_bytes
             .unwrap_or((self.memory_bytes / 8).min(L0_BYTES_MAX));
-        if l0_bytes > L0_BYTES_MAX {
-            return Err(Error::invalid(format!(
-                "l0_bytes is {l0_bytes}, the most is {L0_BYTES_MAX}"
-            )));
-        }
+        check_most("l0_bytes", l0_bytes, L0_BYTES_MAX)?;
         let log_bytes = self.log_buffer_bytes.unwrap_or(self.memory_bytes / 16);
         let log_bytes = log_bytes.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX);
         // Each half must be whole pages, for direct I/O.
@@ -315,6 +300,15 @@ impl Options {
             scan_bytes,
             mapping_bytes,
         })
+    }
+}
+
+fn check_most(name: &str, value: usize, most: usize) -> Result<()> {
+    match value <= most {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "{name} is {value}, the most is {most}"
+        ))),
     }
 }
 

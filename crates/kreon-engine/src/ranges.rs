@@ -152,7 +152,7 @@ impl RegionRanges {
     /// The set with another deletion of the keys from `start` up to, not including, `end`. `keep` decides which older
     /// deletions below it stay, by the rules of an insert into L0.
     fn with(&self, start: &[u8], end: Option<&[u8]>, deletion: Deletion, keep: Keep) -> Self {
-        let mut made = Made::default();
+        let mut made = Self::default();
         let (start, end): (Arc<[u8]>, Option<Arc<[u8]>>) = (start.into(), end.map(Into::into));
         // The rest of the new range; none when it is done.
         let mut from = Some(start);
@@ -182,7 +182,8 @@ impl RegionRanges {
                 false => Arc::clone(&fragment.deletions),
             };
             made.push(older, Some(shared), in_front);
-            let covers_rest = is_end_up_to(fragment.end.as_deref(), end.as_deref());
+            let ends_by = |end: &Arc<[u8]>| fragment.end.as_ref().is_some_and(|own| own <= end);
+            let covers_rest = end.as_ref().is_none_or(ends_by);
             let shared_end = if covers_rest { &fragment.end } else { &end };
             let both = added(&fragment.deletions, deletion, keep);
             made.push(shared, shared_end.as_ref(), both);
@@ -198,42 +199,11 @@ impl RegionRanges {
         if let Some(begin) = from {
             made.push(&begin, end.as_ref(), Arc::new([deletion]));
         }
-        Self {
-            fragments: made.fragments,
-        }
+        made
     }
 
-    fn bytes(&self) -> usize {
-        let bytes = |fragment: &Fragment| {
-            let end = fragment.end.as_ref().map_or(0, |end| end.len());
-            let deletions = fragment.deletions.len() * size_of::<Deletion>();
-            FRAGMENT_BYTES + fragment.start.len() + end + deletions
-        };
-        self.fragments.iter().map(bytes).sum()
-    }
-}
-
-/// Whether `key` is before `end` (none: unbounded).
-fn is_before(key: &[u8], end: Option<&[u8]>) -> bool {
-    end.is_none_or(|end| key < end)
-}
-
-/// Whether the end `one` is not above the end `two`.
-fn is_end_up_to(one: Option<&[u8]>, two: Option<&[u8]>) -> bool {
-    match (one, two) {
-        (_, None) => true,
-        (None, Some(_)) => false,
-        (Some(one), Some(two)) => one <= two,
-    }
-}
-
-/// Builds a list of fragments; joins neighbours with the same deletions.
-#[derive(Default)]
-struct Made {
-    fragments: Vec<Fragment>,
-}
-
-impl Made {
+    /// Adds a fragment behind the others, unless it has no keys; joins it with the one before if both have the same
+    /// deletions.
     fn push(&mut self, start: &Arc<[u8]>, end: Option<&Arc<[u8]>>, deletions: Arc<[Deletion]>) {
         if !is_before(start, end.map(|end| &**end)) {
             return;
@@ -251,6 +221,20 @@ impl Made {
             deletions,
         });
     }
+
+    fn bytes(&self) -> usize {
+        let bytes = |fragment: &Fragment| {
+            let end = fragment.end.as_ref().map_or(0, |end| end.len());
+            let deletions = fragment.deletions.len() * size_of::<Deletion>();
+            FRAGMENT_BYTES + fragment.start.len() + end + deletions
+        };
+        self.fragments.iter().map(bytes).sum()
+    }
+}
+
+/// Whether `key` is before `end` (none: unbounded).
+fn is_before(key: &[u8], end: Option<&[u8]>) -> bool {
+    end.is_none_or(|end| key < end)
 }
 
 /// `old` with `new` inserted by LSN, without deletions that neither readers nor snapshots need.

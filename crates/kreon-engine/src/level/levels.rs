@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_before_a_curtain_opens_do_not_see_its_tree() {
+    fn readers_before_a_hidden_tree_is_shown_do_not_see_it() {
         let mut levels = Levels::default();
         levels.set(REGION, vec![tree(1), tree(2), tree(3)]);
         let visible_from = VisibleFrom::drawn();

@@ -3,7 +3,7 @@
 //! A reader takes the current view with one load and no lock. Pages and segments that a spill replaced stay queued in
 //! [`Views`] until every view from before the spill is dropped; only then may they be reused.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -35,7 +35,7 @@ pub struct View {
     /// The levels on the device.
     pub levels: Arc<Levels>,
     sequence: ViewSequence,
-    registry: Arc<Registry>,
+    alive: Arc<Alive>,
 }
 
 impl View {
@@ -52,16 +52,12 @@ impl View {
 
 impl Drop for View {
     fn drop(&mut self) {
-        let mut alive = self.registry.alive.lock();
-        alive.remove(&self.sequence);
+        self.alive.lock().remove(&self.sequence);
     }
 }
 
-#[derive(Default)]
-struct Registry {
-    /// Views not yet dropped.
-    alive: Mutex<BTreeMap<ViewSequence, ()>>,
-}
+/// The views not yet dropped.
+type Alive = Mutex<BTreeSet<ViewSequence>>;
 
 /// Pages and segments that one change of view made unreachable.
 #[derive(Default)]
@@ -77,7 +73,7 @@ pub struct Retired {
 /// The current view, and the queue of retired pages and segments.
 pub struct Views {
     current: ArcSwap<View>,
-    registry: Arc<Registry>,
+    alive: Arc<Alive>,
     /// Serialises changes; holds the number of the next view.
     next: Mutex<u64>,
     retired: Mutex<VecDeque<Retired>>,
@@ -86,18 +82,18 @@ pub struct Views {
 impl Views {
     /// The first view: `active` as L0' above `levels`, no frozen L0.
     pub fn new(active: Arc<Memory>, levels: Arc<Levels>) -> Self {
-        let registry = Arc::new(Registry::default());
+        let sequence = ViewSequence(0);
+        let alive = Arc::new(Alive::new(BTreeSet::from([sequence])));
         let first = View {
             active,
             frozen: None,
             levels,
-            sequence: ViewSequence(0),
-            registry: Arc::clone(&registry),
+            sequence,
+            alive: Arc::clone(&alive),
         };
-        registry.alive.lock().insert(first.sequence, ());
         Self {
             current: ArcSwap::from_pointee(first),
-            registry,
+            alive,
             next: Mutex::new(1),
             retired: Mutex::default(),
         }
@@ -127,14 +123,13 @@ impl Views {
             "a view is newer than the one before"
         );
         *next += 1;
-        self.registry.alive.lock().insert(sequence, ());
-        let registry = Arc::clone(&self.registry);
+        self.alive.lock().insert(sequence);
         self.current.store(Arc::new(View {
             active,
             frozen,
             levels,
             sequence,
-            registry,
+            alive: Arc::clone(&self.alive),
         }));
     }
 
@@ -157,7 +152,7 @@ impl Views {
 
     /// Removes from the queue what no view reaches any more, oldest first.
     pub fn reclaim(&self) -> Vec<Retired> {
-        let oldest = self.registry.alive.lock().keys().next().copied();
+        let oldest = self.alive.lock().first().copied();
         planted!(ReusedUnderReaders => let oldest = None);
         let mut retired = self.retired.lock();
         let mut free = Vec::new();

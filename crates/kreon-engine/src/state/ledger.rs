@@ -37,11 +37,7 @@ impl WrittenChunk {
         regions: &Arc<Chunk<RegionEntry>>,
         trees: Option<&Arc<Chunk<Vec<TreeRecord>>>>,
     ) -> bool {
-        let are_same = match (&self.trees, trees) {
-            (Some(written), Some(trees)) => Arc::ptr_eq(written, trees),
-            (None, None) => true,
-            _ => false,
-        };
+        let are_same = self.trees.as_ref().map(Arc::as_ptr) == trees.map(Arc::as_ptr);
         are_same && Arc::ptr_eq(&self.regions, regions)
     }
 
@@ -95,9 +91,7 @@ impl Ledger {
         let loads = self.loads.values().copied().min();
         loads.map_or(self.marker, |from| from.min(self.marker))
     }
-}
 
-impl Ledger {
     /// The ledger to change for a checkpoint: it knows the regions that were made since the last one, too.
     pub fn with_made(&self, made: &MadeRegions) -> Self {
         let mut ledger = self.clone();

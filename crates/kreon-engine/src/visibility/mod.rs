@@ -12,8 +12,6 @@ mod snapshots;
 
 use std::sync::Arc;
 
-use kreon_base::Lsn;
-
 use crate::state::Storage;
 
 pub use gate::Gate;
@@ -40,20 +38,6 @@ impl Visibility {
             gate: Gate::default(),
             batches: PendingBatches::default(),
             snapshots: Snapshots::default(),
-        }
-    }
-
-    /// Opens a snapshot of this moment. In a forked child it is of nothing: reads through it are `Closed`.
-    fn open(&self) -> Moment {
-        match self.storage.lifecycle.is_home() {
-            true => self.snapshots.open(&self.gate, || self.storage.log.tail()),
-            false => Moment::default(),
-        }
-    }
-
-    fn close(&self, at: Lsn) {
-        if self.storage.lifecycle.is_home() {
-            self.snapshots.close(at);
         }
     }
 }

@@ -16,9 +16,14 @@ pub struct OpenSnapshot {
 impl OpenSnapshot {
     /// Opens a snapshot of this moment. In a forked child it is of nothing: reads through it are `Closed`.
     pub fn new(visibility: &Arc<Visibility>) -> Self {
+        let (storage, snapshots) = (&visibility.storage, &visibility.snapshots);
+        let moment = match storage.lifecycle.is_home() {
+            true => snapshots.open(&visibility.gate, || storage.log.tail()),
+            false => Moment::default(),
+        };
         Self {
             visibility: Arc::clone(visibility),
-            moment: visibility.open(),
+            moment,
         }
     }
 
@@ -36,6 +41,8 @@ impl OpenSnapshot {
 
 impl Drop for OpenSnapshot {
     fn drop(&mut self) {
-        self.visibility.close(self.moment.at);
+        if self.visibility.storage.lifecycle.is_home() {
+            self.visibility.snapshots.close(self.moment.at);
+        }
     }
 }

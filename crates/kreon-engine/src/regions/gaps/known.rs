@@ -58,7 +58,7 @@ impl Keys {
     }
 
     /// Whether all keys right before `end` are among them.
-    fn reaches(&self, end: &[u8]) -> bool {
+    pub fn reaches(&self, end: &[u8]) -> bool {
         self.end.as_ref().is_none_or(|own| end <= &**own)
     }
 
@@ -251,24 +251,21 @@ impl Known {
     /// Makes `keys` a gap, as far as they are in none: an older gap is good for more snapshots.
     fn fill(&mut self, keys: &Keys, since: Lsn, entries: u64) {
         let mut all = Vec::with_capacity(self.gaps.len() + 2);
+        let new = |keys| Gap {
+            keys,
+            since,
+            entries,
+        };
         let mut rest = Some(keys.clone());
         for gap in self.gaps.drain(..) {
             if let Some(left) = rest.take() {
                 let (front, behind) = apart(left, &gap.keys);
-                all.extend(front.map(|keys| Gap {
-                    keys,
-                    since,
-                    entries,
-                }));
+                all.extend(front.map(new));
                 rest = behind;
             }
             all.push(gap);
         }
-        all.extend(rest.map(|keys| Gap {
-            keys,
-            since,
-            entries,
-        }));
+        all.extend(rest.map(new));
         self.gaps = all;
     }
 

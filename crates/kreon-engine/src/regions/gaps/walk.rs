@@ -158,11 +158,7 @@ impl<'k> Passing<'k> {
         let starts_before = |gap: &Gap| end.is_none_or(|end| &*gap.keys.start < end);
         let at = self.gaps.partition_point(starts_before).checked_sub(1)?;
         let gap = self.gaps.get(at)?;
-        let reaches_end = match (end, &gap.keys.end) {
-            (_, None) => true,
-            (None, Some(_)) => false,
-            (Some(end), Some(gap_end)) => end <= &**gap_end,
-        };
+        let reaches_end = end.map_or(gap.keys.end.is_none(), |end| gap.keys.reaches(end));
         (self.may_pass(gap) && reaches_end).then(|| self.other_end(at))
     }
 
