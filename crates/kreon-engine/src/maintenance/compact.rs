@@ -11,14 +11,10 @@ use kreon_base::{Error, ErrorKind, Result};
 
 use super::gc::Gc;
 use super::ground::Ground;
-use super::merge::Job;
-use super::merge::Merger;
+use super::merge::{Job, Merger};
 use super::spill::Spiller;
-use crate::level::Levels;
 use crate::progress::{Meter, Progress};
 use crate::regions::RegionState;
-use crate::spill::Spilled;
-use crate::state::Ledger;
 use crate::tree_locks::LockReason;
 
 /// Most spills before a tree that is hidden from some readers can be merged with the others.
@@ -168,12 +164,10 @@ impl Compactor {
         let _changes = versions.lock_changes();
         let moved_end = versions.inserted();
         let is_quiet = versions.quiet_tail().is_some();
-        let advance = |ledger: &mut Ledger| {
+        versions.install_ledger(|ledger| {
             if is_quiet {
                 ledger.moved_marker = moved_end;
             }
-        };
-        let change = Spilled::nothing(Levels::clone(&self.on.storage.views.load().levels));
-        versions.install(change, advance, true)
+        })
     }
 }

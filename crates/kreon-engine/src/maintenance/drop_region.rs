@@ -1,7 +1,5 @@
 //! Drop of a region: its trees are retired, and the log records that they pointed at are dead.
 
-use std::sync::Arc;
-
 use kreon_base::{Error, ErrorKind, PageNo, Result};
 use kreon_format::PagePointer;
 
@@ -11,7 +9,6 @@ use crate::spill::Spilled;
 use crate::spill::charges::Charges;
 use crate::state::Ledger;
 use crate::tree::{self, Entry, Reference, Visitor};
-use kreon_log::Log;
 
 /// Drops regions.
 pub struct RegionDropper {
@@ -44,7 +41,10 @@ impl RegionDropper {
             ));
         }
         let view = self.on.storage.views.load_full();
-        let mut gone = Reached::new(&self.on.storage.log);
+        let mut gone = Reached {
+            pages: Vec::new(),
+            charges: Charges::new(&self.on.storage.log),
+        };
         for (nodes, record) in self
             .on
             .storage
@@ -64,12 +64,10 @@ impl RegionDropper {
         }
         let mut levels = Levels::clone(&view.levels);
         levels.remove(region.id);
-        let (dropped, charges) = (gone.pages, gone.charges.finish());
         let change = Spilled {
-            levels,
-            kept: Vec::new(),
-            dropped,
-            charges,
+            dropped: gone.pages,
+            charges: gone.charges.finish(),
+            ..Spilled::nothing(levels)
         };
         // From here on no write enters the region; writers inside the gate end first.
         {
@@ -97,15 +95,6 @@ impl RegionDropper {
 struct Reached<'a> {
     pages: Vec<PageNo>,
     charges: Charges<'a>,
-}
-
-impl<'a> Reached<'a> {
-    fn new(log: &'a Arc<Log>) -> Self {
-        Self {
-            pages: Vec::new(),
-            charges: Charges::new(log),
-        }
-    }
 }
 
 impl Visitor for Reached<'_> {

@@ -16,8 +16,8 @@ use kreon_format::{ImagePart, pages_of};
 use super::ground::Ground;
 use crate::checkpoint::{self, Change};
 use crate::image::{ImagePages, Stretch, build};
-use kreon_sync::Wakeup;
-use kreon_sync::{Mutex, Rank, RankedMutex};
+use crate::state::Ledger;
+use kreon_sync::{Mutex, Rank, RankedGuard, RankedMutex, Wakeup};
 
 /// A shorter log is not worth an image: it is replayed in a tenth of a second, if its values are not tiny.
 pub const LOG_BYTES_MIN: u64 = 64 << 20;
@@ -34,7 +34,8 @@ pub struct L0Images {
     on: Ground,
     /// One at a time.
     turn: RankedMutex<()>,
-    wanted: Wakeup,
+    /// Wakes the thread that takes them: the store is being closed.
+    pub wanted: Wakeup,
     taken: Mutex<(u64, Option<Taken>)>,
 }
 
@@ -65,16 +66,6 @@ impl L0Images {
             wanted: Wakeup::default(),
             taken: Mutex::default(),
         }
-    }
-
-    /// Waits for a wake-up, or for `patience` to end.
-    pub fn wait(&self, patience: Duration) {
-        self.wanted.wait_for(patience);
-    }
-
-    /// Wakes the thread that takes them: the store is being closed.
-    pub fn wake(&self) {
-        self.wanted.call();
     }
 
     /// How many were taken since the store was opened, and the last one.
@@ -241,17 +232,7 @@ impl L0Images {
         }
         let (count, kept_pages) = (kept.len(), kept.iter().flat_map(pages).collect());
         changed.image.extend(kept);
-        let levels = Arc::clone(&self.on.storage.views.load().levels);
-        let change = Change {
-            kept: kept_pages,
-            dropped,
-            ..Change::of_ledger(changed, levels)
-        };
-        let unreachable = checkpoint::commit(&self.on.storage, &mut ledger, change)?;
-        self.on
-            .storage
-            .views
-            .retire(unreachable.pages, unreachable.segments);
+        self.commit(&mut ledger, changed, (kept_pages, dropped))?;
         Ok(count)
     }
 
@@ -271,20 +252,30 @@ impl L0Images {
         let parts = changed.image.drain(..);
         let dropped = parts.flat_map(|part| pages_of(&part.pages).collect::<Vec<_>>());
         let dropped = dropped.collect();
-        let levels = Arc::clone(&self.on.storage.views.load().levels);
+        match self.commit(&mut ledger, changed, (Vec::new(), dropped)) {
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// A checkpoint of the same levels with another image, whose pages are `kept` and `dropped`.
+    fn commit(
+        &self,
+        ledger: &mut RankedGuard<'_, Ledger>,
+        changed: Ledger,
+        (kept, dropped): (Vec<PageNo>, Vec<PageNo>),
+    ) -> Result<()> {
+        let storage = &self.on.storage;
+        let levels = Arc::clone(&storage.views.load().levels);
         let change = Change {
+            kept,
             dropped,
             ..Change::of_ledger(changed, levels)
         };
-        match checkpoint::commit(&self.on.storage, &mut ledger, change) {
-            Ok(unreachable) => {
-                let (pages, segments) = (unreachable.pages, unreachable.segments);
-                self.on.storage.views.retire(pages, segments);
-                Ok(())
-            }
-            Err(error) if error.kind() == ErrorKind::OutOfSpace => Ok(()),
-            Err(error) => Err(error),
-        }
+        let unreachable = checkpoint::commit(storage, ledger, change)?;
+        let (pages, segments) = (unreachable.pages, unreachable.segments);
+        storage.views.retire(pages, segments);
+        Ok(())
     }
 
     /// Gives back pages of parts that do not count.

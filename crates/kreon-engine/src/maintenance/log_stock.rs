@@ -33,17 +33,10 @@ static ZEROES: Zeroes = Zeroes([0; ZEROES_BYTES]);
 
 /// Keeps written segments ready.
 pub struct LogStock {
-    storage: Arc<Storage>,
+    pub(super) storage: Arc<Storage>,
 }
 
 impl LogStock {
-    /// None is ready.
-    pub fn new(storage: &Arc<Storage>) -> Self {
-        Self {
-            storage: Arc::clone(storage),
-        }
-    }
-
     /// Writes segments ahead until the store is closed.
     pub fn work(&self) {
         let log = &self.storage.log;

@@ -74,7 +74,9 @@ impl Maintenance {
             merge_wanted,
             collection_wanted: Arc::clone(collection_wanted),
             l0_images: L0Images::new(on),
-            log_stock: LogStock::new(&on.storage),
+            log_stock: LogStock {
+                storage: Arc::clone(&on.storage),
+            },
             merger: Arc::new(Merger::new(on, &spiller)),
             reorganiser: Reorganiser::new(on, (reader, scattered), (&spiller, &gc)),
             spiller,

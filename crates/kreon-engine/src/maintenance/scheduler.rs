@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use kreon_base::{Error, Result};
+use kreon_base::{Error, ErrorKind, Result};
 
 use super::Maintenance;
 use super::l0_images::LOG_BYTES_MIN;
-use super::merge::MergePause;
 use crate::options::{Background, Work};
 
 /// The longest sleep of a thread without a wake-up.
@@ -69,7 +68,7 @@ impl Maintenance {
     pub fn wake_all(&self) {
         self.spiller.wanted.call();
         self.merge_wanted.call();
-        self.l0_images.wake();
+        self.l0_images.wanted.call();
         self.collection_wanted.call();
         self.scattered.wanted.call();
         self.on.storage.log.wake_writer();
@@ -196,15 +195,8 @@ impl Maintenance {
     }
 
     fn writes_log(&self) {
-        /// Runs also if a device panics, so that no writer waits for a thread that is gone.
-        struct Writing<'a>(&'a Maintenance);
-        impl Drop for Writing<'_> {
-            fn drop(&mut self) {
-                self.0.on.storage.log.end_writing();
-            }
-        }
         self.on.storage.log.begin_writing();
-        let _writing = Writing(self);
+        let _writing = AtEnd(|| self.on.storage.log.end_writing());
         while self.is_open() {
             self.on.storage.log.wait_for_work();
             if let Err(error) = self.on.storage.log.write_out_step() {
@@ -217,15 +209,8 @@ impl Maintenance {
 
     /// Flushes for tasks.
     fn flushes(&self) {
-        /// Runs also if a device panics, so that no task waits for a thread that is gone.
-        struct Serving<'a>(&'a Maintenance);
-        impl Drop for Serving<'_> {
-            fn drop(&mut self) {
-                self.0.on.storage.log.end_serving();
-            }
-        }
         self.on.storage.log.begin_serving();
-        let _serving = Serving(self);
+        let _serving = AtEnd(|| self.on.storage.log.end_serving());
         while self.is_open() {
             if let Err(error) = self.on.storage.log.serve() {
                 self.on.storage.poison.set(&error);
@@ -242,7 +227,7 @@ impl Maintenance {
         while self.is_open() {
             let begun = Instant::now();
             if begun < due {
-                self.l0_images.wait(due - begun);
+                self.l0_images.wanted.wait_for(due - begun);
                 continue;
             }
             if self.is_healthy() {
@@ -257,5 +242,44 @@ impl Maintenance {
 
     fn writes_ahead(&self) {
         self.log_stock.work();
+    }
+}
+
+/// The pause of a merge thread after failures, for lack of space in most cases.
+#[derive(Default)]
+struct MergePause {
+    until: Option<Instant>,
+    pause: Duration,
+}
+
+impl MergePause {
+    /// Whether it is time to try again.
+    fn is_over(&self) -> bool {
+        self.until.is_none_or(|until| Instant::now() >= until)
+    }
+
+    /// Twice as long after every failure, up to a minute.
+    fn after(&mut self, outcome: &Result<()>) {
+        let error = match outcome {
+            // The region was dropped meanwhile, or the store closed: no failure.
+            Err(error) if error.kind() != ErrorKind::Closed => error,
+            _ => {
+                *self = Self::default();
+                return;
+            }
+        };
+        tracing::warn!(%error, "trees of a region could not be merged");
+        let pause = self.pause.max(Duration::from_millis(500)) * 2;
+        self.pause = pause.min(Duration::from_secs(60));
+        self.until = Some(Instant::now() + self.pause);
+    }
+}
+
+/// Runs also if a device panics, so that no writer and no task waits for a thread that is gone.
+struct AtEnd<F: Fn()>(F);
+
+impl<F: Fn()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }

@@ -7,9 +7,9 @@ use kreon_base::{ErrorKind, PageNo, Result, planted};
 
 use super::counts::PageCounts;
 use super::ground::Ground;
-use crate::level::{Frozen, Levels, View};
+use crate::level::{Frozen, View};
 use crate::options::Background;
-use crate::spill::{self, Orders, Spilled};
+use crate::spill::{self, Orders};
 use crate::state::Ledger;
 use kreon_sync::Wakeup;
 
@@ -87,13 +87,8 @@ impl Spiller {
             return Ok(());
         }
         let _changes = self.on.versions.lock_changes();
-        let change = Spilled::nothing(Levels::clone(&self.on.storage.views.load().levels));
-        let marker = self.on.versions.quiet_tail();
-        match self
-            .on
-            .versions
-            .install(change, |ledger| ledger.advance(marker), true)
-        {
+        let (versions, marker) = (&self.on.versions, self.on.versions.quiet_tail());
+        match versions.install_ledger(|ledger| ledger.advance(marker)) {
             // The log keeps the regions.
             Err(error) if error.kind() == ErrorKind::OutOfSpace => self.sync(),
             outcome => outcome,

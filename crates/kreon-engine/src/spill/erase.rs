@@ -7,7 +7,6 @@ use kreon_base::{RegionId, Result};
 use kreon_format::TreeRecord;
 
 use super::run::{Changed, RegionSpill};
-use super::sink::FreshNodes;
 use crate::level::{Levels, MappedNodes};
 use crate::ranges::RegionRanges;
 use crate::tree::{self, Cursor, Entry, EntryStream, MergeRules};
@@ -33,10 +32,7 @@ impl<'a> RegionSpill<'a> {
         };
         let lowest = trees.len();
         for (level, tree) in (2..).zip(trees) {
-            let source = MappedNodes {
-                level,
-                ..self.source()
-            };
+            let source = self.source(level);
             if !has_any(&source, tree, ranges)? {
                 continue;
             }
@@ -44,10 +40,8 @@ impl<'a> RegionSpill<'a> {
                 last_level: usize::from(level) - 1 == lowest,
                 ..self.rules
             };
-            let (pages, notes) = (&mut changed.pages, &mut changed.notes);
-            let (mapping, store) = (&self.storage.mapping, self.storage.store);
-            let what = (store, self.epoch, self.region, level);
-            let mut sink = FreshNodes::new(mapping, pages, what);
+            let mut sink = self.sink(&mut changed.pages, level);
+            let notes = &mut changed.notes;
             let mut input = Erasing(Arc::clone(ranges));
             *tree = tree::merge(&source, &mut sink, tree, &mut input, &rules, notes)?;
         }

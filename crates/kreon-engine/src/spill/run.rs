@@ -135,51 +135,31 @@ impl<'a> RegionSpill<'a> {
         let workers = self.orders.workers;
         if workers > 1 && tree.leaf_pages >= PARTS_LEAVES_MIN {
             let wanted = workers * PARTS_PER_WORKER;
-            if let Some(cut) = Cut::new(&self.source(), tree, wanted)? {
+            if let Some(cut) = Cut::new(&self.source(1), tree, wanted)? {
                 return spill_in_parts(self, tree, &cut, changed);
             }
         }
         let mut input = self.input((None, None));
-        let (pages, notes) = (&mut changed.pages, &mut changed.notes);
-        let mut sink = self.sink(pages);
-        let tree = tree::merge(
-            &self.source(),
-            &mut sink,
-            tree,
-            &mut input,
-            &self.rules,
-            notes,
-        )?;
-        Ok(tree)
+        let mut sink = self.sink(&mut changed.pages, 1);
+        let (source, rules, notes) = (self.source(1), &self.rules, &mut changed.notes);
+        tree::merge(&source, &mut sink, tree, &mut input, rules, notes)
     }
 
-    /// The reader of old nodes.
-    pub fn source(&self) -> MappedNodes<'a> {
-        MappedNodes {
-            mapping: &self.storage.mapping,
-            log: &self.storage.log,
-            store: self.storage.store,
-            region: self.region,
-            level: 1,
-            counts: None,
-            resident_only: false,
-        }
+    /// The reader of old nodes of a level.
+    pub fn source(&self, level: u8) -> MappedNodes<'a> {
+        self.storage.nodes_of_level(self.region, level)
     }
 
-    /// The writer of fresh nodes.
-    pub fn sink<'p>(&self, pages: &'p mut PageRuns<'a>) -> FreshNodes<'a, 'p> {
-        FreshNodes::new(
-            &self.storage.mapping,
-            pages,
-            (self.storage.store, self.epoch, self.region, 1),
-        )
+    /// The writer of fresh nodes of a level.
+    pub fn sink<'p>(&self, pages: &'p mut PageRuns<'a>, level: u8) -> FreshNodes<'a, 'p> {
+        FreshNodes::new(self.storage, pages, (self.epoch, self.region, level))
     }
 
     /// The entries with keys from the first bound up to, not including, the second.
     pub fn input(&self, keys: (Option<&[u8]>, Option<&[u8]>)) -> RegionStream<'a> {
         let cursor = self.frozen.l0.cursor();
-        RegionStream::new(cursor, self.region, keys, self.orders.progress)
-            .deleting(self.ranges.clone())
+        let ranges = self.ranges.clone();
+        RegionStream::new(cursor, self.region, keys, ranges, self.orders.progress)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use kreon_base::{Epoch, PageBytes, PageNo, RegionId, Result};
 use kreon_format::StoreId;
-use kreon_mapping::Mapping;
 
 use crate::level::source::node_priority;
+use crate::state::Storage;
 use crate::tree::NodeSink;
 use kreon_volume::PageRuns;
 
@@ -15,9 +15,8 @@ const WRITE_PAGES: usize = 256;
 /// Writes fresh pages of one level through the mapping, without reading them first. They stay resident as long as their
 /// priority allows.
 pub struct FreshNodes<'a, 'b> {
-    mapping: &'a Mapping,
+    storage: &'a Storage,
     pages: &'b mut PageRuns<'a>,
-    store: StoreId,
     epoch: Epoch,
     region: RegionId,
     level: u8,
@@ -25,17 +24,15 @@ pub struct FreshNodes<'a, 'b> {
 }
 
 impl<'a, 'b> FreshNodes<'a, 'b> {
-    /// A sink into `pages` for nodes of a store, of the epoch that will make them durable, of a region and of a level
-    /// (1 for L1).
+    /// A sink into `pages` for nodes of the epoch that will make them durable, of a region and of a level (1 for L1).
     pub fn new(
-        mapping: &'a Mapping,
+        storage: &'a Storage,
         pages: &'b mut PageRuns<'a>,
-        (store, epoch, region, level): (StoreId, Epoch, RegionId, u8),
+        (epoch, region, level): (Epoch, RegionId, u8),
     ) -> Self {
         Self {
-            mapping,
+            storage,
             pages,
-            store,
             epoch,
             region,
             level,
@@ -51,17 +48,17 @@ impl NodeSink for FreshNodes<'_, '_> {
 
     fn write(&mut self, page: PageNo, height: u8, bytes: &PageBytes) -> Result<()> {
         let priority = node_priority(self.level, height);
-        self.mapping.fresh(page, priority, bytes)?;
+        self.storage.mapping.fresh(page, priority, bytes)?;
         self.unwritten.push(page);
         if self.unwritten.len() >= WRITE_PAGES {
-            self.mapping.write_back(&mut self.unwritten)?;
+            self.storage.mapping.write_back(&mut self.unwritten)?;
             self.unwritten.clear();
         }
         Ok(())
     }
 
     fn store(&self) -> StoreId {
-        self.store
+        self.storage.store
     }
 
     fn epoch(&self) -> Epoch {

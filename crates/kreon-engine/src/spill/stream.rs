@@ -28,11 +28,13 @@ pub struct RegionStream<'a> {
 }
 
 impl<'a> RegionStream<'a> {
-    /// The entries of `region` with keys from `first` up to, not including, `end`. Reports finished keys to `progress`.
+    /// The entries of `region` with keys from `first` up to, not including, `end`, and the deleted `ranges`. Reports
+    /// finished keys to `progress`.
     pub fn new(
         mut cursor: Cursor<'a>,
         region: RegionId,
         (first, end): (Option<&[u8]>, Option<&[u8]>),
+        ranges: Option<Arc<RegionRanges>>,
         progress: &'a Progress,
     ) -> Self {
         cursor.seek(L0Key::new(region, first.unwrap_or_default()).as_slice());
@@ -42,18 +44,12 @@ impl<'a> RegionStream<'a> {
             end: end.map(<[u8]>::to_vec),
             key: b"",
             versions: None,
-            ranges: None,
+            ranges,
             progress,
             taken: 0,
         };
         stream.stand();
         stream
-    }
-
-    /// The same stream with the deleted `ranges`.
-    pub fn deleting(mut self, ranges: Option<Arc<RegionRanges>>) -> Self {
-        self.ranges = ranges;
-        self
     }
 
     fn stand(&mut self) {

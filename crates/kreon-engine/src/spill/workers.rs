@@ -62,16 +62,9 @@ pub(super) fn spill_in_parts<'a>(
     debug_assert_eq!(merged.len(), cut.len(), "each part is merged once");
     merged.sort_by_key(|(part, _)| *part);
     let merged = merged.into_iter().map(|(_, part)| part).collect();
-    let mut sink = spill.sink(&mut changed.pages);
-    let notes = &mut changed.notes;
-    tree::join(
-        &spill.source(),
-        &mut sink,
-        (tree, cut),
-        merged,
-        &spill.rules,
-        notes,
-    )
+    let mut sink = spill.sink(&mut changed.pages, 1);
+    let (source, rules, notes) = (spill.source(1), &spill.rules, &mut changed.notes);
+    tree::join(&source, &mut sink, (tree, cut), merged, rules, notes)
 }
 
 impl<'a> Shared<'_, 'a> {
@@ -96,16 +89,11 @@ impl<'a> Shared<'_, 'a> {
     }
 
     fn merge(&self, part: usize, changed: &mut Changed<'a>) -> Result<MergedPart> {
-        let mut input = self.spill.input(self.cut.keys(part));
-        let (pages, notes) = (&mut changed.pages, &mut changed.notes);
-        let mut sink = self.spill.sink(pages);
-        tree::merge_part(
-            &self.spill.source(),
-            &mut sink,
-            (self.tree, self.cut, part),
-            &mut input,
-            &self.spill.rules,
-            notes,
-        )
+        let spill = self.spill;
+        let mut input = spill.input(self.cut.keys(part));
+        let mut sink = spill.sink(&mut changed.pages, 1);
+        let (source, rules, notes) = (spill.source(1), &spill.rules, &mut changed.notes);
+        let part = (self.tree, self.cut, part);
+        tree::merge_part(&source, &mut sink, part, &mut input, rules, notes)
     }
 }

@@ -7,6 +7,7 @@ use kreon_volume::page_runs::discard;
 
 use super::Versions;
 use crate::checkpoint::{self, Change};
+use crate::level::Levels;
 use crate::spill::Spilled;
 use crate::state::Ledger;
 
@@ -61,6 +62,12 @@ impl Versions {
         self.space.set_reserve_but(soon_free);
         self.space.plan_space();
         Ok(())
+    }
+
+    /// Makes another ledger durable, with the same levels.
+    pub fn install_ledger(&self, change_ledger: impl FnOnce(&mut Ledger)) -> Result<()> {
+        let levels = Levels::clone(&self.storage.views.load().levels);
+        self.install(Spilled::nothing(levels), change_ledger, true)
     }
 
     /// Releases the fresh pages of a change that was not installed.

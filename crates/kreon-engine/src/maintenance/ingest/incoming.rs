@@ -3,11 +3,10 @@
 use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, VALUE_BYTES_MAX};
 use kreon_format::RecordKind;
 
+use super::super::ground::Ground;
 use crate::placement;
 use crate::regions::RegionState;
-use crate::state::Storage;
 use crate::tree::{Entry, EntryStream};
-use crate::visibility::Gate;
 use kreon_log::NewRecord;
 
 /// Pairs to load, in strictly ascending order of their keys.
@@ -21,7 +20,7 @@ pub trait Pairs {
 
 /// Takes pairs, writes the values that do not go into leaves to the log, and hands on the entries.
 pub struct Incoming<'a, P> {
-    log: LoadLog<'a>,
+    on: &'a Ground,
     region: &'a RegionState,
     pairs: &'a mut P,
     /// The key before.
@@ -33,9 +32,9 @@ pub struct Incoming<'a, P> {
 }
 
 impl<'a, P: Pairs> Incoming<'a, P> {
-    pub fn new(log: LoadLog<'a>, region: &'a RegionState, pairs: &'a mut P) -> Self {
+    pub fn new(on: &'a Ground, region: &'a RegionState, pairs: &'a mut P) -> Self {
         Self {
-            log,
+            on,
             region,
             pairs,
             last: Vec::new(),
@@ -63,13 +62,13 @@ impl<P: Pairs> EntryStream for Incoming<'_, P> {
         self.last.clear();
         self.last.extend_from_slice(key);
         self.count += 1;
-        let inline_max = self.log.storage.options.inline_value_bytes_max;
+        let inline_max = self.on.storage.options.inline_value_bytes_max;
         let value_bytes = Some(value.len() as u32);
         let mut payload = placement::place(key, value_bytes, Some(value), LogOffset(0), inline_max);
         if let Payload::Logged { offset, .. } = &mut payload {
-            *offset = self.log.append(self.region, key, value)?;
+            *offset = append(self.on, self.region, key, value)?;
         } else {
-            self.log.storage.check_open()?;
+            self.on.storage.check_open()?;
         }
         Ok(Some(Entry {
             key,
@@ -103,23 +102,14 @@ fn brief(key: &[u8]) -> String {
     format!("{}{rest}", shown.escape_ascii())
 }
 
-/// Where records of a load go.
-#[derive(Clone, Copy)]
-pub struct LoadLog<'a> {
-    pub storage: &'a Storage,
-    pub gate: &'a Gate,
-}
-
-impl LoadLog<'_> {
-    /// Appends a record of a load; inside the gate, because a closed gate promises the end of a whole record at
-    /// the log's tail.
-    pub fn append(&self, region: &RegionState, key: &[u8], value: &[u8]) -> Result<LogOffset> {
-        let _inside = self.gate.enter();
-        self.storage.check_open()?;
-        region.check()?;
-        let (place, _) = self.storage.log.append_one(&record(region, key, value))?;
-        Ok(place.offset)
-    }
+/// Appends a record of a load; inside the gate, because a closed gate promises the end of a whole record at the log's
+/// tail.
+pub fn append(on: &Ground, region: &RegionState, key: &[u8], value: &[u8]) -> Result<LogOffset> {
+    let _inside = on.visibility.gate.enter();
+    on.storage.check_open()?;
+    region.check()?;
+    let (place, _) = on.storage.log.append_one(&record(region, key, value))?;
+    Ok(place.offset)
 }
 
 /// A record of a load; without key and value a mark.

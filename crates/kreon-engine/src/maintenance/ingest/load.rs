@@ -9,12 +9,12 @@ use kreon_format::TreeRecord;
 use super::super::ground::Ground;
 use super::super::merge::Merger;
 use super::super::spill::Spiller;
-use super::incoming::{Incoming, LoadLog, Pairs, record};
+use super::incoming::{Incoming, Pairs, append, record};
 use crate::level::{Levels, View, VisibleFrom};
 use crate::regions::RegionState;
 use crate::spill::sink::FreshNodes;
 use crate::spill::{Erasing, LEAF_FILL, Notes, Spilled};
-use crate::state::Storage;
+use crate::state::{Ledger, Storage};
 use crate::tree::{self, MergeRules};
 use crate::tree_locks::{LockReason, TreeLock};
 use crate::versions::TREES_MAX;
@@ -88,13 +88,6 @@ impl Loader {
         }
     }
 
-    fn log(&self) -> LoadLog<'_> {
-        LoadLog {
-            storage: &self.on.storage,
-            gate: &self.on.visibility.gate,
-        }
-    }
-
     /// Loads `pairs` into `region`, all or none; returns how many. Durable when it returns.
     ///
     /// # Errors
@@ -105,7 +98,7 @@ impl Loader {
         self.on.storage.check_writable()?;
         region.check()?;
         let target = self.prepare(region)?;
-        let mut incoming = Incoming::new(self.log(), region, pairs);
+        let mut incoming = Incoming::new(&self.on, region, pairs);
         let loaded = build(&self.on.storage, region, &mut incoming)
             .and_then(|built| built.map_or(Ok(()), |built| target.commit(built)));
         let count = incoming.count;
@@ -152,7 +145,7 @@ impl Loader {
             trees: self.on.versions.put_empty_tree_on(region.id),
         };
         // Tells a repair of a damaged store that older records may be outdated.
-        self.log().append(region, b"", b"")?;
+        append(&self.on, region, b"", b"")?;
         Ok(target)
     }
 
@@ -165,13 +158,9 @@ impl Loader {
         let reclaimed = self.spiller.checkpoint().and_then(|()| {
             let _changes = self.on.versions.lock_changes();
             self.on.versions.tidy(region.id);
-            let view = self.on.storage.views.load_full();
-            let change = Spilled::nothing(Levels::clone(&view.levels));
-            drop(view);
             let marker = self.on.versions.quiet_tail();
-            self.on
-                .versions
-                .install(change, |ledger| ledger.advance(marker), true)
+            let advance = |ledger: &mut Ledger| ledger.advance(marker);
+            self.on.versions.install_ledger(advance)
         });
         if let Err(error) = reclaimed.and_then(|()| self.on.versions.reclaim()) {
             tracing::warn!(%error, "the space of a failed load is reclaimed later");
@@ -206,8 +195,7 @@ fn build<'a, P: Pairs>(
 ) -> Result<Option<Built<'a>>> {
     let epoch = storage.ledger.lock().epoch.next();
     let mut pages = PageRuns::with_purpose(&storage.allocator, &storage.mapping, Purpose::Put);
-    let what = (storage.store, epoch, region.id, 1);
-    let mut sink = FreshNodes::new(&storage.mapping, &mut pages, what);
+    let mut sink = FreshNodes::new(storage, &mut pages, (epoch, region.id, 1));
     let rules = rules(storage);
     let nodes = storage.nodes_of_level(region.id, 1);
     let mut notes = Notes::new(storage);
@@ -258,20 +246,16 @@ impl<'a> LoadTarget<'a> {
         let (freed, kept) = handed_out.partition::<Vec<_>, _>(|page| freed.contains(page));
         loader.on.versions.discard_fresh(&freed)?;
         let change = Spilled {
-            levels,
             kept,
-            dropped: Vec::new(),
             charges: charges.finish(),
+            ..Spilled::nothing(levels)
         };
         let marker = loader.on.versions.quiet_tail();
-        loader.on.versions.install(
-            change,
-            |ledger| {
-                ledger.loads.remove(&region.id);
-                ledger.advance(marker);
-            },
-            true,
-        )?;
+        let advance = |ledger: &mut Ledger| {
+            ledger.loads.remove(&region.id);
+            ledger.advance(marker);
+        };
+        loader.on.versions.install(change, advance, true)?;
         loader.reveal(region, &visible_from)?;
         // What was written before the load survives if the load does.
         sync()
@@ -287,8 +271,7 @@ impl<'a> LoadTarget<'a> {
         }
         let (storage, region) = (&self.loader.on.storage, self.region.id);
         let epoch = storage.ledger.lock().epoch.next();
-        let what = (storage.store, epoch, region, 1);
-        let mut sink = FreshNodes::new(&storage.mapping, &mut built.pages, what);
+        let mut sink = FreshNodes::new(storage, &mut built.pages, (epoch, region, 1));
         let nodes = storage.nodes_of_level(region, 1);
         let mut input = Erasing(Arc::new(ranges));
         let (old, notes) = (&built.record, &mut built.notes);

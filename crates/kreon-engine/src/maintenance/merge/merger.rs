@@ -287,7 +287,7 @@ impl Merger {
         let snapshots = self.on.visibility.snapshots.list();
         let levels = (job.level..).take(job.trees.len());
         let nodes: Vec<MappedNodes<'_>> = levels
-            .map(|level| self.on.storage.nodes_of_level(job.region, level))
+            .map(|level| storage.nodes_of_level(job.region, level))
             .collect();
         let (Some((lowest, others)), Some(source)) = (job.trees.split_last(), nodes.last()) else {
             return Err(Error::invalid("nothing to merge"));
@@ -311,12 +311,11 @@ impl Merger {
         };
         let epoch = storage.ledger.lock().epoch.next();
         let level = job.level + u8::from(job.has_first);
-        let what = (storage.store, epoch, job.region, level);
-        let mut sink = FreshNodes::new(&storage.mapping, &mut pages, what);
+        let mut sink = FreshNodes::new(storage, &mut pages, (epoch, job.region, level));
         let rules = MergeRules {
             snapshots: &snapshots,
             last_level: job.is_last,
-            filter_bits_per_key: self.on.storage.options.filter_bits_per_key,
+            filter_bits_per_key: storage.options.filter_bits_per_key,
             fill: LEAF_FILL,
             rewrites_all: false,
         };

@@ -6,11 +6,8 @@
 //! trees stays the same.
 //!
 //! - [`merger`], [`overlay`]: adjacent trees into one, beside spills
-//! - [`pause`]: the pause after merges that failed
 
 mod merger;
 mod overlay;
-mod pause;
 
 pub use merger::{Job, Merger};
-pub use pause::MergePause;
