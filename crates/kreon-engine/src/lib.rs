@@ -39,7 +39,7 @@ pub use inspect::{
     GetStats, LevelStats, MemoryStats, PageClassStats, PageStats, Stats, VerifyReport,
 };
 pub use kreon_device::{DeviceStats, TransferStats};
-pub use kreon_log::{Fill, Own, TakeValue};
+pub use kreon_log::{Fill, Own, Show, TakeValue};
 #[cfg(feature = "comparison")]
 pub use kreon_mapping::{Backend, Eviction, KeepRecords, MapAdvice, Writeback};
 pub use kreon_mapping::{MappingModes, MappingStats};

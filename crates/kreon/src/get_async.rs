@@ -36,7 +36,7 @@ impl<K: AsRef<[u8]> + Unpin> Future for GetAsync<K> {
         let Self { task, key, .. } = &mut *self;
         match task {
             Ok(task) => task
-                .poll_value(key.as_ref(), context.waker(), Own)
+                .poll(key.as_ref(), context.waker(), Own)
                 .map_ok(|found| found.map(Value::from)),
             Err(error) => Poll::Ready(Err(error.clone())),
         }

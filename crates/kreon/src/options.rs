@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kreon_device::{Device, Facility, FileOptions};
+use kreon_device::{Device, Facility, FileDevice, FileOptions};
 use kreon_engine::Engine;
 
 use crate::{Durability, Result, Store};
@@ -281,7 +281,12 @@ impl Options {
             ring: facility(self.io_uring_off),
             ..FileOptions::default()
         };
-        Store::open_with(path.as_ref(), file, self)
+        let path = path.as_ref();
+        let open = || {
+            let (device, _created) = FileDevice::open(path, &file)?;
+            self.open_on(Arc::new(device))
+        };
+        open().map_err(|error| error.within(path.display()))
     }
 
     /// Opens the store on a device of the caller, for tools that observe or disturb transfers. `Device` is not part of

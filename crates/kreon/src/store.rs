@@ -4,7 +4,6 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use kreon_device::{FileDevice, FileOptions};
 use kreon_engine::{Engine, Operation};
 
 use crate::{
@@ -49,18 +48,6 @@ impl Store {
     /// See [`Options::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Options::default().open(path)
-    }
-
-    pub(crate) fn open_with(path: &Path, file: FileOptions, options: Options) -> Result<Self> {
-        let open = || {
-            let (device, _created) = FileDevice::open(path, &file)?;
-            Engine::open(Arc::new(device), options.engine)
-        };
-        let engine = open().map_err(|error: Error| error.within(path.display()))?;
-        Ok(Self {
-            engine: Arc::new(engine),
-            durability: options.durability,
-        })
     }
 
     /// The region called `name`, created if it does not exist. Creation appends a record to the log, like a put.

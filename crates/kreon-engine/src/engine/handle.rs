@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use kreon_base::{Error, ErrorKind, Lsn, Result};
 use kreon_device::{Backing, Device};
-use kreon_log::TakeValue;
+use kreon_log::{Show, TakeValue};
 use kreon_sync::Mutex;
 
 use super::forked;
@@ -111,7 +111,7 @@ impl Engine {
         snapshot: Option<&OpenSnapshot>,
         show: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        self.subsystems.reader.get(region, key, at(snapshot), show)
+        self.get_value(region, key, snapshot, Show(show))
     }
 
     /// Hands the value of a key to `take`, now or at a snapshot.
@@ -280,13 +280,6 @@ impl Engine {
         self.subsystems.storage.poison.close();
         self.subsystems.storage.log.close();
         outcome.and(self.subsystems.storage.device.unlock())
-    }
-}
-
-impl Engine {
-    /// All subsystems.
-    pub(super) fn subsystems(&self) -> &Subsystems {
-        &self.subsystems
     }
 }
 

@@ -14,7 +14,7 @@ use crate::write::Durable;
 impl Engine {
     /// Applies a unit now; the future ends when it is durable.
     pub fn write_async(&self, operations: &[Operation<'_>]) -> Durable {
-        let subsystems = self.subsystems();
+        let subsystems = &self.subsystems;
         subsystems.storage.log.expect_wait();
         let applied = subsystems.writer.write_ahead(operations);
         Durable::new(&subsystems.storage, applied)
@@ -22,7 +22,7 @@ impl Engine {
 
     /// The future ends when all writes so far are durable.
     pub fn sync_async(&self) -> Durable {
-        let storage = &self.subsystems().storage;
+        let storage = &self.subsystems.storage;
         let writable = storage.check_writable();
         Durable::new(storage, writable.map(|()| storage.log.tail()))
     }
@@ -32,12 +32,10 @@ impl Engine {
     /// # Errors
     /// `Closed`, or what kept it from going on. Damage is not an error but a line of the report.
     pub fn verify_with(&self, tell: &mut dyn FnMut(Progress)) -> Result<VerifyReport> {
-        self.subsystems().storage.check_open()?;
-        self.subsystems().inspector.verify(tell)
+        self.subsystems.storage.check_open()?;
+        self.subsystems.inspector.verify(tell)
     }
-}
 
-impl Engine {
     /// Makes one packed tree of all levels of each of `regions`, empties segments of the log that have dead records, and
     /// frees what is not needed. Reports its progress.
     ///
@@ -48,7 +46,7 @@ impl Engine {
         regions: &[Arc<RegionState>],
         tell: &mut dyn FnMut(Progress),
     ) -> Result<()> {
-        self.subsystems().compactor.compact(regions, tell)
+        self.subsystems.compactor.compact(regions, tell)
     }
 
     /// The same with all regions. Those that are dropped meanwhile are passed over.
@@ -57,11 +55,11 @@ impl Engine {
     /// Those of [`compact`](Self::compact).
     pub fn compact_all(&self, tell: &mut dyn FnMut(Progress)) -> Result<()> {
         loop {
-            let regions = self.subsystems().regions.list();
-            match self.subsystems().compactor.compact(&regions, tell) {
+            let regions = self.subsystems.regions.list();
+            match self.subsystems.compactor.compact(&regions, tell) {
                 Err(error)
                     if error.kind() == ErrorKind::Closed
-                        && self.subsystems().storage.check_writable().is_ok()
+                        && self.subsystems.storage.check_writable().is_ok()
                         && regions.iter().any(|region| region.check().is_err()) => {}
                 outcome => return outcome,
             }

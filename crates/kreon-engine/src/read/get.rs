@@ -1,5 +1,8 @@
 //! Gets: L0', then L0, then the levels; the first that has a visible version wins.
 
+use std::sync::Arc;
+
+use arc_swap::Guard;
 use kreon_base::{Lsn, Payload, Result};
 use kreon_l0::{L0, Version};
 
@@ -13,18 +16,6 @@ use crate::tree::{self, NodeSource};
 use kreon_log::{LogPages, Show, TakeValue, ValueAt};
 
 impl Reader {
-    /// Shows the value of `key` at `at` ([`Lsn::MAX`]: now) to `show`; `None` if there is none. As
-    /// [`get_value`](Self::get_value).
-    pub fn get<R>(
-        &self,
-        region: &RegionState,
-        key: &[u8],
-        at: Lsn,
-        show: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        self.get_value(region, key, at, Show(show))
-    }
-
     /// Hands the value of `key` at `at` ([`Lsn::MAX`]: now) to `take`; `None` if there is none.
     ///
     /// A hit in memory takes no lock and makes no system call. `take` may run while a frame is held:
@@ -36,10 +27,7 @@ impl Reader {
         at: Lsn,
         take: T,
     ) -> Result<Option<T::Taken>> {
-        self.storage.check_open()?;
-        // Before the check: a view from after a drop would show the region empty.
-        let view = self.storage.views.load();
-        region.check()?;
+        let view = self.view_of(region)?;
         let mut take = Once(Some(take));
         match self.find(&view, region, key, at, &mut take)? {
             None | Some(Found::Deleted) => Ok(None),
@@ -48,6 +36,15 @@ impl Reader {
                 self.show_once(region, key, &located, &self.storage.log_pages(), &mut take)
             }
         }
+    }
+
+    /// The current view, for a read of `region`.
+    pub fn view_of(&self, region: &RegionState) -> Result<Guard<Arc<View>>> {
+        self.storage.check_open()?;
+        // Before the check: a view from after a drop would show the region empty.
+        let view = self.storage.views.load();
+        region.check()?;
+        Ok(view)
     }
 
     fn find<T: TakeValue>(
@@ -65,7 +62,7 @@ impl Reader {
         }
     }
 
-    /// Where the value of `key` at `at` is, in `view`; `None` if there is none.
+    /// Where the value of `key` at `at` is, in `view`; `None` or [`Located::Deleted`] if there is none.
     pub fn locate(
         &self,
         view: &View,
@@ -73,20 +70,13 @@ impl Reader {
         key: &[u8],
         at: Lsn,
     ) -> Result<Option<Located>> {
-        let mut take = Once(Some(Show(|value: &[u8]| Located::Inline(value.to_vec()))));
-        Ok(match self.find(view, region, key, at, &mut take)? {
-            None | Some(Found::Deleted) => None,
-            Some(Found::Shown(located)) => located,
-            Some(Found::Logged(located)) => Some(located),
-        })
+        let found = self.find(view, region, key, at, &mut located())?;
+        Ok(found.and_then(Found::place))
     }
 
     /// Whether `key` has a value at `at`. Reads no value.
     pub fn contains(&self, region: &RegionState, key: &[u8], at: Lsn) -> Result<bool> {
-        self.storage.check_open()?;
-        // Before the check: a view from after a drop would show the region empty.
-        let view = self.storage.views.load();
-        region.check()?;
+        let view = self.view_of(region)?;
         let mut take = Once(Some(Show(|_: &[u8]| ())));
         let found = self.find(&view, region, key, at, &mut take)?;
         Ok(!matches!(found, None | Some(Found::Deleted)))
@@ -100,12 +90,8 @@ impl Reader {
         key: &[u8],
         at: Lsn,
     ) -> Option<Located> {
-        let mut show = Once(Some(Show(|value: &[u8]| Located::Inline(value.to_vec()))));
-        match self.find_in_l0s(view, region, key, at, &mut show)? {
-            Found::Shown(located) => located,
-            Found::Logged(located) => Some(located),
-            Found::Deleted => Some(Located::Deleted),
-        }
+        self.find_in_l0s(view, region, key, at, &mut located())?
+            .place()
     }
 
     pub fn find_in_l0s<T: TakeValue>(
@@ -217,6 +203,22 @@ pub enum Found<R> {
     Logged(Located),
     /// The key was deleted.
     Deleted,
+}
+
+impl Found<Located> {
+    /// Where the value is; none if the index had it and it was taken before.
+    fn place(self) -> Option<Located> {
+        match self {
+            Self::Shown(located) => located,
+            Self::Logged(located) => Some(located),
+            Self::Deleted => Some(Located::Deleted),
+        }
+    }
+}
+
+/// Takes a value that is in the index as its own place.
+fn located() -> Once<Show<impl FnOnce(&[u8]) -> Located>> {
+    Once(Some(Show(|value: &[u8]| Located::Inline(value.to_vec()))))
 }
 
 /// What takes a value at most once, from one of several places.

@@ -20,7 +20,7 @@ use crate::level::source::LOG_PRIORITY;
 use crate::level::view::ViewSequence;
 use crate::regions::RegionState;
 use crate::visibility::OpenSnapshot;
-use kreon_log::{Show, TakeValue};
+use kreon_log::TakeValue;
 
 /// After so many loads whose pages were evicted before the next poll, a poll waits for the device, so that the get ends.
 const LOADS_MAX: u32 = 12;
@@ -67,24 +67,11 @@ impl GetTask {
         }
     }
 
-    /// Goes on. `key` is the same each time; `show` is called at the end if there is a value.
-    ///
-    /// # Errors
-    /// As those of a get.
-    pub fn poll<R>(
-        &mut self,
-        key: &[u8],
-        waker: &Waker,
-        show: impl FnOnce(&[u8]) -> R,
-    ) -> Poll<Result<Option<R>>> {
-        self.poll_value(key, waker, Show(show))
-    }
-
     /// Goes on. `key` is the same each time; `take` gets the value at the end if there is one.
     ///
     /// # Errors
     /// As those of a get.
-    pub fn poll_value<T: TakeValue>(
+    pub fn poll<T: TakeValue>(
         &mut self,
         key: &[u8],
         waker: &Waker,
@@ -141,10 +128,7 @@ impl GetTask {
         show: &mut Once<T>,
     ) -> Result<Attempt<T::Taken>> {
         let (reader, region) = (&*self.reader, &*self.region);
-        reader.storage.check_open()?;
-        // Before the check: a view from after a drop would show the region empty.
-        let view = reader.storage.views.load();
-        region.check()?;
+        let view = reader.view_of(region)?;
         let mapping = &reader.storage.mapping;
         let located = match self.place.take() {
             Some((located, sequence)) if sequence == view.sequence() => located,
@@ -202,19 +186,8 @@ impl GetTask {
 impl Reader {
     /// The bytes of a logged value that must be read before it can be shown without waiting.
     fn missing_value(&self, key: &[u8], located: &Located) -> Option<FinalBytes> {
-        let Located::Logged {
-            offset,
-            value_bytes,
-        } = located
-        else {
-            return None;
-        };
-        let payload_bytes = key.len() + *value_bytes as usize;
-        let bytes = self
-            .storage
-            .log
-            .reader()
-            .on_device(*offset, payload_bytes)?;
+        let (offset, payload_bytes) = located.record(key)?;
+        let bytes = self.storage.log.reader().on_device(offset, payload_bytes)?;
         let (offset, len) = (bytes.offset_bytes, bytes.len_bytes);
         (len <= RECORD_BYTES_MAX && !self.storage.mapping.has_bytes(offset, len)).then_some(bytes)
     }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use arc_swap::Guard;
 use kreon_base::{Lsn, Result};
 use kreon_mapping::Fetched;
 
 use super::Reader;
-use super::scan::Entry;
 use super::scan_source::Located;
 use crate::keys::L0Key;
 use crate::level::View;
@@ -43,19 +43,16 @@ impl Reader {
         at: Lsn,
         mut found_value: impl FnMut(usize, Vec<u8>),
     ) -> Result<()> {
-        self.storage.check_open()?;
-        // Before the check: a view from after a drop would show the region empty.
-        let view = self.storage.views.load_full();
-        region.check()?;
+        let view = Guard::into_inner(self.view_of(region)?);
         let mut order: Vec<usize> = (0..keys.len()).collect();
         order.sort_unstable_by_key(|index| keys[*index]);
-        let mut found: Vec<(usize, Entry)> = Vec::new();
+        let mut found: Vec<(usize, Located)> = Vec::new();
         let mut missing = Vec::new();
         for order in order.chunks(TOGETHER) {
             approach(&view, region, order.iter().map(|index| keys[*index]));
             for &index in order {
                 match self.locate_in_l0s(&view, region, keys[index], at) {
-                    Some(located) => found.push((index, (keys[index].to_vec(), located))),
+                    Some(located) => found.push((index, located)),
                     None => missing.push(index),
                 }
             }
@@ -70,7 +67,7 @@ impl Reader {
                 match tree::get(&nodes, record, key, at, |version| {
                     Located::from(version.payload)
                 })? {
-                    Some(located) => found.push((index, (key.to_vec(), located))),
+                    Some(located) => found.push((index, located)),
                     None => {
                         if passed.binary_search(&place).is_ok() {
                             self.storage.gets.filtered(Filtering::InVain);
@@ -83,9 +80,12 @@ impl Reader {
         }
         let mut fetched = Fetched::default();
         for found in found.chunks(FETCHED_MAX) {
-            self.fetch_values(found.iter().map(|(_, entry)| entry), &mut fetched)?;
+            let located = found.iter();
+            let records = located.filter_map(|(index, located)| located.record(keys[*index]));
+            self.fetch_records(records, &mut fetched)?;
             let log = FetchedLog::new(self.storage.log_pages(), &fetched);
-            for (index, (key, located)) in found {
+            for (index, located) in found {
+                let key = keys[*index];
                 if let Some(value) = self.show_logged(region, key, located, &log, Own)? {
                     found_value(*index, value);
                 }

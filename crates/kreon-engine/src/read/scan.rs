@@ -8,6 +8,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use arc_swap::Guard;
 use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Result, planted};
 use kreon_format::fragment_bytes;
 use kreon_mapping::Fetched;
@@ -19,7 +20,6 @@ use super::leaves::Leaves;
 use super::merge_scan::{self, Step};
 use super::scan_memory::ScanShare;
 use super::scan_pair::{ShowPair, TakePair, WithKey};
-use super::scan_source::Located;
 use crate::keys::Direction;
 use crate::level::source::{FetchedLog, LOG_PRIORITY};
 use crate::level::view::ViewSequence;
@@ -48,9 +48,6 @@ const LONG_PAIRS: usize = 1000;
 /// How many pairs ahead of the one that is shown a record is brought from memory towards the processor.
 const HINT_PAIRS: usize = 2;
 
-/// A key and where its value is.
-pub type Entry = (Vec<u8>, Located);
-
 /// A scan of a range of keys at a snapshot.
 pub struct Scan {
     reader: Arc<Reader>,
@@ -58,10 +55,8 @@ pub struct Scan {
     snapshot: Arc<OpenSnapshot>,
     /// What neither end has fetched yet.
     rest: Option<KeyBounds>,
-    /// Fetched from the front, ascending.
-    front: Ahead,
-    /// Fetched from the back, descending.
-    back: Ahead,
+    /// Fetched from the front, ascending, and from the back, descending: by [`Direction`].
+    ends: [Ahead; 2],
     step_entries: usize,
     /// Pairs that may still be shown.
     left: usize,
@@ -111,8 +106,7 @@ impl Scan {
             region: Arc::clone(region),
             snapshot,
             rest: (!is_empty(&bounds)).then_some(bounds),
-            front: Ahead::default(),
-            back: Ahead::default(),
+            ends: Default::default(),
             step_entries: FIRST_STEP_ENTRIES,
             left: usize::MAX,
             found: 0,
@@ -154,8 +148,7 @@ impl Scan {
     /// # Errors
     /// Of reading; the scan ends with the first.
     pub fn next_pair<T: TakePair>(&mut self, take: T) -> Result<Option<T::Taken>> {
-        self.reader.storage.lifecycle.check_home()?;
-        self.try_next(take).inspect_err(|_| self.fail())
+        self.next_from(Direction::Forward, take)
     }
 
     /// Hands the next pair from the back to `take`.
@@ -163,61 +156,49 @@ impl Scan {
     /// # Errors
     /// Of reading; the scan ends with the first.
     pub fn next_back_pair<T: TakePair>(&mut self, take: T) -> Result<Option<T::Taken>> {
+        self.next_from(Direction::Backward, take)
+    }
+
+    fn next_from<T: TakePair>(&mut self, way: Direction, take: T) -> Result<Option<T::Taken>> {
         self.reader.storage.lifecycle.check_home()?;
-        self.try_next_back(take).inspect_err(|_| self.fail())
+        self.try_next(way, take).inspect_err(|_| self.fail())
     }
 
-    fn try_next<T: TakePair>(&mut self, take: T) -> Result<Option<T::Taken>> {
-        if self.front.batch.is_empty() {
-            self.fetch(Direction::Forward)?;
+    fn try_next<T: TakePair>(&mut self, way: Direction, take: T) -> Result<Option<T::Taken>> {
+        let (own, other) = (way as usize, 1 - way as usize);
+        if self.ends[own].batch.is_empty() {
+            self.fetch(way)?;
         }
         if self.left == 0 {
             return Ok(self.end());
         }
-        match self.front.batch.pop_first() {
-            Some(pair) => self.show(&self.front, &pair, take).map(Some),
-            // The front has reached what the back fetched.
-            None => match self.back.batch.pop_last() {
-                Some(pair) => self.show(&self.back, &pair, take).map(Some),
-                None => Ok(self.end()),
+        let shown = match self.ends[own].batch.pop_first() {
+            Some(pair) => self.show(&self.ends[own], &pair, take)?,
+            // This end has reached what the other one fetched.
+            None => match self.ends[other].batch.pop_last() {
+                Some(pair) => self.show(&self.ends[other], &pair, take)?,
+                None => return Ok(self.end()),
             },
-        }
-        .inspect(|shown| self.left -= usize::from(shown.is_some()))
-    }
-
-    fn try_next_back<T: TakePair>(&mut self, take: T) -> Result<Option<T::Taken>> {
-        if self.back.batch.is_empty() {
-            self.fetch(Direction::Backward)?;
-        }
-        if self.left == 0 {
-            return Ok(self.end());
-        }
-        match self.back.batch.pop_first() {
-            Some(pair) => self.show(&self.back, &pair, take).map(Some),
-            None => match self.front.batch.pop_last() {
-                Some(pair) => self.show(&self.front, &pair, take).map(Some),
-                None => Ok(self.end()),
-            },
-        }
-        .inspect(|shown| self.left -= usize::from(shown.is_some()))
+        };
+        self.left -= 1;
+        Ok(Some(shown))
     }
 
     /// A read failed: the scan ends, and its memory goes back with the account of it.
     fn fail(&mut self) {
-        (self.front, self.back) = Default::default();
+        self.ends = Default::default();
         (self.rest, self.left) = (None, 0);
     }
 
     /// The memory of what it has found ahead.
     #[cfg(test)]
     pub fn memory_bytes(&self) -> usize {
-        self.front.memory_bytes() + self.back.memory_bytes()
+        self.ends.iter().map(Ahead::memory_bytes).sum()
     }
 
     /// There is no more to show: what it held goes back.
     fn end<R>(&mut self) -> Option<R> {
-        self.front.clear();
-        self.back.clear();
+        self.ends.iter_mut().for_each(Ahead::clear);
         None
     }
 
@@ -255,7 +236,6 @@ impl Scan {
         let Some(bounds) = self.rest.take().filter(|_| self.left > 0) else {
             return Ok(());
         };
-        self.reader.storage.check_open()?;
         let (last, is_exhausted) = self.locate(&bounds, direction)?;
         if !is_exhausted && let Some(last) = last {
             let behind = Bound::Excluded;
@@ -294,19 +274,15 @@ impl Scan {
         bounds: &KeyBounds,
         direction: Direction,
     ) -> Result<(Option<Vec<u8>>, bool)> {
-        let view = self.reader.storage.views.load_full();
-        // After the view was taken: one from after a drop would show the region empty.
-        self.region.check()?;
+        let view = Guard::into_inner(self.reader.view_of(&self.region)?);
         let nodes = self.reader.storage.nodes(&view, self.region.id);
-        match direction {
-            Direction::Forward => self.front.clear(),
-            Direction::Backward => self.back.clear(),
-        }
+        self.ends[direction as usize].clear();
         let (mut share, entries_max, bytes_max) = self.reach();
         let room = share.bytes();
-        let (ahead, start, end) = match direction {
-            Direction::Forward => (&mut self.front, &bounds.0, &bounds.1),
-            Direction::Backward => (&mut self.back, &bounds.1, &bounds.0),
+        let ahead = &mut self.ends[direction as usize];
+        let (start, end) = match direction {
+            Direction::Forward => (&bounds.0, &bounds.1),
+            Direction::Backward => (&bounds.1, &bounds.0),
         };
         let known = self.region.gaps.known();
         let step = Step {
@@ -361,23 +337,8 @@ impl Scan {
 }
 
 impl Reader {
-    /// Has the records of pairs at hand, all at once; large ones are read by themselves.
-    pub fn fetch_values<'e>(
-        &self,
-        located: impl Iterator<Item = &'e Entry>,
-        into: &mut Fetched,
-    ) -> Result<()> {
-        let records = located.filter_map(|(key, found)| match found {
-            Located::Logged {
-                offset,
-                value_bytes,
-            } => Some((*offset, key.len() + *value_bytes as usize)),
-            Located::Inline(_) | Located::Deleted => None,
-        });
-        self.fetch_records(records, into)
-    }
-
-    /// The same for records given by their places and the bytes of key and value.
+    /// Has records at hand, all at once; large ones are read by themselves. They are given by their places and the bytes
+    /// of key and value.
     pub fn fetch_records(
         &self,
         records: impl Iterator<Item = (LogOffset, usize)>,

@@ -1,13 +1,13 @@
 //! One source of a scan: an L0's or a level's entries of one region, in one direction.
 
+use std::borrow::Cow;
 use std::ops::Bound;
 
 use kreon_base::{LogOffset, Lsn, PageNo, Payload, RegionId, Result};
 use kreon_l0::L0;
 
 use super::covering::DeadKeys;
-use crate::keys::Direction;
-use crate::keys::{L0Key, split};
+use crate::keys::{Direction, L0Key, split};
 use crate::level::MappedNodes;
 use crate::tree;
 
@@ -25,6 +25,19 @@ pub enum Located {
     },
     /// The key was deleted.
     Deleted,
+}
+
+impl Located {
+    /// Where the record of `key` is, and the bytes of key and value; none if the value is not in the log.
+    pub fn record(&self, key: &[u8]) -> Option<(LogOffset, usize)> {
+        match self {
+            Self::Logged {
+                offset,
+                value_bytes,
+            } => Some((*offset, key.len() + *value_bytes as usize)),
+            Self::Inline(_) | Self::Deleted => None,
+        }
+    }
 }
 
 impl From<Payload<'_>> for Located {
@@ -69,10 +82,33 @@ impl<'a> Source<'a> {
 
     /// Goes to the first entry from `start` on, in `direction`.
     pub fn start(&mut self, start: &Bound<Vec<u8>>, direction: Direction) -> Result<()> {
-        match self {
-            Self::L0 { cursor, region } => drop(start_in_l0(cursor, *region, start, direction)),
-            Self::Level(cursor) => drop(start_in_level(cursor, start, direction)?),
-            Self::Ended => {}
+        let sought = sought(start, direction);
+        match (self, direction) {
+            (Self::L0 { cursor, region }, Direction::Forward) => {
+                cursor.seek(L0Key::new(*region, &sought.unwrap_or_default()).as_slice());
+            }
+            (Self::L0 { cursor, region }, Direction::Backward) => {
+                let end = match &sought {
+                    Some(key) => Some(L0Key::new(*region, key)),
+                    None => region
+                        .0
+                        .checked_add(1)
+                        .map(|next| L0Key::new(RegionId(next), b"")),
+                };
+                match end {
+                    Some(end) => cursor.seek_before(end.as_slice()),
+                    None => cursor.last(),
+                };
+            }
+            (Self::Level(cursor), _) => {
+                match (sought, direction) {
+                    (None, Direction::Forward) => cursor.first()?,
+                    (None, Direction::Backward) => cursor.last()?,
+                    (Some(key), Direction::Forward) => cursor.seek(&key)?,
+                    (Some(key), Direction::Backward) => cursor.seek_before(&key)?,
+                };
+            }
+            (Self::Ended, _) => {}
         }
         Ok(())
     }
@@ -162,9 +198,7 @@ impl<'a> Source<'a> {
         }
         Ok(())
     }
-}
 
-impl Source<'_> {
     /// Goes to the first entry from `start` on if it stands before that, in `direction`.
     pub fn skip_to(&mut self, start: &Bound<Vec<u8>>, direction: Direction) -> Result<()> {
         let is_behind = self.key().is_none_or(|key| match (direction, start) {
@@ -181,49 +215,18 @@ impl Source<'_> {
     }
 }
 
-fn start_in_l0(
-    cursor: &mut kreon_l0::Cursor<'_>,
-    region: RegionId,
-    start: &Bound<Vec<u8>>,
-    direction: Direction,
-) -> bool {
-    use Direction::{Backward, Forward};
-    let at = |key: &[u8]| L0Key::new(region, key);
+/// The key that a walk from `start` seeks: forward it stands on it or behind it then, backward before it. None: it begins
+/// at the very end of all keys.
+fn sought(start: &Bound<Vec<u8>>, direction: Direction) -> Option<Cow<'_, [u8]>> {
     match (start, direction) {
-        (Bound::Unbounded, Forward) => cursor.seek(at(b"").as_slice()),
-        (Bound::Unbounded, Backward) => match region.0.checked_add(1) {
-            Some(next) => cursor.seek_before(L0Key::new(RegionId(next), b"").as_slice()),
-            None => cursor.last(),
-        },
-        (Bound::Included(key), Forward) => cursor.seek(at(key).as_slice()),
-        (Bound::Excluded(key), Forward) => cursor.seek(at(&successor(key)).as_slice()),
-        (Bound::Included(key), Backward) => cursor.seek_before(at(&successor(key)).as_slice()),
-        (Bound::Excluded(key), Backward) => cursor.seek_before(at(key).as_slice()),
+        (Bound::Unbounded, _) => None,
+        (Bound::Included(key), Direction::Forward)
+        | (Bound::Excluded(key), Direction::Backward) => Some(Cow::Borrowed(key)),
+        (Bound::Excluded(key), Direction::Forward)
+        | (Bound::Included(key), Direction::Backward) => {
+            Some(Cow::Owned([key.as_slice(), &[0]].concat()))
+        }
     }
-}
-
-fn start_in_level(
-    cursor: &mut tree::Cursor<'_, MappedNodes<'_>>,
-    start: &Bound<Vec<u8>>,
-    direction: Direction,
-) -> Result<bool> {
-    use Direction::{Backward, Forward};
-    match (start, direction) {
-        (Bound::Unbounded, Forward) => cursor.first(),
-        (Bound::Unbounded, Backward) => cursor.last(),
-        (Bound::Included(key), Forward) => cursor.seek(key),
-        (Bound::Excluded(key), Forward) => cursor.seek(&successor(key)),
-        (Bound::Included(key), Backward) => cursor.seek_before(&successor(key)),
-        (Bound::Excluded(key), Backward) => cursor.seek_before(key),
-    }
-}
-
-/// The least key greater than `key`.
-fn successor(key: &[u8]) -> Vec<u8> {
-    let mut next = Vec::with_capacity(key.len() + 1);
-    next.extend_from_slice(key);
-    next.push(0);
-    next
 }
 
 fn take_in_level(

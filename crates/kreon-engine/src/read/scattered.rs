@@ -90,10 +90,4 @@ impl ScatteredValues {
             waiting.push_front(range);
         }
     }
-
-    /// As if there were no space.
-    #[cfg(test)]
-    pub fn close_queue(&self) {
-        self.queue.open(false);
-    }
 }

@@ -61,9 +61,7 @@ impl Reader {
         let around = (&self.visibility.gate, &self.visibility.snapshots);
         region.gaps.note_run(run, moment, ways, around);
     }
-}
 
-impl Reader {
     /// Before `operations` are written: if they delete one range, it is watched.
     pub fn watch_range(&self, operations: &[Operation<'_>]) -> Result<Option<u64>> {
         let [operation] = operations else {

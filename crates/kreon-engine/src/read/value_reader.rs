@@ -63,9 +63,7 @@ impl ValueReader {
 
     fn read(&mut self, position: u32) -> Result<()> {
         let reader = &*self.reader;
-        reader.storage.check_open()?;
-        let view = reader.storage.views.load();
-        self.region.check()?;
+        let view = reader.view_of(&self.region)?;
         if view.sequence() != self.view {
             let at = self.snapshot.lsn();
             let located = reader.locate(&view, &self.region, &self.key, at)?;
@@ -117,10 +115,7 @@ impl ValueReader {
         key: &[u8],
         snapshot: Arc<OpenSnapshot>,
     ) -> Result<Option<Self>> {
-        reader.storage.check_open()?;
-        // Before the check: a view from after a drop would show the region empty.
-        let view = reader.storage.views.load();
-        region.check()?;
+        let view = reader.view_of(region)?;
         let Some(located) = reader.locate(&view, region, key, snapshot.lsn())? else {
             return Ok(None);
         };

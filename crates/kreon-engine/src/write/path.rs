@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kreon_base::{ErrorKind, Lsn, Payload, Result, planted};
+use kreon_base::{ErrorKind, Lsn, Result, planted};
 use kreon_format::{FRAGMENT_HEADER_BYTES, LOG_PAYLOAD_BYTES, fragment_bytes};
-use kreon_l0::{Keep, L0};
+use kreon_l0::{Approach, Keep, L0};
 
 use crate::keys::L0Key;
 use crate::level::{Memory, View};
@@ -225,13 +225,7 @@ impl Writer {
             snapshot_max: self.on.visibility.snapshots.newest(),
             ..Keep::default()
         };
-        let was_known = spot.insert(place.lsn, self.payload(operation, place), keep);
-        if operation.value.is_some() {
-            operation.region.gaps.note_put(operation.key);
-        }
-        let (region, key) = (operation.region.id, operation.key);
-        let space = &self.on.space;
-        space.note_written((place.lsn, end), region, key, was_known);
+        self.insert(spot, operation, (place, end), keep);
         Ok(end)
     }
 
@@ -292,23 +286,31 @@ impl Writer {
             let Some(spot) = spot else {
                 continue;
             };
-            let was_known = spot.insert(place.lsn, self.payload(operation, *place), keep);
-            if operation.value.is_some() {
-                operation.region.gaps.note_put(operation.key);
-            }
             let bytes = fragment_bytes(record_bytes(std::slice::from_ref(operation)) as usize);
             let end = Lsn(place.lsn.0 + bytes as u64);
-            let (region, key) = (operation.region.id, operation.key);
-            let space = &self.on.space;
-            space.note_written((place.lsn, end), region, key, was_known);
+            self.insert(spot, operation, (*place, end), keep);
         }
     }
 
-    fn payload<'v>(&self, operation: &Operation<'v>, place: Place) -> Payload<'v> {
-        let value_bytes = operation.value.map(|value| value.len() as u32);
+    /// Inserts an operation whose record is in the log, at `place` and before `end`.
+    #[inline]
+    fn insert(
+        &self,
+        spot: Approach<'_>,
+        operation: &Operation<'_>,
+        (place, end): (Place, Lsn),
+        keep: Keep,
+    ) {
+        let (region, key, value) = (operation.region, operation.key, operation.value);
+        let value_bytes = value.map(|value| value.len() as u32);
         let inline_max = self.on.storage.options.inline_value_bytes_max;
-        let (key, value) = (operation.key, operation.value);
-        placement::place(key, value_bytes, value, place.offset, inline_max)
+        let payload = placement::place(key, value_bytes, value, place.offset, inline_max);
+        let was_known = spot.insert(place.lsn, payload, keep);
+        if value.is_some() {
+            region.gaps.note_put(key);
+        }
+        let space = &self.on.space;
+        space.note_written((place.lsn, end), region.id, key, was_known);
     }
 
     /// Whether [`Self::make_room`] has something to do for a writer.

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use kreon_base::Result as Said;
-use kreon_engine::{Durability, GetTask, Operation};
+use kreon_engine::{Durability, GetTask, Operation, Show};
 
 use super::call::Call;
 use super::handle::Handle;
@@ -94,7 +94,7 @@ pub fn get_async(session: &mut Session<'_>) -> Result<(), End> {
         std::future::poll_fn(|context| {
             for get in gets.iter_mut().filter(|get| get.outcome.is_none()) {
                 let key = world.keys[get.key].as_slice();
-                let polled = get.task.poll(key, context.waker(), values::decode);
+                let polled = get.task.poll(key, context.waker(), Show(values::decode));
                 if let Poll::Ready(found) = polled {
                     get.call.returned = Some(world.now());
                     get.outcome = Some(found);

@@ -48,7 +48,7 @@ impl Bench {
     }
 
     fn spill(&self) {
-        let subsystems = self.engine.subsystems();
+        let subsystems = &self.engine.subsystems;
         subsystems.versions.freeze(0);
         self.engine.background(Work::Spill).unwrap();
     }
@@ -58,7 +58,7 @@ impl Bench {
     }
 
     fn log_segments(&self) -> [usize; 2] {
-        let allocator = self.engine.subsystems().storage.allocator.lock();
+        let allocator = self.engine.subsystems.storage.allocator.lock();
         [MAIN_LOG, MOVED_LOG].map(|log| allocator.log_segments(log).len())
     }
 
@@ -129,7 +129,7 @@ fn a_checkpoint_before_the_spill_leaves_moved_records_alone() {
     bench.collect();
     let [_, moved] = bench.log_segments();
     bench.engine.region("another").unwrap();
-    bench.engine.subsystems().versions.reclaim().unwrap();
+    bench.engine.subsystems.versions.reclaim().unwrap();
     bench.put(&region, b"new", &content(1, 1, 70_000)).unwrap();
     assert_eq!(bench.log_segments()[1], moved);
     bench.checked(&region, &model);
@@ -144,7 +144,7 @@ fn a_key_that_was_written_meanwhile_keeps_its_new_value() {
         bench.put(&region, &name(key), &value).unwrap();
         model.insert(name(key), value);
     }
-    bench.engine.subsystems().versions.freeze(0);
+    bench.engine.subsystems.versions.freeze(0);
     for key in 1000..3000 {
         let value = content(key, 8, 500);
         bench.put(&region, &name(key), &value).unwrap();
@@ -352,7 +352,7 @@ fn dropped_regions_take_their_moved_records_along() {
     bench.spill();
     bench
         .engine
-        .subsystems()
+        .subsystems
         .maintenance
         .spiller
         .checkpoint()

@@ -28,7 +28,7 @@ fn a_record_that_only_l0_points_at_is_verified_too() {
     // Nothing of the page may be left from before.
     bench
         .engine
-        .subsystems()
+        .subsystems
         .storage
         .mapping
         .discard(PageNo(0), 1 << 12);

@@ -5,6 +5,7 @@ use std::task::Poll;
 
 use super::*;
 use crate::level::GetStats;
+use kreon_log::Show;
 
 /// Keys of one load.
 const LOADED: u32 = 40_000;
@@ -64,7 +65,7 @@ fn store_of_many_trees(filter_bits_per_key: usize) -> (Bench, Arc<RegionState>) 
         let loaded = bench.engine.ingest(&region, &mut share).unwrap();
         assert_eq!(loaded, u64::from(LOADED));
     }
-    let trees = bench.engine.subsystems().storage.views.load();
+    let trees = bench.engine.subsystems.storage.views.load();
     let trees_with_nodes = |tree: &&kreon_format::TreeRecord| tree.root.is_some();
     let trees_of = trees.levels.of(region.id).iter().filter(trees_with_nodes);
     assert_eq!(trees_of.count(), 1 + LOADS as usize);
@@ -165,7 +166,7 @@ fn every_kind_of_get_asks_filters() {
         for key in awaited {
             let mut task = bench.engine.get_task(&region, None);
             let value = loop {
-                match task.poll(key, waker, |_| ()) {
+                match task.poll(key, waker, Show(|_: &[u8]| ())) {
                     Poll::Ready(value) => break value.unwrap(),
                     Poll::Pending => std::thread::yield_now(),
                 }

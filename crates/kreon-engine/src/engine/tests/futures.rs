@@ -101,7 +101,7 @@ fn a_future_ends_whether_threads_of_the_store_or_the_poll_itself_flush() {
         };
         let bench = Bench::open(Image::default(), options).unwrap();
         let region = bench.engine.region("r").unwrap();
-        let log = &bench.engine.subsystems().storage.log;
+        let log = &bench.engine.subsystems.storage.log;
         block_on(bench.put_async(&region, 1)).unwrap();
         assert!(log.durable() >= log.tail());
         bench.put(&region, &name(2), b"buffered").unwrap();
@@ -218,7 +218,7 @@ fn threads_and_futures_share_flushes() {
             });
         }
     });
-    let log = &bench.engine.subsystems().storage.log;
+    let log = &bench.engine.subsystems.storage.log;
     assert!(log.durable() >= log.tail());
     assert!(bench.flushes() <= 410, "more flushes than writes");
 }

@@ -42,13 +42,13 @@ impl Bench {
     }
 
     fn image_pages(&self) -> Vec<PageNo> {
-        let ledger = self.engine.subsystems().storage.ledger.lock();
+        let ledger = self.engine.subsystems.storage.ledger.lock();
         let parts = ledger.image.iter();
         parts.flat_map(|part| pages_of(&part.pages)).collect()
     }
 
     fn parts(&self) -> usize {
-        self.engine.subsystems().storage.ledger.lock().image.len()
+        self.engine.subsystems.storage.ledger.lock().image.len()
     }
 
     /// Writes what [`check_mixture`] expects: all kinds of entries, before and behind an image.
@@ -150,7 +150,7 @@ fn a_spill_drops_the_image_and_gives_its_pages_back() {
     assert_eq!(bench.parts(), 0);
     assert_eq!(bench.problems(), Vec::<String>::new());
     bench.engine.background(Work::Spill).unwrap();
-    let allocator = bench.engine.subsystems().storage.allocator.lock();
+    let allocator = bench.engine.subsystems.storage.allocator.lock();
     let is_live = |page: &&PageNo| allocator.is_live(**page);
     // Those that are in use again are of the tree or the catalogue.
     assert!(pages.iter().filter(is_live).count() < pages.len() / 2);
@@ -162,7 +162,7 @@ fn a_spill_drops_the_image_and_gives_its_pages_back() {
 fn an_image_while_l0_is_being_spilled_has_both_and_outlives_the_spill_in_part() {
     let bench = empty();
     bench.write_mixture();
-    assert!(bench.engine.subsystems().versions.freeze(0));
+    assert!(bench.engine.subsystems.versions.freeze(0));
     let region = bench.engine.existing_region("r").unwrap();
     bench.put(&region, b"in L0'", b"new").unwrap();
     bench.take_image();
@@ -355,7 +355,7 @@ fn an_image_from_within_a_unit_that_never_ended_is_believed_by_every_later_openi
     let bench = empty();
     bench.write_mixture();
     bench.take_image();
-    let (region, subsystems) = (bench.engine.region("r").unwrap(), bench.engine.subsystems());
+    let (region, subsystems) = (bench.engine.region("r").unwrap(), &bench.engine.subsystems);
     bench
         .put(&region, b"never ends", &vec![7; 5 << 20])
         .unwrap();

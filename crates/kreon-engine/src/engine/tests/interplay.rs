@@ -236,7 +236,7 @@ impl Run {
                 self.write(&changes);
             }
             660..=699 => {
-                self.engine().subsystems().versions.freeze(0);
+                self.engine().subsystems.versions.freeze(0);
             }
             700..=759 => self.work(Work::Spill),
             760..=799 => self.work(Work::Merge),
@@ -392,7 +392,7 @@ impl Run {
             .unwrap();
         self.verify();
         assert_eq!(self.engine().stats().log_live_bytes, 0);
-        let view = self.engine().subsystems().storage.views.load();
+        let view = self.engine().subsystems.storage.views.load();
         let trees = view.levels.of(self.region.id).iter();
         assert_eq!(trees.map(|tree| tree.entries).sum::<u64>(), 0);
     }

@@ -48,7 +48,7 @@ impl Bench {
 #[test]
 fn a_merge_without_space_changes_nothing_and_succeeds_later() {
     let bench = Bench::due();
-    let storage = &bench.engine.subsystems().storage;
+    let storage = &bench.engine.subsystems.storage;
     let before = bench.engine.stats();
     let mut taken = Vec::new();
     while let Ok((first, count)) = storage
@@ -73,7 +73,7 @@ fn a_merge_without_space_changes_nothing_and_succeeds_later() {
 /// The pages of the lowest tree of region "r" are read slowly.
 fn slowly(bench: Bench, time: Duration) -> Bench {
     let region = bench.engine.region("r").unwrap();
-    let subsystems = bench.engine.subsystems();
+    let subsystems = &bench.engine.subsystems;
     let lowest = *subsystems
         .storage
         .views
@@ -92,7 +92,7 @@ fn slowly(bench: Bench, time: Duration) -> Bench {
     let bench = Bench { device, engine };
     while bench
         .engine
-        .subsystems()
+        .subsystems
         .tree_locks
         .merged(region.id)
         .is_empty()
@@ -129,7 +129,7 @@ fn a_store_closes_in_the_middle_of_a_merge() {
 fn spilled_pages_come_back_during_a_long_merge() {
     let bench = slowly(Bench::due(), Duration::from_millis(1500));
     let region = bench.engine.region("r").unwrap();
-    let subsystems = bench.engine.subsystems();
+    let subsystems = &bench.engine.subsystems;
     let spilled = bench.engine.stats().spills;
     for key in 0.. {
         bench.put(&region, &name(key), &[1; 40]).unwrap();
@@ -181,7 +181,7 @@ fn a_spill_that_rewrites_all_leaves_packs_them() {
 fn a_range_without_keys_leaves_lower_trees_as_they_are() {
     let bench = Bench::filled();
     let region = bench.engine.region("r").unwrap();
-    let subsystems = bench.engine.subsystems();
+    let subsystems = &bench.engine.subsystems;
     let trees = || {
         subsystems
             .storage

@@ -32,7 +32,7 @@ impl Bench {
     /// How many trees region "r" has.
     fn trees(&self) -> usize {
         let region = self.engine.existing_region("r").unwrap();
-        let view = self.engine.subsystems().storage.views.load();
+        let view = self.engine.subsystems.storage.views.load();
         view.levels.of(region.id).len()
     }
 }
@@ -85,7 +85,7 @@ fn spills_go_on_beside_a_long_merge() {
     let engine = Engine::open(Arc::clone(&device) as Arc<dyn Device>, options).unwrap();
     let bench = Bench { device, engine };
     let region = bench.engine.region("r").unwrap();
-    let subsystems = bench.engine.subsystems();
+    let subsystems = &bench.engine.subsystems;
     while subsystems.tree_locks.merged(region.id).is_empty() {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -137,7 +137,7 @@ impl Busy<'_> {
                 engine.background(Work::Image).unwrap();
             }
             1000 => {
-                assert!(engine.subsystems().versions.freeze(0));
+                assert!(engine.subsystems.versions.freeze(0));
                 engine.background(Work::Spill).unwrap();
                 self.put(501, b"beside");
                 self.delete(1600);
@@ -209,10 +209,7 @@ fn an_image_taken_beside_a_load_brings_back_what_stands_above_it_and_nothing_els
         bench.engine.ingest(&region, &mut busy).unwrap();
         let killed = busy.killed.take().unwrap();
         check(killed, false);
-        assert_eq!(
-            bench.engine.subsystems().storage.ledger.lock().image.len(),
-            1
-        );
+        assert_eq!(bench.engine.subsystems.storage.ledger.lock().image.len(), 1);
         assert_eq!(bench.trees() > 2, !is_folded);
         check(bench.device.image(), true);
     }

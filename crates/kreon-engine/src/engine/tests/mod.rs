@@ -89,7 +89,7 @@ impl Bench {
 
     /// A page of the trees.
     fn tree_page(&self) -> PageNo {
-        let storage = &self.engine.subsystems().storage;
+        let storage = &self.engine.subsystems.storage;
         let catalogue = storage.ledger.lock().catalogue_pages.clone();
         let allocator = storage.allocator.lock();
         let mut pages = allocator.live_pages();

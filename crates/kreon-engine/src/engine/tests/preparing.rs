@@ -32,7 +32,7 @@ impl Bench {
 
     fn free_written(&self) -> u32 {
         self.engine
-            .subsystems()
+            .subsystems
             .storage
             .allocator
             .lock()
@@ -40,7 +40,7 @@ impl Bench {
     }
 
     fn log_ids(&self) -> Vec<SegmentId> {
-        let allocator = self.engine.subsystems().storage.allocator.lock();
+        let allocator = self.engine.subsystems.storage.allocator.lock();
         let segments = allocator.log_segments(MAIN_LOG).into_iter();
         segments.map(|(id, _)| id).collect()
     }
@@ -49,7 +49,7 @@ impl Bench {
 #[test]
 fn a_few_durable_writes_make_no_stock_and_many_do() {
     let (bench, region) = opened();
-    let log = &bench.engine.subsystems().storage.log;
+    let log = &bench.engine.subsystems.storage.log;
     let wanted = || log.segment_demand(std::time::Instant::now());
     for key in 0..500 {
         bench.sync_put(&region, key).unwrap();
@@ -65,7 +65,7 @@ fn a_few_durable_writes_make_no_stock_and_many_do() {
 #[test]
 fn a_stock_is_written_used_by_the_log_and_given_back() {
     let (bench, region) = opened();
-    let subsystems = bench.engine.subsystems();
+    let subsystems = &bench.engine.subsystems;
     let before = bench.device.space_bytes();
     subsystems.maintenance.log_stock.keep_stock(STOCK).unwrap();
     assert_eq!(bench.free_written(), 8);
@@ -125,7 +125,7 @@ fn a_full_volume_takes_as_many_writes_with_a_stock_as_without() {
             if has_stock && key % 500 == 0 {
                 bench
                     .engine
-                    .subsystems()
+                    .subsystems
                     .maintenance
                     .log_stock
                     .keep_stock(STOCK)
@@ -150,7 +150,7 @@ fn a_write_ahead_that_fails_stops_the_store_as_any_other() {
     assert!(
         !bench
             .engine
-            .subsystems()
+            .subsystems
             .storage
             .allocator
             .lock()

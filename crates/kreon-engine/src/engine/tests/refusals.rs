@@ -7,7 +7,7 @@ use kreon_volume::Purpose;
 
 /// Takes every page and segment that is left.
 fn take_all_room(bench: &Bench) -> Vec<PageNo> {
-    let mut allocator = bench.engine.subsystems().storage.allocator.lock();
+    let mut allocator = bench.engine.subsystems.storage.allocator.lock();
     let mut taken = Vec::new();
     while let Ok((first, count)) = allocator.allocate_pages(512, Purpose::Maintenance) {
         taken.extend((first.0..first.0 + count).map(PageNo));
@@ -41,7 +41,7 @@ fn a_full_volume_refuses_to_drop_a_region_until_there_is_room() {
     bench.engine.write(&[gone], Durability::Buffered).unwrap();
     assert_eq!(bench.get(&region, &name(7)).unwrap(), None);
 
-    let allocator = &bench.engine.subsystems().storage.allocator;
+    let allocator = &bench.engine.subsystems.storage.allocator;
     allocator.lock().release_pages(&taken).unwrap();
     assert!(bench.problems().is_empty(), "{:?}", bench.problems());
     bench.engine.drop_region("r").unwrap();
@@ -72,7 +72,7 @@ fn records_of_a_dropped_region_are_not_replayed() {
 #[test]
 fn when_all_region_numbers_were_used_no_region_is_made() {
     let bench = Bench::filled();
-    *bench.engine.subsystems().storage.made.turn() = RegionId(u32::MAX);
+    *bench.engine.subsystems.storage.made.turn() = RegionId(u32::MAX);
     let error = bench.engine.region("new").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfSpace);
     assert_eq!(&*bench.engine.region("r").unwrap().name, "r");

@@ -21,8 +21,8 @@ fn killed(bench: &Bench) -> Bench {
 
 /// Bytes of the log that the next opening would replay: after a checkpoint of everything, what filled the block up.
 fn to_replay(bench: &Bench) -> u64 {
-    let marker = bench.engine.subsystems().storage.ledger.lock().marker;
-    bench.engine.subsystems().storage.log.tail().0 - marker.0
+    let marker = bench.engine.subsystems.storage.ledger.lock().marker;
+    bench.engine.subsystems.storage.log.tail().0 - marker.0
 }
 
 fn empty() -> Bench {
@@ -77,7 +77,7 @@ fn a_checkpoint_takes_regions_in_that_the_log_alone_has() {
     let bench = empty();
     buffered(&bench, "region");
     bench.engine.checkpoint().unwrap();
-    let ledger = bench.engine.subsystems().storage.ledger.lock().clone();
+    let ledger = bench.engine.subsystems.storage.ledger.lock().clone();
     assert_eq!((ledger.regions.len(), ledger.next_region), (1, RegionId(2)));
     assert!(to_replay(&bench) < PAGE_BYTES as u64);
     assert_eq!(killed(&bench).engine.region_names(), ["region"]);
@@ -190,7 +190,7 @@ fn regions_in_pages_of_their_own_survive_all_that_changes_them() {
 
 /// The pages of regions of the durable catalogue.
 fn region_pages(bench: &Bench) -> BTreeSet<PageNo> {
-    let ledger = bench.engine.subsystems().storage.ledger.lock();
+    let ledger = bench.engine.subsystems.storage.ledger.lock();
     let written = ledger.written.values();
     written.flat_map(|chunk| chunk.page_numbers()).collect()
 }
@@ -232,7 +232,7 @@ fn making_a_region_costs_a_short_record_and_a_checkpoint_what_has_changed() {
 #[test]
 fn a_look_at_the_space_does_not_wait_for_who_has_the_allocator() {
     let bench = Bench::filled();
-    let subsystems = bench.engine.subsystems();
+    let subsystems = &bench.engine.subsystems;
     let known = subsystems.space.space_use();
     let held = subsystems.storage.allocator.lock();
     subsystems.space.look_at_space();

@@ -32,7 +32,7 @@ pub(super) fn content(key: u32, version: u64, len: usize) -> Vec<u8> {
 
 impl Bench {
     fn spill_all(&self) {
-        self.engine.subsystems().versions.freeze(0);
+        self.engine.subsystems.versions.freeze(0);
         self.engine.background(Work::Spill).unwrap();
     }
 
@@ -213,7 +213,7 @@ fn a_volume_that_is_nearly_full_is_left_its_room() {
     };
     let moved = |options: &Options| {
         let (bench, region) = written(options.clone(), scattered);
-        let used = bench.engine.subsystems().space.space_use().used_bytes;
+        let used = bench.engine.subsystems.space.space_use().used_bytes;
         for _ in 0..2 {
             bench.scan_pieces(&region, true);
         }
@@ -248,7 +248,7 @@ fn space_that_copies_took_above_the_target_comes_back() {
             bench.spill_all();
         }
     }
-    let subsystems = bench.engine.subsystems();
+    let subsystems = &bench.engine.subsystems;
     // What the thread of collection does, without its clock.
     let collect = || {
         bench.spill_all();

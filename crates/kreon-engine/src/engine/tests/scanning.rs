@@ -42,8 +42,8 @@ fn a_thousand_open_scans_share_what_is_allowed() {
     /// A thread keeps so much for its next read, and may use it for one.
     const SPARE_BYTES: usize = 256 << 10;
     let (bench, region) = full();
-    let memory = bench.engine.subsystems().reader.scan_memory();
-    let allowed = bench.engine.subsystems().storage.split.scan_bytes;
+    let memory = bench.engine.subsystems.reader.scan_memory();
+    let allowed = bench.engine.subsystems.storage.split.scan_bytes;
     let mut scans = Vec::new();
     let mut most_of_one = 0;
     for number in 0..SCANS {
@@ -79,7 +79,7 @@ fn a_scan_that_has_ended_holds_nothing() {
     }
     assert!(scan.next_with(|_, _| ()).unwrap().is_none());
     assert_eq!(
-        bench.engine.subsystems().reader.scan_memory().taken_bytes(),
+        bench.engine.subsystems.reader.scan_memory().taken_bytes(),
         0
     );
 }
@@ -95,7 +95,7 @@ fn a_scan_whose_read_fails_ends_and_holds_nothing() {
         let fault = Fault::nth(n, Call::Read, Effect::Io).for_ever();
         bench.device.inject(fault);
         while let Ok(Some(())) = scan.next_with(|_, _| ()) {}
-        let taken = bench.engine.subsystems().reader.scan_memory().taken_bytes();
+        let taken = bench.engine.subsystems.reader.scan_memory().taken_bytes();
         assert_eq!((scan.memory_bytes(), taken), (0, 0), "read {n}");
         failed += u64::from(bench.device.faults_met() > 0);
         assert!(scan.next_with(|_, _| ()).unwrap().is_none(), "read {n}");
@@ -152,7 +152,7 @@ fn what_was_handed_over_gives_way_to_what_was_written_since() {
         bench.put(&region, &name(key), &value).unwrap();
     }
     // With one of them in the trees already, and one not.
-    bench.engine.subsystems().versions.freeze(0);
+    bench.engine.subsystems.versions.freeze(0);
     bench.engine.background(Work::Spill).unwrap();
     let twice = content(3, 2, 900);
     bench.put(&region, &name(3), &twice).unwrap();
@@ -169,7 +169,7 @@ fn what_was_handed_over_gives_way_to_what_was_written_since() {
             let found = bench.get(&region, &name(key)).unwrap();
             assert_eq!(found, Some(expected), "{key}");
         }
-        bench.engine.subsystems().versions.freeze(0);
+        bench.engine.subsystems.versions.freeze(0);
         bench.engine.background(Work::Spill).unwrap();
     }
     assert_eq!(bench.problems(), Vec::<String>::new());
@@ -183,13 +183,13 @@ fn without_space_nothing_is_handed_over() {
         scan.limit(20);
         (from..from + 20).for_each(|key| show(&mut scan, key));
         drop(scan);
-        bench.engine.subsystems().reader.scan_memory().taken_bytes()
+        bench.engine.subsystems.reader.scan_memory().taken_bytes()
     };
     let handed = handing(0);
     assert!(handed > 20_000, "{handed}");
-    bench.engine.subsystems().scattered.close_queue();
+    bench.engine.subsystems.scattered.queue.open(false);
     assert_eq!(
-        bench.engine.subsystems().reader.scan_memory().taken_bytes(),
+        bench.engine.subsystems.reader.scan_memory().taken_bytes(),
         0
     );
     assert_eq!(handing(1000), 0);

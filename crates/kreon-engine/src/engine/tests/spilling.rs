@@ -56,7 +56,7 @@ fn a_spill_of_which_one_thread_fails_gives_all_its_pages_back() {
     // Opened anew, nothing of the tree is in memory.
     let bench = Bench::open(bench.closed(), many_options(Background::Driven)).unwrap();
     put_all(&bench, 2);
-    let subsystems = bench.engine.subsystems();
+    let subsystems = &bench.engine.subsystems;
     subsystems.versions.freeze(0);
     let view = subsystems.storage.views.load_full();
     let frozen = view.frozen.clone().unwrap();
@@ -113,7 +113,7 @@ fn writers_are_held_to_the_pace_of_a_spill_long_before_l0_is_half_full() {
     let bench = Bench::open(Image::default(), options).unwrap();
     let region = bench.engine.region("r").unwrap();
     let put_all = || (0..KEYS).for_each(|key| bench.put(&region, &name(key), &value(key)).unwrap());
-    let subsystems = bench.engine.subsystems();
+    let subsystems = &bench.engine.subsystems;
     let is_asked = || {
         subsystems
             .writer

@@ -16,7 +16,7 @@ fn problem(bench: &Bench) -> String {
 
 /// A segment of the log that the tree points at.
 fn log_segment(bench: &Bench) -> SegmentId {
-    let allocator = bench.engine.subsystems().storage.allocator.lock();
+    let allocator = bench.engine.subsystems.storage.allocator.lock();
     let segments = allocator.log_segments(MAIN_LOG);
     let mut live = segments.iter().filter(|s| allocator.live_bytes(s.0) > 0);
     live.next().unwrap().0
@@ -35,7 +35,7 @@ fn a_whole_store_has_no_problem() {
 fn a_page_in_use_that_nothing_reaches_is_told() {
     let bench = Bench::filled();
     let page = {
-        let mut allocator = bench.engine.subsystems().storage.allocator.lock();
+        let mut allocator = bench.engine.subsystems.storage.allocator.lock();
         let (page, _) = allocator.allocate_pages(1, Purpose::Maintenance).unwrap();
         allocator.keep_pages(&[page]).unwrap();
         page
@@ -48,7 +48,7 @@ fn a_page_in_use_that_nothing_reaches_is_told() {
 fn a_page_of_a_tree_that_is_marked_as_free_is_told() {
     let bench = Bench::filled();
     let page = bench.tree_page();
-    let allocator = &bench.engine.subsystems().storage.allocator;
+    let allocator = &bench.engine.subsystems.storage.allocator;
     allocator.lock().drop_pages(&[page]).unwrap();
     let expected = format!("{page} is in use, but marked as free");
     assert_eq!(problem(&bench), expected);
@@ -58,7 +58,7 @@ fn a_page_of_a_tree_that_is_marked_as_free_is_told() {
 fn a_page_that_is_reached_twice_is_told() {
     let bench = Bench::filled();
     let page = bench.tree_page();
-    let ledger = &bench.engine.subsystems().storage.ledger;
+    let ledger = &bench.engine.subsystems.storage.ledger;
     ledger.lock().catalogue_pages.push(page);
     let problem = bench.problems().remove(0);
     assert!(problem.starts_with(&page.to_string()), "{problem}");
@@ -69,7 +69,7 @@ fn a_page_that_is_reached_twice_is_told() {
 fn live_bytes_that_do_not_add_up_are_told() {
     let bench = Bench::filled();
     let segment = log_segment(&bench);
-    let allocator = &bench.engine.subsystems().storage.allocator;
+    let allocator = &bench.engine.subsystems.storage.allocator;
     let counted = allocator.lock().live_bytes(segment);
     allocator.lock().charge(segment, -8).unwrap();
     let expected = format!(
@@ -82,7 +82,7 @@ fn live_bytes_that_do_not_add_up_are_told() {
 #[test]
 fn a_replay_marker_behind_the_log_is_told() {
     let bench = Bench::filled();
-    bench.engine.subsystems().storage.ledger.lock().marker = Lsn(1 << 50);
+    bench.engine.subsystems.storage.ledger.lock().marker = Lsn(1 << 50);
     let problem = problem(&bench);
     assert!(problem.contains("lies behind the log"), "{problem}");
 }
@@ -160,14 +160,14 @@ fn records_are_read_once_in_large_runs_and_progress_ends_whole() {
     // All that was lent is back.
     let frames = bench
         .engine
-        .subsystems()
+        .subsystems
         .storage
         .mapping
         .lend_frames(usize::MAX)
         .len();
     assert_eq!(frames as u64, after.mapping.frames / 4);
     assert_eq!(
-        bench.engine.subsystems().reader.scan_memory().taken_bytes(),
+        bench.engine.subsystems.reader.scan_memory().taken_bytes(),
         0
     );
 }

@@ -12,7 +12,7 @@ use crate::maintenance::gc::judge::Live;
 impl Bench {
     /// Where the records of the log begin, in its order.
     fn records(&self) -> Vec<LogOffset> {
-        let log = &self.engine.subsystems().storage.log;
+        let log = &self.engine.subsystems.storage.log;
         let mut buffer = AlignedBuf::new(64 << 10);
         let mut starts = Vec::new();
         for (segment, sequence) in log.segments() {
@@ -34,7 +34,7 @@ impl Bench {
         value_bytes: usize,
         offset: LogOffset,
     ) -> Result<usize> {
-        let storage = &self.engine.subsystems().storage;
+        let storage = &self.engine.subsystems.storage;
         let mut candidates = Candidates::default();
         candidates.push(region.id, key, offset);
         let live = Live {
@@ -82,7 +82,7 @@ fn another_record_of_several_pieces_whose_key_is_cut_is_not_copied() {
     let (first, last) = (key(1), key(2));
     let value_bytes = 3 << 20;
     // The last one starts so near to the end of a segment that its key goes on in the next.
-    let (_, start) = place_of(bench.engine.subsystems().storage.log.tail());
+    let (_, start) = place_of(bench.engine.subsystems.storage.log.tail());
     let taken = u64::from(start) + (first.len() + value_bytes) as u64;
     let rest = SEGMENT_BYTES - taken % SEGMENT_BYTES;
     let before_last = (rest + SEGMENT_BYTES - 50_000) as usize;

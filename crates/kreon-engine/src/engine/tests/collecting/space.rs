@@ -66,7 +66,7 @@ fn a_load_of_new_keys_is_not_slowed_down_and_overwriting_is() {
         let value = content(key, version, 10_000);
         bench.put(&region, &name(key), &value).unwrap();
     };
-    let subsystems = bench.engine.subsystems();
+    let subsystems = &bench.engine.subsystems;
     let is_slow = || {
         subsystems.maintenance.gc.collect_lazily().unwrap();
         !subsystems
@@ -93,7 +93,7 @@ fn only_what_overwrites_is_spilled_before_l0_is_full() {
     options.unspilled_bytes_min = 2 << 20;
     let bench = Bench::open(Image::default(), options).unwrap();
     let region = bench.engine.region("r").unwrap();
-    let subsystems = bench.engine.subsystems();
+    let subsystems = &bench.engine.subsystems;
     let is_frozen = || subsystems.storage.views.load().frozen.is_some();
     let write = |keys: std::ops::Range<u32>, version| {
         keys.take_while(|_| !is_frozen())
@@ -130,7 +130,7 @@ fn a_put_that_finds_no_space_waits_for_readers_of_what_is_free() {
     let full = (0..).find_map(|key| put(key).err().map(|error| (key, error)));
     let (count, error) = full.unwrap();
     assert_eq!(error.kind(), ErrorKind::OutOfSpace);
-    let view = bench.engine.subsystems().storage.views.load_full();
+    let view = bench.engine.subsystems.storage.views.load_full();
     (0..count).for_each(|key| bench.delete(&region, &name(key)));
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -140,7 +140,7 @@ fn a_put_that_finds_no_space_waits_for_readers_of_what_is_free() {
         assert!(
             bench
                 .engine
-                .subsystems()
+                .subsystems
                 .maintenance
                 .gc
                 .free_space_for(4)
@@ -166,7 +166,7 @@ fn space_grows_while_a_snapshot_sees_what_is_overwritten_and_comes_back() {
             bench.put(&region, &name(key), &value).unwrap();
         }
     };
-    let taken = || bench.engine.subsystems().space.space_use().needed_bytes;
+    let taken = || bench.engine.subsystems.space.space_use().needed_bytes;
     overwrite(0);
     let snapshot = bench.engine.snapshot();
     (1..3).for_each(overwrite);
