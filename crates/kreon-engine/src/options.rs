@@ -44,7 +44,8 @@ pub enum Work {
     Collect,
     /// Copies values that scans found scattered into key order.
     Reorganise,
-    /// Writes the log out, without a flush.
+    /// Hands the log to the device without a flush, as is done every 100 ms: buffered writes so far survive the end of
+    /// the process, but not that of the machine.
     WriteOut,
     /// Writes an image of L0, if there were writes since the last one.
     Image,

@@ -206,7 +206,10 @@ impl Store {
                 .engine()
                 .and_then(Engine::sync)
                 .map(|()| self.all_durable()),
-            Step::WriteOut => self.engine().and_then(Engine::write_out),
+            Step::WriteOut => {
+                let engine = self.engine();
+                engine.and_then(|engine| engine.background(Work::WriteOut))
+            }
             Step::Image => {
                 let engine = self.engine();
                 engine.and_then(|engine| engine.background(Work::Image))

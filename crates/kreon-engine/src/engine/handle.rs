@@ -223,15 +223,6 @@ impl Engine {
         self.subsystems.maintenance.background(work)
     }
 
-    /// Hands the log to the device without a flush, as background work does every 100 ms: buffered writes
-    /// so far survive the end of the process, but not that of the machine.
-    ///
-    /// # Errors
-    /// Those of a write.
-    pub fn write_out(&self) -> Result<()> {
-        self.subsystems.maintenance.background(Work::WriteOut)
-    }
-
     /// Whether trees of some region should be merged: [`Work::Merge`].
     pub fn is_merge_due(&self) -> bool {
         self.subsystems.versions.is_merge_due()

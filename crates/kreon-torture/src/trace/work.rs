@@ -160,7 +160,7 @@ impl Worker {
                 // What ends the process, and with it the other threads, comes between two recordings.
                 Step::Sync | Step::Reopen | Step::Kill => engine.sync(),
                 Step::Read => content::read(engine).map(drop),
-                Step::WriteOut => engine.write_out(),
+                Step::WriteOut => engine.background(kreon_engine::Work::WriteOut),
                 Step::Image => engine.background(kreon_engine::Work::Image),
                 Step::Collect => engine.background(kreon_engine::Work::Collect),
                 Step::Prepare => engine.background(kreon_engine::Work::Prepare),
