@@ -70,9 +70,9 @@ impl PageNo {
         self.0 * PAGE_BYTES as u64
     }
 
-    /// The segment that holds the page.
+    /// The segment that holds the page; the last one there could be, if its number is too high for any.
     pub const fn segment(self) -> SegmentId {
-        SegmentId((self.0 / SEGMENT_PAGES) as u32)
+        SegmentId::nearest(self.0 / SEGMENT_PAGES)
     }
 
     /// The page that holds the byte at `offset_bytes`.
@@ -82,6 +82,14 @@ impl PageNo {
 }
 
 impl SegmentId {
+    /// The segment of this number; no damaged pointer becomes that of another segment, for lack of bits.
+    const fn nearest(number: u64) -> Self {
+        match number > u32::MAX as u64 {
+            true => Self(u32::MAX),
+            false => Self(number as u32),
+        }
+    }
+
     /// Byte offset of the segment on the volume.
     pub const fn offset_bytes(self) -> u64 {
         self.0 as u64 * SEGMENT_BYTES
@@ -94,9 +102,9 @@ impl SegmentId {
 }
 
 impl LogOffset {
-    /// The segment that holds the byte at this offset.
+    /// The segment that holds the byte at this offset; the last one there could be, if its number is too high for any.
     pub const fn segment(self) -> SegmentId {
-        SegmentId((self.0 / SEGMENT_BYTES) as u32)
+        SegmentId::nearest(self.0 / SEGMENT_BYTES)
     }
 
     /// Byte offset inside the segment.
@@ -115,5 +123,25 @@ impl Epoch {
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_beyond_all_segments_is_in_none_that_there_is() {
+        for number in [u64::from(u32::MAX), 1 << 32, (1 << 32) + 7] {
+            assert_eq!(
+                PageNo(number * SEGMENT_PAGES).segment(),
+                SegmentId(u32::MAX)
+            );
+            assert_eq!(
+                LogOffset(number * SEGMENT_BYTES).segment(),
+                SegmentId(u32::MAX)
+            );
+        }
+        assert_eq!(PageNo(7 * SEGMENT_PAGES + 1).segment(), SegmentId(7));
     }
 }
