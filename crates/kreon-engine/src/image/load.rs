@@ -133,9 +133,9 @@ impl Loader<'_> {
 
     fn children(&self, node: &PagePointer, level: u8) -> Result<Vec<PagePointer>> {
         let mut children = Vec::new();
-        self.nodes(std::slice::from_ref(node), level, |page| {
+        self.nodes(std::slice::from_ref(node), level, |at, page| {
             let index = IndexNode::open(page)?;
-            self.check_region(index.region(), node.page)?;
+            self.check_region(index.region(), at)?;
             children.reserve(index.len());
             for child in 0..index.len() {
                 children.push(index.child(child)?);
@@ -147,9 +147,9 @@ impl Loader<'_> {
 
     fn leaves(&self, leaves: &[PagePointer]) -> Result<u64> {
         let (mut entries, mut key) = (0, Vec::new());
-        self.nodes(leaves, 0, |page| {
+        self.nodes(leaves, 0, |at, page| {
             let leaf = Leaf::open(page)?;
-            self.check_region(leaf.region(), PageNo(0))?;
+            self.check_region(leaf.region(), at)?;
             entries += leaf.len() as u64;
             for index in 0..leaf.len() {
                 self.entry(&leaf, index, &mut key)?;
@@ -216,7 +216,7 @@ impl Loader<'_> {
         &self,
         nodes: &[PagePointer],
         level: u8,
-        mut show: impl FnMut(&PageBytes) -> Result<()>,
+        mut show: impl FnMut(PageNo, &PageBytes) -> Result<()>,
     ) -> Result<()> {
         let mut bytes = AlignedBuf::new(nodes.len() * PAGE_BYTES);
         let mut reads: Vec<Read<'_>> = Vec::new();
@@ -242,7 +242,7 @@ impl Loader<'_> {
         drop(reads);
         for (node, page) in nodes.iter().zip(bytes.as_chunks::<PAGE_BYTES>().0) {
             check_node(page, self.store, node, level)?;
-            show(page)?;
+            show(node.page, page)?;
         }
         Ok(())
     }
