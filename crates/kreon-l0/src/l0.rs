@@ -3,23 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kreon_base::{KEY_BYTES_MAX, Lsn, Payload};
+use kreon_base::{Lsn, Payload};
 
-use crate::arena::{FIRST_BYTES_MAX, Pool, SPACE_BYTES_MAX};
-use crate::chain::{self, NewVersion, Versions};
+use crate::approach::Approach;
+use crate::arena::Pool;
+use crate::chain::Versions;
 use crate::cursor::Cursor;
-use crate::record::{LSN_MAX, OFFSET_MAX};
-use crate::tree::{PrefetchedLeaf, Tree};
-use crate::version::{INLINE_BYTES_MAX, Keep, Version};
-
-/// Longest key of an L0 in bytes: the id of a region and a user's key.
-pub const L0_KEY_BYTES_MAX: usize = KEY_BYTES_MAX + 4;
-
-/// Size in bytes at which an L0 refuses inserts. It can address 32 GiB; the difference is for nodes of keys already in
-/// it.
-pub const L0_BYTES_MAX: usize = SPACE_BYTES_MAX - (64 << 20);
-
-const _: () = assert!(L0_KEY_BYTES_MAX <= FIRST_BYTES_MAX);
+use crate::tree::Tree;
+use crate::version::{Keep, Version};
 
 const _: () = {
     const fn crosses_threads<T: Send + Sync>() {}
@@ -66,18 +57,7 @@ impl L0 {
     /// Descends to the parent of `key`'s leaf and prefetches the leaf, for a later insert or get. A caller with many
     /// keys approaches all of them first, so that their cache misses overlap.
     pub fn approach<'a>(&'a self, key: &'a [u8]) -> Approach<'a> {
-        Approach {
-            ahead: self.tree.ahead(key),
-            ..self.at(key)
-        }
-    }
-
-    fn at<'a>(&'a self, key: &'a [u8]) -> Approach<'a> {
-        Approach {
-            tree: &self.tree,
-            key,
-            ahead: None,
-        }
+        Approach::ahead(&self.tree, key)
     }
 
     /// Adds a version of `key`. About 0.3 us at a million keys.
@@ -94,7 +74,7 @@ impl L0 {
     /// [`bytes`](Self::bytes) has reached [`L0_BYTES_MAX`]. The L0 is unchanged then. If the system has no more memory,
     /// the process ends, as with any allocation.
     pub fn insert(&self, key: &[u8], lsn: Lsn, payload: Payload<'_>, keep: Keep) {
-        self.at(key).insert(lsn, payload, keep);
+        Approach::at(&self.tree, key).insert(lsn, payload, keep);
     }
 
     /// Calls `found` with the newest version of `key` whose LSN is below `at` ([`Lsn::MAX`]: any) and which is not
@@ -107,7 +87,7 @@ impl L0 {
         visible: impl Fn(Lsn) -> bool,
         found: impl FnOnce(Version<'_>) -> R,
     ) -> Option<R> {
-        self.at(key).get(at, visible, found)
+        Approach::at(&self.tree, key).get(at, visible, found)
     }
 
     /// Memory in use, in bytes; it never shrinks. The memory taken from the system is up to 2 MiB more.
@@ -131,49 +111,6 @@ impl L0 {
     }
 }
 
-/// A key of an L0, approached for an insert or a get. Concurrent changes are handled: the search then starts anew.
-#[must_use = "going there alone does nothing"]
-pub struct Approach<'a> {
-    tree: &'a Tree,
-    key: &'a [u8],
-    ahead: Option<PrefetchedLeaf<'a>>,
-}
-
-impl Approach<'_> {
-    /// Like [`L0::insert`]. Returns whether the L0 had the key already.
-    ///
-    /// # Panics
-    /// As [`L0::insert`].
-    pub fn insert(self, lsn: Lsn, payload: Payload<'_>, keep: Keep) -> bool {
-        let Self { tree, key, ahead } = self;
-        let arena = &tree.arena;
-        check(key, lsn, &payload);
-        assert!(
-            arena.bytes() < L0_BYTES_MAX,
-            "an L0 is frozen before it is full"
-        );
-        let write = NewVersion { lsn, payload, keep };
-        let known = tree.find_or_insert(key, ahead, || write.put_record(arena, key));
-        if let Some(record) = known {
-            chain::add(arena, record, &write);
-        }
-        known.is_some()
-    }
-
-    /// Like [`L0::get`].
-    pub fn get<R>(
-        self,
-        at: Lsn,
-        visible: impl Fn(Lsn) -> bool,
-        found: impl FnOnce(Version<'_>) -> R,
-    ) -> Option<R> {
-        let record = self.tree.find(self.key, self.ahead)?;
-        Versions::of(&self.tree.arena, record)
-            .find(|version| version.lsn < at && (!version.pending || visible(version.lsn)))
-            .map(found)
-    }
-}
-
 impl Default for L0 {
     fn default() -> Self {
         Self::new()
@@ -186,21 +123,5 @@ impl fmt::Debug for L0 {
             .field("len", &self.len())
             .field("bytes", &self.bytes())
             .finish()
-    }
-}
-
-fn check(key: &[u8], lsn: Lsn, payload: &Payload<'_>) {
-    assert!(key.len() <= L0_KEY_BYTES_MAX, "key of {} bytes", key.len());
-    assert!(lsn.0 < LSN_MAX, "{lsn} is out of range");
-    match *payload {
-        Payload::Inline { value } => assert!(
-            value.len() <= INLINE_BYTES_MAX,
-            "inline value of {} bytes",
-            value.len()
-        ),
-        Payload::Logged { offset, .. } | Payload::Tombstone { offset } => {
-            assert!(offset.0 < OFFSET_MAX, "{offset} is out of range");
-        }
-        Payload::Erased { .. } => panic!("Payload::Erased is not a write"),
     }
 }

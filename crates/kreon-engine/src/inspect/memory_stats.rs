@@ -6,7 +6,8 @@ use kreon_base::PAGE_BYTES;
 
 use super::Inspector;
 use super::sizes::bytes;
-use crate::level::source::{LOG_PRIORITY, is_leaf_priority};
+use crate::level::log_source::LOG_PRIORITY;
+use crate::level::source::is_leaf_priority;
 
 /// The memory budget, class by class: the classes sum up to the budget exactly. What is given to a
 /// class is its own: memory that it does not use just now counts for it.

@@ -5,7 +5,8 @@ use std::fmt;
 use kreon_mapping::PriorityStats;
 
 use super::Inspector;
-use crate::level::source::{LOG_PRIORITY, is_leaf_priority};
+use crate::level::log_source::LOG_PRIORITY;
+use crate::level::source::is_leaf_priority;
 
 /// Pages of one class since the store was opened. What experiments change about priorities changes the classes of
 /// evictions and writes, too.

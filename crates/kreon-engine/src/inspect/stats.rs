@@ -133,7 +133,6 @@ impl Inspector {
         let device: DeviceStats = self.storage.device.stats();
         let (spill_pages_read, spill_pages_written) = self.maintenance.spiller.counts.pages();
         let (merge_pages_read, merge_pages_written) = self.maintenance.merger.counts.pages();
-        let l0s = || std::iter::once(&view.active).chain(view.frozen.iter().map(|f| &f.l0));
         let collection = self.maintenance.gc.collection_stats();
         let allocator = self.storage.allocator.lock();
         let logs = [MAIN_LOG, MOVED_LOG].map(|log| allocator.log_segments(log));
@@ -152,9 +151,9 @@ impl Inspector {
             found_damaged_image,
             images,
             last_image,
-            l0_entries: l0s().map(|l0| l0.len() as u64).sum(),
-            l0_ranges: l0s().map(|l0| l0.fragments() as u64).sum(),
-            l0_bytes: l0s().map(|l0| l0.bytes() as u64).sum(),
+            l0_entries: view.l0s().map(|l0| l0.len() as u64).sum(),
+            l0_ranges: view.l0s().map(|l0| l0.fragments() as u64).sum(),
+            l0_bytes: view.l0s().map(|l0| l0.bytes() as u64).sum(),
             levels: self.level_stats(&view),
             spills: self.throttle.spills_ended(),
             spill_pages_read,

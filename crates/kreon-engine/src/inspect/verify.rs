@@ -82,7 +82,7 @@ impl Inspector {
             reached.trees_of(region, &view);
         }
         ledger.image.iter().for_each(|part| reached.image(part));
-        l0s_of(&view).for_each(|l0| reached.l0(l0, &regions));
+        view.l0s().for_each(|l0| reached.l0(l0, &regions));
         let (pages, charges, suspects) = reached.finish();
         if !suspects.is_empty() {
             self.verify_suspects(&view, &regions, &suspects, &mut report);
@@ -114,7 +114,7 @@ impl Inspector {
                 tree::verify(nodes, record, region.id, &mut again);
             }
         }
-        for l0 in l0s_of(view) {
+        for l0 in view.l0s() {
             each_version(l0, regions, |region, key, payload| {
                 self.verify_again(region, (key, payload), suspects, report);
             });
@@ -199,15 +199,10 @@ impl Inspector {
 /// Entries of trees count when they are seen, and when their record is read.
 fn work_of(view: &View, regions: &ById) -> u64 {
     let trees = regions.keys().flat_map(|id| view.levels.of(*id));
-    let l0s: u64 = l0s_of(view).map(|l0| l0.len() as u64).sum();
+    let l0s: u64 = view.l0s().map(|l0| l0.len() as u64).sum();
     trees
         .map(|tree| 2 * tree.entries)
         .fold(2 * l0s, u64::saturating_add)
-}
-
-fn l0s_of(view: &View) -> impl Iterator<Item = &L0> {
-    let frozen = view.frozen.as_ref().map(|frozen| &**frozen.l0);
-    std::iter::once(&**view.active).chain(frozen)
 }
 
 /// Shows every version of an L0 in a region that there is.

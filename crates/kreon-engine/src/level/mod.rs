@@ -5,12 +5,13 @@
 //! - [`memory`]: an in-memory level: index of keys and deleted ranges
 //! - [`view`]: L0', L0 and the levels together; the lifetime of retired pages
 //! - [`scale`]: target sizes of levels, and the choice of merges
-//! - [`source`]: nodes and log pages through the mapping
+//! - [`source`], [`log_source`]: nodes and log pages through the mapping
 //! - [`resident`]: nodes in memory, for reads that must not block
 //! - [`log_space`]: segments for the log
 
 pub mod get_counts;
 pub mod levels;
+pub mod log_source;
 pub mod log_space;
 pub mod memory;
 pub mod resident;
@@ -20,8 +21,9 @@ pub mod view;
 
 pub use get_counts::{GetCounts, GetStats};
 pub use levels::{Levels, VisibleFrom};
+pub use log_source::MappedLog;
 pub use log_space::VolumeSpace;
 pub use memory::Memory;
 pub use resident::ResidentNodes;
-pub use source::{MappedLog, MappedNodes};
+pub use source::MappedNodes;
 pub use view::{Frozen, View, Views};

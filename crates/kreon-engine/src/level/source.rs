@@ -1,18 +1,15 @@
-//! Nodes and log pages through the mapping.
+//! Nodes through the mapping.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
-use kreon_base::{Error, ErrorKind, LogOffset, PageBytes, PageNo, Priority, RegionId, Result};
+use kreon_base::{Error, ErrorKind, LogOffset, PageBytes, Priority, RegionId, Result};
 use kreon_format::{PagePointer, StoreId, check_node};
-use kreon_mapping::{Fetched, FinalBytes, Mapping, PageRequest, PagesWanted};
+use kreon_mapping::{Mapping, PageRequest, PagesWanted};
 
 use super::GetCounts;
+use super::log_source::{LOG_PRIORITY, MappedLog};
 use crate::tree::{Filtering, NodeSource};
-use kreon_log::{Log, LogPages};
-
-/// Eviction priority of log pages: they are evicted first (`Kreon 3.3.1`).
-pub const LOG_PRIORITY: Priority = Priority(255);
+use kreon_log::Log;
 
 /// Added to the priority of leaves, so that leaves of any level are evicted before index nodes of 64 levels.
 const LEAVES_BEHIND: u8 = 128;
@@ -158,79 +155,5 @@ impl NodeSource for MappedNodes<'_> {
             mapping: self.mapping,
         };
         self.log.reader().read_key(&pages, offset, key_bytes, key)
-    }
-}
-
-/// Log bytes on the device, through the mapping.
-pub struct MappedLog<'a> {
-    /// Frames of the store.
-    pub mapping: &'a Mapping,
-}
-
-impl LogPages for MappedLog<'_> {
-    fn with_bytes<R>(
-        &self,
-        bytes: FinalBytes,
-        scratch: &mut Vec<u8>,
-        use_bytes: impl FnOnce(&[u8]) -> R,
-    ) -> Result<R> {
-        self.mapping
-            .with_final_bytes(bytes, LOG_PRIORITY, scratch, use_bytes)
-    }
-
-    fn read_bytes(&self, offset_bytes: u64, into: &mut [u8]) -> Result<()> {
-        self.mapping.read_bytes(offset_bytes, LOG_PRIORITY, into)
-    }
-
-    fn forget(&self, offset_bytes: u64, len: usize) {
-        let first = PageNo::containing(offset_bytes);
-        let last = PageNo::containing(offset_bytes + len.max(1) as u64 - 1);
-        self.mapping.discard(first, last.0 - first.0 + 1);
-    }
-}
-
-/// [`MappedLog`] with bytes that were fetched ahead.
-pub struct FetchedLog<'a> {
-    log: MappedLog<'a>,
-    fetched: &'a Fetched,
-    /// A record did not verify, so the fetched bytes are no longer used.
-    is_forgotten: Cell<bool>,
-}
-
-impl<'a> FetchedLog<'a> {
-    /// `fetched` must be from this log.
-    pub fn new(log: MappedLog<'a>, fetched: &'a Fetched) -> Self {
-        Self {
-            log,
-            fetched,
-            is_forgotten: Cell::new(false),
-        }
-    }
-}
-
-impl LogPages for FetchedLog<'_> {
-    fn with_bytes<R>(
-        &self,
-        bytes: FinalBytes,
-        scratch: &mut Vec<u8>,
-        use_bytes: impl FnOnce(&[u8]) -> R,
-    ) -> Result<R> {
-        let fetched = match self.is_forgotten.get() {
-            true => None,
-            false => self.fetched.get(bytes.offset_bytes, bytes.len_bytes),
-        };
-        match fetched {
-            Some(fetched) => Ok(use_bytes(fetched)),
-            None => self.log.with_bytes(bytes, scratch, use_bytes),
-        }
-    }
-
-    fn read_bytes(&self, offset_bytes: u64, into: &mut [u8]) -> Result<()> {
-        self.log.read_bytes(offset_bytes, into)
-    }
-
-    fn forget(&self, offset_bytes: u64, len: usize) {
-        self.is_forgotten.set(true);
-        self.log.forget(offset_bytes, len);
     }
 }

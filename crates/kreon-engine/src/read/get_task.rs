@@ -16,7 +16,7 @@ use super::get::{Found, Once, find_in_levels};
 use super::scan_source::Located;
 use crate::level::ResidentNodes;
 use crate::level::View;
-use crate::level::source::LOG_PRIORITY;
+use crate::level::log_source::LOG_PRIORITY;
 use crate::level::view::ViewSequence;
 use crate::regions::RegionState;
 use crate::visibility::OpenSnapshot;

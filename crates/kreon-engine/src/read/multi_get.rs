@@ -10,7 +10,7 @@ use super::Reader;
 use super::scan_source::Located;
 use crate::keys::L0Key;
 use crate::level::View;
-use crate::level::source::FetchedLog;
+use crate::level::log_source::FetchedLog;
 use crate::regions::RegionState;
 use crate::tree::{self, Filtering};
 use kreon_log::Own;

@@ -21,7 +21,7 @@ use super::merge_scan::{self, Step};
 use super::scan_memory::ScanShare;
 use super::scan_pair::{ShowPair, TakePair, WithKey};
 use crate::keys::Direction;
-use crate::level::source::{FetchedLog, LOG_PRIORITY};
+use crate::level::log_source::{FetchedLog, LOG_PRIORITY};
 use crate::level::view::ViewSequence;
 use crate::regions::RegionState;
 use crate::visibility::OpenSnapshot;

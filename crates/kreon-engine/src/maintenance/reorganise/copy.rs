@@ -7,7 +7,7 @@ use kreon_mapping::Fetched;
 use super::super::gc::candidates::Candidates;
 use super::super::gc::copy::Copied;
 use super::super::gc::judge::Live;
-use crate::level::source::FetchedLog;
+use crate::level::log_source::FetchedLog;
 use crate::read::Reader;
 use crate::state::Storage;
 use kreon_log::{MovedRecord, MovedStream};
