@@ -60,7 +60,7 @@ proptest! {
         bounds.dedup();
         let filters = lists.iter().map(|list| match list {
             Some(versions) => filter_of(&leaf_of(versions).0, 10),
-            None => LeafFilter::default(),
+            None => LeafFilter::NONE,
         });
         let filters: Vec<_> = filters.take(bounds.len() + 1).collect();
         let mut builder = IndexBuilder::new();

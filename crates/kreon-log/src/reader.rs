@@ -115,17 +115,19 @@ impl LogReader {
     ) -> Result<()> {
         let in_one_page = offset.0 as usize % PAGE_BYTES + extent <= PAGE_BYTES;
         let sequence = self.table.sequence_at(offset)?;
+        // A buffer that was found is let go before it is looked up again.
         let end = match self.site(offset, sequence) {
-            Site::Device { end } if !in_one_page => end,
-            _ => {
-                return self.with_fragment(pages, offset, extent, &mut Vec::new(), |fragment| {
-                    let range = choose(&fragment)?;
-                    if let Fragment::Record { payload, .. } = fragment {
-                        out.extend_from_slice(payload.get(range).unwrap_or_default());
-                    }
-                    Ok(())
-                });
-            }
+            Site::Device { end } if !in_one_page => Some(end),
+            _ => None,
+        };
+        let Some(end) = end else {
+            return self.with_fragment(pages, offset, extent, &mut Vec::new(), |fragment| {
+                let range = choose(&fragment)?;
+                if let Fragment::Record { payload, .. } = fragment {
+                    out.extend_from_slice(payload.get(range).unwrap_or_default());
+                }
+                Ok(())
+            });
         };
         let seal = self.home.seal(sequence);
         check_bounds(offset, extent, end)?;

@@ -58,7 +58,11 @@ pub(crate) fn discard(reader: &PageReader, first: PageNo, pages: u64) {
         let stripe_end = ((stripe + 1) * STRIPE_PAGES).min(end);
         let mut retired = Vec::new();
         let mut locked = table.lock_stripe(stripe);
-        if locked.book().frames_of(stripe) > Some(0) {
+        if locked
+            .book()
+            .frames_of(stripe)
+            .is_some_and(|frames| frames > 0)
+        {
             for number in page..stripe_end {
                 locked.clear(PageNo(number), &mut retired);
             }

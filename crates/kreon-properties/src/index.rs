@@ -80,7 +80,7 @@ fn any_pivots(u: &mut Unstructured<'_>) -> Result<Vec<Pivot>> {
 
 /// Filters of a leaf or two, and none; above index nodes there are none.
 fn any_filters(u: &mut Unstructured<'_>, level: u8) -> Result<Vec<LeafFilter>> {
-    let mut filters = vec![LeafFilter::default()];
+    let mut filters = vec![LeafFilter::NONE];
     for _ in 0..if level == 1 {
         u.int_in_range(0..=2)?
     } else {

@@ -26,7 +26,7 @@ impl Child {
         Self {
             pivot: Pivot::default(),
             pointer,
-            filter: LeafFilter::default(),
+            filter: LeafFilter::NONE,
             is_fresh: false,
         }
     }

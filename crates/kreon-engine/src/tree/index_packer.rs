@@ -165,7 +165,7 @@ impl IndexPacker {
         Ok(Child {
             pivot,
             pointer,
-            filter: LeafFilter::default(),
+            filter: LeafFilter::NONE,
             is_fresh: true,
         })
     }

@@ -374,7 +374,7 @@ pub(super) fn child_of(index: &IndexNode<'_>, child: usize) -> Result<Child> {
     Ok(Child {
         pivot: index.pivot(child)?,
         pointer: index.child(child)?,
-        filter: LeafFilter::default(),
+        filter: LeafFilter::NONE,
         is_fresh: false,
     })
 }

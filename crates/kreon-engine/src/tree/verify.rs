@@ -55,7 +55,7 @@ pub fn verify<S: NodeSource>(
         is_whole: true,
         last: None,
         pivots: Vec::new(),
-        filter: LeafFilter::default(),
+        filter: LeafFilter::NONE,
         key: Vec::new(),
     };
     match root_of(tree) {

@@ -333,7 +333,7 @@ fn a_filter_is_as_the_document_says_to_the_bit() {
 fn an_index_node_is_as_the_document_draws_it_with_filters_and_without() {
     let document = Document::read();
     let (_, filter) = filtered(10);
-    let none = LeafFilter::default();
+    let none = LeafFilter::NONE;
     for (kind, filter) in [("node with filters", &filter), ("node", &none)] {
         let children = [
             (&b"ignored"[..], false, filter),
