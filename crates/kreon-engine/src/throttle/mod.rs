@@ -124,9 +124,9 @@ impl Throttle {
         self.changed.notify_all();
     }
 
-    /// Slows writers down by the square of `share`, because space is scarce: 1 is as slow as it gets.
+    /// Slows writers down by `share`, because space is scarce: 1 is as slow as it gets.
     pub fn slow_down(&self, share: f64) {
-        let sleep = SPACE_SLEEP_MAX.as_nanos() as f64 * share * share;
+        let sleep = SPACE_SLEEP_MAX.as_nanos() as f64 * share;
         self.sleep_ns.store(sleep as u64, Ordering::Relaxed);
     }
 
