@@ -2,9 +2,9 @@
 //! reorganisation, and the throttle of writers.
 //!
 //! Each entry tells what the number sets, its unit, and what happens when it grows or shrinks. None is recorded on the
-//! device, so a change takes effect at the next opening. `docs/decisions/014-ablation-of-space-control.md` has what each part earns.
-//! Numbers that follow from a format, a type or a buffer stand beside the code that depends on them; those of the
-//! allocator stand in `kreon-volume`.
+//! device, so a change takes effect at the next opening. What each part earns:
+//! `docs/decisions/014-ablation-of-space-control.md`. Numbers that follow from a format, a type or a buffer stand beside
+//! the code that depends on them; those of the allocator stand in `kreon-volume`.
 
 use std::time::Duration;
 
@@ -68,15 +68,15 @@ pub const LOOKS_PER_BOUND: u64 = 8;
 
 // Garbage collection.
 
-/// A victim has at least this dead share, divided by the log's bytes written for each byte given. A share; below a half, or writers
-/// sleep before anything is a victim. Larger: nothing is collected for a while, then much at once. Smaller: dearer copies.
+/// A victim has at least this dead share, divided by the planned log cost. A share; below a half, or writers sleep before
+/// anything is a victim. Larger: nothing is collected for a while, then much at once. Smaller: dearer copies.
 pub const DEAD_SHARE_PER_COST: f64 = 0.3;
 
-/// The same for a put that found no space: whatever frees a page. A share. Larger: a full volume refuses data that would
+/// The least dead share of a victim for a put that found no space: whatever frees a page. A share. Larger: a full volume refuses data that would
 /// fit. Smaller: longer waits for nothing.
 pub const DEAD_SHARE_URGENT: f64 = 0.005;
 
-/// The same for a compaction. A share. Larger: a compacted store takes more space. Smaller: more copies for less.
+/// The least dead share of a victim of a compaction. A share. Larger: a compacted store takes more space. Smaller: more copies for less.
 pub const DEAD_SHARE_COMPACTION: f64 = 0.04;
 
 /// Segments of one round in the background. Unit: segments. Larger: keys share leaves, and fewer lookups are needed.

@@ -9,7 +9,8 @@
 //!   back for good.
 //! - With it the store takes `scan_space_amplification` at the most, and leaves the volume and its file system room.
 //! - Collection leaves the excess alone, but for segments of which next to nothing is left.
-//! - When next to nothing was copied for [`EXCESS_REST`], it is taken back over [`EXCESS_PAYBACK`]: collection does the rest then.
+//! - When next to nothing was copied for [`EXCESS_REST`], it is taken back over [`EXCESS_PAYBACK`]: collection does the
+//!   rest then.
 //! - At the limit a part of it is taken back at once: the emptiest segments make room for more copies.
 
 use std::time::{Duration, Instant};
