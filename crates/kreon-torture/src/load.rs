@@ -69,6 +69,7 @@ impl Load<'_> {
         }
         let done = self.all.len() - self.rest.len();
         let beside = self.all.iter().take(done).flat_map(|handed| &handed.before);
+        let beside = beside.filter(|step| !self.store.is_moot(step));
         let changes = beside.flat_map(|step| match step {
             Step::Write(changes, _) => changes.as_slice(),
             _ => &[],

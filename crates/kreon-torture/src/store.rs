@@ -192,7 +192,20 @@ impl Store {
         Ok(outcome)
     }
 
+    /// The step names a region that is not there, because its making failed or a kill undid it: nothing is done then.
+    pub(crate) fn is_moot(&self, step: &Step) -> bool {
+        let is_missing = |region: &String| !self.model.has_region(region);
+        match step {
+            Step::Write(changes, _) => changes.iter().any(|change| is_missing(&change.region)),
+            Step::Drop(region) | Step::Ingest(region, _) => is_missing(region),
+            _ => false,
+        }
+    }
+
     fn carry_out(&mut self, step: &Step) -> Result<Result<()>, String> {
+        if self.is_moot(step) {
+            return Ok(Ok(()));
+        }
         Ok(match step {
             Step::Write(changes, durability) => self.write(changes, *durability),
             Step::Ingest(region, handed) => return load::ingest(self, region, handed),

@@ -155,9 +155,6 @@ impl Trial {
 
     /// Does a step and judges how it goes.
     pub fn step(&mut self, step: &Step) -> Result<(), String> {
-        if self.is_moot(step) {
-            return Ok(());
-        }
         let begun_units = self.store.progress.begun_units;
         let Err(error) = self.store.step(&alone(step))? else {
             return Ok(());
@@ -186,17 +183,6 @@ impl Trial {
             return self.check_deletions();
         }
         Ok(())
-    }
-
-    /// The step names a region that is not there, because its making failed.
-    fn is_moot(&self, step: &Step) -> bool {
-        match step {
-            Step::Write(changes, _) => changes
-                .iter()
-                .any(|c| !self.store.model.has_region(&c.region)),
-            Step::Drop(name) | Step::Ingest(name, _) => !self.store.model.has_region(name),
-            _ => false,
-        }
     }
 
     fn engine(&self) -> Result<&Engine, String> {

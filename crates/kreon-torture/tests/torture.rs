@@ -105,6 +105,18 @@ fn background_work_overlaps_with_steps() {
     assert!(overlapping.0 > 5 && overlapping.1 > 5, "{overlapping:?}");
 }
 
+/// Each kills the process behind a region that was made without a flush, and names that region afterwards.
+#[test]
+fn no_step_needs_a_region_that_a_kill_undid() {
+    let sequence = Origin::Sequence {
+        number: 8167,
+        seed: 1,
+    };
+    for origin in [Origin::Script(54), Origin::Script(106), sequence] {
+        assert_eq!(Course::run(origin, None).err(), None, "{origin:?}");
+    }
+}
+
 #[test]
 fn short_sequences_mostly_take_the_same_course_again() {
     // Every third one has background work.
