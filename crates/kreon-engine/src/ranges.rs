@@ -149,9 +149,12 @@ impl RegionRanges {
             .partition_point(|fragment| &*fragment.start <= key)
     }
 
-    /// The set with another deletion of the keys from `start` up to, not including, `end`. `keep` decides which older
-    /// deletions below it stay, by the rules of an insert into L0.
+    /// The set with another deletion of the keys from `start` up to, not including, `end`; an end that is not behind the
+    /// start deletes nothing. `keep` decides which older deletions below it stay, by the rules of an insert into L0.
     fn with(&self, start: &[u8], end: Option<&[u8]>, deletion: Deletion, keep: Keep) -> Self {
+        if !is_before(start, end) {
+            return self.clone();
+        }
         let mut made = Self::default();
         let (start, end): (Arc<[u8]>, Option<Arc<[u8]>>) = (start.into(), end.map(Into::into));
         // The rest of the new range; none when it is done.
