@@ -73,6 +73,10 @@ impl L0 {
     /// over [`INLINE_BYTES_MAX`], an LSN from 2^63 on, an offset from 2^61 on, or [`Payload::Erased`]; also if
     /// [`bytes`](Self::bytes) has reached [`L0_BYTES_MAX`]. The L0 is unchanged then. If the system has no more memory,
     /// the process ends, as with any allocation.
+    ///
+    /// [`L0_KEY_BYTES_MAX`]: crate::L0_KEY_BYTES_MAX
+    /// [`L0_BYTES_MAX`]: crate::L0_BYTES_MAX
+    /// [`INLINE_BYTES_MAX`]: crate::INLINE_BYTES_MAX
     pub fn insert(&self, key: &[u8], lsn: Lsn, payload: Payload<'_>, keep: Keep) {
         Approach::at(&self.tree, key).insert(lsn, payload, keep);
     }
