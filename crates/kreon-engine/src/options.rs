@@ -106,6 +106,8 @@ pub struct Options {
     /// Most bytes on the volume for each live byte during these copies, 1 to 10: the copies exist before the old
     /// segments are free. Below `space_amplification` the copies get only the space that collection leaves.
     pub scan_space_amplification: f64,
+    /// Whether records of the log are verified whenever they are read. If not, they are when they come from the device.
+    pub verify_every_read: bool,
     /// When memory is allocated. Tests set [`Backing::Sparse`], as they open many stores and use little of each; then
     /// an opening does not check that the system has the whole budget, and replay reads in the calling thread.
     pub backing: Backing,
@@ -177,6 +179,7 @@ impl Default for Options {
             unspilled_bytes_min: 4 << 20,
             scan_reorganisation: true,
             scan_space_amplification: 2.1,
+            verify_every_read: false,
             backing: Backing::default(),
             designs: Designs::default(),
             create: true,

@@ -133,13 +133,16 @@ pub const EXCESS_FREE_SHARE: u64 = 8;
 /// Smaller: more looks, about 1 us each.
 pub const SPACE_LOOK_BYTES: u64 = 256 << 10;
 
-/// Writers sleep for scarce space at borders of this in the log. Unit: bytes. Larger: fewer and longer sleeps.
-/// Smaller: sleeps that are shorter than the system's least one, some 60 us.
-pub const SPACE_SLEEP_STEP_BYTES: u64 = 16 << 10;
-
-/// The longest sleep for one step: 4 MB/s for each writer. Larger: the store keeps closer to its target. Smaller:
+/// The longest sleep for each KiB written: 4 MB/s for each writer. Larger: the store keeps closer to its target. Smaller:
 /// shorter waits, and more space when collection cannot follow.
-pub const SPACE_SLEEP_MAX: Duration = Duration::from_millis(4);
+pub const SPACE_SLEEP_PER_KIB: Duration = Duration::from_micros(250);
+
+/// A writer sleeps for scarce space when it owes this. Larger: fewer and longer sleeps. Smaller: sleeps that are shorter
+/// than the system's least one, some 60 us.
+pub const SPACE_SLEEP_MIN: Duration = Duration::from_micros(100);
+
+/// The longest sleep for scarce space. Larger: longer waits of those who write long values. Smaller: more sleeps.
+pub const SPACE_SLEEP_MAX: Duration = Duration::from_millis(1);
 
 /// L0' grows by this from one look at the pace to the next: some 60 entries. Unit: bytes. Larger: the throttle reacts
 /// later. Smaller: more looks.

@@ -184,6 +184,7 @@ impl FragmentHeader {
     }
 
     /// The unverified header in `bytes`; `None` if it is not valid.
+    #[inline]
     pub(crate) fn decode(bytes: &[u8; FRAGMENT_HEADER_BYTES]) -> Option<Self> {
         let meta = u32_at(bytes, META_AT);
         let length = LengthWord(u32_at(bytes, LENGTH_AT));
@@ -221,11 +222,26 @@ impl<'a> Fragment<'a> {
         if checksum != u32_at(bytes, 0) {
             return Err(damaged(offset, "its checksum does not match"));
         }
-        let header =
-            FragmentHeader::decode(bytes).ok_or_else(|| damaged(offset, "its header is wrong"))?;
-        let payload = filled.get(..header.length_bytes as usize);
-        let payload = payload.ok_or_else(cut_off)?;
-        Ok(Self::Record { header, payload })
+        Self::of_parts(bytes, filled).ok_or_else(|| damaged(offset, "its header is wrong"))
+    }
+
+    /// The part of a record at the start of `bytes`, which were verified before and have been in memory since: their
+    /// checksum is not looked at. `None` for a pad, and where no fragment stands.
+    #[inline]
+    pub fn decode_verified(bytes: &'a [u8]) -> Option<Self> {
+        let start = array_at(bytes, 0)?;
+        let is_pad = LengthWord(u32_at(&start, LENGTH_AT)).is_pad();
+        let whole = bytes.get(..fragment_extent(&start)).filter(|_| !is_pad)?;
+        let (bytes, filled) = whole.split_first_chunk()?;
+        Self::of_parts(bytes, filled)
+    }
+
+    /// The part of a record whose header is `header`, and which is followed by `filled` with its alignment.
+    #[inline]
+    fn of_parts(header: &[u8; FRAGMENT_HEADER_BYTES], filled: &'a [u8]) -> Option<Self> {
+        let header = FragmentHeader::decode(header)?;
+        let payload = filled.get(..header.length_bytes as usize)?;
+        Some(Self::Record { header, payload })
     }
 
     /// Whether the incarnation with the mark `incarnation` wrote it; for a pad, only 9 bits are compared.
@@ -260,6 +276,21 @@ pub fn fragment_extent(start: &[u8; 8]) -> usize {
         pad::extent(length)
     } else {
         fragment_bytes(length.length_bytes())
+    }
+}
+
+/// The unverified header that `start` is, if it is no pad, and the bytes from there to the next fragment or pad. `None` if
+/// it is not valid.
+pub fn fragment_start(
+    start: &[u8; FRAGMENT_HEADER_BYTES],
+) -> Option<(Option<FragmentHeader>, usize)> {
+    let length = LengthWord(u32_at(start, LENGTH_AT));
+    match length.is_pad() {
+        true => Some((None, pad::extent(length))),
+        false => {
+            let header = FragmentHeader::decode(start)?;
+            Some((Some(header), fragment_bytes(length.length_bytes())))
+        }
     }
 }
 

@@ -54,7 +54,7 @@ pub use dropped::{DROPPED_VALUE_BYTES, dropped_epoch, dropped_value};
 pub use filter::{FILTER_BITS_PER_KEY_MAX, FilterBuilder, LeafFilter};
 pub use fragment::{
     FRAGMENT_HEADER_BYTES, Fragment, FragmentHeader, FragmentSeal, RECORD_ALIGN_BYTES, RecordKind,
-    fragment_bytes, fragment_extent, incarnation_mark,
+    fragment_bytes, fragment_extent, fragment_start, incarnation_mark,
 };
 pub use index::{IndexNode, Route};
 pub use index_builder::IndexBuilder;

@@ -4,12 +4,12 @@
 //! - only whole blocks of the gapless committed prefix are taken: nothing in them changes any more. No block is taken
 //!   twice, and none that holds acknowledged bytes can be torn by a later write ([`zeroes`](super::zeroes) go before it);
 //! - a segment's header goes with its first records;
-//! - calls take blocks in the order of the log, and land in that order, so what has landed is a prefix.
+//! - calls take blocks in the order of the log, and land in that order, one at a time, so what has landed is a prefix.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use kreon_base::{Error, Lsn, Result};
+use kreon_base::{Error, Lsn, PAGE_BYTES, Result};
 use kreon_device::Write;
 
 use super::buffered::Buffered;
@@ -37,6 +37,8 @@ pub(super) struct Calls {
     calls: VecDeque<Call>,
     /// Number of the first of `calls`.
     first_call: u64,
+    /// A thread is landing the first of `calls`.
+    is_landing: bool,
     /// Zeroes of all calls so far, written ahead of records.
     pub zeroed_bytes: u64,
 }
@@ -71,6 +73,20 @@ impl Run {
         let bytes = bytes.ok_or_else(|| Error::invalid("a write of uncommitted bytes"))?;
         Ok(Write::new(self.buffered.offset(self.start).0, bytes))
     }
+
+    /// The pages that are wholly written with this run and those before it, and the offset of the first. A page that
+    /// an earlier run of the store wrote in part is none of them: the buffer does not have all of it.
+    pub fn whole_pages(&self) -> Option<(u64, &[u8])> {
+        let page = PAGE_BYTES as u32;
+        let readable_from = match self.buffered.readable_from() {
+            PAYLOAD_START => 0,
+            from => from.next_multiple_of(page),
+        };
+        let start = (self.start - self.start % page).max(readable_from);
+        let end = self.end - self.end % page;
+        let bytes = (start < end).then(|| self.buffered.buffer().committed_range(start..end))?;
+        Some((self.buffered.offset(start).0, bytes?))
+    }
 }
 
 /// How much a call takes.
@@ -92,6 +108,7 @@ impl Calls {
             prepared: Prepared::default(),
             calls: VecDeque::new(),
             first_call: 0,
+            is_landing: false,
             zeroed_bytes: 0,
         }
     }
@@ -129,8 +146,8 @@ impl Calls {
         })
     }
 
-    /// The call with this number has ended well. It lands when all before it have, and then all that waited for it.
-    pub fn land(&mut self, number: u64, positions: &Positions) {
+    /// The call with this number has ended well. It lands when all before it have.
+    pub fn ended(&mut self, number: u64) {
         let index = number.checked_sub(self.first_call);
         let index = index.and_then(|index| usize::try_from(index).ok());
         let call = index.and_then(|index| self.calls.get_mut(index));
@@ -141,14 +158,27 @@ impl Calls {
         if let Some(call) = call {
             call.has_ended = true;
         }
-        while self.calls.front().is_some_and(|call| call.has_ended) {
-            self.first_call += 1;
-            let landed = self.calls.pop_front();
-            for run in landed.iter().flat_map(|call| &*call.runs) {
-                positions.landed(run.buffered.lsn(run.end));
-                if run.end == SEGMENT {
-                    run.buffered.set_complete();
-                }
+    }
+
+    /// The runs of the next call to land, if it has ended and no other thread lands it. The caller
+    /// [lands](Self::land) it.
+    pub fn next_landing(&mut self) -> Option<Arc<[Run]>> {
+        let first = self.calls.front().filter(|call| call.has_ended)?;
+        let runs = (!self.is_landing).then(|| Arc::clone(&first.runs))?;
+        self.is_landing = true;
+        Some(runs)
+    }
+
+    /// The call of [`next_landing`](Self::next_landing) lands: its bytes are on the device, as are all before them.
+    pub fn land(&mut self, positions: &Positions) {
+        debug_assert!(self.is_landing, "a call lands once");
+        self.is_landing = false;
+        self.first_call += 1;
+        let landed = self.calls.pop_front();
+        for run in landed.iter().flat_map(|call| &*call.runs) {
+            positions.landed(run.buffered.lsn(run.end));
+            if run.end == SEGMENT {
+                run.buffered.set_complete();
             }
         }
     }

@@ -31,6 +31,17 @@ impl LogReader {
         segment: SegmentId,
         sequence: u64,
         buffer: &mut AlignedBuf,
+        show: impl FnMut(LogOffset, &FragmentHeader, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.fragments_from((segment, sequence), PAYLOAD_START, buffer, show)
+    }
+
+    /// The same from position `from` of the segment on, where a fragment begins.
+    pub(super) fn fragments_from(
+        &self,
+        (segment, sequence): (SegmentId, u64),
+        from: u32,
+        buffer: &mut AlignedBuf,
         mut show: impl FnMut(LogOffset, &FragmentHeader, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let device = self.home.device.as_ref();
@@ -40,7 +51,7 @@ impl LogReader {
             start: 0,
             end: 0,
         };
-        let mut at = PAYLOAD_START as usize;
+        let mut at = from as usize;
         while at < SEGMENT as usize {
             let offset = LogOffset(segment.offset_bytes() + at as u64);
             let extent = window

@@ -9,6 +9,7 @@ use kreon_format::{FragmentSeal, StoreId, incarnation_mark};
 use kreon_volume::Purpose;
 
 use super::cut::SEGMENT;
+use super::pages::WrittenPages;
 
 /// A segment that a log was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,8 @@ pub struct LogHome {
     pub device: Arc<dyn Device>,
     /// Gives segments.
     pub space: Arc<dyn LogSpace>,
+    /// Keeps what was written.
+    pub pages: Arc<dyn WrittenPages>,
     /// The store, in every checksum.
     pub store: StoreId,
     /// Number of the log.
@@ -94,6 +97,9 @@ pub struct LogOptions {
     pub age_max: Duration,
     /// When a segment in memory becomes real.
     pub backing: Backing,
+    /// Whether records are verified whenever they are read. If not, they are verified when they come from the device, and
+    /// never while they are in memory since they were appended.
+    pub verifies_every_read: bool,
 }
 
 impl Default for LogOptions {
@@ -102,6 +108,7 @@ impl Default for LogOptions {
             buffers_max: 8,
             age_max: Duration::from_millis(100),
             backing: Backing::Ahead,
+            verifies_every_read: false,
         }
     }
 }

@@ -37,6 +37,7 @@ mod framing;
 mod group_commit;
 mod history;
 mod home;
+mod keys_of_segment;
 mod log;
 #[cfg(all(test, shuttle))]
 mod models;
@@ -73,7 +74,7 @@ pub use home::{LogHome, LogOptions, LogSpace, TakenSegment};
 pub use log::Log;
 pub use moved::{MOVED_LOG, MovedStream};
 pub use moved_record::MovedRecord;
-pub use pages::LogPages;
+pub use pages::{LogPages, WrittenPages};
 pub use pause::Pause;
 pub use poison::{Poison, closed};
 pub use read::ValueAt;

@@ -117,6 +117,7 @@ impl Log {
             home,
             table,
             buffers,
+            verifies_every_read: options.verifies_every_read,
         };
         Self {
             history,
@@ -400,7 +401,7 @@ impl Log {
 /// Writes behind `resume`.
 fn output(home: &LogHome, resume: Resume, sources: Sources, options: &LogOptions) -> LogOutput {
     let write_out = WriteOut::new(
-        Arc::clone(&home.device),
+        home,
         Arc::clone(&sources.buffers),
         Arc::clone(&sources.positions),
         Arc::clone(&sources.poison),

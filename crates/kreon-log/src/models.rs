@@ -127,6 +127,7 @@ fn open(fails_at: Option<u32>) -> (Arc<Disk>, Arc<Log>) {
     let home = LogHome {
         device: Arc::clone(&disk) as Arc<dyn Device>,
         space: Arc::new(Segments(Mutex::new(1))),
+        pages: Arc::new(()),
         store: StoreId(7),
         log: LogId(0),
         incarnation: Incarnation(1),

@@ -235,6 +235,7 @@ impl MovedStream {
         open.written = open.within;
         // A read of neighbouring pages may have cached the earlier content.
         pages.forget(offset, len);
+        log.home().pages.written(offset, bytes);
         Ok(())
     }
 }

@@ -1,10 +1,31 @@
 //! What the log asks of the mapping.
 
 use kreon_base::Result;
-use kreon_mapping::FinalBytes;
+use kreon_mapping::{FinalBytes, LentRecord};
+
+/// What is told of each run of whole pages that the log has written.
+pub trait WrittenPages: Send + Sync {
+    /// The device has these bytes from `offset_bytes` on, and they are final: they may be kept in memory. Until the call
+    /// returns, their segment is not used for anything else.
+    fn written(&self, offset_bytes: u64, bytes: &[u8]);
+}
+
+/// Keeps nothing.
+impl WrittenPages for () {
+    fn written(&self, _: u64, _: &[u8]) {}
+}
 
 /// How the log reads bytes that are on the device: through the mapping.
 pub trait LogPages {
+    /// Calls `f` with the record of `len_bytes` at `offset_bytes`, if it stands in memory and that is known without a wait.
+    fn with_resident<R>(
+        &self,
+        offset_bytes: u64,
+        len_bytes: usize,
+        scratch: &mut Vec<u8>,
+        f: impl FnOnce(LentRecord<'_>) -> R,
+    ) -> Option<R>;
+
     /// Calls `f` with bytes of the volume: without a copy where they stand in one page, else through
     /// `scratch`.
     fn with_bytes<R>(

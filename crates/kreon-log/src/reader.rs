@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kreon_base::{Error, LogOffset, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId, planted};
 use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, fragment_bytes, fragment_extent};
-use kreon_mapping::FinalBytes;
+use kreon_mapping::{FinalBytes, LentRecord};
 
 use super::buffers::{Buffers, FoundBuffer};
 use super::cut::{PAYLOAD_START, SEGMENT};
@@ -27,12 +27,23 @@ enum Site {
     Device { end: u32 },
 }
 
+/// A fragment that is read.
+struct FragmentAt {
+    offset: LogOffset,
+    /// Bytes of the log that it takes.
+    extent: usize,
+    /// Whether its checksum is verified even if it was before.
+    verifies: bool,
+}
+
 /// Reads the open log. A record whose segment is still in memory is read there, all others through the mapping or, for
 /// garbage collection, straight from the device.
 pub struct LogReader {
     pub(super) home: LogHome,
     pub(super) table: Arc<SegmentTable>,
     pub(super) buffers: Arc<Buffers>,
+    /// Whether records are verified even if they have been in memory since they were.
+    pub(super) verifies_every_read: bool,
 }
 
 impl LogReader {
@@ -68,7 +79,8 @@ impl LogReader {
         (within < end).then(|| final_bytes(offset, len, end))
     }
 
-    /// Calls `f` with the fragment at `offset`, which takes `extent` bytes of the log.
+    /// Calls `f` with the fragment at `offset`, which takes `extent` bytes of the log. Its checksum is verified unless it
+    /// was since it came into memory, or it was never anywhere else.
     ///
     /// # Errors
     /// `Corruption` if none stands there; those of `f`.
@@ -81,14 +93,90 @@ impl LogReader {
         scratch: &mut Vec<u8>,
         f: impl FnOnce(Fragment<'_>) -> Result<R>,
     ) -> Result<R> {
+        let at = FragmentAt {
+            offset,
+            extent,
+            verifies: self.verifies_every_read,
+        };
+        self.lend_fragment(pages, &at, scratch, f)
+    }
+
+    /// [`with_fragment`](Self::with_fragment) whose checksum is verified in any case: for copies, which get a checksum of
+    /// their own. Damage in memory would be sealed by it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with_verified_fragment<R>(
+        &self,
+        pages: &impl LogPages,
+        offset: LogOffset,
+        extent: usize,
+        scratch: &mut Vec<u8>,
+        f: impl FnOnce(Fragment<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let at = FragmentAt {
+            offset,
+            extent,
+            verifies: true,
+        };
+        self.lend_fragment(pages, &at, scratch, f)
+    }
+
+    #[inline]
+    fn lend_fragment<R>(
+        &self,
+        pages: &impl LogPages,
+        at: &FragmentAt,
+        scratch: &mut Vec<u8>,
+        f: impl FnOnce(Fragment<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let mut f = Some(f);
+        // A frame holds final bytes only, so buffers need not be asked.
+        let resident = pages.with_resident(at.offset.0, at.extent, scratch, |lent| {
+            let fragment = self.lent_fragment(at, &lent)?;
+            f.take().map(|f| f(fragment))
+        });
+        match resident.flatten() {
+            Some(found) => found,
+            None => match f.take() {
+                Some(f) => self.with_fragment_elsewhere(pages, at, scratch, f),
+                None => Err(nothing()),
+            },
+        }
+    }
+
+    /// The fragment of a record in frames; `None` if it does not verify: then it is looked for elsewhere.
+    #[inline]
+    fn lent_fragment<'l>(&self, at: &FragmentAt, lent: &'l LentRecord<'_>) -> Option<Fragment<'l>> {
+        if lent.is_verified() && !at.verifies {
+            return Fragment::decode_verified(lent.bytes());
+        }
+        let sequence = self.table.sequence(at.offset.segment())?;
+        let fragment = Fragment::decode(lent.bytes(), &self.home.seal(sequence), at.offset).ok()?;
+        lent.set_verified();
+        Some(fragment)
+    }
+
+    /// [`lend_fragment`](Self::lend_fragment) of one that is in a buffer or on the device.
+    fn with_fragment_elsewhere<R>(
+        &self,
+        pages: &impl LogPages,
+        at: &FragmentAt,
+        scratch: &mut Vec<u8>,
+        f: impl FnOnce(Fragment<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let (offset, extent) = (at.offset, at.extent);
         let sequence = self.table.sequence_at(offset)?;
         let seal = self.home.seal(sequence);
         match self.site(offset, sequence) {
-            Site::Memory(buffered) => f(Fragment::decode(
-                in_memory(&buffered, offset)?,
-                &seal,
-                offset,
-            )?),
+            Site::Memory(buffered) => {
+                let bytes = in_memory(&buffered, offset)?;
+                let known = match at.verifies {
+                    true => None,
+                    false => Fragment::decode_verified(bytes),
+                };
+                f(known.map_or_else(|| Fragment::decode(bytes, &seal, offset), Ok)?)
+            }
             Site::Device { end } => {
                 check_bounds(offset, extent, end)?;
                 let mut f = Some(f);
@@ -121,7 +209,8 @@ impl LogReader {
             _ => None,
         };
         let Some(end) = end else {
-            return self.with_fragment(pages, offset, extent, &mut Vec::new(), |fragment| {
+            let mut scratch = Vec::new();
+            return self.with_verified_fragment(pages, offset, extent, &mut scratch, |fragment| {
                 let range = choose(&fragment)?;
                 if let Fragment::Record { payload, .. } = fragment {
                     out.extend_from_slice(payload.get(range).unwrap_or_default());

@@ -11,6 +11,8 @@ use kreon_sync::{Condvar, Mutex, Wakeup};
 
 use super::buffers::Buffers;
 use super::calls::{CallLimits, Calls, Run};
+use super::home::LogHome;
+use super::pages::WrittenPages;
 use super::pause::Pause;
 use super::poison::Poison;
 use super::positions::Positions;
@@ -21,6 +23,7 @@ pub(super) struct WriteOut {
     device: Arc<dyn Device>,
     /// Blocks of this size are the unit of writing; see [`Device::block_bytes`].
     block_bytes: u32,
+    pages: Arc<dyn WrittenPages>,
     buffers: Arc<Buffers>,
     positions: Arc<Positions>,
     poison: Arc<Poison>,
@@ -34,15 +37,16 @@ pub(super) struct WriteOut {
 
 impl WriteOut {
     pub fn new(
-        device: Arc<dyn Device>,
+        home: &LogHome,
         buffers: Arc<Buffers>,
         positions: Arc<Positions>,
         poison: Arc<Poison>,
         calls: Calls,
     ) -> Self {
         Self {
-            block_bytes: device.block_bytes(),
-            device,
+            block_bytes: home.device.block_bytes(),
+            device: Arc::clone(&home.device),
+            pages: Arc::clone(&home.pages),
             buffers,
             positions,
             poison,
@@ -87,13 +91,35 @@ impl WriteOut {
             last.buffers.extend(zeroes(call.zeroes));
         }
         let outcome = writes.and_then(|writes| self.device.write(&writes));
-        std::mem::forget(dies);
         // A buffer is free for use as soon as its last call has landed.
         drop(call.runs);
+        if outcome.is_ok() {
+            self.land(call.number);
+        }
+        std::mem::forget(dies);
         outcome.map_err(|error| self.stop(&error.within("a write of the log")))?;
-        self.calls.lock().land(call.number, &self.positions);
-        self.landed.notify_all();
         Ok(true)
+    }
+
+    /// The call with this number has ended: lands it and those behind it that have, too, unless an earlier one is under
+    /// way.
+    ///
+    /// Pages are kept before their call lands: as long as it has not, its segment is not complete, so it is read in its
+    /// buffer and cannot be released. In the order of landing, because a page may belong to two calls: kept by the first
+    /// of them it would be half of a page.
+    fn land(&self, number: u64) {
+        let mut calls = self.calls.lock();
+        calls.ended(number);
+        while let Some(runs) = calls.next_landing() {
+            drop(calls);
+            for (offset_bytes, bytes) in runs.iter().filter_map(Run::whole_pages) {
+                self.pages.written(offset_bytes, bytes);
+            }
+            drop(runs);
+            calls = self.calls.lock();
+            calls.land(&self.positions);
+            self.landed.notify_all();
+        }
     }
 
     /// Writes until everything before `target`, the border of a block, is on the device. Waits for

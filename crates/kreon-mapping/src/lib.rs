@@ -11,9 +11,10 @@
 //! - `writeback`: from frames to the device
 //! - `evict`: the supply of frames
 //! - `read`: from the device into frames, one page, many, or a range; `plan`: how the memory is divided
-//! - `fresh`: pages that get new content, or none; `async_read`: reads that tasks do not wait for in a call
+//! - `fresh`: pages that get new content, or none; `admit`: pages that were written past the mapping; `async_read`: reads that tasks do not wait for in a call
 //! - `stats`, `mapping`: the face of it all
 
+mod admit;
 mod async_read;
 mod counters;
 mod evict;
@@ -41,5 +42,5 @@ pub use modes::MappingModes;
 #[cfg(feature = "comparison")]
 pub use modes::{Backend, Eviction, KeepRecords, Writeback};
 pub use options::{MappingOptions, PageRequest};
-pub use read::{Fetched, FinalBytes};
+pub use read::{Fetched, FinalBytes, LentRecord};
 pub use stats::{MappingStats, PriorityStats};

@@ -11,7 +11,7 @@ use crate::record_cache;
 use crate::table::{
     DESCRIPTOR_BYTES, POOL_BYTES_PER_FRAME, PRIORITIES, SHARD_BYTES, STRIPE_BYTES, TableShape,
 };
-use crate::well::{FRAMES_MAX, STRIPE_PAGES};
+use crate::well::{FRAMES_MAX, MARK_BYTES, STRIPE_PAGES};
 use crate::writeback::WriteCounters;
 
 /// Fewest frames that a mapping works with.
@@ -34,8 +34,8 @@ const SHARDS_MAX: usize = 256;
 /// Shards may take this share of the memory.
 const SHARD_SHARE: usize = 64;
 
-/// Memory of a frame, with its descriptor and its place in the pool.
-const FRAME_BYTES: usize = PAGE_BYTES + DESCRIPTOR_BYTES + POOL_BYTES_PER_FRAME;
+/// Memory of a frame, with its marks, its descriptor and its place in the pool.
+const FRAME_BYTES: usize = PAGE_BYTES + MARK_BYTES + DESCRIPTOR_BYTES + POOL_BYTES_PER_FRAME;
 
 /// Memory of the counters.
 const COUNTER_BYTES: usize = size_of::<ReadCounters>()

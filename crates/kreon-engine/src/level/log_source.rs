@@ -1,21 +1,50 @@
 //! Log pages through the mapping.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use kreon_base::{PageNo, Priority, Result};
-use kreon_log::LogPages;
-use kreon_mapping::{Fetched, FinalBytes, Mapping};
+use kreon_log::{LogPages, WrittenPages};
+use kreon_mapping::{Fetched, FinalBytes, LentRecord, Mapping};
 
 /// Eviction priority of log pages: they are evicted first (`Kreon 3.3.1`).
 pub const LOG_PRIORITY: Priority = Priority(255);
 
 /// Log bytes on the device, through the mapping.
+#[derive(Clone, Copy)]
 pub struct MappedLog<'a> {
     /// Frames of the store.
     pub mapping: &'a Mapping,
 }
 
+/// Keeps what the log has written in the frames of the store while those are plenty.
+pub struct KeptLog(pub Arc<Mapping>);
+
+impl WrittenPages for KeptLog {
+    fn written(&self, offset_bytes: u64, bytes: &[u8]) {
+        let first = PageNo::containing(offset_bytes);
+        self.0.admit(first, LOG_PRIORITY, bytes);
+    }
+}
+
 impl LogPages for MappedLog<'_> {
+    #[inline]
+    fn with_resident<R>(
+        &self,
+        offset_bytes: u64,
+        len_bytes: usize,
+        scratch: &mut Vec<u8>,
+        use_record: impl FnOnce(LentRecord<'_>) -> R,
+    ) -> Option<R> {
+        self.mapping.with_resident_record(
+            offset_bytes,
+            len_bytes,
+            LOG_PRIORITY,
+            scratch,
+            use_record,
+        )
+    }
+
     fn with_bytes<R>(
         &self,
         bytes: FinalBytes,
@@ -57,6 +86,18 @@ impl<'a> FetchedLog<'a> {
 }
 
 impl LogPages for FetchedLog<'_> {
+    #[inline]
+    fn with_resident<R>(
+        &self,
+        offset_bytes: u64,
+        len_bytes: usize,
+        scratch: &mut Vec<u8>,
+        use_record: impl FnOnce(LentRecord<'_>) -> R,
+    ) -> Option<R> {
+        self.log
+            .with_resident(offset_bytes, len_bytes, scratch, use_record)
+    }
+
     fn with_bytes<R>(
         &self,
         bytes: FinalBytes,

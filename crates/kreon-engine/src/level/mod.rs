@@ -21,7 +21,7 @@ pub mod view;
 
 pub use get_counts::{GetCounts, GetStats};
 pub use levels::{Levels, VisibleFrom};
-pub use log_source::MappedLog;
+pub use log_source::{KeptLog, MappedLog};
 pub use log_space::VolumeSpace;
 pub use memory::Memory;
 pub use resident::ResidentNodes;

@@ -10,7 +10,7 @@ use kreon_sync::{Rank, RankedMutex};
 
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::checkpoint::{self, Change};
-use crate::level::{Levels, Memory, Views, VolumeSpace};
+use crate::level::{KeptLog, Levels, Memory, Views, VolumeSpace};
 use crate::options::{MemorySplit, Options};
 use crate::state::{Ledger, Lifecycle, MadeRegions, Storage};
 use kreon_log::{Log, LogHistory, LogHome, LogOptions, MOVED_LOG, MovedStream, Poison};
@@ -60,9 +60,11 @@ pub fn assemble(mut parts: Parts, options: &Options, split: &MemorySplit) -> Res
     }
     let moved = parts.allocator.log_segments(MOVED_LOG);
     let allocator = Arc::new(RankedMutex::new(Rank::Allocator, parts.allocator));
+    let mapping = Arc::new(parts.mapping);
     let home = LogHome {
         device: Arc::clone(&parts.device),
         space: Arc::new(VolumeSpace(Arc::clone(&allocator))),
+        pages: Arc::new(KeptLog(Arc::clone(&mapping))),
         store: parts.store,
         log: MAIN_LOG,
         incarnation: parts.ledger.incarnation,
@@ -70,6 +72,7 @@ pub fn assemble(mut parts: Parts, options: &Options, split: &MemorySplit) -> Res
     let log_options = LogOptions {
         buffers_max: (split.log_bytes as u64 / SEGMENT_BYTES) as usize,
         backing: options.backing,
+        verifies_every_read: options.verify_every_read,
         ..LogOptions::default()
     };
     let log = Log::open(home, parts.history, log_options)?;
@@ -82,7 +85,7 @@ pub fn assemble(mut parts: Parts, options: &Options, split: &MemorySplit) -> Res
     Ok(Storage {
         device: parts.device,
         store: parts.store,
-        mapping: Arc::new(parts.mapping),
+        mapping,
         allocator,
         log: Arc::new(log),
         moved: RankedMutex::new(Rank::MovedStream, stream),

@@ -64,8 +64,9 @@ impl Situation {
     pub fn need(&self, pending: u64) -> Need {
         let (half, pays) = (self.plan.transient / 2, self.plan.hidden_max / 2);
         let is_worth_a_spill = pending > 0 && (self.hidden >= pays || self.is_quiet);
-        // Copies take space until a spill frees their originals: never too many of them at once.
-        if self.room < 0 && pending >= half {
+        // Copies take space until a spill frees their originals: never too many of them at once. Writers would sleep for
+        // space that a spill frees.
+        if self.throttle_share() > 0.0 && pending >= half {
             return Need::Spill;
         }
         match self.lack(pending) > 0 {
@@ -158,7 +159,7 @@ mod tests {
     #[test]
     fn collection_moves_records_until_emptied_segments_make_up_for_the_lack() {
         assert_eq!(with_room(50).need(0), Need::Space);
-        assert_eq!(with_room(50).need(70 * MIB), Need::Nothing);
+        assert_eq!(with_room(90).need(30 * MIB), Need::Nothing);
         assert_eq!(with_room(120).need(0), Need::Nothing);
         assert_eq!(with_room(100).lack(10 * MIB), 10 * MIB);
     }
@@ -182,6 +183,13 @@ mod tests {
             ..with_room(100)
         };
         assert_eq!(roomy.need(0), Need::Nothing, "half as much is enough");
+    }
+
+    #[test]
+    fn a_spill_frees_what_was_emptied_before_writers_sleep() {
+        // Room is short of what is to come by 30 MiB.
+        assert_eq!(with_room(50).need(60 * MIB), Need::Spill);
+        assert_eq!(with_room(80).need(60 * MIB), Need::Nothing);
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! The throttle: writers sleep while L0 spills or space is scarce, and wait while L0' is full.
 //!
 //! [`pace`] computes the sleep from the progress of the spill, so that L0' fills when the spill ends. A full L0' makes
-//! writers wait for that end, which bounds the memory; it happens when a spill fails or slows down suddenly.
+//! writers wait for that end, which bounds the memory; it happens when a spill fails or slows down suddenly. [`debt`] turns
+//! what a writer is to sleep for scarce space into short sleeps.
 
 use std::time::{Duration, Instant};
 
 use crate::spill::Progress;
-use crate::tuning::{PACE_LOOK_BYTES, SPACE_SLEEP_MAX, SPACE_SLEEP_STEP_BYTES};
-use kreon_base::{Error, Lsn, Result};
+use crate::tuning::{PACE_LOOK_BYTES, SPACE_SLEEP_PER_KIB};
+use kreon_base::{Error, Result};
 use kreon_sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
 
+mod debt;
 mod pace;
 
 use pace::{Last, Moment, Pace};
@@ -25,8 +27,8 @@ pub struct Throttle {
     spill: Mutex<Spill>,
     state: Mutex<State>,
     changed: Condvar,
-    /// How long a writer sleeps for each [`SPACE_SLEEP_STEP_BYTES`] of the log because space is scarce, in nanoseconds.
-    sleep_ns: AtomicU64,
+    /// How long a writer sleeps for each KiB of the log because space is scarce, in nanoseconds.
+    sleep_ns_per_kib: AtomicU64,
 }
 
 /// The times of a spill.
@@ -126,18 +128,21 @@ impl Throttle {
 
     /// Slows writers down by `share`, because space is scarce: 1 is as slow as it gets.
     pub fn slow_down(&self, share: f64) {
-        let sleep = SPACE_SLEEP_MAX.as_nanos() as f64 * share;
-        self.sleep_ns.store(sleep as u64, Ordering::Relaxed);
+        let sleep = SPACE_SLEEP_PER_KIB.as_nanos() as f64 * share;
+        self.sleep_ns_per_kib.store(sleep as u64, Ordering::Relaxed);
     }
 
-    /// How long a writer sleeps for scarce space whose record went from `start` to `end` in the log.
-    pub fn sleep_after(&self, start: Lsn, end: Lsn) -> Duration {
-        let sleep_ns = self.sleep_ns.load(Ordering::Relaxed);
-        let steps = end.0 / SPACE_SLEEP_STEP_BYTES - start.0 / SPACE_SLEEP_STEP_BYTES;
-        match sleep_ns {
+    /// How long a writer of so many bytes of the log is to sleep because space is scarce.
+    pub fn owed_for(&self, bytes: u64) -> Duration {
+        match self.sleep_ns_per_kib.load(Ordering::Relaxed) {
             0 => Duration::ZERO,
-            _ => Duration::from_nanos(sleep_ns.saturating_mul(steps.min(16))),
+            per_kib => Duration::from_nanos(per_kib.saturating_mul(bytes) / 1024),
         }
+    }
+
+    /// Has the calling thread sleep for `owed`, now or later: see [`debt`].
+    pub fn pay(&self, owed: Duration) {
+        debt::pay(owed);
     }
 
     /// Spills that ended since the store was opened.

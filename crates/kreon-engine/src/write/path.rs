@@ -73,8 +73,8 @@ struct Written {
     end: Lsn,
     /// The writer must look at the space.
     is_look_due: bool,
-    /// How long the writer sleeps, because space is scarce.
-    sleep: Duration,
+    /// How long the writer is to sleep, because space is scarce.
+    owed: Duration,
     /// L0' must be frozen.
     is_l0_full: bool,
 }
@@ -165,8 +165,8 @@ impl Writer {
                     self.on.space.look_at_space();
                 }
                 // Deletions free space.
-                if !written.sleep.is_zero() && purpose(operations) == Purpose::Put {
-                    kreon_sync::sleep(written.sleep);
+                if !written.owed.is_zero() && purpose(operations) == Purpose::Put {
+                    self.on.throttle.pay(written.owed);
                 }
                 self.reader.note_deletions(operations, watch, written.end);
                 return Ok(Some(written));
@@ -207,7 +207,7 @@ impl Writer {
         Ok(Some(Written {
             end,
             is_look_due: self.on.space.is_look_due(start, end),
-            sleep: self.on.throttle.sleep_after(start, end),
+            owed: self.on.throttle.owed_for(bytes),
             is_l0_full,
         }))
     }

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kreon_base::{Error, ErrorKind, LogId, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::{Device, DeviceStats, Read, Write};
-use kreon_mapping::FinalBytes;
+use kreon_mapping::{FinalBytes, LentRecord};
 use kreon_sync::Mutex;
 
 use super::SEGMENTS;
 use crate::home::{LogSpace, TakenSegment};
-use crate::pages::LogPages;
+use crate::pages::{LogPages, WrittenPages};
 use kreon_volume::Purpose;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,6 +248,25 @@ impl LogSpace for Space {
     }
 }
 
+/// Pages that the log has said are written: offset and length of each run, in their order.
+pub(super) struct Told {
+    pub device: Arc<MemoryDevice>,
+    pub runs: Mutex<Vec<(u64, usize)>>,
+}
+
+impl WrittenPages for Told {
+    fn written(&self, offset_bytes: u64, bytes: &[u8]) {
+        let at = offset_bytes as usize;
+        assert!(at.is_multiple_of(PAGE_BYTES) && bytes.len().is_multiple_of(PAGE_BYTES));
+        let held = &self.device.bytes.lock()[at..at + bytes.len()];
+        assert!(
+            held == bytes,
+            "the device has other bytes at {offset_bytes}"
+        );
+        self.runs.lock().push((offset_bytes, bytes.len()));
+    }
+}
+
 /// Pages that are kept forever once they were read, as the mapping may: a page that was read before it
 /// was final shows.
 pub(super) struct Pages {
@@ -256,6 +275,16 @@ pub(super) struct Pages {
 }
 
 impl LogPages for Pages {
+    fn with_resident<R>(
+        &self,
+        _: u64,
+        _: usize,
+        _: &mut Vec<u8>,
+        _: impl FnOnce(LentRecord<'_>) -> R,
+    ) -> Option<R> {
+        None
+    }
+
     fn with_bytes<R>(
         &self,
         bytes: FinalBytes,

@@ -3,6 +3,7 @@
 mod appending;
 mod backgrounding;
 mod crashing;
+mod keeping;
 mod memory;
 mod reading;
 mod replaying;
@@ -22,12 +23,13 @@ use kreon_device::{Backing, Device};
 use kreon_format::{LogRecord, RecordKind, StoreId};
 use kreon_sync::Mutex;
 
-use self::memory::{Done, MemoryDevice, Pages, Space};
+use self::memory::{Done, MemoryDevice, Pages, Space, Told};
 use crate::history::{LOG_START, LogHistory};
 use crate::home::{LogHome, LogOptions, LogSpace};
 use crate::log::Log;
 use crate::moved::MovedStream;
 use crate::moved_record::MovedRecord;
+use crate::pages::WrittenPages;
 use crate::read::ValueAt;
 use crate::reader::LogReader;
 use crate::record::{NewRecord, Place};
@@ -56,6 +58,7 @@ struct Bench {
     device: Arc<MemoryDevice>,
     space: Arc<Space>,
     pages: Pages,
+    told: Arc<Told>,
     log: Log,
     options: LogOptions,
 }
@@ -92,9 +95,14 @@ impl Bench {
         incarnation: u64,
         options: LogOptions,
     ) -> Self {
+        let told = Arc::new(Told {
+            device: Arc::clone(&device),
+            runs: Mutex::default(),
+        });
         let home = LogHome {
             device: Arc::clone(&device) as Arc<dyn Device>,
             space: Arc::clone(&space) as Arc<dyn LogSpace>,
+            pages: Arc::clone(&told) as Arc<dyn WrittenPages>,
             store: STORE,
             log: LogId(0),
             incarnation: Incarnation(incarnation),
@@ -108,6 +116,7 @@ impl Bench {
             device,
             space,
             pages,
+            told,
             log,
             options,
         }

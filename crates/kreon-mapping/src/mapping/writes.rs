@@ -4,7 +4,7 @@ use kreon_base::{PageBytes, PageNo, Priority, Result};
 
 use super::Mapping;
 use crate::evict::LentFrames;
-use crate::fresh;
+use crate::{admit, fresh};
 
 impl Mapping {
     /// Gives a page new content, without reading the device (`Kreon 3.3.1`). The page is resident and dirty then; its
@@ -21,6 +21,14 @@ impl Mapping {
     /// it, or make it fresh again.
     pub fn fresh(&self, page: PageNo, priority: Priority, bytes: &PageBytes) -> Result<()> {
         fresh::fresh(self.reader(), page, priority, bytes)
+    }
+
+    /// Keeps pages that were written past the mapping, from `first` on: `bytes` are whole pages, and the device has them. Only
+    /// free frames are used, and only while they are plenty; pages without one are loaded when they are read.
+    ///
+    /// No thread may use the pages for something else before the call returns.
+    pub fn admit(&self, first: PageNo, priority: Priority, bytes: &[u8]) {
+        admit::admit(self.reader(), first, priority, bytes);
     }
 
     /// Makes pages `first` to `first + pages - 1` absent, dirty or not: their content is never written, and a load that is

@@ -162,6 +162,27 @@ impl<'a> Locked<'a> {
         Ok(())
     }
 
+    /// Whatever the page is, but not dirty -> resident and clean, with bytes that the device has. A frame that it had
+    /// before goes to `retired`. Its new frame comes back if the page array has no room.
+    pub(crate) fn admit(
+        &mut self,
+        page: PageNo,
+        priority: Priority,
+        frame: FreeFrame,
+        retired: &mut Vec<RetiredFrame>,
+    ) -> Result<(), FreeFrame> {
+        self.clear(page, retired);
+        if !self.attach(page) {
+            return Err(frame);
+        }
+        self.states
+            .space
+            .publish_clean(page, frame)
+            .inspect_err(|_| self.detach(page))?;
+        self.enqueue(page, priority);
+        Ok(())
+    }
+
     /// Whatever the page is -> absent, after the end of a write of it that is under way. A frame that it had goes to
     /// `retired`.
     pub(crate) fn clear(&mut self, page: PageNo, retired: &mut Vec<RetiredFrame>) {

@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use kreon_base::sync::Watch;
+use kreon_base::sync::{AtomicU64, Ordering::Relaxed, Watch};
 use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
 use kreon_device::Backing;
 
@@ -12,9 +12,14 @@ use super::memory::KernelMemory;
 pub(super) struct Frames {
     memory: KernelMemory,
     count: u32,
+    /// What readers know of the bytes in each frame, as they please. All zero in a free frame.
+    marks: Box<[AtomicU64]>,
     /// Pieces are frames.
     watch: Watch,
 }
+
+/// Memory of a frame beside its bytes.
+pub(crate) const MARK_BYTES: usize = size_of::<AtomicU64>();
 
 /// The exclusive right to a frame that no page has.
 #[derive(Debug)]
@@ -41,6 +46,7 @@ impl Frames {
         Ok(Self {
             memory,
             count,
+            marks: (0..count).map(|_| AtomicU64::new(0)).collect(),
             watch: Watch::new(),
         })
     }
@@ -53,6 +59,17 @@ impl Frames {
         // SAFETY: `start` is not null and numbers are below `count`, so the sum stays in the mapping,
         // which does not wrap around the address space.
         unsafe { NonNull::new_unchecked(start.wrapping_add(number as usize)) }
+    }
+
+    /// The marks of frame `number`. Only who holds its token or a pin on it may use them.
+    #[inline]
+    pub fn marks(&self, number: u32) -> &AtomicU64 {
+        &self.marks[number as usize]
+    }
+
+    /// Forgets what was known of the bytes of a frame that nobody uses.
+    pub fn clear_marks(&self, frame: &FreeFrame) {
+        self.marks(frame.number).store(0, Relaxed);
     }
 
     /// The bytes of a free frame.
@@ -87,6 +104,22 @@ impl Frames {
     }
 }
 
+impl Frames {
+    /// The bytes of two published frames, `number` and the one behind it.
+    ///
+    /// # Safety
+    /// As [`published`](Self::published), for both.
+    #[inline]
+    pub unsafe fn published_pair(&self, number: u32) -> &[u8; 2 * PAGE_BYTES] {
+        self.watch.read(number.into());
+        self.watch.read(u64::from(number) + 1);
+        let pair = self.address(number).cast::<[u8; 2 * PAGE_BYTES]>();
+        // SAFETY: two whole pages of our mapping, one behind the other, as the caller promises that there is a frame
+        // behind this one. Nobody writes to either: only the holder of its free token may, and there is none.
+        unsafe { pair.as_ref() }
+    }
+}
+
 impl FreeFrame {
     /// The token of frame `number`.
     ///
@@ -96,7 +129,7 @@ impl FreeFrame {
         Self { number }
     }
 
-    pub(super) const fn number(&self) -> u32 {
+    pub(crate) const fn number(&self) -> u32 {
         self.number
     }
 }

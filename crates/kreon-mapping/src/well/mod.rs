@@ -36,7 +36,7 @@ mod volume_bits;
 
 pub(crate) use entry::{FRAMES_MAX, PageState};
 pub(crate) use flights::Flights;
-pub(crate) use frames::{FreeFrame, RetiredFrame};
+pub(crate) use frames::{FreeFrame, MARK_BYTES, RetiredFrame};
 pub(crate) use page_array::STRIPE_PAGES;
 pub(crate) use pins::thread_number;
 pub(crate) use space::{FrameSpace, PageWrite, Pinned};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kreon_base::PageNo;
-use kreon_base::sync::explore;
+use kreon_base::sync::{Ordering::Relaxed, explore};
 use kreon_device::Backing;
 use loom::thread;
 
@@ -67,6 +67,31 @@ fn model_a_frame_is_not_reused_under_its_reader() {
         evictor.join().unwrap();
         reader.join().unwrap();
     });
+}
+
+#[test]
+fn model_marks_go_with_their_page() {
+    explore(
+        "marks: one who marks, an evictor that reuses",
+        Some(4),
+        || {
+            let (space, _) = space(1);
+            let reader = beside(&space, |space| {
+                if let Some(pinned) = space.pin(A) {
+                    pinned.marks().fetch_or(1, Relaxed);
+                }
+            });
+            let evictor = beside(&space, reuse);
+            evictor.join().unwrap();
+            reader.join().unwrap();
+            let later = beside(&space, |space| {
+                if let Some(pinned) = space.pin(B) {
+                    assert_eq!(pinned.marks().load(Relaxed), 0);
+                }
+            });
+            later.join().unwrap();
+        },
+    );
 }
 
 #[test]

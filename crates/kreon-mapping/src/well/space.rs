@@ -1,7 +1,7 @@
 //! Page array and frames together: every transition of a page, as one step on its entry.
 
 use kreon_base::sync::{
-    AtomicU32,
+    AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
 };
 use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
@@ -25,6 +25,9 @@ pub(crate) struct Pinned<'a> {
     pin: Pin,
 }
 
+/// What is known of a page whose every line came from memory.
+const ALL_MARKS: u64 = u64::MAX;
+
 impl Pinned<'_> {
     /// The page.
     #[inline]
@@ -38,6 +41,24 @@ impl Pinned<'_> {
     #[inline]
     pub(crate) const fn thread(&self) -> usize {
         self.pin.thread
+    }
+
+    /// What is known of the bytes of this page, in this frame. Marks that are set are seen by some readers sooner than
+    /// by others; they go when the page leaves the frame.
+    #[inline]
+    pub(crate) fn marks(&self) -> &AtomicU64 {
+        self.frames.marks(self.frame)
+    }
+
+    /// This page and `next` as one piece, if their frames are neighbours.
+    #[inline]
+    pub(crate) fn with_next<'p>(&'p self, next: &'p Self) -> Option<&'p [u8; 2 * PAGE_BYTES]> {
+        if self.frame + 1 != next.frame {
+            return None;
+        }
+        // SAFETY: both pins were set before the pages were seen published in these frames, so by rule 3
+        // neither frame becomes free before its pin is dropped, and both are borrowed here.
+        Some(unsafe { self.frames.published_pair(self.frame) })
     }
 }
 
@@ -224,6 +245,17 @@ impl FrameSpace {
         }))
     }
 
+    /// Absent -> resident and clean: the device has these bytes, and nobody needs to check them. The frame comes back if
+    /// the page is not absent.
+    pub(crate) fn publish_clean(&self, page: PageNo, frame: FreeFrame) -> Result<(), FreeFrame> {
+        self.frames.marks(frame.number()).store(ALL_MARKS, Relaxed);
+        if self.change(page, PageEntry::ABSENT, PageEntry::clean(frame.number())) {
+            return Ok(());
+        }
+        self.frames.clear_marks(&frame);
+        Err(frame)
+    }
+
     /// Absent -> resident and dirty. The frame comes back if the page is not absent.
     pub(crate) fn publish_dirty(&self, page: PageNo, frame: FreeFrame) -> Result<(), FreeFrame> {
         if self.change(page, PageEntry::ABSENT, PageEntry::dirty(frame.number())) {
@@ -265,6 +297,7 @@ impl FrameSpace {
             // it was made; and by rule 3 no reader uses the frame: a pin from before the retirement
             // would be in `pinned`, which was looked up after it.
             let token = unsafe { FreeFrame::claim(frame.number) };
+            self.frames.clear_marks(&token);
             (token, frame.page)
         });
         (free.collect(), used)

@@ -78,6 +78,8 @@ fn a_scan_that_has_ended_holds_nothing() {
         show(&mut scan, key);
     }
     assert!(scan.next_with(|_, _| ()).unwrap().is_none());
+    // What it handed over waits for this.
+    bench.engine.background(Work::Reorganise).unwrap();
     assert_eq!(
         bench.engine.subsystems.reader.scan_memory().taken_bytes(),
         0

@@ -75,17 +75,17 @@ impl Candidates {
         buffer: &mut AlignedBuf,
     ) -> Result<()> {
         let (mut is_first, mut begins_before, mut long) = (true, false, Vec::new());
-        log.fragments_of(
-            victim.segment,
-            victim.sequence,
+        log.keys_of(
+            pages,
+            (victim.segment, victim.sequence),
             buffer,
-            |offset, header, payload| {
+            |offset, header, key| {
                 begins_before |= is_first && !header.starts_record;
                 is_first = false;
                 if !header.starts_record {
                     return Ok(());
                 }
-                match payload.get(..header.key_bytes as usize) {
+                match key {
                     Some(key) => self.push(header.region, key, offset),
                     None => long.push((*header, offset)),
                 }

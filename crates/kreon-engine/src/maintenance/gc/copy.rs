@@ -1,11 +1,12 @@
 //! Copies records into the stream of moved ones.
 //!
-//! They are read in rounds: what stands close together in one read, and all reads of a round at once. So records of one
-//! segment come in large sequential reads, and scattered ones at queue depth.
+//! Those that stand in frames are taken from there. The others are read in rounds: what stands close together in one read,
+//! and all reads of a round at once. So records of one segment come in large sequential reads, and scattered ones at queue
+//! depth.
 
 use kreon_base::{Error, LogOffset, PAGE_BYTES, Payload, Result};
 use kreon_device::{AlignedBuf, Read};
-use kreon_format::fragment_bytes;
+use kreon_format::{Fragment, fragment_bytes};
 
 use super::candidates::Candidates;
 use super::judge::Live;
@@ -77,6 +78,7 @@ pub fn copy(
         },
         stream,
         copied: Vec::with_capacity(live.len()),
+        scratch: Vec::new(),
     };
     let wanted: Vec<_> = live
         .iter()
@@ -155,8 +157,8 @@ fn round_of(wanted: &[Wanted<'_>], len: usize) -> usize {
 }
 
 /// The ranges to read for `round`, in the order of the volume.
-fn ranges_of(round: &[Wanted<'_>]) -> Vec<Range> {
-    let mut pages: Vec<_> = round.iter().map(Wanted::pages).collect();
+fn ranges_of(round: &[&Wanted<'_>]) -> Vec<Range> {
+    let mut pages: Vec<_> = round.iter().map(|wanted| wanted.pages()).collect();
     pages.sort_unstable();
     let mut ranges: Vec<Range> = Vec::new();
     for (start, end) in pages {
@@ -173,6 +175,7 @@ struct Copier<'a> {
     pages: MappedLog<'a>,
     stream: &'a mut MovedStream,
     copied: Vec<Copied>,
+    scratch: Vec<u8>,
 }
 
 impl Copier<'_> {
@@ -182,27 +185,51 @@ impl Copier<'_> {
         storage: &Storage,
         buffer: &mut AlignedBuf,
     ) -> Result<()> {
-        let ranges = load(storage, ranges_of(round), buffer)?;
+        let is_absent = |wanted: &&Wanted<'_>| {
+            let has = storage.mapping.has_bytes(wanted.offset.0, wanted.extent());
+            !has
+        };
+        let absent: Vec<_> = round.iter().filter(is_absent).collect();
+        let ranges = load(storage, ranges_of(&absent), buffer)?;
         for wanted in round {
             let behind = ranges.partition_point(|range| range.start <= wanted.offset.0);
             let range = behind.checked_sub(1).and_then(|index| ranges.get(index));
-            let Some(range) = range else {
-                return Err(Error::invalid("a record that was not read"));
-            };
-            let at = range.at + (wanted.offset.0 - range.start) as usize;
-            let bytes = buffer.get(at..).unwrap_or_default();
-            let fragment = self.log.reader().fragment(wanted.offset, bytes)?;
-            let payload = wanted.record.whole(&fragment)?;
-            // It stood in one piece; its copy may be cut, and is asked for part by part.
-            let mut rest = payload;
-            self.append(wanted, |room| {
-                let part = rest.split_off(..room.len());
-                let part = part.ok_or_else(|| Error::invalid("a copy longer than its record"))?;
-                room.copy_from_slice(part);
-                Ok(())
-            })?;
+            let end = wanted.offset.0 + wanted.extent() as u64;
+            match range.filter(|range| end <= range.end) {
+                Some(range) => {
+                    let at = range.at + (wanted.offset.0 - range.start) as usize;
+                    let bytes = buffer.get(at..).unwrap_or_default();
+                    let fragment = self.log.reader().fragment(wanted.offset, bytes)?;
+                    self.append_whole(wanted, &fragment)?;
+                }
+                None => self.resident(wanted)?,
+            }
         }
         Ok(())
+    }
+
+    /// A record in frames; if it has left them since, from the device.
+    fn resident(&mut self, wanted: &Wanted<'_>) -> Result<()> {
+        let (log, pages) = (self.log.reader(), self.pages);
+        let (offset, extent) = (wanted.offset, wanted.extent());
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let appended =
+            log.with_verified_fragment(&pages, offset, extent, &mut scratch, |fragment| {
+                self.append_whole(wanted, &fragment)
+            });
+        self.scratch = scratch;
+        appended
+    }
+
+    /// Appends a record that stands in one piece. Its copy may be cut.
+    fn append_whole(&mut self, wanted: &Wanted<'_>, fragment: &Fragment<'_>) -> Result<()> {
+        let mut rest = wanted.record.whole(fragment)?;
+        self.append(wanted, |room| {
+            let part = rest.split_off(..room.len());
+            let part = part.ok_or_else(|| Error::invalid("a copy longer than its record"))?;
+            room.copy_from_slice(part);
+            Ok(())
+        })
     }
 
     /// A record of several pieces, or longer than the buffer.

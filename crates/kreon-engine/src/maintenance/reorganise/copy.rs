@@ -115,8 +115,13 @@ impl Copies<'_> {
                     Ok(())
                 })
             };
-            log.reader()
-                .with_fragment(&fetched, wanted.offset, len, &mut Vec::new(), append)?
+            log.reader().with_verified_fragment(
+                &fetched,
+                wanted.offset,
+                len,
+                &mut Vec::new(),
+                append,
+            )?
         } else {
             let mut record = log.reader().record_at(wanted.offset, wanted.record);
             stream.append(log, &pages, &wanted.record, |room| record.read(room))?

@@ -69,11 +69,7 @@ fn a_load_of_new_keys_is_not_slowed_down_and_overwriting_is() {
     let subsystems = &bench.engine.subsystems;
     let is_slow = || {
         subsystems.maintenance.gc.collect_lazily().unwrap();
-        !subsystems
-            .inspector
-            .throttle
-            .sleep_after(Lsn(0), Lsn(1 << 20))
-            .is_zero()
+        !subsystems.inspector.throttle.owed_for(1 << 20).is_zero()
     };
     (0..1200).for_each(|key| write(key, 1));
     assert!(!is_slow(), "nothing of it is dead");
