@@ -203,6 +203,8 @@ pub struct MemorySplit {
     pub log_bytes: usize,
     /// Buffers of garbage collection.
     pub collector_bytes: usize,
+    /// What collection knows of dead records.
+    pub dead_record_bytes: usize,
     /// Entries that scans have read ahead.
     pub scan_bytes: usize,
     /// Frames of the mapping and their tables.
@@ -284,7 +286,10 @@ impl Options {
         let log_bytes = log_bytes.clamp(LOG_BYTES_MIN, LOG_BYTES_MAX);
         // Each half must be whole pages, for direct I/O.
         let collector_bytes = (self.memory_bytes / 32).clamp(MIB / 4, 4 * MIB) & !(MIB / 8 - 1);
-        let taken = 2 * l0_bytes + log_bytes + collector_bytes + self.credit_bytes();
+        // Bits of a log as long as the memory.
+        let dead_record_bytes = self.memory_bytes / 512;
+        let taken =
+            2 * l0_bytes + log_bytes + collector_bytes + dead_record_bytes + self.credit_bytes();
         let left_bytes = self.memory_bytes.saturating_sub(taken);
         // The smallest store has no share for scans.
         let scan_bytes = (self.memory_bytes.saturating_sub(4 * MIB) / 32).min(8 * MIB);
@@ -301,6 +306,7 @@ impl Options {
             l0_bytes,
             log_bytes,
             collector_bytes,
+            dead_record_bytes,
             scan_bytes,
             mapping_bytes,
         })

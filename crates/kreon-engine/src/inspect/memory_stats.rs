@@ -28,7 +28,7 @@ pub struct MemoryStats {
     pub table_bytes: u64,
     /// Buffers of the log, in bytes.
     pub log_buffer_bytes: u64,
-    /// Buffers of garbage collection, in bytes.
+    /// Buffers of garbage collection and what it knows of dead records, in bytes.
     pub collector_bytes: u64,
     /// What scans have found ahead, in bytes: the most that it may be.
     pub scan_bytes: u64,
@@ -78,7 +78,8 @@ impl Inspector {
         let mut stats = MemoryStats {
             l0_bytes: 2 * self.storage.split.l0_bytes as u64,
             log_buffer_bytes: self.storage.split.log_bytes as u64,
-            collector_bytes: self.storage.split.collector_bytes as u64,
+            collector_bytes: (self.storage.split.collector_bytes
+                + self.storage.split.dead_record_bytes) as u64,
             scan_bytes: self.storage.split.scan_bytes as u64,
             ..MemoryStats::default()
         };

@@ -12,7 +12,7 @@ use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::checkpoint::{self, Change};
 use crate::level::{KeptLog, Levels, Memory, Views, VolumeSpace};
 use crate::options::{MemorySplit, Options};
-use crate::state::{Ledger, Lifecycle, MadeRegions, Storage};
+use crate::state::{DeadRecords, Ledger, Lifecycle, MadeRegions, Storage};
 use kreon_log::{Log, LogHistory, LogHome, LogOptions, MOVED_LOG, MovedStream, Poison};
 use kreon_volume::Allocator;
 
@@ -93,6 +93,7 @@ pub fn assemble(mut parts: Parts, options: &Options, split: &MemorySplit) -> Res
         made: MadeRegions::new(parts.ledger.next_region),
         ledger: RankedMutex::new(Rank::Ledger, parts.ledger),
         regions_in_stream_max: options.regions_in_stream_max,
+        dead: DeadRecords::new(split.dead_record_bytes),
         poison: Poison::default(),
         options: options.clone(),
         split: *split,

@@ -1,9 +1,11 @@
 //! What merges of trees report: pages that fell out of them, and live bytes by log segment.
 
-use kreon_base::{PageNo, planted};
+use kreon_base::{LogOffset, PageNo, planted};
+use kreon_format::fragment_bytes;
 
 use super::charges::Charges;
 use crate::state::Storage;
+use crate::state::dead_records::has_bit;
 use crate::tree::{Changes, Reference};
 
 /// Collects what spills, merges of levels and loads report.
@@ -13,7 +15,14 @@ pub struct Notes<'a> {
     pub charges: Charges<'a>,
     /// Pages that the new trees do not reach.
     pub dropped: Vec<PageNo>,
+    /// Records that the new trees do not point at, as far as they are known.
+    pub dead: Vec<LogOffset>,
+    /// The record that was added last.
+    added: Option<LogOffset>,
 }
+
+/// Most dead records that are told: 2 MiB of memory. The others are not known to be dead.
+const DEAD_MAX: usize = 1 << 18;
 
 impl<'a> Notes<'a> {
     /// Nothing changed yet.
@@ -22,6 +31,8 @@ impl<'a> Notes<'a> {
             storage,
             charges: Charges::new(&storage.log),
             dropped: Vec::new(),
+            dead: Vec::new(),
+            added: None,
         }
     }
 
@@ -29,6 +40,7 @@ impl<'a> Notes<'a> {
     pub fn add(&mut self, other: Self) {
         self.dropped.extend(other.dropped);
         self.charges.add_all(other.charges);
+        self.dead.extend(other.dead);
     }
 }
 
@@ -39,10 +51,19 @@ impl Changes for Notes<'_> {
     }
 
     fn referenced(&mut self, record: Reference) {
+        self.added = Some(record.offset);
         self.charges.add(&record);
     }
 
     fn dropped(&mut self, record: Reference) {
         self.charges.drop(&record);
+        // After a crash the input has records that the tree has, too: those were added just before. Of deletions the order
+        // is another.
+        let is_value = record.value_bytes > 0;
+        let extent = fragment_bytes(record.key_bytes as usize + record.value_bytes as usize);
+        let is_gone = self.added != Some(record.offset);
+        if is_value && is_gone && has_bit(extent) && self.dead.len() < DEAD_MAX {
+            self.dead.push(record.offset);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kreon_base::{Epoch, Lsn, PageNo, RegionId, Result, SegmentId, planted};
+use kreon_base::{Epoch, LogOffset, Lsn, PageNo, RegionId, Result, SegmentId, planted};
 use kreon_format::TreeRecord;
 
 use super::erase::replace;
@@ -53,6 +53,8 @@ pub struct Spilled {
     pub dropped: Vec<PageNo>,
     /// Change of live bytes by log segment.
     pub charges: BTreeMap<SegmentId, i64>,
+    /// Records that no tree points at any more, as far as known.
+    pub dead: Vec<LogOffset>,
 }
 
 impl Spilled {
@@ -63,6 +65,7 @@ impl Spilled {
             kept: Vec::new(),
             dropped: Vec::new(),
             charges: BTreeMap::new(),
+            dead: Vec::new(),
         }
     }
 }
@@ -197,6 +200,7 @@ impl<'a> Changed<'a> {
             kept,
             dropped: self.notes.dropped,
             charges: self.notes.charges.finish(),
+            dead: self.notes.dead,
         })
     }
 }

@@ -8,7 +8,7 @@ use kreon_format::StoreId;
 use kreon_mapping::Mapping;
 use kreon_sync::RankedMutex;
 
-use super::{Ledger, Lifecycle, MadeRegions};
+use super::{DeadRecords, Ledger, Lifecycle, MadeRegions};
 use crate::level::{GetCounts, MappedLog, MappedNodes, View, Views};
 use crate::options::{MemorySplit, Options};
 use kreon_log::{Log, MovedStream, Poison};
@@ -37,6 +37,8 @@ pub struct Storage {
     pub made: MadeRegions,
     /// More regions than this have pages of their own beside the stream of the catalogue.
     pub regions_in_stream_max: usize,
+    /// Records that no tree points at any more, as far as known.
+    pub dead: DeadRecords,
     /// Set when writing must stop.
     pub poison: Poison,
     /// Settings.

@@ -24,6 +24,7 @@ impl Versions {
             kept,
             dropped,
             charges,
+            mut dead,
         } = spilled;
         let levels = Arc::new(levels);
         let mut ledger = self.storage.ledger.lock();
@@ -49,6 +50,12 @@ impl Versions {
                 return Err(error);
             }
         };
+        // Before the segments that it retired can be used for something else.
+        dead.sort_unstable();
+        let reader = self.storage.log.reader();
+        self.storage
+            .dead
+            .note(&dead, |segment| reader.sequence_of(segment));
         self.storage.views.change(|view| {
             debug_assert!(keep_frozen || view.frozen.is_some(), "no L0 was spilled");
             let frozen = view.frozen.clone().filter(|_| keep_frozen);

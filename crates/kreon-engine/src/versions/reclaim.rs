@@ -21,6 +21,7 @@ impl Versions {
                     .mapping
                     .discard(segment.first_page(), SEGMENT_PAGES);
                 self.storage.log.release(*segment)?;
+                self.storage.dead.forget(*segment);
             }
             let mut allocator = self.storage.allocator.lock();
             allocator.release_pages(&retired.pages)?;

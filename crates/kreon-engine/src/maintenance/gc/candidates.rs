@@ -2,10 +2,12 @@
 
 use kreon_base::{LogOffset, RegionId, Result};
 use kreon_device::AlignedBuf;
-use kreon_format::FragmentHeader;
+use kreon_format::{FragmentHeader, fragment_bytes};
 
 use crate::level::MappedLog;
 use crate::space::Victim;
+use crate::state::DeadLines;
+use crate::state::dead_records::has_bit;
 use kreon_log::LogReader;
 
 /// A record that may be moved, if a tree points at it.
@@ -62,7 +64,7 @@ impl Candidates {
         order
     }
 
-    /// Adds all records with bytes in `victim`. One that began in an earlier segment, too: it goes as a whole, or the
+    /// Adds all records with bytes in `victim` but those that are known to be `dead`. One that began in an earlier segment, too: it goes as a whole, or the
     /// segment never gets free.
     ///
     /// # Errors
@@ -71,10 +73,14 @@ impl Candidates {
         &mut self,
         log: &LogReader,
         pages: &MappedLog<'_>,
-        victim: &Victim,
+        (victim, dead): (&Victim, Option<&DeadLines>),
         buffer: &mut AlignedBuf,
     ) -> Result<()> {
         let (mut is_first, mut begins_before, mut long) = (true, false, Vec::new());
+        let is_dead = |offset: LogOffset, header: &FragmentHeader| {
+            let extent = fragment_bytes(header.length_bytes as usize);
+            dead.is_some_and(|dead| has_bit(extent) && dead.has(offset))
+        };
         log.keys_of(
             pages,
             (victim.segment, victim.sequence),
@@ -82,7 +88,7 @@ impl Candidates {
             |offset, header, key| {
                 begins_before |= is_first && !header.starts_record;
                 is_first = false;
-                if !header.starts_record {
+                if !header.starts_record || is_dead(offset, header) {
                     return Ok(());
                 }
                 match key {

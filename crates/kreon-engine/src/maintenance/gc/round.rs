@@ -59,7 +59,9 @@ impl Gc {
             let _view = self.on.storage.views.load_full();
             let (log, pages) = (&self.on.storage.log, self.on.storage.log_pages());
             for victim in victims {
-                let added = candidates.add_all_of(log.reader(), &pages, victim, &mut turn.buffer);
+                let dead = self.on.storage.dead.of(victim.segment, victim.sequence);
+                let of = (victim, dead.as_ref());
+                let added = candidates.add_all_of(log.reader(), &pages, of, &mut turn.buffer);
                 added.map_err(|error| error.within("garbage collection"))?;
             }
         }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use kreon_base::{Error, ErrorKind, Lsn, PageNo, RegionId, Result, SegmentId, planted};
+use kreon_base::{Error, ErrorKind, LogOffset, Lsn, PageNo, RegionId, Result, SegmentId, planted};
 use kreon_format::TreeRecord;
 use kreon_sync::RankedGuard;
 
@@ -59,6 +59,7 @@ struct Merged<'a> {
     pages: PageRuns<'a>,
     dropped: Vec<PageNo>,
     charges: BTreeMap<SegmentId, i64>,
+    dead: Vec<LogOffset>,
 }
 
 /// Outcome of a step of [`Merger::merge_region`].
@@ -260,6 +261,7 @@ impl Merger {
             kept: merged.pages.finish()?,
             dropped: merged.dropped,
             charges: merged.charges,
+            dead: merged.dead,
         };
         let (written, read) = (change.kept.len(), change.dropped.len());
         self.on.versions.install(change, |_| {}, true)?;
@@ -327,6 +329,7 @@ impl Merger {
             pages,
             dropped: notes.dropped,
             charges: charges.finish(),
+            dead: notes.dead,
         })
     }
 }
