@@ -77,6 +77,8 @@ bugs! {
     SegmentFreedTooEarly,
     /// Of a log segment that was used again, readers take a buffer of an earlier use for that of the present one.
     BufferOfEarlierUse,
+    /// Of a log segment that was used again, readers take a frame of an earlier use for that of the present one.
+    FrameOfEarlierUse,
     /// Pages and segments are reused although readers still reach them.
     ReusedUnderReaders,
     /// A moved record replaces whatever is known of its key by then.

@@ -95,7 +95,8 @@ impl Hunt {
             Bug::GapNotCut => Self::Gaps,
             Bug::RelocationWithoutCompare
             | Bug::MovedSegmentFreedTooEarly
-            | Bug::BufferOfEarlierUse => Self::Overwrites,
+            | Bug::BufferOfEarlierUse
+            | Bug::FrameOfEarlierUse => Self::Overwrites,
             Bug::IncarnationKept => Self::TornTails,
             _ => Self::Sim,
         }

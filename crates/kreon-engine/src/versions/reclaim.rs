@@ -1,6 +1,6 @@
 //! Reclaims retired pages and segments that no reader reaches any more.
 
-use kreon_base::{Result, SEGMENT_PAGES};
+use kreon_base::{Result, SEGMENT_PAGES, planted};
 use kreon_sync::Ordering;
 use kreon_volume::page_runs::discard;
 
@@ -17,9 +17,9 @@ impl Versions {
         for retired in reclaimed {
             discard(&self.storage.mapping, &retired.pages);
             for segment in &retired.segments {
-                self.storage
-                    .mapping
-                    .discard(segment.first_page(), SEGMENT_PAGES);
+                let (first, pages) = (segment.first_page(), SEGMENT_PAGES);
+                planted!(FrameOfEarlierUse => let pages = 0);
+                self.storage.mapping.discard(first, pages);
                 self.storage.log.release(*segment)?;
                 self.storage.dead.forget(*segment);
             }

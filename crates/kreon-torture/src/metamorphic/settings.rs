@@ -100,6 +100,9 @@ const SETTINGS: &[Setting] = &[
     ("unspilled_bytes_min", |s, dice| {
         s.engine.unspilled_bytes_min = any(dice, &[1 << 20, 16 << 20]);
     }),
+    ("verify_every_read", |s, dice| {
+        s.engine.verify_every_read = any(dice, &[false, true]);
+    }),
     ("background", |s, dice| {
         s.engine.background = any(dice, &[Background::Inline, Background::Threads]);
     }),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{ErrorKind, Lsn, RegionId, SEGMENT_BYTES};
+use kreon_base::{ErrorKind, LogOffset, Lsn, RegionId, SEGMENT_BYTES};
 
 use super::*;
 use crate::checkpoint::catalogue::MAIN_LOG;
@@ -10,6 +10,7 @@ use crate::options::Work;
 use kreon_log::MOVED_LOG;
 
 mod copies;
+mod in_memory;
 mod space;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
