@@ -10,6 +10,8 @@ pub mod tuning;
 pub mod version;
 mod watched;
 
+#[cfg(feature = "bf-tree")]
+mod bftree;
 #[cfg(feature = "fjall")]
 mod fjall;
 #[cfg(feature = "lmdb")]

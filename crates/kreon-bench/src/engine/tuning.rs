@@ -51,8 +51,14 @@ impl Means {
 /// How RocksDB is tuned.
 #[cfg(feature = "rocksdb")]
 pub struct Rocksdb {
-    /// Block cache. With direct I/O there is no page cache behind it, so it gets most of the memory.
+    /// Reads and writes bypass the page cache. Not where everything fits in memory: each compaction would make it read from the
+    /// device what it has just written.
+    pub is_direct: bool,
+    /// Block cache. With direct I/O there is no page cache behind it, so it gets most of the memory. Where everything fits
+    /// in memory it holds all of the data, and the page cache has what is left.
     pub cache_bytes: usize,
+    /// A clock in place of a list: its hits take no lock. The list evicts better where memory is scarce.
+    pub has_clock_cache: bool,
     /// A memtable. Larger than the default of 64 MiB only where the memory is plentiful.
     pub write_buffer_bytes: usize,
     /// Memtables, the frozen ones included.
@@ -74,13 +80,44 @@ pub fn rocksdb(means: &Means) -> Rocksdb {
     let write_buffer_bytes = (own_bytes / 12).clamp(8 << 20, 128 << 20);
     let write_buffers = 3;
     Rocksdb {
-        cache_bytes: own_bytes - write_buffer_bytes * write_buffers as usize,
+        is_direct: !means.is_warmed,
+        cache_bytes: match means.is_warmed {
+            true => (means.data_bytes as usize * 3 / 2).min(own_bytes / 2),
+            false => own_bytes - write_buffer_bytes * write_buffers as usize,
+        },
+        has_clock_cache: means.is_warmed,
         write_buffer_bytes,
         write_buffers,
         filter_bits_per_key: 10.0,
         index_in_cache: means.data_bytes > means.memory_bytes,
         background_threads: 2,
         blob_bytes_min: 128,
+    }
+}
+
+/// How Bf-Tree is tuned.
+#[cfg(feature = "bf-tree")]
+pub struct Bftree {
+    /// Its circular buffer of hot records and pages, a power of two. Leaves beyond it come through the page cache.
+    pub buffer_bytes: usize,
+    /// A leaf on the device.
+    pub leaf_bytes: usize,
+    /// The longest pair.
+    pub record_bytes_max: usize,
+    /// The longest key.
+    pub key_bytes_max: usize,
+}
+
+/// See [`Bftree`].
+#[cfg(feature = "bf-tree")]
+pub fn bftree(means: &Means) -> Bftree {
+    // The largest power of two that fits.
+    let buffer_bytes = (means.own_memory_bytes() / 2 + 1).next_power_of_two();
+    Bftree {
+        buffer_bytes,
+        leaf_bytes: 16 << 10,
+        record_bytes_max: 2 << 10,
+        key_bytes_max: 64,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `results.md`: the medians as tables.
 
+use super::faults;
 use super::paper;
 use super::results::Results;
 use super::summary::{Cell, cells};
@@ -34,6 +35,12 @@ pub fn markdown(results: &Results) -> String {
             "\n**{name} did not come to its end in round {round}: {}**\n",
             broken.why.replace('\n', " ")
         );
+    }
+    for fault in faults::lines(results) {
+        text += &format!("\n**Fault of the settings: {fault}.**\n");
+    }
+    if cells.iter().any(|cell| !cell.engine.is_durable()) {
+        text += "\nbftree is not durable: what it took is lost when its process ends.\n";
     }
     if cells
         .iter()
