@@ -78,7 +78,7 @@ impl Results {
         let files = [
             ("overwrite.json", serde_json::to_string_pretty(self)?),
             ("overwrite.md", markdown(self)),
-            ("overwrite.html", page::page(self)),
+            ("overwrite.html", page::page(self)?),
         ];
         for (name, content) in files {
             let path = dir.join(name);
