@@ -68,6 +68,14 @@ impl Kind {
         self != Self::Bftree
     }
 
+    /// Its name in tables: one that is not durable is never shown beside others without a word.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Bftree => "bftree (not durable)",
+            _ => self.name(),
+        }
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {

@@ -6,6 +6,7 @@ pub mod kreon;
 mod nothing;
 pub mod planted;
 mod raw;
+pub mod told;
 pub mod tuning;
 pub mod version;
 mod watched;

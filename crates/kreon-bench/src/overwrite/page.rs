@@ -19,7 +19,7 @@ pub fn page(results: &Results) -> anyhow::Result<String> {
             escape(&failed)
         );
     }
-    body += &format!("<pre>{}</pre><ul>", escape(&results.command));
+    body += &format!("<pre>{}</pre><ul>", escape(&results.origin.command));
     for (name, value) in about(results) {
         body += &format!("<li><b>{name}</b>: {}</li>", escape(&value));
     }

@@ -27,7 +27,7 @@ pub fn page(results: &Results) -> anyhow::Result<String> {
             results.failures()
         );
     }
-    body += &format!("<pre>{}</pre><ul>", escape(&results.command));
+    body += &format!("<pre>{}</pre><ul>", escape(&results.origin.command));
     for (name, value) in about(results) {
         body += &format!("<li><b>{name}</b>: {}</li>", escape(&value));
     }

@@ -3,10 +3,14 @@
 mod colours;
 pub mod faults;
 pub mod files;
+pub mod grid;
 pub mod html;
+pub mod notes;
+pub mod origin;
 pub mod paper;
 pub mod plot;
-pub mod readme;
+pub mod rates;
 pub mod results;
+pub mod rows;
 pub mod summary;
 pub mod table;

@@ -1,6 +1,6 @@
 //! `results.md`: the medians as tables.
 
-use super::faults;
+use super::notes::notes;
 use super::paper;
 use super::results::Results;
 use super::summary::{Cell, cells};
@@ -10,7 +10,7 @@ pub fn markdown(results: &Results) -> String {
     let cells = cells(&results.records);
     let mut text = format!(
         "# {}\n\n```text\n{}\n```\n\n",
-        results.settings.preset, results.command
+        results.settings.preset, results.origin.command
     );
     for (name, value) in about(results) {
         text += &format!("- {name}: {value}\n");
@@ -29,29 +29,8 @@ pub fn markdown(results: &Results) -> String {
     if let Some(ratios) = paper::markdown(&results.settings.preset, &cells) {
         text += &format!("\n## The paper's ratios\n\n{ratios}");
     }
-    for broken in &results.broken {
-        let (name, round) = (broken.engine.name(), broken.round);
-        text += &format!(
-            "\n**{name} did not come to its end in round {round}: {}**\n",
-            broken.why.replace('\n', " ")
-        );
-    }
-    for fault in faults::lines(results) {
-        text += &format!("\n**Fault of the settings: {fault}.**\n");
-    }
-    if cells.iter().any(|cell| !cell.engine.is_durable()) {
-        text += "\nbftree is not durable: what it took is lost when its process ends.\n";
-    }
-    if cells
-        .iter()
-        .any(|cell| cell.is_cut && cell.workload.is_load())
-    {
-        text += "\n(cut short): the time was up before all records were loaded; the workloads behind it worked on \
-                 those that were.\n";
-    }
-    let failures = results.failures();
-    if failures > 0 {
-        text += &format!("\n**{failures} wrong answers: this run has failed.**\n");
+    for note in notes(results, &|_| true) {
+        text += &format!("\n{note}\n");
     }
     text
 }
@@ -60,11 +39,6 @@ pub fn markdown(results: &Results) -> String {
 pub fn about(results: &Results) -> Vec<(&'static str, String)> {
     let machine = &results.machine;
     let is_limited = results.records.iter().all(|record| record.is_limited);
-    let versions: Vec<_> = results
-        .versions
-        .iter()
-        .map(|(name, version)| format!("{name} {version}"))
-        .collect();
     let memory = results
         .settings
         .points
@@ -77,7 +51,9 @@ pub fn about(results: &Results) -> Vec<(&'static str, String)> {
         ("kernel", machine.kernel.clone()),
         ("file system", machine.file_system.clone()),
         ("device", machine.device.clone()),
-        ("stores", versions.join(", ")),
+        ("commit", results.origin.commit.clone()),
+        ("stores", results.origin.versions_line()),
+        ("settings", results.origin.tuning_line()),
         (
             "memory of each store",
             match is_limited {
@@ -123,7 +99,7 @@ fn row(cell: &Cell) -> String {
     format!(
         "| {} | {}{failed} | {:.1} | {:.2}-{:.2} | {:.1} | {:.2} | {:.0} | {:.0} | {:.0} | {} | {} | {} | {} | {} | {} | {} | {} | {:.0} | {:.2} |\n",
         cell.workload.name(),
-        cell.engine.name(),
+        cell.engine.label(),
         cell.ops_per_second / 1e3,
         cell.spread.0,
         cell.spread.1,
