@@ -101,15 +101,20 @@ fn one(
         Table::Ratios => ratios(rows, shown),
         Table::Loads => loads(rows, shown),
         Table::Overwrite => overwritten(sources)?,
-        Table::Recovery => match sources {
-            [Source::Recovery(results)] => recovery::table(results),
-            _ => bail!("a table of openings is of one run of `recovery`"),
-        },
+        Table::Recovery => opened(sources)?,
         Table::Engine => match sources {
             [Source::Engine(results)] => figures::table(results),
             _ => bail!("a table of the engine is of one run of `figures`"),
         },
     })
+}
+
+fn opened(sources: &[&Source]) -> anyhow::Result<String> {
+    let tables = sources.iter().map(|source| match source {
+        Source::Recovery(results) => Ok(recovery::table(results)),
+        _ => bail!("a table of openings is of runs of `recovery`"),
+    });
+    Ok(tables.collect::<anyhow::Result<Vec<_>>>()?.join("\n"))
 }
 
 fn overwritten(sources: &[&Source]) -> anyhow::Result<String> {
@@ -154,4 +159,60 @@ fn overwrite_line(run: &overwrite::Run) -> String {
         short(run.space_amplification_max),
         short(run.last_over_second_tenth()),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample::{of, results};
+    use crate::ycsb::workload::Workload;
+
+    fn sources() -> Sources {
+        let records = vec![
+            of(Kind::Kreon, Workload::A, 300e3),
+            of(Kind::Lmdb, Workload::A, 150e3),
+            of(Kind::Kreon, Workload::C, 900e3),
+        ];
+        let run = Source::Ycsb(Box::new(results(records, true)));
+        Sources::of([("small".to_owned(), run)])
+    }
+
+    #[test]
+    fn a_table_tells_commit_date_versions_settings_and_command() {
+        let text = block("rates of small", &sources()).unwrap();
+        for told in [
+            "1970-01-01, commit 0123456789ab: ",
+            "400 MiB of pairs, 1024 MiB of memory",
+            "kreon 0.1.0, lmdb 0.9",
+            "Settings: lmdb: a map.",
+            "kreon-bench ycsb --preset small\n```",
+            "| A | 300, ",
+        ] {
+            assert!(
+                text.replace('\n', " ").contains(&told.replace('\n', " ")),
+                "{told}: {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_workloads_and_stores_that_are_asked_for_are_shown() {
+        let text = block("rates of small; stores kreon; workloads c", &sources()).unwrap();
+        assert!(
+            text.contains("| C | 900") && !text.contains("| A |") && !text.contains("lmdb"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_was_not_run_is_an_error() {
+        for (wanted, why) in [
+            ("rates of large", "no folder large"),
+            ("rates of small; stores kreon,redb", "redb was not run"),
+            ("overwrite of small", "`overwrite`"),
+        ] {
+            let error = format!("{:#}", block(wanted, &sources()).unwrap_err());
+            assert!(error.contains(why), "{wanted}: {error}");
+        }
+    }
 }

@@ -85,6 +85,12 @@ impl Sources {
         Ok(sources)
     }
 
+    /// Those of tests.
+    #[cfg(test)]
+    pub fn of(sources: impl IntoIterator<Item = (String, Source)>) -> Self {
+        Self(sources.into_iter().collect())
+    }
+
     fn check_commits(&self) -> anyhow::Result<()> {
         let commits = self
             .0
@@ -113,5 +119,31 @@ impl Sources {
             found.with_context(|| format!("no folder {name} was given"))
         };
         names.iter().map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample::results;
+
+    fn of_commits(commits: [&str; 2]) -> anyhow::Result<()> {
+        let named = commits.iter().zip(["one", "two"]).map(|(commit, name)| {
+            let mut run = results(Vec::new(), true);
+            run.origin.commit = (*commit).to_owned();
+            (name.to_owned(), Source::Ycsb(Box::new(run)))
+        });
+        Sources::of(named).check_commits()
+    }
+
+    #[test]
+    fn runs_of_two_commits_or_of_none_are_refused() {
+        of_commits(["abc", "abc"]).unwrap();
+        let error = of_commits(["abc", "def"]).unwrap_err().to_string();
+        assert!(
+            error.contains("one is of commit abc, two of def"),
+            "{error}"
+        );
+        assert!(of_commits(["abc", ""]).is_err());
     }
 }

@@ -12,5 +12,7 @@ pub mod plot;
 pub mod rates;
 pub mod results;
 pub mod rows;
+#[cfg(test)]
+pub mod sample;
 pub mod summary;
 pub mod table;

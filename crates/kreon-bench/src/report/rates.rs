@@ -21,6 +21,9 @@ pub enum Figure {
     P9999,
     /// Written at the device for a request.
     Written,
+    /// Written by the process for a request, to the page cache or beside it: what is deleted again soon never comes to
+    /// the device.
+    Given,
     /// Read at the device for a request.
     Read,
 }
@@ -37,6 +40,7 @@ impl Figure {
             Self::P999 => "p99.9 us",
             Self::P9999 => "p99.99 us",
             Self::Written => "written B/op",
+            Self::Given => "B/op given to the kernel",
             Self::Read => "read B/op",
         }
     }
@@ -49,6 +53,7 @@ impl Figure {
             Self::P999 => cell.p999_us,
             Self::P9999 => cell.p9999_us,
             Self::Written => cell.write_bytes,
+            Self::Given => cell.process_write_bytes,
             Self::Read => cell.read_bytes,
         }
     }
@@ -147,4 +152,58 @@ pub fn loads(rows: &[Row], stores: &[Kind]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::rows::{rows, stores};
+    use crate::report::sample::{of, results};
+
+    fn two() -> Vec<Row> {
+        let records = vec![
+            of(Kind::Nothing, Workload::A, 9e9),
+            of(Kind::Kreon, Workload::A, 300e3),
+            of(Kind::Lmdb, Workload::A, 150e3),
+            of(Kind::Kreon, Workload::LoadA, 500e3),
+        ];
+        rows(&[&results(records, true)])
+    }
+
+    #[test]
+    fn beside_one_other_store_kreons_ratios_stand_in_the_table() {
+        let rows = two();
+        assert_eq!(stores(&rows), [Kind::Kreon, Kind::Lmdb]);
+        let text = rates(&rows, &stores(&rows), &[Figure::Ops]);
+        let expected = "| k ops/s | kreon | lmdb | ops/s, times | CPU, times less |\n\
+                        |---|---|---|---|---|\n\
+                        | Load A | 500 | - | - | - |\n\
+                        | A | 300 | 150 | 2.00 | 0.00 |\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_store_that_is_not_durable_is_called_so_in_every_table() {
+        let records = vec![
+            of(Kind::Kreon, Workload::LoadA, 3e5),
+            of(Kind::Bftree, Workload::LoadA, 6e5),
+        ];
+        let rows = rows(&[&results(records, true)]);
+        let stores = stores(&rows);
+        for table in [
+            rates(&rows, &stores, &Figure::USUAL),
+            ratios(&rows, &stores),
+            loads(&rows, &stores),
+        ] {
+            assert!(table.contains("bftree (not durable)"), "{table}");
+        }
+    }
+
+    #[test]
+    fn a_load_that_was_cut_short_is_marked() {
+        let mut record = of(Kind::Kreon, Workload::LoadA, 3e5);
+        record.is_cut = true;
+        let rows = rows(&[&results(vec![record], true)]);
+        assert!(rates(&rows, &[Kind::Kreon], &[Figure::Ops]).contains("300 (cut short)"));
+    }
 }

@@ -120,3 +120,20 @@ fn row(cell: &Cell) -> String {
         cell.other_load_cores,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Kind;
+    use crate::report::sample::{of, results};
+    use crate::ycsb::workload::Workload;
+
+    #[test]
+    fn a_store_that_is_not_durable_is_marked_in_its_line_and_below() {
+        let text = markdown(&results(vec![of(Kind::Bftree, Workload::C, 1e5)], true));
+        assert!(text.contains("| C | bftree (not durable) |"), "{text}");
+        assert!(text.contains("bftree is not durable: "), "{text}");
+        let text = markdown(&results(vec![of(Kind::Kreon, Workload::C, 1e5)], true));
+        assert!(!text.contains("not durable"), "{text}");
+    }
+}
