@@ -23,6 +23,8 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
     let mut config = Config::new(dir.join("bftree"), tuned.buffer_bytes);
     config
         .leaf_page_size(tuned.leaf_bytes)
+        .read_promotion_rate(tuned.promotion_percent)
+        .scan_promotion_rate(tuned.promotion_percent)
         .cb_max_record_size(tuned.record_bytes_max)
         .cb_min_record_size(16)
         .cb_max_key_len(tuned.key_bytes_max)

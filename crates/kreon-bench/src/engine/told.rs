@@ -34,9 +34,10 @@ pub fn settings(engine: Kind, means: &Means) -> Option<String> {
         Kind::Bftree => {
             let set = tuning::bftree(means);
             Some(format!(
-                "buffer of {}, leaves of {} KiB, not durable",
+                "buffer of {}, leaves of {} KiB, {} % of the misses promoted, not durable",
                 mib(set.buffer_bytes),
-                set.leaf_bytes >> 10
+                set.leaf_bytes >> 10,
+                set.promotion_percent
             ))
         }
         _ => None,
