@@ -100,7 +100,7 @@ fn one(
         Table::Rates => rates(rows, shown, &wanted.figures),
         Table::Ratios => ratios(rows, shown),
         Table::Loads => loads(rows, shown),
-        Table::Overwrite => overwritten(sources)?,
+        Table::Overwrite => overwritten(&wanted.runs, sources)?,
         Table::Recovery => opened(sources)?,
         Table::Engine => match sources {
             [Source::Engine(results)] => figures::table(results),
@@ -117,7 +117,7 @@ fn opened(sources: &[&Source]) -> anyhow::Result<String> {
     Ok(tables.collect::<anyhow::Result<Vec<_>>>()?.join("\n"))
 }
 
-fn overwritten(sources: &[&Source]) -> anyhow::Result<String> {
+fn overwritten(names: &[String], sources: &[&Source]) -> anyhow::Result<String> {
     let columns = [
         "pairs MiB",
         "k ops/s",
@@ -128,13 +128,20 @@ fn overwritten(sources: &[&Source]) -> anyhow::Result<String> {
         "last tenth / second tenth",
     ];
     let mut text = heading("store, distribution", &columns.map(str::to_owned));
-    for source in sources {
+    for (name, source) in names.iter().zip(sources) {
+        // Settings that differ are told by the commands of the runs.
+        let before = match sources.len() {
+            1 => String::new(),
+            _ => format!("`{name}`: "),
+        };
         let results = match source {
             Source::Overwrite(results) => Some(results),
             _ => None,
         };
         let results = results.context("a table of overwrites is of runs of `overwrite`")?;
-        text += &results.runs.iter().map(overwrite_line).collect::<String>();
+        for run in &results.runs {
+            text += &overwrite_line(&before, run);
+        }
         for broken in &results.broken {
             text += &format!("\n**{}**\n", broken.to_string().replace('\n', " "));
         }
@@ -142,11 +149,11 @@ fn overwritten(sources: &[&Source]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn overwrite_line(run: &overwrite::Run) -> String {
+fn overwrite_line(before: &str, run: &overwrite::Run) -> String {
     let target = run.space_target.map(|target| format!(", target {target}"));
     line([
         format!(
-            "{}, {}{}",
+            "{before}{}, {}{}",
             run.engine.label(),
             overwrite::spread(run.distribution),
             target.unwrap_or_default()

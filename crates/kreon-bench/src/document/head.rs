@@ -82,12 +82,12 @@ fn size(source: &Source) -> String {
                 false => " (NOT enforced)",
             };
             format!(
-                "preset `{}`, {} of pairs, {} MiB of memory for each store{limited}, {} clients, medians of {} rounds by turns",
+                "preset `{}`, {} of pairs, {} MiB of memory for each store{limited}, {} clients, {} by turns",
                 results.settings.preset,
                 mib(means.data_bytes),
                 means.memory_bytes >> 20,
-                clients.replace("; ", ", "),
-                results.settings.rounds,
+                clients.replace("; ", " or "),
+                rounds(results.settings.rounds),
             )
         }
         Source::Overwrite(results) => match results.runs.first() {
@@ -98,8 +98,15 @@ fn size(source: &Source) -> String {
             ),
             None => "no run".to_owned(),
         },
-        Source::Recovery(results) => format!("medians of {} rounds", results.rounds()),
+        Source::Recovery(results) => rounds(results.rounds()),
         Source::Engine(results) => results.size.clone(),
+    }
+}
+
+fn rounds(rounds: u32) -> String {
+    match rounds {
+        1 => "one round".to_owned(),
+        rounds => format!("medians of {rounds} rounds"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! How the stores are set, in words, for those who read the figures. The settings and their reasons: [`super::tuning`].
 
 use super::Kind;
-use super::tuning::{self, Means};
+use super::tuning::Means;
 
 /// The settings of `engine`; `None` of those that have none in this build.
 pub fn settings(engine: Kind, means: &Means) -> Option<String> {
@@ -13,7 +13,7 @@ pub fn settings(engine: Kind, means: &Means) -> Option<String> {
         Kind::Lmdb => Some(lmdb(means)),
         #[cfg(feature = "fjall")]
         Kind::Fjall => {
-            let set = tuning::fjall(means);
+            let set = super::tuning::fjall(means);
             Some(format!(
                 "cache of {}, write buffers of {}, {} threads behind",
                 mib(set.cache_bytes as usize),
@@ -24,15 +24,18 @@ pub fn settings(engine: Kind, means: &Means) -> Option<String> {
         #[cfg(feature = "redb")]
         Kind::Redb => Some(format!(
             "cache of {}, {}",
-            mib(tuning::redb_cache_bytes(means)),
+            mib(super::tuning::redb_cache_bytes(means)),
             match means.is_sync {
                 true => "every commit durable".to_owned(),
-                false => format!("one commit in {} durable", tuning::REDB_PUTS_PER_FLUSH),
+                false => format!(
+                    "one commit in {} durable",
+                    super::tuning::REDB_PUTS_PER_FLUSH
+                ),
             }
         )),
         #[cfg(feature = "bf-tree")]
         Kind::Bftree => {
-            let set = tuning::bftree(means);
+            let set = super::tuning::bftree(means);
             Some(format!(
                 "buffer of {}, leaves of {} KiB, {} % of the misses promoted, not durable",
                 mib(set.buffer_bytes),
@@ -46,7 +49,7 @@ pub fn settings(engine: Kind, means: &Means) -> Option<String> {
 
 #[cfg(feature = "rocksdb")]
 fn rocksdb(means: &Means, blobs: bool) -> String {
-    let set = tuning::rocksdb(means);
+    let set = super::tuning::rocksdb(means);
     format!(
         "{}, {} block cache of {}, {} write buffers of {}, filters of {} bits a key, {} threads behind{}",
         match set.is_direct {
@@ -75,7 +78,10 @@ fn lmdb(means: &Means) -> String {
         true => "every commit durable",
         false => "WRITEMAP, MAPASYNC, NOSYNC",
     };
-    format!("{how}, map of {}", mib(tuning::lmdb_map_bytes(means)))
+    format!(
+        "{how}, map of {}",
+        mib(super::tuning::lmdb_map_bytes(means))
+    )
 }
 
 fn mib(bytes: usize) -> String {
