@@ -29,7 +29,7 @@ pub fn settings(engine: Kind, means: &Means) -> Option<String> {
                 true => "every commit durable".to_owned(),
                 false => format!(
                     "one commit in {} durable",
-                    super::tuning::REDB_PUTS_PER_FLUSH
+                    super::tuning::redb_puts_per_flush(means)
                 ),
             }
         )),
