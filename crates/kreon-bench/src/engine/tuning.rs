@@ -168,8 +168,13 @@ pub fn redb_puts_per_flush(means: &Means) -> u64 {
     (records as u64 / 20).clamp(1000, 20_000)
 }
 
-/// The cache of redb: it reads and writes through the page cache, too, so it gets half.
+/// The cache of redb: it reads and writes through the page cache, too, so it gets half. Where everything fits in memory it
+/// holds all pages of the data, two thirds full as those of B-trees are, and what is written meanwhile.
 #[cfg(feature = "redb")]
 pub fn redb_cache_bytes(means: &Means) -> usize {
-    means.own_memory_bytes() / 2
+    let own_bytes = means.own_memory_bytes();
+    match means.is_warmed {
+        true => (means.data_bytes as usize * 5 / 2).min(own_bytes * 2 / 3),
+        false => own_bytes / 2,
+    }
 }
