@@ -9,6 +9,7 @@ mod floors;
 mod fuzz;
 mod interleavings;
 mod miri;
+mod results;
 mod sanitize;
 mod soak;
 mod torture;
@@ -61,6 +62,8 @@ enum Command {
     Metamorphic(torture::Arguments),
     /// Changes every byte of every structure on a simulated device (`--stride`).
     Damage(torture::Arguments),
+    /// Runs the bench with all peers and writes the tables of README.md and docs/results anew (`--only`, `--tiny`).
+    Results(results::Arguments),
     /// Loads a real list of cities into a store and asks it questions with the `kreon` command.
     Demo,
     /// The process that `crash` kills.
@@ -99,6 +102,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::History(arguments) => torture::run("history", &arguments),
         Command::Metamorphic(arguments) => torture::run("metamorphic", &arguments),
         Command::Damage(arguments) => torture::run("damage", &arguments),
+        Command::Results(arguments) => results::run(&arguments),
         Command::Demo => demo::run(),
         Command::CrashWriter(arguments) => crash::write(&arguments),
         Command::CrashWitness(arguments) => crash::witness(&arguments),

@@ -5,9 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, bail, ensure};
 use kreon::{Region, Store};
+use serde::{Deserialize, Serialize};
 
+use crate::engine::Kind;
+use crate::engine::tuning::Means;
 use crate::keys::{fill, hash, key, number};
-use crate::meter::{Meter, Taken};
+use crate::machine::about::About;
+use crate::meter::Meter;
+use crate::report::grid::{heading, line};
+use crate::report::origin::Origin;
 
 /// What is measured.
 #[derive(clap::Args)]
@@ -27,12 +33,41 @@ pub struct Settings {
     /// Threads.
     #[arg(long, default_value_t = 2)]
     threads: u64,
+    /// Where `engine.json` and `engine.md` go.
+    #[arg(long)]
+    out: Option<PathBuf>,
     /// Folder for the store; a new one in the temporary folder, deleted afterwards, if not given.
     #[arg(long)]
     dir: Option<PathBuf>,
 }
 
+/// `engine.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Results {
+    /// Where the figures come from.
+    #[serde(flatten)]
+    pub origin: Origin,
+    /// The machine.
+    pub machine: About,
+    /// Records, threads and memory, in words.
+    pub size: String,
+    rows: Vec<Row>,
+}
+
+/// A phase. Bytes are those of the device for each byte of keys and values.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Row {
+    phase: String,
+    ops_per_second: f64,
+    cpu_us_per_op: f64,
+    written_per_byte: f64,
+    read_per_byte: f64,
+}
+
 /// Runs all phases and prints a table.
+///
+/// # Errors
+/// Of the store and of files.
 pub fn run(settings: &Settings) -> anyhow::Result<()> {
     let dir = settings.dir.clone().unwrap_or_else(|| {
         std::env::temp_dir().join(format!("kreon-bench-{}", std::process::id()))
@@ -44,22 +79,43 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
         "{} exists; name another folder",
         path.display()
     );
+    let machine = About::here(&dir);
     let outcome = measure(settings, &path);
     let removed = std::fs::remove_file(&path);
     if settings.dir.is_none() {
         let _ = std::fs::remove_dir(&dir);
     }
-    outcome?;
-    removed.with_context(|| format!("delete {}", path.display()))
+    let rows = outcome?;
+    removed.with_context(|| format!("delete {}", path.display()))?;
+    let means = Means::default();
+    let mut results = Results {
+        origin: Origin::now(&[Kind::Kreon], &means),
+        machine,
+        size: settings.size(),
+        rows,
+    };
+    // The store is opened here, not through those means.
+    results.origin.tuning.clear();
+    println!("{}\n\n{}", results.size, table(&results));
+    if let Some(out) = &settings.out {
+        std::fs::create_dir_all(out)?;
+        let json = serde_json::to_string_pretty(&results)?;
+        std::fs::write(out.join("engine.json"), json)?;
+        std::fs::write(out.join("engine.md"), table(&results))?;
+    }
+    Ok(())
 }
 
-fn measure(settings: &Settings, path: &std::path::Path) -> anyhow::Result<()> {
-    println!(
-        "{} records of {} B, {} threads, {} MiB of memory",
-        settings.records, settings.value_bytes, settings.threads, settings.memory_mib
-    );
-    println!("| phase | k ops/s | CPU us/op | device bytes written per byte | read |");
-    println!("|---|---|---|---|---|");
+impl Settings {
+    fn size(&self) -> String {
+        format!(
+            "{} records of {} B, {} threads, {} MiB of memory",
+            self.records, self.value_bytes, self.threads, self.memory_mib
+        )
+    }
+}
+
+fn measure(settings: &Settings, path: &std::path::Path) -> anyhow::Result<Vec<Row>> {
     let mut options = Store::options().memory_bytes(settings.memory_mib << 20);
     if let Some(bytes) = settings.inline_bytes {
         options = options.inline_value_bytes_max(bytes);
@@ -72,6 +128,7 @@ fn measure(settings: &Settings, path: &std::path::Path) -> anyhow::Result<()> {
         ("multi_get of 64, uniform", multi_get),
         ("scan, per record", scan),
     ];
+    let mut rows = Vec::new();
     for (name, body) in phases {
         let before = store.stats();
         let meter = Meter::start();
@@ -80,37 +137,41 @@ fn measure(settings: &Settings, path: &std::path::Path) -> anyhow::Result<()> {
             // The work that inserts leave behind is part of their cost.
             store.checkpoint()?;
         }
-        print(
-            name,
-            operations,
-            meter.stop(),
-            settings,
-            &before,
-            &store.stats(),
-        );
+        let (taken, after) = (meter.stop(), store.stats());
+        let bytes = operations as f64 * (30 + settings.value_bytes) as f64;
+        rows.push(Row {
+            phase: name.to_owned(),
+            ops_per_second: operations as f64 / taken.seconds,
+            cpu_us_per_op: taken.cpu_seconds * 1e6 / operations as f64,
+            written_per_byte: (after.device_write_bytes - before.device_write_bytes) as f64 / bytes,
+            read_per_byte: (after.device_read_bytes - before.device_read_bytes) as f64 / bytes,
+        });
     }
     store.close()?;
-    Ok(())
+    Ok(rows)
 }
 
 type Body = fn(&Settings, &Region) -> anyhow::Result<u64>;
 
-fn print(
-    name: &str,
-    operations: u64,
-    taken: Taken,
-    settings: &Settings,
-    before: &kreon::Stats,
-    after: &kreon::Stats,
-) {
-    let bytes = operations as f64 * (30 + settings.value_bytes) as f64;
-    println!(
-        "| {name} | {:.1} | {:.2} | {:.2} | {:.2} |",
-        operations as f64 / taken.seconds / 1e3,
-        taken.cpu_seconds * 1e6 / operations as f64,
-        (after.device_write_bytes - before.device_write_bytes) as f64 / bytes,
-        (after.device_read_bytes - before.device_read_bytes) as f64 / bytes,
-    );
+/// The table of docs/results/engine.md.
+pub fn table(results: &Results) -> String {
+    let columns = [
+        "k ops/s",
+        "CPU us/op",
+        "device bytes written per byte",
+        "read",
+    ];
+    let mut text = heading("phase", &columns.map(str::to_owned));
+    for row in &results.rows {
+        text += &line([
+            row.phase.clone(),
+            format!("{:.1}", row.ops_per_second / 1e3),
+            format!("{:.2}", row.cpu_us_per_op),
+            format!("{:.2}", row.written_per_byte),
+            format!("{:.2}", row.read_per_byte),
+        ]);
+    }
+    text
 }
 
 /// Runs `each` for every number of 0..`count`, spread over the threads.

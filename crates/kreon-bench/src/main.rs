@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod depth;
+mod document;
 mod engine;
 mod figures;
 mod keys;
@@ -60,6 +61,8 @@ enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
     },
+    /// Writes the tables of documents anew, from the folders of runs of one commit.
+    Readme(document::Settings),
     /// What each part of the mapping is worth.
     Mapping(mapping::Settings),
     /// One process of `mapping`.
@@ -97,9 +100,10 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Queue(settings) => queue::run(&settings),
         Command::Table { results, out } => {
             let results = Results::read(&results)?;
-            print!("{}", report::readme::markdown(&results));
+            print!("{}", document::overview(&results));
             out.map_or(Ok(()), |out| report::files::write(&results, &out))
         }
+        Command::Readme(settings) => document::run(&settings),
         Command::Mapping(settings) => mapping::run(&settings),
         Command::MappingChild => mapping::child::run(),
         Command::Depth(settings) => depth::run(&settings),

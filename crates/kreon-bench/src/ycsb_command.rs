@@ -1,12 +1,11 @@
 //! `kreon-bench ycsb`.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use anyhow::{bail, ensure};
 
 use crate::engine::Kind;
 use crate::machine::about::About;
 use crate::machine::memory::allowed_bytes;
+use crate::report::origin::Origin;
 use crate::report::results::{Results, SCHEMA};
 use crate::report::{files, table};
 use crate::run::parent::{self, Scratch};
@@ -27,15 +26,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         );
     }
     let scratch = Scratch::new(arguments.dir.as_deref())?;
-    let began = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let means = settings.points.first().map(|point| point.means);
+    let origin = Origin::now(&settings.engines, &means.unwrap_or_default());
     let ran = parent::run(&settings, &scratch.0, &mut |record| {
         println!("{}", line(record))
     });
     let results = Results {
         schema: SCHEMA,
-        began_unix_seconds: began,
-        command: std::env::args().collect::<Vec<_>>().join(" "),
-        versions: settings.engines.iter().filter_map(version).collect(),
+        origin,
         machine: About::here(&scratch.0),
         settings,
         records: ran.records,
@@ -112,9 +110,4 @@ fn line(record: &Record) -> String {
             (failures, _) => format!("  {failures} WRONG ANSWERS"),
         }
     )
-}
-
-fn version(engine: &Kind) -> Option<(String, String)> {
-    let version = crate::engine::version::version(*engine)?;
-    Some((engine.name().to_owned(), version))
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Engine;
+#[cfg(feature = "bf-tree")]
+use super::bftree;
 #[cfg(feature = "fjall")]
 use super::fjall;
 #[cfg(feature = "lmdb")]
@@ -46,6 +48,8 @@ pub enum Kind {
     Fjall,
     /// redb (feature `redb`).
     Redb,
+    /// Bf-Tree, which is not durable (feature `bf-tree`).
+    Bftree,
 }
 
 impl Kind {
@@ -57,6 +61,19 @@ impl Kind {
     /// Whether it is a store, and not part of the harness or the bare device.
     pub fn is_store(self) -> bool {
         !self.is_device() && !matches!(self, Self::Nothing | Self::Busy)
+    }
+
+    /// Whether what it took survives the end of its process.
+    pub fn is_durable(self) -> bool {
+        self != Self::Bftree
+    }
+
+    /// Its name in tables: one that is not durable is never shown beside others without a word.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Bftree => "bftree (not durable)",
+            _ => self.name(),
+        }
     }
 
     /// Its name.
@@ -72,6 +89,7 @@ impl Kind {
             Self::Lmdb => "lmdb",
             Self::Fjall => "fjall",
             Self::Redb => "redb",
+            Self::Bftree => "bftree",
         }
     }
 
@@ -105,6 +123,8 @@ impl Kind {
             Self::Fjall => fjall::open(dir, means),
             #[cfg(feature = "redb")]
             Self::Redb => redb::open(dir, means),
+            #[cfg(feature = "bf-tree")]
+            Self::Bftree => bftree::open(dir, means),
             #[allow(unreachable_patterns, reason = "reached where features are off")]
             _ => anyhow::bail!(
                 "this build has no {}: build it with --features peers",
@@ -121,6 +141,7 @@ impl Kind {
             Self::Lmdb => cfg!(feature = "lmdb"),
             Self::Fjall => cfg!(feature = "fjall"),
             Self::Redb => cfg!(feature = "redb"),
+            Self::Bftree => cfg!(feature = "bf-tree"),
         }
     }
 }

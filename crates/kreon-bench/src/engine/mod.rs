@@ -6,10 +6,13 @@ pub mod kreon;
 mod nothing;
 pub mod planted;
 mod raw;
+pub mod told;
 pub mod tuning;
 pub mod version;
 mod watched;
 
+#[cfg(feature = "bf-tree")]
+mod bftree;
 #[cfg(feature = "fjall")]
 mod fjall;
 #[cfg(feature = "lmdb")]

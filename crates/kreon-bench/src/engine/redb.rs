@@ -15,6 +15,7 @@ struct Redb {
     database: Database,
     is_sync: bool,
     puts: AtomicU64,
+    puts_per_flush: u64,
 }
 
 /// Opens a new store.
@@ -31,6 +32,7 @@ pub fn open(dir: &Path, means: &Means) -> anyhow::Result<Box<dyn Engine>> {
         database,
         is_sync,
         puts: AtomicU64::new(0),
+        puts_per_flush: tuning::redb_puts_per_flush(means),
     }))
 }
 
@@ -38,7 +40,7 @@ impl Engine for Redb {
     fn put(&self, key: &[u8], value: &[u8]) -> anyhow::Result<()> {
         let mut transaction = self.database.begin_write()?;
         let number = self.puts.fetch_add(1, Ordering::Relaxed) + 1;
-        if !self.is_sync && !number.is_multiple_of(tuning::REDB_PUTS_PER_FLUSH) {
+        if !self.is_sync && !number.is_multiple_of(self.puts_per_flush) {
             transaction.set_durability(Durability::None)?;
         }
         transaction.open_table(TABLE)?.insert(key, value)?;

@@ -29,7 +29,12 @@ pub fn open(dir: &Path, means: &Means, blobs: bool) -> anyhow::Result<Box<dyn En
 fn options(means: &Means, blobs: bool) -> Options {
     let tuned = tuning(means);
     let mut tables = BlockBasedOptions::default();
-    tables.set_block_cache(&Cache::new_lru_cache(tuned.cache_bytes));
+    let cache = match tuned.has_clock_cache {
+        // 0: it finds out by itself how large blocks are.
+        true => Cache::new_hyper_clock_cache(tuned.cache_bytes, 0),
+        false => Cache::new_lru_cache(tuned.cache_bytes),
+    };
+    tables.set_block_cache(&cache);
     tables.set_bloom_filter(tuned.filter_bits_per_key, false);
     tables.set_cache_index_and_filter_blocks(tuned.index_in_cache);
     tables.set_pin_l0_filter_and_index_blocks_in_cache(tuned.index_in_cache);
@@ -40,8 +45,8 @@ fn options(means: &Means, blobs: bool) -> Options {
     options.set_write_buffer_size(tuned.write_buffer_bytes);
     options.set_max_write_buffer_number(tuned.write_buffers);
     options.set_max_background_jobs(tuned.background_threads);
-    options.set_use_direct_reads(true);
-    options.set_use_direct_io_for_flush_and_compaction(true);
+    options.set_use_direct_reads(tuned.is_direct);
+    options.set_use_direct_io_for_flush_and_compaction(tuned.is_direct);
     options.set_level_compaction_dynamic_level_bytes(true);
     options.set_bytes_per_sync(1 << 20);
     options.set_max_open_files(-1);

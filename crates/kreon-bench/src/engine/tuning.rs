@@ -51,8 +51,14 @@ impl Means {
 /// How RocksDB is tuned.
 #[cfg(feature = "rocksdb")]
 pub struct Rocksdb {
-    /// Block cache. With direct I/O there is no page cache behind it, so it gets most of the memory.
+    /// Reads and writes bypass the page cache. Not where everything fits in memory: each compaction would make it read from the
+    /// device what it has just written.
+    pub is_direct: bool,
+    /// Block cache. With direct I/O there is no page cache behind it, so it gets most of the memory. Where everything fits
+    /// in memory it holds all of the data, and the page cache has what is left.
     pub cache_bytes: usize,
+    /// A clock in place of a list: its hits take no lock. The list evicts better where memory is scarce.
+    pub has_clock_cache: bool,
     /// A memtable. Larger than the default of 64 MiB only where the memory is plentiful.
     pub write_buffer_bytes: usize,
     /// Memtables, the frozen ones included.
@@ -74,13 +80,48 @@ pub fn rocksdb(means: &Means) -> Rocksdb {
     let write_buffer_bytes = (own_bytes / 12).clamp(8 << 20, 128 << 20);
     let write_buffers = 3;
     Rocksdb {
-        cache_bytes: own_bytes - write_buffer_bytes * write_buffers as usize,
+        is_direct: !means.is_warmed,
+        cache_bytes: match means.is_warmed {
+            true => (means.data_bytes as usize * 3 / 2).min(own_bytes / 2),
+            false => own_bytes - write_buffer_bytes * write_buffers as usize,
+        },
+        has_clock_cache: means.is_warmed,
         write_buffer_bytes,
         write_buffers,
         filter_bits_per_key: 10.0,
         index_in_cache: means.data_bytes > means.memory_bytes,
         background_threads: 2,
         blob_bytes_min: 128,
+    }
+}
+
+/// How Bf-Tree is tuned.
+#[cfg(feature = "bf-tree")]
+pub struct Bftree {
+    /// Its circular buffer of hot records and pages, a power of two. Leaves beyond it come through the page cache.
+    pub buffer_bytes: usize,
+    /// A leaf on the device: of 8 to 32 KiB the smallest costs least where reads miss the buffer, and loads little more.
+    pub leaf_bytes: usize,
+    /// How many of a hundred reads that miss bring their record into the buffer. All where everything fits in memory: gets
+    /// cost half as much there as with 30, its default, which saves the buffer for what is read again.
+    pub promotion_percent: usize,
+    /// The longest pair.
+    pub record_bytes_max: usize,
+    /// The longest key.
+    pub key_bytes_max: usize,
+}
+
+/// See [`Bftree`].
+#[cfg(feature = "bf-tree")]
+pub fn bftree(means: &Means) -> Bftree {
+    // The largest power of two that fits.
+    let buffer_bytes = (means.own_memory_bytes() / 2 + 1).next_power_of_two();
+    Bftree {
+        buffer_bytes,
+        leaf_bytes: 8 << 10,
+        promotion_percent: if means.is_warmed { 100 } else { 30 },
+        record_bytes_max: 2 << 10,
+        key_bytes_max: 64,
     }
 }
 
@@ -96,7 +137,7 @@ pub fn lmdb_map_bytes(means: &Means) -> usize {
 #[cfg(feature = "fjall")]
 pub struct Fjall {
     /// Its cache of blocks and values. It reads through the page cache, too, and needs much memory beside the cache: with
-    /// half and a third it was killed in the large preset.
+    /// half and a third it was killed in the large preset. Where everything fits in memory it holds all of the data.
     pub cache_bytes: u64,
     /// A memtable. Small, because several wait for their flush during a load.
     pub write_buffer_bytes: u64,
@@ -109,18 +150,31 @@ pub struct Fjall {
 pub fn fjall(means: &Means) -> Fjall {
     let own_bytes = means.own_memory_bytes() as u64;
     Fjall {
-        cache_bytes: own_bytes / 5,
+        cache_bytes: match means.is_warmed {
+            true => (means.data_bytes * 5 / 4).min(own_bytes / 3),
+            false => own_bytes / 5,
+        },
         write_buffer_bytes: (own_bytes / 32).clamp(8 << 20, 64 << 20),
         background_threads: 2,
     }
 }
 
-/// After so many puts one of redb's is durable: only then does it free the pages of the versions before.
+/// After so many puts one of redb's is durable: only then does it free the pages of the versions before, four or so for each
+/// put. A twentieth of the records: with 20 000 puts of 100 000 records the file had three times the data, and did not fit
+/// into the memory of `quick` any more.
 #[cfg(feature = "redb")]
-pub const REDB_PUTS_PER_FLUSH: u64 = 20_000;
+pub fn redb_puts_per_flush(means: &Means) -> u64 {
+    let records = means.data_bytes as f64 / means.mix.pair_bytes_mean();
+    (records as u64 / 20).clamp(1000, 20_000)
+}
 
-/// The cache of redb: it reads and writes through the page cache, too, so it gets half.
+/// The cache of redb: it reads and writes through the page cache, too, so it gets half. Where everything fits in memory it
+/// holds all pages of the data, two thirds full as those of B-trees are, and what is written meanwhile.
 #[cfg(feature = "redb")]
 pub fn redb_cache_bytes(means: &Means) -> usize {
-    means.own_memory_bytes() / 2
+    let own_bytes = means.own_memory_bytes();
+    match means.is_warmed {
+        true => (means.data_bytes as usize * 5 / 2).min(own_bytes * 2 / 3),
+        false => own_bytes / 2,
+    }
 }

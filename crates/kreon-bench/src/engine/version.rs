@@ -13,6 +13,7 @@ pub fn version(engine: Kind) -> Option<String> {
         Kind::Lmdb => &["lmdb-master-sys", "heed"],
         Kind::Fjall => &["fjall"],
         Kind::Redb => &["redb"],
+        Kind::Bftree => &["bf-tree"],
     };
     let versions = packages.iter().filter_map(|package| {
         let rest = LOCK
@@ -40,6 +41,7 @@ mod tests {
             Kind::Lmdb,
             Kind::Fjall,
             Kind::Redb,
+            Kind::Bftree,
         ] {
             let version = version(engine).unwrap();
             assert!(version.contains('.'), "{engine:?}: {version}");

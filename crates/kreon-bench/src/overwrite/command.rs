@@ -3,7 +3,6 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail, ensure};
 
@@ -15,6 +14,7 @@ use crate::engine::planted::Plant;
 use crate::engine::tuning::Means;
 use crate::machine::about::About;
 use crate::machine::limit::Limit;
+use crate::report::origin::Origin;
 use crate::run::parent::{Ends, Scratch, bar};
 use crate::ycsb::choice::Distribution;
 use crate::ycsb::mix::Mix;
@@ -88,23 +88,16 @@ const SPACE_MATTERS: f64 = 16.0;
 pub fn run(settings: &Settings) -> anyhow::Result<()> {
     settings.check()?;
     let scratch = Scratch::new(settings.dir.as_deref())?;
-    let began = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let jobs = settings.jobs(&scratch.0);
+    let means = jobs.first().map(|job| job.means).unwrap_or_default();
     let mut results = Results {
         schema: SCHEMA,
-        began_unix_seconds: began,
-        command: std::env::args().collect::<Vec<_>>().join(" "),
-        versions: Vec::new(),
+        origin: Origin::now(&settings.engines, &means),
         machine: About::here(&scratch.0),
         runs: Vec::new(),
         broken: Vec::new(),
     };
-    for engine in &settings.engines {
-        let version = crate::engine::version::version(*engine);
-        results
-            .versions
-            .extend(version.map(|version| (engine.name().to_owned(), version)));
-    }
-    for job in settings.jobs(&scratch.0) {
+    for job in jobs {
         match run_limited(job.clone()) {
             Ok(run) => {
                 println!("{}", report::line(&run));

@@ -13,3 +13,5 @@ mod report;
 mod writers;
 
 pub use command::{Settings, run};
+pub use figures::Run;
+pub use report::{Results, spread};

@@ -8,7 +8,10 @@ use crate::report::html::{STYLE, tables};
 use crate::report::plot::{Frame, Series, escape, lines};
 
 /// The whole page.
-pub fn page(results: &Results) -> String {
+///
+/// # Errors
+/// Of drawing.
+pub fn page(results: &Results) -> anyhow::Result<String> {
     let mut body = "<h1>kreon-bench: overwrite</h1>".to_owned();
     if let Some(failed) = verdict(results) {
         body += &format!(
@@ -16,7 +19,7 @@ pub fn page(results: &Results) -> String {
             escape(&failed)
         );
     }
-    body += &format!("<pre>{}</pre><ul>", escape(&results.command));
+    body += &format!("<pre>{}</pre><ul>", escape(&results.origin.command));
     for (name, value) in about(results) {
         body += &format!("<li><b>{name}</b>: {}</li>", escape(&value));
     }
@@ -31,27 +34,27 @@ pub fn page(results: &Results) -> String {
             .filter(|r| r.space_target.is_none())
             .collect();
         if !free.is_empty() {
-            body += &over_time(&free);
+            body += &over_time(&free)?;
         }
         // Runs of one store would have one colour.
         for run in runs.iter().filter(|run| run.space_target.is_some()) {
             let target = run.space_target.unwrap_or(0.0);
-            body += &format!("<h3>target {target}</h3>{}", over_time(&[run]));
+            body += &format!("<h3>target {target}</h3>{}", over_time(&[run])?);
         }
     }
     let curve = results.on_the_curve();
     if !curve.is_empty() {
-        body += &format!("<h2>Writes against space</h2>{}", against_space(&curve));
+        body += &format!("<h2>Writes against space</h2>{}", against_space(&curve)?);
     }
     body += &format!("<h2>All figures</h2>{}", tables(&markdown(results)));
-    format!(
+    Ok(format!(
         "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>\
          <title>kreon-bench overwrite</title><style>{STYLE}</style>{body}</html>\n"
-    )
+    ))
 }
 
 /// Space and throughput, side by side.
-fn over_time(runs: &[&Run]) -> String {
+fn over_time(runs: &[&Run]) -> anyhow::Result<String> {
     let series = |figure: &dyn Fn(&Sample) -> f64, skipped: usize| -> Vec<Series> {
         let of_run = |run: &&Run| {
             // The last sample is that behind the background work: no rate belongs to it.
@@ -82,19 +85,14 @@ fn over_time(runs: &[&Run]) -> String {
         across: "seconds",
         is_log: false,
     };
-    format!(
-        "<div class='pair'>{}{}</div>",
-        lines(&frame("Space for each live byte", ""), &[], &space),
-        lines(
-            &frame("Throughput over time", "k ops/s"),
-            &[],
-            &series(&|sample| sample.ops_per_second / 1e3, 1)
-        ),
-    )
+    let space = lines(&frame("Space for each live byte", ""), &[], &space)?;
+    let rate = series(&|sample| sample.ops_per_second / 1e3, 1);
+    let rate = lines(&frame("Throughput over time", "k ops/s"), &[], &rate)?;
+    Ok(format!("<div class='pair'>{space}{rate}</div>"))
 }
 
 /// The log's writes at the space that each target led to, beside analysis and simulation.
-fn against_space(runs: &[&Run]) -> String {
+fn against_space(runs: &[&Run]) -> anyhow::Result<String> {
     let points = runs
         .iter()
         .filter_map(|run| Some((run.space_amplification_median, run.log_written_per_byte()?)));

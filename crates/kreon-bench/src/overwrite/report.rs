@@ -12,6 +12,7 @@ use super::job::Job;
 use super::page;
 use crate::engine::Kind;
 use crate::machine::about::About;
+use crate::report::origin::Origin;
 use crate::ycsb::choice::Distribution;
 
 /// The content of `overwrite.json`.
@@ -19,12 +20,9 @@ use crate::ycsb::choice::Distribution;
 pub struct Results {
     /// Of this layout; higher when a field changes its meaning or goes.
     pub schema: u32,
-    /// When the run began, seconds since 1970.
-    pub began_unix_seconds: u64,
-    /// The command line.
-    pub command: String,
-    /// Versions of the stores in this build.
-    pub versions: Vec<(String, String)>,
+    /// Where the figures come from.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// The machine.
     pub machine: About,
     /// One for each store, distribution and target.
@@ -78,7 +76,7 @@ impl Results {
         let files = [
             ("overwrite.json", serde_json::to_string_pretty(self)?),
             ("overwrite.md", markdown(self)),
-            ("overwrite.html", page::page(self)),
+            ("overwrite.html", page::page(self)?),
         ];
         for (name, content) in files {
             let path = dir.join(name);
@@ -158,7 +156,10 @@ pub fn line(run: &Run) -> String {
 
 /// The whole of `overwrite.md`.
 pub fn markdown(results: &Results) -> String {
-    let mut text = format!("# overwrite\n\n```text\n{}\n```\n\n", results.command);
+    let mut text = format!(
+        "# overwrite\n\n```text\n{}\n```\n\n",
+        results.origin.command
+    );
     for (name, value) in about(results) {
         text += &format!("- {name}: {value}\n");
     }
@@ -190,16 +191,14 @@ pub fn markdown(results: &Results) -> String {
 /// What a reader must know of the circumstances, as (name, value).
 pub fn about(results: &Results) -> Vec<(&'static str, String)> {
     let machine = &results.machine;
-    let versions = results
-        .versions
-        .iter()
-        .map(|(name, v)| format!("{name} {v}"));
     let mut all = vec![
         ("processor", format!("{}, {} cores", machine.processor, machine.cores)),
         ("kernel", machine.kernel.clone()),
         ("file system", machine.file_system.clone()),
         ("device", machine.device.clone()),
-        ("stores", versions.collect::<Vec<_>>().join(", ")),
+        ("commit", results.origin.commit.clone()),
+        ("stores", results.origin.versions_line()),
+        ("settings", results.origin.tuning_line()),
         (
             "written, read",
             "of the process for each byte of overwritten keys and values, index and background work included; at the \
@@ -239,7 +238,7 @@ fn row(run: &Run) -> String {
     };
     format!(
         "| {}{failed} | {} | {:.2} | {:.2} | {:.2} | {:.2} | {} | {:.2} | {:.2} | {:.1} | {:.2} | {:.2} | {:.1} | {:.0} | {:.0} | {:.0} | {} | {:.1} | {:.2} |\n",
-        run.engine.name(),
+        run.engine.label(),
         told(run.space_target),
         run.space_amplification_max,
         run.space_amplification_median,

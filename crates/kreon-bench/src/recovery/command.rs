@@ -13,6 +13,7 @@ use crate::engine::Kind;
 use crate::engine::tuning::Means;
 use crate::machine::about::About;
 use crate::machine::limit::Limit;
+use crate::report::origin::Origin;
 use crate::report::summary::median;
 use crate::run::parent::Scratch;
 use crate::ycsb::mix::Mix;
@@ -48,9 +49,12 @@ pub struct Settings {
 
 /// `recovery.json`.
 #[derive(Serialize, Deserialize)]
-struct Results {
-    command: String,
-    machine: About,
+pub struct Results {
+    /// Where the figures come from.
+    #[serde(flatten)]
+    pub origin: Origin,
+    /// The machine.
+    pub machine: About,
     /// Bytes a second that the device reads in a row, with one read of a MiB in flight and with [`DEPTHS`]'s others.
     sequential_read_bytes_per_second: Vec<(usize, f64)>,
     rows: Vec<Row>,
@@ -77,12 +81,13 @@ const DEPTHS: [usize; 3] = [1, 4, 16];
 pub fn run(settings: &Settings) -> anyhow::Result<()> {
     for engine in &settings.engines {
         ensure!(
-            engine.is_store() && engine.is_built(),
+            engine.is_store() && engine.is_durable() && engine.is_built(),
             "{} cannot recover in this build",
             engine.name()
         );
     }
     let scratch = Scratch::new(settings.dir.as_deref())?;
+    let origin = Origin::now(&settings.engines, &settings.means(0));
     let rates = sequential::read_rates(&scratch.0, &DEPTHS)?;
     let mut rows = Vec::new();
     for round in 1..=settings.rounds {
@@ -100,7 +105,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
         }
     }
     let results = Results {
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        origin,
         machine: About::here(&scratch.0),
         sequential_read_bytes_per_second: DEPTHS.into_iter().zip(rates).collect(),
         rows,
@@ -120,6 +125,25 @@ pub fn run(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
+impl Results {
+    /// Rounds.
+    pub fn rounds(&self) -> u32 {
+        self.rows.iter().map(|row| row.round).max().unwrap_or(0)
+    }
+}
+
+impl Settings {
+    fn means(&self, data_bytes: u64) -> Means {
+        Means {
+            memory_bytes: self.memory_mib << 20,
+            mix: self.mix,
+            data_bytes,
+            l0_checkpoint_seconds: self.interval_seconds,
+            ..Means::default()
+        }
+    }
+}
+
 fn row(
     settings: &Settings,
     scratch: &Path,
@@ -131,13 +155,7 @@ fn row(
     let mut job = Job {
         engine,
         dir: scratch.join(engine.name()),
-        means: Means {
-            memory_bytes: settings.memory_mib << 20,
-            mix: settings.mix,
-            data_bytes,
-            l0_checkpoint_seconds: settings.interval_seconds,
-            ..Means::default()
-        },
+        means: settings.means(data_bytes),
         records: (data_bytes as f64 / settings.mix.pair_bytes_mean()) as u64,
         door: limit.as_ref().map(Limit::door),
         is_load: true,
@@ -180,7 +198,8 @@ fn step(job: &Job) -> anyhow::Result<Said> {
     }
 }
 
-fn table(results: &Results) -> String {
+/// The table of `recovery.md`.
+pub fn table(results: &Results) -> String {
     let mib = |bytes: f64| bytes / f64::from(1 << 20);
     let rates: Vec<String> = results
         .sequential_read_bytes_per_second

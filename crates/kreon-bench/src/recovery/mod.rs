@@ -5,4 +5,4 @@ pub mod child;
 mod command;
 mod sequential;
 
-pub use command::{Settings, run};
+pub use command::{Results, Settings, run, table};

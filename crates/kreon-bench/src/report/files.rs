@@ -17,7 +17,7 @@ pub fn write(results: &Results, dir: &Path) -> anyhow::Result<()> {
     let files = [
         ("results.json", json),
         ("results.md", table::markdown(results)),
-        ("report.html", html::page(results)),
+        ("report.html", html::page(results)?),
     ];
     for (name, content) in files {
         let path = dir.join(name);

@@ -15,7 +15,10 @@ type Figure<'a> = &'a dyn Fn(&Cell) -> Option<f64>;
 pub const STYLE: &str = include_str!("report.css");
 
 /// The whole page.
-pub fn page(results: &Results) -> String {
+///
+/// # Errors
+/// Of drawing.
+pub fn page(results: &Results) -> anyhow::Result<String> {
     let cells = cells(&results.records);
     let mut body = format!("<h1>kreon-bench: {}</h1>", escape(&results.settings.preset));
     if results.failures() > 0 {
@@ -24,7 +27,7 @@ pub fn page(results: &Results) -> String {
             results.failures()
         );
     }
-    body += &format!("<pre>{}</pre><ul>", escape(&results.command));
+    body += &format!("<pre>{}</pre><ul>", escape(&results.origin.command));
     for (name, value) in about(results) {
         body += &format!("<li><b>{name}</b>: {}</li>", escape(&value));
     }
@@ -40,17 +43,17 @@ pub fn page(results: &Results) -> String {
             .iter()
             .filter(|cell| cell.variant == variant && cell.engine != Kind::Nothing)
             .collect();
-        body += &plots(&of_variant);
+        body += &plots(&of_variant)?;
     }
     body += &format!("<h2>All medians</h2>{}", tables(&markdown(results)));
-    format!(
+    Ok(format!(
         "<!doctype html><html lang='en'><meta charset='utf-8'><meta name='viewport' content='width=device-width'>\
          <title>kreon-bench {}</title><style>{STYLE}</style>{body}</html>\n",
         escape(&results.settings.preset)
-    )
+    ))
 }
 
-fn plots(cells: &[&Cell]) -> String {
+fn plots(cells: &[&Cell]) -> anyhow::Result<String> {
     let amplification = |cell: &Cell| cell.io_amplification;
     let figures: [(&str, &str, bool, Figure<'_>); 5] = [
         ("Throughput", "k ops/s, logarithmic", true, &|c| {
@@ -74,7 +77,7 @@ fn plots(cells: &[&Cell]) -> String {
     ];
     let mut text = String::new();
     for (title, unit, is_log, figure) in figures {
-        text += &bar_plot(cells, (title, unit, is_log), figure);
+        text += &bar_plot(cells, (title, unit, is_log), figure)?;
     }
     for workload in Workload::ALL {
         let of_workload: Vec<&Cell> = cells
@@ -83,21 +86,21 @@ fn plots(cells: &[&Cell]) -> String {
             .filter(|cell| cell.workload == workload)
             .collect();
         if !of_workload.is_empty() {
-            let (rate, latency) = (over_time(&of_workload), latency(&of_workload));
+            let (rate, latency) = (over_time(&of_workload)?, latency(&of_workload)?);
             text += &format!(
                 "<h3>{}</h3><div class='pair'>{rate}{latency}</div>",
                 workload.name()
             );
         }
     }
-    text
+    Ok(text)
 }
 
 fn bar_plot(
     cells: &[&Cell],
     (title, unit, is_log): (&str, &'static str, bool),
     figure: Figure<'_>,
-) -> String {
+) -> anyhow::Result<String> {
     let there = |workload: &Workload| cells.iter().any(|cell| cell.workload == *workload);
     let workloads: Vec<_> = Workload::ALL.into_iter().filter(there).collect();
     let series: Vec<_> = engines(cells)
@@ -126,7 +129,7 @@ fn bar_plot(
 }
 
 /// Requests a second over time, of the round with the median rate.
-fn over_time(cells: &[&Cell]) -> String {
+fn over_time(cells: &[&Cell]) -> anyhow::Result<String> {
     let of_cell = |cell: &&Cell| {
         let record = &cell.typical;
         // The last interval is not whole: it would look like a stall.
@@ -145,7 +148,7 @@ fn over_time(cells: &[&Cell]) -> String {
 }
 
 /// Latency by percentile: the horizontal axis gives each nine the same room.
-fn latency(cells: &[&Cell]) -> String {
+fn latency(cells: &[&Cell]) -> anyhow::Result<String> {
     const NINES_MAX: f64 = 5.3;
     let nines = |percentile: f64| (-(1.0 - percentile / 100.0).log10()).min(NINES_MAX);
     let of_cell = |cell: &&Cell| {

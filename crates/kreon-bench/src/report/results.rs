@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
+use super::origin::Origin;
 use crate::machine::about::About;
 use crate::run::parent::Broken;
 use crate::run::record::Record;
@@ -15,12 +16,9 @@ use crate::run::settings::Settings;
 pub struct Results {
     /// Of this layout; higher when a field changes its meaning or goes.
     pub schema: u32,
-    /// When the run began, seconds since 1970.
-    pub began_unix_seconds: u64,
-    /// The command line.
-    pub command: String,
-    /// Versions of the stores in this build.
-    pub versions: Vec<(String, String)>,
+    /// Where the figures come from.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// The machine.
     pub machine: About,
     /// What was asked for.

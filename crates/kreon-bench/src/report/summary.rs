@@ -28,6 +28,10 @@ pub struct Cell {
     pub read_bytes: f64,
     /// Device bytes an operation.
     pub write_bytes: f64,
+    /// Bytes read from the device for the process, an operation.
+    pub process_read_bytes: f64,
+    /// Bytes that the process wrote, an operation.
+    pub process_write_bytes: f64,
     /// See [`Record::io_amplification`].
     pub io_amplification: Option<f64>,
     /// Latencies in us.
@@ -117,6 +121,8 @@ fn cell(records: &[Record], wanted: (&str, Mix, Workload, Kind)) -> Option<Cell>
         cycles: (cpu_us - harness_us).max(0.0) * mhz,
         read_bytes: median_of(&|r| r.device_read_bytes_per_op),
         write_bytes: median_of(&|r| r.device_write_bytes_per_op),
+        process_read_bytes: median_of(&|r| r.process_read_bytes_per_op),
+        process_write_bytes: median_of(&|r| r.process_write_bytes_per_op),
         io_amplification: median_told(&|r| r.io_amplification),
         p50_us: median_of(&|r| r.p50_us),
         p99_us: median_of(&|r| r.p99_us),

@@ -1,5 +1,6 @@
 //! `results.md`: the medians as tables.
 
+use super::notes::notes;
 use super::paper;
 use super::results::Results;
 use super::summary::{Cell, cells};
@@ -9,7 +10,7 @@ pub fn markdown(results: &Results) -> String {
     let cells = cells(&results.records);
     let mut text = format!(
         "# {}\n\n```text\n{}\n```\n\n",
-        results.settings.preset, results.command
+        results.settings.preset, results.origin.command
     );
     for (name, value) in about(results) {
         text += &format!("- {name}: {value}\n");
@@ -28,23 +29,8 @@ pub fn markdown(results: &Results) -> String {
     if let Some(ratios) = paper::markdown(&results.settings.preset, &cells) {
         text += &format!("\n## The paper's ratios\n\n{ratios}");
     }
-    for broken in &results.broken {
-        let (name, round) = (broken.engine.name(), broken.round);
-        text += &format!(
-            "\n**{name} did not come to its end in round {round}: {}**\n",
-            broken.why.replace('\n', " ")
-        );
-    }
-    if cells
-        .iter()
-        .any(|cell| cell.is_cut && cell.workload.is_load())
-    {
-        text += "\n(cut short): the time was up before all records were loaded; the workloads behind it worked on \
-                 those that were.\n";
-    }
-    let failures = results.failures();
-    if failures > 0 {
-        text += &format!("\n**{failures} wrong answers: this run has failed.**\n");
+    for note in notes(results, &|_| true) {
+        text += &format!("\n{note}\n");
     }
     text
 }
@@ -53,11 +39,6 @@ pub fn markdown(results: &Results) -> String {
 pub fn about(results: &Results) -> Vec<(&'static str, String)> {
     let machine = &results.machine;
     let is_limited = results.records.iter().all(|record| record.is_limited);
-    let versions: Vec<_> = results
-        .versions
-        .iter()
-        .map(|(name, version)| format!("{name} {version}"))
-        .collect();
     let memory = results
         .settings
         .points
@@ -70,7 +51,9 @@ pub fn about(results: &Results) -> Vec<(&'static str, String)> {
         ("kernel", machine.kernel.clone()),
         ("file system", machine.file_system.clone()),
         ("device", machine.device.clone()),
-        ("stores", versions.join(", ")),
+        ("commit", results.origin.commit.clone()),
+        ("stores", results.origin.versions_line()),
+        ("settings", results.origin.tuning_line()),
         (
             "memory of each store",
             match is_limited {
@@ -116,7 +99,7 @@ fn row(cell: &Cell) -> String {
     format!(
         "| {} | {}{failed} | {:.1} | {:.2}-{:.2} | {:.1} | {:.2} | {:.0} | {:.0} | {:.0} | {} | {} | {} | {} | {} | {} | {} | {} | {:.0} | {:.2} |\n",
         cell.workload.name(),
-        cell.engine.name(),
+        cell.engine.label(),
         cell.ops_per_second / 1e3,
         cell.spread.0,
         cell.spread.1,
@@ -136,4 +119,21 @@ fn row(cell: &Cell) -> String {
         cell.peak_rss_bytes / f64::from(1 << 20),
         cell.other_load_cores,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Kind;
+    use crate::report::sample::{of, results};
+    use crate::ycsb::workload::Workload;
+
+    #[test]
+    fn a_store_that_is_not_durable_is_marked_in_its_line_and_below() {
+        let text = markdown(&results(vec![of(Kind::Bftree, Workload::C, 1e5)], true));
+        assert!(text.contains("| C | bftree (not durable) |"), "{text}");
+        assert!(text.contains("bftree is not durable: "), "{text}");
+        let text = markdown(&results(vec![of(Kind::Kreon, Workload::C, 1e5)], true));
+        assert!(!text.contains("not durable"), "{text}");
+    }
 }

@@ -11,6 +11,8 @@ pub enum Preset {
     Quick,
     /// Everything fits in memory.
     Small,
+    /// Everything fits in memory, and each store has what suits it best there.
+    Memory,
     /// Four times as much data as memory.
     Large,
     /// `small` and the paper's ratios beside ours: kreon and RocksDB.
@@ -52,6 +54,7 @@ impl Preset {
         match self {
             Self::Quick => "quick",
             Self::Small => "small",
+            Self::Memory => "memory",
             Self::Large => "large",
             Self::Paper => "paper",
             Self::PaperLarge => "paper-large",
@@ -80,7 +83,7 @@ impl Preset {
             Self::Quick => 100 * MIB,
             Self::Mixes | Self::SweepInline => 256 * MIB,
             Self::MixesLarge => 512 * MIB,
-            Self::Small | Self::Paper | Self::SweepL0 => 400 * MIB,
+            Self::Small | Self::Memory | Self::Paper | Self::SweepL0 => 400 * MIB,
             Self::SweepCheckpoint => 6144 * MIB,
             Self::Large | Self::PaperLarge => 2048 * MIB,
             Self::Sync => 20 * MIB,
@@ -92,6 +95,7 @@ impl Preset {
         match self {
             Self::Quick | Self::Large | Self::PaperLarge | Self::Sync => 512 * MIB,
             Self::Small | Self::Paper => 1536 * MIB,
+            Self::Memory => 1740 * MIB,
             Self::SweepL0 => 256 * MIB,
             Self::Mixes => 1024 * MIB,
             Self::MixesLarge => 128 * MIB,
@@ -105,7 +109,7 @@ impl Preset {
     pub fn operations(self) -> u64 {
         match self {
             Self::Quick => 100_000,
-            Self::Small | Self::Paper => 400_000,
+            Self::Small | Self::Memory | Self::Paper => 400_000,
             Self::Large | Self::PaperLarge => 200_000,
             Self::Sync | Self::SweepL0 | Self::SweepCheckpoint => 100_000,
             Self::Mixes => 1_000_000,
@@ -152,7 +156,10 @@ impl Preset {
     /// What was loaded is read into memory before the workloads: else stores that live on the page cache would start
     /// with all of it there, and those with direct I/O with nothing.
     pub fn is_warmed(self) -> bool {
-        matches!(self, Self::Quick | Self::Small | Self::Paper | Self::Mixes)
+        matches!(
+            self,
+            Self::Quick | Self::Small | Self::Memory | Self::Paper | Self::Mixes
+        )
     }
 
     /// The randomness of device transfers is watched, too.
@@ -171,6 +178,10 @@ impl Preset {
             Self::Sync | Self::SweepCheckpoint => vec![Workload::LoadA],
             Self::SweepL0 | Self::Mixes | Self::MixesLarge | Self::SweepInline => {
                 vec![Workload::LoadA, Workload::A, Workload::C]
+            }
+            Self::Memory => {
+                use Workload::{A, B, C, CUniform, D, E, F, LoadA, LoadE};
+                vec![LoadA, A, B, C, CUniform, F, D, LoadE, E]
             }
             Self::Quick | Self::Small | Self::Large | Self::Paper | Self::PaperLarge => {
                 Workload::of_papers().collect()

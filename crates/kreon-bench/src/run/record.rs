@@ -183,13 +183,13 @@ impl Record {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::engine::tuning::Means;
     use crate::run::job::Job;
     use crate::ycsb::client::latencies;
 
-    fn record() -> Record {
+    pub fn record() -> Record {
         let phase = Phase {
             workload: Workload::A,
             mix: Mix::K,

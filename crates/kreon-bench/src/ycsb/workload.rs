@@ -16,6 +16,8 @@ pub enum Workload {
     B,
     /// Reads.
     C,
+    /// Reads of all records alike.
+    CUniform,
     /// Half reads, half updates that read first.
     F,
     /// 95 % reads of new records, 5 % inserts.
@@ -57,11 +59,12 @@ pub const SCAN_RECORDS_MAX: u64 = 100;
 
 impl Workload {
     /// The order in which the papers run them, and then those behind them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::LoadA,
         Self::A,
         Self::B,
         Self::C,
+        Self::CUniform,
         Self::F,
         Self::D,
         Self::LoadE,
@@ -75,7 +78,7 @@ impl Workload {
     /// Those of the papers.
     pub fn of_papers() -> impl Iterator<Item = Self> {
         let all = Self::ALL.into_iter();
-        all.filter(|workload| !workload.is_behind_scans())
+        all.filter(|workload| !workload.is_behind_scans() && *workload != Self::CUniform)
     }
 
     /// Whether it asks how scans are after many scans.
@@ -109,6 +112,7 @@ impl Workload {
             Self::A => "A",
             Self::B => "B",
             Self::C => "C",
+            Self::CUniform => "C uniform",
             Self::F => "F",
             Self::D => "D",
             Self::LoadE => "Load E",
@@ -124,6 +128,7 @@ impl Workload {
     pub fn distribution(self) -> Distribution {
         match self {
             Self::D => Distribution::Latest,
+            Self::CUniform => Distribution::Uniform,
             _ => Distribution::Zipfian,
         }
     }
@@ -142,7 +147,7 @@ impl Workload {
             Self::A if percent < 50 => Request::Read,
             Self::B if percent < 95 => Request::Read,
             Self::A | Self::B => Request::Update,
-            Self::C => Request::Read,
+            Self::C | Self::CUniform => Request::Read,
             Self::F if percent < 50 => Request::Read,
             Self::F => Request::ReadModifyWrite,
             Self::D if percent < 95 => Request::Read,
