@@ -66,16 +66,21 @@ impl Gate {
         let stripes = self.stripes.each_ref().map(|stripe| stripe.0.write());
         Closed {
             _stripes: stripes,
-            number: self.closings.fetch_add(1, Ordering::AcqRel),
+            number: self.closings.fetch_add(1, Ordering::SeqCst),
             _held: held,
         }
+    }
+
+    /// Whether the closing with this number was the last, and no mark came after it.
+    pub fn is_last(&self, number: u64) -> bool {
+        self.closings.load(Ordering::SeqCst) == number + 1
     }
 
     /// A number between those of closings: a writer that enters after a closing with a higher number sees what was done
     /// before this call.
     pub fn mark(&self) -> u64 {
         // Part of one chain of changes with the closings, each of which sees those before.
-        self.closings.fetch_add(1, Ordering::AcqRel)
+        self.closings.fetch_add(1, Ordering::SeqCst)
     }
 }
 
