@@ -17,6 +17,7 @@
 //! - `waiters`, `durable_wait`: threads and tasks that wait for it; `sync_load`: how much they wait, and which
 //!   segments that wants prepared
 //! - `reader`, `read`, `take_value`: fragments and records from buffers and from the `pages` of the mapping
+//! - `resident`: records in frames, without a look at buffers
 //! - `device_reads`: fragments of a segment, and those of a record, straight from the device
 //! - `moved_record`, `moved`: records that garbage collection moves, in segments of their own
 //! - `history`: a log that is not open: where it ends and which run wrote what
@@ -51,6 +52,7 @@ mod read;
 mod reader;
 mod record;
 pub mod replay;
+mod resident;
 mod resume;
 mod roll;
 mod segments;
@@ -82,5 +84,6 @@ pub use record::{NewRecord, Place};
 pub use replay::{
     Found, ReplayEnd, ReplayRecord, ReplayStart, Units, check as check_replay, replay,
 };
+pub use resident::ResidentPages;
 pub use sync_load::SegmentDemand;
 pub use take_value::{Fill, Own, Show, TakeValue};

@@ -3,7 +3,7 @@
 //! - `reader`: reading one page, from its frame or from the device
 //! - `load`: one page on its way into a frame; `prefetch`: many; `prefetch_reads`: their transfers
 //! - `bytes`: ranges of bytes; `byte_range`: which pages they touch
-//! - `records`: ranges that may be kept as single records
+//! - `records`: ranges that may be kept as single records; `resident`: ranges that need no read
 //! - `fetch`, `fetched`, `read_runs`: many records at once, into the memory of their reader
 //! - `read_buffer`: memory for direct I/O, kept by the thread
 //! - `mapped`: reading through `mmap`, for comparison; `unmapped`: its place where the feature `comparison` is off
@@ -21,6 +21,7 @@ mod read_buffer;
 mod read_runs;
 mod reader;
 mod records;
+mod resident;
 #[cfg(not(feature = "comparison"))]
 mod unmapped;
 
@@ -36,5 +37,6 @@ pub(crate) use mapped::Mapped;
 pub(crate) use prefetch::prefetch;
 pub(crate) use reader::{PageReader, ReadCounters};
 pub(crate) use records::{has_bytes, is_kept_alone, widened, with_bytes};
+pub(crate) use resident::{are_resident_bytes, with_resident_bytes};
 #[cfg(not(feature = "comparison"))]
 pub(crate) use unmapped::Mapped;

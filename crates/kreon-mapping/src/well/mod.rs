@@ -24,6 +24,7 @@
 //! Tokens are used with the [`FrameSpace`] that made them; each mapping has one and keeps its tokens to itself. The only
 //! unsafe call outside this folder is the one that makes [`Flights`]: its proof is the order of two fields.
 
+mod adjacent;
 mod entry;
 mod flights;
 mod frames;

@@ -20,8 +20,8 @@ pub(crate) struct FrameSpace {
 
 /// A page that stays in its frame while this is held.
 pub(crate) struct Pinned<'a> {
-    frames: &'a Frames,
-    frame: u32,
+    pub(super) frames: &'a Frames,
+    pub(super) frame: u32,
     pin: Pin,
 }
 
