@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use kreon_base::{PageNo, Priority, Result};
-use kreon_log::LogPages;
+use kreon_log::{LogPages, ResidentPages};
 use kreon_mapping::{Fetched, FinalBytes, Mapping};
 
 /// Eviction priority of log pages: they are evicted first (`Kreon 3.3.1`).
@@ -34,6 +34,21 @@ impl LogPages for MappedLog<'_> {
         let first = PageNo::containing(offset_bytes);
         let last = PageNo::containing(offset_bytes + len.max(1) as u64 - 1);
         self.mapping.discard(first, last.0 - first.0 + 1);
+    }
+}
+
+/// For a reader that holds the view in which it found the place of a record.
+impl ResidentPages for MappedLog<'_> {
+    #[inline]
+    fn with_resident<R>(
+        &self,
+        offset_bytes: u64,
+        len_bytes: usize,
+        scratch: &mut Vec<u8>,
+        use_bytes: impl FnOnce(&[u8]) -> R,
+    ) -> Option<R> {
+        self.mapping
+            .with_resident_bytes(offset_bytes, len_bytes, LOG_PRIORITY, scratch, use_bytes)
     }
 }
 

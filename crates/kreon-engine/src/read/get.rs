@@ -33,9 +33,40 @@ impl Reader {
             None | Some(Found::Deleted) => Ok(None),
             Some(Found::Shown(taken)) => Ok(taken),
             Some(Found::Logged(located)) => {
+                // Most values are in frames. The view is held, so the place is good.
+                if let Some(taken) = self.show_in_frames(region, key, &located, &mut take) {
+                    return Ok(Some(taken));
+                }
                 self.show_once(region, key, &located, &self.storage.log_pages(), &mut take)
             }
         }
+    }
+
+    /// Hands a value to `take` if it is whole in frames. The caller holds the view in which it was located.
+    #[inline]
+    fn show_in_frames<T: TakeValue>(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        located: &Located,
+        take: &mut Once<T>,
+    ) -> Option<T::Taken> {
+        let Located::Logged {
+            offset,
+            value_bytes,
+        } = located
+        else {
+            return None;
+        };
+        let at = ValueAt {
+            offset: *offset,
+            region: region.id,
+            key,
+            value_bytes: *value_bytes,
+        };
+        let frames = self.storage.log_pages();
+        let log = self.storage.log.reader();
+        log.with_resident_value(&frames, &at, &mut Vec::new(), &mut take.0)
     }
 
     /// The current view, for a read of `region`.

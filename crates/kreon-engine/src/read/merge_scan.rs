@@ -202,8 +202,9 @@ impl Walked {
 /// Newest source first.
 fn open<'a>(view: &'a View, step: &Step<'_>, nodes: &'a [MappedNodes<'a>]) -> Vec<Source<'a>> {
     let region = step.region;
-    // In one piece: sources are large.
-    let mut sources = Vec::with_capacity(2 + nodes.len());
+    // No more than there are: sources are large.
+    let l0s = 1 + usize::from(view.frozen.is_some());
+    let mut sources = Vec::with_capacity(l0s + nodes.len());
     sources.push(Source::in_l0(&view.active, region));
     if let Some(frozen) = &view.frozen {
         sources.push(Source::in_l0(&frozen.l0, region));
