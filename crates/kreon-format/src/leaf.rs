@@ -8,7 +8,7 @@ use kreon_base::{Lsn, PageBytes, Payload, RegionId, Result};
 use crate::LONG_KEY_STORED_BYTES;
 use crate::heads::Probe;
 use crate::leaf_entry::{decode_body, has_lsn, is_long};
-use crate::node::{KeyPosition, NodeView, stored_part};
+use crate::node::{KeyPosition, NodeView, RawEntry, stored_part};
 
 /// A leaf: versions of keys in key order, versions of the same key from newest to oldest.
 #[derive(Clone, Copy)]
@@ -72,8 +72,20 @@ impl<'a> Leaf<'a> {
 
     /// Entry `index`; an error if it does not exist or is damaged.
     pub fn entry(&self, index: usize) -> Result<LeafEntry<'a>> {
+        self.decoded(index, &self.0.entry(index)?)
+    }
+
+    /// Entry `index`; the stored part of its key replaces the content of `key`, or anything does if it is damaged.
+    #[inline]
+    pub fn entry_and_key(&self, index: usize, key: &mut Vec<u8>) -> Result<LeafEntry<'a>> {
         let raw = self.0.entry(index)?;
-        let body = decode_body(&raw).ok_or_else(|| self.0.damaged(index))?;
+        self.0.key_of(index, &raw, key)?;
+        self.decoded(index, &raw)
+    }
+
+    #[inline]
+    fn decoded(&self, index: usize, raw: &RawEntry<'a>) -> Result<LeafEntry<'a>> {
+        let body = decode_body(raw).ok_or_else(|| self.0.damaged(index))?;
         let stored_bytes = (self.0.prefix.len() + raw.length) as u32;
         Ok(LeafEntry {
             lsn: body.lsn,

@@ -300,11 +300,24 @@ impl<'a> NodeView<'a> {
 
     /// Replaces the content of `key` by the stored key of entry `index`.
     pub(crate) fn key_into(&self, index: usize, key: &mut Vec<u8>) -> Result<()> {
-        let entry = self.entry(index)?;
+        self.key_of(index, &self.entry(index)?, key)
+    }
+
+    /// The same with the parts of that entry.
+    #[inline]
+    pub(crate) fn key_of(
+        &self,
+        index: usize,
+        entry: &RawEntry<'_>,
+        key: &mut Vec<u8>,
+    ) -> Result<()> {
         let head = self.heads.get(index).ok_or_else(|| self.damaged(index))?;
         key.clear();
+        key.reserve(self.prefix.len() + HEAD_BYTES + entry.rest.len());
         key.extend_from_slice(self.prefix);
-        key.extend_from_slice(&head[..entry.length.min(HEAD_BYTES)]);
+        // All of the head, because a copy of fixed length costs no call.
+        key.extend_from_slice(head);
+        key.truncate(self.prefix.len() + entry.length.min(HEAD_BYTES));
         key.extend_from_slice(entry.rest);
         Ok(())
     }

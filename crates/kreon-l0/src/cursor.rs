@@ -1,5 +1,7 @@
 //! Iteration over an L0 in key order, in both directions, concurrently with writers.
 
+use std::ops::Range;
+
 use crate::arena::Ref;
 use crate::chain::Versions;
 use crate::node::{ENTRIES_MAX, Slot};
@@ -8,6 +10,9 @@ use crate::tree::{Tree, Way};
 
 /// Bytes of a record that an iteration reads: its words and a key of usual length.
 const RECORD_PREFETCH_BYTES: usize = 64;
+
+/// How many records ahead of the cursor are asked for. A scan that merges an L0 with larger levels takes a few of a leaf.
+const PREFETCHED_AHEAD: usize = 6;
 
 /// A position in an L0: on a key, or none.
 ///
@@ -23,6 +28,9 @@ pub struct Cursor<'a> {
     leaf: LeafCopy,
     /// Index of the key in the leaf; `None`: no position.
     at: Option<usize>,
+    /// The record of the leaf that is prefetched next, in the direction of the last move; `None`: none was since the leaf
+    /// was entered.
+    ahead: Option<usize>,
 }
 
 /// A consistent copy of a leaf.
@@ -45,6 +53,7 @@ impl<'a> Cursor<'a> {
             tree,
             leaf,
             at: None,
+            ahead: None,
         }
     }
 
@@ -122,6 +131,11 @@ impl<'a> Cursor<'a> {
             // The upper fence is the first possible key of the next leaf.
             at = self.load(Way::To(self.tree.arena.first(high))).lower();
         }
+        // Records are in the order of insertion, so without prefetches each key would cost a cache miss.
+        let end = (at + PREFETCHED_AHEAD).min(self.leaf.count);
+        let start = self.ahead.unwrap_or(at).clamp(at, end);
+        self.prefetch(start..end);
+        self.ahead = Some(end);
         self.at = Some(at);
         true
     }
@@ -135,15 +149,26 @@ impl<'a> Cursor<'a> {
             };
             end = self.load(Way::Before(self.tree.arena.first(low))).lower();
         }
+        let start = end.saturating_sub(PREFETCHED_AHEAD);
+        self.prefetch(start..self.ahead.unwrap_or(end).clamp(start, end));
+        self.ahead = Some(start);
         self.at = Some(end - 1);
         true
+    }
+
+    fn prefetch(&self, records: Range<usize>) {
+        let records = self.leaf.records.get(records).unwrap_or_default();
+        for record in records.iter().flatten() {
+            self.tree.arena.prefetch(*record, RECORD_PREFETCH_BYTES);
+        }
     }
 
     /// Copies the leaf that `way` leads to; returns the position of the way's key in it.
     fn load(&mut self, way: Way<'_>) -> Slot {
         let arena = &self.tree.arena;
         let leaf = &mut self.leaf;
-        let slot = self.tree.read_leaf(way, |node| {
+        self.ahead = None;
+        self.tree.read_leaf(way, |node| {
             leaf.count = node.count();
             leaf.low = node.low();
             leaf.high = node.high();
@@ -154,11 +179,6 @@ impl<'a> Cursor<'a> {
                 Way::To(key) | Way::Before(key) => node.search(arena, key),
                 Way::First | Way::Last => Slot::Absent(0),
             }
-        });
-        // Records are in the order of insertion, so without prefetches each key would cost a cache miss.
-        for record in leaf.records.iter().take(leaf.count).flatten() {
-            arena.prefetch(*record, RECORD_PREFETCH_BYTES);
-        }
-        slot
+        })
     }
 }

@@ -17,6 +17,7 @@
 //! - `waiters`, `durable_wait`: threads and tasks that wait for it; `sync_load`: how much they wait, and which
 //!   segments that wants prepared
 //! - `reader`, `read`, `take_value`: fragments and records from buffers and from the `pages` of the mapping
+//! - `resident`: records in frames, without a look at buffers
 //! - `device_reads`: fragments of a segment, and those of a record, straight from the device
 //! - `moved_record`, `moved`: records that garbage collection moves, in segments of their own
 //! - `history`: a log that is not open: where it ends and which run wrote what
@@ -52,6 +53,7 @@ mod read;
 mod reader;
 mod record;
 pub mod replay;
+mod resident;
 mod resume;
 mod roll;
 mod segments;
@@ -74,7 +76,7 @@ pub use home::{LogHome, LogOptions, LogSpace, TakenSegment};
 pub use log::Log;
 pub use moved::{MOVED_LOG, MovedStream};
 pub use moved_record::MovedRecord;
-pub use pages::{LogPages, WrittenPages};
+pub use pages::{LogPages, ResidentPages, WrittenPages};
 pub use pause::Pause;
 pub use poison::{Poison, closed};
 pub use read::ValueAt;

@@ -15,9 +15,10 @@ impl WrittenPages for () {
     fn written(&self, _: u64, _: &[u8]) {}
 }
 
-/// How the log reads bytes that are on the device: through the mapping.
-pub trait LogPages {
-    /// Calls `f` with the record of `len_bytes` at `offset_bytes`, if it stands in memory and that is known without a wait.
+/// Records in frames.
+pub trait ResidentPages {
+    /// Calls `f` with the record of `len_bytes` at `offset_bytes`, if it stands in memory, and whoever looked up the place may
+    /// still believe in it. Never waits.
     fn with_resident<R>(
         &self,
         offset_bytes: u64,
@@ -25,7 +26,10 @@ pub trait LogPages {
         scratch: &mut Vec<u8>,
         f: impl FnOnce(LentRecord<'_>) -> R,
     ) -> Option<R>;
+}
 
+/// How the log reads bytes that are on the device: through the mapping.
+pub trait LogPages: ResidentPages {
     /// Calls `f` with bytes of the volume: without a copy where they stand in one page, else through
     /// `scratch`.
     fn with_bytes<R>(

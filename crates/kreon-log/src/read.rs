@@ -31,13 +31,18 @@ impl ValueAt<'_> {
         self.key.len() + self.value_bytes as usize
     }
 
-    fn pieces(&self) -> Pieces {
+    pub(super) fn pieces(&self) -> Pieces {
         Pieces::new(self.offset.within_segment(), self.payload_bytes())
     }
 
     /// Checks the fragment that stands where `piece` should, with `from` bytes of the record before
     /// it; returns where the value is in its payload.
-    fn check(&self, fragment: &Fragment<'_>, piece: &Piece, from: usize) -> Result<Range<usize>> {
+    pub(super) fn check(
+        &self,
+        fragment: &Fragment<'_>,
+        piece: &Piece,
+        from: usize,
+    ) -> Result<Range<usize>> {
         let wrong = |what: &str| Err(Error::corruption(what));
         let Fragment::Record { header, payload } = fragment else {
             return wrong("filler stands where a record should");

@@ -28,10 +28,10 @@ enum Site {
 }
 
 /// A fragment that is read.
-struct FragmentAt {
+pub(super) struct FragmentAt {
     offset: LogOffset,
     /// Bytes of the log that it takes.
-    extent: usize,
+    pub extent: usize,
     /// Whether its checksum is verified even if it was before.
     verifies: bool,
 }
@@ -93,12 +93,7 @@ impl LogReader {
         scratch: &mut Vec<u8>,
         f: impl FnOnce(Fragment<'_>) -> Result<R>,
     ) -> Result<R> {
-        let at = FragmentAt {
-            offset,
-            extent,
-            verifies: self.verifies_every_read,
-        };
-        self.lend_fragment(pages, &at, scratch, f)
+        self.lend_fragment(pages, &self.fragment_at(offset, extent), scratch, f)
     }
 
     /// [`with_fragment`](Self::with_fragment) whose checksum is verified in any case: for copies, which get a checksum of
@@ -115,11 +110,20 @@ impl LogReader {
         f: impl FnOnce(Fragment<'_>) -> Result<R>,
     ) -> Result<R> {
         let at = FragmentAt {
-            offset,
-            extent,
             verifies: true,
+            ..self.fragment_at(offset, extent)
         };
         self.lend_fragment(pages, &at, scratch, f)
+    }
+
+    /// A fragment that is verified unless it was before.
+    #[inline]
+    pub(super) fn fragment_at(&self, offset: LogOffset, extent: usize) -> FragmentAt {
+        FragmentAt {
+            offset,
+            extent,
+            verifies: self.verifies_every_read,
+        }
     }
 
     #[inline]
@@ -147,7 +151,11 @@ impl LogReader {
 
     /// The fragment of a record in frames; `None` if it does not verify: then it is looked for elsewhere.
     #[inline]
-    fn lent_fragment<'l>(&self, at: &FragmentAt, lent: &'l LentRecord<'_>) -> Option<Fragment<'l>> {
+    pub(super) fn lent_fragment<'l>(
+        &self,
+        at: &FragmentAt,
+        lent: &'l LentRecord<'_>,
+    ) -> Option<Fragment<'l>> {
         if lent.is_verified() && !at.verifies {
             return Fragment::decode_verified(lent.bytes());
         }

@@ -2,6 +2,7 @@
 //! beside the plan of its memory.
 
 mod reads;
+mod resident;
 mod writes;
 
 use std::sync::{Arc, Weak};

@@ -240,6 +240,49 @@ fn model_a_snapshot_does_not_change_under_writes() {
 }
 
 #[test]
+fn model_snapshots_that_follow_each_other_at_one_position_are_the_same() {
+    explore(
+        "snapshots: opened again and again beside puts and a checkpoint",
+        2000,
+        || {
+            let bench = Bench::open();
+            bench.write(&[b"a"], 1);
+            bench.write(&[b"b"], 1);
+            let writer = bench.beside(|bench| {
+                // `a` is never behind `b`.
+                for value in 2..4 {
+                    bench.write(&[b"a"], value);
+                    bench.write(&[b"b"], value);
+                }
+            });
+            let spiller = bench.beside(|bench| bench.engine.checkpoint().expect("there is room"));
+            let reader = |bench: &Bench| {
+                for _ in 0..3 {
+                    let snapshot = bench.engine.snapshot();
+                    let get = |key: &[u8]| {
+                        let found =
+                            bench
+                                .engine
+                                .get(&bench.region, key, Some(&snapshot), |value| value[0]);
+                        found.expect("a read of memory")
+                    };
+                    let first = [get(b"b"), get(b"a")];
+                    assert!(first[0] <= first[1], "{first:?}: a later write alone");
+                    yield_now();
+                    assert_eq!([get(b"b"), get(b"a")], first);
+                }
+            };
+            let readers = [bench.beside(reader), bench.beside(reader)];
+            writer.join().unwrap();
+            spiller.join().unwrap();
+            for reader in readers {
+                reader.join().unwrap();
+            }
+        },
+    );
+}
+
+#[test]
 fn model_a_put_among_dead_keys_is_in_every_scan_behind_it() {
     explore("gaps: a put, three scans that find gaps", 1500, || {
         let bench = Bench::open();

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use kreon_base::{PageNo, Priority, Result};
-use kreon_log::{LogPages, WrittenPages};
+use kreon_log::{LogPages, ResidentPages, WrittenPages};
 use kreon_mapping::{Fetched, FinalBytes, LentRecord, Mapping};
 
 /// Eviction priority of log pages: they are evicted first (`Kreon 3.3.1`).
@@ -27,7 +27,7 @@ impl WrittenPages for KeptLog {
     }
 }
 
-impl LogPages for MappedLog<'_> {
+impl ResidentPages for MappedLog<'_> {
     #[inline]
     fn with_resident<R>(
         &self,
@@ -44,7 +44,9 @@ impl LogPages for MappedLog<'_> {
             use_record,
         )
     }
+}
 
+impl LogPages for MappedLog<'_> {
     fn with_bytes<R>(
         &self,
         bytes: FinalBytes,
@@ -85,7 +87,7 @@ impl<'a> FetchedLog<'a> {
     }
 }
 
-impl LogPages for FetchedLog<'_> {
+impl ResidentPages for FetchedLog<'_> {
     #[inline]
     fn with_resident<R>(
         &self,
@@ -97,7 +99,9 @@ impl LogPages for FetchedLog<'_> {
         self.log
             .with_resident(offset_bytes, len_bytes, scratch, use_record)
     }
+}
 
+impl LogPages for FetchedLog<'_> {
     fn with_bytes<R>(
         &self,
         bytes: FinalBytes,

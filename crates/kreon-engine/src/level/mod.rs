@@ -6,7 +6,7 @@
 //! - [`view`]: L0', L0 and the levels together; the lifetime of retired pages
 //! - [`scale`]: target sizes of levels, and the choice of merges
 //! - [`source`], [`log_source`]: nodes and log pages through the mapping
-//! - [`resident`]: nodes in memory, for reads that must not block
+//! - [`resident`]: nodes in memory, for reads that must not block; [`resident_log`]: log pages in frames
 //! - [`log_space`]: segments for the log
 
 pub mod get_counts;
@@ -15,6 +15,7 @@ pub mod log_source;
 pub mod log_space;
 pub mod memory;
 pub mod resident;
+pub mod resident_log;
 pub mod scale;
 pub mod source;
 pub mod view;
@@ -25,5 +26,6 @@ pub use log_source::{KeptLog, MappedLog};
 pub use log_space::VolumeSpace;
 pub use memory::Memory;
 pub use resident::ResidentNodes;
+pub use resident_log::ResidentLog;
 pub use source::MappedNodes;
 pub use view::{Frozen, View, Views};

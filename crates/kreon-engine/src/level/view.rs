@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use kreon_base::{Lsn, PageNo, SegmentId, planted};
-use kreon_sync::Mutex;
+use kreon_sync::{AtomicU64, Mutex, Ordering};
 
 use super::{Levels, Memory};
 
@@ -73,6 +73,8 @@ pub struct Retired {
 /// The current view, and the queue of retired pages and segments.
 pub struct Views {
     current: ArcSwap<View>,
+    /// The number of `current`, or of the one that replaces it now.
+    sequence: AtomicU64,
     alive: Arc<Alive>,
     /// Serialises changes; holds the number of the next view.
     next: Mutex<u64>,
@@ -93,6 +95,7 @@ impl Views {
         };
         Self {
             current: ArcSwap::from_pointee(first),
+            sequence: AtomicU64::new(sequence.0),
             alive,
             next: Mutex::new(1),
             retired: Mutex::default(),
@@ -102,6 +105,14 @@ impl Views {
     /// The current view for one call, without a change of its reference count.
     pub fn load(&self) -> arc_swap::Guard<Arc<View>> {
         self.current.load()
+    }
+
+    /// Whether the view with this number is the current one. Who asks after it has pinned a frame may use what was there
+    /// for that view: pages and segments are reused only after the view has changed, and a frame with the bytes of such
+    /// a reuse is pinned only by those who see the change.
+    #[inline]
+    pub fn is_current(&self, sequence: ViewSequence) -> bool {
+        self.sequence.load(Ordering::Acquire) == sequence.0
     }
 
     /// The current view, to keep.
@@ -124,6 +135,7 @@ impl Views {
         );
         *next += 1;
         self.alive.lock().insert(sequence);
+        self.sequence.store(sequence.0, Ordering::Release);
         self.current.store(Arc::new(View {
             active,
             frozen,

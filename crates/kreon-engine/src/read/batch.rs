@@ -1,11 +1,8 @@
 //! Pairs that a scan has read ahead: keys and short values in one allocation, and the places of long values.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
-use kreon_base::LogOffset;
-
-use super::scan_source::Located;
+use kreon_base::{LogOffset, Payload};
 
 /// Pairs in the order of the scan.
 #[derive(Default)]
@@ -13,18 +10,31 @@ pub struct Batch {
     /// Keys and inline values.
     bytes: Vec<u8>,
     pairs: VecDeque<Pair>,
+    /// So many pairs are expected at the most.
+    expected: usize,
 }
+
+/// Most pairs and bytes that get their memory before they come.
+const ROOM_PAIRS: usize = 128;
+const ROOM_BYTES: usize = 4096;
 
 /// A pair of a [`Batch`], which shows its bytes.
 #[derive(Clone)]
 pub struct Pair {
-    key: Range<usize>,
+    key: Span,
     value: Place,
+}
+
+/// A range of the bytes of a [`Batch`], which are fewer than 4 GiB.
+#[derive(Clone, Copy)]
+struct Span {
+    start: u32,
+    len: u32,
 }
 
 #[derive(Clone)]
 enum Place {
-    Inline(Range<usize>),
+    Inline(Span),
     Logged { offset: LogOffset, value_bytes: u32 },
 }
 
@@ -32,32 +42,61 @@ enum Place {
 pub enum Found<'a> {
     /// Here.
     Inline(&'a [u8]),
-    /// In the log; never `Inline` nor `Deleted`.
-    Logged(Located),
+    /// In the log.
+    Logged {
+        /// Its record.
+        offset: LogOffset,
+        /// Its length.
+        value_bytes: u32,
+    },
 }
 
 impl Batch {
+    /// So many pairs will come at the most.
+    pub fn expect(&mut self, pairs: usize) {
+        self.expected = pairs;
+    }
+
     /// Appends a pair, which must have a value.
-    pub fn push(&mut self, key: &[u8], located: &Located) {
+    #[inline]
+    pub fn push(&mut self, key: &[u8], payload: Payload<'_>) {
+        if self.bytes.capacity() == 0 {
+            self.make_room(key.len());
+        }
         let key = self.append(key);
-        let value = match located {
-            Located::Inline(value) => Place::Inline(self.append(value)),
-            Located::Logged {
+        let value = match payload {
+            Payload::Inline { value } => Place::Inline(self.append(value)),
+            Payload::Logged {
                 offset,
                 value_bytes,
             } => Place::Logged {
-                offset: *offset,
-                value_bytes: *value_bytes,
+                offset,
+                value_bytes,
             },
-            Located::Deleted => return,
+            Payload::Tombstone { .. } | Payload::Erased { .. } => return,
         };
         self.pairs.push_back(Pair { key, value });
     }
 
-    fn append(&mut self, bytes: &[u8]) -> Range<usize> {
-        let start = self.bytes.len();
+    /// Takes memory for what is expected at once: to grow step by step costs a short scan as much as its pairs.
+    #[cold]
+    fn make_room(&mut self, key_bytes: usize) {
+        let pairs = self.expected.min(ROOM_PAIRS);
+        self.pairs.reserve(pairs);
+        self.bytes.reserve((pairs * key_bytes).min(ROOM_BYTES));
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Span {
+        let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(bytes);
-        start..self.bytes.len()
+        let len = bytes.len() as u32;
+        Span { start, len }
+    }
+
+    fn slice(&self, span: Span) -> &[u8] {
+        let start = span.start as usize;
+        let slice = self.bytes.get(start..start + span.len as usize);
+        slice.unwrap_or_default()
     }
 
     /// Takes the first pair out.
@@ -82,22 +121,20 @@ impl Batch {
 
     /// The key of a pair of this batch.
     pub fn key(&self, pair: &Pair) -> &[u8] {
-        self.bytes.get(pair.key.clone()).unwrap_or_default()
+        self.slice(pair.key)
     }
 
     /// The value of a pair of this batch.
     pub fn value(&self, pair: &Pair) -> Found<'_> {
         match &pair.value {
-            Place::Inline(range) => {
-                Found::Inline(self.bytes.get(range.clone()).unwrap_or_default())
-            }
+            Place::Inline(span) => Found::Inline(self.slice(*span)),
             Place::Logged {
                 offset,
                 value_bytes,
-            } => Found::Logged(Located::Logged {
+            } => Found::Logged {
                 offset: *offset,
                 value_bytes: *value_bytes,
-            }),
+            },
         }
     }
 
@@ -142,7 +179,7 @@ impl Pair {
             Place::Logged {
                 offset,
                 value_bytes,
-            } => Some((offset, self.key.len() + value_bytes as usize)),
+            } => Some((offset, self.key.len as usize + value_bytes as usize)),
             Place::Inline(_) => None,
         }
     }

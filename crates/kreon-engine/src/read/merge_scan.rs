@@ -1,8 +1,9 @@
 //! One step of a scan: the next visible entries of a region, merged from L0', L0 and the levels.
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 
-use kreon_base::{Lsn, PageNo, RegionId, Result};
+use kreon_base::{Lsn, PageNo, Payload, RegionId, Result};
 
 use super::covering::DeadKeys;
 use super::scan_source::{Located, Source};
@@ -50,7 +51,7 @@ pub fn run<'a>(
     step: &Step<'_>,
     view: &'a View,
     nodes: &'a [MappedNodes<'a>],
-    mut found: impl FnMut(&[u8], Located, Option<PageNo>),
+    mut found: impl FnMut(&[u8], Payload<'_>, Option<PageNo>),
 ) -> Result<Walked> {
     let Step {
         at, direction, end, ..
@@ -87,12 +88,20 @@ pub fn run<'a>(
         && bytes < step.bytes_max
         && walked.dead_entries < step.dead_max
     {
-        if !next_key(&sources, direction, &mut key) || is_behind(&key, end, direction) {
+        let nearest = nearest(&sources, direction);
+        let Some((nearest, next)) = nearest.filter(|(_, key)| !is_behind(key, end, direction))
+        else {
             walked.is_exhausted = true;
             break;
-        }
+        };
+        key.clear();
+        key.extend_from_slice(next);
         let leaf = sources.last().and_then(Source::leaf);
-        let Some(located) = take(&mut sources, &key, step, &mut dead)? else {
+        let show = |payload: Payload<'_>| {
+            bytes += key.len() + value_bytes(payload);
+            found(&key, payload, leaf);
+        };
+        if !take(&mut sources, nearest, &key, step, &mut dead, show)? {
             walked.dead_entries += 1;
             let past_gap = passing.behind(&key);
             run.pass(&mut key);
@@ -108,18 +117,38 @@ pub fn run<'a>(
                     break;
                 }
             }
-        };
+        }
         walked.note(&mut run);
         entries += 1;
-        bytes += key.len() + value_bytes(&located);
-        found(&key, located, leaf);
     }
     walked.note(&mut run);
     Ok(walked)
 }
 
-/// Moves all sources behind `key`; its value at the step's snapshot, if it has one.
+/// Moves all sources behind `key`; shows its value at the step's snapshot. Returns whether it has one.
+#[inline]
 fn take(
+    sources: &mut [Source<'_>],
+    nearest: Nearest,
+    key: &[u8],
+    step: &Step<'_>,
+    dead: &mut DeadKeys,
+    mut show: impl FnMut(Payload<'_>),
+) -> Result<bool> {
+    let is_ahead = step.direction == Direction::Forward;
+    if let Some(source) = sources.get_mut(nearest.at)
+        && nearest.is_sole
+        && is_ahead
+        && dead.is_empty()
+    {
+        return source.show_ahead(key, step.at, show);
+    }
+    let located = take_from_all(sources, key, step, dead)?;
+    let value = located.as_ref().and_then(Located::value);
+    Ok(value.map(&mut show).is_some())
+}
+
+fn take_from_all(
     sources: &mut [Source<'_>],
     key: &[u8],
     step: &Step<'_>,
@@ -136,7 +165,7 @@ fn take(
             source.leave_dead(dead, step.direction)?;
         }
     }
-    Ok(located.filter(|located| *located != Located::Deleted))
+    Ok(located)
 }
 
 fn skip_to(
@@ -152,11 +181,11 @@ fn skip_to(
     Ok(())
 }
 
-fn value_bytes(located: &Located) -> usize {
-    match located {
-        Located::Inline(value) => value.len(),
-        Located::Logged { value_bytes, .. } => *value_bytes as usize,
-        Located::Deleted => 0,
+fn value_bytes(payload: Payload<'_>) -> usize {
+    match payload {
+        Payload::Inline { value } => value.len(),
+        Payload::Logged { value_bytes, .. } => value_bytes as usize,
+        Payload::Tombstone { .. } | Payload::Erased { .. } => 0,
     }
 }
 
@@ -173,7 +202,10 @@ impl Walked {
 /// Newest source first.
 fn open<'a>(view: &'a View, step: &Step<'_>, nodes: &'a [MappedNodes<'a>]) -> Vec<Source<'a>> {
     let region = step.region;
-    let mut sources = vec![Source::in_l0(&view.active, region)];
+    // No more than there are: sources are large.
+    let l0s = 1 + usize::from(view.frozen.is_some());
+    let mut sources = Vec::with_capacity(l0s + nodes.len());
+    sources.push(Source::in_l0(&view.active, region));
     if let Some(frozen) = &view.frozen {
         sources.push(Source::in_l0(&frozen.l0, region));
     }
@@ -186,16 +218,33 @@ fn open<'a>(view: &'a View, step: &Step<'_>, nodes: &'a [MappedNodes<'a>]) -> Ve
     sources
 }
 
-/// Puts the nearest key of all sources into `key`; false if there is none.
-fn next_key(sources: &[Source<'_>], direction: Direction, key: &mut Vec<u8>) -> bool {
-    let keys = sources.iter().filter_map(Source::key);
-    let nearest = match direction {
-        Direction::Forward => keys.min(),
-        Direction::Backward => keys.max(),
-    };
-    key.clear();
-    key.extend_from_slice(nearest.unwrap_or_default());
-    nearest.is_some()
+/// The source with the nearest key.
+#[derive(Clone, Copy)]
+struct Nearest {
+    /// The newest of those that have it.
+    at: usize,
+    /// No other has it.
+    is_sole: bool,
+}
+
+/// The nearest key of all sources; none if there is none.
+#[inline]
+fn nearest<'s>(sources: &'s [Source<'_>], direction: Direction) -> Option<(Nearest, &'s [u8])> {
+    let keys = sources.iter().enumerate();
+    let mut keys = keys.filter_map(|(at, source)| Some((at, source.key()?)));
+    let (at, mut nearest) = keys.next()?;
+    let mut who = Nearest { at, is_sole: true };
+    for (at, key) in keys {
+        match (key.cmp(nearest), direction) {
+            (Ordering::Equal, _) => who.is_sole = false,
+            (Ordering::Less, Direction::Forward) | (Ordering::Greater, Direction::Backward) => {
+                nearest = key;
+                who = Nearest { at, is_sole: true };
+            }
+            _ => {}
+        }
+    }
+    Some((who, nearest))
 }
 
 fn is_behind(key: &[u8], end: &Bound<Vec<u8>>, direction: Direction) -> bool {

@@ -15,16 +15,20 @@ use kreon_mapping::Fetched;
 
 use super::Reader;
 use super::batch::{Batch, Found, Pair};
+use super::get::Once;
 use super::key_bounds::{KeyBounds, is_empty};
 use super::leaves::Leaves;
 use super::merge_scan::{self, Step};
 use super::scan_memory::ScanShare;
 use super::scan_pair::{ShowPair, TakePair, WithKey};
+use super::scan_source::Located;
 use crate::keys::Direction;
+use crate::level::ResidentLog;
 use crate::level::log_source::{FetchedLog, LOG_PRIORITY};
 use crate::level::view::ViewSequence;
 use crate::regions::RegionState;
 use crate::visibility::OpenSnapshot;
+use kreon_log::{TakeValue, ValueAt};
 use kreon_sync::Ordering;
 
 /// The first step where frames are plenty: many scans are for the first pair alone.
@@ -208,26 +212,63 @@ impl Scan {
         if !self.with_values {
             return Ok(take.take(key, b""));
         }
-        let located = match ahead.batch.value(pair) {
+        let (offset, value_bytes) = match ahead.batch.value(pair) {
             Found::Inline(value) => return Ok(take.take(key, value)),
-            Found::Logged(located) => located,
+            Found::Logged {
+                offset,
+                value_bytes,
+            } => (offset, value_bytes),
         };
-        let (reader, region, take) = (&self.reader, &self.region, WithKey { key, take });
-        reader.storage.check_open()?;
+        let storage = &self.reader.storage;
+        storage.check_open()?;
         if let Some((offset, payload_bytes)) =
             ahead.batch.nth(HINT_PAIRS - 1).and_then(Pair::record)
         {
-            let mapping = &reader.storage.mapping;
-            mapping.hint(offset.0, fragment_bytes(payload_bytes));
+            let hinted_bytes = fragment_bytes(payload_bytes);
+            storage.mapping.hint(offset.0, hinted_bytes);
         }
+        let at = ValueAt {
+            offset,
+            region: self.region.id,
+            key,
+            value_bytes,
+        };
+        let frames = ResidentLog {
+            mapping: &storage.mapping,
+            views: &storage.views,
+            found_in: ahead.view,
+        };
+        let mut take = Some(WithKey { key, take });
+        let (log, mut copy) = (storage.log.reader(), Vec::new());
+        match log.with_resident_value(&frames, &at, &mut copy, &mut take) {
+            Some(taken) => Ok(taken),
+            None => self.show_elsewhere(ahead, &at, Once(take)),
+        }
+    }
+
+    /// Hands a value that is not in frames to `take`, or one of which the place may have changed.
+    fn show_elsewhere<T: TakeValue>(
+        &self,
+        ahead: &Ahead,
+        at: &ValueAt<'_>,
+        mut take: Once<T>,
+    ) -> Result<T::Taken> {
+        let (reader, region, key) = (&self.reader, &self.region, at.key);
         let view = reader.storage.views.load();
         let taken = if view.sequence() == ahead.view {
             // The log segments of the view cannot have been reused: that would have changed the view.
             let log = FetchedLog::new(reader.storage.log_pages(), &ahead.fetched);
-            reader.show_logged(region, key, &located, &log, take)?
+            let located = Located::Logged {
+                offset: at.offset,
+                value_bytes: at.value_bytes,
+            };
+            reader.show_once(region, key, &located, &log, &mut take)?
         } else {
             drop(view);
-            reader.get_value(region, key, self.snapshot.lsn(), take)?
+            match take.0 {
+                Some(take) => reader.get_value(region, key, self.snapshot.lsn(), take)?,
+                None => None,
+            }
         };
         taken.ok_or_else(|| Error::corruption("a value that a snapshot sees has gone"))
     }
@@ -297,10 +338,11 @@ impl Scan {
             gaps: known.as_ref().map_or(&[], |known| known.gaps()),
         };
         ahead.batch.fit(room);
+        ahead.batch.expect(entries_max);
         ahead.view = view.sequence();
-        let walked = merge_scan::run(&step, &view, &nodes, |key, found, leaf| {
+        let walked = merge_scan::run(&step, &view, &nodes, |key, payload, leaf| {
             ahead.leaves.note(leaf, ahead.batch.len());
-            ahead.batch.push(key, &found);
+            ahead.batch.push(key, payload);
         })?;
         if walked.dead_entries > 0 {
             let passed = &self.reader.scanned_dead;
@@ -314,16 +356,15 @@ impl Scan {
         self.step_entries = (self.step_entries * 2).clamp(STEP_ENTRIES_MIN, STEP_ENTRIES_MAX);
         self.found += ahead.batch.len();
         if self.with_values {
-            let records = ahead.batch.records();
             let rest = room.saturating_sub(ahead.batch.memory_bytes());
             ahead.fetched.set_room(rest);
-            self.reader.fetch_records(records, &mut ahead.fetched)?;
+            self.reader
+                .fetch_records(ahead.batch.records(), &mut ahead.fetched)?;
         }
         share.set(ahead.memory_bytes());
         ahead.share = Some(share);
-        if self.with_values {
-            let reader = &self.reader;
-            reader.charge_scan(
+        if ahead.fetched.transfers() > 0 {
+            self.reader.charge_scan(
                 &view,
                 &self.region,
                 &ahead.batch,
@@ -337,19 +378,27 @@ impl Scan {
 }
 
 impl Reader {
-    /// Has records at hand, all at once; large ones are read by themselves. They are given by their places and the bytes
-    /// of key and value.
+    /// Has records at hand that are not in frames, all at once; large ones are read by themselves. They are given by their
+    /// places and the bytes of key and value.
     pub fn fetch_records(
         &self,
         records: impl Iterator<Item = (LogOffset, usize)>,
         into: &mut Fetched,
     ) -> Result<()> {
         const FETCH_BYTES_MAX: usize = 64 << 10;
-        let log = self.storage.log.reader();
-        let records = records
+        let (log, mapping) = (self.storage.log.reader(), &self.storage.mapping);
+        let mut missing = records
+            .filter(|(offset, payload_bytes)| {
+                !mapping.are_resident(offset.0, fragment_bytes(*payload_bytes))
+            })
             .filter_map(|(offset, payload_bytes)| log.on_device(offset, payload_bytes))
-            .filter(|bytes| bytes.len_bytes <= FETCH_BYTES_MAX);
-        self.storage.mapping.fetch(records, LOG_PRIORITY, into)
+            .filter(|bytes| bytes.len_bytes <= FETCH_BYTES_MAX)
+            .peekable();
+        if missing.peek().is_none() {
+            into.clear();
+            return Ok(());
+        }
+        mapping.fetch(missing, LOG_PRIORITY, into)
     }
 }
 

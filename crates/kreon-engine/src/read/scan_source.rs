@@ -40,6 +40,23 @@ impl Located {
     }
 }
 
+impl Located {
+    /// The same as what an index says; none of a deletion.
+    pub fn value(&self) -> Option<Payload<'_>> {
+        match self {
+            Self::Inline(value) => Some(Payload::Inline { value }),
+            Self::Logged {
+                offset,
+                value_bytes,
+            } => Some(Payload::Logged {
+                offset: *offset,
+                value_bytes: *value_bytes,
+            }),
+            Self::Deleted => None,
+        }
+    }
+}
+
 impl From<Payload<'_>> for Located {
     fn from(payload: Payload<'_>) -> Self {
         match payload {
@@ -64,6 +81,8 @@ pub enum Source<'a> {
         cursor: kreon_l0::Cursor<'a>,
         /// The one that counts.
         region: RegionId,
+        /// The key that the cursor stands on, if it is of that region.
+        key: Option<&'a [u8]>,
     },
     /// A level.
     Level(tree::Cursor<'a, MappedNodes<'a>>),
@@ -77,30 +96,23 @@ impl<'a> Source<'a> {
         Self::L0 {
             cursor: l0.cursor(),
             region,
+            key: None,
         }
     }
 
     /// Goes to the first entry from `start` on, in `direction`.
     pub fn start(&mut self, start: &Bound<Vec<u8>>, direction: Direction) -> Result<()> {
         let sought = sought(start, direction);
-        match (self, direction) {
-            (Self::L0 { cursor, region }, Direction::Forward) => {
-                cursor.seek(L0Key::new(*region, &sought.unwrap_or_default()).as_slice());
+        match self {
+            Self::L0 {
+                cursor,
+                region,
+                key,
+            } => {
+                seek_in_l0(cursor, *region, sought.as_deref(), direction);
+                *key = key_in(cursor, *region);
             }
-            (Self::L0 { cursor, region }, Direction::Backward) => {
-                let end = match &sought {
-                    Some(key) => Some(L0Key::new(*region, key)),
-                    None => region
-                        .0
-                        .checked_add(1)
-                        .map(|next| L0Key::new(RegionId(next), b"")),
-                };
-                match end {
-                    Some(end) => cursor.seek_before(end.as_slice()),
-                    None => cursor.last(),
-                };
-            }
-            (Self::Level(cursor), _) => {
+            Self::Level(cursor) => {
                 match (sought, direction) {
                     (None, Direction::Forward) => cursor.first()?,
                     (None, Direction::Backward) => cursor.last()?,
@@ -108,7 +120,7 @@ impl<'a> Source<'a> {
                     (Some(key), Direction::Backward) => cursor.seek_before(&key)?,
                 };
             }
-            (Self::Ended, _) => {}
+            Self::Ended => {}
         }
         Ok(())
     }
@@ -116,10 +128,7 @@ impl<'a> Source<'a> {
     /// The key it stands on.
     pub fn key(&self) -> Option<&[u8]> {
         match self {
-            Self::L0 { cursor, region } => {
-                let (found, key) = split(cursor.key()).filter(|_| cursor.is_valid())?;
-                (found == *region).then_some(key)
-            }
+            Self::L0 { key, .. } => *key,
             Self::Level(cursor) => cursor.is_valid().then(|| cursor.key()),
             Self::Ended => None,
         }
@@ -143,12 +152,13 @@ impl<'a> Source<'a> {
         direction: Direction,
     ) -> Result<Option<Located>> {
         match self {
-            Self::L0 { cursor, .. } => {
+            Self::L0 {
+                cursor,
+                region,
+                key,
+            } => {
                 let visible = cursor.versions().find(|version| version.lsn < at);
-                match direction {
-                    Direction::Forward => cursor.next(),
-                    Direction::Backward => cursor.prev(),
-                };
+                *key = step_in_l0(cursor, *region, direction);
                 let is_dead = |lsn: Lsn| deleted.is_some_and(|deleted| lsn < deleted);
                 Ok(visible.map(|version| match is_dead(version.lsn) {
                     true => Located::Deleted,
@@ -160,13 +170,56 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Moves ahead behind `key`, which it alone stands on; shows its newest version before `at` if that is a value, and
+    /// says whether it was. No key of it is dead by a deleted range.
+    pub fn show_ahead(
+        &mut self,
+        key: &[u8],
+        at: Lsn,
+        mut show: impl FnMut(Payload<'_>),
+    ) -> Result<bool> {
+        let mut show_value = |payload: Payload<'_>| {
+            let is_value = matches!(payload, Payload::Logged { .. } | Payload::Inline { .. });
+            if is_value {
+                show(payload);
+            }
+            is_value
+        };
+        match self {
+            Self::L0 {
+                cursor,
+                region,
+                key,
+            } => {
+                let visible = cursor.versions().find(|version| version.lsn < at);
+                let is_value = visible.is_some_and(|version| show_value(version.payload));
+                *key = step_in_l0(cursor, *region, Direction::Forward);
+                Ok(is_value)
+            }
+            Self::Level(cursor) => {
+                let mut outcome = None;
+                loop {
+                    let is_visible = cursor.lsn() < at || cursor.lsn() == Lsn(0);
+                    if is_visible && outcome.is_none() {
+                        outcome = Some(show_value(cursor.payload()?));
+                    }
+                    if !cursor.next()? || cursor.key() != key {
+                        return Ok(outcome.unwrap_or(false));
+                    }
+                }
+            }
+            Self::Ended => Ok(false),
+        }
+    }
+
     /// Moves behind `key`, which it stands on, without a look at what it says of it.
     pub fn pass(&mut self, key: &[u8], direction: Direction) -> Result<()> {
         match self {
-            Self::L0 { cursor, .. } => match direction {
-                Direction::Forward => drop(cursor.next()),
-                Direction::Backward => drop(cursor.prev()),
-            },
+            Self::L0 {
+                cursor,
+                region,
+                key,
+            } => *key = step_in_l0(cursor, *region, direction),
             Self::Level(cursor) => {
                 while cursor.is_valid() && cursor.key() == key {
                     match direction {
@@ -213,6 +266,51 @@ impl<'a> Source<'a> {
             false => self.start(start, direction),
         }
     }
+}
+
+/// Goes to the first key of `region` from `sought` on; backward to the last before it.
+fn seek_in_l0(
+    cursor: &mut kreon_l0::Cursor<'_>,
+    region: RegionId,
+    sought: Option<&[u8]>,
+    direction: Direction,
+) {
+    let end = match (direction, sought) {
+        (Direction::Forward, sought) => {
+            cursor.seek(L0Key::new(region, sought.unwrap_or_default()).as_slice());
+            return;
+        }
+        (Direction::Backward, Some(key)) => Some(L0Key::new(region, key)),
+        (Direction::Backward, None) => {
+            let next = region.0.checked_add(1);
+            next.map(|next| L0Key::new(RegionId(next), b""))
+        }
+    };
+    match end {
+        Some(end) => cursor.seek_before(end.as_slice()),
+        None => cursor.last(),
+    };
+}
+
+/// Moves to the next key; returns it if it is of `region`.
+#[inline]
+fn step_in_l0<'a>(
+    cursor: &mut kreon_l0::Cursor<'a>,
+    region: RegionId,
+    direction: Direction,
+) -> Option<&'a [u8]> {
+    match direction {
+        Direction::Forward => cursor.next(),
+        Direction::Backward => cursor.prev(),
+    };
+    key_in(cursor, region)
+}
+
+/// The key that the cursor stands on, if it is of `region`.
+#[inline]
+fn key_in<'a>(cursor: &kreon_l0::Cursor<'a>, region: RegionId) -> Option<&'a [u8]> {
+    let (found, key) = split(cursor.key()).filter(|_| cursor.is_valid())?;
+    (found == region).then_some(key)
 }
 
 /// The key that a walk from `start` seeks: forward it stands on it or behind it then, backward before it. None: it begins

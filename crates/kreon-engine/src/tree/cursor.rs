@@ -1,11 +1,12 @@
 //! Walking through a tree in both directions.
 
-use kreon_base::{Error, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, Result};
+use kreon_base::{Error, Lsn, PageNo, Payload, Result};
 use kreon_format::{Leaf, PagePointer, TreeRecord};
 
-use super::NodeSource;
-use super::leaf_keys::{key_of, lower_bound};
+use super::leaf_copy::LeafCopy;
+use super::leaf_keys::{entry_of, key_of, lower_bound};
 use super::path::{Path, Side, Target};
+use super::{NodeSource, Version};
 
 /// An iterator over the entries of a tree. It shows every version of a key, newest first; the caller picks.
 ///
@@ -16,7 +17,7 @@ pub struct Cursor<'a, S> {
     tree: TreeRecord,
     path: Path,
     readahead: Readahead,
-    leaf: Box<PageBytes>,
+    leaf: LeafCopy,
     /// The page of that leaf; none before the first move.
     leaf_page: Option<PageNo>,
     /// Entries in the leaf.
@@ -25,6 +26,8 @@ pub struct Cursor<'a, S> {
     is_valid: bool,
     key: Vec<u8>,
     lsn: Lsn,
+    /// What the entry says; an inline value stands in the leaf.
+    payload: Payload<'static>,
 }
 
 /// Most leaves of one readahead; enough queue depth for the device.
@@ -63,20 +66,21 @@ impl Readahead {
 }
 
 impl<'a, S: NodeSource> Cursor<'a, S> {
-    /// A cursor without a position. Allocates a page.
+    /// A cursor without a position. Takes the memory of a page.
     pub fn new(source: &'a S, tree: &TreeRecord) -> Self {
         Self {
             source,
             tree: *tree,
             path: Path::default(),
             readahead: Readahead::default(),
-            leaf: Box::new([0; PAGE_BYTES]),
+            leaf: LeafCopy::new(),
             leaf_page: None,
             entries: 0,
             at: 0,
             is_valid: false,
             key: Vec::new(),
             lsn: Lsn(0),
+            payload: Payload::Inline { value: &[] },
         }
     }
 
@@ -138,11 +142,15 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
     }
 
     /// The payload of the entry; `InvalidArgument` without one.
+    #[inline]
     pub fn payload(&self) -> Result<Payload<'_>> {
         if !self.is_valid {
             return Err(Error::invalid("the cursor stands on no entry"));
         }
-        Ok(Leaf::open(&self.leaf)?.entry(self.at)?.payload)
+        match self.payload {
+            Payload::Inline { .. } => Ok(self.leaf.leaf()?.entry(self.at)?.payload),
+            payload => Ok(payload),
+        }
     }
 
     /// The page of the current leaf; none without an entry.
@@ -158,7 +166,7 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         if !self.is_valid {
             return Err(Error::invalid("the cursor stands on no entry"));
         }
-        let leaf = Leaf::open(&self.leaf)?;
+        let leaf = self.leaf.leaf()?;
         let (mut first, mut last) = (Vec::new(), Vec::new());
         key_of(self.source, &leaf, 0, &mut first)?;
         key_of(self.source, &leaf, self.entries - 1, &mut last)?;
@@ -211,14 +219,14 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
         if self.entries == 0 {
             return Ok(0);
         }
-        Ok(lower_bound(self.source, &Leaf::open(&self.leaf)?, key)?.0)
+        Ok(lower_bound(self.source, &self.leaf.leaf()?, key)?.0)
     }
 
     fn load(&mut self, leaf: &PagePointer) -> Result<()> {
         let (copy, entries) = (&mut self.leaf, &mut self.entries);
         self.leaf_page = Some(leaf.page);
         self.source.read_node(leaf, 0, |page| {
-            copy.copy_from_slice(page);
+            copy.set(page);
             *entries = Leaf::open(page)?.len();
             Ok(())
         })
@@ -247,9 +255,10 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
     }
 
     fn stand(&mut self, at: usize) -> Result<bool> {
-        let leaf = Leaf::open(&self.leaf)?;
-        self.lsn = leaf.entry(at)?.lsn;
-        key_of(self.source, &leaf, at, &mut self.key)?;
+        let leaf = self.leaf.leaf()?;
+        let entry = entry_of(self.source, &leaf, at, &mut self.key)?;
+        self.lsn = entry.lsn;
+        self.payload = Version::of(&entry).without_value().payload;
         self.at = at;
         self.is_valid = true;
         Ok(true)

@@ -34,12 +34,22 @@ pub(super) fn key_of<S: NodeSource>(
     index: usize,
     key: &mut Vec<u8>,
 ) -> Result<()> {
-    let entry = leaf.entry(index)?;
+    entry_of(source, leaf, index, key).map(drop)
+}
+
+/// Entry `index`; its whole key replaces the content of `key`.
+#[inline]
+pub(super) fn entry_of<'l, S: NodeSource>(
+    source: &S,
+    leaf: &Leaf<'l>,
+    index: usize,
+    key: &mut Vec<u8>,
+) -> Result<LeafEntry<'l>> {
+    let entry = leaf.entry_and_key(index, key)?;
     if is_long(entry.key_bytes) {
-        source.read_key(record_of(&entry)?, entry.key_bytes, key)
-    } else {
-        leaf.key_into(index, key)
+        source.read_key(record_of(&entry)?, entry.key_bytes, key)?;
     }
+    Ok(entry)
 }
 
 /// The first entry of `leaf` with a key not below `key`, and whether the keys are equal.

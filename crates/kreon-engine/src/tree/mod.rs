@@ -6,7 +6,7 @@
 //!
 //! - [`node_source`]: the traits for reading nodes and for writing fresh ones
 //! - [`entry`]: versions, the input of a merge and its report
-//! - [`search`], [`cursor`], [`prefetch`], [`mod@pages`], [`mod@verify`]: readers
+//! - [`search`], [`cursor`] (beneath it: `path`, `leaf_copy`), [`prefetch`], [`mod@pages`], [`mod@verify`]: readers
 //! - [`mod@merge`]: the only writer, also for bulk builds (a merge into an empty tree); [`merge_parts`] for several
 //!   workers, `merge_ranges` for deleted ranges. Beneath them: `window` (input), `version_rules` and
 //!   `version_filter` (which versions stay), `output`, `leaf_packer`, `leaf_balance` and `index_packer`
@@ -18,6 +18,7 @@ mod entry;
 mod fresh_pages;
 mod index_packer;
 mod leaf_balance;
+mod leaf_copy;
 mod leaf_keys;
 mod leaf_packer;
 mod limits;

@@ -5,14 +5,17 @@
 //! of a snapshot, and the border between L0 and L0' (`Kreon 3.2.1`).
 //!
 //! It is a lock for many readers cut into stripes, so that writers on different cores do not meet:
-//! entering costs one uncontended read lock (about 10 ns); closing takes all the stripes.
+//! entering costs one uncontended read lock (about 10 ns); closing takes all the stripes that any thread has entered so
+//! far. Such a stripe is counted before it is entered for the first time, in turn with the closings.
 
 #[cfg(shuttle)]
 use shuttle::thread_local;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kreon_sync::{AtomicU64, Held, Rank, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use kreon_sync::{
+    AtomicU64, AtomicUsize, Held, Mutex, MutexGuard, Ordering, Rank, RwLock, RwLockReadGuard,
+    RwLockWriteGuard,
+};
 
 const STRIPES: usize = if cfg!(shuttle) { 3 } else { 32 };
 
@@ -25,6 +28,10 @@ struct Stripe(RwLock<()>);
 #[derive(Default)]
 pub struct Gate {
     stripes: [Stripe; STRIPES],
+    /// Stripes behind these were never entered. Grows in turn.
+    used: AtomicUsize,
+    /// Held while the gate is closed, and while `used` grows.
+    turn: Mutex<()>,
     /// Closings so far, and marks between them.
     closings: AtomicU64,
 }
@@ -37,7 +44,9 @@ pub struct Inside<'a> {
 
 /// The closed gate: no writer is inside. Opens when dropped.
 pub struct Closed<'a> {
-    _stripes: [RwLockWriteGuard<'a, ()>; STRIPES],
+    _stripes: [Option<RwLockWriteGuard<'a, ()>>; STRIPES],
+    // Behind the stripes: who grows the count then enters an open stripe.
+    _turn: MutexGuard<'a, ()>,
     number: u64,
     _held: Held,
 }
@@ -53,34 +62,53 @@ impl Gate {
     /// Enters; waits while the gate is closed.
     pub fn enter(&self) -> Inside<'_> {
         let held = Held::wait(Rank::Gate);
+        let stripe = stripe_of_thread();
+        if stripe >= self.used.load(Ordering::Acquire) {
+            self.use_stripe(stripe);
+        }
         Inside {
-            _stripe: self.stripes[stripe_of_thread()].0.read(),
+            _stripe: self.stripes[stripe].0.read(),
             _held: held,
         }
     }
 
-    /// Closes the gate and waits until all writers have left. Stripes are taken in order, so
-    /// that two closings at once cannot deadlock.
+    /// Counts a stripe that is entered for the first time. A closing that did not count it has ended then.
+    #[cold]
+    fn use_stripe(&self, stripe: usize) {
+        let _turn = self.turn.lock();
+        self.used.fetch_max(stripe + 1, Ordering::AcqRel);
+    }
+
+    /// Closes the gate and waits until all writers have left. One closing at a time.
     pub fn close(&self) -> Closed<'_> {
         let held = Held::wait(Rank::Gate);
-        let stripes = self.stripes.each_ref().map(|stripe| stripe.0.write());
+        let turn = self.turn.lock();
+        let used = self.used.load(Ordering::Acquire);
+        let mut stripes = self.stripes.iter().take(used);
+        let stripes = std::array::from_fn(|_| stripes.next().map(|stripe| stripe.0.write()));
         Closed {
             _stripes: stripes,
-            number: self.closings.fetch_add(1, Ordering::AcqRel),
+            _turn: turn,
+            number: self.closings.fetch_add(1, Ordering::SeqCst),
             _held: held,
         }
+    }
+
+    /// Whether the closing with this number was the last, and no mark came after it.
+    pub fn is_last(&self, number: u64) -> bool {
+        self.closings.load(Ordering::SeqCst) == number + 1
     }
 
     /// A number between those of closings: a writer that enters after a closing with a higher number sees what was done
     /// before this call.
     pub fn mark(&self) -> u64 {
         // Part of one chain of changes with the closings, each of which sees those before.
-        self.closings.fetch_add(1, Ordering::AcqRel)
+        self.closings.fetch_add(1, Ordering::SeqCst)
     }
 }
 
 fn next_stripe() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    static THREADS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES
 }
 

@@ -1,7 +1,8 @@
 //! Open snapshots: the LSNs whose versions must be kept.
 
 use kreon_sync::{AtomicU64, Ordering};
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::sync::atomic::fence;
 
 use kreon_base::{Lsn, planted};
 use kreon_sync::Mutex;
@@ -20,23 +21,72 @@ pub struct Moment {
 /// The open snapshots. A snapshot at S sees every write before S.
 #[derive(Default)]
 pub struct Snapshots {
-    open: Mutex<BTreeMap<Lsn, Opened>>,
+    open: Mutex<Open>,
     /// The highest open one; 0 if there is none. L0 keeps a replaced version that lies before it.
     newest: AtomicU64,
 }
 
+#[derive(Default)]
+struct Open {
+    /// Ascending positions with the snapshots there. Most end soon after they began, so most changes are at the end.
+    positions: VecDeque<Opened>,
+    /// The last moment that was made with the gate closed.
+    last: Option<Moment>,
+}
+
 /// The snapshots at one position.
 struct Opened {
+    /// The first of them.
+    moment: Moment,
     count: usize,
-    /// Number of the closing of the gate at which the first of them was opened.
-    closing: u64,
+}
+
+impl Open {
+    /// Counts a snapshot of `moment`, or of the one that was opened there before.
+    fn add(&mut self, moment: Moment) -> Moment {
+        let place = self.place(moment.at);
+        if let Some(opened) = self.positions.get_mut(place)
+            && opened.moment.at == moment.at
+        {
+            opened.count += 1;
+            return opened.moment;
+        }
+        self.positions.insert(place, Opened { moment, count: 1 });
+        moment
+    }
+
+    fn remove(&mut self, at: Lsn) {
+        let place = self.place(at);
+        let opened = self.positions.get_mut(place);
+        let opened = opened.filter(|opened| opened.moment.at == at);
+        debug_assert!(opened.is_some(), "a snapshot is closed once");
+        if let Some(opened) = opened {
+            debug_assert!(opened.count > 0);
+            opened.count -= 1;
+            if opened.count == 0 {
+                self.positions.remove(place);
+            }
+        }
+    }
+
+    /// The first position from `at` on.
+    fn place(&self, at: Lsn) -> usize {
+        // The newest ones change most.
+        match self.positions.back() {
+            Some(last) if last.moment.at < at => self.positions.len(),
+            Some(last) if last.moment.at == at => self.positions.len() - 1,
+            _ => self
+                .positions
+                .partition_point(|opened| opened.moment.at < at),
+        }
+    }
 }
 
 impl Snapshots {
     /// Opens a snapshot of this moment. `tail` reads the log's tail; it is called with the gate closed,
-    /// unless nothing was written since the newest snapshot.
+    /// unless nothing was written since the last closing for a snapshot.
     pub fn open(&self, gate: &Gate, tail: impl Fn() -> Lsn) -> Moment {
-        if let Some(moment) = self.share_newest(&tail) {
+        if let Some(moment) = self.open_same(gate, &tail) {
             return moment;
         }
         planted!(SnapshotWithoutGate => return self.open_new(0, tail));
@@ -48,45 +98,49 @@ impl Snapshots {
     fn open_new(&self, closing: u64, tail: impl Fn() -> Lsn) -> Moment {
         let mut open = self.open.lock();
         let at = tail();
-        let opened = open.entry(at).or_insert(Opened { count: 0, closing });
-        opened.count += 1;
-        let closing = opened.closing;
+        open.last = Some(Moment { at, closing });
+        let moment = open.add(Moment { at, closing });
         self.set_newest(&open);
-        Moment { at, closing }
+        moment
     }
 
-    /// While nothing was written since the newest snapshot, another one is the same and needs no gate.
+    /// While nothing was written since the last snapshot that closed the gate, open or not, another one is the same and
+    /// needs no gate: at that closing everything before its position was in L0, and nothing behind it is in the log yet.
     ///
     /// That nothing was written is checked while the snapshot counts as open: a writer that comes after
-    /// the check finds it (it moves the tail before it reads [`Self::newest`]).
-    fn share_newest(&self, tail: &impl Fn() -> Lsn) -> Option<Moment> {
+    /// the check finds it (it moves the tail before it reads [`Self::newest`]), and so does who closes the gate (it
+    /// counts the closing before). A closing or a mark since then wants snapshots of a later closing.
+    fn open_same(&self, gate: &Gate, tail: &impl Fn() -> Lsn) -> Option<Moment> {
         let mut open = self.open.lock();
-        let (&at, opened) = open.iter_mut().next_back()?;
-        if tail() != at {
+        let last = open.last?;
+        let is_same = || gate.is_last(last.closing) && tail() == last.at;
+        if !is_same() {
             return None;
         }
-        opened.count += 1;
-        let closing = opened.closing;
-        Some(Moment { at, closing })
+        let moment = open.add(last);
+        self.set_newest(&open);
+        // The looks behind it come after the store before it, for all threads.
+        fence(Ordering::SeqCst);
+        if is_same() {
+            return Some(moment);
+        }
+        open.remove(last.at);
+        self.set_newest(&open);
+        None
     }
 
     /// Ends a snapshot.
     pub fn close(&self, lsn: Lsn) {
         let mut open = self.open.lock();
-        debug_assert!(open.contains_key(&lsn), "a snapshot is closed once");
-        if let Some(opened) = open.get_mut(&lsn) {
-            debug_assert!(opened.count > 0);
-            opened.count -= 1;
-            if opened.count == 0 {
-                open.remove(&lsn);
-            }
-        }
+        open.remove(lsn);
         self.set_newest(&open);
     }
 
-    fn set_newest(&self, open: &BTreeMap<Lsn, Opened>) {
-        let newest = open.keys().next_back().map_or(0, |lsn| lsn.0);
-        self.newest.store(newest, Ordering::SeqCst);
+    fn set_newest(&self, open: &Open) {
+        let newest = open.positions.back().map_or(0, |opened| opened.moment.at.0);
+        if self.newest.load(Ordering::Relaxed) != newest {
+            self.newest.store(newest, Ordering::SeqCst);
+        }
     }
 
     /// The highest open one.
@@ -97,17 +151,24 @@ impl Snapshots {
 
     /// All open ones, ascending.
     pub fn list(&self) -> Vec<Lsn> {
-        self.open.lock().keys().copied().collect()
+        let open = self.open.lock();
+        open.positions
+            .iter()
+            .map(|opened| opened.moment.at)
+            .collect()
     }
 
     /// Whether one is open from `from` on, before `to`.
     pub fn is_any_within(&self, from: Lsn, to: Lsn) -> bool {
-        self.open.lock().range(from..to).next().is_some()
+        let open = self.open.lock();
+        let first = open.positions.get(open.place(from));
+        first.is_some_and(|opened| opened.moment.at < to)
     }
 
     /// How many are open.
     pub fn count(&self) -> usize {
-        self.open.lock().values().map(|opened| opened.count).sum()
+        let open = self.open.lock();
+        open.positions.iter().map(|opened| opened.count).sum()
     }
 }
 
@@ -138,5 +199,59 @@ mod tests {
         assert!(!snapshots.is_any_within(Lsn(11), Lsn(20)));
         snapshots.close(Lsn(20));
         assert_eq!(snapshots.newest(), Some(Lsn(10)));
+    }
+
+    #[test]
+    fn without_a_write_or_a_closing_the_gate_stays_open_for_the_next_snapshot() {
+        let (gate, snapshots) = (Gate::default(), Snapshots::default());
+        let first = snapshots.open(&gate, || Lsn(10));
+        snapshots.close(first.at);
+        let _inside = gate.enter();
+        // With a writer inside, a closing would wait for ever.
+        let again = snapshots.open(&gate, || Lsn(10));
+        assert_eq!((again.at, again.closing), (first.at, first.closing));
+        assert_eq!(snapshots.newest(), Some(Lsn(10)));
+        snapshots.close(again.at);
+        assert_eq!(snapshots.newest(), None);
+    }
+
+    #[test]
+    fn a_mark_wants_a_later_closing() {
+        let (gate, snapshots) = (Gate::default(), Snapshots::default());
+        let first = snapshots.open(&gate, || Lsn(10));
+        snapshots.close(first.at);
+        let mark = gate.mark();
+        assert!(first.closing < mark);
+        assert!(snapshots.open(&gate, || Lsn(10)).closing > mark);
+    }
+
+    #[test]
+    fn a_write_that_comes_while_a_snapshot_is_opened_parts_it_from_the_last() {
+        let (gate, snapshots) = (Gate::default(), Snapshots::default());
+        let first = snapshots.open(&gate, || Lsn(10));
+        snapshots.close(first.at);
+        let looks = std::cell::Cell::new(0);
+        let tail = || {
+            looks.set(looks.get() + 1);
+            Lsn(if looks.get() > 1 { 20 } else { 10 })
+        };
+        assert_eq!(snapshots.open(&gate, tail).at, Lsn(20));
+        assert_eq!(snapshots.list(), [Lsn(20)]);
+    }
+
+    #[test]
+    fn positions_are_closed_in_any_order() {
+        let (gate, snapshots) = (Gate::default(), Snapshots::default());
+        for at in [10, 20, 20, 30] {
+            snapshots.open(&gate, || Lsn(at));
+        }
+        snapshots.close(Lsn(20));
+        snapshots.close(Lsn(10));
+        assert_eq!(snapshots.list(), [Lsn(20), Lsn(30)]);
+        assert_eq!(snapshots.count(), 2);
+        assert!(snapshots.is_any_within(Lsn(0), Lsn(21)));
+        assert!(!snapshots.is_any_within(Lsn(21), Lsn(30)));
+        snapshots.close(Lsn(30));
+        assert_eq!(snapshots.newest(), Some(Lsn(20)));
     }
 }

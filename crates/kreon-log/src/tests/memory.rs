@@ -11,7 +11,7 @@ use kreon_sync::Mutex;
 
 use super::SEGMENTS;
 use crate::home::{LogSpace, TakenSegment};
-use crate::pages::{LogPages, WrittenPages};
+use crate::pages::{LogPages, ResidentPages, WrittenPages};
 use kreon_volume::Purpose;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -274,7 +274,7 @@ pub(super) struct Pages {
     pub kept: Mutex<HashMap<u64, Vec<u8>>>,
 }
 
-impl LogPages for Pages {
+impl ResidentPages for Pages {
     fn with_resident<R>(
         &self,
         _: u64,
@@ -284,7 +284,9 @@ impl LogPages for Pages {
     ) -> Option<R> {
         None
     }
+}
 
+impl LogPages for Pages {
     fn with_bytes<R>(
         &self,
         bytes: FinalBytes,

@@ -8,7 +8,7 @@ use kreon_base::{PAGE_BYTES, PageNo, Priority, Result};
 use super::Mapping;
 use crate::async_read::{Begun, PagesWanted};
 use crate::options::PageRequest;
-use crate::read::{self, ByteCopy, ByteRange, Fetched, FinalBytes, LentRecord, ResidentRecord};
+use crate::read::{self, ByteCopy, ByteRange, Fetched, FinalBytes};
 
 /// Most bytes of a hint: as many cache lines as a processor fetches at once.
 const HINT_BYTES_MAX: usize = 2048;
@@ -80,22 +80,6 @@ impl Mapping {
             priority,
         };
         read::with_bytes(self.reader(), range, scratch, use_bytes)
-    }
-
-    /// Lends a record that stands in one frame or two; `None` if its pages are not resident, or more than two. Never waits.
-    #[inline]
-    pub fn with_resident_record<R>(
-        &self,
-        offset_bytes: u64,
-        len_bytes: usize,
-        priority: Priority,
-        scratch: &mut Vec<u8>,
-        use_record: impl FnOnce(LentRecord<'_>) -> R,
-    ) -> Option<R> {
-        let reader = self.reader();
-        let record = ResidentRecord::pin(reader.table(), offset_bytes, len_bytes)?;
-        reader.counters.hits.add(record.thread(), priority);
-        Some(use_record(record.lend(scratch)))
     }
 
     /// [`with_bytes`](Self::with_bytes) of a record, whose surroundings are read along while frames are plenty.

@@ -32,7 +32,7 @@ pub(crate) struct ByteRange {
 }
 
 /// The pages that a range touches, at least one: the first, and how many.
-pub(super) fn touched(offset_bytes: u64, len_bytes: usize) -> (PageNo, u32) {
+pub(crate) fn touched(offset_bytes: u64, len_bytes: usize) -> (PageNo, u32) {
     let first = PageNo::containing(offset_bytes);
     let last = PageNo::containing(offset_bytes + len_bytes.max(1) as u64 - 1);
     (first, (last.0 - first.0 + 1) as u32)

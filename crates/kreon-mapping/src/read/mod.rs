@@ -29,7 +29,7 @@ pub use byte_range::FinalBytes;
 pub use fetched::Fetched;
 pub use resident::LentRecord;
 
-pub(crate) use byte_range::{ByteCopy, ByteRange};
+pub(crate) use byte_range::{ByteCopy, ByteRange, touched};
 pub(crate) use bytes::read_bytes;
 pub(crate) use fetch::{fetch, with_final_bytes};
 pub(crate) use load::{Begin, Load, begin_load};

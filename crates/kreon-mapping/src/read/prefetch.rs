@@ -50,6 +50,8 @@ fn load_batch(reader: &PageReader, batch: &[PageRequest<'_>]) -> Result<()> {
     let mut loads = Vec::with_capacity(batch.len());
     let mut elsewhere = Vec::new();
     let mut frames = reader.frames.take_many(batch.len());
+    // Taken from the end: neighbouring pages get neighbouring frames, and a record in two pages is read in place.
+    frames.reverse();
     for request in batch {
         // Without a frame left, or room in the page array, the page is left to the read that needs it.
         let Some(frame) = frames.pop() else {

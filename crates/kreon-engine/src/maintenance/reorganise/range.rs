@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use kreon_base::{Lsn, RegionId, Result};
+use kreon_base::{Lsn, Payload, RegionId, Result};
 use kreon_format::{TreeRecord, fragment_bytes};
 use kreon_mapping::Fetched;
 
@@ -10,7 +10,6 @@ use super::super::gc::candidates::Candidates;
 use crate::keys::Direction;
 use crate::level::{MappedNodes, View};
 use crate::read::merge_scan::{self, Step};
-use crate::read::scan_source::Located;
 use crate::read::{RECORD_BYTES_MAX, Scattered, ScatteredValues, enough};
 use crate::state::Storage;
 use crate::tree::Cursor;
@@ -87,11 +86,11 @@ impl Ranges<'_> {
             gaps: &[],
         };
         let (mut found, mut places) = (Vec::new(), Vec::new());
-        merge_scan::run(&step, view, &nodes, |key, located, _| {
-            if let Located::Logged {
+        merge_scan::run(&step, view, &nodes, |key, payload, _| {
+            if let Payload::Logged {
                 offset,
                 value_bytes,
-            } = located
+            } = payload
             {
                 let len = fragment_bytes(key.len() + value_bytes as usize);
                 if len <= RECORD_BYTES_MAX {
