@@ -5,8 +5,8 @@ use kreon_base::{PAGE_BYTES, PageNo};
 use super::byte_range::{ByteRange, touched};
 use super::reader::PageReader;
 
-/// Lends the bytes of `range` if they lie in one page or two and these are resident. [`Mapping::with_resident_bytes`]
-/// (crate::Mapping::with_resident_bytes) has the details.
+/// Lends the bytes of `range` if they lie in one page or two and these are resident.
+/// [`Mapping::with_resident_bytes`](crate::Mapping::with_resident_bytes) has the details.
 #[inline]
 pub(crate) fn with_resident_bytes<R>(
     reader: &PageReader,
