@@ -59,8 +59,9 @@ impl LogReader {
                 return Ok(at);
             };
             let shown = pages.with_resident(offset.0, extent, &mut scratch, |lent| {
+                // The page may have been loaded anew since its length was looked at.
                 let standing = standing(&lent, &seal, offset)?;
-                debug_assert_eq!(standing.extent, extent, "bytes in a frame change");
+                let standing = Some(standing).filter(|standing| standing.extent == extent)?;
                 Some(standing.header.map_or(Ok(()), |header| {
                     let behind = lent.bytes().get(FRAGMENT_HEADER_BYTES..);
                     let payload = behind.and_then(|rest| rest.get(..header.length_bytes as usize));

@@ -1,7 +1,7 @@
 //! Reading records.
 //!
-//! Invariant: every fragment is verified each time: its checksum, its region, the length of its key, and the key
-//! itself.
+//! Invariant: of every fragment region, length of the key and the key itself are compared each time. Its checksum is
+//! verified when it comes from the device, and whenever the options or a copy ask for it.
 
 use std::ops::{ControlFlow, Range};
 

@@ -1,7 +1,7 @@
 //! Fragments in memory or on the device, verified.
 //!
-//! Invariant: a fragment whose segment is in a buffer is read there; the mapping is asked only for bytes that are on the
-//! device and final.
+//! Invariant: a fragment is read in frames if it is there, as frames hold only final bytes; else in the buffer of its
+//! segment; else the mapping is asked for bytes that are on the device and final.
 
 use std::ops::Range;
 use std::sync::Arc;

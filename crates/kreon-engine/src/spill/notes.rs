@@ -40,7 +40,8 @@ impl<'a> Notes<'a> {
     pub fn add(&mut self, other: Self) {
         self.dropped.extend(other.dropped);
         self.charges.add_all(other.charges);
-        self.dead.extend(other.dead);
+        let room = DEAD_MAX.saturating_sub(self.dead.len());
+        self.dead.extend(other.dead.into_iter().take(room));
     }
 }
 

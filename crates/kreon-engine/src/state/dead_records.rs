@@ -30,6 +30,9 @@ pub struct DeadLines {
     words: Arc<[u64; WORDS]>,
 }
 
+/// Most segments that go for others at a time: to find each takes a look at all.
+const REPLACED_MAX: usize = 64;
+
 /// Dead records by segment.
 pub struct DeadRecords {
     segments_max: usize,
@@ -50,10 +53,16 @@ impl DeadRecords {
         }
     }
 
-    /// The records at `offsets` are dead. `sequence_of` tells the sequence of a segment that has records.
+    /// The records at `offsets`, which are sorted, are dead. `sequence_of` tells the sequence of a segment that has records.
     pub fn note(&self, offsets: &[LogOffset], sequence_of: impl Fn(SegmentId) -> Option<u64>) {
+        let mut by_segment: Vec<_> = offsets
+            .chunk_by(|one, next| one.segment() == next.segment())
+            .collect();
+        // Those with the most first: who does not find room leaves none to those behind.
+        by_segment.sort_unstable_by_key(|of_one| std::cmp::Reverse(of_one.len()));
         let mut segments = self.segments.lock();
-        for of_one in offsets.chunk_by(|one, next| one.segment() == next.segment()) {
+        let mut replaceable = REPLACED_MAX;
+        for of_one in by_segment {
             let Some(segment) = of_one.first().map(|offset| offset.segment()) else {
                 continue;
             };
@@ -62,8 +71,14 @@ impl DeadRecords {
             };
             let known = segments.get(&segment);
             if known.is_none_or(|known| known.sequence != sequence) {
-                if known.is_none() && !make_room(&mut segments, self.segments_max) {
-                    return;
+                let count = of_one.len() as u32;
+                let has_room = known.is_some() || segments.len() < self.segments_max;
+                if !has_room {
+                    if replaceable == 0 || !replace_fewest(&mut segments, count) {
+                        replaceable = 0;
+                        continue;
+                    }
+                    replaceable -= 1;
                 }
                 segments.insert(segment, DeadLines::new(sequence));
             }
@@ -86,16 +101,14 @@ impl DeadRecords {
     }
 }
 
-/// Makes room for another segment: the one with the fewest dead records goes. False if there is no room for any.
-fn make_room(segments: &mut BTreeMap<SegmentId, DeadLines>, max: usize) -> bool {
-    if segments.len() >= max {
-        let fewest = segments.iter().min_by_key(|(_, lines)| lines.count);
-        let fewest = fewest.map(|(segment, _)| *segment);
-        if let Some(segment) = fewest {
-            segments.remove(&segment);
-        }
+/// Makes room for another segment with `count` dead records: the one with the fewest goes, if it has fewer. False if there
+/// is no room.
+fn replace_fewest(segments: &mut BTreeMap<SegmentId, DeadLines>, count: u32) -> bool {
+    let fewest = segments.iter().min_by_key(|(_, lines)| lines.count);
+    match fewest.map(|(segment, lines)| (*segment, lines.count)) {
+        Some((segment, least)) if least < count => segments.remove(&segment).is_some(),
+        _ => false,
     }
-    segments.len() < max
 }
 
 impl DeadLines {

@@ -50,18 +50,18 @@ impl Versions {
                 return Err(error);
             }
         };
-        // Before the segments that it retired can be used for something else.
-        dead.sort_unstable();
-        let reader = self.storage.log.reader();
-        self.storage
-            .dead
-            .note(&dead, |segment| reader.sequence_of(segment));
         self.storage.views.change(|view| {
             debug_assert!(keep_frozen || view.frozen.is_some(), "no L0 was spilled");
             let frozen = view.frozen.clone().filter(|_| keep_frozen);
             (Arc::clone(&view.active), frozen, levels)
         });
         let soon_free = unreachable.pages.len() as u64;
+        // No segment is used for something else before this: only a commit, which takes the ledger, retires any.
+        dead.sort_unstable();
+        let reader = self.storage.log.reader();
+        self.storage
+            .dead
+            .note(&dead, |segment| reader.sequence_of(segment));
         self.storage
             .views
             .retire(unreachable.pages, unreachable.segments);
