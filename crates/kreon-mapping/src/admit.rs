@@ -10,7 +10,8 @@ pub(crate) fn admit(reader: &PageReader, first: PageNo, priority: Priority, byte
     let (pages, rest) = bytes.as_chunks::<PAGE_BYTES>();
     debug_assert!(rest.is_empty(), "part of a page is admitted");
     let (frames, table) = (&reader.frames, reader.table());
-    if pages.is_empty() || reader.mapped.is_some() || !frames.are_plenty() {
+    let keeps_pages = reader.mapped.is_none() && reader.modes.prefers_pages();
+    if pages.is_empty() || !keeps_pages || !frames.are_plenty() {
         return;
     }
     let mut taken = Vec::with_capacity(pages.len());
