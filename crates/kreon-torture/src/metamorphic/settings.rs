@@ -160,7 +160,8 @@ impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "memory {} log {:?} l0 {:?} growth {:?} inline {} filters {} space {} at {} scans {} unspilled {} {:?} {:?} sync_every {:?} \
+            "memory {} log {:?} l0 {:?} growth {:?} inline {} filters {} space {} at {} scans {} unspilled {} verifies {} {:?} {:?} \
+             sync_every {:?} \
              threads {} direct {:?} ring {:?} snapshots {} checkpoint_every {:?} reopens {}",
             self.engine.memory_bytes,
             self.engine.log_buffer_bytes,
@@ -172,6 +173,7 @@ impl fmt::Display for Settings {
             self.engine.write_amplification_max,
             self.engine.scan_space_amplification,
             self.engine.unspilled_bytes_min,
+            self.engine.verify_every_read,
             self.engine.designs,
             self.engine.background,
             self.sync_every,
