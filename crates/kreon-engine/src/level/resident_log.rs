@@ -1,16 +1,15 @@
 //! Records in frames, for readers that found them in the current view.
 
 use kreon_log::ResidentPages;
-use kreon_mapping::{LentRecord, Mapping};
+use kreon_mapping::LentRecord;
 
-use super::Views;
-use super::log_source::LOG_PRIORITY;
 use super::view::ViewSequence;
+use super::{MappedLog, Views};
 
 /// Log bytes in frames, as long as the view in which their records were found is the current one.
 pub struct ResidentLog<'a> {
-    /// Frames of the store.
-    pub mapping: &'a Mapping,
+    /// Log bytes of the store.
+    pub log: MappedLog<'a>,
     /// The views of the store.
     pub views: &'a Views,
     /// The view in which the records were found.
@@ -31,12 +30,7 @@ impl ResidentPages for ResidentLog<'_> {
             let is_current = self.views.is_current(self.found_in);
             is_current.then(|| use_record(lent))
         };
-        self.mapping.with_resident_record(
-            offset_bytes,
-            len_bytes,
-            LOG_PRIORITY,
-            scratch,
-            if_current,
-        )?
+        self.log
+            .with_resident(offset_bytes, len_bytes, scratch, if_current)?
     }
 }

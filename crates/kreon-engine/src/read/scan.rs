@@ -234,7 +234,7 @@ impl Scan {
             value_bytes,
         };
         let frames = ResidentLog {
-            mapping: &storage.mapping,
+            log: storage.log_pages(),
             views: &storage.views,
             found_in: ahead.view,
         };

@@ -38,9 +38,7 @@ impl Located {
             Self::Inline(_) | Self::Deleted => None,
         }
     }
-}
 
-impl Located {
     /// The same as what an index says; none of a deletion.
     pub fn value(&self) -> Option<Payload<'_>> {
         match self {
