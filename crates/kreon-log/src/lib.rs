@@ -18,6 +18,7 @@
 //!   segments that wants prepared
 //! - `reader`, `read`, `take_value`: fragments and records from buffers and from the `pages` of the mapping
 //! - `resident`: records in frames, without a look at buffers
+//! - `keys_of_segment`: headers and keys of a segment's records, for garbage collection
 //! - `device_reads`: fragments of a segment, and those of a record, straight from the device
 //! - `moved_record`, `moved`: records that garbage collection moves, in segments of their own
 //! - `history`: a log that is not open: where it ends and which run wrote what

@@ -178,7 +178,7 @@ impl Options {
     /// Whether records are verified whenever they are read. Default `false`: the checksum of a record is verified when its
     /// bytes come from the device; later reads of it in memory compare region, lengths and key only, as do reads of
     /// records that were in memory since they were written. So damage in memory of a value is not detected before the
-    /// value is read from the device again, or moved. Costs some 50 ns for each KiB read.
+    /// value is read from the device again, or moved. Costs a checksum over each value read.
     pub fn verify_every_read(mut self, on: bool) -> Self {
         self.engine.verify_every_read = on;
         self
