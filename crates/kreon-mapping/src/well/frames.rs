@@ -102,9 +102,7 @@ impl Frames {
         // may, and the caller promises that there is none.
         unsafe { address.as_ref() }
     }
-}
 
-impl Frames {
     /// The bytes of two published frames, `number` and the one behind it.
     ///
     /// # Safety

@@ -64,8 +64,8 @@ impl Candidates {
         order
     }
 
-    /// Adds all records with bytes in `victim` but those that are known to be `dead`. One that began in an earlier segment, too: it goes as a whole, or the
-    /// segment never gets free.
+    /// Adds all records with bytes in `victim` but those that are known to be `dead`. One that began in an earlier segment,
+    /// too: it goes as a whole, or the segment never gets free.
     ///
     /// # Errors
     /// `Io`; `Corruption` if a long key cannot be read.

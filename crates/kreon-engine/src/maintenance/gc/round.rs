@@ -43,7 +43,7 @@ impl Gc {
         let (begun, spills) = (Instant::now(), self.on.throttle.spills_ended());
         let moved = self.empty(turn, victims)?;
         for victim in victims {
-            turn.note(victim, spills, moved.records > 0);
+            turn.note(victim, spills);
         }
         self.count(victims.len(), &moved, begun.elapsed());
         Ok(Round {

@@ -41,8 +41,6 @@ struct Tried {
     spills: u64,
     /// Spills until it may be tried again.
     left_alone: u64,
-    /// Records were moved: the next spills free it, unless others keep it.
-    is_emptied: bool,
 }
 
 impl Gc {
@@ -89,8 +87,8 @@ impl GcState {
         tried.is_none_or(|tried| spills >= tried.spills + tried.left_alone)
     }
 
-    /// Notes that the records of `victim` were moved, as far as they could; whether there were any to move.
-    pub fn note(&mut self, victim: &Victim, spills: u64, is_emptied: bool) {
+    /// Notes that the records of `victim` were moved, as far as they could.
+    pub fn note(&mut self, victim: &Victim, spills: u64) {
         let before = self.tried.get(&victim.segment);
         let before = before.filter(|tried| tried.sequence == victim.sequence);
         let left_alone = before.map_or(SPILLS_TO_FREE + 1, |tried| {
@@ -100,7 +98,6 @@ impl GcState {
             sequence: victim.sequence,
             spills,
             left_alone,
-            is_emptied,
         };
         self.tried.insert(victim.segment, tried);
     }
@@ -109,7 +106,7 @@ impl GcState {
     pub fn pending(&mut self, spills: u64, is_there: impl Fn(SegmentId, u64) -> bool) -> u64 {
         self.tried
             .retain(|segment, tried| is_there(*segment, tried.sequence));
-        let waits = |tried: &&Tried| tried.is_emptied && spills < tried.spills + SPILLS_TO_FREE;
+        let waits = |tried: &&Tried| spills < tried.spills + SPILLS_TO_FREE;
         self.tried.values().filter(waits).count() as u64
     }
 }

@@ -29,7 +29,7 @@ impl Gc {
         let need = self.on.space.collection_need(self.pending_bytes(&mut turn));
         let mut wants_spill = need == Need::Spill;
         let mut did_something = false;
-        if need == Need::Space {
+        if need == Need::Space || (wants_spill && !self.has_anything_to_spill()) {
             let Round { victims, moved } = self.collect_round(&mut turn, &self.lazy_rules())?;
             did_something = victims > 0 && !moved.is_cut_short;
             // Nothing more can be moved: only a spill frees more.
@@ -91,6 +91,12 @@ impl Gc {
             self.on.versions.reclaim()?;
         }
         self.has_room(segments)
+    }
+
+    /// Whether a spill could free anything: not if all was spilled since, and snapshots keep what was emptied.
+    fn has_anything_to_spill(&self) -> bool {
+        let view = self.on.storage.views.load();
+        view.frozen.is_some() || !view.active.is_empty()
     }
 
     pub fn spill_all(&self) -> Result<()> {
