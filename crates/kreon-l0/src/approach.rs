@@ -2,9 +2,9 @@
 
 use kreon_base::{KEY_BYTES_MAX, Lsn, Payload};
 
-use crate::arena::{FIRST_BYTES_MAX, SPACE_BYTES_MAX};
+use crate::arena::{FIRST_BYTES_MAX, Ref, SPACE_BYTES_MAX};
 use crate::chain::{self, NewVersion, Versions};
-use crate::record::{LSN_MAX, OFFSET_MAX};
+use crate::record::{LSN_MAX, OFFSET_MAX, Record};
 use crate::tree::{PrefetchedLeaf, Tree};
 use crate::version::{INLINE_BYTES_MAX, Keep, Version};
 
@@ -47,19 +47,34 @@ impl<'a> Approach<'a> {
     /// # Panics
     /// As [`L0::insert`](crate::L0::insert).
     pub fn insert(self, lsn: Lsn, payload: Payload<'_>, keep: Keep) -> bool {
-        let Self { tree, key, ahead } = self;
-        let arena = &tree.arena;
-        check(key, lsn, &payload);
-        assert!(
-            arena.bytes() < L0_BYTES_MAX,
-            "an L0 is frozen before it is full"
-        );
         let write = NewVersion { lsn, payload, keep };
-        let known = tree.find_or_insert(key, ahead, || write.put_record(arena, key));
+        let arena = &self.tree.arena;
+        let known = self.find_or_put(&write);
         if let Some(record) = known {
             chain::add(arena, record, &write);
         }
         known.is_some()
+    }
+
+    /// Adds the key with this version if the L0 does not have it, in one step; whether it did.
+    ///
+    /// # Panics
+    /// As [`L0::insert`](crate::L0::insert).
+    pub fn insert_absent(self, lsn: Lsn, payload: Payload<'_>) -> bool {
+        let keep = Keep::default();
+        self.find_or_put(&NewVersion { lsn, payload, keep })
+            .is_none()
+    }
+
+    /// The record of the key; none: it was absent and has one with `write` as its only version now.
+    fn find_or_put(self, write: &NewVersion<'_>) -> Option<Ref<Record>> {
+        let Self { tree, key, ahead } = self;
+        check(key, write.lsn, &write.payload);
+        assert!(
+            tree.arena.bytes() < L0_BYTES_MAX,
+            "an L0 is frozen before it is full"
+        );
+        tree.find_or_insert(key, ahead, || write.put_record(&tree.arena, key))
     }
 
     /// Like [`L0::get`](crate::L0::get).

@@ -178,6 +178,21 @@ fn the_same_lsn_again_moves_the_record() {
 }
 
 #[test]
+fn a_key_that_is_known_is_not_inserted_as_an_absent_one() {
+    let l0 = L0::new();
+    assert!(l0.approach(b"key").insert_absent(Lsn(7), logged(70)));
+    assert!(!l0.approach(b"key").insert_absent(Lsn(9), logged(90)));
+    let newest = l0.get(b"key", Lsn::MAX, |_| true, |version| version.lsn);
+    assert_eq!((newest, l0.len()), (Some(Lsn(7)), 1));
+    for number in 0..1000u32 {
+        let key = number.to_be_bytes();
+        assert!(l0.approach(&key).insert_absent(Lsn(8), logged(80)));
+        assert!(!l0.approach(&key).insert_absent(Lsn(6), logged(60)));
+    }
+    assert_eq!(l0.len(), 1001);
+}
+
+#[test]
 fn an_update_in_place_takes_no_memory() {
     let l0 = L0::new();
     l0.insert(b"key", Lsn(0), logged(0), NONE);

@@ -11,7 +11,7 @@ use kreon_base::{Lsn, RegionId};
 use kreon_l0::{Keep, L0};
 use kreon_sync::{AtomicUsize, Mutex, Ordering};
 
-use crate::keys::split;
+use crate::keys::{L0Key, split};
 use crate::ranges::{Deletion, Ranges};
 
 /// Fragments of a full level: each range deletion copies all fragments of its region.
@@ -83,16 +83,26 @@ impl Memory {
         self.ranges.load()
     }
 
-    /// Whether it has a version of a key, or of a range that the key is in.
-    pub fn knows(&self, l0_key: &[u8]) -> bool {
-        let has_key = self.get(l0_key, Lsn::MAX, |_| true, |_| ()).is_some();
-        has_key
-            || (self.has_ranges()
-                && split(l0_key).is_some_and(|(region, key)| {
-                    let ranges = self.ranges();
-                    let of_region = ranges.of(region);
-                    of_region.is_some_and(|ranges| !ranges.covering(key).is_empty())
-                }))
+    /// Marks those of `keys` of which it has a version, or that a deleted range covers. The cache misses of the lookups
+    /// overlap.
+    pub fn mark_known(&self, keys: &[L0Key], known: &mut [bool]) {
+        let approached: Vec<_> = keys
+            .iter()
+            .map(|key| self.approach(key.as_slice()))
+            .collect();
+        for ((approached, key), known) in approached.into_iter().zip(keys).zip(known) {
+            *known |= approached.get(Lsn::MAX, |_| true, |_| ()).is_some() || self.covers(key);
+        }
+    }
+
+    /// Whether it has deleted a range that the key is in.
+    pub fn covers(&self, l0_key: &L0Key) -> bool {
+        self.has_ranges()
+            && split(l0_key.as_slice()).is_some_and(|(region, key)| {
+                let ranges = self.ranges();
+                let of_region = ranges.of(region);
+                of_region.is_some_and(|ranges| !ranges.covering(key).is_empty())
+            })
     }
 
     /// Deletes the keys of `region` from `range.0` up to, not including, `range.1` (none: unbounded), as the write at

@@ -9,18 +9,19 @@
 //!   still points at the old place.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kreon_base::{ErrorKind, Lsn, RegionId, Result, planted};
+use kreon_base::{ErrorKind, RegionId, Result, planted};
 use kreon_l0::Keep;
 
 use super::candidates::Candidates;
 use super::copy::Copied;
 use super::judge::judge;
 use super::state::Gc;
-use crate::keys::L0Key;
-use crate::level::Levels;
+use crate::keys::{L0Key, split};
+use crate::level::{Frozen, Levels, View};
 use crate::options::Background;
 use crate::regions::RegionState;
 
@@ -42,6 +43,17 @@ pub struct Moved {
     pub is_cut_short: bool,
 }
 
+impl Insertion<'_> {
+    /// The keys of some copies.
+    fn keys(&self, copied: &[Copied]) -> Vec<L0Key> {
+        let found = copied
+            .iter()
+            .filter_map(|copied| self.candidates.get(copied.live.index));
+        let keys = found.map(|found| L0Key::new(found.region, self.candidates.key(found)));
+        keys.collect()
+    }
+}
+
 /// Outcome of a visit inside the gate.
 enum Visit {
     Done,
@@ -59,6 +71,8 @@ pub struct Insertion<'a> {
     pub copied: Vec<Copied>,
     /// Those that said that the records are live.
     pub levels: Arc<Levels>,
+    /// L0 as it was then: it has none of their keys.
+    pub frozen: Option<Arc<Frozen>>,
     pub regions: BTreeMap<RegionId, Arc<RegionState>>,
     pub moved: Moved,
 }
@@ -89,11 +103,7 @@ impl Gc {
         Ok(())
     }
 
-    fn insert_some(
-        &self,
-        insertion: &mut Insertion<'_>,
-        range: std::ops::Range<usize>,
-    ) -> Result<Visit> {
+    fn insert_some(&self, insertion: &mut Insertion<'_>, range: Range<usize>) -> Result<Visit> {
         let _inside = self.on.visibility.gate.enter();
         self.on.storage.check_writable()?;
         let view = self.on.storage.views.load();
@@ -115,40 +125,51 @@ impl Gc {
         {
             return Ok(Visit::OutOfSpace);
         }
-        let keep = Keep {
-            snapshot_max: self.on.visibility.snapshots.newest(),
-            ..Keep::default()
-        };
-        let Insertion {
-            candidates,
-            copied,
-            regions,
-            moved,
-            ..
-        } = insertion;
-        for copied in copied.get(range).unwrap_or_default() {
-            let Some(candidate) = candidates.get(copied.live.index) else {
-                continue;
-            };
-            let region = candidate.region;
-            let exists = regions
-                .get(&region)
-                .is_some_and(|found| found.check().is_ok());
-            let key = L0Key::new(region, candidates.key(candidate));
-            let is_newest = !view.l0s().any(|l0| l0.knows(key.as_slice()));
-            planted!(RelocationWithoutCompare => let is_newest = true);
-            if !exists || !is_newest || self.on.tree_locks.is_loading(region) {
-                moved.skipped += 1;
-                continue;
-            }
-            let payload = copied.payload();
-            let (lsn, log) = (copied.live.lsn, &self.on.storage.log);
-            planted!(RelocationWithoutCompare => let lsn = Lsn(log.tail().0.saturating_sub(1)));
-            view.active.insert(key.as_slice(), lsn, payload, keep);
-            moved.records += 1;
-            moved.bytes += copied.bytes;
-        }
+        self.insert_together(&view, insertion, range);
         Ok(Visit::Done)
+    }
+
+    /// Inserts at most [`TOGETHER`] copies, where no L0 of `view` has their keys. L0 was asked when they were judged.
+    fn insert_together(&self, view: &View, insertion: &mut Insertion<'_>, range: Range<usize>) {
+        let together = insertion.copied.get(range).unwrap_or_default();
+        let keys = insertion.keys(together);
+        debug_assert_eq!(keys.len(), together.len(), "each copy is of a candidate");
+        let judged = insertion.frozen.as_ref().map(Arc::as_ptr);
+        let frozen = view.frozen.as_ref();
+        let frozen_since = frozen.filter(|frozen| judged != Some(Arc::as_ptr(frozen)));
+        let mut known = [false; TOGETHER];
+        if let Some(frozen) = frozen_since {
+            frozen.l0.mark_known(&keys, &mut known);
+        }
+        let spots: Vec<_> = keys
+            .iter()
+            .map(|key| view.active.approach(key.as_slice()))
+            .collect();
+        let (moved, log) = (&mut insertion.moved, &self.on.storage.log);
+        for (((copied, key), spot), is_known) in together.iter().zip(&keys).zip(spots).zip(known) {
+            let (lsn, payload) = (copied.live.lsn, copied.payload());
+            let is_newest = !is_known && !view.active.covers(key);
+            if is_newest
+                && self.takes_moved(&insertion.regions, key)
+                && spot.insert_absent(lsn, payload)
+            {
+                moved.records += 1;
+                moved.bytes += copied.bytes;
+            } else {
+                moved.skipped += 1;
+            }
+            planted!(RelocationWithoutCompare => view.active.insert(key.as_slice(), log.tail(), payload, Keep::default()));
+        }
+    }
+
+    /// Whether the region of `key` takes entries of moved records now.
+    fn takes_moved(&self, regions: &BTreeMap<RegionId, Arc<RegionState>>, key: &L0Key) -> bool {
+        let exists = |region| {
+            let found = regions.get(&region);
+            found.is_some_and(|found| found.check().is_ok())
+        };
+        split(key.as_slice())
+            .is_some_and(|(region, _)| exists(region) && !self.on.tree_locks.is_loading(region))
     }
 
     /// Judges again the copies from `from` on, which are not inserted: the levels changed and may have newer versions.
@@ -177,6 +198,7 @@ impl Gc {
         insertion.moved.skipped += (before - rest.len()) as u64;
         insertion.copied = rest;
         insertion.levels = Arc::clone(&view.levels);
+        insertion.frozen = view.frozen.clone();
         Ok(())
     }
 

@@ -15,6 +15,9 @@ use crate::tree::{self, prefetch_paths};
 /// Keys whose leaves are loaded together, in the order of the keys.
 const ROUND_KEYS: usize = 256;
 
+/// Lookups in an L0 whose cache misses overlap.
+const LOOKUPS_TOGETHER: usize = 16;
+
 /// A record that a tree points at.
 #[derive(Clone, Copy, Debug)]
 pub struct Live {
@@ -39,18 +42,7 @@ pub fn judge(
     indexes: &[usize],
 ) -> Result<Vec<Live>> {
     let mut live = Vec::new();
-    let mut open = Vec::with_capacity(indexes.len());
-    for index in indexes {
-        let Some(candidate) = candidates.get(*index) else {
-            continue;
-        };
-        let key = L0Key::new(candidate.region, candidates.key(candidate));
-        let is_newest = !view.l0s().any(|l0| l0.knows(key.as_slice()));
-        planted!(RelocationWithoutCompare => let is_newest = true);
-        if is_newest {
-            open.push(*index);
-        }
-    }
+    let open = unknown_to_l0s(view, candidates, indexes);
     let region_of = |index: &usize| candidates.get(*index).map(|candidate| candidate.region);
     for of_region in open.chunk_by(|a, b| region_of(a) == region_of(b)) {
         let Some(region) = of_region.first().and_then(region_of) else {
@@ -69,6 +61,24 @@ pub fn judge(
     }
     live.sort_unstable_by_key(|live| live.index);
     Ok(live)
+}
+
+/// Those of which no L0 has a newer version.
+fn unknown_to_l0s(view: &View, candidates: &Candidates, indexes: &[usize]) -> Vec<usize> {
+    let mut unknown = Vec::with_capacity(indexes.len());
+    for round in indexes.chunks(LOOKUPS_TOGETHER) {
+        let keys: Vec<_> = round
+            .iter()
+            .filter_map(|index| candidates.get(*index))
+            .map(|candidate| L0Key::new(candidate.region, candidates.key(candidate)))
+            .collect();
+        let mut known = [false; LOOKUPS_TOGETHER];
+        view.l0s().for_each(|l0| l0.mark_known(&keys, &mut known));
+        planted!(RelocationWithoutCompare => let known = [false; LOOKUPS_TOGETHER]);
+        let open = round.iter().zip(known).filter(|(_, known)| !known);
+        unknown.extend(open.map(|(index, _)| *index));
+    }
+    unknown
 }
 
 fn judge_round(

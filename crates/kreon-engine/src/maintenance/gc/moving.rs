@@ -36,7 +36,7 @@ impl Gc {
         copy: impl FnOnce(&mut MovedStream, &[Live]) -> Result<Vec<Copied>>,
     ) -> Result<Moved> {
         let mut stream = self.on.storage.moved.lock();
-        let (levels, copied, is_cut_short) = {
+        let (levels, frozen, copied, is_cut_short) = {
             // This view keeps the segments from being reused.
             let view = self.on.storage.views.load_full();
             let marker = self.on.storage.ledger.lock().marker;
@@ -46,7 +46,8 @@ impl Gc {
                 copy(&mut stream, &live).inspect_err(|error| self.note_failed_copy(error))?;
             debug_assert!(copied.len() <= live.len(), "a record is copied once");
             let is_cut_short = copied.len() < live.len();
-            (Arc::clone(&view.levels), copied, is_cut_short)
+            let (levels, frozen) = (Arc::clone(&view.levels), view.frozen.clone());
+            (levels, frozen, copied, is_cut_short)
         };
         let found = copied.iter().filter_map(|of| candidates.get(of.live.index));
         let ids: BTreeSet<RegionId> = found.map(|candidate| candidate.region).collect();
@@ -54,6 +55,7 @@ impl Gc {
         let mut insertion = Insertion {
             candidates,
             levels,
+            frozen,
             regions: regions.map(|region| (region.id, region)).collect(),
             moved: Moved {
                 bytes_copied: copied.iter().map(|copied| copied.bytes).sum(),

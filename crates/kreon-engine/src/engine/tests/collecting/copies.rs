@@ -91,3 +91,47 @@ fn another_record_of_several_pieces_whose_key_is_cut_is_not_copied() {
     let rest = SEGMENT_BYTES - u64::from(start);
     assert!(rest < 60_000, "the key is not cut: {rest}");
 }
+
+/// Moves the record of a key while `meanwhile` runs between its copy and its insert; how many were moved and skipped.
+fn moved_while(meanwhile: impl FnOnce(&Bench, &RegionState)) -> (u64, u64) {
+    let bench = Bench::open(Image::default(), driven()).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    bench.put(&region, b"key", &[1; 500]).unwrap();
+    bench.engine.checkpoint().unwrap();
+    let subsystems = &bench.engine.subsystems;
+    let mut candidates = Candidates::default();
+    candidates.push(region.id, b"key", *bench.records().last().unwrap());
+    let mut buffer = AlignedBuf::new(64 << 10);
+    let gc = &subsystems.maintenance.gc;
+    let moved = gc.move_by(&candidates, |stream, live| {
+        let copied = copy(&subsystems.storage, stream, &candidates, live, &mut buffer)?;
+        meanwhile(&bench, &region);
+        Ok(copied)
+    });
+    let moved = moved.unwrap();
+    let value = if moved.records == 1 { 1 } else { 2 };
+    for _ in 0..2 {
+        assert_eq!(bench.get(&region, b"key").unwrap(), Some(vec![value; 500]));
+        bench.engine.checkpoint().unwrap();
+    }
+    assert!(bench.problems().is_empty());
+    (moved.records, moved.skipped)
+}
+
+#[test]
+fn a_record_is_not_moved_over_a_write_since_it_was_judged() {
+    let put = |bench: &Bench, region: &RegionState| bench.put(region, b"key", &[2; 500]).unwrap();
+    assert_eq!(moved_while(|_, _| {}), (1, 0));
+    assert_eq!(moved_while(put), (0, 1));
+    let freeze = |bench: &Bench| assert!(bench.engine.subsystems.versions.freeze(0));
+    let put_and_freeze = |bench: &Bench, region: &RegionState| {
+        put(bench, region);
+        freeze(bench);
+    };
+    assert_eq!(moved_while(put_and_freeze), (0, 1), "L0 has the write");
+    let put_another_and_freeze = |bench: &Bench, region: &RegionState| {
+        bench.put(region, b"another", &[2; 500]).unwrap();
+        freeze(bench);
+    };
+    assert_eq!(moved_while(put_another_and_freeze), (1, 0));
+}
