@@ -14,7 +14,7 @@ use super::buffered::Buffered;
 use super::buffers::Buffers;
 use super::cut::WHOLE_UNIT_BYTES_MAX;
 use super::framing::{Framing, Part};
-use super::output::{LogOutput, STREAM_BYTES};
+use super::output::{LOOK_BYTES, LogOutput};
 use super::poison::Poison;
 use super::record::{NewRecord, Place, purpose_of, unit_bytes};
 use super::roll::Roller;
@@ -45,8 +45,8 @@ impl Appender {
                     let end = room.end();
                     self.fill(&current, room, unit, &mut placed);
                     let tail = current.lsn(end);
-                    if (end - bytes as u32) / STREAM_BYTES != end / STREAM_BYTES {
-                        self.output.keep_pace(tail);
+                    if (end - bytes as u32) / LOOK_BYTES != end / LOOK_BYTES {
+                        self.output.keep_pace(tail, bytes as u64);
                     }
                     return Ok(tail);
                 }
@@ -57,7 +57,7 @@ impl Appender {
             }
             let (roller, framing) = (&self.roller, &self.framing);
             if let Some(end) = spanning::append(roller, framing, unit, bytes, &mut placed)? {
-                self.output.keep_pace(end);
+                self.output.keep_pace(end, bytes as u64);
                 return Ok(end);
             }
         }

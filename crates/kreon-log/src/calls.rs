@@ -18,8 +18,8 @@ use super::cut::{PAYLOAD_START, SEGMENT};
 use super::positions::Positions;
 use super::zeroes::Prepared;
 
-/// Most bytes of one call. Writers wait for calls to land when the device falls behind: short calls make
-/// short waits. With 1 MiB they waited for a millisecond, and the device was no faster.
+/// Most bytes of one call, unless more is wanted at the least. Writers wait for calls to land when the device falls
+/// behind: short calls make short waits.
 const CALL_BYTES_MAX: u32 = 256 << 10;
 
 /// Most calls under way: how much of the log may wait for the next flush behind them.
@@ -198,11 +198,12 @@ impl Calls {
     fn ready(&self, buffers: &Buffers, limits: CallLimits) -> Vec<Run> {
         let (mut sequence, mut start, mut bytes) = (self.sequence, self.taken, 0);
         let mut runs = Vec::new();
-        while bytes < CALL_BYTES_MAX
+        let bytes_max = CALL_BYTES_MAX.max(2 * limits.least_bytes);
+        while bytes < bytes_max
             && let Some(buffered) = buffers.by_sequence(sequence)
         {
             let committed = buffered.buffer().committed_prefix(0);
-            let fits = start + (CALL_BYTES_MAX - bytes);
+            let fits = start + (bytes_max - bytes);
             let end = (committed - committed % limits.block_bytes).min(fits);
             let end = end.min(buffered.within(limits.upto));
             let is_too_short = end < SEGMENT && end.saturating_sub(start) < limits.least_bytes;

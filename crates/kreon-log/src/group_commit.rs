@@ -19,7 +19,7 @@ use kreon_sync::{AtomicU64, Ordering};
 
 use super::buffers::Buffers;
 use super::commit_group::CommitGroup;
-use super::output::{LogOutput, STREAM_BYTES};
+use super::output::{LogOutput, STREAM_BYTES_MIN};
 use super::positions::Positions;
 use super::sync_load::SyncLoad;
 use super::waiters::Waiters;
@@ -106,7 +106,7 @@ impl GroupCommit {
     /// call writes, and no writer waits for them.
     fn goal(&self) -> Lsn {
         let (tail, asked) = (self.buffers.tail(), self.asked.load(Ordering::Acquire));
-        match tail.0.saturating_sub(asked) <= u64::from(STREAM_BYTES) {
+        match tail.0.saturating_sub(asked) <= STREAM_BYTES_MIN {
             true => tail,
             false => Lsn(asked),
         }

@@ -22,9 +22,19 @@ use super::sync_load::SyncLoad;
 use super::throttle::Throttle;
 use super::write_out::WriteOut;
 
-/// Unwritten bytes that are worth a write of their own: the device is at its full rate with writes of
-/// this size.
-pub(super) const STREAM_BYTES: u32 = 128 << 10;
+/// Writers look at how far the device is behind when the log crosses a border of this.
+pub(super) const LOOK_BYTES: u32 = 128 << 10;
+
+/// Unwritten bytes that are worth a write of their own at the least: the device is at its full rate with writes of this
+/// size. So much is written at once where buffers are few, or writers wait for durability.
+pub(super) const STREAM_BYTES_MIN: u64 = 128 << 10;
+
+/// The same at the most. A thread that begins a write takes a processor from a writer, which then waits for a turn of the
+/// scheduler: rare writes make rare waits.
+const STREAM_BYTES_MAX: u64 = 1 << 20;
+
+/// So many writes of that size fit into what may be unwritten.
+const STREAMS_UNWRITTEN: u64 = 8;
 
 /// Most unwritten bytes while writers wait for durability: a flush waits for all of them. About a
 /// millisecond of a fast device, and more than the calls that are under way at once.
@@ -42,6 +52,8 @@ pub(super) struct LogOutput {
     age_max: Duration,
     /// Most unwritten bytes: then a buffer is free when the open one is full.
     unwritten_max: u64,
+    /// Unwritten bytes that are worth a write while nobody waits for durability.
+    stream_bytes: u64,
 }
 
 /// What output works on.
@@ -56,6 +68,8 @@ pub(super) struct Sources {
 impl LogOutput {
     pub fn new(write_out: WriteOut, sources: Sources, options: &LogOptions) -> Self {
         let segments = (options.buffers_max as u64).saturating_sub(2);
+        let unwritten_max = (segments * u64::from(SEGMENT)).max(u64::from(SEGMENT / 2));
+        let stream_bytes = unwritten_max / STREAMS_UNWRITTEN;
         Self {
             write_out,
             sources,
@@ -63,7 +77,8 @@ impl LogOutput {
             threads: AtomicUsize::new(0),
             unwritten: Mutex::default(),
             age_max: options.age_max,
-            unwritten_max: (segments * u64::from(SEGMENT)).max(u64::from(SEGMENT / 2)),
+            unwritten_max,
+            stream_bytes: stream_bytes.clamp(STREAM_BYTES_MIN, STREAM_BYTES_MAX),
         }
     }
 
@@ -76,8 +91,10 @@ impl LogOutput {
     pub fn step(&self, now: Instant) -> Result<bool> {
         let tail = self.sources.buffers.tail();
         let written = self.sources.positions.written();
-        let is_long = tail.0.saturating_sub(written.0) >= u64::from(STREAM_BYTES);
-        if is_long && self.write_out.write_ready(STREAM_BYTES, Lsn::MAX)? {
+        // The call before went on behind the border, so less is left than lies between two.
+        let least_bytes = (self.stream_bytes(now) / 2).max(STREAM_BYTES_MIN);
+        let is_long = tail.0.saturating_sub(written.0) >= least_bytes;
+        if is_long && self.write_out.write_ready(least_bytes as u32, Lsn::MAX)? {
             // There may be more than one step writes.
             self.wake();
             return Ok(true);
@@ -158,20 +175,28 @@ impl LogOutput {
     pub fn make_way(&self, pause: &mut Pause) -> Result<()> {
         if self.is_written_for() {
             self.wake();
-        } else if self.write_out.write_ready(STREAM_BYTES, Lsn::MAX)? {
+        } else if self
+            .write_out
+            .write_ready(STREAM_BYTES_MIN as u32, Lsn::MAX)?
+        {
             return Ok(());
         }
         self.write_out.wait_to_land(pause)
     }
 
-    /// Called by an appender that has completed something worth a write, at `tail`. Where the device falls
-    /// behind the appender waits here, often and briefly, rather than long for a free buffer.
-    pub fn keep_pace(&self, tail: Lsn) {
-        self.wake();
+    /// Called by an appender whose `bytes` go over a border of [`LOOK_BYTES`] and end at `tail`. Wakes the threads that
+    /// write if there is enough for a write. Where the device falls behind the appender waits here, often and briefly,
+    /// rather than long for a free buffer.
+    pub fn keep_pace(&self, tail: Lsn, bytes: u64) {
+        let now = Instant::now();
+        let stream_bytes = self.stream_bytes(now);
+        if tail.0.saturating_sub(bytes) / stream_bytes != tail.0 / stream_bytes {
+            self.wake();
+        }
         if !self.is_written_for() {
             return;
         }
-        let (now, written) = (Instant::now(), self.sources.positions.written().0);
+        let written = self.sources.positions.written().0;
         let most = match self.sources.load.is_waited(now) {
             true => self.unwritten_max.min(UNWRITTEN_MAX_WAITED),
             false => self.unwritten_max,
@@ -185,6 +210,14 @@ impl LogOutput {
         while self.is_written_for() && is_far() && self.write_out.wait_to_land(&mut pause).is_ok() {
             // Perhaps they found nothing to write before a thread had copied its bytes.
             self.wake();
+        }
+    }
+
+    /// Unwritten bytes that are worth a write.
+    fn stream_bytes(&self, now: Instant) -> u64 {
+        match self.sources.load.is_waited(now) {
+            true => STREAM_BYTES_MIN,
+            false => self.stream_bytes,
         }
     }
 

@@ -96,16 +96,29 @@ fn little_is_buffered_while_somebody_waits_for_durability() {
 #[test]
 fn a_long_run_is_written_at_once() {
     let bench = Setup::default().open();
-    for seed in 0..300 {
+    for seed in 0..1100 {
         bench.put(b"key", &noise(1000, seed));
     }
     assert!(bench.log.write_out_step_at(Instant::now()).unwrap());
     let (start, end) = bench.device.writes()[0];
-    assert!(end - start >= 256 << 10);
+    assert!(end - start >= 512 << 10);
 }
 
 #[test]
-fn an_append_that_completes_a_long_run_wakes_the_waiting_thread() {
+fn where_buffers_are_few_a_shorter_run_is_written_at_once() {
+    let bench = Setup {
+        options: with_buffers(2),
+        ..Setup::default()
+    }
+    .open();
+    for seed in 0..150 {
+        bench.put(b"key", &noise(1000, seed));
+    }
+    assert!(bench.log.write_out_step_at(Instant::now()).unwrap());
+}
+
+/// Appends so many records of 40 KiB while a thread waits for work; ends when that has found some.
+fn wake_by_appending(records: usize, somebody_waits: bool) {
     let options = LogOptions {
         age_max: Duration::from_secs(3600),
         ..LogOptions::default()
@@ -117,11 +130,24 @@ fn an_append_that_completes_a_long_run_wakes_the_waiting_thread() {
     .open();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| bench.log.wait_for_work());
-        for seed in 0..7 {
+        for seed in 0..records {
+            if somebody_waits {
+                bench.log.expect_wait();
+            }
             bench.put(b"key", &noise(40 << 10, seed));
         }
         waiting.join().unwrap();
     });
     bench.log.wake_writer();
     bench.log.wait_for_work();
+}
+
+#[test]
+fn an_append_that_completes_a_long_run_wakes_the_waiting_thread() {
+    wake_by_appending(28, false);
+}
+
+#[test]
+fn while_somebody_waits_for_durability_a_shorter_run_wakes_it() {
+    wake_by_appending(7, true);
 }

@@ -238,19 +238,21 @@ fn streaming_writes_are_large_and_every_byte_is_written_once() {
         bench.put(b"key", &noise(1000, seed));
         while bench.log.write_out_step_at(now).unwrap() {}
     }
+    let streamed = bench.device.writes().len();
     bench.log.sync(bench.log.tail()).unwrap();
     assert_written_once(&bench.device);
     let writes = bench.device.writes();
-    let (last, others) = writes.split_last().unwrap();
-    for (start, end) in others {
+    let (streamed, synced) = writes.split_at(streamed);
+    for (start, end) in streamed {
         let ends_segment = end.is_multiple_of(SEGMENT_BYTES);
         assert!(
-            ends_segment || end - start >= 128 << 10,
+            ends_segment || end - start >= 256 << 10,
             "{start}..{end} of {writes:?}"
         );
-        assert!(end - start <= 256 << 10);
+        assert!(end - start <= 512 << 10);
     }
-    assert!(last.1 - last.0 <= 256 << 10);
+    let is_short = |(start, end): &(u64, u64)| end - start <= 256 << 10;
+    assert!(streamed.len() > 5 && synced.iter().all(is_short));
 }
 
 /// A log whose last unit was left half written by a thread that died, and a checkpoint before it.
