@@ -141,8 +141,21 @@ pub const SPACE_SLEEP_PER_KIB: Duration = Duration::from_micros(250);
 /// than the system's least one, some 60 us.
 pub const SPACE_SLEEP_MIN: Duration = Duration::from_micros(100);
 
-/// The longest sleep for scarce space. Larger: longer waits of those who write long values. Smaller: more sleeps.
+/// The longest sleep for scarce space of a writer that sleeps often. Larger: longer waits of those who write long values.
+/// Smaller: more sleeps.
 pub const SPACE_SLEEP_MAX: Duration = Duration::from_millis(1);
+
+/// The sleep of a writer that sleeps seldom: about a turn of the scheduler, which waits for a processor are as long as
+/// anyway. Larger: the rarest latencies grow. Smaller: more writes sleep.
+pub const SPACE_SLEEP_LONG: Duration = Duration::from_millis(3);
+
+/// Writers sleep seldom if they owe a long sleep after more writes than this on average. A count. Larger: more writers
+/// sleep often and briefly. Smaller: long sleeps show in their 99.9th percentile.
+pub const WRITES_PER_LONG_SLEEP: u32 = 500;
+
+/// That average is over about so many looks at the space, for which see [`SPACE_LOOK_BYTES`]. Larger: a lasting change is
+/// noticed later. Smaller: so is a moment's.
+pub const LOOKS_OF_MEAN: u64 = 512;
 
 /// L0' grows by this from one look at the pace to the next: some 60 entries. Unit: bytes. Larger: the throttle reacts
 /// later. Smaller: more looks.

@@ -2,18 +2,21 @@
 //!
 //! [`pace`] computes the sleep from the progress of the spill, so that L0' fills when the spill ends. A full L0' makes
 //! writers wait for that end, which bounds the memory; it happens when a spill fails or slows down suddenly. [`debt`] turns
-//! what a writer is to sleep for scarce space into short sleeps.
+//! what a writer is to sleep for scarce space into sleeps.
 
 use std::time::{Duration, Instant};
 
 use crate::spill::Progress;
-use crate::tuning::{PACE_LOOK_BYTES, SPACE_SLEEP_PER_KIB};
+use crate::tuning::{
+    LOOKS_OF_MEAN, PACE_LOOK_BYTES, SPACE_SLEEP_LONG, SPACE_SLEEP_PER_KIB, WRITES_PER_LONG_SLEEP,
+};
 use kreon_base::{Error, Result};
 use kreon_sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
 
 mod debt;
 mod pace;
 
+use debt::Sleeps;
 use pace::{Last, Moment, Pace};
 
 /// Delays and waits of writers. One for the store; shared by the spill, the space plan and the write path.
@@ -29,6 +32,8 @@ pub struct Throttle {
     changed: Condvar,
     /// How long a writer sleeps for each KiB of the log because space is scarce, in nanoseconds.
     sleep_ns_per_kib: AtomicU64,
+    /// Its mean over the last looks at the space.
+    mean_ns_per_kib: AtomicU64,
 }
 
 /// The times of a spill.
@@ -130,6 +135,9 @@ impl Throttle {
     pub fn slow_down(&self, share: f64) {
         let sleep = SPACE_SLEEP_PER_KIB.as_nanos() as f64 * share;
         self.sleep_ns_per_kib.store(sleep as u64, Ordering::Relaxed);
+        let mean = self.mean_ns_per_kib.load(Ordering::Relaxed);
+        let mean = (mean * (LOOKS_OF_MEAN - 1) + sleep as u64) / LOOKS_OF_MEAN;
+        self.mean_ns_per_kib.store(mean, Ordering::Relaxed);
     }
 
     /// How long a writer of so many bytes of the log is to sleep because space is scarce.
@@ -140,9 +148,11 @@ impl Throttle {
         }
     }
 
-    /// Has the calling thread sleep for `owed`, now or later: see [`debt`].
-    pub fn pay(&self, owed: Duration) {
-        debt::pay(owed);
+    /// Has the calling thread, which wrote so many bytes of the log, sleep for `owed`, now or later: see [`debt`].
+    pub fn pay(&self, owed: Duration, bytes: u64) {
+        let mean = self.mean_ns_per_kib.load(Ordering::Relaxed);
+        let mean = Duration::from_nanos(mean.saturating_mul(bytes) / 1024);
+        debt::pay(owed, sleeps_of(mean));
     }
 
     /// Spills that ended since the store was opened.
@@ -154,6 +164,14 @@ impl Throttle {
     #[cfg(test)]
     pub fn failure(&self) -> Option<Error> {
         self.state.lock().failure.clone()
+    }
+}
+
+/// The sleeps of writers that owe so much for each write on average.
+fn sleeps_of(mean_owed: Duration) -> Sleeps {
+    match mean_owed.saturating_mul(WRITES_PER_LONG_SLEEP) < SPACE_SLEEP_LONG {
+        true => Sleeps::Long,
+        false => Sleeps::Short,
     }
 }
 
@@ -190,6 +208,23 @@ mod tests {
         assert!(fill(&throttle) > Duration::ZERO);
         throttle.spill_ended(&Ok(()));
         assert_eq!(fill(&throttle), Duration::ZERO);
+    }
+
+    #[test]
+    fn sleeps_are_long_until_writes_owe_much_for_a_while() {
+        let throttle = Throttle::default();
+        let sleeps = || {
+            let mean = throttle.mean_ns_per_kib.load(Ordering::Relaxed);
+            sleeps_of(Duration::from_nanos(mean))
+        };
+        throttle.slow_down(0.02);
+        assert_eq!(sleeps(), Sleeps::Long, "once is not much on average");
+        (0..4000).for_each(|_| throttle.slow_down(0.01));
+        assert_eq!(sleeps(), Sleeps::Long);
+        (0..4000).for_each(|_| throttle.slow_down(0.1));
+        assert_eq!(sleeps(), Sleeps::Short);
+        (0..4000).for_each(|_| throttle.slow_down(0.0));
+        assert_eq!(sleeps(), Sleeps::Long);
     }
 
     #[test]

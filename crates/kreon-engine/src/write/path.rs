@@ -166,7 +166,8 @@ impl Writer {
                 }
                 // Deletions free space.
                 if !written.owed.is_zero() && purpose(operations) == Purpose::Put {
-                    self.on.throttle.pay(written.owed);
+                    let bytes = record_bytes(operations);
+                    self.on.throttle.pay(written.owed, bytes);
                 }
                 self.reader.note_deletions(operations, watch, written.end);
                 return Ok(Some(written));
