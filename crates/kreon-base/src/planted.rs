@@ -79,6 +79,15 @@ bugs! {
     BufferOfEarlierUse,
     /// Of a log segment that was used again, readers take a frame of an earlier use for that of the present one.
     FrameOfEarlierUse,
+    /// The page in which a write of the log ends is kept in memory, although a later write has the rest of it.
+    HalfPageAdmitted,
+    /// What was known of the records in a frame stays when the frame gets another page.
+    MarksOfEarlierPage,
+    /// A merge notes as dead not the record that it drops but the one that it keeps.
+    LiveRecordNotedDead,
+    /// Of a log segment that was used again, collection takes the dead records of an earlier use for those of the present
+    /// one.
+    DeadRecordsOfEarlierUse,
     /// Pages and segments are reused although readers still reach them.
     ReusedUnderReaders,
     /// A moved record replaces whatever is known of its key by then.

@@ -15,6 +15,7 @@ use kreon_device::Write;
 use super::buffered::Buffered;
 use super::buffers::Buffers;
 use super::cut::{PAYLOAD_START, SEGMENT};
+use super::pages::WrittenPages;
 use super::positions::Positions;
 use super::zeroes::Prepared;
 
@@ -86,6 +87,17 @@ impl Run {
         let end = self.end - self.end % page;
         let bytes = (start < end).then(|| self.buffered.buffer().committed_range(start..end))?;
         Some((self.buffered.offset(start).0, bytes?))
+    }
+
+    /// For the planted bug `HalfPageAdmitted`: has the page in which it ends kept, with zeroes where a later call writes.
+    pub fn keep_half(&self, pages: &dyn WrittenPages) {
+        let start = self.end - self.end % PAGE_BYTES as u32;
+        let half = self.buffered.buffer().committed_range(start..self.end);
+        if let Some(half) = half.filter(|half| !half.is_empty()) {
+            let mut page = half.to_vec();
+            page.resize(PAGE_BYTES, 0);
+            pages.written(self.buffered.offset(start).0, &page);
+        }
     }
 }
 

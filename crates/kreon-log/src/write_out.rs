@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Error, Lsn, Result};
+use kreon_base::{Error, Lsn, Result, planted};
 use kreon_device::Device;
 use kreon_sync::{Condvar, Mutex, Wakeup};
 
@@ -115,6 +115,7 @@ impl WriteOut {
             for (offset_bytes, bytes) in runs.iter().filter_map(Run::whole_pages) {
                 self.pages.written(offset_bytes, bytes);
             }
+            planted!(HalfPageAdmitted => runs.iter().for_each(|run| run.keep_half(&*self.pages)));
             drop(runs);
             calls = self.calls.lock();
             calls.land(&self.positions);

@@ -96,7 +96,11 @@ impl Hunt {
             Bug::RelocationWithoutCompare
             | Bug::MovedSegmentFreedTooEarly
             | Bug::BufferOfEarlierUse
-            | Bug::FrameOfEarlierUse => Self::Overwrites,
+            | Bug::FrameOfEarlierUse
+            | Bug::HalfPageAdmitted
+            | Bug::MarksOfEarlierPage
+            | Bug::LiveRecordNotedDead
+            | Bug::DeadRecordsOfEarlierUse => Self::Overwrites,
             Bug::IncarnationKept => Self::TornTails,
             _ => Self::Sim,
         }

@@ -290,12 +290,28 @@ impl Reached<'_, '_> {
         (self.pages, self.charges.finish(), suspects)
     }
 
+    /// Collection passes over what is known to be dead.
+    fn not_dead(&mut self, region: &RegionState, at: &ValueAt<'_>) {
+        let storage = &self.inspector.storage;
+        let segment = at.offset.segment();
+        let sequence = storage.log.reader().sequence_of(segment);
+        let dead = sequence.and_then(|sequence| storage.dead.of(segment, sequence));
+        let extent = fragment_bytes(at.key.len() + at.value_bytes as usize);
+        if dead.is_some_and(|dead| dead.has(at.offset, extent)) {
+            self.report.problems.push(format!(
+                "region {:?}: the record at {} is live, but collection takes it for dead",
+                region.name, at.offset
+            ));
+        }
+    }
+
     fn entry(&mut self, region: &RegionState, key: &[u8], payload: Payload<'_>) {
         self.report.entries += 1;
         self.meter.add(1);
         let Some(at) = value_at(region, key, payload) else {
             return self.meter.add(1);
         };
+        self.not_dead(region, &at);
         let place = (at.offset, at.region, at.value_bytes);
         if !self.reads.add(place, key, self.report, self.meter) {
             self.inspector.verify_record(region, &at, self.report);

@@ -64,7 +64,9 @@ impl Changes for Notes<'_> {
         let extent = fragment_bytes(record.key_bytes as usize + record.value_bytes as usize);
         let is_gone = self.added != Some(record.offset);
         if is_value && is_gone && has_bit(extent) && self.dead.len() < DEAD_MAX {
-            self.dead.push(record.offset);
+            let offset = record.offset;
+            planted!(LiveRecordNotedDead => let offset = self.added.unwrap_or(offset));
+            self.dead.push(offset);
         }
     }
 }

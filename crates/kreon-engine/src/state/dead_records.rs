@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kreon_base::{LogOffset, SEGMENT_BYTES, SegmentId};
+use kreon_base::{LogOffset, SEGMENT_BYTES, SegmentId, planted};
 use kreon_sync::Mutex;
 
 /// Bytes of the log for each bit.
@@ -92,11 +92,13 @@ impl DeadRecords {
     pub fn of(&self, segment: SegmentId, sequence: u64) -> Option<DeadLines> {
         let segments = self.segments.lock();
         let known = segments.get(&segment)?;
+        planted!(DeadRecordsOfEarlierUse => return Some(known.clone()));
         (known.sequence == sequence).then(|| known.clone())
     }
 
     /// The segment is used for something else.
     pub fn forget(&self, segment: SegmentId) {
+        planted!(DeadRecordsOfEarlierUse => return);
         self.segments.lock().remove(&segment);
     }
 }
@@ -120,10 +122,10 @@ impl DeadLines {
         }
     }
 
-    /// Whether the record at `offset`, which [has a bit](has_bit), is known to be dead.
-    pub fn has(&self, offset: LogOffset) -> bool {
+    /// Whether the record at `offset`, which takes so many bytes where it starts, is known to be dead.
+    pub fn has(&self, offset: LogOffset, extent_bytes: usize) -> bool {
         let (word, bit) = place(offset);
-        self.words.get(word).is_some_and(|word| word & bit != 0)
+        has_bit(extent_bytes) && self.words.get(word).is_some_and(|word| word & bit != 0)
     }
 
     fn set(&mut self, offsets: &[LogOffset]) {
@@ -163,12 +165,13 @@ mod tests {
         let lines = dead.of(SegmentId(3), 1).unwrap();
         for within in (0..SEGMENT_BYTES).step_by(64) {
             let is_dead = within == 4096 || within == SEGMENT_BYTES - 64;
-            assert_eq!(lines.has(at(3, within)), is_dead, "{within}");
+            assert_eq!(lines.has(at(3, within), 64), is_dead, "{within}");
+            assert!(!lines.has(at(3, within), 56), "it may share its line");
         }
         assert!(dead.of(SegmentId(3), 2).is_none(), "of a later use");
         dead.note(&[at(3, 640)], |_| Some(2));
         let lines = dead.of(SegmentId(3), 2).unwrap();
-        assert!(lines.has(at(3, 640)) && !lines.has(at(3, 4096)));
+        assert!(lines.has(at(3, 640), 64) && !lines.has(at(3, 4096), 64));
         dead.forget(SegmentId(4));
         assert!(dead.of(SegmentId(4), 1).is_none());
         dead.note(&[at(5, 640)], |_| None);

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 
 use kreon_base::sync::{AtomicU64, Ordering::Relaxed, Watch};
-use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result};
+use kreon_base::{PAGE_BYTES, PageBytes, PageNo, Result, planted};
 use kreon_device::Backing;
 
 use super::memory::KernelMemory;
@@ -69,6 +69,7 @@ impl Frames {
 
     /// Forgets what was known of the bytes of a frame that nobody uses.
     pub fn clear_marks(&self, frame: &FreeFrame) {
+        planted!(MarksOfEarlierPage => return);
         self.marks(frame.number).store(0, Relaxed);
     }
 

@@ -7,7 +7,6 @@ use kreon_format::{FragmentHeader, fragment_bytes};
 use crate::level::MappedLog;
 use crate::space::Victim;
 use crate::state::DeadLines;
-use crate::state::dead_records::has_bit;
 use kreon_log::LogReader;
 
 /// A record that may be moved, if a tree points at it.
@@ -79,7 +78,7 @@ impl Candidates {
         let (mut is_first, mut begins_before, mut long) = (true, false, Vec::new());
         let is_dead = |offset: LogOffset, header: &FragmentHeader| {
             let extent = fragment_bytes(header.length_bytes as usize);
-            dead.is_some_and(|dead| has_bit(extent) && dead.has(offset))
+            dead.is_some_and(|dead| dead.has(offset, extent))
         };
         log.keys_of(
             pages,

@@ -47,7 +47,7 @@ fn what_spills_dropped_is_known_to_be_dead_and_nothing_else() {
     let known = |offset: LogOffset| {
         segments.iter().any(|(segment, sequence)| {
             let dead = storage.dead.of(*segment, *sequence);
-            offset.segment() == *segment && dead.is_some_and(|dead| dead.has(offset))
+            offset.segment() == *segment && dead.is_some_and(|dead| dead.has(offset, 1000))
         })
     };
     let reader = &bench.engine.subsystems.reader;
@@ -63,7 +63,9 @@ fn what_spills_dropped_is_known_to_be_dead_and_nothing_else() {
         .filter_map(|(segment, sequence)| storage.dead.of(*segment, *sequence))
         .map(|dead| {
             let lines = (0..SEGMENT_BYTES).step_by(64);
-            lines.filter(|within| dead.has(LogOffset(*within))).count()
+            lines
+                .filter(|within| dead.has(LogOffset(*within), 64))
+                .count()
         })
         .sum();
     assert_eq!(dead, 4000);
