@@ -132,3 +132,52 @@ fn pages_are_admitted_only_while_frames_are_plenty() {
         .sum();
     assert_eq!(evicted, 0, "nothing goes for what is kept");
 }
+
+#[test]
+fn a_record_over_two_pages_is_lent_whole_and_without_a_copy_from_neighbours() {
+    let device = device();
+    let mapping = mapping_with_frames(&device, FRAMES);
+    // Bytes that were copied to lend the record over the pages `page` and the next.
+    let copied = |page: u64, version| {
+        let bytes = [page, page + 1].map(|page| fill(page, version)[..].to_vec());
+        let (start, mut scratch) = (page * PAGE_BYTES as u64 + 3500, Vec::new());
+        mapping
+            .with_resident_record(start, 1000, LAST, &mut scratch, |lent| {
+                assert_eq!(lent.bytes(), &bytes.concat()[3500..4500], "{page}");
+            })
+            .expect("resident");
+        scratch.len()
+    };
+    // The second time in frames that got free in another order.
+    for version in [1, 2] {
+        let bytes = written(&device, 100, 64, version);
+        mapping.admit(PageNo(100), LAST, &bytes);
+        let copies: usize = (100..163).map(|page| copied(page, version)).sum();
+        assert_eq!(copies, 0, "{version}");
+        for page in (100..164).rev() {
+            mapping.discard(PageNo(page), 1);
+        }
+    }
+    for page in [7, 300, 8] {
+        device.put(page, fill(page, 5));
+        mapping.read(any(page), |_| ()).unwrap();
+    }
+    assert_eq!(copied(7, 5), 1000);
+}
+
+#[test]
+fn a_page_that_came_anew_says_nothing_of_what_comes_over_into_it() {
+    let device = device();
+    let mapping = mapping_with_frames(&device, FRAMES);
+    let over = |page: u64| page * PAGE_BYTES as u64 + 3500;
+    for page in [7, 8, 9] {
+        mapping.read(any(page), |_| ()).unwrap();
+    }
+    set_verified(&mapping, over(7), 1000);
+    mapping.discard(PageNo(8), 1);
+    mapping.read(any(8), |_| ()).unwrap();
+    // The record that starts in it and goes on behind it is another.
+    set_verified(&mapping, over(8), 1000);
+    assert!(is_verified(&mapping, over(8), 1000));
+    assert!(!is_verified(&mapping, over(7), 1000));
+}
