@@ -424,6 +424,10 @@ impl Log {
         self.output.pad_to_block(upto)
     }
 
+    pub(super) fn positions(&self) -> Arc<Positions> {
+        self.output.positions()
+    }
+
     pub(super) fn roller(&self) -> &Roller {
         &self.appender.roller
     }

@@ -5,7 +5,7 @@
 //! sealed with store, sequence and offset.
 //!
 //! Invariants:
-//! - a record is on the device before an index points at it: none is ever read from memory;
+//! - a record is on the device before an index points at it: none is ever read in the buffer;
 //! - no page is written twice, and the bytes from `written` to `within` are in the buffer;
 //! - a replay ignores the stream. A crash forgets the entries of L0 that point into it, and the tree's entry still points
 //!   at the old place of the record. A later run begins with a segment of its own.

@@ -231,3 +231,10 @@ impl LogOutput {
         self.write_out.wakeup().call();
     }
 }
+
+#[cfg(test)]
+impl LogOutput {
+    pub fn positions(&self) -> Arc<Positions> {
+        Arc::clone(&self.sources.positions)
+    }
+}

@@ -104,9 +104,9 @@ impl WriteOut {
     /// The call with this number has ended: lands it and those behind it that have, too, unless an earlier one is under
     /// way.
     ///
-    /// Pages are kept before their call lands: as long as it has not, its segment is not complete, so it is read in its
-    /// buffer and cannot be released. In the order of landing, because a page may belong to two calls: kept by the first
-    /// of them it would be half of a page.
+    /// Pages are kept before their call lands: as long as it has not, its segment is not complete, and cannot be released
+    /// and used for something else. In the order of landing, and whole, because a page may belong to two calls: kept by the
+    /// first of them it would show half of the record that both have.
     fn land(&self, number: u64) {
         let mut calls = self.calls.lock();
         calls.ended(number);

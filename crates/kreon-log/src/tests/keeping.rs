@@ -1,7 +1,7 @@
 //! Pages that may be kept because they were written. That the device has their bytes is asserted whenever they are told.
 
 use super::*;
-use kreon_base::PAGE_BYTES;
+use kreon_base::{LogOffset, PAGE_BYTES};
 
 /// The pages that were told, in their order.
 fn told(bench: &Bench) -> Vec<u64> {
@@ -80,4 +80,36 @@ fn of_a_segment_that_an_earlier_run_began_its_own_pages_are_told() {
     let resumed = u64::from(kreon_format::place_of(end).1).div_ceil(PAGE_BYTES as u64);
     let expected = pages_before(&again, resumed, again.log.written());
     assert_eq!(told(&again), expected);
+}
+
+#[test]
+fn pages_are_told_before_their_write_lands() {
+    let bench = Setup::default().open();
+    std::thread::scope(|scope| {
+        for seed in 0..2 {
+            let bench = &bench;
+            scope.spawn(move || {
+                for i in 0..1000 {
+                    let (_, end) = bench.put(b"key", &noise(1 + i * 31 % 5000, seed));
+                    if i % 11 == seed {
+                        bench.log.sync(end).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    bench.log.write_out(bench.log.tail()).unwrap();
+    let sequences = bench.log.segments();
+    let (runs, landed) = (bench.told.runs.lock(), bench.told.landed.lock());
+    assert!(runs.len() > 20 && runs.len() == landed.len());
+    for ((offset, len), landed) in runs.iter().zip(landed.iter()) {
+        let segment = LogOffset(*offset).segment();
+        let of = sequences.iter().find(|(id, _)| *id == segment);
+        let (_, sequence) = of.expect("nothing was released");
+        let within = (offset - segment.offset_bytes()) as u32 + *len as u32;
+        let end = kreon_format::lsn_at(*sequence, within);
+        // The header of a segment has no position.
+        let is_header = within <= PAGE_BYTES as u32;
+        assert!(is_header || *landed < end, "up to {end} at {landed}");
+    }
 }

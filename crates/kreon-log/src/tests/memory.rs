@@ -1,10 +1,10 @@
 //! What the log stands on, in memory.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use kreon_base::{Error, ErrorKind, LogId, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId};
+use kreon_base::{Error, ErrorKind, LogId, Lsn, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId};
 use kreon_device::{Device, DeviceStats, Read, Write};
 use kreon_mapping::{FinalBytes, LentRecord};
 use kreon_sync::Mutex;
@@ -12,6 +12,7 @@ use kreon_sync::Mutex;
 use super::SEGMENTS;
 use crate::home::{LogSpace, TakenSegment};
 use crate::pages::{LogPages, ResidentPages, WrittenPages};
+use crate::positions::Positions;
 use kreon_volume::Purpose;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,6 +253,10 @@ impl LogSpace for Space {
 pub(super) struct Told {
     pub device: Arc<MemoryDevice>,
     pub runs: Mutex<Vec<(u64, usize)>>,
+    /// Of each run, how far the log had landed when it was told.
+    pub landed: Mutex<Vec<Lsn>>,
+    /// There as soon as the log is open.
+    pub positions: OnceLock<Arc<Positions>>,
 }
 
 impl WrittenPages for Told {
@@ -264,6 +269,9 @@ impl WrittenPages for Told {
             "the device has other bytes at {offset_bytes}"
         );
         self.runs.lock().push((offset_bytes, bytes.len()));
+        let positions = self.positions.get();
+        let landed = positions.map_or(Lsn(0), |positions| positions.written());
+        self.landed.lock().push(landed);
     }
 }
 

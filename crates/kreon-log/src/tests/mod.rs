@@ -13,8 +13,8 @@ mod syncing;
 mod threads;
 mod zeroing;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use kreon_base::{
     Error, ErrorKind, Incarnation, LogId, Lsn, RegionId, Result, SEGMENT_BYTES, SegmentId,
@@ -98,6 +98,8 @@ impl Bench {
         let told = Arc::new(Told {
             device: Arc::clone(&device),
             runs: Mutex::default(),
+            landed: Mutex::default(),
+            positions: OnceLock::new(),
         });
         let home = LogHome {
             device: Arc::clone(&device) as Arc<dyn Device>,
@@ -112,6 +114,7 @@ impl Bench {
             kept: Mutex::default(),
         };
         let log = Log::open(home, history, options).unwrap();
+        let _ = told.positions.set(log.positions());
         Self {
             device,
             space,
