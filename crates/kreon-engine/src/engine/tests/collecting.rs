@@ -9,6 +9,7 @@ use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::options::Work;
 use kreon_log::MOVED_LOG;
 
+mod asking;
 mod copies;
 mod in_memory;
 mod space;

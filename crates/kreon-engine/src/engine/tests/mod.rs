@@ -2,6 +2,7 @@
 
 mod collecting;
 mod damage;
+mod damage_in_memory;
 mod filtering;
 mod formats;
 mod futures;
@@ -20,7 +21,7 @@ mod verifying;
 
 use std::sync::Arc;
 
-use kreon_base::{Error, PageNo, Result};
+use kreon_base::{Error, LogOffset, Lsn, PageNo, Result};
 use kreon_device::Device;
 use kreon_sim::{Image, SimDevice, SimOptions};
 
@@ -85,6 +86,15 @@ impl Bench {
 
     fn get(&self, region: &RegionState, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.engine.get(region, key, None, <[u8]>::to_vec)
+    }
+
+    /// Where the record of a key stands whose value is in the log.
+    fn place_of(&self, region: &RegionState, key: &[u8]) -> LogOffset {
+        let reader = &self.engine.subsystems.reader;
+        let view = reader.view_of(region).unwrap();
+        let located = reader.locate(&view, region, key, Lsn::MAX).unwrap();
+        let (offset, _) = located.unwrap().record(key).unwrap();
+        offset
     }
 
     /// A page of the trees.

@@ -1,6 +1,7 @@
 //! Data that fits in memory: nothing is read from the device, and what merges dropped is not looked up.
 
 use super::*;
+use kreon_base::SegmentId;
 
 fn roomy(options: Options) -> Options {
     Options {
@@ -50,14 +51,9 @@ fn what_spills_dropped_is_known_to_be_dead_and_nothing_else() {
             offset.segment() == *segment && dead.is_some_and(|dead| dead.has(offset, 1000))
         })
     };
-    let reader = &bench.engine.subsystems.reader;
-    let view = reader.view_of(&region).unwrap();
     for key in model.keys() {
-        let located = reader.locate(&view, &region, key, Lsn::MAX).unwrap();
-        let (offset, _) = located.unwrap().record(key).unwrap();
-        assert!(!known(offset), "{key:?} is live");
+        assert!(!known(bench.place_of(&region, key)), "{key:?} is live");
     }
-    drop(view);
     let dead: usize = segments
         .iter()
         .filter_map(|(segment, sequence)| storage.dead.of(*segment, *sequence))
@@ -83,4 +79,39 @@ fn after_an_opening_nothing_is_known_and_all_is_collected() {
     let freed = before[0] - bench.log_segments()[0];
     assert!(freed > 1, "{freed} segments");
     bench.checked(&region, &model);
+}
+
+#[test]
+fn verification_tells_of_a_live_record_that_is_taken_for_dead() {
+    let (bench, region, _) = half_dead(roomy(driven()));
+    let storage = &bench.engine.subsystems.storage;
+    assert_eq!(bench.problems(), Vec::<String>::new());
+    let offset = bench.place_of(&region, &name(6));
+    let sequence_of = |segment| storage.log.reader().sequence_of(segment);
+    storage.dead.note(&[offset], sequence_of);
+    let problems = bench.problems();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    let expected = format!("the record at {offset} is live, but collection takes it for dead");
+    assert!(problems[0].ends_with(&expected), "{problems:?}");
+}
+
+#[test]
+fn nothing_is_known_of_a_segment_that_was_freed() {
+    let (bench, _, _) = half_dead(roomy(driven()));
+    let storage = &bench.engine.subsystems.storage;
+    let segments = || storage.allocator.lock().log_segments(MAIN_LOG);
+    let known = |segments: &[(SegmentId, u64)]| {
+        let known = segments
+            .iter()
+            .filter(|of| storage.dead.of(of.0, of.1).is_some());
+        known.count()
+    };
+    let before = segments();
+    assert!(known(&before) > 1);
+    bench.collect();
+    bench.spill();
+    let left = segments();
+    let freed: Vec<_> = before.into_iter().filter(|of| !left.contains(of)).collect();
+    assert!(freed.len() > 1, "{freed:?}");
+    assert_eq!(known(&freed), 0);
 }
