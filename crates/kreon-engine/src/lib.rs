@@ -43,7 +43,7 @@ pub use kreon_log::{Fill, Own, Show, TakeValue};
 #[cfg(feature = "comparison")]
 pub use kreon_mapping::{Backend, Eviction, KeepRecords, MapAdvice, Writeback};
 pub use kreon_mapping::{MappingModes, MappingStats};
-pub use maintenance::{CollectionStats, ImageStats, Pairs, ReorganisationStats};
+pub use maintenance::{CollectionStats, IdleStats, ImageStats, Pairs, ReorganisationStats};
 pub use operation::Operation;
 pub use options::{Background, Designs, Durability, MEMORY_BYTES_MIN, Options, Work};
 pub use progress::Progress;

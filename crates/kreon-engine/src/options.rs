@@ -7,6 +7,8 @@ use kreon_base::{Error, Result};
 use kreon_device::{Backing, processors};
 use kreon_mapping::MappingModes;
 
+use crate::tuning::{IDLE_AFTER, IDLE_WRITTEN_MAX};
+
 /// What a write promises when it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
@@ -44,6 +46,9 @@ pub enum Work {
     Collect,
     /// Copies values that scans found scattered into key order.
     Reorganise,
+    /// One round of what idle time is for: copies values that lie scattered into key order, whether anybody scanned
+    /// them or not. Does not wait for idle time.
+    LayTogether,
     /// Hands the log to the device without a flush, as is done every 100 ms: buffered writes so far survive the end of
     /// the process, but not that of the machine.
     WriteOut,
@@ -103,6 +108,12 @@ pub struct Options {
     pub unspilled_bytes_min: u64,
     /// Whether values that are scanned repeatedly are copied into key order (`Kreon 3.2.3`).
     pub scan_reorganisation: bool,
+    /// Whether all values are copied into key order while nobody writes; not without `scan_reorganisation`.
+    pub idle_reorganisation: bool,
+    /// Idle time begins so long after the last write. Tests set it.
+    pub idle_after: Duration,
+    /// Most bytes written for each byte given, with copies in idle time. Tests set it.
+    pub idle_written_max: f64,
     /// Most bytes on the volume for each live byte during these copies, 1 to 10: the copies exist before the old
     /// segments are free. Below `space_amplification` the copies get only the space that collection leaves.
     pub scan_space_amplification: f64,
@@ -178,6 +189,9 @@ impl Default for Options {
             write_amplification_max: 3.0,
             unspilled_bytes_min: 4 << 20,
             scan_reorganisation: true,
+            idle_reorganisation: true,
+            idle_after: IDLE_AFTER,
+            idle_written_max: IDLE_WRITTEN_MAX,
             scan_space_amplification: 2.1,
             verify_every_read: false,
             backing: Backing::default(),
@@ -219,6 +233,11 @@ impl Options {
             true => (self.memory_bytes / 1024).next_power_of_two().min(MIB),
             false => 0,
         }
+    }
+
+    /// Whether values are laid together in idle time.
+    pub(crate) fn uses_idle_time(&self) -> bool {
+        self.scan_reorganisation && self.idle_reorganisation
     }
 
     /// Threads that merge a spill.

@@ -127,6 +127,44 @@ pub const EXCESS_ROOM_SHARE: u64 = 16;
 /// a unit. Larger: fewer values are laid together on a nearly full disk. Smaller: other writers have less room there.
 pub const EXCESS_FREE_SHARE: u64 = 8;
 
+// Values that are laid together while nobody writes.
+
+/// Most bytes that are written for each byte given by users, the copies of idle time included: what else is written comes
+/// first. A factor without a unit. Larger: stores that are overwritten have more of their values laid together. Smaller:
+/// a part of what was loaded stays scattered.
+pub const IDLE_WRITTEN_MAX: f64 = 2.2;
+
+/// What was written beyond that is remembered up to the live bytes divided by this. A divisor without a unit. Larger: a
+/// phase of dear overwrites is forgotten sooner. Smaller: what is loaded after it stays scattered.
+pub const IDLE_DEBT_SHARE: u64 = 2;
+
+/// Idle time begins when nobody has written for so long. Larger: short pauses are not used. Smaller: writers meet the end
+/// of a round more often.
+pub const IDLE_AFTER: Duration = Duration::from_millis(300);
+
+/// Another pass over all keys begins when the live bytes of the log divided by this were given since the one before. A
+/// divisor without a unit. Larger: more passes, each of which reads all leaves. Smaller: new values stay scattered for
+/// longer.
+pub const IDLE_AGAIN_SHARE: u64 = 16;
+
+/// The values of a leaf are moved if that spares a scan of it a read for so many of them. Unit: records. Larger: values
+/// that nearly lie together are written once more. Smaller: they stay as they are.
+pub const IDLE_RECORDS_PER_READ: usize = 8;
+
+/// Bytes of one round in idle time. Unit: bytes. Larger: a writer meets more of it. Smaller: fewer reads at a time.
+pub const IDLE_ROUND_BYTES: u64 = 2 << 20;
+
+/// The same while others read. Larger: those wait behind more reads. Smaller: more half-filled pages.
+pub const IDLE_ROUND_BYTES_BESIDE_READERS: u64 = 256 << 10;
+
+/// The share of the time that rounds take while others read. Larger: slower reads meanwhile. Smaller: their values are
+/// laid together later.
+pub const IDLE_SHARE_BESIDE_READERS: f64 = 0.3;
+
+/// A pause between two rounds, in which others show that they read. Larger: more time for nothing. Smaller: readers are
+/// overlooked.
+pub const IDLE_LOOK: Duration = Duration::from_millis(2);
+
 // The throttle of writers.
 
 /// Writers look at the space when the log crosses a border of this. Unit: bytes. Larger: the throttle reacts later.

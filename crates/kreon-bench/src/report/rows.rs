@@ -66,6 +66,9 @@ fn name(point: &Point, workload: Workload, has_mixes: bool) -> String {
         if phase.reads_together > 1 && workload == Workload::C {
             name += &format!(", {} in a call", phase.reads_together);
         }
+        if phase.rest_seconds > 0.0 {
+            name += &format!(", then {} s of rest", phase.rest_seconds);
+        }
     }
     // Where a run has several mixes its points are named after them.
     match (point.variant.as_str(), has_mixes) {

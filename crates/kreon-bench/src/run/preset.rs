@@ -137,6 +137,14 @@ impl Preset {
         }
     }
 
+    /// Between Load E and the scans behind it nobody asks for anything for so long.
+    pub fn rest_seconds(self) -> f64 {
+        match self {
+            Self::Large | Self::PaperLarge => 60.0,
+            _ => 0.0,
+        }
+    }
+
     /// Rounds.
     pub fn rounds(self) -> u32 {
         match self {

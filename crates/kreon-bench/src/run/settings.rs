@@ -47,6 +47,10 @@ pub struct Arguments {
     /// is scanned.
     #[arg(long)]
     pub converge_seconds: Option<f64>,
+    /// Behind Load E nobody asks for anything for so many seconds: for stores that lay values together in idle time. What
+    /// they write and compute meanwhile counts for the load.
+    #[arg(long)]
+    pub rest_seconds: Option<f64>,
     /// Workload C asks for so many records in one call: `multi_get`. Its latency is that of a call.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub reads_together: u32,
@@ -215,6 +219,10 @@ impl Arguments {
             },
             threads: threads.max(1),
             reads_together: self.reads_together,
+            rest_seconds: match workload {
+                Workload::LoadE => self.rest_seconds.unwrap_or(self.preset.rest_seconds()),
+                _ => 0.0,
+            },
             seed: crate::keys::hash(self.seed ^ (number as u64) << 32),
         };
         wanted.into_iter().enumerate().map(phase).collect()

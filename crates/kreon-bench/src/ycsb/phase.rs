@@ -32,6 +32,9 @@ pub struct Phase {
     /// Records that workload C asks for in one call.
     #[serde(default = "one")]
     pub reads_together: u32,
+    /// Behind it nobody asks for anything for so long. What stores do then counts for it.
+    #[serde(default)]
+    pub rest_seconds: f64,
     /// Of all draws.
     pub seed: u64,
 }
@@ -128,11 +131,13 @@ impl Phase {
         let seconds = started.elapsed().as_secs_f64();
         let settling = Instant::now();
         engine.settle()?;
+        let settle_seconds = settling.elapsed().as_secs_f64();
+        std::thread::sleep(Duration::from_secs_f64(self.rest_seconds));
         Ok(Outcome {
             requests: done(&shared),
             records: shared.records.there(),
             seconds,
-            settle_seconds: settling.elapsed().as_secs_f64(),
+            settle_seconds,
             latencies: merged,
             failures,
             series,

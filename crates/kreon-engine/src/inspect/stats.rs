@@ -162,7 +162,7 @@ impl Inspector {
             merge_pages_read,
             merge_pages_written,
             collection,
-            reorganisation: self.maintenance.reorganiser.stats(),
+            reorganisation: self.maintenance.reorganisation_stats(),
             snapshots: self.visibility.snapshots.count() as u64,
             retired_pages: self.storage.views.waiting().0,
             memory_bytes: self.storage.options.memory_bytes as u64,
@@ -271,6 +271,8 @@ impl fmt::Display for Stats {
         line(f, "ranges laid together", ranges)?;
         let moved = counted(laid.records_moved, laid.bytes_copied);
         line(f, "  records moved", moved)?;
+        let idle = counted(laid.idle.records_moved, laid.idle.bytes_copied);
+        line(f, "  in idle time", idle)?;
         line(f, "open snapshots", self.snapshots.to_string())?;
         let reads = counted(self.device_reads, self.device_read_bytes);
         line(f, "device reads", reads)?;

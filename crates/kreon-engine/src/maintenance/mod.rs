@@ -29,14 +29,14 @@ use gc::Gc;
 use kreon_sync::Wakeup;
 use log_stock::LogStock;
 use merge::Merger;
-use reorganise::Reorganiser;
+use reorganise::{IdleReorganiser, Reorganiser};
 use spill::Spiller;
 
 pub use gc::CollectionStats;
 pub use ground::Ground;
 pub use ingest::Pairs;
 pub use l0_images::{ImageStats, L0Images};
-pub use reorganise::ReorganisationStats;
+pub use reorganise::{IdleStats, ReorganisationStats};
 
 /// All background jobs of a store.
 pub struct Maintenance {
@@ -52,6 +52,8 @@ pub struct Maintenance {
     pub gc: Arc<Gc>,
     /// Lays values together that scans read.
     pub reorganiser: Reorganiser,
+    /// Lays values together while nobody writes.
+    pub idle: IdleReorganiser,
     /// Images of L0.
     pub l0_images: L0Images,
     /// Segments written ahead.
@@ -79,8 +81,16 @@ impl Maintenance {
             },
             merger: Arc::new(Merger::new(on, &spiller)),
             reorganiser: Reorganiser::new(on, (reader, scattered), (&spiller, &gc)),
+            idle: IdleReorganiser::new(on, scattered, (&spiller, &gc)),
             spiller,
             gc,
+        }
+    }
+    /// What was laid together so far.
+    pub fn reorganisation_stats(&self) -> ReorganisationStats {
+        ReorganisationStats {
+            idle: self.idle.stats(),
+            ..self.reorganiser.stats()
         }
     }
 }

@@ -122,6 +122,7 @@ impl Maintenance {
                 .collect_driven()
                 .and_then(|()| self.on.versions.reclaim()),
             Work::Reorganise => self.reorganiser.reorganise_all(),
+            Work::LayTogether => self.idle.round_now(),
             Work::WriteOut => {
                 let log = &self.on.storage.log;
                 log.write_out(log.tail())
@@ -184,13 +185,20 @@ impl Maintenance {
     }
 
     fn reorganises(&self) {
+        let mut patience = PATIENCE;
         while self.is_open() {
-            self.scattered.wanted.wait_for(PATIENCE);
-            if self.is_healthy() {
-                // The error was logged. The range is dropped; scans find it again, or the damage in it.
-                drop(self.reorganiser.reorganise_all());
-                self.reorganiser.spill_copies(false);
+            self.scattered.wanted.wait_for(patience);
+            patience = PATIENCE;
+            if !self.is_healthy() {
+                continue;
             }
+            // Errors were logged. What was to be moved stays; scans find it again, or the damage in it.
+            if let Ok(Some(wait)) = self.idle.step() {
+                patience = wait.min(PATIENCE);
+                continue;
+            }
+            drop(self.reorganiser.reorganise_all());
+            self.reorganiser.spill_copies(false);
         }
     }
 

@@ -33,6 +33,14 @@ pub struct SpaceUse {
 }
 
 impl SpaceUse {
+    /// The share of keys and values in what users gave, about: the rest is headers of records.
+    pub fn payload_share(&self) -> f64 {
+        match self.log_live_bytes {
+            0 => 1.0,
+            log_live => (self.live_bytes as f64 / log_live as f64).min(1.0),
+        }
+    }
+
     /// Bytes used for each that is live; none: nothing is.
     pub fn amplification(&self) -> Option<f64> {
         let live = self.live_bytes;

@@ -12,6 +12,8 @@
 //! - When next to nothing was copied for [`EXCESS_REST`], it is taken back over [`EXCESS_PAYBACK`]: collection does the
 //!   rest then.
 //! - At the limit a part of it is taken back at once: the emptiest segments make room for more copies.
+//! - A pass of idle time *holds* it: collection waits for the end of the pass, after which the old segments are free as a
+//!   whole. What collection copied before would be copied for nothing.
 
 use std::time::{Duration, Instant};
 
@@ -37,6 +39,7 @@ struct State {
     few_bytes: u64,
     /// Copies of which no spill knows.
     unspilled_bytes: u64,
+    is_held: bool,
 }
 
 impl Excess {
@@ -68,6 +71,16 @@ impl Excess {
     pub fn take_back(&self, most: u64) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.min(most);
+    }
+
+    /// A pass over all keys is under way, or no longer.
+    pub fn hold(&self, is_held: bool) {
+        self.state.lock().is_held = is_held;
+    }
+
+    /// Whether a pass is under way.
+    pub fn is_held(&self) -> bool {
+        self.state.lock().is_held
     }
 
     /// Whether copies wait for a spill and no others come; counts them as spilled.

@@ -9,6 +9,7 @@
 //! - [`snapshot`]: figures that writers read without a lock of the allocator
 //! - [`garbage`], [`freezing`]: an estimate of the dead bytes that no spill has counted; whether they call for a spill
 //! - [`excess`], [`reorganisation`]: space beyond the plan while values are laid together for scans
+//! - [`write_budget`]: how many bytes copies in idle time may cost; pure functions
 //! - [`pacing`]: throttles writers when space is scarce, and wakes collection
 //! - [`reserve`]: pages that stay free for spills and merges
 
@@ -24,8 +25,10 @@ mod reorganisation;
 mod reserve;
 mod snapshot;
 mod victim;
+mod write_budget;
 
 pub use accounting::SpaceUse;
 pub use control::Space;
 pub use demand::Need;
 pub use victim::Victim;
+pub use write_budget::{Flow, WriteBudget};

@@ -14,11 +14,16 @@ impl Space {
     /// `space` now.
     pub fn reorganisation_excess(&self, space: &SpaceUse, goal: u64) -> u64 {
         let above = space.needed_bytes.saturating_sub(goal);
+        // With room for what comes between two spills: collection would make it otherwise.
+        let most = above + self.plan().transient;
+        if self.excess.is_held() {
+            return most;
+        }
         let excess = self.excess.left(above, Instant::now());
         if excess == 0 {
             return 0;
         }
-        let excess = above.min(excess + space.live_bytes / EXCESS_SLACK_SHARE);
+        let excess = most.min(excess + space.live_bytes / EXCESS_SLACK_SHARE);
         let cheap: u64 = self
             .sealed_segments()
             .iter()

@@ -29,6 +29,17 @@ impl Gc {
         })
     }
 
+    /// The same with the memory of collection; none: that is at work itself.
+    ///
+    /// # Errors
+    /// Those of [`move_records`](Self::move_records).
+    pub fn move_in_turn(&self, candidates: &Candidates) -> Result<Option<Moved>> {
+        let Some(mut turn) = self.turn.try_lock() else {
+            return Ok(None);
+        };
+        self.move_records(candidates, &mut turn.buffer).map(Some)
+    }
+
     /// The same with copies that `copy` makes, in the order of what it is given.
     pub fn move_by(
         &self,
