@@ -114,6 +114,9 @@ pub struct Options {
     pub idle_after: Duration,
     /// Most bytes written for each byte given, with copies in idle time. Tests set it.
     pub idle_written_max: f64,
+    /// Fewer new bytes are no reason to go over all keys in idle time. `None`: 4 MiB, and nothing is copied where
+    /// everything fits in frames. Tests set it: then it is copied in any case.
+    pub idle_bytes_min: Option<u64>,
     /// Most bytes on the volume for each live byte during these copies, 1 to 10: the copies exist before the old
     /// segments are free. Below `space_amplification` the copies get only the space that collection leaves.
     pub scan_space_amplification: f64,
@@ -192,6 +195,7 @@ impl Default for Options {
             idle_reorganisation: true,
             idle_after: IDLE_AFTER,
             idle_written_max: IDLE_WRITTEN_MAX,
+            idle_bytes_min: None,
             scan_space_amplification: 2.1,
             verify_every_read: false,
             backing: Backing::default(),

@@ -238,7 +238,7 @@ impl Stage {
                 Ok(match job {
                     Job::Spill => engine.background(Work::Spill),
                     Job::Merge => engine.background(Work::Merge),
-                    Job::Collect => engine.background(Work::Collect),
+                    Job::Collect => crate::store::collect(&engine),
                     Job::WriteOut => engine.background(Work::WriteOut),
                     Job::Image => engine.background(Work::Image),
                     Job::Prepare => engine.background(Work::Prepare),

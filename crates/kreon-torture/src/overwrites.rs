@@ -12,6 +12,7 @@ use kreon_engine::{Background, Durability, Engine, Operation, Options, RegionSta
 use kreon_sim::{Call, Dice, Effect, Fault, Image, SimDevice, SimOptions};
 
 use crate::Counts;
+use crate::settings::with_idle_time;
 
 const KEYS: u64 = 4000;
 const ROUNDS: u64 = 12;
@@ -29,10 +30,10 @@ pub fn overwrites(seed: u64) -> Counts {
     counts.count("overwrites");
     match run(seed) {
         // With more memory scans find all they want there.
-        Ok([collected, reorganised])
-            if collected > 0 && (reorganised > 0 || !has_little_memory(seed)) => {}
-        Ok([collected, reorganised]) => counts.fail(format!(
-            "overwrites: {collected} and {reorganised} records were moved with seed {seed}"
+        Ok([collected, reorganised, idle])
+            if collected > 0 && idle > 0 && (reorganised > 0 || !has_little_memory(seed)) => {}
+        Ok(moved) => counts.fail(format!(
+            "overwrites: {moved:?} records were moved with seed {seed}"
         )),
         Err(error) => counts.fail(format!("overwrites: {error} with seed {seed}")),
     }
@@ -60,7 +61,7 @@ fn options(seed: u64) -> Options {
         l0_bytes: Some(MIB),
         background: Background::Driven,
         store_id: Some(7),
-        ..Options::default()
+        ..with_idle_time(Options::default())
     }
 }
 
@@ -73,11 +74,11 @@ struct Store {
     model: BTreeMap<u64, Vec<u8>>,
 }
 
-/// Records that were moved by garbage collection, and for scans.
-fn run(seed: u64) -> Result<[u64; 2]> {
+/// Records that were moved by garbage collection, for scans, and in idle time.
+fn run(seed: u64) -> Result<[u64; 3]> {
     let mut dice = Dice::new(seed);
     let mut store = Store::open(options(seed), Image::default(), BTreeMap::new())?;
-    let mut moved = [0; 2];
+    let mut moved = [0; 3];
     for round in 0..ROUNDS {
         for step in 0..WRITES {
             store.write(&mut dice, round * WRITES + step)?;
@@ -95,6 +96,7 @@ fn run(seed: u64) -> Result<[u64; 2]> {
         let stats = store.engine.stats();
         moved[0] += stats.collection.records_moved;
         moved[1] += stats.reorganisation.records_moved;
+        moved[2] += stats.reorganisation.idle.records_moved;
         if dice.below(3) == 0 {
             store.engine.sync()?;
             let (image, model) = (store.device.image(), store.model.clone());
@@ -149,8 +151,9 @@ impl Store {
     }
 
     fn work(&self, dice: &mut Dice) -> Result<()> {
-        match dice.below(5) {
+        match dice.below(6) {
             3 | 4 => self.engine.background(Work::Reorganise),
+            5 => self.engine.background(Work::LayTogether),
             0 => self.engine.background(Work::Collect),
             1 => self.engine.background(Work::Image),
             _ => self.engine.checkpoint(),

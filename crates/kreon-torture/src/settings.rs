@@ -1,6 +1,7 @@
 //! Settings of the stores that the hunts open.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use kreon_device::Backing;
 use kreon_engine::{Background, Options};
@@ -43,7 +44,17 @@ pub fn options() -> Options {
         // Not so the checks, so that regions also go from one place to the other.
         regions_in_stream_max: 0,
         store_id: Some(0x6b72_656f_6e5f_7369),
-        ..Options::default()
+        ..with_idle_time(Options::default())
+    }
+}
+
+/// `options` with which values are laid together however few there are, as soon as nobody writes.
+pub fn with_idle_time(options: Options) -> Options {
+    Options {
+        idle_after: Duration::from_millis(1),
+        idle_written_max: 100.0,
+        idle_bytes_min: Some(0),
+        ..options
     }
 }
 

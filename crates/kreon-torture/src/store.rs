@@ -16,6 +16,12 @@ use crate::progress::Progress;
 use crate::script::{Change, Step};
 use crate::settings::{options, with_memory_min};
 
+/// Moves records: those of segments with dead ones, and those that do not lie together.
+pub fn collect(engine: &Engine) -> Result<()> {
+    engine.background(Work::Collect)?;
+    engine.background(Work::LayTogether)
+}
+
 /// See the module's text.
 pub struct Store {
     /// Under the store.
@@ -229,7 +235,7 @@ impl Store {
             }
             Step::Collect => {
                 let engine = self.engine();
-                engine.and_then(|engine| engine.background(Work::Collect))
+                engine.and_then(collect)
             }
             Step::Prepare => {
                 let engine = self.engine();

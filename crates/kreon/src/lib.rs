@@ -61,9 +61,9 @@ pub use kreon_base::{
 #[cfg(feature = "comparison")]
 pub use kreon_engine::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, Writeback};
 pub use kreon_engine::{
-    CollectionStats, DamagedPage, DeviceStats, Durability, Durable, GetStats, ImageStats,
-    LevelStats, LogHole, LostRange, MappingStats, MemoryStats, PageClassStats, PageRole, PageStats,
-    Progress, ReorganisationStats, SalvageProgress as RepairProgress,
+    CollectionStats, DamagedPage, DeviceStats, Durability, Durable, GetStats, IdleStats,
+    ImageStats, LevelStats, LogHole, LostRange, MappingStats, MemoryStats, PageClassStats,
+    PageRole, PageStats, Progress, ReorganisationStats, SalvageProgress as RepairProgress,
     SalvageReport as RepairReport, SalvagedRegion, Stats, TransferStats, VerifyReport,
     prefix_bounds,
 };

@@ -169,9 +169,24 @@ impl Options {
     ///
     /// The copies cost about as many bytes written as those scans read, slow the scans down meanwhile, and take space
     /// up to [`scan_space_amplification`](Self::scan_space_amplification). Gets never trigger them. Turn it off if
-    /// ranges are scanned once only, or if space is short.
+    /// ranges are scanned once only, or if space is short. Off, it also turns
+    /// [`idle_reorganisation`](Self::idle_reorganisation) off.
     pub fn scan_reorganisation(mut self, on: bool) -> Self {
         self.engine.scan_reorganisation = on;
+        self
+    }
+
+    /// Whether values are copied into key order while nobody writes, before any scan has asked for it: as the
+    /// compactions of an LSM-tree sort what was loaded. Default `true`.
+    ///
+    /// A pass over all keys begins when no write came for 300 ms, spills and merges are done, and at least a sixteenth of
+    /// the live data is new. It copies each value once at most, and only as far as all that was written stays below 2.2
+    /// bytes for each byte given: stores that are overwritten all the time are left as they are. A write stops it within
+    /// one round of 2 MiB. While others read it takes a third of the time. It needs space up to
+    /// [`scan_space_amplification`](Self::scan_space_amplification), which is free again when it ends, and does nothing
+    /// where everything fits in memory. Turn it off if the data is never scanned, or if wear matters more.
+    pub fn idle_reorganisation(mut self, on: bool) -> Self {
+        self.engine.idle_reorganisation = on;
         self
     }
 

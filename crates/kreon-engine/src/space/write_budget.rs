@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn overwrites_in_many_turns_never_cost_more_than_the_budget() {
-        let (mut budget, live) = (budget(), 1000 * MIB, 1.0);
+        let (mut budget, live) = (budget(), 1000 * MIB);
         let mut now = flow(7, 9);
         for turn in 0..200u64 {
             // Users write; collection costs much now and then.
@@ -102,7 +102,10 @@ mod tests {
     fn where_overwrites_cost_more_by_themselves_nothing_is_copied() {
         let mut budget = budget();
         for turn in 1..100 {
-            assert_eq!(budget.left(flow(7 + turn * 100, 9 + turn * 300), 1000 * MIB, 1.0), 0);
+            assert_eq!(
+                budget.left(flow(7 + turn * 100, 9 + turn * 300), 1000 * MIB, 1.0),
+                0
+            );
         }
         // The debt is bounded: what is given from here on counts again.
         let left = budget.left(flow(9907 + 1000, 29709 + 1100), 1000 * MIB, 1.0);

@@ -12,7 +12,7 @@ use super::place::Place;
 use super::round::{Cut, calls_of_clients, up_to_the_cut};
 use super::world::{Shape, World};
 use crate::counts::Counts;
-use crate::settings::with_memory_min;
+use crate::settings::{with_idle_time, with_memory_min};
 
 /// How often a store is opened in its life.
 const SITTINGS: u64 = 3;
@@ -185,7 +185,7 @@ fn options(dice: &mut Dice) -> Options {
         growth_factor: [Some(2), Some(3), Some(10), None][dice.below(4) as usize],
         inline_value_bytes_max: [0, 20, 64, 256][dice.below(4) as usize],
         spill_threads: dice.below(4) as usize,
-        ..Options::default()
+        ..with_idle_time(Options::default())
     }
 }
 

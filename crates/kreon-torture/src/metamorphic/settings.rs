@@ -1,6 +1,7 @@
 //! The table of settings that no answer may depend on.
 
 use std::fmt;
+use std::time::Duration;
 
 use kreon_device::Facility;
 #[cfg(feature = "comparison")]
@@ -97,6 +98,18 @@ const SETTINGS: &[Setting] = &[
     ("scan_space_amplification", |s, dice| {
         s.engine.scan_space_amplification = any(dice, &[1.0, 2.1, 10.0]);
     }),
+    ("idle_reorganisation", |s, dice| {
+        s.engine.idle_reorganisation = any(dice, &[false, true]);
+    }),
+    ("idle_after", |s, dice| {
+        s.engine.idle_after = Duration::from_millis(any(dice, &[0, 1, 300]));
+    }),
+    ("idle_written_max", |s, dice| {
+        s.engine.idle_written_max = any(dice, &[1.0, 2.2, 100.0]);
+    }),
+    ("idle_bytes_min", |s, dice| {
+        s.engine.idle_bytes_min = any(dice, &[None, Some(0)]);
+    }),
     ("unspilled_bytes_min", |s, dice| {
         s.engine.unspilled_bytes_min = any(dice, &[1 << 20, 16 << 20]);
     }),
@@ -160,7 +173,8 @@ impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "memory {} log {:?} l0 {:?} growth {:?} inline {} filters {} space {} at {} scans {} unspilled {} verifies {} {:?} {:?} \
+            "memory {} log {:?} l0 {:?} growth {:?} inline {} filters {} space {} at {} scans {} \
+             idle {} after {:?} for {} from {:?} unspilled {} verifies {} {:?} {:?} \
              sync_every {:?} \
              threads {} direct {:?} ring {:?} snapshots {} checkpoint_every {:?} reopens {}",
             self.engine.memory_bytes,
@@ -172,6 +186,10 @@ impl fmt::Display for Settings {
             self.engine.space_amplification,
             self.engine.write_amplification_max,
             self.engine.scan_space_amplification,
+            self.engine.idle_reorganisation,
+            self.engine.idle_after,
+            self.engine.idle_written_max,
+            self.engine.idle_bytes_min,
             self.engine.unspilled_bytes_min,
             self.engine.verify_every_read,
             self.engine.designs,

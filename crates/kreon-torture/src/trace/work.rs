@@ -162,7 +162,7 @@ impl Worker {
                 Step::Read => content::read(engine).map(drop),
                 Step::WriteOut => engine.background(kreon_engine::Work::WriteOut),
                 Step::Image => engine.background(kreon_engine::Work::Image),
-                Step::Collect => engine.background(kreon_engine::Work::Collect),
+                Step::Collect => crate::store::collect(engine),
                 Step::Prepare => engine.background(kreon_engine::Work::Prepare),
                 Step::Snapshot => {
                     snapshot = Some(engine.snapshot());

@@ -1,5 +1,7 @@
 //! Partial reorganisation: what is scanned again and again comes to lie together, and stays what it was.
 
+mod idle;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -322,6 +324,8 @@ fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
     // Scans have room to hand over what they read.
     let options = || Options {
         memory_bytes: 10 << 20,
+        idle_written_max: 100.0,
+        idle_bytes_min: Some(0),
         ..driven()
     };
     let mut bench = Bench::open(Image::default(), options()).unwrap();
@@ -336,7 +340,7 @@ fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
     }
     bench.spill_all();
     let mut held: Option<(Arc<OpenSnapshot>, Model)> = None;
-    let mut moved = 0;
+    let (mut moved, mut idle) = (0, 0);
     let shown = |model: &Model, key: u32, pairs| -> Vec<_> {
         let pairs = model.range(name(key)..).take(pairs);
         pairs
@@ -370,7 +374,8 @@ fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
                     assert_eq!(found, shown(model, key, pairs));
                 }
             }
-            80..=95 => bench.engine.background(Work::Reorganise).unwrap(),
+            80..=90 => bench.engine.background(Work::Reorganise).unwrap(),
+            91..=95 => bench.engine.background(Work::LayTogether).unwrap(),
             96 => bench.spill_all(),
             97 => bench.engine.background(Work::Collect).unwrap(),
             98 => bench.engine.background(Work::Image).unwrap(),
@@ -382,7 +387,9 @@ fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
             1999 => {
                 assert_eq!(bench.problems(), Vec::<String>::new());
                 bench.engine.sync().unwrap();
-                moved += bench.engine.stats().reorganisation.records_moved;
+                let stats = bench.engine.stats().reorganisation;
+                moved += stats.records_moved;
+                idle += stats.idle.records_moved;
                 let image = bench.device.image();
                 std::mem::forget(bench);
                 bench = Bench::open(image, options()).unwrap();
@@ -391,5 +398,5 @@ fn a_store_that_is_reorganised_all_the_time_is_like_its_model() {
             _ => {}
         }
     }
-    assert!(moved > 500, "{moved}");
+    assert!(moved > 500 && idle > 500, "{moved}, {idle} in idle time");
 }

@@ -15,7 +15,7 @@ use kreon_sync::{Mutex, Rank, RankedMutex};
 use super::super::gc::Gc;
 use super::super::ground::Ground;
 use super::super::spill::Spiller;
-use super::pass::{Pace, Pass, Quiet, enough};
+use super::pass::{PASS_BYTES_MIN, Pace, Pass, Quiet, enough};
 use super::stats::IdleStats;
 use super::walk::{Place, Walk};
 use crate::checkpoint::catalogue::MAIN_LOG;
@@ -51,6 +51,16 @@ enum Next {
     /// Another one.
     Round,
     /// Nothing for now.
+    Rest,
+}
+
+/// What comes now.
+enum Now {
+    /// A round from here on.
+    Round(Place),
+    /// Nothing, before a spill has ended: collection waits, too.
+    Wait,
+    /// Nothing.
     Rest,
 }
 
@@ -131,10 +141,13 @@ impl IdleReorganiser {
     pub fn round_now(&self) -> Result<()> {
         let mut state = self.turn.lock();
         self.spill_copies(&mut state);
-        match self.on.storage.options.uses_idle_time() {
-            true => self.round(&mut state, IDLE_ROUND_BYTES).map(|_| ()),
-            false => Ok(()),
+        if !self.on.storage.options.uses_idle_time() {
+            return Ok(());
         }
+        let outcome = self.round(&mut state, IDLE_ROUND_BYTES);
+        // Nobody tells when writers come.
+        self.on.space.excess().hold(false);
+        outcome.map(|_| ())
     }
 
     /// Reads at the device so far.
@@ -143,12 +156,10 @@ impl IdleReorganiser {
     }
 
     fn round(&self, state: &mut State, bytes_max: u64) -> Result<Next> {
-        let space = self.on.space.space_use();
-        let place = self.place(state, &space, bytes_max);
-        // Collection waits until the last copies are spilled.
+        let now = self.now(state, bytes_max);
         let excess = self.on.space.excess();
-        excess.hold(place.is_some() || self.is_spilling(state));
-        let Some(place) = place else {
+        excess.hold(!matches!(now, Now::Rest));
+        let Now::Round(place) = now else {
             return Ok(Next::Rest);
         };
         // What scans read now is laid together anyway.
@@ -166,11 +177,12 @@ impl IdleReorganiser {
         })
     }
 
-    /// Where the next round begins; none: there is nothing to do, or not now.
-    fn place(&self, state: &mut State, space: &SpaceUse, bytes_max: u64) -> Option<Place> {
-        let (storage, live) = (&self.on.storage, space.log_live_bytes);
-        if fits_in_frames(space, storage.split.mapping_bytes) {
-            return None;
+    /// What is to be done now, if anything.
+    fn now(&self, state: &mut State, bytes_max: u64) -> Now {
+        let (storage, space) = (&self.on.storage, self.on.space.space_use());
+        let (live, least) = (space.log_live_bytes, storage.options.idle_bytes_min);
+        if least.is_none() && fits_in_frames(&space, storage.split.mapping_bytes) {
+            return Now::Rest;
         }
         let flow = Flow {
             given: storage.log.tail().0.saturating_sub(self.opened_at.0),
@@ -178,27 +190,44 @@ impl IdleReorganiser {
         };
         let left = state.budget.left(flow, live, space.payload_share());
         self.done.lock().budget_bytes = left;
-        let is_due = state.pass.is_due(flow.given, live) && left >= bytes_max;
-        if is_due && !self.is_unsettled(live) {
+        let enough = enough(live, least.unwrap_or(PASS_BYTES_MIN));
+        let is_due = state.pass.is_due(flow.given, enough) && left >= bytes_max;
+        if is_due && !self.is_unsettled(enough) {
             state.pass.begin(flow.given);
         }
-        let place = state.pass.place().cloned()?;
+        let Some(place) = state.pass.place().cloned() else {
+            // The last copies are on their way into the trees.
+            return match state.owes_spill || self.spiller.is_due() {
+                true => Now::Wait,
+                false => Now::Rest,
+            };
+        };
         if left < bytes_max || !self.on.space.has_space_to_reorganise() {
             self.ask_for_spill(state);
-            return None;
+            return Now::Rest;
         }
-        Some(place)
+        match self.leaves_l0_to_writers() {
+            true => Now::Round(place),
+            false => Now::Wait,
+        }
+    }
+
+    /// Whether L0' has room for writers: while L0 is spilled nothing else makes any.
+    fn leaves_l0_to_writers(&self) -> bool {
+        let storage = &self.on.storage;
+        let view = storage.views.load();
+        view.frozen.is_none() || view.active.bytes() < storage.split.l0_bytes / 2
     }
 
     /// Whether spills or merges are due, which come first. Much that is in no tree yet is spilled.
-    fn is_unsettled(&self, live: u64) -> bool {
+    fn is_unsettled(&self, enough: u64) -> bool {
         if self.spiller.is_due() || self.on.versions.is_merge_due() {
             return true;
         }
         let storage = &self.on.storage;
         let marker = storage.ledger.lock().marker;
         let unspilled = storage.log.tail().0.saturating_sub(marker.0);
-        let is_frozen = unspilled >= enough(live) && self.on.versions.freeze(0);
+        let is_frozen = unspilled >= enough && self.on.versions.freeze(0);
         if is_frozen {
             self.spiller.ask();
         }
@@ -221,7 +250,10 @@ impl IdleReorganiser {
             let Some(moved) = self.gc.move_in_turn(&round.candidates)? else {
                 return Ok(Next::Rest);
             };
-            self.on.space.excess().copied(moved.bytes_copied, Instant::now());
+            self.on
+                .space
+                .excess()
+                .copied(moved.bytes_copied, Instant::now());
             let mut done = self.done.lock();
             done.records_moved += moved.records;
             done.bytes_copied += moved.bytes_copied;
@@ -251,11 +283,6 @@ impl IdleReorganiser {
     fn ask_for_spill(&self, state: &mut State) {
         state.owes_spill = true;
         self.spill_copies(state);
-    }
-
-    /// Whether copies of a pass that has ended are on their way into the trees.
-    fn is_spilling(&self, state: &State) -> bool {
-        state.pass.place().is_none() && (state.owes_spill || self.spiller.is_due())
     }
 
     /// Has copies spilled that are to be, once no other spill is under way: then their old places are free.

@@ -10,8 +10,8 @@ use crate::tuning::{
     IDLE_SHARE_BESIDE_READERS,
 };
 
-/// Fewer bytes are no reason for a pass.
-const PASS_BYTES_MIN: u64 = 4 << 20;
+/// Fewer new bytes are no reason for a pass.
+pub const PASS_BYTES_MIN: u64 = 4 << 20;
 
 /// So many reads of others between two rounds show that somebody reads.
 const READS_MIN: u64 = 2;
@@ -29,7 +29,8 @@ impl Quiet {
         if self.tail != tail || self.since.is_none() {
             (self.tail, self.since) = (tail, Some(now));
         }
-        self.since.is_some_and(|since| now.saturating_duration_since(since) >= long)
+        self.since
+            .is_some_and(|since| now.saturating_duration_since(since) >= long)
     }
 }
 
@@ -60,10 +61,10 @@ impl Pass {
         self.next.as_ref()
     }
 
-    /// Whether so much was given since the last pass that another one is worth it.
-    pub fn is_due(&self, given: u64, live: u64) -> bool {
+    /// Whether none is under way and [`enough`] was given since the last one began.
+    pub fn is_due(&self, given: u64, enough: u64) -> bool {
         let new = self.given_before + given.saturating_sub(self.begun_at);
-        self.next.is_none() && new >= enough(live)
+        self.next.is_none() && new > 0 && new >= enough
     }
 
     /// One begins.
@@ -84,9 +85,9 @@ impl Pass {
     }
 }
 
-/// So many new bytes are a reason to go over all keys, or to spill them.
-pub fn enough(live: u64) -> u64 {
-    (live / IDLE_AGAIN_SHARE).max(PASS_BYTES_MIN)
+/// So many new bytes are a reason to go over all keys of a store with so many live bytes, or to spill what is new.
+pub fn enough(live: u64, least: u64) -> u64 {
+    (live / IDLE_AGAIN_SHARE).max(least)
 }
 
 /// How fast rounds follow each other.
@@ -151,9 +152,10 @@ mod tests {
 
     #[test]
     fn a_pass_begins_when_enough_was_given_and_goes_on_where_it_stopped() {
-        let (mut pass, live) = (Pass::new(0), 1600 * MIB);
-        assert!(!pass.is_due(99 * MIB, live));
-        assert!(pass.is_due(100 * MIB, live));
+        let mut pass = Pass::new(0);
+        let enough_bytes = enough(1600 * MIB, PASS_BYTES_MIN);
+        assert!(!pass.is_due(99 * MIB, enough_bytes));
+        assert!(pass.is_due(100 * MIB, enough_bytes));
         pass.begin(100 * MIB);
         assert_eq!(pass.place(), Some(&Place::first()));
         let place = Place {
@@ -161,27 +163,30 @@ mod tests {
             from: std::ops::Bound::Excluded(b"k".to_vec()),
         };
         pass.go_on(Some(place.clone()));
-        assert!(!pass.is_due(900 * MIB, live), "one is under way");
+        assert!(!pass.is_due(900 * MIB, enough_bytes), "one is under way");
         assert_eq!(pass.place(), Some(&place));
         pass.go_on(None);
         assert_eq!((pass.place(), pass.ended), (None, 1));
         // What was given beside it may be behind the place that it had reached.
-        assert!(!pass.is_due(199 * MIB, live) && pass.is_due(200 * MIB, live));
+        assert!(!pass.is_due(199 * MIB, enough_bytes) && pass.is_due(200 * MIB, enough_bytes));
     }
 
     #[test]
     fn what_an_earlier_run_left_counts_once() {
-        let (mut pass, live) = (Pass::new(100 * MIB), 1600 * MIB);
-        assert!(pass.is_due(0, live));
+        let mut pass = Pass::new(100 * MIB);
+        let enough_bytes = enough(1600 * MIB, PASS_BYTES_MIN);
+        assert!(pass.is_due(0, enough_bytes));
         pass.begin(0);
         pass.give_up();
-        assert!(!pass.is_due(0, live) && pass.is_due(100 * MIB, live));
+        assert!(!pass.is_due(0, enough_bytes) && pass.is_due(100 * MIB, enough_bytes));
         assert_eq!(pass.ended, 0);
     }
 
     #[test]
     fn few_bytes_are_no_reason_for_a_pass() {
-        assert!(!Pass::new(MIB).is_due(0, 2 * MIB));
+        let enough_bytes = enough(2 * MIB, PASS_BYTES_MIN);
+        assert!(!Pass::new(MIB).is_due(0, enough_bytes));
+        assert!(!Pass::new(0).is_due(0, 0), "nothing is none");
     }
 
     #[test]

@@ -234,7 +234,8 @@ mod tests {
 
     #[test]
     fn values_that_lie_between_the_others_stay() {
-        let (odd, even): (Vec<_>, Vec<_>) = run(0, 40).into_iter().partition(|(at, _)| at % 2000 > 0);
+        let (odd, even): (Vec<_>, Vec<_>) =
+            run(0, 40).into_iter().partition(|(at, _)| at % 2000 > 0);
         assert!(!pays(&odd, &even));
     }
 }
