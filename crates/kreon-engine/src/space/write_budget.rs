@@ -28,12 +28,9 @@ pub struct WriteBudget {
 }
 
 impl WriteBudget {
-    /// At the opening. Values that were never copied, of which there are so many bytes, may still be, once.
+    /// At the opening. Of values that were never copied there are so many bytes: they were given and written once.
     pub fn new(written_max: f64, never_copied: u64, now: Flow) -> Self {
-        let bytes = match written_max > 1.0 {
-            true => i64::try_from(never_copied).unwrap_or(i64::MAX),
-            false => 0,
-        };
+        let bytes = (never_copied as f64 * (written_max - 1.0).max(0.0)) as i64;
         Self {
             written_max,
             seen: now,
@@ -127,8 +124,8 @@ mod tests {
     #[test]
     fn what_an_earlier_run_loaded_may_be_copied_once() {
         let mut budget = WriteBudget::new(2.2, 800 * MIB, flow(0, 3));
-        assert_eq!(budget.left(flow(0, 3), 1000 * MIB, 1.0), 800 * MIB);
-        assert_eq!(budget.left(flow(0, 803), 1000 * MIB, 1.0), 0);
+        assert_eq!(budget.left(flow(0, 3), 1000 * MIB, 1.0) / MIB, 960);
+        assert_eq!(budget.left(flow(0, 963), 1000 * MIB, 1.0), 0);
         let mut never = WriteBudget::new(1.0, 800 * MIB, flow(0, 3));
         assert_eq!(never.left(flow(0, 3), 1000 * MIB, 1.0), 0);
     }

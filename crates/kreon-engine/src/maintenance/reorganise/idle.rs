@@ -21,7 +21,7 @@ use super::walk::{Place, Walk};
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::read::ScatteredValues;
 use crate::space::{Flow, SpaceUse, WriteBudget};
-use crate::tuning::IDLE_ROUND_BYTES;
+use crate::tuning::{IDLE_ROUND_BYTES, IDLE_ROUND_BYTES_BESIDE_READERS};
 
 /// Lays values together in idle time, one round at a time.
 pub struct IdleReorganiser {
@@ -56,8 +56,8 @@ enum Next {
 
 /// What comes now.
 enum Now {
-    /// A round from here on.
-    Round(Place),
+    /// A round from here on, of so many bytes.
+    Round(Place, u64),
     /// Nothing, before a spill has ended: collection waits, too.
     Wait,
     /// Nothing.
@@ -159,7 +159,7 @@ impl IdleReorganiser {
         let now = self.now(state, bytes_max);
         let excess = self.on.space.excess();
         excess.hold(!matches!(now, Now::Rest));
-        let Now::Round(place) = now else {
+        let Now::Round(place, bytes_max) = now else {
             return Ok(Next::Rest);
         };
         // What scans read now is laid together anyway.
@@ -191,7 +191,8 @@ impl IdleReorganiser {
         let left = state.budget.left(flow, live, space.payload_share());
         self.done.lock().budget_bytes = left;
         let enough = enough(live, least.unwrap_or(PASS_BYTES_MIN));
-        let is_due = state.pass.is_due(flow.given, enough) && left >= bytes_max;
+        let is_enough = left >= IDLE_ROUND_BYTES_BESIDE_READERS;
+        let is_due = state.pass.is_due(flow.given, enough) && is_enough;
         if is_due && !self.is_unsettled(enough) {
             state.pass.begin(flow.given);
         }
@@ -202,12 +203,12 @@ impl IdleReorganiser {
                 false => Now::Rest,
             };
         };
-        if left < bytes_max || !self.on.space.has_space_to_reorganise() {
+        if !is_enough || !self.on.space.has_space_to_reorganise() {
             self.ask_for_spill(state);
             return Now::Rest;
         }
         match self.leaves_l0_to_writers() {
-            true => Now::Round(place),
+            true => Now::Round(place, bytes_max.min(left)),
             false => Now::Wait,
         }
     }

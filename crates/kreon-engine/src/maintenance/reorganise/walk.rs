@@ -19,7 +19,7 @@ use crate::state::Storage;
 use crate::tuning::IDLE_RECORDS_PER_READ;
 
 /// Entries that are looked at together. A leaf over a border counts as two.
-const STEP_ENTRIES: usize = 4096;
+const STEP_ENTRIES: usize = 1024;
 
 /// Most entries of one round, where all values lie together: a writer may wait for the end of the round.
 const ROUND_ENTRIES: usize = 1 << 16;
@@ -91,16 +91,17 @@ impl Walk<'_> {
                 false => Some(Bound::Unbounded),
             };
             while let Some(start) = from {
-                if round.bytes >= bytes_max || entries >= ROUND_ENTRIES {
-                    round.next = Some(Place {
-                        region: *region,
-                        from: start,
-                    });
-                    return Ok(round);
+                if entries >= ROUND_ENTRIES {
+                    return Ok(round.up_to(*region, start));
                 }
                 let (values, last) = self.step(*region, &start)?;
                 entries += STEP_ENTRIES;
                 for of_leaf in values.chunk_by(|a, b| a.leaf == b.leaf) {
+                    if let Some(first) = of_leaf.first()
+                        && round.bytes >= bytes_max
+                    {
+                        return Ok(round.up_to(*region, Bound::Included(first.key.clone())));
+                    }
                     round.add(*region, of_leaf);
                 }
                 from = last.map(Bound::Excluded);
@@ -163,6 +164,14 @@ impl Walk<'_> {
 }
 
 impl Round {
+    /// The next one begins there.
+    fn up_to(self, region: RegionId, from: Bound<Vec<u8>>) -> Self {
+        Self {
+            next: Some(Place { region, from }),
+            ..self
+        }
+    }
+
     /// Adds those values of a leaf that may move, if that pays.
     fn add(&mut self, region: RegionId, values: &[Value]) {
         let places = |moves: bool| {

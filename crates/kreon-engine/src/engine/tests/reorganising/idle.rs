@@ -121,7 +121,7 @@ fn overwrites_between_passes_are_laid_together_within_the_budget() {
         bench.lay_together();
     }
     let stats = bench.engine.stats();
-    assert!(stats.reorganisation.idle.passes > TURNS / 2, "{stats}");
+    assert!(stats.reorganisation.idle.passes > TURNS / 4, "{stats}");
     let cost = stats.device_write_bytes as f64 / (given * 1010) as f64;
     assert!((1.8..2.35).contains(&cost), "{cost}");
     let mut reads = 0;
@@ -164,7 +164,7 @@ fn a_thread_begins_when_nobody_has_written_for_a_while() {
     let threads = |idle_after| Options {
         background: Background::Threads,
         l0_checkpoint_interval: None,
-        space_amplification: 1.3,
+        scan_space_amplification: 10.0,
         idle_after,
         ..driven()
     };
