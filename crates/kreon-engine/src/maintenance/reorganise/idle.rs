@@ -180,7 +180,7 @@ impl IdleReorganiser {
     /// What is to be done now, if anything.
     fn now(&self, state: &mut State, bytes_max: u64) -> Now {
         let (storage, space) = (&self.on.storage, self.on.space.space_use());
-        let (live, least) = (space.log_live_bytes, storage.options.idle_bytes_min);
+        let least = storage.options.idle_bytes_min;
         if least.is_none() && fits_in_frames(&space, storage.split.mapping_bytes) {
             return Now::Rest;
         }
@@ -188,6 +188,8 @@ impl IdleReorganiser {
             given: storage.log.tail().0.saturating_sub(self.opened_at.0),
             written: storage.device.stats().writes.bytes,
         };
+        // What no tree has yet is live for all that is known: else the end of a load would be forgotten.
+        let live = space.log_live_bytes + self.unspilled_bytes();
         let left = state.budget.left(flow, live, space.payload_share());
         self.done.lock().budget_bytes = left;
         let enough = enough(live, least.unwrap_or(PASS_BYTES_MIN));
@@ -225,14 +227,18 @@ impl IdleReorganiser {
         if self.spiller.is_due() || self.on.versions.is_merge_due() {
             return true;
         }
-        let storage = &self.on.storage;
-        let marker = storage.ledger.lock().marker;
-        let unspilled = storage.log.tail().0.saturating_sub(marker.0);
-        let is_frozen = unspilled >= enough && self.on.versions.freeze(0);
+        let is_frozen = self.unspilled_bytes() >= enough && self.on.versions.freeze(0);
         if is_frozen {
             self.spiller.ask();
         }
         is_frozen && self.spiller.is_due()
+    }
+
+    /// Bytes of the log that no tree has yet.
+    fn unspilled_bytes(&self) -> u64 {
+        let storage = &self.on.storage;
+        let marker = storage.ledger.lock().marker;
+        storage.log.tail().0.saturating_sub(marker.0)
     }
 
     /// Copies what does not lie together from `place` on.
