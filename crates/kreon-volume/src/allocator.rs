@@ -364,6 +364,11 @@ impl Allocator {
         self.supply.trim_all()
     }
 
+    /// Backs no more than so many segments at once, one at the least: the store is to take no more space ahead of its needs.
+    pub fn set_run_max(&mut self, segments: u32) {
+        self.supply.backing.set_run_max(segments);
+    }
+
     /// Keeps up to `segments` free ones that were written, but no more than a share of the room that there is.
     pub fn set_written_stock(&mut self, segments: u32) {
         let room_bytes = self.room_bytes();

@@ -27,6 +27,8 @@ pub struct SegmentBacking {
     segments_max: u32,
     /// Backed free segments beyond the reserve that a trim keeps.
     pub spare_segments: u32,
+    /// One call backs no more neighbours than this.
+    run_segments_max: u32,
 }
 
 impl SegmentBacking {
@@ -35,6 +37,7 @@ impl SegmentBacking {
             device,
             segments_max,
             spare_segments: SPARE_SEGMENTS_MIN,
+            run_segments_max: BACKED_RUN_SEGMENTS_MAX,
         }
     }
 
@@ -42,11 +45,15 @@ impl SegmentBacking {
         self.spare_segments = segments.max(SPARE_SEGMENTS_MIN);
     }
 
+    pub fn set_run_max(&mut self, segments: u32) {
+        self.run_segments_max = segments.clamp(1, BACKED_RUN_SEGMENTS_MAX);
+    }
+
     /// Backs free segments, growing the volume where needed, until `wanted` are backed or the device is full. Any other
     /// failure of the device is an error.
     pub fn back_free(&self, segments: &mut Segments, wanted: u32) -> Result<()> {
         let run = segments.used_count() / BACKED_RUN_SHARE;
-        self.back_free_by(segments, wanted, run.clamp(1, BACKED_RUN_SEGMENTS_MAX))
+        self.back_free_by(segments, wanted, run.clamp(1, self.run_segments_max))
     }
 
     /// The same, with up to `run` neighbours in one call.

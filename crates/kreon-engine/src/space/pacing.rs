@@ -1,6 +1,6 @@
 //! Takes the figures of a moment, decides by them, and carries that out: the sleep of writers, the wakeup of collection.
 
-use kreon_base::Lsn;
+use kreon_base::{Lsn, SEGMENT_BYTES};
 
 use super::demand::{Need, Situation};
 use super::{Space, SpaceUse};
@@ -26,7 +26,7 @@ impl Space {
             allocator.set_reserve_of_l0s(l0s);
         }
         let situation = self.situation(&self.space_at_a_look());
-        self.slow_writers(&situation);
+        self.limit(&situation);
         if situation.wakes_collection() {
             self.collection_wanted.call();
         }
@@ -39,7 +39,7 @@ impl Space {
         self.snapshot.set_excess_bytes(excess);
         let mut situation = self.situation(&space);
         situation.is_quiet = self.is_quiet();
-        self.slow_writers(&situation);
+        self.limit(&situation);
         situation.need(pending_bytes)
     }
 
@@ -62,7 +62,12 @@ impl Space {
         }
     }
 
-    fn slow_writers(&self, situation: &Situation) {
+    /// Has writers sleep for scarce space, and the volume take no more blocks ahead than there is room for.
+    fn limit(&self, situation: &Situation) {
+        let room = situation.room.max(0) as u64 / SEGMENT_BYTES;
+        if let Some(mut allocator) = self.storage.allocator.try_lock() {
+            allocator.set_run_max(room.min(u64::from(u32::MAX)) as u32);
+        }
         // A writer that collects itself gains nothing by sleeping.
         if self.storage.options.background != Background::Inline {
             self.throttle.slow_down(situation.throttle_share());
