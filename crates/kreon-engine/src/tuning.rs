@@ -27,7 +27,12 @@ pub const RECORD_OVERHEAD_BYTES: u64 = 20;
 /// Log that is written until a spill frees space, over what is written until that spill starts: the rest comes beside
 /// it. Larger: more space is left for what comes beside spills, so collection cleans more. Smaller: writers sleep
 /// during spills.
-pub const BESIDE_SPILL: f64 = 1.5;
+pub const BESIDE_SPILL: f64 = 1.25;
+
+/// Collection aims at the planned space less this share of what comes until a spill has freed some: copies take space
+/// before their originals are free. Larger: less space than planned, for more copies. Smaller: the space exceeds the
+/// plan just before spills end.
+pub const TRANSIENT_BELOW_TARGET: f64 = 0.5;
 
 /// Segments that are always there: those that the log and the stream of moved records are in and have taken ahead, and
 /// spare ones. Unit: segments. Larger: a small store takes more space. Smaller: it cleans more.
@@ -80,6 +85,10 @@ pub const DEAD_SHARE_URGENT: f64 = 0.005;
 /// The least dead share of a victim of a compaction. A share. Larger: a compacted store takes more space. Smaller:
 /// more copies for less.
 pub const DEAD_SHARE_COMPACTION: f64 = 0.04;
+
+/// What collection emptied is spilled when L0' hides this share of what it may, if room is short. Larger: longer sleeps of
+/// writers. Smaller: spills that write nodes for little.
+pub const EARLY_SPILL_HIDDEN: f64 = 0.75;
 
 /// Segments of one round in the background. Unit: segments. Larger: keys share leaves, and fewer lookups are needed.
 /// Smaller: what a spill freed is taken back sooner.

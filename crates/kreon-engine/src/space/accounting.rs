@@ -9,7 +9,7 @@ use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::spill::LEAF_FILL;
 use crate::tuning::{
     ENTRY_BYTES, FIXED_SEGMENTS, HIDDEN_IF_DEAR_BYTES_MAX, HIDDEN_NODES_IF_DEAR,
-    INLINE_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, TARGET_SPARE_SEGMENTS,
+    INLINE_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, TARGET_SPARE_SEGMENTS, TRANSIENT_BELOW_TARGET,
 };
 use kreon_log::MOVED_LOG;
 use kreon_volume::Space as VolumeSpace;
@@ -181,11 +181,12 @@ impl Space {
         )
     }
 
-    /// What the store may take by the plan alone, in bytes.
+    /// What collection aims at by the plan alone, in bytes: less than the target, by what comes before a spill frees some.
     pub(super) fn goal(&self, plan: &Plan, space: &SpaceUse) -> u64 {
         let live = space.live_bytes + self.unspilled_live_bytes();
         let goal = ((live as f64 * plan.target) as u64).min(i64::MAX as u64 / 2);
-        goal.saturating_sub(TARGET_SPARE_SEGMENTS * SEGMENT_BYTES)
+        let below = (plan.transient as f64 * TRANSIENT_BELOW_TARGET) as u64;
+        goal.saturating_sub(below + TARGET_SPARE_SEGMENTS * SEGMENT_BYTES)
     }
 
     /// The segments that can be emptied: everything in them was spilled.

@@ -2,7 +2,7 @@
 //! must move records or a spill must free some, and which victims are worth their copies.
 
 use super::plan::Plan;
-use crate::tuning::DEAD_SHARE_PER_COST;
+use crate::tuning::{DEAD_SHARE_PER_COST, EARLY_SPILL_HIDDEN};
 
 /// What collection must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,16 +62,17 @@ impl Situation {
 
     /// What is to be done so that the space never exceeds the plan's target.
     pub fn need(&self, pending: u64) -> Need {
-        let (half, pays) = (self.plan.transient / 2, self.plan.hidden_max / 2);
-        let is_worth_a_spill = pending > 0 && (self.hidden >= pays || self.is_quiet);
+        let pays = self.hidden as f64 >= self.plan.hidden_max as f64 * EARLY_SPILL_HIDDEN;
+        let is_worth_a_spill = pending > 0 && (pays || self.is_quiet);
         // Copies take space until a spill frees their originals: never too many of them at once. Writers would sleep for
-        // space that a spill frees.
-        if self.throttle_share() > 0.0 && pending >= half {
+        // space that a spill frees; one that frees less than this writes its nodes for little.
+        if self.throttle_share() > 0.0 && pending >= self.plan.transient {
             return Need::Spill;
         }
+        let is_short = self.room < (self.plan.transient / 2) as i64;
         match self.lack(pending) > 0 {
             true => Need::Space,
-            false if self.room < half as i64 && is_worth_a_spill => Need::Spill,
+            false if is_short && is_worth_a_spill => Need::Spill,
             false => Need::Nothing,
         }
     }
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn writers_sleep_from_the_lack_of_room_for_what_is_to_come_on() {
-        // 40 MiB until the spill, 40 MiB beside it.
+        // 40 MiB until the spill, 24 MiB beside it.
         assert_eq!(with_room(80).throttle_share(), 0.0);
         let shares = [60, 40, 20, 1].map(|room| with_room(room).throttle_share());
         assert!(
@@ -187,26 +188,36 @@ mod tests {
 
     #[test]
     fn a_spill_frees_what_was_emptied_before_writers_sleep() {
-        // Room is short of what is to come by 30 MiB.
-        assert_eq!(with_room(50).need(60 * MIB), Need::Spill);
-        assert_eq!(with_room(80).need(60 * MIB), Need::Nothing);
+        // Room is short of what is to come by 14 MiB.
+        assert_eq!(with_room(50).need(120 * MIB), Need::Spill);
+        assert_eq!(with_room(80).need(120 * MIB), Need::Nothing);
+    }
+
+    #[test]
+    fn a_spill_that_frees_little_is_not_asked_for() {
+        assert_eq!(with_room(50).need(60 * MIB), Need::Space);
+        let early = Situation {
+            hidden: 29 * MIB,
+            ..with_room(50)
+        };
+        assert_eq!(early.need(119 * MIB), Need::Nothing);
     }
 
     #[test]
     fn copies_that_wait_are_spilled_before_more_are_made_when_space_runs_out() {
-        assert_eq!(with_room(-1).need(60 * MIB), Need::Spill);
-        assert_eq!(with_room(-1).need(59 * MIB), Need::Space);
+        assert_eq!(with_room(-1).need(120 * MIB), Need::Spill);
+        assert_eq!(with_room(-1).need(119 * MIB), Need::Space);
     }
 
     #[test]
     fn segments_that_die_evenly_are_victims_before_writers_sleep() {
-        for log_cost in [1.0, 1.2, 2.0, 3.0, 6.0, 20.0] {
+        for log_cost in [1.02, 1.2, 2.0, 3.0, 6.0, 20.0] {
             let plan = Plan {
                 log_cost,
                 ..moment().plan
             };
             // Dead bytes that the plan keeps for a log of 1, over both.
-            let dead = 1.0 / (2.0 * (log_cost - 0.85));
+            let dead = -log_cost * (1.0 - 1.0 / log_cost).ln() - 1.0;
             assert!(plan.dead_share_min() < dead / (1.0 + dead), "{plan:?}");
         }
     }
