@@ -134,14 +134,15 @@ impl Options {
         self
     }
 
-    /// Target of garbage collection: bytes on the volume for each live byte. 1.05 to 10, default 1.3.
+    /// Target of garbage collection: bytes on the volume for each live byte. 1.05 to 10, default 1.9.
     ///
-    /// [`write_amplification_max`](Self::write_amplification_max) limits what reaching the target may cost and wins
-    /// over it: at its default of 3 a store of 1 KiB pairs takes about 1.65, and targets below that change nothing.
-    /// With a lower target collection moves more live records and writers are throttled until the space is within a few
-    /// percent of the plan (`collection.space_planned` in [`Store::stats`]); a higher one gives write throughput. Raise
-    /// it where space is cheap; to get less space raise `write_amplification_max` first. Data kept for open snapshots
-    /// is not counted, nor are about 25 MB that every store takes.
+    /// Overwritten data of some hundred MB and more takes no more than this, up to a few percent just before a spill ends,
+    /// and about a tenth less at most times. [`write_amplification_max`](Self::write_amplification_max) limits what reaching
+    /// the target may cost and wins over it: at its default of 3 the least is about 1.6 with pairs of 1 KiB, and more
+    /// with shorter pairs, whose index is a larger share of them; targets below that change nothing. With a lower target
+    /// collection moves more live records and writers are throttled (`collection.space_planned` in [`Store::stats`]); a higher
+    /// one gives write throughput. To get less space lower it, then raise `write_amplification_max`. Data kept for
+    /// open snapshots is not counted, nor are about 25 MB that every store takes.
     pub fn space_amplification(mut self, target: f64) -> Self {
         self.engine.space_amplification = target;
         self
@@ -151,7 +152,7 @@ impl Options {
     /// to 100, default 3.
     ///
     /// If [`space_amplification`](Self::space_amplification) would cost more than this, the store takes more space
-    /// instead. With 1 KiB pairs a space of 1.3 costs about 9, 1.5 about 4, and 1.65 about 3. A higher limit therefore
+    /// instead. With 1 KiB pairs a space of 1.3 costs about 7.5, 1.5 about 3.5, 1.65 about 2.6. A higher limit therefore
     /// means less space and slower overwrites; at 16 and more, all but the smallest stores reach 1.3. Raise it where
     /// space is scarce; nothing changes for data that is not overwritten. Inline values are written with the index: at
     /// 3 they take about 3 times their size.
