@@ -188,7 +188,7 @@ impl Default for Options {
             volume_bytes_max: 16 << 40,
             inline_value_bytes_max: 64,
             filter_bits_per_key: 10,
-            space_amplification: 1.9,
+            space_amplification: 2.0,
             write_amplification_max: 3.0,
             unspilled_bytes_min: 4 << 20,
             scan_reorganisation: true,
