@@ -431,3 +431,19 @@ fn a_segment_in_use_is_not_made_available() {
     let id = allocator.allocate_segment(log(1), Purpose::Put).unwrap();
     let _ = allocator.reuse_segment(id);
 }
+
+#[test]
+fn blocks_are_taken_ahead_only_as_far_as_there_is_room() {
+    let most_ahead = |run_max: u32| {
+        let (_device, mut allocator) = allocator(1000);
+        allocator.set_run_max(run_max);
+        let ahead = (0..200).map(|n| {
+            allocator.allocate_segment(log(n), Purpose::Put).unwrap();
+            let space = allocator.space();
+            space.free_backed.saturating_sub(space.reserve)
+        });
+        ahead.max().unwrap_or_default()
+    };
+    assert_eq!(most_ahead(0), 0);
+    assert!(most_ahead(16) > 8);
+}

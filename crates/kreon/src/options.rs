@@ -136,13 +136,13 @@ impl Options {
 
     /// Target of garbage collection: bytes on the volume for each live byte. 1.05 to 10, default 2.
     ///
-    /// Overwritten data of some hundred MB and more takes no more than this; tight targets are
-    /// exceeded by a few percent just before a spill ends. [`write_amplification_max`](Self::write_amplification_max) limits what reaching
-    /// the target may cost and wins over it: at its default of 3 the least is about 1.6 with pairs of 1 KiB, and more
-    /// with shorter pairs, whose index is a larger share of them; targets below that change nothing. With a lower target
-    /// collection moves more live records and writers are throttled (`collection.space_planned` in [`Store::stats`]); a higher
-    /// one gives write throughput. To get less space lower it, then raise `write_amplification_max`. Data kept for
-    /// open snapshots is not counted, nor are about 25 MB that every store takes.
+    /// Overwritten data of some hundred MB and more takes no more than this; tight targets are exceeded by a few percent
+    /// just before a spill ends. [`write_amplification_max`](Self::write_amplification_max) limits what reaching the
+    /// target may cost and wins over it: at its default of 3 the least is about 1.6 with pairs of 1 KiB, and more with
+    /// shorter pairs, whose index is a larger share of them; targets below that change nothing. With a lower target
+    /// collection moves more live records and writers are throttled (`collection.space_planned` in [`Store::stats`]); a
+    /// higher one gives write throughput. To get less space lower it, then raise `write_amplification_max`. Data kept
+    /// for open snapshots is not counted, nor are about 25 MB that every store takes.
     pub fn space_amplification(mut self, target: f64) -> Self {
         self.engine.space_amplification = target;
         self
