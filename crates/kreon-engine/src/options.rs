@@ -7,7 +7,14 @@ use kreon_base::{Error, Result};
 use kreon_device::{Backing, processors};
 use kreon_mapping::MappingModes;
 
-use crate::tuning::{IDLE_AFTER, IDLE_WRITTEN_MAX};
+/// Most bytes that are written for each byte given by users, the copies of idle time included: what else is written comes
+/// first. A factor without a unit. Larger: stores that are overwritten have more of their values laid together. Smaller:
+/// a part of what was loaded stays scattered.
+const IDLE_WRITTEN_MAX: f64 = 2.2;
+
+/// Idle time begins when nobody has written for so long. Larger: short pauses are not used. Smaller: writers meet the end
+/// of a round more often.
+const IDLE_AFTER: Duration = Duration::from_millis(300);
 
 /// What a write promises when it returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -138,18 +138,9 @@ pub const EXCESS_FREE_SHARE: u64 = 8;
 
 // Values that are laid together while nobody writes.
 
-/// Most bytes that are written for each byte given by users, the copies of idle time included: what else is written comes
-/// first. A factor without a unit. Larger: stores that are overwritten have more of their values laid together. Smaller:
-/// a part of what was loaded stays scattered.
-pub const IDLE_WRITTEN_MAX: f64 = 2.2;
-
 /// What was written beyond that is remembered up to the live bytes divided by this. A divisor without a unit. Larger: a
 /// phase of dear overwrites is forgotten sooner. Smaller: what is loaded after it stays scattered.
 pub const IDLE_DEBT_SHARE: u64 = 2;
-
-/// Idle time begins when nobody has written for so long. Larger: short pauses are not used. Smaller: writers meet the end
-/// of a round more often.
-pub const IDLE_AFTER: Duration = Duration::from_millis(300);
 
 /// Another pass over all keys begins when the live bytes of the log divided by this were given since the one before. A
 /// divisor without a unit. Larger: more passes, each of which reads all leaves. Smaller: new values stay scattered for

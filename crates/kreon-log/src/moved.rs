@@ -33,6 +33,7 @@ pub struct MovedStream {
     /// Bytes that are not on the device yet: from `Open::written` to `Open::within`.
     buffer: AlignedBuf,
     piece: Vec<u8>,
+    is_broken: bool,
 }
 
 /// The segment that takes records.
@@ -57,7 +58,13 @@ impl MovedStream {
             open: None,
             buffer: AlignedBuf::with_backing(buffer_bytes, backing),
             piece: Vec::new(),
+            is_broken: false,
         }
+    }
+
+    /// Whether the last write failed: nobody knows what the device has of it.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken
     }
 
     /// Behind the last record. Positions order the records of the stream only, not the writes of the store.
@@ -226,6 +233,7 @@ impl MovedStream {
         let bytes = self.buffer.get(..len).unwrap_or_default();
         let offset = open.segment.offset_bytes() + u64::from(open.written);
         let outcome = log.home().device.write(&[Write::new(offset, bytes)]);
+        self.is_broken = outcome.is_err();
         outcome.map_err(|error| error.within("a write of moved records"))?;
         assert_eq!(
             open.written % PAGE_BYTES as u32,

@@ -21,6 +21,9 @@ use kreon_sync::Mutex;
 
 use crate::tuning::{EXCESS_FEW_SHARE, EXCESS_PAYBACK, EXCESS_REST};
 
+/// A pass that holds the excess says so again within this time, or it is held no longer.
+const HOLD: Duration = Duration::from_secs(2);
+
 /// The excess of reorganisation: what it is now, and when it is paid back.
 #[derive(Default)]
 pub struct Excess {
@@ -39,7 +42,7 @@ struct State {
     few_bytes: u64,
     /// Copies of which no spill knows.
     unspilled_bytes: u64,
-    is_held: bool,
+    held_until: Option<Instant>,
 }
 
 impl Excess {
@@ -74,13 +77,14 @@ impl Excess {
     }
 
     /// A pass over all keys is under way, or no longer.
-    pub fn hold(&self, is_held: bool) {
-        self.state.lock().is_held = is_held;
+    pub fn hold(&self, is_held: bool, now: Instant) {
+        self.state.lock().held_until = is_held.then(|| now + HOLD);
     }
 
     /// Whether a pass is under way.
-    pub fn is_held(&self) -> bool {
-        self.state.lock().is_held
+    pub fn is_held(&self, now: Instant) -> bool {
+        let held_until = self.state.lock().held_until;
+        held_until.is_some_and(|until| now < until)
     }
 
     /// Whether copies wait for a spill and no others come; counts them as spilled.

@@ -16,7 +16,7 @@ impl Space {
         let above = space.needed_bytes.saturating_sub(goal);
         // With room for what comes between two spills: collection would make it otherwise.
         let most = above + self.plan().transient;
-        if self.excess.is_held() {
+        if self.excess.is_held(Instant::now()) {
             return most;
         }
         let excess = self.excess.left(above, Instant::now());

@@ -32,8 +32,8 @@ pub struct Throttle {
     changed: Condvar,
     /// How long a writer sleeps for each KiB of the log because space is scarce, in nanoseconds.
     sleep_ns_per_kib: AtomicU64,
-    /// Its mean over the last looks at the space.
-    mean_ns_per_kib: AtomicU64,
+    /// Its mean over the last looks at the space, times [`LOOKS_OF_MEAN`].
+    sum_ns_per_kib: AtomicU64,
 }
 
 /// The times of a spill.
@@ -135,9 +135,9 @@ impl Throttle {
     pub fn slow_down(&self, share: f64) {
         let sleep = SPACE_SLEEP_PER_KIB.as_nanos() as f64 * share;
         self.sleep_ns_per_kib.store(sleep as u64, Ordering::Relaxed);
-        let mean = self.mean_ns_per_kib.load(Ordering::Relaxed);
-        let mean = (mean * (LOOKS_OF_MEAN - 1) + sleep as u64) / LOOKS_OF_MEAN;
-        self.mean_ns_per_kib.store(mean, Ordering::Relaxed);
+        let sum = self.sum_ns_per_kib.load(Ordering::Relaxed);
+        let sum = sum - sum / LOOKS_OF_MEAN + sleep as u64;
+        self.sum_ns_per_kib.store(sum, Ordering::Relaxed);
     }
 
     /// How long a writer of so many bytes of the log is to sleep because space is scarce.
@@ -150,9 +150,13 @@ impl Throttle {
 
     /// Has the calling thread, which wrote so many bytes of the log, sleep for `owed`, now or later: see [`debt`].
     pub fn pay(&self, owed: Duration, bytes: u64) {
-        let mean = self.mean_ns_per_kib.load(Ordering::Relaxed);
-        let mean = Duration::from_nanos(mean.saturating_mul(bytes) / 1024);
-        debt::pay(owed, sleeps_of(mean));
+        let mean = self.mean_ns_per_kib().saturating_mul(bytes) / 1024;
+        debt::pay(owed, sleeps_of(Duration::from_nanos(mean)));
+    }
+
+    /// What writers slept for each KiB, over the last looks at the space.
+    fn mean_ns_per_kib(&self) -> u64 {
+        self.sum_ns_per_kib.load(Ordering::Relaxed) / LOOKS_OF_MEAN
     }
 
     /// Spills that ended since the store was opened.
@@ -213,10 +217,7 @@ mod tests {
     #[test]
     fn sleeps_are_long_until_writes_owe_much_for_a_while() {
         let throttle = Throttle::default();
-        let sleeps = || {
-            let mean = throttle.mean_ns_per_kib.load(Ordering::Relaxed);
-            sleeps_of(Duration::from_nanos(mean))
-        };
+        let sleeps = || sleeps_of(Duration::from_nanos(throttle.mean_ns_per_kib()));
         throttle.slow_down(0.02);
         assert_eq!(sleeps(), Sleeps::Long, "once is not much on average");
         (0..4000).for_each(|_| throttle.slow_down(0.01));

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kreon_base::{ErrorKind, RegionId, Result, planted};
@@ -71,8 +71,8 @@ pub struct Insertion<'a> {
     pub copied: Vec<Copied>,
     /// Those that said that the records are live.
     pub levels: Arc<Levels>,
-    /// L0 as it was then: it has none of their keys.
-    pub frozen: Option<Arc<Frozen>>,
+    /// L0 as it was then: it has none of their keys. Its memory is not kept.
+    pub frozen: Option<Weak<Frozen>>,
     pub regions: BTreeMap<RegionId, Arc<RegionState>>,
     pub moved: Moved,
 }
@@ -134,7 +134,7 @@ impl Gc {
         let together = insertion.copied.get(range).unwrap_or_default();
         let keys = insertion.keys(together);
         debug_assert_eq!(keys.len(), together.len(), "each copy is of a candidate");
-        let judged = insertion.frozen.as_ref().map(Arc::as_ptr);
+        let judged = insertion.frozen.as_ref().map(Weak::as_ptr);
         let frozen = view.frozen.as_ref();
         let frozen_since = frozen.filter(|frozen| judged != Some(Arc::as_ptr(frozen)));
         let mut known = [false; TOGETHER];
@@ -198,7 +198,7 @@ impl Gc {
         insertion.moved.skipped += (before - rest.len()) as u64;
         insertion.copied = rest;
         insertion.levels = Arc::clone(&view.levels);
-        insertion.frozen = view.frozen.clone();
+        insertion.frozen = view.frozen.as_ref().map(Arc::downgrade);
         Ok(())
     }
 

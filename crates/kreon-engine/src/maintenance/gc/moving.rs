@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kreon_base::{ErrorKind, RegionId, Result};
+use kreon_base::{RegionId, Result};
 use kreon_device::AlignedBuf;
 
 use super::candidates::Candidates;
@@ -46,6 +46,7 @@ impl Gc {
         candidates: &Candidates,
         copy: impl FnOnce(&mut MovedStream, &[Live]) -> Result<Vec<Copied>>,
     ) -> Result<Moved> {
+        self.on.storage.check_writable()?;
         let mut stream = self.on.storage.moved.lock();
         let (levels, frozen, copied, is_cut_short) = {
             // This view keeps the segments from being reused.
@@ -53,11 +54,19 @@ impl Gc {
             let marker = self.on.storage.ledger.lock().marker;
             let storage = &self.on.storage;
             let live = judge(storage, &view, marker, candidates, &candidates.by_key())?;
-            let copied =
-                copy(&mut stream, &live).inspect_err(|error| self.note_failed_copy(error))?;
+            let outcome = copy(&mut stream, &live);
+            if let Err(error) = &outcome
+                && stream.is_broken()
+            {
+                storage.poison.set(error);
+            }
+            let copied = outcome?;
             debug_assert!(copied.len() <= live.len(), "a record is copied once");
             let is_cut_short = copied.len() < live.len();
-            let (levels, frozen) = (Arc::clone(&view.levels), view.frozen.clone());
+            let (levels, frozen) = (
+                Arc::clone(&view.levels),
+                view.frozen.as_ref().map(Arc::downgrade),
+            );
             (levels, frozen, copied, is_cut_short)
         };
         let found = copied.iter().filter_map(|of| candidates.get(of.live.index));
@@ -84,11 +93,5 @@ impl Gc {
         // Copies that are not inserted by now never will be.
         self.on.versions.set_inserted(stream.end());
         outcome.map(|()| insertion.moved)
-    }
-
-    fn note_failed_copy(&self, error: &kreon_base::Error) {
-        if error.kind() == ErrorKind::Io {
-            self.on.storage.poison.set(error);
-        }
     }
 }

@@ -119,7 +119,7 @@ impl IdleReorganiser {
         self.spill_copies(&mut state);
         let (now, tail) = (Instant::now(), self.on.storage.log.tail());
         if !state.quiet.lasts(tail, now, options.idle_after) {
-            self.on.space.excess().hold(false);
+            self.on.space.excess().hold(false, Instant::now());
             return Ok(None);
         }
         let early = state.pace.next_at.saturating_duration_since(now);
@@ -146,7 +146,7 @@ impl IdleReorganiser {
         }
         let outcome = self.round(&mut state, IDLE_ROUND_BYTES);
         // Nobody tells when writers come.
-        self.on.space.excess().hold(false);
+        self.on.space.excess().hold(false, Instant::now());
         outcome.map(|_| ())
     }
 
@@ -158,7 +158,7 @@ impl IdleReorganiser {
     fn round(&self, state: &mut State, bytes_max: u64) -> Result<Next> {
         let now = self.now(state, bytes_max);
         let excess = self.on.space.excess();
-        excess.hold(!matches!(now, Now::Rest));
+        excess.hold(!matches!(now, Now::Rest), Instant::now());
         let Now::Round(place, bytes_max) = now else {
             return Ok(Next::Rest);
         };
@@ -170,7 +170,6 @@ impl IdleReorganiser {
         done.seconds += begun.elapsed().as_secs_f64();
         done.passes = state.pass.ended;
         outcome.inspect_err(|error| {
-            state.pass.give_up();
             if error.kind() != ErrorKind::Closed {
                 tracing::warn!(%error, "laying values together failed");
             }
@@ -251,11 +250,18 @@ impl IdleReorganiser {
                 marker: storage.ledger.lock().marker,
                 view: &view,
             };
-            walk.round(place, &self.regions(), bytes_max)?
+            let round = walk.round(place, &self.regions(), bytes_max);
+            round.inspect_err(|_| state.pass.give_up())?
         };
         if round.bytes > 0 {
-            let Some(moved) = self.gc.move_in_turn(&round.candidates)? else {
-                return Ok(Next::Rest);
+            let moved = match self.gc.move_in_turn(&round.candidates) {
+                Ok(Some(moved)) => moved,
+                Ok(None) => return Ok(Next::Rest),
+                Err(error) => {
+                    // Others lie behind a record that cannot be read.
+                    state.pass.go_on(round.next);
+                    return Err(error);
+                }
             };
             self.on
                 .space

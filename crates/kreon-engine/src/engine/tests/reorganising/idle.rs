@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use kreon_sim::{Call, Effect, Fault};
+
 use super::*;
 use crate::maintenance::IdleStats;
 
@@ -253,5 +255,26 @@ fn a_walk_goes_through_all_regions_and_past_those_that_were_dropped() {
         assert!(reads < 5.0, "{reads} in {name}");
     }
     assert_eq!(bench.idle().passes, 1);
+    assert_eq!(bench.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn a_read_that_fails_ends_a_round_and_changes_nothing_else() {
+    let (bench, region) = written(driven(), scattered);
+    let mut failed = 0;
+    for nth in [1, 5, 25, 60, 100, 150] {
+        let fault = Fault::nth(nth, Call::Read, Effect::Io);
+        bench.device.inject(fault);
+        failed += u32::from(bench.engine.background(Work::LayTogether).is_err());
+        bench.device.clear_faults();
+        bench.overwrite(&region, nth as u32..nth as u32 + 1, 1);
+        bench.spill_all();
+    }
+    assert!(failed > 2, "{failed}");
+    bench.overwrite(&region, 0..KEYS_SCANNED / 2, 1);
+    bench.spill_all();
+    bench.lay_together();
+    let idle = bench.idle();
+    assert!(idle.passes > 0 && idle.records_moved > 1000, "{idle:?}");
     assert_eq!(bench.problems(), Vec::<String>::new());
 }
