@@ -59,6 +59,13 @@ fn store_as_json(stats: &Stats, place: &Place) -> Value {
             "records_moved": stats.reorganisation.records_moved,
             "bytes_copied": stats.reorganisation.bytes_copied,
             "seconds": stats.reorganisation.seconds,
+            "idle": {
+                "passes": stats.reorganisation.idle.passes,
+                "records_moved": stats.reorganisation.idle.records_moved,
+                "bytes_copied": stats.reorganisation.idle.bytes_copied,
+                "budget_bytes": stats.reorganisation.idle.budget_bytes,
+                "seconds": stats.reorganisation.idle.seconds,
+            },
         },
         "snapshots": stats.snapshots,
         "retired_pages": stats.retired_pages,
