@@ -37,7 +37,8 @@ const STREAM_BYTES_MAX: u64 = 1 << 20;
 const STREAMS_UNWRITTEN: u64 = 8;
 
 /// Most unwritten bytes while writers wait for durability: a flush waits for all of them. About a
-/// millisecond of a fast device, and more than the calls that are under way at once.
+/// millisecond of a fast device, and more than the calls that are under way at once then. The first writer that waits after
+/// others that did not finds up to four times as much.
 pub(super) const UNWRITTEN_MAX_WAITED: u64 = 1 << 20;
 
 /// Decides when to write.

@@ -86,6 +86,7 @@ impl Maintenance {
             gc,
         }
     }
+
     /// What was laid together so far.
     pub fn reorganisation_stats(&self) -> ReorganisationStats {
         ReorganisationStats {

@@ -34,6 +34,23 @@ pub struct Step<'a> {
     pub gaps: &'a [Gap],
 }
 
+impl<'a> Step<'a> {
+    /// Everything in a range as it is now, ascending.
+    pub fn whole(region: RegionId, start: &'a Bound<Vec<u8>>, end: &'a Bound<Vec<u8>>) -> Self {
+        Self {
+            region,
+            at: Lsn::MAX,
+            direction: Direction::Forward,
+            start,
+            end,
+            entries_max: usize::MAX,
+            bytes_max: usize::MAX,
+            dead_max: u64::MAX,
+            gaps: &[],
+        }
+    }
+}
+
 /// What a step went over.
 #[derive(Default)]
 pub struct Walked {

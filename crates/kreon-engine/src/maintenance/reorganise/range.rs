@@ -2,12 +2,11 @@
 
 use std::ops::Bound;
 
-use kreon_base::{Lsn, Payload, RegionId, Result};
+use kreon_base::{Payload, RegionId, Result};
 use kreon_format::{TreeRecord, fragment_bytes};
 use kreon_mapping::Fetched;
 
 use super::super::gc::candidates::Candidates;
-use crate::keys::Direction;
 use crate::level::{MappedNodes, View};
 use crate::read::merge_scan::{self, Step};
 use crate::read::{RECORD_BYTES_MAX, Scattered, ScatteredValues, enough};
@@ -74,17 +73,11 @@ impl Ranges<'_> {
         let Some(run) = self.run_around(scattered, tree, lowest)? else {
             return Ok(None);
         };
-        let step = Step {
-            region,
-            at: Lsn::MAX,
-            direction: Direction::Forward,
-            start: &Bound::Included(run.first),
-            end: &Bound::Included(run.last.clone()),
-            entries_max: usize::MAX,
-            bytes_max: usize::MAX,
-            dead_max: u64::MAX,
-            gaps: &[],
-        };
+        let (first, last) = (
+            Bound::Included(run.first),
+            Bound::Included(run.last.clone()),
+        );
+        let step = Step::whole(region, &first, &last);
         let (mut found, mut places) = (Vec::new(), Vec::new());
         merge_scan::run(&step, view, &nodes, |key, payload, _| {
             if let Payload::Logged {

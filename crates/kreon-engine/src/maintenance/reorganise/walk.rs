@@ -11,7 +11,6 @@ use kreon_format::{MOVED_SEQUENCE_MIN, fragment_bytes, lsn_at};
 use kreon_mapping::Fetched;
 
 use super::super::gc::candidates::Candidates;
-use crate::keys::Direction;
 use crate::level::View;
 use crate::read::RECORD_BYTES_MAX;
 use crate::read::merge_scan::{self, Step};
@@ -121,15 +120,8 @@ impl Walk<'_> {
         }
         let nodes = self.storage.nodes(self.view, region);
         let step = Step {
-            region,
-            at: Lsn::MAX,
-            direction: Direction::Forward,
-            start,
-            end: &Bound::Unbounded,
             entries_max: STEP_ENTRIES,
-            bytes_max: usize::MAX,
-            dead_max: u64::MAX,
-            gaps: &[],
+            ..Step::whole(region, start, &Bound::Unbounded)
         };
         let (mut values, mut last) = (Vec::new(), Vec::new());
         let walked = merge_scan::run(&step, self.view, &nodes, |key, payload, leaf| {
