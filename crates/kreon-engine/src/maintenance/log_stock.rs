@@ -9,12 +9,18 @@ use kreon_device::{BLOCK_BYTES_MAX, Write};
 use crate::state::Storage;
 use kreon_log::SegmentDemand;
 
-/// So many are written at once. Each write makes the flush beside it slow, as the file system has to note that the blocks
-/// hold data, however many there are; but flushes also wait for the write itself.
-const TOGETHER: u32 = 2;
+/// So many are taken at once.
+const TOGETHER: u32 = 4;
 
-/// Between two writes flushes go on undisturbed.
+/// Between two takings flushes go on undisturbed.
 const GAP: Duration = Duration::from_millis(10);
+
+/// One write. A flush beside it waits for the device to take the write, and the flush behind it for the file system to note
+/// that the blocks hold data: larger pieces make fewer flushes slower.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Between two pieces flushes go on.
+const PIECE_GAP: Duration = Duration::from_millis(1);
 
 /// While there is a stock, it is looked at so often whether it is still wanted.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,6 +34,9 @@ const ZEROES_BYTES: usize = 64 << 10;
 struct Zeroes([u8; ZEROES_BYTES]);
 
 const _: () = assert!(align_of::<Zeroes>() >= BLOCK_BYTES_MAX as usize);
+const _: () = assert!(
+    SEGMENT_BYTES.is_multiple_of(PIECE_BYTES as u64) && PIECE_BYTES.is_multiple_of(ZEROES_BYTES)
+);
 
 static ZEROES: Zeroes = Zeroes([0; ZEROES_BYTES]);
 
@@ -112,17 +121,19 @@ impl LogStock {
     }
 
     fn write_zeroes(&self, ids: &[SegmentId]) -> Result<()> {
-        let pieces = SEGMENT_BYTES as usize / ZEROES_BYTES;
-        let zeroes = |count: usize| vec![&ZEROES.0[..]; count * pieces];
-        // Neighbours in one transfer: the file system notes it once.
-        let runs = ids.chunk_by(|one, next| one.0 + 1 == next.0);
-        let writes = runs.filter_map(|run| {
-            let first = run.first()?;
-            Some(Write::vectored(first.offset_bytes(), zeroes(run.len())))
-        });
-        let writes: Vec<_> = writes.collect();
-        let outcome = self.storage.device.write(&writes);
-        outcome.map_err(|error| error.within("a write ahead of the log"))
+        let zeroes = vec![&ZEROES.0[..]; PIECE_BYTES / ZEROES_BYTES];
+        for id in ids {
+            let segment = id.offset_bytes()..id.offset_bytes() + SEGMENT_BYTES;
+            for at in segment.step_by(PIECE_BYTES) {
+                let outcome = self
+                    .storage
+                    .device
+                    .write(&[Write::vectored(at, zeroes.clone())]);
+                outcome.map_err(|error| error.within("a write ahead of the log"))?;
+                kreon_sync::sleep(PIECE_GAP);
+            }
+        }
+        Ok(())
     }
 }
 
