@@ -66,6 +66,9 @@ fn name(point: &Point, workload: Workload, has_mixes: bool) -> String {
         if phase.reads_together > 1 && workload == Workload::C {
             name += &format!(", {} in a call", phase.reads_together);
         }
+        if let Some(rate) = phase.ops_per_second {
+            name += &format!(" at {rate}/s");
+        }
         if phase.rest_seconds > 0.0 {
             name += &format!(", then {} s of rest", phase.rest_seconds);
         }

@@ -199,6 +199,7 @@ pub mod tests {
             seconds_max: None,
             threads: 2,
             reads_together: 1,
+            ops_per_second: None,
             rest_seconds: 0.0,
             seed: 1,
         };

@@ -54,6 +54,10 @@ pub struct Arguments {
     /// Workload C asks for so many records in one call: `multi_get`. Its latency is that of a call.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub reads_together: u32,
+    /// So many requests a second, by all clients together, in every workload and load: to compare latencies at the same
+    /// load. A request that is late because of one before it counts from when it was due.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub ops_per_second: Option<u32>,
     /// Clients.
     #[arg(long, value_delimiter = ',')]
     pub threads: Vec<usize>,
@@ -219,6 +223,7 @@ impl Arguments {
             },
             threads: threads.max(1),
             reads_together: self.reads_together,
+            ops_per_second: self.ops_per_second,
             rest_seconds: match workload {
                 Workload::LoadE => self.rest_seconds.unwrap_or(self.preset.rest_seconds()),
                 _ => 0.0,

@@ -1,13 +1,14 @@
 //! One client: makes requests one after the other, measures each, and checks every answer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::choice::{Chooser, Records};
 use super::mix::Mix;
+use super::pace::Pace;
 use super::record;
 use super::workload::{Request, SCAN_RECORDS_MAX, Workload};
 use crate::engine::Engine;
@@ -27,6 +28,8 @@ pub struct Shared<'a> {
     pub records: Records,
     /// Reads that a client asks for in one call.
     pub reads_together: usize,
+    /// From one request of a client to its next; `None`: as fast as it can.
+    pub gap: Option<Duration>,
     /// Of the draws.
     pub seed: u64,
     /// Requests done, by client.
@@ -86,6 +89,9 @@ pub struct Client<'a> {
     draws: u64,
     key: Vec<u8>,
     value: Vec<u8>,
+    pace: Option<Pace>,
+    /// When the request under way was due, at a fixed rate.
+    due: Option<Instant>,
     /// Latencies in ns.
     pub latencies: Histogram<u64>,
     /// What went wrong.
@@ -101,6 +107,8 @@ impl<'a> Client<'a> {
             draws: hash(shared.seed ^ (number as u64) << 48),
             key: Vec::new(),
             value: Vec::new(),
+            pace: shared.gap.map(Pace::new),
+            due: None,
             latencies: latencies()?,
             failures: Failures::default(),
         })
@@ -110,6 +118,7 @@ impl<'a> Client<'a> {
     pub fn run(&mut self, requests: u64) {
         let mut done = 0;
         while done < requests && !self.shared.stop.load(Ordering::Relaxed) {
+            self.due = self.pace.as_mut().map(Pace::wait);
             let together = (self.shared.reads_together as u64).min(requests - done);
             if together > 1 {
                 self.read_together(together as usize);
@@ -152,7 +161,7 @@ impl<'a> Client<'a> {
             record::key(mix, *number, key);
         }
         let mut right = 0;
-        let started = Instant::now();
+        let started = self.started();
         let outcome = self.shared.engine.get_many(&keys, &mut |at, value| {
             right += usize::from(record::is_value(mix, numbers[at], value));
         });
@@ -179,9 +188,15 @@ impl<'a> Client<'a> {
         self.shared.chooser.choose(there, uniform)
     }
 
+    /// From when the latency of a request counts: now, or when it was due.
+    fn started(&self) -> Instant {
+        let now = Instant::now();
+        self.due.map_or(now, |due| due.min(now))
+    }
+
     /// Measures what the store does, not the making of the request.
     fn timed<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
-        let started = Instant::now();
+        let started = self.started();
         let result = work(self);
         let ns = started.elapsed().as_nanos() as u64;
         self.latencies.saturating_record(ns.max(1));

@@ -3,6 +3,7 @@
 pub mod choice;
 pub mod client;
 pub mod mix;
+pub mod pace;
 pub mod phase;
 pub mod record;
 pub mod warm;

@@ -32,6 +32,9 @@ pub struct Phase {
     /// Records that workload C asks for in one call.
     #[serde(default = "one")]
     pub reads_together: u32,
+    /// Requests a second, by all clients together; `None`: as many as they can.
+    #[serde(default)]
+    pub ops_per_second: Option<u32>,
     /// Behind it nobody asks for anything for so long. What stores do then counts for it.
     #[serde(default)]
     pub rest_seconds: f64,
@@ -104,6 +107,7 @@ impl Phase {
                 Workload::C => self.reads_together as usize,
                 _ => 1,
             },
+            gap: self.gap(),
             seed: self.seed,
             done: (0..self.threads).map(|_| Done::default()).collect(),
             stop: AtomicBool::new(false),
@@ -142,6 +146,17 @@ impl Phase {
             failures,
             series,
         })
+    }
+
+    /// From one request of a client to its next.
+    fn gap(&self) -> Option<Duration> {
+        let together = match self.workload {
+            Workload::C => self.reads_together,
+            _ => 1,
+        };
+        let per_second = f64::from(self.ops_per_second?.max(1));
+        let requests = self.threads as f64 * f64::from(together);
+        Some(Duration::from_secs_f64(requests / per_second))
     }
 
     /// Requests of client `number`.

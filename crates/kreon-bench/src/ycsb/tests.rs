@@ -105,6 +105,7 @@ fn run_together(wrong: Wrong, workload: Workload, reads_together: u32) -> (Outco
         seconds_max: None,
         threads: 2,
         reads_together,
+        ops_per_second: None,
         rest_seconds: 0.0,
         seed: 7,
     };
