@@ -34,6 +34,11 @@ pub const BESIDE_SPILL: f64 = 1.25;
 /// plan just before spills end.
 pub const TRANSIENT_BELOW_TARGET: f64 = 0.5;
 
+/// Writers sleep when the room that collection aims at is exceeded by more than this share of what comes until a spill has
+/// freed some; the goal lies [`TRANSIENT_BELOW_TARGET`] below the target. Larger: writers sleep later, and the space
+/// exceeds the plan just before spills end. Smaller: they sleep although collection would have caught up.
+pub const TRANSIENT_BEFORE_SLEEP: f64 = 0.25;
+
 /// Segments that are always there: those that the log and the stream of moved records are in and have taken ahead, and
 /// spare ones. Unit: segments. Larger: a small store takes more space. Smaller: it cleans more.
 pub const FIXED_SEGMENTS: u64 = 6;

@@ -2,7 +2,7 @@
 //! must move records or a spill must free some, and which victims are worth their copies.
 
 use super::plan::Plan;
-use crate::tuning::{DEAD_SHARE_PER_COST, EARLY_SPILL_HIDDEN};
+use crate::tuning::{DEAD_SHARE_PER_COST, EARLY_SPILL_HIDDEN, TRANSIENT_BEFORE_SLEEP};
 
 /// What collection must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,8 @@ pub(super) struct Situation {
 }
 
 impl Situation {
-    /// How far writers are slowed down, 0 to 1: by the lack of room for what is still to come before a spill frees some.
+    /// How far writers are slowed down, 0 to 1: by the lack of room for what is still to come before a spill frees some,
+    /// beyond what collection makes up for by itself.
     /// Only dead bytes are paid for, so a load of new keys never sleeps.
     pub fn throttle_share(&self) -> f64 {
         // L0' fills while L0 is spilled, and then alone.
@@ -40,7 +41,8 @@ impl Situation {
             Some(share) => self.plan.beside_to_come(share),
             None => self.plan.still_to_come(self.hidden),
         };
-        let lack = (to_come - self.room as f64).clamp(0.0, self.dead as f64);
+        let grace = self.plan.transient as f64 * TRANSIENT_BEFORE_SLEEP;
+        let lack = (to_come - grace - self.room as f64).clamp(0.0, self.dead as f64);
         (lack / self.plan.still_to_come(0).max(1.0)).min(1.0)
     }
 
@@ -118,9 +120,9 @@ mod tests {
 
     #[test]
     fn writers_sleep_from_the_lack_of_room_for_what_is_to_come_on() {
-        // 40 MiB until the spill, 24 MiB beside it.
-        assert_eq!(with_room(80).throttle_share(), 0.0);
-        let shares = [60, 40, 20, 1].map(|room| with_room(room).throttle_share());
+        // 40 MiB until the spill, 24 MiB beside it; collection makes up for 30 MiB.
+        assert_eq!(with_room(35).throttle_share(), 0.0);
+        let shares = [33, 20, 10, 1].map(|room| with_room(room).throttle_share());
         assert!(
             shares.windows(2).all(|pair| pair[0] < pair[1]),
             "{shares:?}"
@@ -128,7 +130,7 @@ mod tests {
         assert_eq!(with_room(-4000).throttle_share(), 1.0);
         let hidden = Situation {
             hidden: 40 * MIB,
-            ..with_room(41)
+            ..with_room(1)
         };
         assert_eq!(hidden.throttle_share(), 0.0);
     }
@@ -147,7 +149,7 @@ mod tests {
     fn writers_go_on_as_the_spill_comes_to_its_end() {
         let at = |share| Situation {
             spilled: Some(share),
-            ..with_room(10)
+            ..with_room(-20)
         };
         let shares = [0.0, 0.5, 0.75].map(|share| at(share).throttle_share());
         assert!(
@@ -188,9 +190,9 @@ mod tests {
 
     #[test]
     fn a_spill_frees_what_was_emptied_before_writers_sleep() {
-        // Room is short of what is to come by 14 MiB.
-        assert_eq!(with_room(50).need(120 * MIB), Need::Spill);
-        assert_eq!(with_room(80).need(120 * MIB), Need::Nothing);
+        // Room is short of what is to come by 14 MiB more than collection makes up for.
+        assert_eq!(with_room(20).need(120 * MIB), Need::Spill);
+        assert_eq!(with_room(50).need(120 * MIB), Need::Nothing);
     }
 
     #[test]
