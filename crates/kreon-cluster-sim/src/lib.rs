@@ -1,0 +1,3 @@
+//! Explorer of the cluster's protocol: the state machines of kreon-replica over a toy log, exhaustive within
+//! bounds, then random.
+#![forbid(unsafe_code)]
