@@ -7,7 +7,7 @@ use crate::limits::HEADER_BYTES;
 use crate::{GroupId, Header, Kind, Role, Term, Violation};
 
 /// A packet that came in: its checked header, and its body, which verifies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame<'a> {
     header: Header,
     body: &'a [u8],
@@ -35,6 +35,15 @@ impl<'a> Frame<'a> {
         &self.header
     }
 
+    /// The fields of its header that its content does not say: those of an answer to it.
+    pub fn address(&self) -> Address {
+        Address {
+            group: self.header.group,
+            term: self.header.term,
+            number: self.header.number,
+        }
+    }
+
     /// Its body.
     pub fn body(&self) -> &'a [u8] {
         self.body
@@ -42,7 +51,7 @@ impl<'a> Frame<'a> {
 }
 
 /// Where a packet belongs: the fields of its header that its content does not say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Address {
     /// The group, or 0 where the kind names none.
     pub group: GroupId,

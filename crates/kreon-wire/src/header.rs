@@ -8,7 +8,7 @@ use crate::{GroupId, Kind, Role, Term, Violation};
 const CHECKSUM_AT: usize = 12;
 
 /// The header of a packet, checked against all that can be known without what follows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
     /// What follows.
     pub kind: Kind,

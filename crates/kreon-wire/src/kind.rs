@@ -4,7 +4,7 @@ use crate::Violation;
 use crate::limits::{CLUSTER_NAME_BYTES_MAX, NODE_BYTES_MAX, REQUEST_BYTES_MAX, STREAM_BYTES_MAX};
 
 /// Whether packets of a kind have a certain field of the header; without it, the field is zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Presence {
     /// Never.
     None,
@@ -78,7 +78,7 @@ macro_rules! kinds {
 const HELLO_BYTES: u32 = 56;
 
 /// Bytes of the configuration of a group with one member and no range.
-const CONFIG_BYTES_MIN: u32 = 36;
+const CONFIG_BYTES_MIN: u32 = 40;
 
 /// Bytes of the four superblocks.
 const SUPERBLOCKS_BYTES: u32 = 4 * 4096;

@@ -39,6 +39,9 @@ pub const MEMBERS_MAX: usize = 16;
 /// Longest split key between ranges in bytes.
 pub const SPLIT_KEY_BYTES_MAX: usize = 256;
 
+/// Longest address or failure domain of a server in bytes of UTF-8.
+pub const TEXT_BYTES_MAX: usize = 255;
+
 /// Longest name of a cluster in bytes of UTF-8.
 pub const CLUSTER_NAME_BYTES_MAX: usize = 64;
 

@@ -11,7 +11,7 @@ use crate::{
 
 /// What the follower has taken from its stream, and what it has room for. Each value only grows, so that of several
 /// answers the last one says all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Progress {
     /// All packets up to this one are applied or in memory.
     pub received: StreamNumber,

@@ -5,7 +5,7 @@ use crate::frame::BodyFront;
 use crate::{GrantBytes, StreamPacket, Violation};
 
 /// Credit by class of bytes, each since the stream began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Room {
     /// Data bytes of `Log` packets.
     pub log: GrantBytes,
@@ -46,7 +46,7 @@ impl Room {
 }
 
 /// What packets used of the credit, all told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spent {
     /// Data bytes of `Log` packets.
     pub log_bytes: u64,

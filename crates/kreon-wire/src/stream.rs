@@ -12,7 +12,7 @@ use crate::{Address, Encoded, FlushNumber, Frame, GroupId, Kind, StreamNumber, T
 pub const LSN_MAX: Lsn = lsn_at(MOVED_SEQUENCE_MIN, LOG_HEADER_BYTES);
 
 /// What a primary did to its volume, for a backup to do likewise. All offsets and lengths are bytes of the volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StreamPacket<'a> {
     /// Bytes of the main log, committed, within one segment.
     Log {
@@ -69,7 +69,7 @@ pub enum StreamPacket<'a> {
 }
 
 /// A range of bytes of the volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ByteRange {
     /// Its first byte.
     pub offset: u64,

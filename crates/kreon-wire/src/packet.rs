@@ -1,0 +1,53 @@
+//! Any packet.
+
+use crate::frame::BodyFront;
+use crate::{
+    Address, Control, Encoded, Frame, Hello, Kind, Progress, Proof, StreamPacket, Violation,
+};
+
+/// What any packet can be.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Packet<'a> {
+    /// Who is there.
+    Hello(Hello<'a>),
+    /// That it is true.
+    Proof(Proof),
+    /// From a primary to a backup, on their stream.
+    Stream(StreamPacket<'a>),
+    /// From a backup to its primary, on their stream.
+    Progress(Progress),
+    /// Between servers, but [`Refused`](Control::Refused) everywhere, and `Status` and `Standing` for clients, too.
+    Control(Control),
+    /// What a client asks for, 1 byte to 17 MiB. Group and number are in the header.
+    Request(&'a [u8]),
+    /// The answer to it, 1 byte to 17 MiB.
+    Reply(&'a [u8]),
+}
+
+impl<'a> Packet<'a> {
+    /// The packet in `frame`.
+    pub fn decode(frame: &Frame<'a>) -> Result<Self, Violation> {
+        use Kind::*;
+        match frame.header().kind {
+            Kind::Hello => crate::Hello::decode(frame).map(Self::Hello),
+            Kind::Proof => crate::Proof::decode(frame).map(Self::Proof),
+            Log | Pages | Grow | Allocate | Discard | Flush | Kind::Copy | Complete => {
+                StreamPacket::decode(frame).map(Self::Stream)
+            }
+            Kind::Progress => crate::Progress::decode(frame).map(Self::Progress),
+            Kind::Request => Ok(Self::Request(frame.body())),
+            Kind::Reply => Ok(Self::Reply(frame.body())),
+            _ => Control::decode(frame).map(Self::Control),
+        }
+    }
+
+    /// The packet of a client's request, with the header's fields from `to`.
+    pub fn request(to: &Address, bytes: &'a [u8]) -> Encoded<'a> {
+        Encoded::seal(Kind::Request, to, &BodyFront::new(), bytes)
+    }
+
+    /// The packet of the answer to a client's request, with the header's fields from `to`.
+    pub fn reply(to: &Address, bytes: &'a [u8]) -> Encoded<'a> {
+        Encoded::seal(Kind::Reply, to, &BodyFront::new(), bytes)
+    }
+}
