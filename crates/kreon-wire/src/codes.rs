@@ -13,10 +13,10 @@ macro_rules! codes {
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
             /// The one with this code. `FieldValue` if there is none.
-            pub const fn of(code: u8) -> Result<Self, $crate::Violation> {
+            pub const fn of(code: u8) -> Result<Self, $crate::violation::Violation> {
                 match code {
                     $($code => Ok(Self::$variant),)+
-                    _ => Err($crate::Violation::FieldValue),
+                    _ => Err($crate::violation::Violation::FieldValue),
                 }
             }
         }

@@ -3,9 +3,10 @@
 use kreon_base::REGION_NAME_BYTES_MAX;
 
 use crate::fields::Fields;
+use crate::ids::{GroupId, Member, ProcessId, ServerId, Term};
 use crate::limits::{MEMBERS_MAX, NODE_BYTES_MAX, SPLIT_KEY_BYTES_MAX};
 use crate::node::{NodeKind, put_sized, room_for, seal, sized, sized_text};
-use crate::{GroupId, Member, ProcessId, ServerId, Term, Violation};
+use crate::violation::Violation;
 
 /// Who holds a group, who may acknowledge for it, and what lies in it. The coordinator has the only true one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -3,14 +3,18 @@
 use kreon_base::Lsn;
 use kreon_format::StoreId;
 
+use crate::config::GroupConfig;
 use crate::fields::Fields;
-use crate::frame::BodyFront;
+use crate::frame::{Address, BodyFront, Encoded, Frame};
+use crate::ids::ProcessId;
+use crate::kind::Kind;
 use crate::limits::{BLOCK_BYTES, VOLUME_BYTES_MAX};
+use crate::refused::Refused;
+use crate::room::Room;
 use crate::slot::{Extent, Superblocks};
+use crate::standing::Standing;
 use crate::stream::lsn;
-use crate::{
-    Address, Encoded, Frame, GroupConfig, Kind, ProcessId, Refused, Room, Standing, Violation,
-};
+use crate::violation::Violation;
 
 /// A question or an answer on a control connection. Its header has the group, the term and the number of the question or
 /// beat, which the answer repeats.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Violation;
+use crate::violation::Violation;
 
 /// A counter for each class. Counting takes no lock.
 #[derive(Debug, Default)]

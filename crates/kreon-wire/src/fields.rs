@@ -1,6 +1,6 @@
 //! Little-endian fields of a body, read and written from the front.
 
-use crate::Violation;
+use crate::violation::Violation;
 
 /// Reads fields one behind the other. Nothing is read beyond the end.
 pub(crate) struct Fields<'a> {

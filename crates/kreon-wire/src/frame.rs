@@ -3,8 +3,12 @@
 use std::io::IoSlice;
 
 use crate::fields::Front;
+use crate::header::Header;
+use crate::ids::{GroupId, Term};
+use crate::kind::Kind;
 use crate::limits::HEADER_BYTES;
-use crate::{GroupId, Header, Kind, Role, Term, Violation};
+use crate::role::Role;
+use crate::violation::Violation;
 
 /// A packet that came in: its checked header, and its body, which verifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,8 +2,11 @@
 
 use kreon_base::Checksum;
 
+use crate::ids::{GroupId, Term};
+use crate::kind::Kind;
 use crate::limits::{HEADER_BYTES, MAGIC, WIRE_VERSION};
-use crate::{GroupId, Kind, Role, Term, Violation};
+use crate::role::Role;
+use crate::violation::Violation;
 
 const CHECKSUM_AT: usize = 12;
 

@@ -1,9 +1,12 @@
 //! The first messages on a link, both ways: who is there, a challenge, and its answer.
 
 use crate::fields::Fields;
-use crate::frame::BodyFront;
+use crate::frame::{Address, BodyFront, Encoded, Frame};
+use crate::ids::{Member, ProcessId, ServerId};
+use crate::kind::Kind;
 use crate::limits::CLUSTER_NAME_BYTES_MAX;
-use crate::{Address, Encoded, Frame, Kind, Member, ProcessId, Role, ServerId, Violation};
+use crate::role::Role;
+use crate::violation::Violation;
 
 /// Who I am, what the link is to be, and a challenge. Each side sends one and reads one before anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

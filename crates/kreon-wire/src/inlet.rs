@@ -1,9 +1,11 @@
 //! The backup's end of a stream: which packet may come next.
 
-use crate::{
-    ByteRange, FlushNumber, Frame, GroupId, Room, Spent, State, StreamNumber, StreamPacket, Term,
-    Violation,
-};
+use crate::frame::Frame;
+use crate::ids::{FlushNumber, GroupId, StreamNumber, Term};
+use crate::role::State;
+use crate::room::{Room, Spent};
+use crate::stream::{ByteRange, StreamPacket};
+use crate::violation::Violation;
 
 /// What a backup knows of one stream, so that it takes each packet of it once, in order, and within its volume. One
 /// for each group and term.
@@ -52,9 +54,7 @@ impl Inlet {
         if header.term != self.term {
             return Err(Violation::OtherTerm);
         }
-        if !self.state.allows(header.kind) {
-            return Err(Violation::KindForState);
-        }
+        self.state.check(header.kind)?;
         let number = StreamNumber(header.number);
         // The last number of all is its own successor, and must not come twice.
         if number != self.last.next() || number == self.last {

@@ -1,7 +1,7 @@
 //! The kinds of packets, and what the header of each must hold.
 
-use crate::Violation;
 use crate::limits::{CLUSTER_NAME_BYTES_MAX, NODE_BYTES_MAX, REQUEST_BYTES_MAX, STREAM_BYTES_MAX};
+use crate::violation::Violation;
 
 /// Whether packets of a kind have a certain field of the header; without it, the field is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,7 +133,7 @@ kinds! {
     /// How is the group at your place?
     Status = 0x2b, 0, 0, Some Any Some;
     /// So it is.
-    Standing = 0x2c, 64, 64, Some Any Some;
+    Standing = 0x2c, 56, 56, Some Any Some;
     /// What a client asks for.
     Request = 0x30, 1, REQUEST_BYTES_MAX, Some Any Some;
     /// The answer to it.

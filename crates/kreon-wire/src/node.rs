@@ -2,9 +2,9 @@
 
 use kreon_base::Checksum;
 
-use crate::Violation;
 use crate::fields::Fields;
 use crate::limits::NODE_BYTES_MAX;
+use crate::violation::Violation;
 
 /// Version of the content of nodes that is written and read.
 const NODE_VERSION: u8 = 1;

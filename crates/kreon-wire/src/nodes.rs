@@ -2,9 +2,10 @@
 
 use kreon_base::REGION_NAME_BYTES_MAX;
 
+use crate::ids::{GroupId, ServerId};
 use crate::limits::{NODE_BYTES_MAX, SPLIT_KEY_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::node::{NodeKind, put_sized, room_for, seal, sized, sized_text};
-use crate::{GroupId, ServerId, Violation};
+use crate::violation::Violation;
 
 /// A server: the content of `servers/ID`. All texts have 1 to [`TEXT_BYTES_MAX`] bytes without control characters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -2,10 +2,13 @@
 
 use kreon_base::Lsn;
 
-use crate::{
-    Encoded, FlushNumber, Frame, GroupId, Progress, Room, Spent, State, StreamNumber, StreamPacket,
-    Term, Violation,
-};
+use crate::frame::{Encoded, Frame};
+use crate::ids::{FlushNumber, GroupId, StreamNumber, Term};
+use crate::progress::Progress;
+use crate::role::State;
+use crate::room::{Room, Spent};
+use crate::stream::StreamPacket;
+use crate::violation::Violation;
 
 /// What a primary knows of one stream: it gives the numbers, and no answer acknowledges what was never sent. One for each
 /// group, backup and term.
@@ -65,9 +68,7 @@ impl Outlet {
         if header.term != self.term {
             return Err(Violation::OtherTerm);
         }
-        if !State::Shipping.allows(header.kind) {
-            return Err(Violation::KindForState);
-        }
+        State::Shipping.check(header.kind)?;
         let progress = Progress::decode(frame)?;
         let was_sent = progress.received <= self.sent
             && progress.flushed <= self.flush

@@ -1,9 +1,13 @@
 //! Any packet.
 
-use crate::frame::BodyFront;
-use crate::{
-    Address, Control, Encoded, Frame, Hello, Kind, Progress, Proof, StreamPacket, Violation,
-};
+use crate::control::Control;
+use crate::frame::{Address, BodyFront, Encoded, Frame};
+use crate::hello::{Hello, Proof};
+use crate::ids::StreamNumber;
+use crate::kind::Kind;
+use crate::progress::Progress;
+use crate::stream::StreamPacket;
+use crate::violation::Violation;
 
 /// What any packet can be.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,15 +33,29 @@ impl<'a> Packet<'a> {
     pub fn decode(frame: &Frame<'a>) -> Result<Self, Violation> {
         use Kind::*;
         match frame.header().kind {
-            Kind::Hello => crate::Hello::decode(frame).map(Self::Hello),
-            Kind::Proof => crate::Proof::decode(frame).map(Self::Proof),
+            Kind::Hello => crate::hello::Hello::decode(frame).map(Self::Hello),
+            Kind::Proof => crate::hello::Proof::decode(frame).map(Self::Proof),
             Log | Pages | Grow | Allocate | Discard | Flush | Kind::Copy | Complete => {
                 StreamPacket::decode(frame).map(Self::Stream)
             }
-            Kind::Progress => crate::Progress::decode(frame).map(Self::Progress),
+            Kind::Progress => crate::progress::Progress::decode(frame).map(Self::Progress),
             Kind::Request => Ok(Self::Request(frame.body())),
             Kind::Reply => Ok(Self::Reply(frame.body())),
             _ => Control::decode(frame).map(Self::Control),
+        }
+    }
+
+    /// The packet with the header's fields from `to`, copied; those that the kind has not are left out.
+    pub fn encode(&self, to: &Address) -> Vec<u8> {
+        let number = StreamNumber(to.number);
+        match self {
+            Self::Hello(hello) => hello.encode().to_vec(),
+            Self::Proof(proof) => proof.encode().to_vec(),
+            Self::Stream(packet) => packet.encode(to.group, to.term, number).to_vec(),
+            Self::Progress(progress) => progress.encode(to.group, to.term).to_vec(),
+            Self::Control(control) => control.encode(to),
+            Self::Request(bytes) => Self::request(to, bytes).to_vec(),
+            Self::Reply(bytes) => Self::reply(to, bytes).to_vec(),
         }
     }
 

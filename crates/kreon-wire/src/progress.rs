@@ -3,11 +3,12 @@
 use kreon_base::Lsn;
 
 use crate::fields::Fields;
-use crate::frame::BodyFront;
+use crate::frame::{Address, BodyFront, Encoded, Frame};
+use crate::ids::{FlushNumber, GroupId, StreamNumber, Term};
+use crate::kind::Kind;
+use crate::room::Room;
 use crate::stream::lsn;
-use crate::{
-    Address, Encoded, FlushNumber, Frame, GroupId, Kind, Room, StreamNumber, Term, Violation,
-};
+use crate::violation::Violation;
 
 /// What the follower has taken from its stream, and what it has room for. Each value only grows, so that of several
 /// answers the last one says all.

@@ -3,7 +3,9 @@
 use crate::codes::codes;
 use crate::fields::Fields;
 use crate::frame::BodyFront;
-use crate::{Kind, Term, Violation};
+use crate::ids::Term;
+use crate::kind::Kind;
+use crate::violation::Violation;
 
 codes! {
     /// Why it is refused.

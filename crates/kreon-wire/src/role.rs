@@ -1,7 +1,8 @@
 //! What may come in on a link: by its role, and by the state of the receiver.
 
-use crate::Kind;
+use crate::kind::Kind;
 use crate::limits::{CONTROL_BYTES_MAX, REQUEST_BYTES_MAX, STREAM_BYTES_MAX, UNPROVEN_BYTES_MAX};
+use crate::violation::Violation;
 
 /// What a link is for. Both sides agree on it in their `Hello`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,6 +121,14 @@ impl State {
             Self::Sealed => false,
             Self::Shipping => matches!(kind, Progress | Refused),
             Self::Talking => Role::PeerControl.allows(kind),
+        }
+    }
+
+    /// `KindForState` for kinds that may not come in.
+    pub const fn check(self, kind: Kind) -> Result<(), Violation> {
+        match self.allows(kind) {
+            true => Ok(()),
+            false => Err(Violation::KindForState),
         }
     }
 }

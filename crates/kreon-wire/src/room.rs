@@ -2,7 +2,9 @@
 
 use crate::fields::Fields;
 use crate::frame::BodyFront;
-use crate::{GrantBytes, StreamPacket, Violation};
+use crate::ids::GrantBytes;
+use crate::stream::StreamPacket;
+use crate::violation::Violation;
 
 /// Credit by class of bytes, each since the stream began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -3,10 +3,10 @@
 use kreon_base::{Epoch, Incarnation, Lsn, PAGE_BYTES};
 use kreon_format::{EPOCH_MAX, INCARNATION_MAX};
 
-use crate::Violation;
 use crate::fields::Fields;
 use crate::frame::BodyFront;
 use crate::stream::lsn;
+use crate::violation::Violation;
 
 /// Incarnation and epoch of a superblock. The higher one, in this order, has the newer state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

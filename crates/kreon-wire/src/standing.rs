@@ -2,12 +2,12 @@
 
 use kreon_base::Lsn;
 
-use crate::Violation;
 use crate::codes::codes;
 use crate::fields::Fields;
 use crate::frame::BodyFront;
 use crate::slot::{Extent, Slot};
 use crate::stream::lsn;
+use crate::violation::Violation;
 
 codes! {
     /// The state of a replica, or of the primary where it is one.

@@ -4,9 +4,11 @@ use kreon_base::{Lsn, SEGMENT_BYTES};
 use kreon_format::{LOG_HEADER_BYTES, MOVED_SEQUENCE_MIN, RECORD_ALIGN_BYTES, lsn_at};
 
 use crate::fields::Fields;
-use crate::frame::BodyFront;
+use crate::frame::{Address, BodyFront, Encoded, Frame};
+use crate::ids::{FlushNumber, GroupId, StreamNumber, Term};
+use crate::kind::Kind;
 use crate::limits::{BLOCK_BYTES, VOLUME_BYTES_MAX};
-use crate::{Address, Encoded, FlushNumber, Frame, GroupId, Kind, StreamNumber, Term, Violation};
+use crate::violation::Violation;
 
 /// End of the longest main log.
 pub const LSN_MAX: Lsn = lsn_at(MOVED_SEQUENCE_MIN, LOG_HEADER_BYTES);

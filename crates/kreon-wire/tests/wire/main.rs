@@ -1,0 +1,12 @@
+//! What servers send each other, as bytes.
+#![allow(missing_docs)]
+
+mod borders;
+mod classes;
+mod flips;
+mod nodes;
+mod receivers;
+mod round_trips;
+mod samples;
+mod streams;
+mod wrong;
