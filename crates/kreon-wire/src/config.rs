@@ -111,6 +111,7 @@ impl GroupConfig {
         let members = usize::from(fields.u16()?);
         let in_sync = usize::from(fields.u16()?);
         let ranges = fields.u32()? as usize;
+        fields.zeroes::<4>()?;
         if members > MEMBERS_MAX || in_sync > members {
             return Err(Violation::Count);
         }
@@ -139,7 +140,7 @@ impl GroupConfig {
         bytes.push(0);
         bytes.extend_from_slice(&(self.members.len() as u16).to_le_bytes());
         bytes.extend_from_slice(&(self.in_sync.len() as u16).to_le_bytes());
-        bytes.extend_from_slice(&(self.ranges.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&(self.ranges.len() as u64).to_le_bytes());
         self.primary
             .iter()
             .for_each(|primary| put(&mut bytes, primary));

@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use crate::fields::Front;
 use crate::header::Header;
 use crate::ids::{GroupId, Term};
-use crate::kind::Kind;
+use crate::kind::{Kind, Presence};
 use crate::limits::HEADER_BYTES;
 use crate::role::Role;
 use crate::violation::Violation;
@@ -65,6 +65,20 @@ pub struct Address {
     pub number: u64,
 }
 
+impl Address {
+    /// The same without the fields that the header of this kind has not.
+    #[must_use]
+    pub fn fitting(self, kind: Kind) -> Self {
+        let shape = kind.shape();
+        let has = |presence| presence != Presence::None;
+        Self {
+            group: GroupId(if has(shape.group) { self.group.0 } else { 0 }),
+            term: Term(if has(shape.term) { self.term.0 } else { 0 }),
+            number: if has(shape.number) { self.number } else { 0 },
+        }
+    }
+}
+
 /// Bytes of the longest fixed fields in front of the data of a body.
 const FRONT_BYTES: usize = 64;
 
@@ -81,6 +95,7 @@ pub(crate) type BodyFront = Front<FRONT_BYTES>;
 impl<'a> Encoded<'a> {
     /// The packet of this kind whose body is `front` and `data`.
     pub(crate) fn seal(kind: Kind, to: &Address, front: &BodyFront, data: &'a [u8]) -> Self {
+        let to = to.fitting(kind);
         let mut header = Header {
             kind,
             body_bytes: (front.bytes().len() + data.len()) as u32,

@@ -78,7 +78,7 @@ macro_rules! kinds {
 const HELLO_BYTES: u32 = 56;
 
 /// Bytes of the configuration of a group with one member and no range.
-const CONFIG_BYTES_MIN: u32 = 40;
+const CONFIG_BYTES_MIN: u32 = 44;
 
 /// Bytes of the four superblocks.
 const SUPERBLOCKS_BYTES: u32 = 4 * 4096;

@@ -9,6 +9,9 @@ pub const MAGIC: [u8; 4] = *b"KrnW";
 /// Version of the messages that is written and read.
 pub const WIRE_VERSION: u8 = 1;
 
+/// Version of the content of the nodes of the coordinator that is written and read.
+pub const NODE_VERSION: u8 = 1;
+
 /// Bytes of the header of a packet.
 pub const HEADER_BYTES: usize = 40;
 

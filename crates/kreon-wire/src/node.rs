@@ -3,11 +3,8 @@
 use kreon_base::Checksum;
 
 use crate::fields::Fields;
-use crate::limits::NODE_BYTES_MAX;
+use crate::limits::{NODE_BYTES_MAX, NODE_VERSION};
 use crate::violation::Violation;
-
-/// Version of the content of nodes that is written and read.
-const NODE_VERSION: u8 = 1;
 
 /// Bytes in front of the fields.
 pub(crate) const PREAMBLE_BYTES: usize = 12;

@@ -86,6 +86,7 @@ impl TableNode {
         let creating = fields.flag()?;
         fields.zeroes::<3>()?;
         let count = fields.u32()? as usize;
+        fields.zeroes::<4>()?;
         let table = sized_text(&mut fields, REGION_NAME_BYTES_MAX)?.to_owned();
         let mut ranges = room_for(&fields, count, TABLE_RANGE_BYTES_MIN)?;
         for _ in 0..count {
@@ -106,7 +107,7 @@ impl TableNode {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = NodeKind::Table.begin();
         bytes.extend_from_slice(&[self.creating.into(), 0, 0, 0]);
-        bytes.extend_from_slice(&(self.ranges.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&(self.ranges.len() as u64).to_le_bytes());
         put_sized(&mut bytes, self.table.as_bytes());
         for (start, group) in &self.ranges {
             bytes.extend_from_slice(&group.0.to_le_bytes());

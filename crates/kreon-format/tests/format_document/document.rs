@@ -29,11 +29,16 @@ pub struct Document {
 
 impl Document {
     pub fn read() -> Self {
+        Self::read_files(&FILES)
+    }
+
+    /// The document that consists of these files.
+    pub fn read_files(files: &[&str]) -> Self {
         let mut document = Self {
             sections: BTreeMap::new(),
             prose: Vec::new(),
         };
-        for file in FILES {
+        for file in files {
             let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
             let text = fs::read_to_string(docs.join(file)).unwrap();
             document.take(&text);

@@ -205,20 +205,10 @@ fn any_address() -> impl Strategy<Value = Address> {
     })
 }
 
-/// `to` without the fields that the kind has not.
-fn fitting(kind: Kind, to: Address) -> Address {
-    let shape = kind.shape();
-    let kept = |presence: Presence| u64::from(presence != Presence::None);
-    Address {
-        group: GroupId(to.group.0 * kept(shape.group) as u32),
-        term: Term(to.term.0 * kept(shape.term)),
-        number: to.number * kept(shape.number),
-    }
-}
-
 fn goes_round(packet: &Packet<'_>, kind: Kind, to: Address) {
-    let to = fitting(kind, to);
+    // Of the address, the packet takes the fields that it has.
     let bytes = packet.encode(&to);
+    let to = to.fitting(kind);
     let frame = Frame::open(&bytes, role_of(kind)).unwrap();
     assert_eq!((frame.header().kind, frame.address()), (kind, to));
     assert_eq!(Packet::decode(&frame).as_ref(), Ok(packet));

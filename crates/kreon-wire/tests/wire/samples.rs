@@ -191,13 +191,12 @@ pub fn packet(kind: Kind) -> Packet<'static> {
 
 /// Where it belongs: it is the first of its stream.
 pub fn address(kind: Kind) -> Address {
-    let shape = kind.shape();
-    let has = |presence| presence != Presence::None;
-    Address {
-        group: GroupId(if has(shape.group) { GROUP.0 } else { 0 }),
-        term: Term(if has(shape.term) { TERM.0 } else { 0 }),
-        number: has(shape.number).into(),
-    }
+    let to = Address {
+        group: GROUP,
+        term: TERM,
+        number: 1,
+    };
+    to.fitting(kind)
 }
 
 /// Its bytes.
