@@ -16,19 +16,24 @@
 //! - `store_file`: a whole volume with damage
 //! - `operations`: calls beside a model, with power cuts
 //! - `input`: what the command reads
+//! - `packets`: what servers send each other, made by `messages`
+//! - `cluster_nodes`: what servers read from their coordinator
 //! - [`canary()`]: a property that does not hold
 #![forbid(unsafe_code)]
 
 mod canary;
 mod case;
 mod catalogue;
+mod cluster_nodes;
 mod forge;
 mod index;
 mod input;
 mod keys;
 mod leaf;
 mod log;
+mod messages;
 mod operations;
+mod packets;
 mod pages;
 mod random;
 mod seal;

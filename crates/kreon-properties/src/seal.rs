@@ -51,3 +51,13 @@ pub fn fragment(bytes: &mut [u8], seal: &FragmentSeal, offset: LogOffset) -> boo
     whole[..4].copy_from_slice(&checksum.to_le_bytes());
     true
 }
+
+/// Puts the right checksum over all bytes into the four bytes at `at`, if there are so many.
+pub fn whole(bytes: &mut [u8], at: usize) {
+    let Some(place) = bytes.get_mut(at..at + 4) else {
+        return;
+    };
+    place.fill(0);
+    let checksum = Checksum::of(bytes);
+    bytes[at..at + 4].copy_from_slice(&checksum.to_le_bytes());
+}

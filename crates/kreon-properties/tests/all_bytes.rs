@@ -72,7 +72,9 @@ tests!(
     index_node,
     store_file,
     operations,
-    input
+    input,
+    packet,
+    cluster_node
 );
 
 /// The bytes by which `store_file` reads one forged number.
