@@ -133,3 +133,25 @@ impl Inlet {
         self.taken
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::role::Role;
+
+    #[test]
+    fn the_last_number_of_all_comes_once() {
+        let (group, term) = (GroupId(1), Term(2));
+        let mut inlet = Inlet::joining(group, term, 0, Room::default());
+        inlet.last = StreamNumber(u64::MAX - 1);
+        let number = StreamNumber(u64::MAX);
+        let bytes = StreamPacket::Flush {
+            number: FlushNumber(1),
+            log_upto: kreon_base::Lsn(0),
+        };
+        let bytes = bytes.encode(group, term, number).to_vec();
+        let frame = Frame::open(&bytes, Role::PeerStream).unwrap();
+        assert!(inlet.admit(&frame).is_ok());
+        assert_eq!(inlet.admit(&frame), Err(Violation::Number));
+    }
+}

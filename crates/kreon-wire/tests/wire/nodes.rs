@@ -134,6 +134,22 @@ fn a_configuration_that_contradicts_itself_is_refused() {
     }
 }
 
+/// Its flag says whether a range has an end: an end that nobody reads would be a second encoding.
+#[test]
+fn a_range_without_end_carries_none() {
+    let mut bounded = config();
+    bounded.ranges = vec![range("t", b"a", Some(b"z"))];
+    let mut bytes = bounded.encode();
+    // Flag, three lengths, and one byte each of table, start and end.
+    let flag_at = bytes.len() - 10;
+    assert_eq!(bytes[flag_at], 1);
+    bytes[flag_at] = 0;
+    bytes[8..12].fill(0);
+    let checksum = kreon_base::Checksum::of(&bytes);
+    bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
+    assert_eq!(GroupConfig::decode(&bytes), Err(Violation::FieldValue));
+}
+
 #[test]
 fn a_primary_that_restarted_is_not_the_one_in_the_set() {
     let mut changed = config();

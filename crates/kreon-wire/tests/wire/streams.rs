@@ -73,16 +73,6 @@ fn each_packet_is_taken_once_and_in_order() {
 }
 
 #[test]
-fn the_last_number_of_all_is_not_taken_twice() {
-    let mut inlet = Inlet::following(GROUP, TERM, VOLUME_BYTES, Room::default());
-    let bytes = flush(1)
-        .encode(GROUP, TERM, StreamNumber(u64::MAX))
-        .to_vec();
-    let frame = Frame::open(&bytes, Role::PeerStream).unwrap();
-    assert_eq!(inlet.admit(&frame), Err(Violation::Number));
-}
-
-#[test]
 fn flushes_only_rise() {
     let mut stream = Stream::new(false);
     assert_eq!(stream.send(flush(3)), Ok(()));
