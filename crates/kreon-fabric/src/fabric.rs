@@ -1,0 +1,65 @@
+//! How processes find each other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kreon_base::Result;
+
+use crate::address::Address;
+use crate::link::Link;
+use crate::peer::{Hello, PeerId};
+
+/// What a fabric can do, so that those above neither ask for more nor pay for less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// Whether bytes arrive in the peer's memory while none of its threads runs. Where this is false, which it is for
+    /// both fabrics of this crate, the time that a peer needs to answer includes that of its scheduler.
+    pub lands_without_peer_cpu: bool,
+    /// Length of the longest packet, header included.
+    pub packet_bytes_max: u32,
+    /// Bytes that a link takes before [`Link::send`] is busy.
+    pub window_bytes: u32,
+}
+
+/// A network as one process sees it.
+pub trait Fabric: Send + Sync + 'static {
+    /// What it can do.
+    fn traits(&self) -> Traits;
+
+    /// Lets others connect at `at` until what is returned is dropped. Links that exist by then live on.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](kreon_base::ErrorKind::InvalidArgument): not an address of this fabric, or one that needs a
+    /// key; [`Busy`](kreon_base::ErrorKind::Busy): somebody listens there; [`Io`](kreon_base::ErrorKind::Io).
+    fn listen(&self, at: &Address, judge: Arc<dyn Welcome>) -> Result<Box<dyn Listening>>;
+
+    /// Connects as `hello` says and returns when both ends are proven and the peer has agreed; at most `limit`. Who
+    /// answered, [`Link::peer`] tells: compare it with whom you meant.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](kreon_base::ErrorKind::InvalidArgument): as for [`listen`](Self::listen);
+    /// [`Closed`](kreon_base::ErrorKind::Closed): the peer refuses, and says why; [`Io`](kreon_base::ErrorKind::Io):
+    /// nobody there, not in time, or one of the two does not have the key.
+    fn connect(&self, to: &Address, hello: &Hello, limit: Duration) -> Result<Arc<dyn Link>>;
+}
+
+/// Who listens: says who it is, whom it lets in, and takes the links.
+///
+/// The methods are called by the thread that serves all connections: they must not wait.
+pub trait Welcome: Send + Sync + 'static {
+    /// This end, as peers are to see it.
+    fn me(&self) -> PeerId;
+
+    /// Whether a peer that has proven what it says may enter; otherwise the reason that it is told, at most 200 bytes.
+    /// Two links of the same peer are not an error of the fabric: one of them may be of an attempt that it gave up.
+    fn judge(&self, hello: &Hello) -> Result<(), String>;
+
+    /// A new link. The peer may have sent packets by then.
+    fn linked(&self, hello: &Hello, link: Arc<dyn Link>);
+}
+
+/// A place where others can connect. Dropping it ends that.
+pub trait Listening: Send + Sync {
+    /// Where it is; with TCP the real port, also if port 0 was asked for.
+    fn address(&self) -> Address;
+}
