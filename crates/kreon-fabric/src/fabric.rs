@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_base::Result;
+use kreon_wire::Member;
 
 use crate::address::Address;
 use crate::link::Link;
-use crate::peer::{Hello, PeerId};
+use crate::peer::PeerId;
 
 /// What a fabric can do, so that those above neither ask for more nor pay for less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +34,16 @@ pub trait Fabric: Send + Sync + 'static {
     /// key; [`Busy`](kreon_base::ErrorKind::Busy): somebody listens there; [`Io`](kreon_base::ErrorKind::Io).
     fn listen(&self, at: &Address, judge: Arc<dyn Welcome>) -> Result<Box<dyn Listening>>;
 
-    /// Connects as `hello` says and returns when both ends are proven and the peer has agreed; at most `limit`. Who
-    /// answered, [`Link::peer`] tells: compare it with whom you meant.
+    /// Connects as `me` and returns when both ends are proven and the peer has agreed; at most `limit`. Who answered,
+    /// [`Link::peer`] tells: compare it with whom you meant.
     ///
     /// # Errors
     /// [`InvalidArgument`](kreon_base::ErrorKind::InvalidArgument): as for [`listen`](Self::listen);
-    /// [`Closed`](kreon_base::ErrorKind::Closed): the peer refuses, and says why; [`Io`](kreon_base::ErrorKind::Io):
-    /// nobody there, not in time, or one of the two does not have the key.
-    fn connect(&self, to: &Address, hello: &Hello, limit: Duration) -> Result<Arc<dyn Link>>;
+    /// [`Closed`](kreon_base::ErrorKind::Closed): the peer refuses, and says why; [`Corruption`]: what answers does not
+    /// talk as a server does; [`Io`](kreon_base::ErrorKind::Io): nobody there, or not in time.
+    ///
+    /// [`Corruption`]: kreon_base::ErrorKind::Corruption
+    fn connect(&self, to: &Address, me: &PeerId, limit: Duration) -> Result<Arc<dyn Link>>;
 }
 
 /// Who listens: says who it is, whom it lets in, and takes the links.
@@ -48,14 +51,14 @@ pub trait Fabric: Send + Sync + 'static {
 /// The methods are called by the thread that serves all connections: they must not wait.
 pub trait Welcome: Send + Sync + 'static {
     /// This end, as peers are to see it.
-    fn me(&self) -> PeerId;
+    fn me(&self) -> Member;
 
-    /// Whether a peer that has proven what it says may enter; otherwise the reason that it is told, at most 200 bytes.
-    /// Two links of the same peer are not an error of the fabric: one of them may be of an attempt that it gave up.
-    fn judge(&self, hello: &Hello) -> Result<(), String>;
+    /// Whether a peer that has proven who it is may enter; otherwise the reason that it is told. Two links of the same
+    /// peer and role are nothing unusual: one of them may be of an attempt that the peer gave up.
+    fn judge(&self, peer: &PeerId) -> Result<(), String>;
 
-    /// A new link. The peer may have sent packets by then.
-    fn linked(&self, hello: &Hello, link: Arc<dyn Link>);
+    /// A new link to a peer that was let in. It may have sent packets by then.
+    fn linked(&self, link: Arc<dyn Link>);
 }
 
 /// A place where others can connect. Dropping it ends that.

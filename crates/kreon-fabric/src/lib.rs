@@ -19,4 +19,4 @@ pub use address::Address;
 pub use bytes::Bytes;
 pub use fabric::{Fabric, Listening, Traits, Welcome};
 pub use link::{Event, Link};
-pub use peer::{Channel, Hello, PeerId, ProcessId, Role, ServerId};
+pub use peer::PeerId;

@@ -15,8 +15,8 @@ pub enum Event {
     Packet(Bytes),
     /// After a `send` that was [`Busy`](kreon_base::ErrorKind::Busy): at least half the window is free again.
     Room,
-    /// The link has ended; nothing follows. [`Closed`](kreon_base::ErrorKind::Closed): one of the two ends closed it, and
-    /// the message is its reason; any other kind: the link broke.
+    /// The link has ended; nothing follows. [`Closed`](kreon_base::ErrorKind::Closed): one of the two ends closed it;
+    /// [`Corruption`](kreon_base::ErrorKind::Corruption): the peer sent what no header is; any other kind: it broke.
     Closed(Error),
 }
 
@@ -28,6 +28,9 @@ pub enum Event {
 ///
 /// **Acknowledgement.** That `send` returned says nothing of the peer. Only a packet that the peer sent as an answer
 /// says that something arrived; so it is with every fabric, because completions of some come before the peer has a byte.
+///
+/// **Checks.** What arrives is a whole packet whose header may stand on a link of this role. Body and checksum are
+/// checked by who takes it ([`Frame::open`](kreon_wire::Frame::open)), who closes the link if they are wrong.
 ///
 /// **Memory.** Packets that were sent and not taken by the network fill the window of the sender. A receiver that does
 /// not poll takes nothing more than a few buffers; then the sender's window fills.
@@ -43,9 +46,8 @@ pub trait Link: Send + Sync {
     /// # Errors
     /// [`Busy`](kreon_base::ErrorKind::Busy): the window is full, nothing was sent; [`Event::Room`] follows. A packet
     /// larger than the window is taken when the window is empty.
-    /// [`InvalidArgument`](kreon_base::ErrorKind::InvalidArgument): the packet is longer than
-    /// [`Traits::packet_bytes_max`](crate::Traits::packet_bytes_max) or its header is not of this length; nothing was
-    /// sent. Any other kind: the link has ended.
+    /// [`InvalidArgument`](kreon_base::ErrorKind::InvalidArgument): the header is not one that may stand on a link of this
+    /// role, or not of this length; nothing was sent. Any other kind: the link has ended.
     fn send(&self, parts: &[IoSlice<'_>]) -> Result<()>;
 
     /// Appends what happened since the last call to `out`; if nothing did, waits for it, at most `patience`. Returns
@@ -56,7 +58,8 @@ pub trait Link: Send + Sync {
     /// The error of [`Event::Closed`], once that was handed out.
     fn poll(&self, out: &mut Vec<Event>, patience: Duration) -> Result<()>;
 
-    /// Ends the link. No packet is delivered here any more; the peer gets a prefix of what was sent and, if all of it
-    /// arrived, `why`. Of two reasons the first counts. Returns at once; closing a closed link does nothing.
+    /// Ends the link. No packet is delivered here any more; the peer gets a prefix of what was sent. The reason is for this
+    /// end: [`Event::Closed`] and later calls tell it. A peer that is to know why is sent a `Refused` before. Returns at
+    /// once; closing a closed link does nothing.
     fn close(&self, why: &str);
 }
