@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_base::Result;
-use kreon_wire::Member;
+use kreon_wire::{Member, Reason};
 
 use crate::address::Address;
 use crate::link::Link;
@@ -55,7 +55,7 @@ pub trait Welcome: Send + Sync + 'static {
 
     /// Whether a peer that has proven who it is may enter; otherwise the reason that it is told. Two links of the same
     /// peer and role are nothing unusual: one of them may be of an attempt that the peer gave up.
-    fn judge(&self, peer: &PeerId) -> Result<(), String>;
+    fn judge(&self, peer: &PeerId) -> Result<(), Reason>;
 
     /// A new link to a peer that was let in. It may have sent packets by then.
     fn linked(&self, link: Arc<dyn Link>);

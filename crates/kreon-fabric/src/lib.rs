@@ -13,7 +13,9 @@ mod address;
 mod bytes;
 mod fabric;
 mod link;
+mod packet;
 mod peer;
+pub mod sim;
 
 pub use address::Address;
 pub use bytes::Bytes;
