@@ -12,6 +12,7 @@
 mod address;
 mod bytes;
 mod fabric;
+mod handshake;
 mod link;
 mod packet;
 mod peer;
