@@ -17,9 +17,11 @@ mod link;
 mod packet;
 mod peer;
 pub mod sim;
+pub mod tcp;
 
 pub use address::Address;
 pub use bytes::Bytes;
 pub use fabric::{Fabric, Listening, Traits, Welcome};
+pub use handshake::Key;
 pub use link::{Event, Link};
 pub use peer::PeerId;

@@ -10,6 +10,7 @@ use kreon_base::ErrorKind;
 use kreon_fabric::sim::{Delivery, End, LinkId, Sim, SimSettings};
 use kreon_fabric::{Address, Event, Fabric, Link};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 #[derive(Clone, Debug)]
 enum Act {
@@ -186,7 +187,12 @@ fn run(seed: u64, delivery: Delivery, acts: &[Act]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(0x006b_7265_6f6e),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn every_end_receives_a_prefix(

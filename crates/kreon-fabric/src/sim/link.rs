@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use kreon_base::{Error, ErrorKind, Result};
 
-use super::LinkId;
 use super::network::Shared;
+use super::terms::LinkId;
 use crate::bytes::Bytes;
 use crate::link::{Event, Link};
 use crate::packet::sendable_bytes;

@@ -7,7 +7,7 @@ use kreon_sync::{Condvar, Mutex, MutexGuard};
 
 use super::cable::{Cable, EndState};
 use super::dice::Dice;
-use super::{Delivery, LinkId, SimSettings};
+use super::terms::{Delivery, LinkId, SimSettings};
 use crate::address::Address;
 use crate::fabric::Welcome;
 

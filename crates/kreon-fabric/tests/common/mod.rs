@@ -13,6 +13,19 @@ use kreon_wire::{GroupId, Header, Kind, Member, ProcessId, Reason, Role, ServerI
 /// No test waits longer for anything.
 pub const LIMIT: Duration = Duration::from_secs(20);
 
+/// Runs a test that must not hang.
+pub fn limited(test: impl FnOnce() + Send + 'static) {
+    let (done, is_done) = std::sync::mpsc::channel();
+    let test = std::thread::spawn(move || {
+        test();
+        let _ = done.send(());
+    });
+    match is_done.recv_timeout(2 * LIMIT) {
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("it hangs"),
+        _ => test.join().unwrap_or_else(|e| std::panic::resume_unwind(e)),
+    }
+}
+
 pub fn member(server: u32) -> Member {
     Member {
         server: ServerId(server),
