@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::counts::TcpCounts;
 use super::inbox::Inbox;
-use super::sending::{Phase, Sending, Todo};
+use super::sending::{Phase, SOON, Sending, Todo};
 use super::transfer::{Moved, read, write};
 use super::waiting::{Bell, READ, Sockets, Token, WRITE, wait_readable};
 use crate::bytes::Bytes;
@@ -72,7 +72,7 @@ impl Connection {
             peer,
             socket,
             bell: Bell::new()?,
-            sending: Sending::new(around.window_bytes),
+            sending: Sending::new(around.window_bytes, SOON),
             receiving: Mutex::new(Receiving {
                 inbox,
                 packets: Vec::new(),

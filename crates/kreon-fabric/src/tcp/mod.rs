@@ -17,6 +17,8 @@ mod connector;
 mod counts;
 mod greeting;
 mod inbox;
+#[cfg(all(test, shuttle))]
+mod models;
 mod outbox;
 mod progress;
 mod registry;

@@ -4,14 +4,14 @@ use std::io::IoSlice;
 use std::time::{Duration, Instant};
 
 use kreon_base::{Error, ErrorKind, Result};
-use parking_lot::Mutex;
+use kreon_sync::Mutex;
 use rustix::io::Errno;
 
 use super::outbox::Outbox;
 use super::transfer::{Moved, PARTS_MAX};
 
 /// A small packet so soon after a write is left to the progress thread, which writes all that has come by then at once.
-const SOON: Duration = Duration::from_micros(5);
+pub(super) const SOON: Duration = Duration::from_micros(5);
 
 /// From this length on a packet is worth a write of its own.
 const LARGE_BYTES: usize = 16 << 10;
@@ -54,6 +54,7 @@ pub(super) struct News {
 pub(super) struct Sending {
     state: Mutex<State>,
     window_bytes: usize,
+    soon: Duration,
 }
 
 struct State {
@@ -117,7 +118,8 @@ impl State {
 }
 
 impl Sending {
-    pub(super) fn new(window_bytes: usize) -> Self {
+    /// A half with this window; `soon` is mostly [`SOON`].
+    pub(super) fn new(window_bytes: usize, soon: Duration) -> Self {
         Self {
             state: Mutex::new(State {
                 outbox: Outbox::default(),
@@ -134,6 +136,7 @@ impl Sending {
                 is_released: false,
             }),
             window_bytes,
+            soon,
         }
     }
 
@@ -154,7 +157,7 @@ impl Sending {
             return Err(Error::new(ErrorKind::Busy, text));
         }
         let is_behind = state.waiting_bytes > 0 || state.is_writing;
-        let is_left = bytes < LARGE_BYTES && state.written_at.elapsed() < SOON;
+        let is_left = bytes < LARGE_BYTES && state.written_at.elapsed() < self.soon;
         state.waiting_bytes += bytes;
         if is_behind || is_left || parts.len() > PARTS_MAX {
             state.outbox.push(parts, 0);
