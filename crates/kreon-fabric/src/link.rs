@@ -58,8 +58,8 @@ pub trait Link: Send + Sync {
     /// The error of [`Event::Closed`], once that was handed out.
     fn poll(&self, out: &mut Vec<Event>, patience: Duration) -> Result<()>;
 
-    /// Ends the link. No packet is delivered here any more; the peer gets a prefix of what was sent. The reason is for this
-    /// end: [`Event::Closed`] and later calls tell it. A peer that is to know why is sent a `Refused` before. Returns at
-    /// once; closing a closed link does nothing.
+    /// Ends the link. A poll that begins later delivers no packet; the peer gets a prefix of what was sent. The reason is
+    /// for this end: [`Event::Closed`] and later calls tell it. A peer that is to know why is sent a `Refused` before.
+    /// Returns at once; closing a closed link does nothing.
     fn close(&self, why: &str);
 }

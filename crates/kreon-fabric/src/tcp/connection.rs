@@ -27,6 +27,9 @@ pub(super) struct Surroundings {
     pub(super) linger: Duration,
 }
 
+/// When the progress thread looks again whether a reader has left a closed connection.
+const SHORTLY: Duration = Duration::from_millis(1);
+
 /// How a connection stands after the progress thread has served it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
@@ -135,6 +138,10 @@ impl Connection {
         if is_drained {
             let _ = self.socket.shutdown(Shutdown::Write);
         }
+        // Who polls is leaving and may still read: a part of a packet read here would be a hole there.
+        let Some(_reading) = self.receiving.try_lock() else {
+            return Standing::Lingering(now + SHORTLY);
+        };
         let events = if is_drained { READ } else { READ | WRITE };
         match now >= until || !self.discard() || self.watch(events).is_err() {
             true => Standing::Over,
@@ -143,7 +150,7 @@ impl Connection {
     }
 
     /// Reads what nobody wants any more, so that it does not make the kernel drop what the peer has not read yet. False at
-    /// the end.
+    /// the end. Nobody else reads, as whoever polls sees first that the link is closed.
     fn discard(&self) -> bool {
         let mut nowhere = Vec::with_capacity(64 << 10);
         // So often at most: others wait.
