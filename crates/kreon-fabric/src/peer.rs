@@ -5,7 +5,7 @@ use kreon_wire::{Member, Role, ServerId};
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerId {
-    /// The server in one of its starts. A client is [`ServerId`](kreon_wire::ServerId) 0, and so is, to it, the server.
+    /// The server in one of its starts. A client is [`ServerId`] 0, and so is, to it, the server.
     pub member: Member,
     /// What the link is for, which is the same at both ends; never [`Role::BeforeProof`].
     pub role: Role,

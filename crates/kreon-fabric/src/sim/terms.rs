@@ -6,7 +6,7 @@ use crate::peer::PeerId;
 /// When packets arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// By [`Sim::deliver`] only.
+    /// By [`Sim::deliver`](super::Sim::deliver) only.
     ByHand,
     /// Each so long after it was sent, by chance, and never before one that was sent earlier on its link. With 0 and 0
     /// it is there when `send` returns.
@@ -47,7 +47,7 @@ impl Default for SimSettings {
     }
 }
 
-/// A link of a [`Sim`]. Later ones have larger numbers.
+/// A link of a [`Sim`](super::Sim). Later ones have larger numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub(super) u64);
 
