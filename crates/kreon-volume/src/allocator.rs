@@ -11,6 +11,7 @@ use kreon_device::Device;
 use kreon_format::{GroupPointer, StoreId};
 
 use super::backing::SegmentBacking;
+use super::occupied::Occupied;
 use super::page_placement::PagePlacement;
 use super::purpose::Purpose;
 use super::reserve::{L0sReserve, Reserve, SpaceReserve};
@@ -158,6 +159,11 @@ impl Allocator {
     /// How the space is used.
     pub fn space(&self) -> Space {
         Space::of(&self.supply.segments, &self.supply.reserve)
+    }
+
+    /// All that is in use, for a copy.
+    pub fn occupied(&self) -> Occupied {
+        Occupied::of(&self.supply.segments)
     }
 
     /// Bytes that new data can have, as far as that is known: free segments, and those that the volume could grow by;

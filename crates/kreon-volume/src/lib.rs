@@ -30,6 +30,7 @@ mod bitmap;
 pub mod creation;
 mod log_room;
 mod log_segments;
+mod occupied;
 mod page_bits;
 pub mod page_io;
 mod page_placement;
@@ -46,6 +47,7 @@ mod tuning;
 mod written;
 
 pub use allocator::Allocator;
+pub use occupied::{Occupied, OccupiedLog};
 pub use page_bits::PageBits;
 pub use page_runs::PageRuns;
 pub use purpose::Purpose;

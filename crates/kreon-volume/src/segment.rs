@@ -153,6 +153,10 @@ impl Segment {
         self.usage == Usage::Tree && self.unused_pages() == SEGMENT_PAGES - GROUP_HEAD_PAGES
     }
 
+    pub fn is_used(&self, page: u64) -> bool {
+        self.used.contains(page)
+    }
+
     pub fn is_live(&self, page: u64) -> bool {
         self.live.contains(page)
     }
