@@ -152,6 +152,12 @@ bugs! {
     NotPoisoned,
     /// A checkpoint that ran out of space in the middle says that nothing changed.
     UnfinishedCheckpointForgotten,
+    /// A flush of the log counts as durable before the log's mirror has answered.
+    DurableUnclamped,
+    /// A flush of the log is claimed on the device before the log's mirror has answered.
+    ClaimUnclamped,
+    /// The buffer of a segment is used again before the log's mirror has landed it.
+    BufferReusedBeforeLanding,
 }
 
 #[cfg(feature = "planted")]

@@ -14,6 +14,7 @@ mod inspect;
 mod keys;
 mod level;
 mod maintenance;
+mod mirroring;
 mod operation;
 mod options;
 mod placement;
@@ -39,15 +40,19 @@ pub use inspect::{
     GetStats, LevelStats, MemoryStats, PageClassStats, PageStats, Stats, VerifyReport,
 };
 pub use kreon_device::{DeviceStats, TransferStats};
-pub use kreon_log::{Fill, Own, Show, TakeValue};
+pub use kreon_format::Superblock;
+pub use kreon_log::{Fill, LogMirror, LogRun, LogTap, Own, Show, TakeValue};
 #[cfg(feature = "comparison")]
 pub use kreon_mapping::{Backend, Eviction, KeepRecords, MapAdvice, Writeback};
 pub use kreon_mapping::{MappingModes, MappingStats};
+pub use kreon_volume::{Occupied, OccupiedLog};
 pub use maintenance::{CollectionStats, IdleStats, ImageStats, Pairs, ReorganisationStats};
+pub use mirroring::Mirroring;
 pub use operation::Operation;
 pub use options::{Background, Designs, Durability, MEMORY_BYTES_MIN, Options, Work};
 pub use progress::Progress;
-pub use read::{GetTask, KeyBounds, Scan, TakePair, ValueReader, prefix_bounds};
+pub use read::{GetTask, KeyBounds, Scan, Seen, TakePair, ValueReader, prefix_bounds};
+pub use recovery::Examined;
 pub use regions::RegionState;
 pub use salvage::{
     DamagedPage, LogHole, LostRange, PageRole, SalvageOptions, SalvageProgress, SalvageReport,

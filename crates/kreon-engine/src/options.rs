@@ -7,6 +7,8 @@ use kreon_base::{Error, Result};
 use kreon_device::{Backing, processors};
 use kreon_mapping::MappingModes;
 
+use crate::mirroring::Mirroring;
+
 /// Most bytes that are written for each byte given by users, the copies of idle time included: what else is written comes
 /// first. A factor without a unit. Larger: stores that are overwritten have more of their values laid together. Smaller:
 /// a part of what was loaded stays scattered.
@@ -154,6 +156,8 @@ pub struct Options {
     pub regions_in_stream_max: usize,
     /// Identity of a new store. `None`: random. Tests set it to get the same bytes in every run.
     pub store_id: Option<u64>,
+    /// What the primary of a group is opened with.
+    pub mirroring: Mirroring,
 }
 
 /// Least memory budget of a store, in bytes.
@@ -215,6 +219,7 @@ impl Default for Options {
             scatter_pages: false,
             regions_in_stream_max: 16,
             store_id: None,
+            mirroring: Mirroring::default(),
         }
     }
 }

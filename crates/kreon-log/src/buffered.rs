@@ -28,6 +28,8 @@ pub(super) struct Buffered {
     buffer: AppendBuffer,
     /// Records before this position are not in the buffer: an earlier run wrote them.
     readable_from: u32,
+    /// Start of the unit that goes on in its first record; none: a unit starts there, or it is not known of an earlier run.
+    goes_on: Option<Lsn>,
     /// All of it is on the device.
     complete: AtomicBool,
 }
@@ -42,6 +44,7 @@ impl Buffered {
             link,
             buffer,
             readable_from,
+            goes_on: None,
             complete: AtomicBool::new(false),
         }
     }
@@ -59,6 +62,16 @@ impl Buffered {
     #[inline]
     pub fn buffer(&self) -> &AppendBuffer {
         &self.buffer
+    }
+
+    /// The first record goes on with the unit that starts at `unit`.
+    pub fn set_goes_on(&mut self, unit: Option<Lsn>) {
+        self.goes_on = unit;
+    }
+
+    /// Start of the unit that goes on in its first record.
+    pub fn goes_on(&self) -> Option<Lsn> {
+        self.goes_on
     }
 
     #[inline]

@@ -2,7 +2,8 @@
 //! device.
 //!
 //! A buffer passes through these states: free, open (takes records), full, complete (all of it on the device), free.
-//! A complete one stays readable until its memory is needed, oldest first. A buffer is looked up by sequence: a segment
+//! A complete one stays readable until its memory is needed, oldest first; one that the log's mirror has not landed as a
+//! whole stays in any case. A buffer is looked up by sequence: a segment
 //! that was released and taken again has the same id, and may have one buffer for each use. Invariants:
 //! - a segment that is not complete is in a buffer, and readers find it there: pages of it are never
 //!   read through the mapping before they are final;
@@ -17,12 +18,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
-use kreon_base::{Lsn, Result, SegmentId};
+use kreon_base::{Lsn, Result, SegmentId, planted};
 use kreon_device::{AppendBuffer, Backing};
 use kreon_sync::Mutex;
 
 use super::buffered::Buffered;
 use super::cut::SEGMENT;
+use super::mirror::Elsewhere;
 
 /// One place where readers look for a buffered segment.
 #[derive(Default)]
@@ -55,6 +57,7 @@ pub(super) struct Buffers {
     /// Takes the records.
     current: ArcSwap<Buffered>,
     backing: Backing,
+    elsewhere: Elsewhere,
 }
 
 #[derive(Default)]
@@ -76,6 +79,7 @@ impl Buffers {
     pub fn open(
         max: usize,
         backing: Backing,
+        elsewhere: Elsewhere,
         open: impl FnOnce(AppendBuffer) -> Result<Buffered>,
     ) -> Result<Self> {
         let first = open(AppendBuffer::new(SEGMENT, backing))?;
@@ -90,6 +94,7 @@ impl Buffers {
             pool: Mutex::new(pool),
             current: ArcSwap::new(Arc::clone(&first)),
             backing,
+            elsewhere,
         };
         buffers.show(first);
         Ok(buffers)
@@ -192,7 +197,7 @@ impl Buffers {
             pool.count += 1;
             return Some(self.make());
         }
-        while pool.chain.len() > 1 && pool.chain.front().is_some_and(|first| first.is_complete()) {
+        while pool.chain.len() > 1 && pool.chain.front().is_some_and(|first| self.is_done(first)) {
             if let Some(first) = pool.chain.pop_front() {
                 self.slot(first.sequence()).close();
                 if let Some(buffer) = pool.reuse(first) {
@@ -204,6 +209,29 @@ impl Buffers {
         // memory is freed by its last reader.
         let held_by_readers = pool.chain.len() <= 1 && pool.lingering.pop().is_some();
         held_by_readers.then(|| self.make())
+    }
+
+    /// Whether a segment is on the device, and with the mirror.
+    fn is_done(&self, buffered: &Buffered) -> bool {
+        let has_landed = self.elsewhere.landed() >= buffered.lsn(SEGMENT);
+        planted!(BufferReusedBeforeLanding => let has_landed = true);
+        buffered.is_complete() && has_landed
+    }
+
+    /// Up to where the mirror has to land the log before [`try_take`](Self::try_take) finds a buffer. `None`: it finds one,
+    /// or what it lacks is not on the device yet.
+    pub fn held_for_mirror(&self) -> Option<Lsn> {
+        let pool = self.pool.lock();
+        let is_held = |held: &Arc<Buffered>| Arc::strong_count(held) > 1;
+        let is_any_free = !pool.free.is_empty()
+            || pool.count < self.slots.len()
+            || !pool.lingering.iter().all(is_held);
+        if is_any_free || pool.chain.len() <= 1 {
+            return None;
+        }
+        let first = pool.chain.front()?;
+        let is_held_here = !first.is_complete() || self.is_done(first);
+        (!is_held_here).then(|| first.lsn(SEGMENT))
     }
 
     /// Makes a buffer before a roll needs it, unless one is free or there are as many as there may be: the first

@@ -12,6 +12,7 @@ use kreon_format::{
 
 use super::buffered::Buffered;
 use super::home::LogHome;
+use super::mirror::Elsewhere;
 use super::poison::Poison;
 use super::positions::Positions;
 use super::record::{NewRecord, Place};
@@ -24,6 +25,8 @@ pub(super) struct Framing {
     mark: u16,
     positions: Arc<Positions>,
     poison: Arc<Poison>,
+    /// Told of all that is committed.
+    elsewhere: Elsewhere,
 }
 
 impl Framing {
@@ -33,6 +36,7 @@ impl Framing {
             mark: home.mark(),
             positions,
             poison,
+            elsewhere: home.elsewhere(),
         }
     }
 
@@ -51,6 +55,7 @@ impl Framing {
         let filled = payload.get(..part.payload_bytes).unwrap_or_default();
         front.copy_from_slice(&header.encode(&seal, place.offset, &[filled]));
         room.commit();
+        self.elsewhere.grown();
         place
     }
 
@@ -63,6 +68,7 @@ impl Framing {
             self.poison.set(&error);
         }
         room.commit();
+        self.elsewhere.grown();
     }
 
     #[inline]

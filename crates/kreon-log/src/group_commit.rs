@@ -7,18 +7,21 @@
 //! Invariants:
 //! - a position counts as durable only when a flush has ended that was begun after all writes before the position had
 //!   ended (invariant 4);
+//! - with a mirror, no position counts as durable, and none is claimed, before its answer reaches there;
 //! - a flush covers every position that was asked for before it was led: a writer waits for at most two flushes, the one
 //!   under way and the next. It does not wait for records that others have buffered behind all those positions, unless
 //!   they are few.
 
 use std::sync::Arc;
 
-use kreon_base::{Lsn, Result, planted};
+use kreon_base::{Error, Lsn, Result, planted};
 use kreon_device::Device;
 use kreon_sync::{AtomicU64, Ordering};
 
 use super::buffers::Buffers;
 use super::commit_group::CommitGroup;
+use super::home::LogHome;
+use super::mirror::Elsewhere;
 use super::output::{LogOutput, STREAM_BYTES_MIN};
 use super::positions::Positions;
 use super::sync_load::SyncLoad;
@@ -27,6 +30,7 @@ use super::waiters::Waiters;
 /// Makes records durable.
 pub(super) struct GroupCommit {
     device: Arc<dyn Device>,
+    elsewhere: Elsewhere,
     buffers: Arc<Buffers>,
     positions: Arc<Positions>,
     output: Arc<LogOutput>,
@@ -39,14 +43,15 @@ pub(super) struct GroupCommit {
 
 impl GroupCommit {
     pub fn new(
-        device: Arc<dyn Device>,
+        home: &LogHome,
         buffers: Arc<Buffers>,
         positions: Arc<Positions>,
         (output, load): (Arc<LogOutput>, Arc<SyncLoad>),
         waiters: Waiters,
     ) -> Self {
         Self {
-            device,
+            device: home.log_device(),
+            elsewhere: home.elsewhere(),
             buffers,
             asked: AtomicU64::new(positions.durable().0),
             positions,
@@ -123,6 +128,7 @@ impl GroupCommit {
             true => target,
             false => goal,
         };
+        self.elsewhere.begin_sync(target);
         planted!(FlushedBeforeWritten => self.device.flush()?);
         let write_out = self.output.write_out();
         write_out.write_until(target)?;
@@ -130,10 +136,26 @@ impl GroupCommit {
         let (written, durable) = (self.positions.written(), self.positions.durable());
         self.flush()
             .map_err(|error| write_out.stop(&error.within("a flush of the log")))?;
-        self.positions.flushed(written, claim);
+        planted!(DurableUnclamped => self.positions.durable_upto(written));
+        planted!(ClaimUnclamped => self.positions.claim_upto(claim));
+        let elsewhere = self
+            .sync_elsewhere(target)
+            .map_err(|error| write_out.stop(&error.within("the mirror of the log")))?;
+        self.positions.flushed(written.min(elsewhere), claim);
         self.group.release(&group);
         self.load.flushed(written.0.saturating_sub(durable.0));
         Ok(())
+    }
+
+    /// Waits for the mirror. Its members flush beside this device.
+    fn sync_elsewhere(&self, target: Lsn) -> Result<Lsn> {
+        let answer = self.elsewhere.sync(target)?;
+        match answer >= target {
+            true => Ok(answer),
+            false => Err(Error::invalid(format!(
+                "it has made the log durable up to {answer}, and was asked for {target}"
+            ))),
+        }
     }
 
     fn flush(&self) -> Result<()> {

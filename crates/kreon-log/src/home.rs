@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_base::{Incarnation, LogId, Result, SegmentId};
-use kreon_device::{Backing, Device};
+use kreon_device::{BLOCK_BYTES_MAX, Backing, Device};
 use kreon_format::{FragmentSeal, StoreId, incarnation_mark};
 use kreon_volume::Purpose;
 
 use super::cut::SEGMENT;
+use super::mirror::{Elsewhere, LogMirror};
 use super::pages::WrittenPages;
 
 /// A segment that a log was given.
@@ -60,6 +61,11 @@ pub trait LogSpace: Send + Sync {
 pub struct LogHome {
     /// The device under the volume.
     pub device: Arc<dyn Device>,
+    /// Takes the writes and flushes of the log, without its moved records; the same bytes as `device`. `None`: `device`
+    /// does.
+    pub log_device: Option<Arc<dyn Device>>,
+    /// Who else holds the log.
+    pub mirror: Option<Arc<dyn LogMirror>>,
     /// Gives segments.
     pub space: Arc<dyn LogSpace>,
     /// Keeps what was written.
@@ -73,6 +79,25 @@ pub struct LogHome {
 }
 
 impl LogHome {
+    /// Takes the writes and flushes of the log.
+    pub(super) fn log_device(&self) -> Arc<dyn Device> {
+        Arc::clone(self.log_device.as_ref().unwrap_or(&self.device))
+    }
+
+    /// The mirror, or none.
+    pub(super) fn elsewhere(&self) -> Elsewhere {
+        Elsewhere::new(self.mirror.as_ref())
+    }
+
+    /// The unit of writing. With a mirror the largest that any device has: what a flush pads here ends on the border of a
+    /// block of every member.
+    pub(super) fn block_bytes(&self) -> u32 {
+        match self.mirror {
+            Some(_) => BLOCK_BYTES_MAX,
+            None => self.log_device().block_bytes(),
+        }
+    }
+
     /// What the checksums of fragments in the segment `sequence` are seeded with.
     pub(super) fn seal(&self, sequence: u64) -> FragmentSeal {
         FragmentSeal {

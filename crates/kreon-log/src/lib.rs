@@ -10,7 +10,7 @@
 //! - `buffered`, `buffers`: segments in memory, their reuse
 //! - `positions`: how far the log is written and durable; `poison`: the end of all writing
 //! - `append`, `spanning`: units into buffers; long ones; `framing`: fragments and pads into reservations
-//! - `supply`, `roll`: segments that are reserved; opening the next one
+//! - `supply`, `roll`: segments that are reserved; opening the next one; `own_segments`: all that the log has
 //! - `calls`, `write_out`: which blocks a call writes; buffers to the device; `zeroes`: zeroes ahead of small flushes
 //! - `output`, `throttle`: when to write; how fast writers may be meanwhile
 //! - `group_commit`, `commit_group`: one flush for all that wait, and for whom it waits
@@ -20,6 +20,7 @@
 //! - `resident`: records in frames, without a look at buffers
 //! - `keys_of_segment`: headers and keys of a segment's records, for garbage collection
 //! - `device_reads`: fragments of a segment, and those of a record, straight from the device
+//! - `mirror`: who else holds the log; `tap`: committed bytes for it; `landing`: which units it has
 //! - `moved_record`, `moved`: records that garbage collection moves, in segments of their own
 //! - `history`: a log that is not open: where it ends and which run wrote what
 //! - `replay`: the log after a crash
@@ -40,12 +41,15 @@ mod group_commit;
 mod history;
 mod home;
 mod keys_of_segment;
+mod landing;
 mod log;
+mod mirror;
 #[cfg(all(test, shuttle))]
 mod models;
 mod moved;
 mod moved_record;
 mod output;
+mod own_segments;
 mod pages;
 mod pause;
 mod poison;
@@ -62,6 +66,7 @@ mod spanning;
 mod supply;
 mod sync_load;
 mod take_value;
+mod tap;
 mod throttle;
 mod waiters;
 mod write_out;
@@ -75,6 +80,7 @@ pub use durable_wait::DurableWait;
 pub use history::{LOG_START, LogHistory};
 pub use home::{LogHome, LogOptions, LogSpace, TakenSegment};
 pub use log::Log;
+pub use mirror::LogMirror;
 pub use moved::{MOVED_LOG, MovedStream};
 pub use moved_record::MovedRecord;
 pub use pages::{LogPages, ResidentPages, WrittenPages};
@@ -88,3 +94,4 @@ pub use replay::{
 };
 pub use sync_load::SegmentDemand;
 pub use take_value::{Fill, Own, Show, TakeValue};
+pub use tap::{LogRun, LogTap};

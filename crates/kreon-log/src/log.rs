@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use kreon_base::{Error, Incarnation, Lsn, Result, SegmentId};
+use kreon_base::{Error, Incarnation, Lsn, Result};
 use kreon_format::{LogRecord, OpenSegment};
 
 use super::append::Appender;
@@ -15,8 +15,9 @@ use super::framing::Framing;
 use super::group_commit::GroupCommit;
 use super::history::{LogHistory, split_runs};
 use super::home::{LogHome, LogOptions};
+use super::landing::Landing;
 use super::output::{LogOutput, Sources};
-use super::poison::Poison;
+use super::poison::{Poison, closed};
 use super::positions::Positions;
 use super::reader::LogReader;
 use super::record::{NewRecord, Place};
@@ -38,8 +39,9 @@ pub struct Log {
     positions: Arc<Positions>,
     output: Arc<LogOutput>,
     load: Arc<SyncLoad>,
-    appender: Appender,
+    pub(super) appender: Appender,
     commit: GroupCommit,
+    landing: Landing,
     reader: LogReader,
 }
 
@@ -51,15 +53,19 @@ impl Log {
     /// believe in what this run writes.
     ///
     /// # Errors
-    /// `OutOfSpace` if no segment can be had.
+    /// `OutOfSpace` if no segment can be had; `InvalidArgument` if its mirror lacks some of it.
     pub fn open(home: LogHome, mut history: LogHistory, options: LogOptions) -> Result<Self> {
+        check_mirror(&home, &history)?;
         let resume = Resume::at(history.resume(home.incarnation));
         let table = SegmentTable::new(&history.segments);
         let reserved = std::mem::take(&mut history.reserved);
         let supply = Supply::new(&home, resume.next_sequence(), reserved);
-        let buffers = Buffers::open(options.buffers_max.max(2), options.backing, |buffer| {
-            resume.open(&home, &table, &supply, buffer)
-        })?;
+        let buffers = Buffers::open(
+            options.buffers_max.max(2),
+            options.backing,
+            home.elsewhere(),
+            |buffer| resume.open(&home, &table, &supply, buffer),
+        )?;
         Ok(Self::new(
             home,
             history,
@@ -87,6 +93,7 @@ impl Log {
             poison: Arc::clone(&poison),
             framing: framing.clone(),
             load: Arc::clone(&load),
+            elsewhere: home.elsewhere(),
         };
         let output = Arc::new(output(&home, resume, sources, options));
         let parts = RollParts {
@@ -107,12 +114,13 @@ impl Log {
             roller: Roller::new(supply, parts),
         };
         let commit = GroupCommit::new(
-            Arc::clone(&home.device),
+            &home,
             Arc::clone(&buffers),
             Arc::clone(&positions),
             (Arc::clone(&output), Arc::clone(&load)),
             Waiters::new(Arc::clone(&positions), poison),
         );
+        let landing = Landing::new(home.elsewhere(), Arc::clone(&buffers), resume.lsn);
         let reader = LogReader {
             home,
             table,
@@ -126,6 +134,7 @@ impl Log {
             load,
             appender,
             commit,
+            landing,
             reader,
         }
     }
@@ -150,6 +159,12 @@ impl Log {
     /// lie within a record whose rest was written later and may be lost in a crash.
     pub fn claim(&self) -> Lsn {
         self.positions.claim()
+    }
+
+    /// Start of the oldest unit that the mirror has not landed as a whole; the tail if there is none. Never falls. Without
+    /// a mirror: the tail.
+    pub fn unlanded_from(&self) -> Lsn {
+        self.landing.unlanded_from()
     }
 
     /// The run of the store that this log belongs to.
@@ -257,6 +272,19 @@ impl Log {
         self.commit.waiters().close();
     }
 
+    /// Nothing is written any more, now: all that wait are told `Closed`. Calls of the device and of the mirror that are
+    /// under way are waited for. The device holds then what it would after a crash.
+    pub fn abandon(&self) {
+        self.appender.poison.close();
+        _ = self.output.write_out().stop(&closed());
+        self.close();
+    }
+
+    /// What the mirror has landed has grown: wakes the threads that wait for it.
+    pub fn mirror_landed(&self) {
+        self.output.write_out().mirror_landed();
+    }
+
     /// Writes everything before `upto` to the device: it survives the end of the process, but not yet
     /// that of the machine.
     ///
@@ -324,25 +352,6 @@ impl Log {
         self.load.wakeup().call();
     }
 
-    /// From now on room in the current segment is asked for anew. No record may be appended meanwhile, but by those that
-    /// hold the roll lock.
-    pub fn restrain(&self) {
-        self.appender.roller.restrain();
-    }
-
-    /// Bytes that may be appended before more room is asked for.
-    pub fn granted_bytes(&self) -> u64 {
-        u64::from(self.reader.buffers.current().rest_bytes())
-    }
-
-    /// Gives up the segments that were reserved ahead, but for the next one, which gives up its blocks. Returns them.
-    ///
-    /// # Errors
-    /// `Corruption`: the volume does not know the next one.
-    pub fn give_up_ahead(&self) -> Result<Vec<SegmentId>> {
-        self.appender.roller.give_up_ahead()
-    }
-
     /// What a checkpoint records, with replay to start at `marker`: the border of a record, not behind
     /// the tail. Segments that it names were taken from the [`LogSpace`](super::LogSpace) before the call.
     pub fn checkpoint_record(&self, marker: Lsn) -> LogRecord {
@@ -364,37 +373,16 @@ impl Log {
             image: Vec::new(),
         }
     }
+}
 
-    /// Adds a segment of moved records to the table: its records are read by their offsets like all others.
-    pub fn adopt(&self, segment: SegmentId, sequence: u64) {
-        self.reader.table.insert(segment, sequence);
-    }
-
-    /// The segments that hold records, with their sequences, in the order of the log; the last one is
-    /// open.
-    pub fn segments(&self) -> Vec<(SegmentId, u64)> {
-        self.reader.table.list()
-    }
-
-    /// Removes a segment that no index points at any more and that replay no longer needs. The open one
-    /// stays.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if it is not a segment of the log, or not wholly on the device.
-    pub fn release(&self, segment: SegmentId) -> Result<()> {
-        let Some(sequence) = self.reader.table.sequence(segment) else {
-            return Err(Error::invalid(format!("{segment} is not of the log")));
-        };
-        let in_memory = self.reader.buffers.by_sequence(sequence);
-        let in_use = in_memory.is_some_and(|buffered| !buffered.is_complete());
-        if in_use || self.reader.buffers.current().sequence() == sequence {
-            return Err(Error::invalid(format!(
-                "{segment} of the log is still being written"
-            )));
-        }
-        // Its buffer stays in the chain, which must have no gap; that sequence is looked up no more.
-        self.reader.table.remove(segment);
-        Ok(())
+/// What this run tells of the log before it is claimed at once: all members must have it.
+fn check_mirror(home: &LogHome, history: &LogHistory) -> Result<()> {
+    let (durable, end) = (home.elsewhere().durable(), history.end);
+    match durable >= end {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "the members of the group have the log up to {durable} only, and it ends at {end}"
+        ))),
     }
 }
 

@@ -126,6 +126,8 @@ fn open(fails_at: Option<u32>) -> (Arc<Disk>, Arc<Log>) {
     disk.state.lock().fails_at = fails_at;
     let home = LogHome {
         device: Arc::clone(&disk) as Arc<dyn Device>,
+        log_device: None,
+        mirror: None,
         space: Arc::new(Segments(Mutex::new(1))),
         pages: Arc::new(()),
         store: StoreId(7),

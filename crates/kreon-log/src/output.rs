@@ -15,6 +15,7 @@ use super::buffers::Buffers;
 use super::cut::SEGMENT;
 use super::framing::Framing;
 use super::home::LogOptions;
+use super::mirror::Elsewhere;
 use super::pause::Pause;
 use super::poison::Poison;
 use super::positions::Positions;
@@ -64,6 +65,7 @@ pub(super) struct Sources {
     pub poison: Arc<Poison>,
     pub framing: Framing,
     pub load: Arc<SyncLoad>,
+    pub elsewhere: Elsewhere,
 }
 
 impl LogOutput {
@@ -197,12 +199,16 @@ impl LogOutput {
         if !self.is_written_for() {
             return;
         }
-        let written = self.sources.positions.written().0;
+        let (written, landed) = (
+            self.sources.positions.written(),
+            self.sources.elsewhere.landed(),
+        );
+        let done = written.min(landed).0;
         let most = match self.sources.load.is_waited(now) {
             true => self.unwritten_max.min(UNWRITTEN_MAX_WAITED),
             false => self.unwritten_max,
         };
-        let delay = self.throttle.delay(now, tail.0, written, most);
+        let delay = self.throttle.delay(now, tail.0, done, most);
         if !delay.is_zero() {
             kreon_sync::sleep(delay);
         }
@@ -211,6 +217,16 @@ impl LogOutput {
         while self.is_written_for() && is_far() && self.write_out.wait_to_land(&mut pause).is_ok() {
             // Perhaps they found nothing to write before a thread had copied its bytes.
             self.wake();
+        }
+        // The next append tells that the log is poisoned.
+        let _ = self.wait_for_mirror(Lsn(tail.0.saturating_sub(most)));
+    }
+
+    /// See [`WriteOut::wait_for_mirror`].
+    pub fn wait_for_mirror(&self, position: Lsn) -> Result<()> {
+        match self.sources.elsewhere.landed() >= position {
+            true => Ok(()),
+            false => self.write_out.wait_for_mirror(position),
         }
     }
 

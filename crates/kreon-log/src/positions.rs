@@ -47,13 +47,22 @@ impl Positions {
         self.written.store(end.0, Ordering::Release);
     }
 
-    /// A flush has ended that was begun when everything before `written` was on the device.
+    /// A flush has ended that was begun when everything before `written` was on the device, and the mirror has answered
+    /// as much.
     pub fn flushed(&self, written: Lsn, claim: Lsn) {
         assert!(
             claim <= written && written <= self.written(),
             "a flush covers only what was written: {claim} {written}"
         );
-        self.durable.fetch_max(written.0, Ordering::AcqRel);
+        self.durable_upto(written);
+        self.claim_upto(claim);
+    }
+
+    pub fn durable_upto(&self, durable: Lsn) {
+        self.durable.fetch_max(durable.0, Ordering::AcqRel);
+    }
+
+    pub fn claim_upto(&self, claim: Lsn) {
         self.claim.fetch_max(claim.0, Ordering::AcqRel);
     }
 }

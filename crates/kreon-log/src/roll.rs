@@ -74,7 +74,7 @@ impl Roller {
     }
 
     /// Opens another segment because the current one has no room for `bytes`, unless another thread did
-    /// while this one waited.
+    /// while this one waited, or waits until the mirror has landed what stands in the oldest buffer.
     ///
     /// # Errors
     /// `OutOfSpace`, with nothing changed: smaller records may still go into the current segment, and
@@ -87,6 +87,11 @@ impl Roller {
         }
         if rolling.extend(&current, bytes, purpose)? {
             return Ok(());
+        }
+        if let Some(position) = self.parts.buffers.held_for_mirror() {
+            // Not under the roll lock: shorter records may still go into the current segment.
+            drop(rolling);
+            return self.parts.output.wait_for_mirror(position);
         }
         rolling.supply(2, purpose)?;
         let limit = self.supply.back_next(bytes, purpose)?;
@@ -172,7 +177,10 @@ impl Rolling<'_> {
                 };
                 return self.roller.supply.take_next(open);
             }
-            parts.output.make_way(&mut pause)?;
+            match parts.buffers.held_for_mirror() {
+                Some(position) => parts.output.wait_for_mirror(position)?,
+                None => parts.output.make_way(&mut pause)?,
+            }
         }
     }
 

@@ -43,6 +43,7 @@ pub(super) fn append(
     let mut rest = Rest {
         unit,
         from: 0,
+        start: None,
         end: Lsn(0),
     };
     if let Reserve::Reserved(room) = buffered.buffer().reserve_rest() {
@@ -51,7 +52,9 @@ pub(super) fn append(
     while !rest.unit.is_empty() {
         // From here on only a failed write can end the unit before its time; it poisons the log,
         // and replay drops the incomplete unit.
-        buffered = Arc::new(rolling.open_segment()?);
+        let mut opened = rolling.open_segment()?;
+        opened.set_goes_on(rest.start);
+        buffered = Arc::new(opened);
         let room = buffered.buffer().reserve(rest.bytes_in_next_segment());
         rolling.publish(Arc::clone(&buffered));
         if let Reserve::Reserved(room) = room {
@@ -90,6 +93,7 @@ fn fill(
             ends_unit,
         };
         let place = framing.put(buffered, mine, &part);
+        rest.start.get_or_insert(place.lsn);
         if rest.from == 0 {
             placed(place);
         }
@@ -107,6 +111,8 @@ struct Rest<'a> {
     unit: &'a [NewRecord<'a>],
     /// Bytes of the first record that are placed already.
     from: usize,
+    /// Where its first fragment stands.
+    start: Option<Lsn>,
     /// Behind the last byte that is placed.
     end: Lsn,
 }

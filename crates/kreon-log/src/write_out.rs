@@ -12,6 +12,7 @@ use kreon_sync::{Condvar, Mutex, Wakeup};
 use super::buffers::Buffers;
 use super::calls::{CallLimits, Calls, Run};
 use super::home::LogHome;
+use super::mirror::Elsewhere;
 use super::pages::WrittenPages;
 use super::pause::Pause;
 use super::poison::Poison;
@@ -27,9 +28,10 @@ pub(super) struct WriteOut {
     buffers: Arc<Buffers>,
     positions: Arc<Positions>,
     poison: Arc<Poison>,
+    elsewhere: Elsewhere,
     /// The write-out lock.
     calls: Mutex<Calls>,
-    /// A call has landed, or none will any more.
+    /// A call has landed, or none will any more; or the mirror has landed more.
     landed: Condvar,
     /// Wakes the thread that writes in the background.
     wakeup: Wakeup,
@@ -44,8 +46,9 @@ impl WriteOut {
         calls: Calls,
     ) -> Self {
         Self {
-            block_bytes: home.device.block_bytes(),
-            device: Arc::clone(&home.device),
+            block_bytes: home.block_bytes(),
+            device: home.log_device(),
+            elsewhere: home.elsewhere(),
             pages: Arc::clone(&home.pages),
             buffers,
             positions,
@@ -155,6 +158,26 @@ impl WriteOut {
         }
         pause.wait();
         Ok(())
+    }
+
+    /// Waits until the mirror has landed everything before `position`.
+    ///
+    /// # Errors
+    /// `Poisoned` if a write failed, or the mirror did; `Closed`.
+    pub fn wait_for_mirror(&self, position: Lsn) -> Result<()> {
+        let mut calls = self.calls.lock();
+        while self.elsewhere.landed() < position {
+            self.poison.check()?;
+            self.landed.wait(&mut calls);
+        }
+        Ok(())
+    }
+
+    /// The mirror has landed more.
+    pub fn mirror_landed(&self) {
+        // A thread that waits has looked how far that was under this lock.
+        drop(self.calls.lock());
+        self.landed.notify_all();
     }
 
     /// Poisons the log and wakes all that wait for it. Returns what the caller tells.

@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod cluster;
 mod get_async;
 mod options;
 mod range;
@@ -67,6 +68,8 @@ pub use kreon_engine::{
     SalvageReport as RepairReport, SalvagedRegion, Stats, TransferStats, VerifyReport,
     prefix_bounds,
 };
+#[doc(hidden)]
+pub use kreon_engine::{Engine, Mirroring};
 pub use options::Options;
 pub use range::KeyRange;
 pub use region::Region;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_device::{Device, Facility, FileDevice, FileOptions};
-use kreon_engine::Engine;
+use kreon_engine::{Engine, Mirroring};
 
-use crate::{Durability, Result, Store};
+use crate::cluster;
+use crate::{Durability, Error, Result, Store};
 
 /// Settings of a store, made by [`Store::options`] and used by [`open`](Self::open). They hold for one opening; the
 /// store does not record them. A value out of its range fails the opening with `InvalidArgument`, unless
@@ -285,6 +286,15 @@ impl Options {
         self
     }
 
+    /// Opens the store as the primary of a group of identical volumes: see [`Mirroring`]. For
+    /// [`open_on`](Self::open_on) only, on a device that sends the other members what it is told to write;
+    /// [`Store::engine`] has what such a primary needs besides. Like `Device` not part of the stable API.
+    #[doc(hidden)]
+    pub fn mirrored(mut self, mirroring: Mirroring) -> Self {
+        self.engine.mirroring = mirroring;
+        self
+    }
+
     /// Opens the store at `path`, a file or raw block device, or creates it. Other content at `path` is left untouched,
     /// unless [`format`](Self::format) is set.
     ///
@@ -294,7 +304,7 @@ impl Options {
     /// # Errors
     /// `NotFound`: the folder does not exist, or there is no store and `create(false)` is set. `Busy`: another process
     /// has the store open. `InvalidArgument`: `path` is a directory or has content that is not a store, the format is
-    /// newer, or a setting is out of range. `Corruption`: metadata that an opening needs does not verify, or there are
+    /// newer, a setting is out of range, or the folder belongs to a server of a cluster (it has a file `CLUSTER`). `Corruption`: metadata that an opening needs does not verify, or there are
     /// remains of a store without a superblock. `OutOfSpace`, `Io`. `Closed`: this process was forked from one with an
     /// open store.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Store> {
@@ -308,6 +318,12 @@ impl Options {
         };
         let path = path.as_ref();
         let open = || {
+            cluster::refuse_member(path)?;
+            if self.engine.mirroring.is_given() {
+                return Err(Error::invalid(
+                    "a mirrored store is opened with `open_on`, on the device that mirrors it",
+                ));
+            }
             let (device, _created) = FileDevice::open(path, &file)?;
             self.open_on(Arc::new(device))
         };

@@ -81,6 +81,13 @@ impl Store {
         }
     }
 
+    /// What stands behind the store: for the primary of a group, which is opened with
+    /// [`mirrored`](crate::Options::mirrored). Not part of the stable API.
+    #[doc(hidden)]
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     /// The names of all regions in ascending order.
     pub fn region_names(&self) -> Vec<String> {
         self.engine.region_names()

@@ -22,7 +22,7 @@ use crate::visibility::OpenSnapshot;
 /// An open store. Dropping it closes it.
 pub struct Engine {
     pub(super) subsystems: Arc<Subsystems>,
-    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    pub(super) threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
 impl Engine {
@@ -257,6 +257,19 @@ impl Engine {
         drop(self.subsystems.visibility.gate.close());
         self.subsystems.storage.mapping.quiesce();
         let outcome = self.subsystems.maintenance.spiller.settle();
+        self.join(&mut threads);
+        // Nothing is written from here on: the lock is given up.
+        let _changes = self.subsystems.versions.lock_changes();
+        let _ledger = self.subsystems.storage.ledger.lock();
+        self.subsystems.storage.poison.close();
+        self.subsystems.storage.log.close();
+        outcome.and(self.subsystems.storage.device.unlock())
+    }
+}
+
+impl Engine {
+    /// Waits for the background threads, which end because the store was closed.
+    pub(super) fn join(&self, threads: &mut Vec<JoinHandle<()>>) {
         self.subsystems.maintenance.wake_all();
         let this = std::thread::current().id();
         for thread in threads.drain(..) {
@@ -265,12 +278,6 @@ impl Engine {
                 tracing::error!("a background thread had panicked");
             }
         }
-        // Nothing is written from here on: the lock is given up.
-        let _changes = self.subsystems.versions.lock_changes();
-        let _ledger = self.subsystems.storage.ledger.lock();
-        self.subsystems.storage.poison.close();
-        self.subsystems.storage.log.close();
-        outcome.and(self.subsystems.storage.device.unlock())
     }
 }
 

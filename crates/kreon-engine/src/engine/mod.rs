@@ -1,6 +1,7 @@
 //! An open store.
 //!
-//! - [`handle`]: opening, closing, and calls that a subsystem answers; [`work`]: the long ones among these
+//! - [`handle`]: opening, closing, and calls that a subsystem answers; [`work`]: the long ones among these; [`primary`]: those of
+//!   the primary of a group
 //! - [`subsystems`]: all subsystems of an open store
 //! - [`forked`]: a store in a forked child
 
@@ -8,6 +9,7 @@ mod forked;
 mod handle;
 #[cfg(all(test, shuttle))]
 mod models;
+mod primary;
 mod subsystems;
 mod work;
 

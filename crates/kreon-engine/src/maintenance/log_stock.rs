@@ -121,14 +121,14 @@ impl LogStock {
     }
 
     fn write_zeroes(&self, ids: &[SegmentId]) -> Result<()> {
+        // Other members prepare their own.
+        let mirroring = &self.storage.options.mirroring;
+        let device = mirroring.log_device(&self.storage.device);
         let zeroes = vec![&ZEROES.0[..]; PIECE_BYTES / ZEROES_BYTES];
         for id in ids {
             let segment = id.offset_bytes()..id.offset_bytes() + SEGMENT_BYTES;
             for at in segment.step_by(PIECE_BYTES) {
-                let outcome = self
-                    .storage
-                    .device
-                    .write(&[Write::vectored(at, zeroes.clone())]);
+                let outcome = device.write(&[Write::vectored(at, zeroes.clone())]);
                 outcome.map_err(|error| error.within("a write ahead of the log"))?;
                 kreon_sync::sleep(PIECE_GAP);
             }

@@ -79,6 +79,14 @@ impl Covering<'_> {
             self.next.set(next + 1);
         }
     }
+
+    /// The position of the deletion that [`deletes`](Self::deletes) has found.
+    pub fn deletion(&self) -> Option<Lsn> {
+        let next = self.next.get();
+        let behind = next.wrapping_sub(self.newer.len());
+        let deletion = self.newer.get(next).or_else(|| self.older.get(behind))?;
+        Some(deletion.lsn)
+    }
 }
 
 /// The deleted ranges of a region, for a scan at a snapshot: all units before it are settled.

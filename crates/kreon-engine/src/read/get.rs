@@ -27,9 +27,21 @@ impl Reader {
         at: Lsn,
         take: T,
     ) -> Result<Option<T::Taken>> {
+        self.get_meeting(region, key, at, take, &mut |_| ())
+    }
+
+    /// The same; `meet` is told the position of what of L0' and L0 decides. It may be told of more, before.
+    pub fn get_meeting<T: TakeValue>(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+        take: T,
+        meet: &mut impl FnMut(Lsn),
+    ) -> Result<Option<T::Taken>> {
         let view = self.view_of(region)?;
         let mut take = Once(Some(take));
-        match self.find(&view, region, key, at, &mut take)? {
+        match self.find(&view, region, key, at, &mut take, meet)? {
             None | Some(Found::Deleted) => Ok(None),
             Some(Found::Shown(taken)) => Ok(taken),
             Some(Found::Logged(located)) => {
@@ -54,9 +66,10 @@ impl Reader {
         key: &[u8],
         at: Lsn,
         take: &mut Once<T>,
+        meet: &mut impl FnMut(Lsn),
     ) -> Result<Option<Found<T::Taken>>> {
         let nodes = |level| self.storage.nodes_for_gets(region.id, level);
-        match self.find_in_l0s(view, region, key, at, take) {
+        match self.find_in_l0s_meeting(view, region, key, at, take, meet) {
             Some(found) => Ok(Some(found)),
             None => find_in_levels(view, region, key, at, nodes, take),
         }
@@ -70,7 +83,7 @@ impl Reader {
         key: &[u8],
         at: Lsn,
     ) -> Result<Option<Located>> {
-        let found = self.find(view, region, key, at, &mut located())?;
+        let found = self.find(view, region, key, at, &mut located(), &mut |_| ())?;
         Ok(found.and_then(Found::place))
     }
 
@@ -78,7 +91,7 @@ impl Reader {
     pub fn contains(&self, region: &RegionState, key: &[u8], at: Lsn) -> Result<bool> {
         let view = self.view_of(region)?;
         let mut take = Once(Some(Show(|_: &[u8]| ())));
-        let found = self.find(&view, region, key, at, &mut take)?;
+        let found = self.find(&view, region, key, at, &mut take, &mut |_| ())?;
         Ok(!matches!(found, None | Some(Found::Deleted)))
     }
 
@@ -102,6 +115,18 @@ impl Reader {
         at: Lsn,
         show: &mut Once<T>,
     ) -> Option<Found<T::Taken>> {
+        self.find_in_l0s_meeting(view, region, key, at, show, &mut |_| ())
+    }
+
+    fn find_in_l0s_meeting<T: TakeValue>(
+        &self,
+        view: &View,
+        region: &RegionState,
+        key: &[u8],
+        at: Lsn,
+        show: &mut Once<T>,
+        meet: &mut impl FnMut(Lsn),
+    ) -> Option<Found<T::Taken>> {
         let l0_key = L0Key::new(region.id, key);
         let sight = self.visibility.batches.sight();
         loop {
@@ -112,6 +137,12 @@ impl Reader {
             let mut look = |l0: &L0| {
                 l0.get(l0_key.as_slice(), at, sees, |version: Version<'_>| {
                     let is_deleted = covering.deletes(version.lsn);
+                    meet(version.lsn);
+                    covering
+                        .deletion()
+                        .filter(|_| is_deleted)
+                        .into_iter()
+                        .for_each(&mut *meet);
                     (!sight.is_stale()).then(|| match is_deleted {
                         true => Found::Deleted,
                         false => show.at_payload(version.payload),
@@ -125,7 +156,10 @@ impl Reader {
                 Some(found) => return found,
                 None if !covering.deletes(Lsn(0)) => return None,
                 None if sight.is_stale() => {}
-                None => return Some(Found::Deleted),
+                None => {
+                    covering.deletion().into_iter().for_each(&mut *meet);
+                    return Some(Found::Deleted);
+                }
             }
         }
     }

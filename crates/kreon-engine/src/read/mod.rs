@@ -1,6 +1,6 @@
 //! The read path: gets and scans, and the notes of scans for reorganisation and gaps.
 //!
-//! - [`get`], [`multi_get`], [`get_task`]: gets; [`value_reader`]: a value a part at a time; [`covering`]: deleted
+//! - [`get`], [`multi_get`], [`get_task`], [`seen`]: gets; [`value_reader`]: a value a part at a time; [`covering`]: deleted
 //!   ranges that cover a key
 //! - [`scan`], [`scan_pair`], [`merge_scan`], [`scan_source`], [`batch`], [`key_bounds`]: scans; [`scan_memory`]: the memory of
 //!   their read-ahead
@@ -24,6 +24,7 @@ mod scan_pair;
 mod scan_queue;
 pub mod scan_source;
 mod scattered;
+mod seen;
 mod sweep;
 mod value_reader;
 
@@ -44,6 +45,7 @@ pub use scan_memory::ScanShare;
 pub use scan_pair::TakePair;
 pub use scan_queue::{RECORD_BYTES_MAX, ScanBuffer};
 pub use scattered::{Scattered, ScatteredValues};
+pub use seen::Seen;
 pub use value_reader::ValueReader;
 
 /// Gets and scans at any LSN. Changes nothing but its own notes.

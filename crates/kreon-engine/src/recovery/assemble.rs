@@ -63,6 +63,8 @@ pub fn assemble(mut parts: Parts, options: &Options, split: &MemorySplit) -> Res
     let mapping = Arc::new(parts.mapping);
     let home = LogHome {
         device: Arc::clone(&parts.device),
+        log_device: options.mirroring.log_device.clone(),
+        mirror: options.mirroring.log_mirror.clone(),
         space: Arc::new(VolumeSpace(Arc::clone(&allocator))),
         pages: Arc::new(KeptLog(Arc::clone(&mapping))),
         store: parts.store,

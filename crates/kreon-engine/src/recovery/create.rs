@@ -18,11 +18,12 @@ use kreon_volume::{Allocator, creation};
 /// Formats the volume. Until the first superblock is durable, slot 0 holds the creation mark, and an open after a crash
 /// begins the creation anew.
 pub fn create(device: Arc<dyn Device>, options: &Options, split: &MemorySplit) -> Result<Storage> {
+    let incarnation = options.mirroring.incarnation_after(Incarnation(0))?;
     let store = StoreId(options.store_id.unwrap_or_else(random));
     creation::begin(device.as_ref(), store)?;
     let history = LogHistory::empty();
     let ledger = Ledger {
-        incarnation: Incarnation(1),
+        incarnation,
         next_region: RegionId(1),
         marker: history.marker,
         ..Ledger::default()

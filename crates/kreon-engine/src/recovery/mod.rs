@@ -5,12 +5,14 @@
 //! - [`mod@image`]: loads the image of L0
 //! - [`made`]: regions created by log records
 //! - [`replayed`]: puts replayed records into L0
+//! - [`mod@examine`]: what a volume holds, without opening it
 //! - [`crew`]: threads that insert replayed records into L0
 //! - [`assemble`]: builds the storage from the recovered state
 
 mod assemble;
 mod create;
 mod crew;
+mod examine;
 mod image;
 mod made;
 mod open;
@@ -20,6 +22,8 @@ use std::sync::Arc;
 
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
+
+pub use examine::{Examined, examine};
 
 use crate::options::{MemorySplit, Options};
 use crate::state::Storage;

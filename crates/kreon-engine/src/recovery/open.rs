@@ -34,6 +34,10 @@ pub fn open(
     superblock: &Superblock,
 ) -> Result<Storage> {
     let store = superblock.store;
+    let incarnation = options
+        .mirroring
+        .incarnation_after(superblock.incarnation)?;
+    planted!(IncarnationKept => let incarnation = superblock.incarnation);
     check_length(device.as_ref(), superblock.segments)?;
     let read = catalogue::read(
         device.as_ref(),
@@ -51,7 +55,7 @@ pub fn open(
         &read.catalogue.groups,
     )?;
 
-    let (mut ledger, levels) = durable_state(superblock, &read, record);
+    let (mut ledger, levels) = durable_state((superblock, incarnation), &read, record);
     let image = image::restore(device.as_ref(), store, &mut ledger, 2 * split.l0_bytes);
     let Restored { l0, long, damaged } = image;
     let start = ReplayStart {
@@ -147,7 +151,7 @@ fn trust_image(ledger: &mut Ledger, end: Lsn) {
 }
 
 /// Refuses a truncated volume, because its allocator would hand out segments behind the end.
-fn check_length(device: &dyn Device, segments: u32) -> Result<()> {
+pub(super) fn check_length(device: &dyn Device, segments: u32) -> Result<()> {
     let (expected, present) = (SegmentId(segments).offset_bytes(), device.len_bytes());
     if present < expected {
         return Err(Error::corruption(format!(
@@ -205,7 +209,7 @@ fn delete_range(l0: &Memory, record: &ReplayRecord<'_>) -> Result<()> {
 
 /// The ledger of this run, and the levels.
 fn durable_state(
-    superblock: &Superblock,
+    (superblock, incarnation): (&Superblock, Incarnation),
     read: &ReadCatalogue,
     log: &LogRecord,
 ) -> (Ledger, Levels) {
@@ -218,8 +222,6 @@ fn durable_state(
         levels.set(region.id, trees.copied().collect());
     }
     let (written, others) = written_regions(read, &regions, &levels);
-    let incarnation = Incarnation(superblock.incarnation.0 + 1);
-    planted!(IncarnationKept => let incarnation = superblock.incarnation);
     let ledger = Ledger {
         epoch: superblock.epoch,
         incarnation,

@@ -103,6 +103,8 @@ impl Bench {
         });
         let home = LogHome {
             device: Arc::clone(&device) as Arc<dyn Device>,
+            log_device: None,
+            mirror: None,
             space: Arc::clone(&space) as Arc<dyn LogSpace>,
             pages: Arc::clone(&told) as Arc<dyn WrittenPages>,
             store: STORE,
