@@ -416,6 +416,10 @@ impl Log {
         self.output.positions()
     }
 
+    pub(super) fn log_framing(&self) -> &Framing {
+        &self.appender.framing
+    }
+
     pub(super) fn roller(&self) -> &Roller {
         &self.appender.roller
     }

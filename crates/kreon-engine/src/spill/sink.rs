@@ -51,6 +51,8 @@ impl NodeSink for FreshNodes<'_, '_> {
         self.storage.mapping.fresh(page, priority, bytes)?;
         self.unwritten.push(page);
         if self.unwritten.len() >= WRITE_PAGES {
+            // What cannot be committed any more ends here: a store that is abandoned waits for it.
+            self.storage.poison.check()?;
             self.storage.mapping.write_back(&mut self.unwritten)?;
             self.unwritten.clear();
         }

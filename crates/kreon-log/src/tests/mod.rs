@@ -4,13 +4,17 @@ mod appending;
 mod backgrounding;
 mod crashing;
 mod keeping;
+mod landing;
 mod memory;
+mod mirroring;
 mod reading;
 mod replaying;
 mod resuming;
 mod reusing;
+mod runs;
 mod syncing;
 mod threads;
+mod twin;
 mod zeroing;
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,6 +31,7 @@ use self::memory::{Done, MemoryDevice, Pages, Space, Told};
 use crate::history::{LOG_START, LogHistory};
 use crate::home::{LogHome, LogOptions, LogSpace};
 use crate::log::Log;
+use crate::mirror::LogMirror;
 use crate::moved::MovedStream;
 use crate::moved_record::MovedRecord;
 use crate::pages::WrittenPages;
@@ -81,10 +86,28 @@ impl Default for Setup {
 
 impl Setup {
     fn open(self) -> Bench {
+        self.open_with(None)
+    }
+
+    fn open_with(self, mirror: Option<Arc<dyn LogMirror>>) -> Bench {
         let device = Arc::new(MemoryDevice::new(self.block_bytes, SEGMENTS));
         let space = Arc::new(Space::new(self.segments));
-        Bench::open(device, space, LogHistory::empty(), 1, self.options)
+        let opening = Opening {
+            history: LogHistory::empty(),
+            incarnation: 1,
+            log_device: None,
+            mirror,
+        };
+        Bench::try_open(device, space, opening, self.options).unwrap()
     }
+}
+
+/// What a log is opened with.
+struct Opening {
+    history: LogHistory,
+    incarnation: u64,
+    log_device: Option<Arc<dyn Device>>,
+    mirror: Option<Arc<dyn LogMirror>>,
 }
 
 impl Bench {
@@ -95,6 +118,21 @@ impl Bench {
         incarnation: u64,
         options: LogOptions,
     ) -> Self {
+        let opening = Opening {
+            history,
+            incarnation,
+            log_device: None,
+            mirror: None,
+        };
+        Self::try_open(device, space, opening, options).unwrap()
+    }
+
+    fn try_open(
+        device: Arc<MemoryDevice>,
+        space: Arc<Space>,
+        opening: Opening,
+        options: LogOptions,
+    ) -> Result<Self> {
         let told = Arc::new(Told {
             device: Arc::clone(&device),
             runs: Mutex::default(),
@@ -103,28 +141,28 @@ impl Bench {
         });
         let home = LogHome {
             device: Arc::clone(&device) as Arc<dyn Device>,
-            log_device: None,
-            mirror: None,
+            log_device: opening.log_device,
+            mirror: opening.mirror,
             space: Arc::clone(&space) as Arc<dyn LogSpace>,
             pages: Arc::clone(&told) as Arc<dyn WrittenPages>,
             store: STORE,
             log: LogId(0),
-            incarnation: Incarnation(incarnation),
+            incarnation: Incarnation(opening.incarnation),
         };
         let pages = Pages {
             device: Arc::clone(&device),
             kept: Mutex::default(),
         };
-        let log = Log::open(home, history, options).unwrap();
+        let log = Log::open(home, opening.history, options)?;
         let _ = told.positions.set(log.positions());
-        Self {
+        Ok(Self {
             device,
             space,
             pages,
             told,
             log,
             options,
-        }
+        })
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> (Place, Lsn) {

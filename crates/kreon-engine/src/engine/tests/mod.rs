@@ -11,6 +11,7 @@ mod interplay;
 mod levels;
 mod loads;
 mod preparing;
+mod primary;
 mod refusals;
 mod regions;
 mod reorganising;
