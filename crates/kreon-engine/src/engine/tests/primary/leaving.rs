@@ -4,6 +4,18 @@ use kreon_sim::{Call, Keep};
 
 use super::*;
 
+/// Ends the threads that wait for members, too.
+struct EndedIfPanicking<'a>(&'a Primary);
+
+impl Drop for EndedIfPanicking<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.members.change(|state| state.has_failed = true);
+            _ = self.0.engine.abandon();
+        }
+    }
+}
+
 /// The keys that a store on `image` has.
 fn keys_of(image: Image) -> Vec<Vec<u8>> {
     let bench = Bench::open(image, options()).unwrap();
@@ -84,14 +96,15 @@ fn abandoning_ends_calls_that_wait_for_members() {
         state.obliges = false;
         state.asked.clear();
     });
+    let value = vec![7; 60_000];
     std::thread::scope(|scope| {
+        let _ends = EndedIfPanicking(&primary);
         let syncs = scope.spawn(|| {
             let operation = put(&region, b"key", b"value");
             primary.engine.write(&[operation], Durability::Sync)
         });
         primary.members.wait_until_asked(1);
         // Fills the log's buffers, and waits.
-        let value = vec![7; 60_000];
         let fills = scope.spawn(|| {
             let puts = (0..1000).map(|key| {
                 let key = name(key);
@@ -154,6 +167,7 @@ fn a_checkpoint_claims_no_more_than_the_members_have() {
     };
     let before = epoch(&primary);
     std::thread::scope(|scope| {
+        let _ends = EndedIfPanicking(&primary);
         let checkpoint = scope.spawn(|| primary.engine.checkpoint());
         primary.members.wait_until_asked(1);
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -102,11 +102,16 @@ fn a_member_has_every_byte_of_the_log_while_the_store_works() {
     };
     let engine = Engine::open(Arc::clone(&device) as Arc<dyn Device>, options).unwrap();
     let tap = engine.log_tap();
+    let regions: Vec<_> = (0..3)
+        .map(|n| {
+            engine
+                .region_with(&format!("r{n}"), Durability::Buffered)
+                .unwrap()
+        })
+        .collect();
     std::thread::scope(|scope| {
         let follows = scope.spawn(|| copy.follow(&tap));
-        let regions: Vec<_> = (0..3)
-            .map(|n| engine.region(&format!("r{n}")).unwrap())
-            .collect();
+        let _ends = Ends(&copy);
         let engine = &engine;
         let writers: Vec<_> = regions
             .iter()
@@ -143,6 +148,15 @@ fn a_member_has_every_byte_of_the_log_while_the_store_works() {
         copy.is_over.store(true, Ordering::SeqCst);
         follows.join().unwrap();
     });
+}
+
+/// Ends the thread that follows, however the test ends.
+struct Ends<'a>(&'a Copy);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::SeqCst);
+    }
 }
 
 fn write(engine: &Engine, region: &RegionState, seed: u64) {
