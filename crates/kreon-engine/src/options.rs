@@ -1,5 +1,7 @@
 //! Settings of an opening, and the split of the memory budget.
 
+mod mirroring;
+
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -7,7 +9,7 @@ use kreon_base::{Error, Result};
 use kreon_device::{Backing, processors};
 use kreon_mapping::MappingModes;
 
-use crate::mirroring::Mirroring;
+pub use mirroring::Mirroring;
 
 /// Most bytes that are written for each byte given by users, the copies of idle time included: what else is written comes
 /// first. A factor without a unit. Larger: stores that are overwritten have more of their values laid together. Smaller:

@@ -3,8 +3,8 @@
 //!
 //! A buffer passes through these states: free, open (takes records), full, complete (all of it on the device), free.
 //! A complete one stays readable until its memory is needed, oldest first; one that the log's mirror has not landed as a
-//! whole stays in any case. A buffer is looked up by sequence: a segment
-//! that was released and taken again has the same id, and may have one buffer for each use. Invariants:
+//! whole stays in any case. A buffer is looked up by sequence: a segment that was released and taken again has the same
+//! id, and may have one buffer for each use. Invariants:
 //! - a segment that is not complete is in a buffer, and readers find it there: pages of it are never
 //!   read through the mapping before they are final;
 //! - the sequences in memory are consecutive and at most `max`, so each has a slot of its own: number
@@ -221,6 +221,9 @@ impl Buffers {
     /// Up to where the mirror has to land the log before [`try_take`](Self::try_take) finds a buffer. `None`: it finds one,
     /// or what it lacks is not on the device yet.
     pub fn held_for_mirror(&self) -> Option<Lsn> {
+        if self.elsewhere.is_none() {
+            return None;
+        }
         let pool = self.pool.lock();
         let is_held = |held: &Arc<Buffered>| Arc::strong_count(held) > 1;
         let is_any_free = !pool.free.is_empty()

@@ -44,8 +44,7 @@ pub(super) struct GroupCommit {
 impl GroupCommit {
     pub fn new(
         home: &LogHome,
-        buffers: Arc<Buffers>,
-        positions: Arc<Positions>,
+        (buffers, positions): (Arc<Buffers>, Arc<Positions>),
         (output, load): (Arc<LogOutput>, Arc<SyncLoad>),
         waiters: Waiters,
     ) -> Self {

@@ -93,7 +93,6 @@ impl Log {
             poison: Arc::clone(&poison),
             framing: framing.clone(),
             load: Arc::clone(&load),
-            elsewhere: home.elsewhere(),
         };
         let output = Arc::new(output(&home, resume, sources, options));
         let parts = RollParts {
@@ -115,8 +114,7 @@ impl Log {
         };
         let commit = GroupCommit::new(
             &home,
-            Arc::clone(&buffers),
-            Arc::clone(&positions),
+            (Arc::clone(&buffers), Arc::clone(&positions)),
             (Arc::clone(&output), Arc::clone(&load)),
             Waiters::new(Arc::clone(&positions), poison),
         );
@@ -414,6 +412,11 @@ impl Log {
 
     pub(super) fn positions(&self) -> Arc<Positions> {
         self.output.positions()
+    }
+
+    #[cfg(shuttle)]
+    pub(super) fn wait_for_mirror(&self, position: Lsn) -> Result<()> {
+        self.output.write_out().wait_for_mirror(position)
     }
 
     pub(super) fn log_framing(&self) -> &Framing {

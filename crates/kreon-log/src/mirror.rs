@@ -50,6 +50,11 @@ impl Elsewhere {
         Self(mirror.cloned())
     }
 
+    /// Whether there is no mirror.
+    pub fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// See [`LogMirror::grown`].
     #[inline]
     pub fn grown(&self) {

@@ -1,5 +1,7 @@
 //! Writers that share flushes, under many schedules. `cargo xtask interleavings shuttle`.
 
+mod mirrors;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -14,6 +16,7 @@ use crate::durable_wait::DurableWait;
 use crate::history::LogHistory;
 use crate::home::{LogHome, LogOptions, LogSpace, TakenSegment};
 use crate::log::Log;
+use crate::mirror::LogMirror;
 use crate::record::{NewRecord, Place};
 use kreon_sync::{Ordering, explore, yield_now};
 use kreon_volume::Purpose;
@@ -122,12 +125,16 @@ impl LogSpace for Segments {
 }
 
 fn open(fails_at: Option<u32>) -> (Arc<Disk>, Arc<Log>) {
+    open_with(fails_at, None)
+}
+
+fn open_with(fails_at: Option<u32>, mirror: Option<Arc<dyn LogMirror>>) -> (Arc<Disk>, Arc<Log>) {
     let disk = Arc::new(Disk::default());
     disk.state.lock().fails_at = fails_at;
     let home = LogHome {
         device: Arc::clone(&disk) as Arc<dyn Device>,
         log_device: None,
-        mirror: None,
+        mirror,
         space: Arc::new(Segments(Mutex::new(1))),
         pages: Arc::new(()),
         store: StoreId(7),

@@ -15,7 +15,6 @@ use super::buffers::Buffers;
 use super::cut::SEGMENT;
 use super::framing::Framing;
 use super::home::LogOptions;
-use super::mirror::Elsewhere;
 use super::pause::Pause;
 use super::poison::Poison;
 use super::positions::Positions;
@@ -65,7 +64,6 @@ pub(super) struct Sources {
     pub poison: Arc<Poison>,
     pub framing: Framing,
     pub load: Arc<SyncLoad>,
-    pub elsewhere: Elsewhere,
 }
 
 impl LogOutput {
@@ -199,10 +197,7 @@ impl LogOutput {
         if !self.is_written_for() {
             return;
         }
-        let (written, landed) = (
-            self.sources.positions.written(),
-            self.sources.elsewhere.landed(),
-        );
+        let (written, landed) = (self.sources.positions.written(), self.write_out.landed());
         let done = written.min(landed).0;
         let most = match self.sources.load.is_waited(now) {
             true => self.unwritten_max.min(UNWRITTEN_MAX_WAITED),
@@ -219,14 +214,9 @@ impl LogOutput {
             self.wake();
         }
         // The next append tells that the log is poisoned.
-        let _ = self.wait_for_mirror(Lsn(tail.0.saturating_sub(most)));
-    }
-
-    /// See [`WriteOut::wait_for_mirror`].
-    pub fn wait_for_mirror(&self, position: Lsn) -> Result<()> {
-        match self.sources.elsewhere.landed() >= position {
-            true => Ok(()),
-            false => self.write_out.wait_for_mirror(position),
+        let near = Lsn(tail.0.saturating_sub(most));
+        if self.write_out.landed() < near {
+            let _ = self.write_out.wait_for_mirror(near);
         }
     }
 

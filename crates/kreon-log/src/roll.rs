@@ -91,7 +91,7 @@ impl Roller {
         if let Some(position) = self.parts.buffers.held_for_mirror() {
             // Not under the roll lock: shorter records may still go into the current segment.
             drop(rolling);
-            return self.parts.output.wait_for_mirror(position);
+            return self.parts.output.write_out().wait_for_mirror(position);
         }
         rolling.supply(2, purpose)?;
         let limit = self.supply.back_next(bytes, purpose)?;
@@ -178,7 +178,7 @@ impl Rolling<'_> {
                 return self.roller.supply.take_next(open);
             }
             match parts.buffers.held_for_mirror() {
-                Some(position) => parts.output.wait_for_mirror(position)?,
+                Some(position) => parts.output.write_out().wait_for_mirror(position)?,
                 None => parts.output.make_way(&mut pause)?,
             }
         }

@@ -160,6 +160,11 @@ impl WriteOut {
         Ok(())
     }
 
+    /// See [`LogMirror::landed`](super::LogMirror::landed).
+    pub fn landed(&self) -> Lsn {
+        self.elsewhere.landed()
+    }
+
     /// Waits until the mirror has landed everything before `position`.
     ///
     /// # Errors

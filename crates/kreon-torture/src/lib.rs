@@ -20,6 +20,7 @@
 //! - [`mod@history`]: concurrent clients, and whether what they saw can be explained
 //! - [`mod@metamorphic`]: the same operations under many settings
 //! - [`mod@overwrites`]: garbage collection of the log
+//! - [`mod@members`]: the primary of a group and a member that follows it
 //! - [`mod@gaps`]: scans over stretches of deleted keys
 //! - [`mod@torn_tails`]: what is behind a torn place of the log
 //! - [`silent`]: what it may say if the device lied
@@ -40,6 +41,7 @@ pub mod gaps;
 pub mod hang;
 pub mod history;
 mod load;
+pub mod members;
 pub mod metamorphic;
 pub mod model;
 pub mod overwrites;
@@ -66,6 +68,7 @@ pub use damage::{Extent, damage, replay as replay_damage};
 pub use faults::{faults, replay as replay_fault};
 pub use gaps::gaps;
 pub use history::history;
+pub use members::members;
 pub use metamorphic::metamorphic;
 pub use overwrites::overwrites;
 pub use torn_tails::torn_tails;

@@ -12,7 +12,8 @@ use kreon_base::Bug;
 
 use crate::hang::{Activity, Patience};
 use crate::{
-    Counts, Extent, Sim, damage, faults, gaps, history, metamorphic, overwrites, torn_tails,
+    Counts, Extent, Sim, damage, faults, gaps, history, members, metamorphic, overwrites,
+    torn_tails,
 };
 
 /// What looks for a bug.
@@ -34,6 +35,8 @@ pub enum Hunt {
     TornTails,
     /// Scans and puts among runs of deleted keys.
     Gaps,
+    /// Cuts of a member that follows the primary of a group.
+    Members,
 }
 
 /// What `planted` does.
@@ -101,6 +104,9 @@ impl Hunt {
             | Bug::MarksOfEarlierPage
             | Bug::LiveRecordNotedDead
             | Bug::DeadRecordsOfEarlierUse => Self::Overwrites,
+            Bug::DurableUnclamped | Bug::ClaimUnclamped | Bug::BufferReusedBeforeLanding => {
+                Self::Members
+            }
             Bug::IncarnationKept => Self::TornTails,
             _ => Self::Sim,
         }
@@ -142,6 +148,7 @@ impl Hunt {
             Self::Overwrites => overwrites(seed),
             Self::TornTails => torn_tails(seed),
             Self::Gaps => gaps(seed),
+            Self::Members => members(seed),
         }
     }
 

@@ -105,6 +105,7 @@ impl Engine {
         storage.poison.close();
         storage.log.abandon();
         drop(self.subsystems.visibility.gate.close());
+        storage.mapping.quiesce();
         self.join(&mut threads);
         let _changes = self.subsystems.versions.lock_changes();
         let _ledger = storage.ledger.lock();

@@ -53,7 +53,7 @@ fn until_it_waits<T: Send>(
 #[test]
 fn a_buffer_is_not_used_again_before_the_mirror_has_landed_it() {
     let (twin, bench) = open(3);
-    let fill = || (0..120).for_each(|seed| drop(bench.put(b"key", &noise(60_000, seed))));
+    let fill = || (0..120).for_each(|seed| _ = bench.put(b"key", &noise(60_000, seed)));
     until_it_waits(&bench, fill, |_| {
         let first = bench.reader().run(LOG_START, u32::MAX, |run| {
             assert_eq!(run.bytes.len(), SEGMENT as usize);
@@ -139,7 +139,7 @@ fn writers_stay_as_near_to_the_mirror_as_to_the_device() {
                 while bench.log.write_out_step().unwrap() {}
             }
         });
-        let fill = || (0..1500).for_each(|seed| drop(bench.put(b"key", &noise(10_000, seed))));
+        let fill = || (0..1500).for_each(|seed| _ = bench.put(b"key", &noise(10_000, seed)));
         until_it_waits(&bench, fill, |is_over| {
             let ahead = bench.log.tail().0 - LOG_START.0;
             let most = 6 * u64::from(SEGMENT);

@@ -15,7 +15,7 @@ use kreon_log::LogMirror;
 use kreon_sync::{Condvar, Mutex};
 
 use super::*;
-use crate::mirroring::Mirroring;
+use crate::options::Mirroring;
 
 /// What is called with each range before it is written.
 type Look = Box<dyn Fn(&Range<u64>) + Send + Sync>;
