@@ -61,7 +61,11 @@ fn the_store_of_a_primary_is_a_store_and_has_its_engine() {
     std::fs::write(folder.path().join("CLUSTER"), "prod").unwrap();
     let path = folder.path().join("group-3.kreon");
     let open = |term| {
-        let (device, _) = FileDevice::open(&path, &FileOptions::default()).unwrap();
+        let file = FileOptions {
+            create: true,
+            ..FileOptions::default()
+        };
+        let (device, _) = FileDevice::open(&path, &file).unwrap();
         let members = Arc::new(Members::default());
         let mirroring = Mirroring {
             incarnation: Some(Incarnation(term)),
