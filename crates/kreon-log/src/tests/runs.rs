@@ -152,7 +152,7 @@ fn a_tap_keeps_no_log_open() {
     };
     let bench = Bench::try_open(device, space, opening, with_buffers(2)).unwrap();
     let log = Arc::new(bench.log);
-    let tap = crate::LogTap::new(&log);
+    let tap = crate::tap::LogTap::new(&log);
     let (_, end) = log.append_one(&put(b"key", b"value")).unwrap();
     assert_eq!(tap.tail().unwrap(), end);
     assert!(
