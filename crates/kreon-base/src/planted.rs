@@ -158,6 +158,45 @@ bugs! {
     ClaimUnclamped,
     /// The buffer of a segment is used again before the log's mirror has landed it.
     BufferReusedBeforeLanding,
+    /// A primary goes on with the set from before a removal: the removed member is counted, and the primary not alone.
+    RemovedMemberCounted,
+    /// A joiner is not counted until its addition to the set is known.
+    JoinerUncounted,
+    /// A primary acknowledges while it removes a member.
+    NoFreeze,
+    /// A primary removes its last backup without making durable what it acknowledged.
+    NoFlushBeforeAlone,
+    /// A sealed replica accepts packets and beats of lower terms.
+    LowerTermAccepted,
+    /// A sealed replica computes the end of its log before it wrote what it received.
+    EndBeforeDrain,
+    /// A member that was restarted, and lost its memory, is taken for the one in the set.
+    RestartedProcessKept,
+    /// Before a promotion only superblock slots that are older than the highest are written.
+    OnlyOlderSlotsRepaired,
+    /// A read is shown before all members have what it shows.
+    DirtyRead,
+    /// A read that met a part of a batch waits for that part only.
+    BatchByFirstRecord,
+    /// A read is confirmed by a beat that was sent before its value was taken.
+    BeatBeforeValue,
+    /// A compare-and-set that met another version counts as done.
+    CasIgnored,
+    /// The outcome of a compare-and-set without a reply is read without `sync`, and believed.
+    LostReplyReadWithoutSync,
+    /// A replica takes office because a message says so.
+    OfficeByMessage,
+    /// A sole member answers without a lease.
+    AloneWithoutLease,
+    /// After accepted loss a primary takes office at once.
+    AcceptLossWithoutGrace,
+}
+
+impl Bug {
+    /// Whether this bug is one of the replicated store: no single store has the code.
+    pub const fn is_of_cluster(self) -> bool {
+        self as u8 >= Self::RemovedMemberCounted as u8
+    }
 }
 
 #[cfg(feature = "planted")]

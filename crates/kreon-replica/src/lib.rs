@@ -1,3 +1,5 @@
 //! A replicated store: the primary ships what it writes, backups apply it to a byte-identical volume and
 //! never compact.
 #![forbid(unsafe_code)]
+
+pub mod machine;

@@ -215,7 +215,7 @@ pub fn planted(arguments: &Arguments) -> Counts {
         [] => Bug::ALL,
         bugs => bugs,
     };
-    for &bug in bugs {
+    for &bug in bugs.iter().filter(|bug| !bug.is_of_cluster()) {
         for &hunt in Hunt::value_variants() {
             if hunt == Hunt::of(bug) || arguments.by_all {
                 let is_caught = tell(Some(bug), hunt, arguments.seconds);

@@ -1,0 +1,65 @@
+//! What a master is told, and what it wants done.
+
+use crate::machine::{Answer, Ask, Configuration, Member, Report, ServerId, Term, Ticket, Version};
+
+/// Number of a group.
+pub use kreon_wire::GroupId;
+
+/// What happens to a master.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// This server won the election and raised the version of the node of the office to this.
+    Elected(Version),
+    /// Its session ended, or another server was elected.
+    Unseated,
+    /// These are the servers, each in its latest start, that have a session.
+    Live(Vec<Member>),
+    /// The configuration of a group may have changed.
+    Look(GroupId),
+    /// A member was sealed, and reports.
+    Sealed {
+        /// The group.
+        group: GroupId,
+        /// The member.
+        from: Member,
+        /// The term of the seal.
+        term: Term,
+        /// What it has.
+        report: Report,
+    },
+    /// A primary serves in this term.
+    Serves(GroupId, Term),
+    /// An answer of the coordinator.
+    Answer(GroupId, Ticket, Answer),
+    /// An operator gives up what the rest of the set may have: the replica of this server is to go on alone.
+    AcceptLoss(GroupId, ServerId),
+    /// Time passed.
+    Tick,
+}
+
+/// What is to be done for a master, in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ask the coordinator about a group.
+    Ask(GroupId, Ticket, Ask),
+    /// Seal this member.
+    Seal {
+        /// The group.
+        group: GroupId,
+        /// The member.
+        to: Member,
+        /// The term.
+        term: Term,
+    },
+    /// Tell the member that the configuration becomes this, so that it looks.
+    Hint {
+        /// The group.
+        group: GroupId,
+        /// The member.
+        to: Member,
+        /// What the configuration is to become.
+        config: Configuration,
+    },
+    /// The office is over: stand for election anew.
+    StandDown,
+}

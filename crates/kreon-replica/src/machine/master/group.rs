@@ -1,0 +1,75 @@
+//! What a master knows of one group.
+
+use crate::machine::{Known, Member, Moment, Report, Swap, Term, Ticket};
+
+use super::GroupId;
+
+/// What a master does for a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Not read yet.
+    Unread,
+    /// There is a primary, and as many members as there should be.
+    Healthy,
+    /// There is a primary, and servers are to join.
+    UnderReplicated,
+    /// The members of the set are asked to refuse lower terms.
+    Sealing {
+        /// The term of the seal.
+        term: Term,
+        /// What they reported.
+        reports: Vec<(Member, Report)>,
+        /// When it began.
+        since: Moment,
+    },
+    /// A candidate was put into office and has not been seen to serve.
+    Promoting {
+        /// When it began.
+        since: Moment,
+    },
+    /// Nobody of the set can be promoted: all of it must come back, or an operator decides.
+    Waiting,
+}
+
+/// A group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    pub(super) id: GroupId,
+    pub(super) known: Option<Known>,
+    pub(super) stage: Stage,
+    pub(super) swap: Option<Swap>,
+    pub(super) asked: Option<(Ticket, Moment)>,
+    pub(super) again: bool,
+    /// Promotions since a primary was last seen well: the patience with candidates doubles with each.
+    pub(super) attempts: u32,
+    /// When the loss of others was first seen to be accepted in the term that is known.
+    pub(super) loss_seen: Option<(Term, Moment)>,
+}
+
+impl Group {
+    pub(super) fn new(id: GroupId) -> Self {
+        Self {
+            id,
+            known: None,
+            stage: Stage::Unread,
+            swap: None,
+            asked: None,
+            again: false,
+            attempts: 0,
+            loss_seen: None,
+        }
+    }
+
+    /// Goes by `known` unless something later is known.
+    pub(super) fn learn(&mut self, now: Moment, known: Known) {
+        let newer = |held: &Known| held.version <= known.version;
+        if !self.known.as_ref().is_none_or(newer) {
+            return;
+        }
+        let term = known.config.term;
+        if known.config.after_loss && self.loss_seen.is_none_or(|(seen, _)| seen != term) {
+            self.loss_seen = Some((term, now));
+        }
+        self.known = Some(known);
+    }
+}

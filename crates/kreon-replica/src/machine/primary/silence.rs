@@ -1,0 +1,61 @@
+//! Who is silent, and what becomes of it.
+
+use super::{Action, Phase, Primary, Standing};
+use crate::machine::{Member, Moment};
+
+impl Primary {
+    pub(super) fn on_tick(&mut self, now: Moment, out: &mut Vec<Action>) {
+        let paused = now.since_us(self.last_tick) >= self.timing.silence_us / 2;
+        self.last_tick = now;
+        if paused {
+            // Answers may lie unread: this process, not its peers, was silent.
+            self.peers.iter_mut().for_each(|peer| peer.forgive(now));
+        }
+        if now.since_us(self.beat_at) >= self.timing.beat_every_us {
+            self.send_beat(now, out);
+        }
+        self.fail_silent(now, out);
+        self.tick_change(out);
+        self.look_if_sole(now, out);
+        self.say(now, out);
+    }
+
+    fn fail_silent(&mut self, now: Moment, out: &mut Vec<Action>) {
+        let (beat, tail, silence_us) = (self.beat, self.tail, self.timing.silence_us);
+        let silent = |peer: &&super::Peer| {
+            // A joiner that still copies lags behind the log for as long as that takes.
+            let awaited = match peer.standing {
+                Standing::Copying => peer.landed,
+                _ => tail,
+            };
+            !peer.is_failed && peer.is_silent(beat, awaited, now, silence_us)
+        };
+        let silent: Vec<Member> = self.peers.iter().filter(silent).map(|p| p.member).collect();
+        for member in silent {
+            self.on_failed(now, member, out);
+        }
+    }
+
+    pub(super) fn on_failed(&mut self, now: Moment, member: Member, out: &mut Vec<Action>) {
+        let Some(peer) = self.peer(member) else {
+            return;
+        };
+        peer.is_failed = true;
+        if peer.standing < Standing::Adding {
+            // Its addition was never sent: nobody can promote it.
+            self.drop_peer(member, out);
+            self.beat_for_reads(now, out);
+            self.say(now, out);
+        }
+        self.go_on(now, out);
+    }
+
+    pub(super) fn drop_peer(&mut self, member: Member, out: &mut Vec<Action>) {
+        self.peers.retain(|peer| peer.member != member);
+        out.push(Action::Close(member));
+    }
+
+    pub(super) fn is_deposed(&self) -> bool {
+        self.phase == Phase::Deposed
+    }
+}

@@ -1,0 +1,198 @@
+//! Questions to the coordinator, and one compare-and-set whose outcome is learned however many replies get lost.
+
+use kreon_base::planted;
+
+use super::{Configuration, Known, Moment, Version};
+
+/// Number of a question of one machine, so that a late answer is not taken for that of a later question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Ticket(pub u32);
+
+impl Ticket {
+    /// Draws the next ticket.
+    pub fn draw(&mut self) -> Self {
+        self.0 = self.0.wrapping_add(1);
+        *self
+    }
+}
+
+/// A question about the configuration of the machine's group. Each gets exactly one [`Answer`]; who asks for it sees to
+/// that with a time limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// The configuration.
+    Read {
+        /// After a `sync`: the answer is not older than the question. Machines ask for nothing else.
+        synced: bool,
+    },
+    /// Replace it.
+    Swap {
+        /// Only if it still has this version.
+        expected: Version,
+        /// By this.
+        next: Configuration,
+        /// And only if the node of the master's office still has this version: set by masters only.
+        fence: Option<Version>,
+    },
+}
+
+/// What became of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The configuration.
+    Read(Known),
+    /// It was replaced.
+    Done(Version),
+    /// It had another version; nothing was replaced.
+    Conflict,
+    /// Another master is in office; nothing was replaced.
+    FenceLost,
+    /// No answer came. A swap may have been carried out, or still be.
+    Unknown,
+}
+
+/// A compare-and-set under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Swap {
+    /// What it replaces.
+    pub base: Known,
+    /// By what.
+    pub next: Configuration,
+    fence: Option<Version>,
+    /// When the swap was sent last.
+    sent: Moment,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Sent(Ticket),
+    /// The outcome is unknown, and looked up.
+    Learning(Ticket),
+    /// The coordinator did not answer: again at the next tick.
+    Stuck,
+}
+
+/// How a [`Swap`] stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Not known yet.
+    Open,
+    /// The configuration was replaced.
+    Done {
+        /// What counts now.
+        known: Known,
+        /// When the swap was sent that may have done it.
+        sent: Moment,
+    },
+    /// The coordinator has a later configuration: this swap was not carried out and never will be, or it was and was
+    /// followed by others. The configuration says which.
+    Overtaken(Known),
+    /// Another master is in office.
+    FenceLost,
+}
+
+impl Swap {
+    /// Sends a swap; `ask` takes the question.
+    pub fn begin(
+        base: Known,
+        next: Configuration,
+        fence: Option<Version>,
+        now: Moment,
+        ticket: Ticket,
+        ask: &mut dyn FnMut(Ticket, Ask),
+    ) -> Self {
+        let mut swap = Self {
+            base,
+            next,
+            fence,
+            sent: now,
+            stage: Stage::Stuck,
+        };
+        swap.send(now, ticket, ask);
+        swap
+    }
+
+    /// Whether the answer with this ticket is for this swap.
+    pub fn awaits(&self, ticket: Ticket) -> bool {
+        matches!(self.stage, Stage::Sent(t) | Stage::Learning(t) if t == ticket)
+    }
+
+    /// An answer that the swap [awaits](Self::awaits). `next_ticket` is for the question that may follow.
+    pub fn on_answer(
+        &mut self,
+        now: Moment,
+        answer: Answer,
+        next_ticket: Ticket,
+        ask: &mut dyn FnMut(Ticket, Ask),
+    ) -> Outcome {
+        match answer {
+            Answer::Done(version) => self.done(version),
+            Answer::FenceLost => Outcome::FenceLost,
+            Answer::Conflict => {
+                planted!(CasIgnored => return self.done(Version(self.base.version.0 + 1)));
+                self.learn(next_ticket, ask);
+                Outcome::Open
+            }
+            Answer::Unknown if matches!(self.stage, Stage::Learning(_)) => {
+                self.stage = Stage::Stuck;
+                Outcome::Open
+            }
+            Answer::Unknown => {
+                self.learn(next_ticket, ask);
+                Outcome::Open
+            }
+            Answer::Read(known) if known.version > self.base.version => {
+                let ours = known.version.0 == self.base.version.0 + 1 && known.config == self.next;
+                match ours {
+                    true => self.done(known.version),
+                    false => Outcome::Overtaken(known),
+                }
+            }
+            Answer::Read(known) => {
+                planted!(LostReplyReadWithoutSync => return Outcome::Overtaken(known));
+                // Still the base, though the lost swap may be under way yet: the same again, which is safe at the same
+                // version. An older version than the base is a restored coordinator, and the swap will conflict.
+                drop(known);
+                self.send(now, next_ticket, ask);
+                Outcome::Open
+            }
+        }
+    }
+
+    /// Time passes: a swap that got no answer asks again.
+    pub fn on_tick(&mut self, next_ticket: Ticket, ask: &mut dyn FnMut(Ticket, Ask)) {
+        if self.stage == Stage::Stuck {
+            self.learn(next_ticket, ask);
+        }
+    }
+
+    fn done(&self, version: Version) -> Outcome {
+        let known = Known {
+            version,
+            config: self.next.clone(),
+        };
+        Outcome::Done {
+            known,
+            sent: self.sent,
+        }
+    }
+
+    fn send(&mut self, now: Moment, ticket: Ticket, ask: &mut dyn FnMut(Ticket, Ask)) {
+        self.stage = Stage::Sent(ticket);
+        self.sent = now;
+        let swap = Ask::Swap {
+            expected: self.base.version,
+            next: self.next.clone(),
+            fence: self.fence,
+        };
+        ask(ticket, swap);
+    }
+
+    fn learn(&mut self, ticket: Ticket, ask: &mut dyn FnMut(Ticket, Ask)) {
+        let synced = true;
+        planted!(LostReplyReadWithoutSync => let synced = false);
+        self.stage = Stage::Learning(ticket);
+        ask(ticket, Ask::Read { synced });
+    }
+}
