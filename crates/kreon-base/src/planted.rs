@@ -172,6 +172,8 @@ bugs! {
     EndBeforeDrain,
     /// A member that was restarted, and lost its memory, is taken for the one in the set.
     RestartedProcessKept,
+    /// After a failure of a whole set, one of its members is promoted without the reports of the others.
+    PartOfSetSuffices,
     /// Before a promotion only superblock slots that are older than the highest are written.
     OnlyOlderSlotsRepaired,
     /// A read is shown before all members have what it shows.

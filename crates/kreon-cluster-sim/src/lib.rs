@@ -1,3 +1,6 @@
 //! Explorer of the cluster's protocol: the state machines of kreon-replica over a toy log, exhaustive within
 //! bounds, then random.
 #![forbid(unsafe_code)]
+
+pub mod explore;
+pub mod toy;

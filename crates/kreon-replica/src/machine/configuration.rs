@@ -24,6 +24,9 @@ pub struct Configuration {
     pub min_in_sync: u8,
     /// The set was chosen by an operator who gave up others: nobody takes office before a grace period is over.
     pub after_loss: bool,
+    /// The set came back after all of it had failed: its members have different ends, so nobody can be promoted without
+    /// the reports of all, until a candidate has made them equal.
+    pub all_needed: bool,
     /// Key ranges, which no machine looks at.
     pub ranges: Arc<[u8]>,
 }

@@ -23,9 +23,7 @@ impl Master {
         }
         match known.config.primary {
             Some(primary) if self.counts_as_live(primary) => self.watch(group, &known.config),
-            None if self.in_sync_live(&known.config).next().is_some() => {
-                self.seal(now, group, &known, out);
-            }
+            None if self.suffices(&known.config) => self.seal(now, group, &known, out),
             _ => self.fail_over(now, group, known, out),
         }
     }
@@ -33,13 +31,14 @@ impl Master {
     /// A primary is gone, or a whole set: the next term, if somebody can be promoted in it.
     fn fail_over(&mut self, now: Moment, group: &mut Group, known: Known, out: &mut Vec<Action>) {
         let next = known.config.in_next_term();
-        if self.in_sync_live(&known.config).next().is_some() {
+        if self.suffices(&known.config) {
             let next = self.kept(next);
             return self.swap_to(now, group, known, next, out);
         }
         match self.restarted(&known.config) {
             Some(in_sync) => {
                 let next = Configuration {
+                    all_needed: in_sync.len() > 1,
                     in_sync: in_sync.into(),
                     ..next
                 };
@@ -47,6 +46,18 @@ impl Master {
             }
             None => group.stage = Stage::Waiting,
         }
+    }
+
+    /// Whether those of the set that have a session suffice for a promotion: one, as each has all that was acknowledged,
+    /// or all, where they came back with different ends.
+    fn suffices(&self, config: &Configuration) -> bool {
+        let live = self.in_sync_live(config).count();
+        let needed = match config.all_needed {
+            true => config.in_sync.len(),
+            false => 1,
+        };
+        planted!(PartOfSetSuffices => let needed = 1);
+        live >= needed
     }
 
     /// Members of the set with a session of the start that is in the set: others have lost their memory.
@@ -76,7 +87,7 @@ impl Master {
         config.in_sync.iter().map(start).collect()
     }
 
-    /// All servers of a set whose starts are all gone, in new starts; none while one is missing.
+    /// All servers of a set that does not suffice as it is, in their present starts; none while one is missing.
     fn restarted(&self, config: &Configuration) -> Option<Vec<Member>> {
         let members = config.in_sync.iter();
         members.map(|m| self.start_of(m.server)).collect()
@@ -163,8 +174,13 @@ impl Master {
             return;
         };
         let told = |member: Member| reports.iter().any(|(from, _)| *from == member);
-        let all_told = self.in_sync_live(&known.config).all(told);
-        let patient = now.since_us(*since) < self.timing.seal_patience_us;
+        let all_told = match known.config.all_needed {
+            true => known.config.in_sync.iter().copied().all(told),
+            false => self.in_sync_live(&known.config).all(told),
+        };
+        let all_needed = known.config.all_needed;
+        planted!(PartOfSetSuffices => let all_needed = false);
+        let patient = all_needed || now.since_us(*since) < self.timing.seal_patience_us;
         let mut of_set = reports.iter().filter(|(from, _)| known.config.has(*from));
         let highest = of_set.by_ref().max_by_key(|(from, report)| (*report, std::cmp::Reverse(*from)));
         let Some((winner, _)) = highest.copied() else {
@@ -208,6 +224,7 @@ impl Master {
         let next = Configuration {
             in_sync: [member].into(),
             after_loss: true,
+            all_needed: false,
             ..known.config.in_next_term()
         };
         self.swap_to(now, group, known, next, out);

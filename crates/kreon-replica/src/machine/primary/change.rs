@@ -24,6 +24,13 @@ impl Change {
             Self::Swapping(swap) => Some(swap),
         }
     }
+
+    pub(super) fn next(&self) -> &Configuration {
+        match self {
+            Self::Flushing { next, .. } => next,
+            Self::Swapping(swap) => &swap.next,
+        }
+    }
 }
 
 impl Primary {

@@ -23,7 +23,7 @@ use change::Change;
 use kreon_base::Lsn;
 use reads::Waiting;
 
-use super::{BeatNumber, Known, Member, Moment, Term, Ticket, Timing};
+use super::{BeatNumber, Configuration, Known, Member, Moment, Term, Ticket, Timing};
 
 /// What a primary does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -173,6 +173,11 @@ impl Primary {
     /// The swap that is under way, and waits for an answer to its question.
     pub fn swap(&self) -> Option<&super::Swap> {
         self.change.as_ref().and_then(Change::swap)
+    }
+
+    /// Where the change under way leads to, whether its swap was sent or waits for a flush.
+    pub fn changes_to(&self) -> Option<&Configuration> {
+        self.change.as_ref().map(Change::next)
     }
 
     /// Whether nobody else is in the coordinator's set, as far as known.

@@ -6,7 +6,7 @@
 use kreon_base::planted;
 
 use super::{Action, Replica, State};
-use crate::machine::{Known, Member, Moment, Report, SlotMark, Swap, Term};
+use crate::machine::{Configuration, Known, Member, Moment, Report, SlotMark, Swap, Term};
 
 /// How far a member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,7 +38,7 @@ pub struct Candidacy {
     pub is_sent: bool,
     /// When the engine was open on all members.
     pub opened: Option<Moment>,
-    /// Members being removed.
+    /// A change under way: members being removed.
     pub swap: Option<Swap>,
     /// When it began.
     pub begun: Moment,
@@ -156,7 +156,13 @@ impl Replica {
         }
     }
 
-    pub(super) fn on_equal(&mut self, from: Member, term: Term, out: &mut Vec<Action>) {
+    pub(super) fn on_equal(
+        &mut self,
+        now: Moment,
+        from: Member,
+        term: Term,
+        out: &mut Vec<Action>,
+    ) {
         let State::Equalising(office) = &mut self.state else {
             return;
         };
@@ -168,18 +174,26 @@ impl Replica {
                 *mate = Mate::Equal;
             }
         }
-        self.open_if_equal(out);
+        self.open_if_equal(now, out);
     }
 
     /// The engine opens when every member has the state, or was removed.
-    pub(super) fn open_if_equal(&mut self, out: &mut Vec<Action>) {
+    pub(super) fn open_if_equal(&mut self, now: Moment, out: &mut Vec<Action>) {
         let State::Equalising(office) = &self.state else {
             return;
         };
         let equal = office.mates.iter().all(|(_, mate, _)| *mate == Mate::Equal);
-        if equal && office.is_repaired {
-            out.push(Action::Open(office.term()));
-            self.state = State::Opening(office.clone());
+        if !equal || !office.is_repaired {
+            return;
         }
+        if office.known.config.all_needed {
+            // From now on each of them will do.
+            return self.change(now, |config| Configuration {
+                all_needed: false,
+                ..config.clone()
+            }, out);
+        }
+        out.push(Action::Open(office.term()));
+        self.state = State::Opening(office.clone());
     }
 }

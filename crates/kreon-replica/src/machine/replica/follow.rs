@@ -60,7 +60,7 @@ impl Replica {
         }
     }
 
-    pub(super) fn on_repaired(&mut self, term: Term, out: &mut Vec<Action>) {
+    pub(super) fn on_repaired(&mut self, now: Moment, term: Term, out: &mut Vec<Action>) {
         match &mut self.state {
             State::Repairing(stream) if stream.term == term => {
                 let stream = *stream;
@@ -71,7 +71,7 @@ impl Replica {
             }
             State::Equalising(candidacy) if candidacy.term() == term => {
                 candidacy.is_repaired = true;
-                self.open_if_equal(out);
+                self.open_if_equal(now, out);
             }
             _ => {}
         }

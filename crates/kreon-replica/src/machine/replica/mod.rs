@@ -117,8 +117,8 @@ impl Replica {
                 top,
                 log_end,
             } => self.on_equalise(Stream { term, primary: from }, top, log_end, out),
-            Event::Repaired(term) => self.on_repaired(term, out),
-            Event::Equal { from, term } => self.on_equal(from, term, out),
+            Event::Repaired(term) => self.on_repaired(now, term, out),
+            Event::Equal { from, term } => self.on_equal(now, from, term, out),
             Event::Failed(member) => self.on_failed(now, member, out),
             Event::Refused(term) if term > self.promised => self.look(now, out),
             Event::Refused(_) => {}

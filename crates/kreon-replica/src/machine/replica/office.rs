@@ -4,7 +4,7 @@ use kreon_base::planted;
 
 use super::candidate::Candidacy;
 use super::{Action, Mate, Replica, State};
-use crate::machine::{Answer, Known, Member, Moment, Outcome, Swap, Term, Ticket};
+use crate::machine::{Answer, Configuration, Known, Member, Moment, Outcome, Swap, Term, Ticket};
 
 impl Replica {
     fn office(&mut self) -> Option<&mut Candidacy> {
@@ -90,13 +90,26 @@ impl Replica {
     }
 
     fn remove_failed(&mut self, now: Moment, out: &mut Vec<Action>) {
-        let mut tickets = self.tickets;
         let Some(office) = self.office() else { return };
         let failed: Vec<_> = office.mates.iter().filter(|m| m.2).map(|m| m.0).collect();
-        if office.swap.is_some() || failed.is_empty() {
+        if !failed.is_empty() {
+            self.change(now, |config| config.without(|m| failed.contains(&m)), out);
+        }
+    }
+
+    /// Begins a change of the configuration, unless one is under way.
+    pub(super) fn change(
+        &mut self,
+        now: Moment,
+        to: impl Fn(&Configuration) -> Configuration,
+        out: &mut Vec<Action>,
+    ) {
+        let mut tickets = self.tickets;
+        let Some(office) = self.office() else { return };
+        if office.swap.is_some() {
             return;
         }
-        let next = office.known.config.without(|m| failed.contains(&m));
+        let next = to(&office.known.config);
         let ask = &mut |ticket, ask| out.push(Action::Ask(ticket, ask));
         let swap = Swap::begin(office.known.clone(), next, None, now, tickets.draw(), ask);
         office.swap = Some(swap);
@@ -148,7 +161,7 @@ impl Replica {
         }
         self.remove_failed(now, out);
         self.equalise_if_told(out);
-        self.open_if_equal(out);
+        self.open_if_equal(now, out);
         self.confirm(now, out);
     }
 

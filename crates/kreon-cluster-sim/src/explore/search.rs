@@ -1,0 +1,89 @@
+//! Breadth-first search over all states within bounds.
+
+use super::seen::Seen;
+use super::{Bounds, Step, Violation, World};
+
+/// A violation, and a shortest way to it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What does not hold.
+    pub violation: Violation,
+    /// The steps that lead there from the start.
+    pub steps: Vec<Step>,
+}
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// States that were seen.
+    pub states: usize,
+    /// Most steps from the start.
+    pub depth: usize,
+    /// Whether all states within the bounds were seen.
+    pub is_complete: bool,
+    /// The first violation.
+    pub found: Option<Found>,
+}
+
+/// From which state, by its number, and by which step a state was reached first.
+type Origin = (u32, Step);
+
+/// Searches all states within `bounds`, up to the first violation.
+pub fn search(bounds: &Bounds) -> Verdict {
+    let mut seen = Seen::default();
+    let mut origins: Vec<Option<Origin>> = vec![None];
+    let mut code = Vec::new();
+    let root = World::new(bounds);
+    root.encode(&mut code);
+    seen.add(&code);
+    let mut level = vec![(0_u32, root)];
+    let mut steps = Vec::new();
+    let mut depth = 0;
+    let verdict = |states, depth, is_complete, found| Verdict {
+        states,
+        depth,
+        is_complete,
+        found,
+    };
+    while !level.is_empty() {
+        let mut next = Vec::new();
+        for (number, world) in level {
+            steps.clear();
+            world.steps(bounds, &mut steps);
+            for &step in &steps {
+                let mut after = world.clone();
+                let taken = after.take(step);
+                after.encode(&mut code);
+                let is_new = seen.add(&code);
+                if let Err(violation) = taken {
+                    origins.push(Some((number, step)));
+                    let steps = way(&origins, origins.len() - 1);
+                    let found = Some(Found { violation, steps });
+                    return verdict(origins.len(), depth + 1, false, found);
+                }
+                if is_new {
+                    next.push((origins.len() as u32, after));
+                    origins.push(Some((number, step)));
+                }
+            }
+            if origins.len() > bounds.states_max {
+                return verdict(origins.len(), depth + 1, false, None);
+            }
+        }
+        depth += 1;
+        level = next;
+    }
+    verdict(origins.len(), depth, true, None)
+}
+
+/// The steps from the start to a state.
+fn way(origins: &[Option<Origin>], state: usize) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut at = state;
+    while let Some((before, step)) = origins[at] {
+        steps.push(step);
+        at = before as usize;
+    }
+    steps.reverse();
+    steps
+}
