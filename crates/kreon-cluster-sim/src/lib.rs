@@ -3,4 +3,5 @@
 #![forbid(unsafe_code)]
 
 pub mod explore;
+pub mod slots;
 pub mod toy;

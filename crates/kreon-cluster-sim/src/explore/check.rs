@@ -56,7 +56,8 @@ impl World {
     /// One primary per term.
     pub(super) fn check_terms(&self) -> Result<(), Violation> {
         for (place, primary) in self.serving() {
-            let same = |(other, p): &(Place, &Primary)| *other != place && p.term() == primary.term();
+            let same =
+                |(other, p): &(Place, &Primary)| *other != place && p.term() == primary.term();
             if self.serving().any(|other| same(&other)) {
                 return Err(Violation::TwoPrimaries(primary.term().0));
             }
@@ -83,16 +84,28 @@ impl World {
         Ok(())
     }
 
-    /// A whole set failed and comes back as `next`: what no member of it kept is lost, as promised. But a sole member has
-    /// acknowledged only what was durable.
+    /// A whole set failed and comes back as `next`: what no member with the highest superblock kept is lost, as promised. But
+    /// a sole member has acknowledged only what was durable.
     pub(super) fn excuse(&mut self, next: &Configuration) {
         let before = &self.config.config;
-        let gone = before.in_sync.iter().all(|member| self.running(*member).is_none());
+        let gone = before
+            .in_sync
+            .iter()
+            .all(|member| self.running(*member).is_none());
         let restarted = next.in_sync.iter().any(|member| !before.has(*member));
-        if before.in_sync.len() > 1 && next.term > before.term && restarted && (gone || before.all_needed) {
+        if before.in_sync.len() > 1
+            && next.term > before.term
+            && restarted
+            && (gone || before.all_needed)
+        {
+            let members = next.in_sync.iter();
+            let volumes = members.map(|member| &self.at(crate::toy::place(*member)).volume);
+            let highest = volumes.clone().map(|volume| volume.slot).max();
             let kept = |write: &Write| {
-                let mut members = next.in_sync.iter();
-                members.any(|member| self.at(crate::toy::place(*member)).volume.has(*write))
+                let mut highest = volumes
+                    .clone()
+                    .filter(|volume| Some(volume.slot) == highest);
+                highest.any(|volume| volume.has(*write))
             };
             let kept = (0..64).filter(kept).fold(0, |all, write| all | 1 << write);
             self.acknowledged &= kept;

@@ -200,6 +200,7 @@ impl Code<'_> {
                 received as u8,
             ]);
         }
+        self.bytes(&[u8::from(server.completing.is_some())]);
         match primary.changes_to() {
             Some(next) => {
                 self.bytes(&[u8::from(server.asked.is_some()) + 1]);

@@ -11,6 +11,7 @@ mod encode;
 mod search;
 mod seen;
 mod settle;
+mod show;
 mod step;
 mod steps;
 mod world;

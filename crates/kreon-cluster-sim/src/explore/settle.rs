@@ -86,13 +86,7 @@ impl World {
     }
 
     /// A seal takes its time, unless the member was sealed already and only reports again.
-    fn send_seal(
-        &mut self,
-        from: ServerId,
-        to: Member,
-        term: Term,
-        queue: &mut Queue,
-    ) {
+    fn send_seal(&mut self, from: ServerId, to: Member, term: Term, queue: &mut Queue) {
         let Some(place) = self.running(to) else {
             return;
         };
@@ -139,7 +133,8 @@ impl World {
             Action::Persist(stamp) => self.at_mut(at).volume.persisted = stamp,
             Action::Abandon => {
                 let server = self.at_mut(at);
-                (server.primary, server.asked, server.opening) = (None, None, None);
+                (server.primary, server.asked, server.completing) = (None, None, None);
+                server.opening = None;
             }
             Action::Drain => self.at_mut(at).volume.flush(),
             Action::ComputeEnd(term) => {
@@ -180,7 +175,7 @@ impl World {
             }
             Action::Open(term) => self.at_mut(at).opening = Some(term),
             Action::Serve { known, since } => self.serve(at, known, since, queue)?,
-            Action::AskAttach { to, term } => {
+            Action::AskAttach { to, term } if self.joining => {
                 let asked = self.running(to).filter(|to| {
                     let primary = self.at(*to).primary.as_ref();
                     primary.is_some_and(|primary| primary.term() == term)
@@ -194,19 +189,13 @@ impl World {
                     queue.push_back(Work::Replica(place_of(to), Event::Refused(promised)));
                 }
             }
-            Action::Close(_) | Action::StopFollowing | Action::Beaten { .. } => {}
+            Action::AskAttach { .. } | Action::Beaten { .. } => {}
+            Action::Close(_) | Action::StopFollowing => {}
         }
         Ok(())
     }
 
-    fn report(
-        &self,
-        from: Member,
-        to: ServerId,
-        term: Term,
-        report: Report,
-        queue: &mut Queue,
-    ) {
+    fn report(&self, from: Member, to: ServerId, term: Term, report: Report, queue: &mut Queue) {
         queue.push_back(match to {
             MASTER => Work::Master(master::Event::Sealed {
                 group: GROUP,
@@ -292,15 +281,12 @@ impl World {
             Action::Ask(ticket, ask) => self.at_mut(at).asked = Some((ticket, ask)),
             Action::Attach(joiner) => self.attach(at, joiner, queue),
             Action::Complete(joiner) => {
-                self.checkpoint(at);
-                let term = self.at(at).volume.slot.unwrap_or_default().incarnation.0;
-                let completed = replica::Event::Completed(Term(term));
-                queue.push_back(Work::Replica(place(joiner), completed));
-                queue.push_back(Work::Primary(at, Event::Completed(joiner)));
+                self.at_mut(at).completing = Some(joiner);
+                self.complete(at, queue);
             }
             Action::Abandon => {
                 let server = self.at_mut(at);
-                (server.primary, server.asked) = (None, None);
+                (server.primary, server.asked, server.completing) = (None, None, None);
                 queue.push_back(Work::Replica(at, replica::Event::Deposed));
             }
             // A flush is a step of its own; nobody reads here; a closed stream gets nothing, as its peer is gone.
@@ -333,16 +319,41 @@ impl World {
         queue.push_back(Work::Primary(at, copied));
     }
 
-    /// A checkpoint of a primary, on all whom it counts.
-    pub(super) fn checkpoint(&mut self, at: Place) {
-        let Some(primary) = &self.at(at).primary else {
+    /// Whether the barrier of a checkpoint can end: everybody who counts runs.
+    pub(super) fn can_complete(&self, at: Place) -> bool {
+        let peers = self.at(at).primary.iter().flat_map(Primary::peers);
+        let mut counted = peers.filter(|peer| peer.standing.is_counted());
+        counted.all(|peer| self.running(peer.member).is_some())
+    }
+
+    /// The checkpoint that completes a joiner: everything before it becomes durable on all, and it itself.
+    pub(super) fn complete(&mut self, at: Place, queue: &mut Queue) {
+        if !self.can_complete(at) {
+            return;
+        }
+        let (joiner, primary) = (self.at_mut(at).completing.take(), &self.at(at).primary);
+        let (Some(joiner), Some(primary)) = (joiner, primary) else {
             return;
         };
         let term = primary.term();
         let peers: Vec<Member> = primary.peers().iter().map(|peer| peer.member).collect();
-        self.at_mut(at).volume.checkpoint(term);
-        let slot = self.at(at).volume.slot;
+        let volume = &mut self.at_mut(at).volume;
+        volume.checkpoint(term);
+        volume.flush();
+        let (slot, log) = (volume.slot, volume.log.clone());
+        let end = volume.end();
         self.give_slot(&peers, slot);
+        for peer in peers {
+            let place = place(peer);
+            self.at_mut(place).volume.take_log(&log, end);
+            self.at_mut(at).received[place] = log.len();
+        }
+        queue.push_back(Work::Primary(at, primary::Event::Durable(end)));
+        queue.push_back(Work::Replica(
+            place(joiner),
+            replica::Event::Completed(term),
+        ));
+        queue.push_back(Work::Primary(at, primary::Event::Completed(joiner)));
     }
 
     /// The checkpoint of a primary reaches these members.

@@ -21,6 +21,8 @@ pub enum Step {
     Swap(Place),
     /// A server asks a primary to take it in, and gets everything.
     Join(Place, Place),
+    /// The checkpoint that completes a joiner is on all who count.
+    Complete(Place),
     /// The power fails; so many records survive.
     Crash(Place, usize),
     /// The server comes back.
@@ -48,6 +50,7 @@ impl fmt::Display for Step {
             Self::Fail(p, b) => write!(f, "{} takes {} for dead", name(p), name(b)),
             Self::Swap(p) => write!(f, "the coordinator carries out the swap of {}", name(p)),
             Self::Join(p, b) => write!(f, "{} copies everything to {}", name(p), name(b)),
+            Self::Complete(p) => write!(f, "the checkpoint of {} for its joiner ends", name(p)),
             Self::Crash(p, kept) => write!(f, "{} loses power and keeps {kept} records", name(p)),
             Self::Restart(p) => write!(f, "{} starts again", name(p)),
             Self::Expire => write!(f, "the session of the primary ends; the next term"),

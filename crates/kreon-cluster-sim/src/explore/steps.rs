@@ -45,13 +45,7 @@ impl World {
         }
     }
 
-    fn steps_of_primary(
-        &self,
-        at: Place,
-        primary: &Primary,
-        bounds: &Bounds,
-        out: &mut Vec<Step>,
-    ) {
+    fn steps_of_primary(&self, at: Place, primary: &Primary, bounds: &Bounds, out: &mut Vec<Step>) {
         let volume = &self.at(at).volume;
         let takes_writes = matches!(primary.phase(), Phase::Serving | Phase::Frozen);
         if takes_writes && self.written < bounds.writes {
@@ -62,6 +56,9 @@ impl World {
         }
         if self.at(at).asked.is_some() {
             out.push(Step::Swap(at));
+        }
+        if self.at(at).completing.is_some() && self.can_complete(at) {
+            out.push(Step::Complete(at));
         }
         for peer in primary.peers() {
             if !peer.is_failed {
@@ -112,7 +109,10 @@ impl World {
                 out.push(Step::Fail(at, place(*member)));
             }
         }
-        let everybody = office.mates.iter().all(|(member, ..)| self.running(*member).is_some());
+        let everybody = office
+            .mates
+            .iter()
+            .all(|(member, ..)| self.running(*member).is_some());
         if self.at(at).opening.is_some() && everybody {
             out.push(Step::Opened(at));
         }
@@ -147,7 +147,15 @@ impl World {
             Step::Swap(at) => self.swap(at),
             Step::Join(_, to) => {
                 self.joins += 1;
-                self.settle(Work::Replica(to, replica::Event::Look))
+                self.joining = true;
+                let joined = self.settle(Work::Replica(to, replica::Event::Look));
+                self.joining = false;
+                joined
+            }
+            Step::Complete(at) => {
+                let mut queue = std::collections::VecDeque::new();
+                self.complete(at, &mut queue);
+                queue.into_iter().try_for_each(|work| self.settle(work))
             }
             Step::Crash(at, kept) => {
                 self.crashes += 1;

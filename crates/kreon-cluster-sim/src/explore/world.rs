@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use kreon_base::Lsn;
 use kreon_replica::machine::master::{self, GroupId, Master};
 use kreon_replica::machine::primary::Primary;
 use kreon_replica::machine::replica::{self, Replica};
 use kreon_replica::machine::{
     Ask, Configuration, Known, Member, Moment, ServerId, SlotMark, Term, Ticket, Timing, Version,
 };
-use kreon_base::Lsn;
 
 use super::{Bounds, Step, Work};
 use crate::toy::{Place, Volume, member};
@@ -52,6 +52,8 @@ pub struct Server {
     pub received: Vec<usize>,
     /// A swap of the primary that the coordinator has not carried out.
     pub asked: Option<(Ticket, Ask)>,
+    /// The checkpoint that completes this joiner's volume.
+    pub completing: Option<Member>,
     /// The engine opens.
     pub opening: Option<Term>,
     /// Seals on their way here.
@@ -79,6 +81,8 @@ pub struct World {
     pub crashes: u8,
     /// Joins so far.
     pub joins: u8,
+    /// A join is what happens now.
+    pub joining: bool,
 }
 
 impl World {
@@ -102,13 +106,17 @@ impl World {
         };
         let mut world = Self {
             config: Arc::new(known),
-            servers: places.clone().map(|place| Arc::new(Server::new(place, bounds))).collect(),
+            servers: places
+                .clone()
+                .map(|place| Arc::new(Server::new(place, bounds)))
+                .collect(),
             master: Arc::new(Master::new([GROUP], Timing::default())),
             live: places.map(|_| Some(0)).collect(),
             written: 0,
             acknowledged: 0,
             crashes: 0,
             joins: 0,
+            joining: false,
         };
         world.elect();
         world
@@ -139,7 +147,8 @@ impl World {
     /// The live members, as the master is told.
     pub fn live_members(&self) -> Vec<Member> {
         let live = self.live.iter().enumerate();
-        live.filter_map(|(place, start)| start.map(|start| member(place, start))).collect()
+        live.filter_map(|(place, start)| start.map(|start| member(place, start)))
+            .collect()
     }
 
     /// The master is elected and promotes the first server in term 1, as after a start of the whole cluster.
@@ -164,9 +173,8 @@ impl World {
         loop {
             steps.clear();
             self.steps(&bounds, &mut steps);
-            let starts = |step: &&Step| {
-                matches!(step, Step::Seal(_) | Step::Equalise(..) | Step::Opened(_))
-            };
+            let starts =
+                |step: &&Step| matches!(step, Step::Seal(_) | Step::Equalise(..) | Step::Opened(_));
             let Some(step) = steps.iter().find(starts) else {
                 return;
             };
@@ -192,6 +200,7 @@ impl Server {
             primary: None,
             received: vec![0; bounds.replicas],
             asked: None,
+            completing: None,
             opening: None,
             seals: Vec::new(),
             package: None,
@@ -204,6 +213,7 @@ impl Server {
         self.volume.cut(kept);
         self.primary = None;
         self.asked = None;
+        self.completing = None;
         self.opening = None;
         self.seals.clear();
         self.package = None;

@@ -20,5 +20,5 @@ mod swap;
 pub use configuration::{Configuration, Known, Stamp, Version};
 pub use kreon_wire::{BeatNumber, Member, ProcessId, ServerId, Term};
 pub use moment::{Moment, Timing};
-pub use report::{Report, SlotMark};
+pub use report::{Report, SlotMark, slots_to_write, top_slot};
 pub use swap::{Answer, Ask, Outcome, Swap, Ticket};

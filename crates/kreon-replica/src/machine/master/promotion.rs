@@ -182,7 +182,9 @@ impl Master {
         planted!(PartOfSetSuffices => let all_needed = false);
         let patient = all_needed || now.since_us(*since) < self.timing.seal_patience_us;
         let mut of_set = reports.iter().filter(|(from, _)| known.config.has(*from));
-        let highest = of_set.by_ref().max_by_key(|(from, report)| (*report, std::cmp::Reverse(*from)));
+        let highest = of_set
+            .by_ref()
+            .max_by_key(|(from, report)| (*report, std::cmp::Reverse(*from)));
         let Some((winner, _)) = highest.copied() else {
             return;
         };

@@ -93,7 +93,9 @@ impl Primary {
         if let Some(Change::Swapping(swap)) = &mut self.change {
             let mut tickets = self.tickets;
             let ticket = tickets.draw();
-            swap.on_tick(ticket, &mut |ticket, ask| out.push(Action::Ask(ticket, ask)));
+            swap.on_tick(ticket, &mut |ticket, ask| {
+                out.push(Action::Ask(ticket, ask))
+            });
             self.tickets = tickets;
         }
     }
@@ -162,15 +164,20 @@ impl Primary {
     }
 
     /// The set as it was before members were removed (the planted bug).
-    fn with_removed(&self, config: Configuration) -> Configuration {
-        let before = self.peers.iter().filter(|p| p.standing == Standing::Member);
-        before.fold(config, |config, peer| config.with(peer.member))
+    fn with_removed(&mut self, config: Configuration) -> Configuration {
+        let before = self
+            .peers
+            .iter_mut()
+            .filter(|p| p.standing == Standing::Member);
+        before.fold(config, |config, peer| {
+            peer.is_failed = false;
+            config.with(peer.member)
+        })
     }
 
     /// Acknowledging goes on, if there are enough members.
     fn thaw(&mut self, now: Moment, out: &mut Vec<Action>) {
-        let enough =
-            self.known.config.in_sync.len() >= usize::from(self.known.config.min_in_sync);
+        let enough = self.known.config.in_sync.len() >= usize::from(self.known.config.min_in_sync);
         let phase = match enough {
             true => Phase::Serving,
             false => Phase::Short,

@@ -66,10 +66,7 @@ impl Primary {
             self.durable_everywhere = durable;
             out.push(Action::DurableEverywhere(durable));
         }
-        if self.phase == Phase::Serving
-            && self.acknowledged < self.landed
-            && self.may_answer(now)
-        {
+        if self.phase == Phase::Serving && self.acknowledged < self.landed && self.may_answer(now) {
             self.acknowledged = self.landed;
             out.push(Action::Acknowledge(self.landed));
         }

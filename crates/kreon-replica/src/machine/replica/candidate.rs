@@ -3,10 +3,10 @@
 //! The highest superblock among the members goes to all four slots of each, the candidate included: a slot that reached
 //! one member alone points at places that the next checkpoints of another branch reuse.
 
-use kreon_base::planted;
-
 use super::{Action, Replica, State};
-use crate::machine::{Configuration, Known, Member, Moment, Report, SlotMark, Swap, Term};
+use crate::machine::{
+    Configuration, Known, Member, Moment, Report, SlotMark, Swap, Term, slots_to_write, top_slot,
+};
 
 /// How far a member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,7 +55,7 @@ impl Candidacy {
             Mate::Told(report) | Mate::Sent(report) => Some(report.slot),
             Mate::Asked | Mate::Equal => None,
         });
-        slots.fold(self.own.slot, SlotMark::max)
+        top_slot(self.own.slot, slots)
     }
 }
 
@@ -142,10 +142,9 @@ impl Replica {
         });
     }
 
-    /// The superblock that goes to all slots here: the highest, whatever this member has.
+    /// The superblock that goes to all slots here.
     pub(super) fn slots_to_write(&self, top: SlotMark) -> Option<SlotMark> {
-        planted!(OnlyOlderSlotsRepaired => return (self.own_slot() < top).then_some(top));
-        Some(top)
+        slots_to_write(self.own_slot(), top)
     }
 
     fn own_slot(&self) -> SlotMark {
@@ -188,10 +187,14 @@ impl Replica {
         }
         if office.known.config.all_needed {
             // From now on each of them will do.
-            return self.change(now, |config| Configuration {
-                all_needed: false,
-                ..config.clone()
-            }, out);
+            return self.change(
+                now,
+                |config| Configuration {
+                    all_needed: false,
+                    ..config.clone()
+                },
+                out,
+            );
         }
         out.push(Action::Open(office.term()));
         self.state = State::Opening(office.clone());

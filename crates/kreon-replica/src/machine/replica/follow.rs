@@ -8,7 +8,9 @@ use crate::machine::{BeatNumber, Member, Moment, SlotMark, Term};
 impl Replica {
     /// Whether a packet of this stream counts. Asked for each packet, before it is acknowledged.
     pub fn admits(&self, from: Member, term: Term) -> bool {
-        let known = self.stream.is_some_and(|s| s.primary == from && s.term == term);
+        let known = self
+            .stream
+            .is_some_and(|s| s.primary == from && s.term == term);
         let refused = term < self.promised;
         planted!(LowerTermAccepted => let refused = false);
         known && !refused

@@ -41,7 +41,13 @@ impl Replica {
     }
 
     /// `known` is what a read found that was sent at `sent`.
-    pub(super) fn learn(&mut self, now: Moment, known: &Known, sent: Moment, out: &mut Vec<Action>) {
+    pub(super) fn learn(
+        &mut self,
+        now: Moment,
+        known: &Known,
+        sent: Moment,
+        out: &mut Vec<Action>,
+    ) {
         let stamp = known.stamp();
         if stamp < self.seen {
             return; // a coordinator that was restored from a copy: it may name sets of long ago

@@ -116,7 +116,15 @@ impl Replica {
                 term,
                 top,
                 log_end,
-            } => self.on_equalise(Stream { term, primary: from }, top, log_end, out),
+            } => self.on_equalise(
+                Stream {
+                    term,
+                    primary: from,
+                },
+                top,
+                log_end,
+                out,
+            ),
             Event::Repaired(term) => self.on_repaired(now, term, out),
             Event::Equal { from, term } => self.on_equal(now, from, term, out),
             Event::Failed(member) => self.on_failed(now, member, out),

@@ -29,7 +29,10 @@ impl Replica {
                 office.since = office.since.max(sent);
                 self.serve_if_confirmed(known, sent, out);
             }
-            State::Sealed { term: sealed, report } if *sealed == term => {
+            State::Sealed {
+                term: sealed,
+                report,
+            } if *sealed == term => {
                 let report = *report;
                 self.begin_candidacy(now, known, sent, report, out);
             }

@@ -21,7 +21,10 @@ impl Replica {
                     report,
                 });
             }
-            State::Sealing { term: begun, askers } if *begun == term => {
+            State::Sealing {
+                term: begun,
+                askers,
+            } if *begun == term => {
                 if !askers.contains(&from) {
                     askers.push(from);
                 }
@@ -55,7 +58,11 @@ impl Replica {
         report: Report,
         out: &mut Vec<Action>,
     ) {
-        let State::Sealing { term: begun, askers } = &mut self.state else {
+        let State::Sealing {
+            term: begun,
+            askers,
+        } = &mut self.state
+        else {
             return;
         };
         if *begun != term {
