@@ -1,3 +1,17 @@
-//! The coordinator as the cluster sees it: a small trait over compare-and-set, watches and elections, and an
-//! implementation in the process for tests.
+//! The coordinator as the cluster sees it: a small tree of nodes that are bytes with versions, compare-and-set, watches
+//! and elections; and an implementation in the process for tests.
+//!
+//! Commands and replies are values, so that machines without I/O can ask and be answered, and an explorer can lose,
+//! delay and reorder what it likes. What the bytes of a node mean is not known here.
 #![forbid(unsafe_code)]
+
+mod command;
+mod coordinator;
+mod election;
+pub mod fake;
+mod paths;
+
+pub use command::{Command, Mode, Node, Operation, Reply, Version};
+pub use coordinator::{CallId, Coordinator, Event};
+pub use election::{Standing, standing};
+pub use paths::Paths;

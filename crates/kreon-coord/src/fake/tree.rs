@@ -1,0 +1,126 @@
+//! The nodes, with all their earlier contents: servers that lag behind read those.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::SessionId;
+use crate::{Mode, Node, Operation, Reply, Version};
+
+/// A node as it was from some write on; none: it did not exist.
+type Content = Option<Node>;
+
+/// Number of a write, from 1 on.
+pub(super) type Moment = u64;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tree {
+    /// The contents of each node, in the order of their writes.
+    nodes: BTreeMap<String, Vec<(Moment, Content)>>,
+    /// Which session made which ephemeral node.
+    owners: BTreeMap<String, SessionId>,
+    /// The last write.
+    pub(super) last: Moment,
+    /// The last number of a sequential node.
+    sequence: u64,
+}
+
+/// The path above a path.
+pub(super) fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+impl Tree {
+    /// A node as a server had it that knew all writes up to `at`.
+    pub(super) fn get(&self, path: &str, at: Moment) -> Option<&Node> {
+        let contents = self.nodes.get(path)?;
+        let before = contents.partition_point(|(moment, _)| *moment <= at);
+        contents[..before].last()?.1.as_ref()
+    }
+
+    /// Names below a path, as such a server had them.
+    pub(super) fn children(&self, path: &str, at: Moment) -> Vec<String> {
+        let all = self.nodes.keys().filter(|name| parent(name) == path);
+        let there = all.filter(|name| self.get(name, at).is_some());
+        there
+            .map(|name| name[path.len() + 1..].to_owned())
+            .collect()
+    }
+
+    fn put(&mut self, path: &str, content: Content) {
+        let contents = self.nodes.entry(path.to_owned()).or_default();
+        contents.push((self.last, content));
+    }
+
+    /// Carries out one operation of the write `last`; on a refusal nothing is changed. Appends the paths that changed.
+    pub(super) fn carry_out(
+        &mut self,
+        session: SessionId,
+        operation: &Operation,
+        changed: &mut Vec<String>,
+    ) -> Result<Reply, Reply> {
+        match operation {
+            Operation::Check(path, version) => self.check(path, *version).map(|()| Reply::Synced),
+            Operation::Set(path, data, expected) => {
+                self.check(path, *expected)?;
+                let version = Version(expected.0 + 1);
+                let data = Arc::clone(data);
+                self.put(path, Some(Node { data, version }));
+                changed.push(path.clone());
+                Ok(Reply::Written(version))
+            }
+            Operation::Create(path, data, mode) => {
+                let path = self.name(path, *mode);
+                if self.get(&path, self.last).is_some() {
+                    return Err(Reply::Exists);
+                }
+                let (data, version) = (Arc::clone(data), Version(0));
+                self.put(&path, Some(Node { data, version }));
+                if *mode != Mode::Persistent {
+                    self.owners.insert(path.clone(), session);
+                }
+                changed.push(path.clone());
+                Ok(Reply::Created(path))
+            }
+            Operation::Delete(path, expected) => {
+                self.check(path, *expected)?;
+                self.delete(path);
+                changed.push(path.clone());
+                Ok(Reply::Deleted)
+            }
+        }
+    }
+
+    fn name(&mut self, path: &str, mode: Mode) -> String {
+        if mode != Mode::EphemeralSequential {
+            return path.to_owned();
+        }
+        self.sequence += 1;
+        format!("{path}{:010}", self.sequence)
+    }
+
+    fn check(&self, path: &str, expected: Version) -> Result<(), Reply> {
+        match self.get(path, self.last) {
+            None => Err(Reply::Missing),
+            Some(node) if node.version != expected => Err(Reply::Conflict),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn delete(&mut self, path: &str) {
+        self.put(path, None);
+        self.owners.remove(path);
+    }
+
+    /// Deletes what a session made; the paths.
+    pub(super) fn delete_of(&mut self, session: SessionId) -> Vec<String> {
+        let owned = self.owners.iter().filter(|(_, owner)| **owner == session);
+        let owned: Vec<String> = owned.map(|(path, _)| path.clone()).collect();
+        if !owned.is_empty() {
+            self.last += 1;
+        }
+        for path in &owned {
+            self.delete(path);
+        }
+        owned
+    }
+}

@@ -1,0 +1,100 @@
+//! Where what stands.
+
+/// The paths of one cluster, below `/kreon/<name>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    root: String,
+}
+
+impl Paths {
+    /// The paths of the cluster `name`, which has no slash.
+    pub fn new(name: &str) -> Self {
+        Self {
+            root: format!("/kreon/{name}"),
+        }
+    }
+
+    /// Version of the cluster's format.
+    pub fn format(&self) -> String {
+        format!("{}/format", self.root)
+    }
+
+    /// Servers: addresses and failure domains.
+    pub fn servers(&self) -> String {
+        format!("{}/servers", self.root)
+    }
+
+    /// One server.
+    pub fn server(&self, server: u32) -> String {
+        format!("{}/servers/{server}", self.root)
+    }
+
+    /// Starts of servers that have a session: ephemeral nodes.
+    pub fn live(&self) -> String {
+        format!("{}/live", self.root)
+    }
+
+    /// One start. The process is in the name, so that a dead session does not block a fast restart.
+    pub fn live_process(&self, server: u32, process: u128) -> String {
+        format!("{}/live/{server}-{process:032x}", self.root)
+    }
+
+    /// The server and process that the name of a node below [`live`](Self::live) tells; none if it is no such name.
+    pub fn live_of(name: &str) -> Option<(u32, u128)> {
+        let (server, process) = name.split_once('-')?;
+        let digits = process.len() == 32 && process.bytes().all(|b| b.is_ascii_hexdigit());
+        let process = u128::from_str_radix(process, 16).ok().filter(|_| digits)?;
+        Some((server.parse().ok()?, process))
+    }
+
+    /// Candidates for the office of the master.
+    pub fn master(&self) -> String {
+        format!("{}/master", self.root)
+    }
+
+    /// The start of a candidate's name.
+    pub fn master_candidate(&self) -> String {
+        format!("{}/master/n_", self.root)
+    }
+
+    /// Its version is raised by each new master, and checked by each write of a master.
+    pub fn master_fence(&self) -> String {
+        format!("{}/master_fence", self.root)
+    }
+
+    /// Groups.
+    pub fn groups(&self) -> String {
+        format!("{}/groups", self.root)
+    }
+
+    /// The configuration of one group. Never deleted: its versions would start anew.
+    pub fn group(&self, group: u32) -> String {
+        format!("{}/groups/{group}", self.root)
+    }
+
+    /// Tables: where clients begin to look.
+    pub fn tables(&self) -> String {
+        format!("{}/tables", self.root)
+    }
+
+    /// One table.
+    pub fn table(&self, table: &str) -> String {
+        format!("{}/tables/{table}", self.root)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_live_process_tells_who_it_is() {
+        let path = Paths::new("prod").live_process(3, 0xab);
+        let name = path.rsplit('/').next().unwrap();
+        assert_eq!(Paths::live_of(name), Some((3, 0xab)));
+        for wrong in ["", "3", "3-ab", "-", "x-000000000000000000000000000000ab"] {
+            assert_eq!(Paths::live_of(wrong), None, "{wrong}");
+        }
+        assert_eq!(Paths::live_of("3-+00000000000000000000000000000ab"), None);
+    }
+}
