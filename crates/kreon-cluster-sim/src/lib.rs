@@ -5,3 +5,4 @@
 pub mod explore;
 pub mod slots;
 pub mod toy;
+pub mod walk;

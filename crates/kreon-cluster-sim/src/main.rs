@@ -1,20 +1,36 @@
 //! `kreon-cluster-sim`: explores the protocol of the cluster.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use kreon_cluster_sim::explore::{Bounds, World, search};
+use kreon_cluster_sim::slots::search_slots;
+use kreon_cluster_sim::walk::{Course, walk};
 
 #[derive(Parser)]
+#[command(
+    name = "kreon-cluster-sim",
+    about = "Explores the protocol of the cluster"
+)]
 struct Arguments {
     /// All states within bounds.
     #[arg(long, value_enum)]
     explore: Option<Row>,
-    /// Shows the state after each step of what was found.
+    /// Shows the state after each step of what was found; of a walk, what happened last.
     #[arg(long)]
     states: bool,
+    /// Random walks with so many seeds.
+    #[arg(long, default_value_t = 0)]
+    seeds: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    from: u64,
+    /// True seconds that pass in each walk.
+    #[arg(long, default_value_t = 30)]
+    seconds: u64,
     /// With this bug.
     #[cfg(feature = "planted")]
     #[arg(long, value_parser = bug)]
@@ -23,19 +39,26 @@ struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Row {
+    /// Two replicas, two writes, two crashes, three terms, one join.
     Two,
+    /// Three replicas, one write, the rest as above.
     Three,
+    /// Three replicas, two writes, one crash, three terms.
     ThreeTwoWrites,
+    /// Three replicas, two writes, two crashes, three terms.
     ThreeTwoCrashes,
+    /// Superblock slots of two replicas under power cuts.
+    Slots,
 }
 
 impl Row {
-    fn bounds(self) -> Bounds {
+    fn bounds(self) -> Option<Bounds> {
         match self {
-            Self::Two => Bounds::TWO,
-            Self::Three => Bounds::THREE,
-            Self::ThreeTwoWrites => Bounds::THREE_TWO_WRITES,
-            Self::ThreeTwoCrashes => Bounds::THREE_TWO_CRASHES,
+            Self::Two => Some(Bounds::TWO),
+            Self::Three => Some(Bounds::THREE),
+            Self::ThreeTwoWrites => Some(Bounds::THREE_TWO_WRITES),
+            Self::ThreeTwoCrashes => Some(Bounds::THREE_TWO_CRASHES),
+            Self::Slots => None,
         }
     }
 }
@@ -57,11 +80,19 @@ fn main() -> ExitCode {
     if let Some(bug) = arguments.bug {
         bug.plant();
     }
-    let Some(row) = arguments.explore else {
-        return ExitCode::SUCCESS;
-    };
+    let explored = arguments.explore.is_none_or(|row| match row.bounds() {
+        Some(bounds) => explore(&bounds, arguments.states),
+        None => explore_slots(),
+    });
+    match explored && walks(&arguments) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+fn explore(bounds: &Bounds, shows_states: bool) -> bool {
     let started = Instant::now();
-    let verdict = search(&row.bounds());
+    let verdict = search(bounds);
     println!(
         "{} states, {} steps deep, {}, {:.1} s",
         verdict.states,
@@ -73,19 +104,55 @@ fn main() -> ExitCode {
         },
         started.elapsed().as_secs_f64()
     );
-    match verdict.found {
-        None => ExitCode::SUCCESS,
-        Some(found) => {
-            let mut world = World::new(&row.bounds());
-            for (number, step) in found.steps.iter().enumerate() {
-                println!("{:3} {step}", number + 1);
-                let _ = world.take(*step);
-                if arguments.states {
-                    print!("{world}");
-                }
-            }
-            println!("    {:?}", found.violation);
-            ExitCode::FAILURE
+    let Some(found) = verdict.found else {
+        return true;
+    };
+    let mut world = World::new(bounds);
+    for (number, step) in found.steps.iter().enumerate() {
+        println!("{:3} {step}", number + 1);
+        let _ = world.take(*step); // the last one is the violation
+        if shows_states {
+            print!("{world}");
         }
     }
+    println!("    {:?}", found.violation);
+    false
+}
+
+fn explore_slots() -> bool {
+    let verdict = search_slots();
+    println!("{} states", verdict.states);
+    for (number, step) in verdict.found.iter().flatten().enumerate() {
+        println!("{:3} {step}", number + 1);
+    }
+    verdict.found.is_none()
+}
+
+fn walks(arguments: &Arguments) -> bool {
+    let started = Instant::now();
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut broken = 0;
+    for seed in arguments.from..arguments.from + arguments.seeds {
+        let walked = walk(&Course {
+            seed,
+            seconds: arguments.seconds,
+            trace: arguments.states,
+        });
+        for (what, count) in walked.counts {
+            *counts.entry(what).or_default() += count;
+        }
+        if let Some((what, us)) = walked.broken {
+            broken += 1;
+            println!("seed {seed}: {what:?} after {us} us");
+            walked.trace.iter().for_each(|line| println!("  {line}"));
+        }
+    }
+    if arguments.seeds > 0 {
+        for (what, count) in &counts {
+            println!("{count:>12} {what}");
+        }
+        let (seeds, seconds) = (arguments.seeds, started.elapsed().as_secs_f64());
+        println!("{seeds} walks, {broken} broken, {seconds:.1} s");
+    }
+    broken == 0
 }

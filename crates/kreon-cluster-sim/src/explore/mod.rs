@@ -21,4 +21,4 @@ pub use check::Violation;
 pub use search::{Found, Verdict, search};
 pub use settle::Work;
 pub use step::Step;
-pub use world::World;
+pub use world::{GROUP, World};

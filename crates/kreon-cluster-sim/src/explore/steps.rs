@@ -183,6 +183,7 @@ impl World {
         let entry = Entry {
             write: self.written as u16,
             term: term.0 as u16,
+            ends_unit: true,
         };
         self.written += 1;
         let volume = &mut self.at_mut(at).volume;

@@ -13,6 +13,8 @@ pub struct Entry {
     pub write: Write,
     /// The term in which it was appended.
     pub term: u16,
+    /// It ends its unit: replay takes whole units.
+    pub ends_unit: bool,
 }
 
 /// A volume.
@@ -56,6 +58,14 @@ impl Volume {
     pub fn cut(&mut self, kept: usize) {
         self.log.truncate(kept);
         self.durable = self.log.len();
+    }
+
+    /// Whole units only: what a recovery keeps of the log, and so what a seal reports.
+    pub fn drop_part_of_unit(&mut self) {
+        while self.log.last().is_some_and(|entry| !entry.ends_unit) {
+            self.log.pop();
+        }
+        self.durable = self.durable.min(self.log.len());
     }
 
     /// What a seal reports: what is durable by now.

@@ -1,0 +1,85 @@
+//! What is on its way, and to whom.
+
+use std::sync::Arc;
+
+use kreon_base::Lsn;
+use kreon_replica::machine::{
+    Answer, Ask, BeatNumber, Configuration, Member, Report, ServerId, SlotMark, Term, Ticket,
+};
+
+use crate::toy::{Entry, Place};
+
+/// A message between servers.
+#[derive(Clone, Debug)]
+pub(super) enum Message {
+    Seal(Term),
+    Sealed(Term, Report),
+    Equalise {
+        term: Term,
+        top: SlotMark,
+        end: Lsn,
+        log: Arc<[Entry]>,
+    },
+    Equal(Term),
+    Hint(Configuration),
+    Refused(Term),
+    Beat(Term, BeatNumber),
+    Beaten(Term, BeatNumber),
+    AskAttach,
+    Attached(Term, Arc<[Entry]>),
+    Copied(Lsn),
+    Log(Term, usize, Entry),
+    Progress(Term, Lsn, Lsn),
+    /// Everything before it is to be durable; then this superblock, if there is one.
+    Barrier(Term, u64, usize, Option<SlotMark>),
+    Passed(Term, u64),
+    Closed(Term),
+    Serves(Term),
+}
+
+/// Which machine of a server asked the coordinator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    Replica,
+    Primary(Term),
+    Master,
+}
+
+/// What happens.
+#[derive(Clone, Debug)]
+pub(super) enum Happening {
+    /// A message arrives, for this start of its receiver only if it names one.
+    Arrives {
+        from: Member,
+        to: ServerId,
+        start: Option<u8>,
+        message: Message,
+    },
+    /// A question reaches the coordinator.
+    Asked(Place, u8, Asker, Ticket, Ask),
+    /// An order that was believed lost reaches the coordinator.
+    Stray(Place, Ask),
+    /// An answer of the coordinator arrives.
+    Answered(Place, u8, Asker, Ticket, Answer),
+    /// The clock of a server.
+    Ticks(Place, u8),
+    /// A flush of a primary ended.
+    Flushed(Place, u8, Term, usize),
+    /// A seal or repair is carried out.
+    Ended(Place, u8, Term, Report),
+    Repaired(Place, u8, Term),
+    /// A server talks to the coordinator: session, elections, watches.
+    Contacts(Place, u8),
+    /// The coordinator looks for sessions that are over.
+    Sweeps,
+    /// A client does something.
+    Client,
+    /// Something goes wrong, or well again.
+    Fault,
+    Restarts(Place),
+    Heals,
+    CoordinatorHeals(Place),
+    CoordinatorReturns,
+    /// An operator gives up the rest of a set.
+    Operator,
+}

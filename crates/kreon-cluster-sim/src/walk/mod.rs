@@ -1,0 +1,17 @@
+//! Random walks: the machines with clocks, a network, sessions and faults, for as long as one likes. A seed tells
+//! everything that happens.
+
+mod clients;
+mod event;
+mod faults;
+mod judge;
+mod messages;
+mod node;
+mod node_bytes;
+mod of_primary;
+mod of_replica;
+mod office;
+mod run;
+
+pub use judge::Broken;
+pub use run::{Course, Walked, walk};
