@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use kreon_base::Bug;
 use kreon_cluster_sim::explore::{Bounds, search};
 use kreon_cluster_sim::slots::search_slots;
+use kreon_cluster_sim::walk::{Course, walk};
 
 /// Bugs are planted in the whole process.
 static PLANT: Mutex<()> = Mutex::new(());
@@ -83,4 +84,53 @@ fn slots_that_are_repaired_only_if_older_are_found() {
     let verdict = with(Bug::OnlyOlderSlotsRepaired, search_slots);
     let steps = verdict.found.expect("the bug is found");
     assert!(steps.len() <= 9, "{steps:?}");
+}
+
+/// One of the first `seeds` walks finds `bug`.
+fn is_met(bug: Bug, seeds: u64) {
+    let walked = |seed| {
+        let course = Course {
+            seed,
+            seconds: 30,
+            trace: false,
+        };
+        walk(&course).broken
+    };
+    let met = with(bug, || (1..=seeds).find_map(walked));
+    assert!(met.is_some(), "{bug:?} was not met");
+}
+
+#[test]
+fn a_dirty_read_is_met() {
+    is_met(Bug::DirtyRead, 400);
+}
+
+#[test]
+fn a_read_that_waits_for_a_part_of_a_batch_is_met() {
+    is_met(Bug::BatchByFirstRecord, 400);
+}
+
+#[test]
+fn a_read_confirmed_by_an_earlier_beat_is_met() {
+    is_met(Bug::BeatBeforeValue, 400);
+}
+
+#[test]
+fn a_lost_reply_read_without_sync_is_met() {
+    is_met(Bug::LostReplyReadWithoutSync, 400);
+}
+
+#[test]
+fn taking_office_by_message_is_met() {
+    is_met(Bug::OfficeByMessage, 400);
+}
+
+#[test]
+fn a_sole_member_without_a_lease_is_met() {
+    is_met(Bug::AloneWithoutLease, 400);
+}
+
+#[test]
+fn taking_office_at_once_after_accepted_loss_is_met() {
+    is_met(Bug::AcceptLossWithoutGrace, 400);
 }

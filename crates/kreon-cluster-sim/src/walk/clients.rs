@@ -16,13 +16,25 @@ impl Walk {
         let us = 1000 + self.dice.below(8000);
         self.after(us, Happening::Client);
         let at = self.dice.below(self.nodes.len() as u64) as Place;
-        let node = &self.nodes[at];
-        if !node.up || node.paused_until_us > self.now_us || node.primary.is_none() {
+        self.after(1, Happening::Requested(at));
+        if self.dice.below(400) == 0 {
+            let us = self.dice.below(700);
+            self.after(us, Happening::Fails(at));
+        }
+    }
+
+    /// A request arrives at a server, which may have been paused for long.
+    pub(super) fn request(&mut self, at: Place) {
+        if self.nodes[at].primary.is_none() {
             return;
         }
-        match self.dice.below(2) == 0 {
-            true => self.write(at),
-            false => self.read(at),
+        match self.dice.below(3) {
+            0 => self.write(at),
+            1 => self.read(at),
+            _ => {
+                self.write(at);
+                self.read(at);
+            }
         }
     }
 
@@ -64,6 +76,7 @@ impl Walk {
 
     /// Reads the newest record: it meets the first one of the last unit.
     fn read(&mut self, at: Place) {
+        // The office may have ended by the write before.
         let Some(landed) = self.nodes[at]
             .primary
             .as_ref()

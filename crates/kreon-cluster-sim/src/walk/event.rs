@@ -37,6 +37,22 @@ pub(super) enum Message {
     Serves(Term),
 }
 
+impl Message {
+    /// Whether it has a link of its own, so that it does not queue behind records and pages.
+    pub(super) fn is_control(&self) -> bool {
+        !matches!(
+            self,
+            Self::Attached(..)
+                | Self::Copied(_)
+                | Self::Log(..)
+                | Self::Progress(..)
+                | Self::Barrier(..)
+                | Self::Passed(..)
+                | Self::Closed(_)
+        )
+    }
+}
+
 /// Which machine of a server asked the coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
@@ -76,6 +92,10 @@ pub(super) enum Happening {
     Client,
     /// Something goes wrong, or well again.
     Fault,
+    /// A client's request arrives.
+    Requested(Place),
+    /// The power fails.
+    Fails(Place),
     Restarts(Place),
     Heals,
     CoordinatorHeals(Place),

@@ -12,6 +12,12 @@ impl Walk {
         let us = 200_000 + self.dice.below(2_500_000);
         self.after(us, Happening::Fault);
         let at = self.dice.below(self.nodes.len() as u64) as Place;
+        if let (Some(primary), 1) = (
+            self.current.config.primary,
+            self.current.config.in_sync.len(),
+        ) {
+            self.isolate(place(primary));
+        }
         match self.dice.below(12) {
             0..=2 => self.crash(at),
             3 => (0..self.nodes.len()).for_each(|at| self.crash(at)),
@@ -28,7 +34,7 @@ impl Walk {
         }
     }
 
-    fn crash(&mut self, at: Place) {
+    pub(super) fn crash(&mut self, at: Place) {
         if !self.nodes[at].up {
             return;
         }
@@ -38,6 +44,10 @@ impl Walk {
             self.nodes[at].volume.log.len(),
         );
         let kept = durable + self.dice.below((all - durable) as u64 + 1) as usize;
+        if self.dice.below(2) == 0 {
+            let gone = self.nodes[at].me();
+            self.silenced.push(gone);
+        }
         self.nodes[at].stop(kept);
         let us = 50_000 + self.dice.below(4_000_000);
         self.after(us, Happening::Restarts(at));
@@ -52,7 +62,8 @@ impl Walk {
 
     fn pause(&mut self, at: Place) {
         self.count("pause");
-        self.nodes[at].paused_until_us = self.now_us + 100_000 + self.dice.below(4_000_000);
+        self.nodes[at].backlog_us = self.dice.below(600);
+        self.nodes[at].paused_until_us = self.now_us + 100_000 + self.dice.below(8_000_000);
     }
 
     fn cut_links(&mut self, at: Place) {
@@ -81,6 +92,24 @@ impl Walk {
         self.after(us, Happening::CoordinatorHeals(at));
     }
 
+    /// A sole member is cut off from everybody but clients, and its session may be over at once.
+    fn isolate(&mut self, at: Place) {
+        if self.dice.below(2) == 0 {
+            return;
+        }
+        self.count("sole member isolated");
+        self.nodes[at].is_cut_off = true;
+        for other in 0..self.nodes.len() {
+            (self.cut[at][other], self.cut[other][at]) = (true, true);
+        }
+        let us = 2_000_000 + self.dice.below(6_000_000);
+        self.after(us, Happening::Heals);
+        self.after(us, Happening::CoordinatorHeals(at));
+        if self.dice.below(2) == 0 {
+            self.expire(at);
+        }
+    }
+
     fn expire(&mut self, at: Place) {
         if let Some(session) = self.nodes[at].session {
             self.count("session ended early");
@@ -91,7 +120,7 @@ impl Walk {
     /// An operator accepts loss where a group waits, if whoever is given up is dead, or alone and cut off: of a set of
     /// several that is cut off as a whole nobody can know that it stopped.
     pub(super) fn operate(&mut self) {
-        self.after(500_000, Happening::Operator);
+        self.after(100_000, Happening::Operator);
         let waits = |node: &super::node::Node| {
             node.up && node.is_leader && node.master.stage(GROUP) == Some(&Stage::Waiting)
         };
@@ -111,7 +140,7 @@ impl Walk {
         let chosen = self.dice.below(self.nodes.len() as u64) as Place;
         let in_set = set.contains(&member(chosen, self.nodes[chosen].start));
         let usable = runs(chosen) && self.nodes[chosen].volume.slot.is_some() && !in_set;
-        if usable && self.dice.below(4) == 0 {
+        if usable && self.dice.below(3) == 0 {
             self.count("loss accepted");
             let server = self.nodes[chosen].me().server;
             self.for_master(master, master::Event::AcceptLoss(GROUP, server));

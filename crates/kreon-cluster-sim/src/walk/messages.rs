@@ -18,9 +18,10 @@ impl Walk {
             return self.count("message lost");
         }
         let slow = self.dice.below(60) == 0;
-        let delay_us = 30 + self.dice.below(if slow { 300_000 } else { 400 });
-        let due_us = (self.now_us + delay_us).max(self.links[at][place] + 1);
-        self.links[at][place] = due_us;
+        let delay_us = 30 + self.dice.below(if slow { 300_000 } else { self.way_us });
+        let link = &mut self.links[at][place][usize::from(message.is_control())];
+        let due_us = (self.now_us + delay_us).max(*link + 1);
+        *link = due_us;
         let from = self.nodes[at].me();
         self.after(
             due_us - self.now_us,

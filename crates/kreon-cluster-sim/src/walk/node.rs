@@ -45,6 +45,8 @@ pub(super) struct Node {
     pub(super) start: u8,
     pub(super) up: bool,
     pub(super) paused_until_us: u64,
+    /// After a pause, messages are looked at so much later.
+    pub(super) backlog_us: u64,
     /// Its clock against the true one, in millionths, and where it began.
     pub(super) rate_ppm: u64,
     pub(super) clock_from_us: u64,
@@ -77,6 +79,7 @@ impl Node {
             start: 0,
             up: true,
             paused_until_us: 0,
+            backlog_us: 0,
             rate_ppm,
             clock_from_us,
             replica: Replica::new(me, true, Term(0), volume.persisted, timing),

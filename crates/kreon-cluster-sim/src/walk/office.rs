@@ -23,7 +23,7 @@ const ANSWER_US: u64 = 300_000;
 impl Walk {
     /// The nodes that there are from the start.
     pub(super) fn prepare(&mut self) {
-        let session = self.fake.begin();
+        let session = self.witness;
         let group = (self.paths.group(GROUP.0), encode(&self.current.config));
         for (path, data) in [group, (self.paths.master_fence(), [].into())] {
             let create = Command::Create(path, data, Mode::Persistent);
@@ -53,7 +53,7 @@ impl Walk {
     ) {
         let node = &self.nodes[at];
         let reached = !node.is_cut_off && !self.coordinator_down && node.start == start;
-        let fate = match self.dice.below(40) {
+        let fate = match self.dice.below(20) {
             0 => Fate::AnswerLost,
             1 => Fate::CommandLost,
             _ => Fate::Answered,
@@ -115,38 +115,28 @@ impl Walk {
                     parts.push(Operation::Check(self.paths.master_fence(), fence));
                 }
                 let swapped = Command::Multi(parts);
-                // A lost answer is looked at here, as the judge has to know what the coordinator has.
-                let arrives = fate != Fate::CommandLost;
-                let seen = if arrives { Fate::Answered } else { fate };
-                let reply = self.fake.carry_out(session, &swapped, seen);
-                let answer = self.swapped(reply, next);
-                if fate == Fate::Answered {
-                    answer
-                } else {
-                    Answer::Unknown
+                let reply = self.fake.carry_out(session, &swapped, fate);
+                if self.witness() {
+                    self.on_swapped(next);
                 }
+                swapped_by(&reply)
             }
         }
     }
 
-    fn swapped(&mut self, reply: Reply, next: &Configuration) -> Answer {
-        match reply {
-            Reply::Done(parts) => {
-                let Some(Reply::Written(version)) = parts.first() else {
-                    return Answer::Unknown;
-                };
-                let version = Version(version.0);
-                self.on_swapped(version, next);
-                Answer::Done(version)
-            }
-            Reply::Refused(0, _) => Answer::Conflict,
-            Reply::Refused(..) => Answer::FenceLost,
-            _ => Answer::Unknown,
-        }
+    /// Whether the coordinator has a configuration that the judge does not know: its number is the next one.
+    fn witness(&mut self) -> bool {
+        let path = self.paths.group(GROUP.0);
+        let get = Command::Get { path, watch: false };
+        self.fake
+            .carry_out(self.witness, &Command::Sync, Fate::Answered);
+        let found = self.fake.carry_out(self.witness, &get, Fate::Answered);
+        matches!(found, Reply::Node(node) if node.version.0 > self.current.version.0)
     }
 
     /// The coordinator has a new configuration.
-    fn on_swapped(&mut self, version: Version, next: &Configuration) {
+    fn on_swapped(&mut self, next: &Configuration) {
+        let version = Version(self.current.version.0 + 1);
         let before = std::mem::replace(
             &mut self.current,
             Known {
@@ -353,5 +343,18 @@ impl Walk {
             self.count("session expired");
             self.fake.expire(session);
         }
+    }
+}
+
+/// What the reply to a swap, and perhaps a check of the fence, says of the swap.
+fn swapped_by(reply: &Reply) -> Answer {
+    match reply {
+        Reply::Done(parts) => match parts.first() {
+            Some(Reply::Written(version)) => Answer::Done(Version(version.0)),
+            _ => Answer::Unknown,
+        },
+        Reply::Refused(0, _) => Answer::Conflict,
+        Reply::Refused(..) => Answer::FenceLost,
+        _ => Answer::Unknown,
     }
 }

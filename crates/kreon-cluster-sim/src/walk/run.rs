@@ -45,11 +45,17 @@ pub(super) struct Walk {
     queue: BTreeMap<(u64, u64), Happening>,
     pub(super) dice: Dice,
     pub(super) fake: Fake,
+    /// The session of the judge.
+    pub(super) witness: SessionId,
     pub(super) paths: Paths,
     pub(super) nodes: Vec<Node>,
     pub(super) judge: Judge,
-    /// When the last message from one server to another arrives.
-    pub(super) links: Vec<Vec<u64>>,
+    /// When the last message from one server to another arrives, on the link of streams and on that of the rest.
+    pub(super) links: Vec<Vec<[u64; 2]>>,
+    /// How long a message takes, at most, unless it is slow.
+    pub(super) way_us: u64,
+    /// Starts whose messages that were under way when they ended are lost.
+    pub(super) silenced: Vec<Member>,
     /// Whether messages from one server to another are lost.
     pub(super) cut: Vec<Vec<bool>>,
     pub(super) coordinator_down: bool,
@@ -113,15 +119,20 @@ impl Walk {
             all_needed: false,
             ranges: Arc::new([]),
         };
+        let mut fake = Fake::new();
+        let witness = fake.begin();
         let mut walk = Self {
             now_us: 0,
             sequence: 0,
             queue: BTreeMap::new(),
-            fake: Fake::new(),
+            fake,
+            witness,
             paths: Paths::new("walk"),
             judge: Judge::default(),
-            links: vec![vec![0; servers]; servers],
+            links: vec![vec![[0; 2]; servers]; servers],
             cut: vec![vec![false; servers]; servers],
+            silenced: Vec::new(),
+            way_us: [400, 400, 20_000][dice.below(3) as usize],
             coordinator_down: false,
             sessions: Vec::new(),
             current: Known {
@@ -190,11 +201,19 @@ impl Walk {
         if until_us <= self.now_us {
             return false;
         }
-        self.after(until_us - self.now_us, happening.clone());
+        // What it finds to do then, it does in any order; but each link delivers in its own.
+        let us = match happening {
+            Happening::Arrives { .. } => self.nodes[at].backlog_us,
+            _ => self.dice.below(300),
+        };
+        self.after(until_us - self.now_us + us, happening.clone());
         true
     }
 
     fn happen(&mut self, happening: Happening) {
+        if matches!(&happening, Happening::Arrives { from, .. } if self.silenced.contains(from)) {
+            return;
+        }
         if let Some((at, start)) = self.whose(&happening) {
             let node = &self.nodes[at];
             if !node.up || start.is_some_and(|start| start != node.start) {
@@ -221,6 +240,7 @@ impl Walk {
             | Happening::Ended(at, start, ..)
             | Happening::Repaired(at, start, _)
             | Happening::Contacts(at, start) => Some((*at, Some(*start))),
+            Happening::Requested(at) => Some((*at, None)),
             _ => None,
         }
     }
@@ -245,6 +265,8 @@ impl Walk {
             Happening::Sweeps => self.sweep(),
             Happening::Client => self.client(),
             Happening::Fault => self.fault(),
+            Happening::Requested(at) => self.request(at),
+            Happening::Fails(at) => self.crash(at),
             Happening::Restarts(at) => self.restart(at),
             Happening::Heals => self.heal(),
             Happening::CoordinatorHeals(at) => self.nodes[at].is_cut_off = false,

@@ -92,11 +92,16 @@ impl Fake {
         if fate == Fate::CommandLost {
             return Reply::Unknown;
         }
+        let seen = self.sessions.get(&session).map(|session| session.seen);
         let reply = self.answer(session, command);
-        match fate {
-            Fate::Answered => reply,
-            Fate::AnswerLost | Fate::CommandLost => Reply::Unknown,
+        if fate == Fate::Answered {
+            return reply;
         }
+        // Who got no answer turns to another server, which may not even know what this session wrote.
+        if let (Some(session), Some(seen)) = (self.sessions.get_mut(&session), seen) {
+            session.seen = seen;
+        }
+        Reply::Unknown
     }
 
     fn answer(&mut self, id: SessionId, command: &Command) -> Reply {
