@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod ci;
+mod cluster_sim;
 mod coverage;
 mod crash;
 mod demo;
@@ -38,6 +39,8 @@ enum Command {
     Crash(crash::CrashArguments),
     /// Cuts the power of a simulated device at every event and checks what is left (`--states`, `--seed`).
     Sim(torture::Arguments),
+    /// Explores the protocol of the cluster: all states within bounds (`--explore`), random walks (`--seeds`).
+    ClusterSim(cluster_sim::Arguments),
     /// Fails every single call of a simulated device (`--seed`, `--stride`).
     Faults(torture::Arguments),
     /// Plants bugs in the store, one after the other: the torture must catch each (`--by-all`, names of bugs).
@@ -91,6 +94,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Sim(arguments) => torture::run("sim", &arguments),
+        Command::ClusterSim(arguments) => cluster_sim::run(&arguments),
         Command::Faults(arguments) => torture::run("faults", &arguments),
         Command::Planted(arguments) => torture::run("planted", &arguments),
         Command::Trace(arguments) => torture::run("trace", &arguments),

@@ -102,35 +102,35 @@ fn is_met(bug: Bug, seeds: u64) {
 
 #[test]
 fn a_dirty_read_is_met() {
-    is_met(Bug::DirtyRead, 400);
+    is_met(Bug::DirtyRead, 1000);
 }
 
 #[test]
 fn a_read_that_waits_for_a_part_of_a_batch_is_met() {
-    is_met(Bug::BatchByFirstRecord, 400);
+    is_met(Bug::BatchByFirstRecord, 1000);
 }
 
 #[test]
 fn a_read_confirmed_by_an_earlier_beat_is_met() {
-    is_met(Bug::BeatBeforeValue, 400);
+    is_met(Bug::BeatBeforeValue, 1000);
 }
 
 #[test]
 fn a_lost_reply_read_without_sync_is_met() {
-    is_met(Bug::LostReplyReadWithoutSync, 400);
+    is_met(Bug::LostReplyReadWithoutSync, 1000);
 }
 
 #[test]
 fn taking_office_by_message_is_met() {
-    is_met(Bug::OfficeByMessage, 400);
+    is_met(Bug::OfficeByMessage, 1000);
 }
 
 #[test]
 fn a_sole_member_without_a_lease_is_met() {
-    is_met(Bug::AloneWithoutLease, 400);
+    is_met(Bug::AloneWithoutLease, 1000);
 }
 
 #[test]
 fn taking_office_at_once_after_accepted_loss_is_met() {
-    is_met(Bug::AcceptLossWithoutGrace, 400);
+    is_met(Bug::AcceptLossWithoutGrace, 1000);
 }

@@ -4,6 +4,7 @@ use kreon_base::Lsn;
 use kreon_replica::machine::primary::{Event, Met, Primary, ReadId};
 
 use super::event::{Happening, Message};
+use super::faults::Focus;
 use super::node::{Reading, Writing};
 use super::run::Walk;
 use crate::toy::{Entry, Place};
@@ -17,8 +18,8 @@ impl Walk {
         self.after(us, Happening::Client);
         let at = self.dice.below(self.nodes.len() as u64) as Place;
         self.after(1, Happening::Requested(at));
-        if self.dice.below(400) == 0 {
-            let us = self.dice.below(700);
+        if self.focus != Focus::Zombies && self.dice.below(300) == 0 {
+            let us = self.dice.below(700 + self.way_us);
             self.after(us, Happening::Fails(at));
         }
     }

@@ -7,8 +7,33 @@ use super::run::Walk;
 use crate::explore::GROUP;
 use crate::toy::{Place, member, place};
 
+/// What a walk tries most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Focus {
+    /// Everything.
+    Everything,
+    /// Primaries that are deposed while they are paused.
+    Zombies,
+    /// Answers of the coordinator that get lost.
+    LostAnswers,
+}
+
+impl Focus {
+    /// The focus of the walk with this seed.
+    pub(super) fn of(seed: u64) -> Self {
+        match seed % 4 {
+            1 => Self::Zombies,
+            2 => Self::LostAnswers,
+            _ => Self::Everything,
+        }
+    }
+}
+
 impl Walk {
     pub(super) fn fault(&mut self) {
+        if self.focus == Focus::Zombies {
+            return self.make_zombie();
+        }
         let us = 200_000 + self.dice.below(2_500_000);
         self.after(us, Happening::Fault);
         let at = self.dice.below(self.nodes.len() as u64) as Place;
@@ -32,6 +57,16 @@ impl Walk {
             }
             _ => self.expire(at),
         }
+    }
+
+    /// The primary is paused for so long that another one is promoted, and comes back.
+    fn make_zombie(&mut self) {
+        if let Some(primary) = self.current.config.primary {
+            self.pause(place(primary));
+            let us = 3_000_000 + self.dice.below(3_000_000);
+            self.nodes[place(primary)].paused_until_us = self.now_us + us;
+        }
+        self.after(9_000_000, Happening::Fault);
     }
 
     pub(super) fn crash(&mut self, at: Place) {

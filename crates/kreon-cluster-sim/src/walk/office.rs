@@ -8,6 +8,7 @@ use kreon_replica::machine::{
 };
 
 use super::event::{Asker, Happening};
+use super::faults::Focus;
 use super::judge::Broken;
 use super::node_bytes::{decode, encode};
 use super::run::Walk;
@@ -53,7 +54,11 @@ impl Walk {
     ) {
         let node = &self.nodes[at];
         let reached = !node.is_cut_off && !self.coordinator_down && node.start == start;
-        let fate = match self.dice.below(20) {
+        let one_in = match self.focus {
+            Focus::LostAnswers => 4,
+            Focus::Everything | Focus::Zombies => 40,
+        };
+        let fate = match self.dice.below(one_in) {
             0 => Fate::AnswerLost,
             1 => Fate::CommandLost,
             _ => Fate::Answered,

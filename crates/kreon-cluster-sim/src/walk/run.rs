@@ -9,6 +9,7 @@ use kreon_replica::machine::{Configuration, Known, Member, Term, Version};
 use kreon_sim::Dice;
 
 use super::event::Happening;
+use super::faults::Focus;
 use super::judge::{Broken, Judge};
 use super::node::Node;
 use crate::toy::{Place, member};
@@ -41,6 +42,7 @@ const TRACE_MAX: usize = 400;
 /// A walk.
 pub(super) struct Walk {
     pub(super) now_us: u64,
+    pub(super) focus: Focus,
     sequence: u64,
     queue: BTreeMap<(u64, u64), Happening>,
     pub(super) dice: Dice,
@@ -123,6 +125,7 @@ impl Walk {
         let witness = fake.begin();
         let mut walk = Self {
             now_us: 0,
+            focus: Focus::of(course.seed),
             sequence: 0,
             queue: BTreeMap::new(),
             fake,

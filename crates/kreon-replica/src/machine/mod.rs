@@ -16,6 +16,8 @@ pub mod primary;
 pub mod replica;
 mod report;
 mod swap;
+#[cfg(test)]
+mod tests;
 
 pub use configuration::{Configuration, Known, Stamp, Version};
 pub use kreon_wire::{BeatNumber, Member, ProcessId, ServerId, Term};

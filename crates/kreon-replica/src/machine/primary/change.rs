@@ -126,10 +126,18 @@ impl Primary {
             }
             Outcome::Overtaken(known) => {
                 self.change = None;
+                planted!(LostReplyReadWithoutSync => self.give_up_adding());
                 self.adopt(now, known, out);
             }
             Outcome::FenceLost => self.change = None, // its swaps have no fence
         }
+    }
+
+    /// Believes that joiners were not added (the planted bug).
+    fn give_up_adding(&mut self) {
+        let adding = |peer: &&mut super::Peer| peer.standing == Standing::Adding;
+        let peers = self.peers.iter_mut().filter(adding);
+        peers.for_each(|peer| peer.is_failed = true);
     }
 
     /// Goes by `known` from now on. It is later than what was known, or the outcome of a swap: in both cases a joiner that

@@ -1,0 +1,145 @@
+use kreon_base::{Epoch, Incarnation, Lsn};
+
+use super::{known, member};
+use crate::machine::master::{Action, Event, GroupId, Master, Office, Stage};
+use crate::machine::{
+    Answer, Ask, Configuration, Known, Member, Moment, Report, SlotMark, Term, Ticket, Timing,
+    Version,
+};
+
+const GROUP: GroupId = GroupId(1);
+const NOW: Moment = Moment(5_000_000);
+
+fn on(master: &mut Master, now: Moment, event: Event) -> Vec<Action> {
+    let mut out = Vec::new();
+    master.on(now, event, &mut out);
+    out
+}
+
+fn leader(live: &[Member], known: Known) -> (Master, Vec<Action>) {
+    let mut master = Master::new([GROUP], Timing::default());
+    assert_eq!(on(&mut master, NOW, Event::Live(live.to_vec())), vec![]);
+    let elected = on(&mut master, NOW, Event::Elected(Version(7)));
+    let [Action::Ask(_, ticket, Ask::Read { synced: true })] = elected[..] else {
+        panic!("{elected:?}");
+    };
+    let out = on(
+        &mut master,
+        NOW,
+        Event::Answer(GROUP, ticket, Answer::Read(known)),
+    );
+    (master, out)
+}
+
+fn swap(actions: &[Action]) -> Option<(Ticket, Configuration)> {
+    actions.iter().find_map(|action| match action {
+        Action::Ask(_, ticket, Ask::Swap { next, fence, .. }) => {
+            assert_eq!(*fence, Some(Version(7)));
+            Some((*ticket, next.clone()))
+        }
+        _ => None,
+    })
+}
+
+fn sealed(from: Member, term: u64, epoch: u64, log_end: u64) -> Event {
+    let slot = SlotMark {
+        incarnation: Incarnation(1),
+        epoch: Epoch(epoch),
+    };
+    Event::Sealed {
+        group: GROUP,
+        from,
+        term: Term(term),
+        report: Report {
+            slot,
+            log_end: Lsn(log_end),
+        },
+    }
+}
+
+#[test]
+fn the_next_term_comes_before_any_seal_and_the_highest_report_wins() {
+    let (a, b, c) = (member(1, 0), member(2, 0), member(3, 0));
+    let (mut master, out) = leader(&[b, c], known(1, &[a, b, c]));
+    let (ticket, next) = swap(&out).expect("a swap");
+    assert_eq!((next.term, next.primary), (Term(2), None));
+    assert!(
+        !out.iter()
+            .any(|action| matches!(action, Action::Seal { .. }))
+    );
+    let done = Event::Answer(GROUP, ticket, Answer::Done(Version(11)));
+    let seals = on(&mut master, NOW, done);
+    assert_eq!(
+        seals
+            .iter()
+            .filter(|a| matches!(a, Action::Seal { .. }))
+            .count(),
+        3
+    );
+    assert_eq!(on(&mut master, NOW, sealed(b, 2, 4, 90)), vec![]);
+    let decided = on(&mut master, NOW, sealed(c, 2, 5, 80));
+    let (_, next) = swap(&decided).expect("a swap");
+    assert_eq!(next.primary, Some(c), "the superblock counts first");
+}
+
+#[test]
+fn a_set_that_failed_as_a_whole_is_waited_for_and_all_of_it_reports() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let (mut master, out) = leader(&[member(1, 1)], known(1, &[a, b]));
+    assert_eq!(swap(&out), None);
+    assert_eq!(master.stage(GROUP), Some(&Stage::Waiting));
+    let live = vec![member(1, 1), member(2, 1)];
+    let (ticket, next) = swap(&on(&mut master, NOW, Event::Live(live))).expect("a swap");
+    assert_eq!(&next.in_sync[..], &[member(1, 1), member(2, 1)]);
+    assert!(next.all_needed);
+    on(
+        &mut master,
+        NOW,
+        Event::Answer(GROUP, ticket, Answer::Done(Version(11))),
+    );
+    on(&mut master, NOW, sealed(member(1, 1), 2, 4, 3));
+    let late = NOW.after_us(10_000_000);
+    assert_eq!(
+        swap(&on(&mut master, late, Event::Tick)),
+        None,
+        "no patience runs out"
+    );
+    let decided = on(&mut master, late, sealed(member(2, 1), 2, 4, 8));
+    assert_eq!(
+        swap(&decided).expect("a swap").1.primary,
+        Some(member(2, 1))
+    );
+}
+
+#[test]
+fn after_accepted_loss_nobody_takes_office_before_the_grace_period_is_over() {
+    let (a, c) = (member(1, 0), member(3, 4));
+    let (mut master, _) = leader(&[c], known(1, &[a]));
+    let accepted = on(&mut master, NOW, Event::AcceptLoss(GROUP, c.server));
+    let (ticket, next) = swap(&accepted).expect("a swap");
+    assert!(next.after_loss);
+    on(
+        &mut master,
+        NOW,
+        Event::Answer(GROUP, ticket, Answer::Done(Version(11))),
+    );
+    let early = NOW.after_us(1_900_000);
+    assert_eq!(swap(&on(&mut master, early, sealed(c, 2, 4, 3))), None);
+    let over = on(&mut master, NOW.after_us(2_000_000), Event::Tick);
+    assert_eq!(swap(&over).expect("a swap").1.primary, Some(c));
+}
+
+#[test]
+fn a_master_whose_fence_is_gone_stands_down() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let (mut master, out) = leader(&[b], known(1, &[a, b]));
+    let (ticket, _) = swap(&out).expect("a swap");
+    let lost = on(
+        &mut master,
+        NOW,
+        Event::Answer(GROUP, ticket, Answer::FenceLost),
+    );
+    assert_eq!(lost, vec![Action::StandDown]);
+    assert_eq!(master.office(), Office::Candidate);
+    assert_eq!(on(&mut master, NOW, Event::Live(vec![b])), vec![]);
+}

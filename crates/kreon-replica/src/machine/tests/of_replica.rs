@@ -1,0 +1,190 @@
+use kreon_base::Lsn;
+
+use super::{known, member};
+use crate::machine::replica::{Action, Event, Replica, State};
+use crate::machine::{
+    Answer, Ask, Known, Member, Moment, Report, ServerId, SlotMark, Stamp, Term, Timing, Version,
+};
+
+const NOW: Moment = Moment(5_000_000);
+
+fn on(replica: &mut Replica, event: Event) -> Vec<Action> {
+    let mut out = Vec::new();
+    replica.on(NOW, event, &mut out);
+    out
+}
+
+fn report(log_end: u64) -> Report {
+    Report {
+        slot: SlotMark::default(),
+        log_end: Lsn(log_end),
+    }
+}
+
+fn seal(term: u64) -> Event {
+    Event::Seal {
+        from: ServerId(9),
+        term: Term(term),
+    }
+}
+
+/// Answers the read that is asked for in `actions`.
+fn answer(replica: &mut Replica, actions: &[Action], known: Known) -> Vec<Action> {
+    let ticket = actions.iter().find_map(|action| match action {
+        Action::Ask(ticket, Ask::Read { synced: true }) => Some(*ticket),
+        _ => None,
+    });
+    on(
+        replica,
+        Event::Answer(ticket.expect("a read"), Answer::Read(known)),
+    )
+}
+
+/// A replica that follows `primary` in term 1.
+fn following(me: Member, primary: Member) -> Replica {
+    let mut replica = Replica::new(me, true, Term(0), Stamp::default(), Timing::default());
+    on(&mut replica, seal(1));
+    let sealed = Event::Ended {
+        term: Term(1),
+        report: report(0),
+    };
+    let sealed = on(&mut replica, sealed);
+    answer(&mut replica, &sealed, known(1, &[primary, me]));
+    let equalise = Event::Equalise {
+        from: primary,
+        term: Term(1),
+        top: SlotMark::default(),
+        log_end: Lsn(0),
+    };
+    on(&mut replica, equalise);
+    on(&mut replica, Event::Repaired(Term(1)));
+    assert!(replica.admits(primary, Term(1)));
+    replica
+}
+
+#[test]
+fn a_lower_term_is_refused_after_a_seal() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let mut replica = following(b, a);
+    let sealed = on(&mut replica, seal(2));
+    let order: Vec<_> = sealed.iter().map(std::mem::discriminant).collect();
+    let expected = [
+        Action::Persist(Stamp::default()),
+        Action::Drain,
+        Action::ComputeEnd(Term(2)),
+    ];
+    assert_eq!(order, expected.each_ref().map(std::mem::discriminant));
+    assert!(!replica.admits(a, Term(1)));
+    let beat = Event::Beat {
+        from: a,
+        term: Term(1),
+        beat: crate::machine::BeatNumber(3),
+    };
+    let refused = Action::Refuse {
+        to: a.server,
+        promised: Term(2),
+    };
+    assert_eq!(on(&mut replica, beat), vec![refused.clone()]);
+    let lower = on(
+        &mut replica,
+        Event::Seal {
+            from: a.server,
+            term: Term(1),
+        },
+    );
+    assert_eq!(lower, vec![refused]);
+}
+
+#[test]
+fn a_sealed_member_reports_to_everyone_who_asks() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let mut replica = following(b, a);
+    on(&mut replica, seal(2));
+    let other = Event::Seal {
+        from: ServerId(8),
+        term: Term(2),
+    };
+    assert_eq!(on(&mut replica, other.clone()), vec![], "not sealed yet");
+    let ended = Event::Ended {
+        term: Term(2),
+        report: report(4),
+    };
+    let reports = |actions: &[Action]| {
+        let reported = |action: &&Action| matches!(action, Action::Report { .. });
+        actions.iter().filter(reported).count()
+    };
+    assert_eq!(reports(&on(&mut replica, ended)), 2);
+    assert_eq!(reports(&on(&mut replica, other)), 1, "again");
+}
+
+#[test]
+fn a_message_that_names_a_primary_is_only_a_reason_to_look() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let mut replica = following(b, a);
+    on(&mut replica, seal(2));
+    let ended = Event::Ended {
+        term: Term(2),
+        report: report(4),
+    };
+    let looks = on(&mut replica, ended);
+    let mut nobody = known(2, &[b, a]);
+    nobody.config.primary = None;
+    answer(&mut replica, &looks, nobody);
+    let hint = on(&mut replica, Event::Hint(known(2, &[b, a]).config));
+    assert!(
+        matches!(replica.state(), State::Sealed { .. }),
+        "{:?}",
+        replica.state()
+    );
+    let office = answer(&mut replica, &hint, known(2, &[b, a]));
+    assert!(
+        matches!(replica.state(), State::Equalising(_)),
+        "{:?}",
+        replica.state()
+    );
+    let seals = Action::Seal {
+        to: a,
+        term: Term(2),
+    };
+    assert!(office.contains(&seals), "{office:?}");
+}
+
+#[test]
+fn a_coordinator_that_was_restored_from_a_copy_is_not_believed() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let stamp = Stamp {
+        term: Term(5),
+        version: Version(60),
+    };
+    let mut replica = Replica::new(b, true, Term(5), stamp, Timing::default());
+    let looks = on(&mut replica, Event::Look);
+    assert_eq!(answer(&mut replica, &looks, known(4, &[b, a])), vec![]);
+    assert_eq!((replica.seen(), replica.state()), (stamp, &State::Stale));
+}
+
+#[test]
+fn a_restarted_process_joins_anew() {
+    let (a, b) = (member(1, 0), member(2, 1));
+    let mut replica = Replica::new(b, true, Term(1), Stamp::default(), Timing::default());
+    let looks = on(&mut replica, Event::Look);
+    let asked = answer(&mut replica, &looks, known(1, &[a, member(2, 0)]));
+    let attach = Action::AskAttach {
+        to: a,
+        term: Term(1),
+    };
+    assert!(asked.contains(&attach), "{asked:?}");
+    on(
+        &mut replica,
+        Event::Attached {
+            from: a,
+            term: Term(1),
+        },
+    );
+    let refused = on(&mut replica, seal(2));
+    assert!(
+        matches!(refused[..], [Action::Refuse { .. }]),
+        "nothing to promote: {refused:?}"
+    );
+    on(&mut replica, Event::Completed(Term(1)));
+    assert!(matches!(replica.state(), State::InSync(_)));
+}
