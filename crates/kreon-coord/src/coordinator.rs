@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kreon_base::Result;
 
-use crate::{Command, Reply};
+use crate::command::{Command, Reply};
 
 /// Number of a call of one session, chosen by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

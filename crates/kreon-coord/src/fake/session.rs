@@ -7,7 +7,8 @@ use kreon_base::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 
 use super::{Fake, Fate, SessionId};
-use crate::{CallId, Command, Coordinator, Event};
+use crate::command::Command;
+use crate::coordinator::{CallId, Coordinator, Event};
 
 /// The fake, and what tells sessions that something happened.
 #[derive(Default)]
@@ -98,7 +99,7 @@ impl Coordinator for FakeSession {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Mode, Reply};
+    use crate::command::{Mode, Reply};
 
     #[test]
     fn a_session_hears_of_what_another_one_changes() {

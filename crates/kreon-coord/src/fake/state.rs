@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::tree::{Moment, Tree, parent};
-use crate::{Command, Event, Operation, Reply};
+use crate::command::{Command, Operation, Reply};
+use crate::coordinator::Event;
 
 /// Number of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -207,7 +208,7 @@ impl Fake {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Mode, Node, Version};
+    use crate::command::{Mode, Node, Version};
 
     fn set(version: u64, data: u8) -> Command {
         Command::Set("/g".into(), [data].into(), Version(version))

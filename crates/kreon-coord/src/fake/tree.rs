@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::SessionId;
-use crate::{Mode, Node, Operation, Reply, Version};
+use crate::command::{Mode, Node, Operation, Reply, Version};
 
 /// A node as it was from some write on; none: it did not exist.
 type Content = Option<Node>;
