@@ -152,6 +152,30 @@ bugs! {
     NotPoisoned,
     /// A checkpoint that ran out of space in the middle says that nothing changed.
     UnfinishedCheckpointForgotten,
+    /// A primary takes log for landed on a backup when it was sent.
+    AcknowledgedBeforeReceipt,
+    /// A flush of a replicated volume does not wait for the backups.
+    BarrierNotAwaited,
+    /// A backup answers a flush without flushing its file.
+    BackupFlushSkipped,
+    /// A backup answers a flush before the log that it covers was written.
+    FlushAnsweredBeforeItsLog,
+    /// A backup writes log before pages that were sent before it.
+    PageAfterItsLog,
+    /// A backup reports what it has before it wrote what it received.
+    DrainSkippedAtSeal,
+    /// Log of a term is sent before its first checkpoint is durable on the backups.
+    TapBeforeFirstCheckpoint,
+    /// Before a promotion a member keeps a superblock that is newer than the chosen one.
+    OlderSlotsRepairedAlone,
+    /// A joiner gets superblocks before its copy is complete.
+    SuperblockDuringResync,
+    /// A joiner takes a copied page although a newer one was mirrored.
+    CopiedOverMirroredPage,
+    /// A joiner does not allocate the segments that nobody will ask it for again.
+    BackedSegmentsLeftOut,
+    /// A copy is listed without waiting for the writes that were begun before the joiner was attached.
+    AttachWithoutWaiting,
     /// A flush of the log counts as durable before the log's mirror has answered.
     DurableUnclamped,
     /// A flush of the log is claimed on the device before the log's mirror has answered.

@@ -1,0 +1,249 @@
+//! Log that was received and is not written yet.
+//!
+//! Invariants:
+//! - it is one piece of the log: each byte goes right behind the one before, or starts the next segment when that one
+//!   was full;
+//! - only whole blocks leave it, each once and in the order of the log, so a segment's header goes first and no block with
+//!   acknowledged bytes is written again. The rest of a block leaves it at the seal, with zeroes behind.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use kreon_base::{Lsn, SEGMENT_BYTES};
+use kreon_device::AlignedBuf;
+use kreon_format::{LOG_HEADER_BYTES, lsn_at, place_of};
+use kreon_wire::Violation;
+use kreon_wire::limits::BLOCK_BYTES;
+
+use super::taken::overlap;
+use super::work::Piece;
+
+/// Consecutive bytes of one segment, from the border of a block on.
+#[derive(Clone, Debug)]
+struct Run {
+    sequence: u64,
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Run {
+    fn range(&self) -> Range<u64> {
+        self.offset..self.end()
+    }
+
+    fn end(&self) -> u64 {
+        self.offset + self.bytes.len() as u64
+    }
+
+    fn is_full(&self) -> bool {
+        self.end().is_multiple_of(SEGMENT_BYTES)
+    }
+
+    fn whole_bytes(&self) -> usize {
+        self.bytes.len() - self.bytes.len() % BLOCK_BYTES as usize
+    }
+}
+
+/// See the module's text.
+#[derive(Clone, Debug)]
+pub(super) struct LogTail {
+    runs: VecDeque<Run>,
+    /// Behind the last byte that left.
+    written: Lsn,
+}
+
+/// Where the next byte of a log belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LogPlace {
+    lsn: Lsn,
+    offset: u64,
+}
+
+impl LogPlace {
+    /// Checks that a packet of log may follow what came before; returns what may follow it.
+    pub fn follow(
+        before: Option<Self>,
+        lsn: Lsn,
+        offset: u64,
+        end: Lsn,
+        len_bytes: u64,
+    ) -> Result<Self, Violation> {
+        let within = (offset % SEGMENT_BYTES) as u32;
+        let is_in_place = place_of(lsn).1 == within.max(LOG_HEADER_BYTES);
+        let follows = match before {
+            // Blocks are written as wholes.
+            None => offset.is_multiple_of(BLOCK_BYTES),
+            Some(before) if before.offset.is_multiple_of(SEGMENT_BYTES) => {
+                before.lsn == lsn && within == 0
+            }
+            Some(before) => before == Self { lsn, offset },
+        };
+        match is_in_place && follows {
+            true => Ok(Self {
+                lsn: end,
+                offset: offset + len_bytes,
+            }),
+            false => Err(Violation::Order),
+        }
+    }
+}
+
+impl LogTail {
+    /// All before `written` is in the file.
+    pub fn new(written: Lsn) -> Self {
+        Self {
+            runs: VecDeque::new(),
+            written,
+        }
+    }
+
+    /// Adds what [`LogPlace::follow`] accepted.
+    pub fn append(&mut self, lsn: Lsn, offset: u64, bytes: &[u8]) {
+        match self.runs.back_mut() {
+            Some(run) if run.end() == offset && !run.is_full() => {
+                run.bytes.extend_from_slice(bytes)
+            }
+            _ => self.runs.push_back(Run {
+                sequence: place_of(lsn).0,
+                offset,
+                bytes: bytes.to_vec(),
+            }),
+        }
+    }
+
+    /// Behind the last byte that left.
+    pub fn written(&self) -> Lsn {
+        self.written
+    }
+
+    /// Bytes in whole blocks.
+    pub fn whole_bytes(&self) -> usize {
+        self.runs.iter().map(Run::whole_bytes).sum()
+    }
+
+    /// All bytes.
+    pub fn len_bytes(&self) -> usize {
+        self.runs.iter().map(|run| run.bytes.len()).sum()
+    }
+
+    /// Whether some of it belongs into `range`.
+    pub fn touches(&self, range: &Range<u64>) -> bool {
+        self.runs.iter().any(|run| overlap(&run.range(), range))
+    }
+
+    /// Takes out the whole blocks; with `is_last` also the rest of a block, with zeroes behind. What left and how many bytes of
+    /// log that is.
+    pub fn take(&mut self, is_last: bool) -> (Vec<Piece>, u64) {
+        let (mut pieces, mut taken) = (Vec::new(), 0);
+        while let Some(run) = self.runs.front_mut() {
+            let whole = match is_last {
+                true => run.bytes.len(),
+                false => run.whole_bytes(),
+            };
+            if whole > 0 {
+                let mut block = AlignedBuf::new(whole.next_multiple_of(BLOCK_BYTES as usize));
+                if let (Some(to), Some(from)) = (block.get_mut(..whole), run.bytes.get(..whole)) {
+                    to.copy_from_slice(from);
+                }
+                pieces.push(Piece::whole(run.offset, Arc::new(block)));
+                run.bytes.drain(..whole);
+                run.offset += whole as u64;
+                taken += whole as u64;
+                self.written = position_of(run.sequence, run.offset);
+            }
+            if !run.bytes.is_empty() {
+                break;
+            }
+            self.runs.pop_front();
+        }
+        (pieces, taken)
+    }
+}
+
+/// The position at an offset behind some bytes of the segment with this sequence.
+fn position_of(sequence: u64, offset: u64) -> Lsn {
+    match offset % SEGMENT_BYTES {
+        0 => lsn_at(sequence, SEGMENT_BYTES as u32),
+        within => lsn_at(sequence, (within as u32).max(LOG_HEADER_BYTES)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEGMENT: u64 = 5 * SEGMENT_BYTES;
+
+    #[test]
+    fn whole_blocks_leave_once_and_the_rest_with_zeroes() {
+        let start = lsn_at(7, LOG_HEADER_BYTES);
+        let mut tail = LogTail::new(start);
+        tail.append(start, SEGMENT, &[1; 5000]);
+        let (pieces, taken) = tail.take(false);
+        assert_eq!((pieces.len(), taken), (1, 4096));
+        assert_eq!(pieces[0].range(), SEGMENT..SEGMENT + 4096);
+        assert_eq!(tail.written(), start, "a header has no positions");
+        tail.append(Lsn(start.0 + 904), SEGMENT + 5000, &[2; 8]);
+        assert_eq!(tail.take(false).1, 0);
+        let (pieces, taken) = tail.take(true);
+        assert_eq!(taken, 912);
+        let bytes = pieces[0].bytes();
+        assert_eq!(bytes.len(), 4096);
+        assert_eq!(
+            (bytes[903], bytes[904], bytes[911], bytes[912]),
+            (1, 2, 2, 0)
+        );
+        assert_eq!(tail.written(), Lsn(start.0 + 912));
+    }
+
+    #[test]
+    fn a_segment_follows_one_that_is_full_and_no_other() {
+        let end = lsn_at(7, SEGMENT_BYTES as u32);
+        let place = LogPlace::follow(
+            None,
+            lsn_at(7, 2 << 20 >> 1),
+            SEGMENT + (1 << 20),
+            end,
+            1 << 20,
+        )
+        .unwrap();
+        let next = 9 * SEGMENT_BYTES;
+        let header = LogPlace::follow(Some(place), end, next, end, 4096).unwrap();
+        assert_eq!(header.offset, next + 4096);
+        // A gap in the middle of a segment; a segment without its header; a position of another place.
+        let gap = LogPlace::follow(
+            Some(header),
+            Lsn(end.0 + 8),
+            next + 4104,
+            Lsn(end.0 + 16),
+            8,
+        );
+        assert_eq!(gap, Err(Violation::Order));
+        let headless = LogPlace::follow(Some(place), end, next + 4096, end, 4096);
+        assert_eq!(headless, Err(Violation::Order));
+        let elsewhere = LogPlace::follow(Some(header), end, next + 4104, Lsn(end.0 + 8), 8);
+        assert_eq!(elsewhere, Err(Violation::Order));
+    }
+
+    #[test]
+    fn a_stream_starts_its_log_at_the_border_of_a_block() {
+        let lsn = lsn_at(7, 8200);
+        let odd = LogPlace::follow(None, lsn, SEGMENT + 8200, Lsn(lsn.0 + 8), 8);
+        assert_eq!(odd, Err(Violation::Order));
+    }
+
+    #[test]
+    fn full_segments_leave_in_order_before_the_open_one() {
+        let from = lsn_at(3, (SEGMENT_BYTES - 4096) as u32);
+        let mut tail = LogTail::new(from);
+        tail.append(from, SEGMENT + SEGMENT_BYTES - 4096, &[3; 4096]);
+        let next = lsn_at(4, LOG_HEADER_BYTES);
+        tail.append(next, 8 * SEGMENT_BYTES, &[4; 4104]);
+        assert!(tail.touches(&(8 * SEGMENT_BYTES..8 * SEGMENT_BYTES + 1)));
+        assert!(!tail.touches(&(SEGMENT..SEGMENT + 4096)));
+        let (pieces, taken) = tail.take(false);
+        assert_eq!((pieces.len(), taken), (2, 8192));
+        assert_eq!((tail.written(), tail.len_bytes()), (next, 8));
+    }
+}
