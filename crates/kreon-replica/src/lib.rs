@@ -3,4 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod machine;
+pub mod equalise;
 pub mod follower;
+pub mod mirror;
+pub mod resync;

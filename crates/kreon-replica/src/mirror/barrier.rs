@@ -1,0 +1,245 @@
+//! Flushes: all committed log, then a packet that asks for durability, then the wait for all counted members.
+
+use kreon_base::{Error, Lsn, Result};
+use kreon_format::{lsn_at, place_of};
+use kreon_sync::{MutexGuard, Ordering};
+use kreon_wire::limits::BLOCK_BYTES;
+use kreon_wire::{FlushNumber, Member, StreamPacket};
+
+use super::source::LogSource;
+use super::stream::{Sent, Stream};
+use super::streams::{Mirror, State};
+
+/// Most payload of one packet of log: with a segment's header it still fits a packet.
+const RUN_BYTES: u32 = 60 << 10;
+
+/// How far the log was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pumped {
+    /// All that is committed, to all counted members.
+    All,
+    /// A counted member has no room.
+    Blocked,
+}
+
+impl Mirror {
+    /// Sends all log that is committed by now, and the flush behind it.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub(super) fn begin_barrier(&self) -> Result<FlushNumber> {
+        // Without a log there is nothing of it to be sent.
+        let tail = self.source.get().and_then(|source| source.tail().ok());
+        let upto = tail.unwrap_or(Lsn(0));
+        self.ship_log(upto)?;
+        self.announce(upto)
+    }
+
+    /// Waits until all counted members have answered the flush.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub(super) fn await_flush(&self, number: FlushNumber) -> Result<()> {
+        self.await_counted(|stream| stream.flushed() >= number)
+    }
+
+    /// Everything written before this call is durable on all counted members when it returns.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn barrier(&self) -> Result<()> {
+        let number = self.begin_barrier()?;
+        self.await_flush(number)
+    }
+
+    /// Everything sent to a member before this call is durable there when it returns.
+    ///
+    /// # Errors
+    /// `NotFound`; why its stream has ended; `Closed`.
+    pub(crate) fn flush_member(&self, member: Member) -> Result<()> {
+        // One whose link was busy has not got the first one.
+        loop {
+            let number = self.begin_barrier()?;
+            let flushed =
+                self.await_member(member, |stream| match stream.flush_sent() >= number {
+                    true => (stream.flushed() >= number).then_some(true),
+                    false => Some(false),
+                })?;
+            if flushed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sends the committed log before `upto` to all members, and waits for the credit of those that count.
+    ///
+    /// # Errors
+    /// `Closed`; or the log cannot be had any more.
+    fn ship_log(&self, upto: Lsn) -> Result<()> {
+        let mut state = self.state.lock();
+        loop {
+            state.check_open()?;
+            if self.pump(&mut state, upto)? == Pumped::All {
+                return Ok(());
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// Sends the committed log before `upto` as far as there is credit.
+    fn pump(&self, state: &mut MutexGuard<'_, State>, upto: Lsn) -> Result<Pumped> {
+        let Some(source) = self.source.get() else {
+            return Ok(Pumped::All);
+        };
+        let mut pumped = Pumped::All;
+        for stream in &mut state.streams {
+            match pump_one(stream, &**source, upto) {
+                Ok(Pumped::Blocked) if stream.is_counted => pumped = Pumped::Blocked,
+                Ok(_) => {}
+                Err(error) if stream.is_counted => return Err(error),
+                // A joiner was slower than the buffers of the log are used again.
+                Err(error) => stream.end(error),
+            }
+        }
+        Ok(pumped)
+    }
+
+    /// Sends all that can be sent now; for the tap.
+    pub(super) fn pump_all(&self) -> Result<()> {
+        self.has_grown.swap(false, Ordering::AcqRel);
+        let mut state = self.state.lock();
+        if state.closed.is_some() || state.tap_from.is_none() {
+            return Ok(());
+        }
+        self.pump(&mut state, Lsn::MAX)?;
+        // A flush that somebody will ask for begins as soon as its log is under way.
+        let wanted = Lsn(self.wanted.load(Ordering::Acquire));
+        let has_all = |stream: &Stream| stream.log_sent.is_some_and(|sent| sent >= wanted);
+        let is_new = wanted > state.flush_upto;
+        let is_due = is_new && state.streams.iter().filter(|s| s.is_counted).all(has_all);
+        drop(state);
+        match is_due {
+            true => self.announce(wanted).map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Sends a flush of everything before it, the log up to `upto` included, to all members. One at a time: each member gets
+    /// flushes in the order of their numbers.
+    fn announce(&self, upto: Lsn) -> Result<FlushNumber> {
+        let mut state = self.state.lock();
+        while state.is_announcing {
+            state.check_open()?;
+            self.changed.wait(&mut state);
+        }
+        state.check_open()?;
+        state.is_announcing = true;
+        let number = state.flush.next();
+        state.flush = number;
+        let outcome = self.send_flush(&mut state, number, upto);
+        state.flush_upto = state.flush_upto.max(block_border(upto));
+        state.is_announcing = false;
+        drop(state);
+        self.changed.notify_all();
+        outcome.map(|()| number)
+    }
+
+    fn send_flush(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        number: FlushNumber,
+        upto: Lsn,
+    ) -> Result<()> {
+        let mut sent = Vec::new();
+        loop {
+            state.check_open()?;
+            let mut is_done = true;
+            for stream in &mut state.streams {
+                if sent.contains(&stream.member) {
+                    continue;
+                }
+                let log_upto = block_border(upto.min(stream.log_packets_end));
+                match stream.send(&StreamPacket::Flush { number, log_upto }) {
+                    Sent::As(_) => sent.push(stream.member),
+                    // Others do not wait for a member that does not count; it gets the next one.
+                    Sent::Later => is_done &= !stream.is_counted,
+                    Sent::Ended | Sent::Withheld => {}
+                }
+            }
+            if is_done {
+                return Ok(());
+            }
+            self.changed.wait(state);
+        }
+    }
+
+    /// See [`LogMirror::sync`](kreon_engine::LogMirror::sync).
+    pub(super) fn sync_log(&self, upto: Lsn) -> Result<Lsn> {
+        let state = self.state.lock();
+        state.check_open()?;
+        if state.tap_from.is_none() {
+            let equal_upto = state.equal_upto;
+            return match upto <= equal_upto {
+                true => Ok(equal_upto),
+                false => Err(Error::invalid(format!(
+                    "the log is to be durable up to {upto} before its tap starts at {equal_upto}"
+                ))),
+            };
+        }
+        drop(state);
+        if block_border(upto) != upto {
+            return Err(Error::invalid(format!(
+                "a mirror is to make the middle of a block durable, {upto}"
+            )));
+        }
+        self.ship_log(upto)?;
+        if self.state.lock().flush_upto < upto {
+            self.announce(upto)?;
+        }
+        self.await_counted(|stream| stream.log_durable() >= upto)?;
+        Ok(self.durable().max(upto))
+    }
+}
+
+/// Sends committed log before `upto` to one member.
+fn pump_one(stream: &mut Stream, source: &dyn LogSource, upto: Lsn) -> Result<Pumped> {
+    while stream.ended().is_none()
+        && let Some(from) = stream.log_sent
+        && from < upto
+    {
+        let mut sent = Sent::Ended;
+        let has_any = source.run(from, RUN_BYTES, &mut |run| {
+            sent = stream.send(&StreamPacket::Log {
+                lsn: from,
+                offset: run.offset,
+                bytes: run.bytes,
+            });
+            Ok(())
+        })?;
+        match (has_any, sent) {
+            (true, Sent::As(_)) => {}
+            (true, Sent::Later) => return Ok(Pumped::Blocked),
+            _ => break,
+        }
+    }
+    Ok(Pumped::All)
+}
+
+/// The border of a block at or before a position.
+pub(crate) fn block_border(at: Lsn) -> Lsn {
+    let (sequence, within) = place_of(at);
+    lsn_at(sequence, within - within % BLOCK_BYTES as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn borders_of_blocks_are_those_of_the_volume() {
+        assert_eq!(block_border(lsn_at(5, 4096)), lsn_at(5, 4096));
+        assert_eq!(block_border(lsn_at(5, 8184)), lsn_at(5, 4096));
+        assert_eq!(block_border(lsn_at(5, 8192)), lsn_at(5, 8192));
+        assert_eq!(block_border(Lsn(0)), Lsn(0));
+    }
+}

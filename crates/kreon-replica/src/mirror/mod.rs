@@ -1,0 +1,25 @@
+//! The primary's end of all streams of its group: what it writes to its volume and its log, the backups get, too.
+//!
+//! - [`MirrorDevice`]: the device that the store is opened on
+//! - [`Mirror`]: the members with their streams, and what they have; `shipping`: packets to all of them; `barrier`: flushes
+//!   that wait for all of them; `members`: who is counted
+//! - `tap`: the committed log, in a thread of its own; [`LogSource`]: where it comes from
+//! - `stream`: one member; [`Carrier`]: takes packets to it
+
+mod barrier;
+mod carrier;
+mod device;
+mod members;
+mod shipping;
+mod source;
+mod stream;
+mod streams;
+mod tap;
+
+pub(crate) use self::barrier::block_border;
+pub use self::carrier::{Carrier, OnLink};
+pub use self::device::MirrorDevice;
+pub use self::members::MemberStanding;
+pub use self::source::{Committed, LogSource};
+pub use self::streams::Mirror;
+pub use self::tap::TapThread;

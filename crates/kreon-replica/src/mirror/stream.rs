@@ -1,0 +1,246 @@
+//! The stream to one member.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use kreon_base::{Error, ErrorKind, Lsn, PageNo, Result, planted};
+use kreon_format::SUPERBLOCK_PAGES;
+use kreon_wire::{
+    Control, FlushNumber, Frame, GroupId, Kind, Member, Outlet, Packet, Progress, Reason, Room,
+    StreamNumber, StreamPacket, Term, Violation,
+};
+
+use super::carrier::Carrier;
+
+/// Whether a packet was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// With this number.
+    As(StreamNumber),
+    /// Not yet: the credit or the window of the link is used up.
+    Later,
+    /// Never: the stream has ended.
+    Ended,
+    /// Never: it is a superblock, and the member's copy is not complete.
+    Withheld,
+}
+
+/// One member and its stream.
+pub(super) struct Stream {
+    pub member: Member,
+    carrier: Arc<dyn Carrier>,
+    outlet: Outlet,
+    /// The member counts for what is landed and durable.
+    pub is_counted: bool,
+    /// It gets no superblocks, as its copy of the volume is not complete.
+    pub withholds_slots: bool,
+    /// Offsets of the superblock slots that it was sent.
+    slots_sent: BTreeSet<u64>,
+    /// The log was sent up to here; `None`: it begins with the tap.
+    pub log_sent: Option<Lsn>,
+    /// Behind the last byte of log that was sent in this term.
+    pub log_packets_end: Lsn,
+    /// Ends of the log packets that were not acknowledged, with their numbers.
+    in_flight: VecDeque<(StreamNumber, Lsn)>,
+    landed: Lsn,
+    flush_sent: FlushNumber,
+    /// Bytes of allocations so far.
+    asked_bytes: u64,
+    /// Allocations that the member had no space for.
+    refused: BTreeSet<StreamNumber>,
+    ended: Option<Error>,
+}
+
+impl Stream {
+    pub fn new(
+        (group, term): (GroupId, Term),
+        member: Member,
+        carrier: Arc<dyn Carrier>,
+        log_durable: Lsn,
+        room: Room,
+    ) -> Self {
+        Self {
+            member,
+            carrier,
+            outlet: Outlet::new(group, term, log_durable, room),
+            is_counted: false,
+            withholds_slots: false,
+            slots_sent: BTreeSet::new(),
+            log_sent: None,
+            log_packets_end: Lsn(0),
+            in_flight: VecDeque::new(),
+            landed: log_durable,
+            flush_sent: FlushNumber(0),
+            asked_bytes: 0,
+            refused: BTreeSet::new(),
+            ended: None,
+        }
+    }
+
+    /// Gives the packet the next number and sends it, if it can be sent now.
+    pub fn send(&mut self, packet: &StreamPacket<'_>) -> Sent {
+        if self.ended.is_some() {
+            return Sent::Ended;
+        }
+        let withholds = self.withholds_slots;
+        planted!(SuperblockDuringResync => let withholds = false);
+        if withholds && is_slot(packet) {
+            return Sent::Withheld;
+        }
+        if !self.outlet.has_room(packet) {
+            return Sent::Later;
+        }
+        // A packet that the link does not take has no number.
+        let mut outlet = self.outlet.clone();
+        let encoded = outlet.number(packet);
+        match self.carrier.carry(&encoded.parts()) {
+            Ok(()) => {
+                self.outlet = outlet;
+                self.sent(packet);
+                Sent::As(self.outlet.sent())
+            }
+            Err(error) if error.kind() == ErrorKind::Busy => Sent::Later,
+            Err(error) => {
+                self.end(error);
+                Sent::Ended
+            }
+        }
+    }
+
+    fn sent(&mut self, packet: &StreamPacket<'_>) {
+        let number = self.outlet.sent();
+        if let Some(end) = packet.log_end() {
+            self.log_sent = Some(end);
+            self.log_packets_end = end;
+            self.in_flight.push_back((number, end));
+            planted!(AcknowledgedBeforeReceipt => self.landed = end);
+        }
+        if let StreamPacket::Pages { offset, .. } = packet
+            && is_slot(packet)
+        {
+            self.slots_sent.insert(*offset);
+        }
+        if let StreamPacket::Flush { number, .. } = packet {
+            self.flush_sent = *number;
+        }
+        if let StreamPacket::Allocate { len_bytes, .. } = packet {
+            self.asked_bytes = self.asked_bytes.saturating_add(*len_bytes);
+        }
+    }
+
+    /// Whether it was sent the superblock slot in this page.
+    pub fn has_slot(&self, page: PageNo) -> bool {
+        self.slots_sent.contains(&page.offset_bytes())
+    }
+
+    /// Takes what the member answered.
+    pub fn admit(&mut self, frame: &Frame<'_>) -> Result<(), Violation> {
+        if frame.header().kind != Kind::Refused {
+            let progress = self.outlet.admit(frame)?;
+            self.land(&progress);
+            return Ok(());
+        }
+        let header = frame.header();
+        let number = StreamNumber(header.number);
+        let Packet::Control(Control::Refused(refused)) = Packet::decode(frame)? else {
+            return Err(Violation::KindForState);
+        };
+        if number > self.outlet.sent() {
+            return Err(Violation::Order);
+        }
+        match (refused.kind, refused.reason) {
+            (Kind::Allocate, Reason::NoSpace) => _ = self.refused.insert(number),
+            (kind, reason) => self.end(Error::new(
+                ErrorKind::Closed,
+                format!("a backup refuses {kind:?}: {reason:?}"),
+            )),
+        }
+        Ok(())
+    }
+
+    fn land(&mut self, progress: &Progress) {
+        while let Some((_, end)) = self
+            .in_flight
+            .pop_front_if(|(number, _)| *number <= progress.received)
+        {
+            self.landed = self.landed.max(end);
+        }
+    }
+
+    /// Everything before this is in the member's memory.
+    pub fn landed(&self) -> Lsn {
+        self.landed
+    }
+
+    /// Everything before this is durable there.
+    pub fn log_durable(&self) -> Lsn {
+        self.outlet.progress().log_durable
+    }
+
+    /// The last flush that it was sent.
+    pub fn flush_sent(&self) -> FlushNumber {
+        self.flush_sent
+    }
+
+    /// The last flush that it has answered.
+    pub fn flushed(&self) -> FlushNumber {
+        self.outlet.progress().flushed
+    }
+
+    /// Its last answer.
+    pub fn progress(&self) -> &Progress {
+        self.outlet.progress()
+    }
+
+    /// The number of the last packet.
+    pub fn sent_number(&self) -> StreamNumber {
+        self.outlet.sent()
+    }
+
+    /// Whether the allocations so far are within what the member has granted.
+    pub fn is_space_granted(&self) -> bool {
+        self.asked_bytes <= self.outlet.progress().room.space.0
+    }
+
+    /// The outcome of an allocation that was sent with this number; `None`: not known yet.
+    pub fn allocated(&mut self, number: StreamNumber) -> Option<bool> {
+        if self.refused.remove(&number) {
+            return Some(false);
+        }
+        (self.outlet.progress().written >= number).then_some(true)
+    }
+
+    /// Why the stream has ended, if it has.
+    pub fn ended(&self) -> Option<&Error> {
+        self.ended.as_ref()
+    }
+
+    /// Sends nothing any more. The first reason counts.
+    pub fn end(&mut self, why: Error) {
+        self.ended.get_or_insert(why);
+    }
+
+    /// Its log goes on at `from`, where the tap starts. `InvalidArgument` if that leaves a gap.
+    pub fn begin_log(&mut self, from: Lsn) -> Result<()> {
+        match self.log_sent {
+            Some(sent) if sent != from => Err(Error::invalid(format!(
+                "the log of a member was sent up to {sent}, and the tap starts at {from}"
+            ))),
+            _ => {
+                self.log_sent = Some(from);
+                self.landed = self.landed.max(from);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether a packet writes a superblock slot.
+fn is_slot(packet: &StreamPacket<'_>) -> bool {
+    let StreamPacket::Pages { offset, .. } = packet else {
+        return false;
+    };
+    SUPERBLOCK_PAGES
+        .iter()
+        .any(|page| page.offset_bytes() == *offset)
+}

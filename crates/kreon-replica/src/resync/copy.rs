@@ -1,0 +1,138 @@
+//! The primary's side of a full copy.
+
+use kreon_base::{Error, LogId, PAGE_BYTES, Result, SEGMENT_BYTES, planted};
+use kreon_device::{AlignedBuf, Device};
+use kreon_engine::{Engine, Occupied};
+use kreon_format::{SUPERBLOCK_PAGES, place_of};
+use kreon_volume::page_io::blank_pages;
+use kreon_wire::limits::STREAM_DATA_BYTES_MAX;
+use kreon_wire::{Member, StreamPacket};
+
+use crate::mirror::{Mirror, block_border};
+
+/// The main log; moved records are written as pages are.
+const MAIN_LOG: LogId = LogId(0);
+
+/// Makes a file that has room for them start without superblocks, durably.
+///
+/// # Errors
+/// Those of the device.
+pub fn blank_slots(device: &dyn Device) -> Result<()> {
+    if device.len_bytes() < SEGMENT_BYTES {
+        device.grow(SEGMENT_BYTES)?;
+    }
+    blank_pages(device, SUPERBLOCK_PAGES.into_iter())?;
+    device.flush()
+}
+
+/// What is left to be copied to one joiner, in bytes of the volume.
+#[derive(Debug)]
+pub struct Resync {
+    member: Member,
+    /// Ranges that have space, ascending.
+    backed: Vec<(u64, u64)>,
+    /// Ranges to be copied, each with its length; the last one comes first.
+    left: Vec<(u64, u64)>,
+}
+
+impl Resync {
+    /// Lists what the attached `member` needs, and starts its log. All before the place where that starts is durable, so it
+    /// is read from the file.
+    ///
+    /// # Errors
+    /// `Closed`; `NotFound`: the member is gone.
+    pub fn list(engine: &Engine, mirror: &Mirror, member: Member) -> Result<Self> {
+        let start = block_border(engine.log_durable());
+        mirror.begin_log_of(member, start)?;
+        let occupied = engine.occupied()?;
+        let (sequence, within) = place_of(start);
+        let mut left = Vec::new();
+        for log in &occupied.log {
+            let bytes = match (log.log == MAIN_LOG, log.sequence.cmp(&sequence)) {
+                (false, _) | (true, std::cmp::Ordering::Less) => log.bytes,
+                (true, std::cmp::Ordering::Equal) => u64::from(within).min(log.bytes),
+                (true, std::cmp::Ordering::Greater) => 0,
+            };
+            left.push((log.segment.offset_bytes(), bytes));
+        }
+        left.extend(pages_of(&occupied));
+        left.retain(|(_, bytes)| *bytes > 0);
+        left.reverse();
+        let backed = occupied.backed.iter();
+        Ok(Self {
+            member,
+            backed: backed
+                .map(|(s, bytes)| (s.offset_bytes(), *bytes))
+                .collect(),
+            left,
+        })
+    }
+
+    /// Has the joiner make space for every range that has some here: nobody will ask for it again. A joiner without that space ends its stream, or refuses.
+    ///
+    /// # Errors
+    /// `OutOfSpace`: the joiner has no such space; `Closed`.
+    pub fn reserve(&self, mirror: &Mirror) -> Result<()> {
+        planted!(BackedSegmentsLeftOut => return Ok(()));
+        for (offset, len_bytes) in &self.backed {
+            mirror.reserve_at(self.member, *offset, *len_bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes that are left to be copied.
+    pub fn left_bytes(&self) -> u64 {
+        self.left.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Reads the next piece, up to 64 KiB, from `below`, the primary's file, and sends it; `false` if nothing is left. A piece
+    /// that is written meanwhile is sent again by that write, before or after: the joiner keeps the newer bytes.
+    ///
+    /// # Errors
+    /// Those of the device; why the joiner's stream has ended; `Closed`.
+    pub fn copy(&mut self, mirror: &Mirror, below: &dyn Device) -> Result<bool> {
+        mirror.check_stream(self.member)?;
+        let Some((offset, left)) = self.left.pop() else {
+            return Ok(false);
+        };
+        let len_bytes = left.min(u64::from(STREAM_DATA_BYTES_MAX));
+        if left > len_bytes {
+            self.left.push((offset + len_bytes, left - len_bytes));
+        }
+        let whole = len_bytes.next_multiple_of(PAGE_BYTES as u64) as usize;
+        let mut bytes = AlignedBuf::new(whole);
+        below.read_at(offset, &mut bytes)?;
+        let packet = StreamPacket::Copy {
+            offset,
+            bytes: &bytes,
+        };
+        mirror.ship_to(self.member, &packet)?;
+        Ok(true)
+    }
+
+    /// Ends the copy, and lets the joiner count. When this returns its volume is whole, and durable: it may be added to the
+    /// configuration. If that fails for good, it is to be removed here.
+    ///
+    /// # Errors
+    /// `InvalidArgument`: something is left to be copied; why the joiner's stream has ended; those of a checkpoint.
+    pub fn complete(&self, engine: &Engine, mirror: &Mirror, below: &dyn Device) -> Result<()> {
+        if !self.left.is_empty() {
+            return Err(Error::invalid("a copy is not complete"));
+        }
+        mirror.ship_to(self.member, &StreamPacket::Complete)?;
+        // A superblock must not arrive before what it points at is durable there.
+        mirror.flush_member(self.member)?;
+        mirror.count_complete(self.member)?;
+        engine.checkpoint()?;
+        // A store without changes makes no checkpoint: the superblock that counts is sent.
+        mirror.fill_slots(self.member, below)?;
+        mirror.barrier()?;
+        mirror.check_stream(self.member)
+    }
+}
+
+/// Ranges of pages that are in use, those that work under way has taken and the heads of groups included.
+fn pages_of(occupied: &Occupied) -> impl Iterator<Item = (u64, u64)> {
+    let pages = occupied.pages.iter();
+    pages.map(|(first, count)| (first.offset_bytes(), count * PAGE_BYTES as u64))
+}
