@@ -43,6 +43,8 @@ enum Command {
     ClusterSim(cluster_sim::Arguments),
     /// Fails every single call of a simulated device (`--seed`, `--stride`).
     Faults(torture::Arguments),
+    /// Cuts streams from a primary to a backup, and the power of both (`--scripts`, `--seed`, `--all`).
+    Mirror(torture::Arguments),
     /// Plants bugs in the store, one after the other: the torture must catch each (`--by-all`, names of bugs).
     Planted(torture::Arguments),
     /// Records the block trace of a running store and checks what power cuts would leave (`--seconds`, `--states`,
@@ -96,6 +98,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Sim(arguments) => torture::run("sim", &arguments),
         Command::ClusterSim(arguments) => cluster_sim::run(&arguments),
         Command::Faults(arguments) => torture::run("faults", &arguments),
+        Command::Mirror(arguments) => torture::run("mirror", &arguments),
         Command::Planted(arguments) => torture::run("planted", &arguments),
         Command::Trace(arguments) => torture::run("trace", &arguments),
         Command::Soak(arguments) => soak::run(&arguments),

@@ -19,6 +19,7 @@
 //! - [`trace`]: power cuts of a real device
 //! - [`mod@history`]: concurrent clients, and whether what they saw can be explained
 //! - [`mod@metamorphic`]: the same operations under many settings
+//! - [`mirror`]: a primary and a backup, cut at every moment of their stream
 //! - [`mod@overwrites`]: garbage collection of the log
 //! - [`mod@members`]: the primary of a group and a member that follows it
 //! - [`mod@gaps`]: scans over stretches of deleted keys
@@ -43,6 +44,7 @@ pub mod history;
 mod load;
 pub mod members;
 pub mod metamorphic;
+pub mod mirror;
 pub mod model;
 pub mod overwrites;
 pub mod plan;

@@ -115,6 +115,18 @@ enum Command {
         #[arg(long)]
         course: Option<u64>,
     },
+    /// Cuts streams from a primary to a backup, and the power of both, and checks what is left.
+    Mirror {
+        /// How many scripts are tried.
+        #[arg(long, default_value_t = 20)]
+        scripts: u64,
+        /// Seed of the first script.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Cut at every packet, not at some.
+        #[arg(long)]
+        all: bool,
+    },
     /// Plants bugs in the store, one after the other, and demands that each is caught.
     #[cfg(feature = "planted")]
     Planted(kreon_torture::planted::Arguments),
@@ -199,6 +211,7 @@ fn run(command: Command) -> Option<Counts> {
             ..
         } => kreon_torture::metamorphic::replay(seed, course),
         Command::Metamorphic { runs, seed, .. } => kreon_torture::metamorphic(runs, seed),
+        Command::Mirror { scripts, seed, all } => kreon_torture::mirror::run(scripts, seed, all),
         #[cfg(feature = "planted")]
         Command::Planted(arguments) => kreon_torture::planted::planted(&arguments),
         #[cfg(feature = "planted")]

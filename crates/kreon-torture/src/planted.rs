@@ -12,7 +12,7 @@ use kreon_base::Bug;
 
 use crate::hang::{Activity, Patience};
 use crate::{
-    Counts, Extent, Sim, damage, faults, gaps, history, members, metamorphic, overwrites,
+    Counts, Extent, Sim, damage, faults, gaps, history, members, metamorphic, mirror, overwrites,
     torn_tails,
 };
 
@@ -37,6 +37,14 @@ pub enum Hunt {
     Gaps,
     /// Cuts of a member that follows the primary of a group.
     Members,
+    /// Packets of a stream, without a store.
+    Followers,
+    /// A backup whose stream ends at a packet.
+    StreamCuts,
+    /// Power cuts of a primary and its backup.
+    DoubleCuts,
+    /// Members that join under writes.
+    Joins,
 }
 
 /// What `planted` does.
@@ -108,6 +116,16 @@ impl Hunt {
                 Self::Members
             }
             Bug::IncarnationKept => Self::TornTails,
+            Bug::PageAfterItsLog | Bug::FlushAnsweredBeforeItsLog => Self::Followers,
+            Bug::AcknowledgedBeforeReceipt
+            | Bug::BackupFlushSkipped
+            | Bug::DrainSkippedAtSeal
+            | Bug::TapBeforeFirstCheckpoint => Self::StreamCuts,
+            Bug::OlderSlotsRepairedAlone | Bug::BarrierNotAwaited => Self::DoubleCuts,
+            Bug::SuperblockDuringResync
+            | Bug::CopiedOverMirroredPage
+            | Bug::BackedSegmentsLeftOut
+            | Bug::AttachWithoutWaiting => Self::Joins,
             _ => Self::Sim,
         }
     }
@@ -149,6 +167,10 @@ impl Hunt {
             Self::TornTails => torn_tails(seed),
             Self::Gaps => gaps(seed),
             Self::Members => members(seed),
+            Self::Followers => mirror::followers(seed),
+            Self::StreamCuts => mirror::stream_cuts(seed, false),
+            Self::DoubleCuts => mirror::double_cuts(seed),
+            Self::Joins => mirror::joins(seed),
         }
     }
 

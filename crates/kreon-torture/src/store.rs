@@ -22,6 +22,9 @@ pub fn collect(engine: &Engine) -> Result<()> {
     engine.background(Work::LayTogether)
 }
 
+/// Opens an engine on a device in another way than [`Engine::open`].
+pub type Opener = Arc<dyn Fn(Arc<dyn Device>, Options) -> Result<Arc<Engine>>>;
+
 /// See the module's text.
 pub struct Store {
     /// Under the store.
@@ -40,6 +43,7 @@ pub struct Store {
     /// Units that a step has returned for.
     acknowledged: usize,
     options: Options,
+    opener: Option<Opener>,
     engine: Option<Arc<Engine>>,
     snapshot: Option<(Arc<OpenSnapshot>, Prefix)>,
 }
@@ -56,6 +60,7 @@ impl Store {
             duet: None,
             acknowledged: 0,
             options: options(),
+            opener: None,
             engine: None,
             snapshot: None,
         }
@@ -65,6 +70,15 @@ impl Store {
     #[must_use]
     pub fn with(self, options: Options) -> Self {
         Self { options, ..self }
+    }
+
+    /// The same store, opened in another way.
+    #[must_use]
+    pub fn opened_by(self, opener: Opener) -> Self {
+        Self {
+            opener: Some(opener),
+            ..self
+        }
     }
 
     /// The same store, used by a process that can be killed; with background work as `seed` decides if
@@ -86,7 +100,11 @@ impl Store {
             Some(engine) => engine,
             None => {
                 let device = Arc::clone(&self.device) as Arc<dyn Device>;
-                Arc::new(Engine::open(device, with_memory_min(self.options.clone()))?)
+                let options = with_memory_min(self.options.clone());
+                match &self.opener {
+                    Some(open) => open(device, options)?,
+                    None => Arc::new(Engine::open(device, options)?),
+                }
             }
         };
         if let Some(duet) = &self.duet {
