@@ -252,7 +252,10 @@ impl Worker {
 }
 
 /// Does the next piece of work; whether there was one.
-fn step(follower: &mut Follower, device: &dyn Device, now: Instant) -> Result<bool, String> {
+///
+/// # Errors
+/// What went wrong.
+pub fn step(follower: &mut Follower, device: &dyn Device, now: Instant) -> Result<bool, String> {
     let work = follower.next(now);
     let Some(work) = work.map_err(|violation| format!("the stream: {violation}"))? else {
         return Ok(false);

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use kreon_base::{ErrorKind, Lsn};
 use kreon_device::{AlignedBuf, Device};
 use kreon_engine::Engine;
+use kreon_replica::follower::Follower;
 use kreon_replica::mirror::{Mirror, MirrorDevice};
 use kreon_replica::resync::{Resync, blank_slots};
 use kreon_sim::{Call, Dice, Image, Keep, SimDevice, SimOptions};
-use kreon_wire::Term;
+use kreon_wire::{Frame, Outlet, Role, StreamPacket, Term};
 use parking_lot::Mutex;
 
-use super::backup::{Backup, GROUP, member, room, seal};
+use super::backup::{Backup, GROUP, capacity, member, room, seal, step};
 use super::pair::{Beside, Manner, Pair, Ran, device};
 use super::stream_cuts::{base, steps};
 use crate::check::{After, check};
@@ -31,6 +32,10 @@ pub fn joins(seed: u64) -> Counts {
     let mut counts = Counts::default();
     counts.count("attach beside a write");
     if let Err(what) = attach_beside_a_write() {
+        counts.fail(format!("joins: {what}"));
+    }
+    counts.count("copy behind a newer page");
+    if let Err(what) = copy_behind_a_newer_page() {
         counts.fail(format!("joins: {what}"));
     }
     // A store must be there before: the joiner has something to copy.
@@ -124,6 +129,11 @@ fn beside(
         }
         if must_end && let Some(resync) = join.resync.take() {
             resync.complete(engine, mirror, &*below).map_err(said)?;
+            let backed = engine.occupied().map_err(said)?.backed;
+            let backed_bytes: u64 = backed.iter().map(|(_, bytes)| bytes).sum();
+            if joiner.device.space_bytes() < backed_bytes {
+                return Err("a joiner lacks space that nobody will ask it for again".to_owned());
+            }
             let standing = mirror.standing();
             join.complete_from = standing.first().map(|first| first.sent.0 as usize);
         }
@@ -194,6 +204,30 @@ fn attach_beside_a_write() -> Result<(), String> {
         }
     })?;
     joiner.end().map(drop)
+}
+
+/// A block is read for a copy, then written, and the copy is sent last.
+fn copy_behind_a_newer_page() -> Result<(), String> {
+    let file = device(Image::new(1 << 20), false);
+    let mut follower = Follower::joining((GROUP, TERM), file.len_bytes(), capacity());
+    let mut outlet = Outlet::new(GROUP, TERM, Lsn(0), room());
+    let (offset, newer, older) = (8192, [2; 4096], [1; 8192]);
+    let bytes: &[u8] = &newer;
+    let page = StreamPacket::Pages { offset, bytes };
+    let bytes: &[u8] = &older;
+    let copy = StreamPacket::Copy { offset, bytes };
+    for packet in [page, copy] {
+        let encoded = outlet.number(&packet).to_vec();
+        let frame = Frame::open(&encoded, Role::PeerStream).map_err(|v| v.to_string())?;
+        let taken = follower.take(&frame, Instant::now());
+        taken.map_err(|violation| violation.to_string())?;
+    }
+    while step(&mut follower, &*file, Instant::now())? {}
+    let found = file.image().bytes(offset, 8192);
+    match found[..4096] == newer && found[4096..] == older[4096..] {
+        true => Ok(()),
+        false => Err("a copy took the place of a newer page".to_owned()),
+    }
 }
 
 fn has_store(image: &Image) -> Result<bool, String> {
