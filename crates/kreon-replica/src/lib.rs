@@ -2,8 +2,8 @@
 //! never compact.
 #![forbid(unsafe_code)]
 
-pub mod machine;
 pub mod equalise;
 pub mod follower;
+pub mod machine;
 pub mod mirror;
 pub mod resync;
