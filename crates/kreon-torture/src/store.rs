@@ -1,12 +1,14 @@
 //! A store on a simulated device, driven by steps, beside the model of what it must hold.
 
+mod opening;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
 use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Operation, Options, Work};
-use kreon_sim::{Image, Keep, SimDevice, SimOptions};
+use kreon_sim::{Image, Keep, SimDevice};
 
 use crate::content::{self, Content, Digest};
 use crate::duet::{Done, Duet, Job, is_harmless};
@@ -16,14 +18,8 @@ use crate::progress::Progress;
 use crate::script::{Change, Step};
 use crate::settings::{options, with_memory_min};
 
-/// Moves records: those of segments with dead ones, and those that do not lie together.
-pub fn collect(engine: &Engine) -> Result<()> {
-    engine.background(Work::Collect)?;
-    engine.background(Work::LayTogether)
-}
-
-/// Opens an engine on a device in another way than [`Engine::open`].
-pub type Opener = Arc<dyn Fn(Arc<dyn Device>, Options) -> Result<Arc<Engine>>>;
+use opening::device;
+pub use opening::{Opener, collect};
 
 /// See the module's text.
 pub struct Store {
@@ -243,28 +239,23 @@ impl Store {
                 .engine()
                 .and_then(Engine::sync)
                 .map(|()| self.all_durable()),
-            Step::WriteOut => {
-                let engine = self.engine();
-                engine.and_then(|engine| engine.background(Work::WriteOut))
-            }
-            Step::Image => {
-                let engine = self.engine();
-                engine.and_then(|engine| engine.background(Work::Image))
-            }
+            Step::WriteOut => self.background(Work::WriteOut),
+            Step::Image => self.background(Work::Image),
             Step::Collect => {
                 let engine = self.engine();
                 engine.and_then(collect)
             }
-            Step::Prepare => {
-                let engine = self.engine();
-                engine.and_then(|engine| engine.background(Work::Prepare))
-            }
+            Step::Prepare => self.background(Work::Prepare),
             Step::Reopen => self.reopen(),
             Step::Kill => return self.kill(),
             Step::Snapshot => self.open_snapshot(),
             Step::Release => return self.release_snapshot(),
             Step::Read => return self.read(),
         })
+    }
+
+    fn background(&self, work: Work) -> Result<()> {
+        self.engine()?.background(work)
     }
 
     /// What readers see is everything that was acknowledged.
@@ -454,13 +445,4 @@ impl Store {
             self.timeline.push(at);
         }
     }
-}
-
-fn device(image: Image, record: bool) -> Arc<SimDevice> {
-    let options = SimOptions {
-        record,
-        len_bytes_max: 256 << 20,
-        ..SimOptions::default()
-    };
-    Arc::new(SimDevice::from_image(image, options))
 }

@@ -86,7 +86,10 @@ impl What {
     /// The bytes of the volume that it changes; none for a range that only gets space, and for log, which has its own order.
     pub fn changes(&self) -> Vec<Range<u64>> {
         match self {
-            Self::Discard { offset, len_bytes } => vec![*offset..offset.saturating_add(*len_bytes)],
+            Self::Discard { offset, len_bytes } => {
+                let discarded = *offset..offset.saturating_add(*len_bytes);
+                [discarded].into()
+            }
             _ => {
                 let pieces = self.pieces().map(|(pieces, _)| pieces);
                 pieces.iter().flatten().map(Piece::range).collect()

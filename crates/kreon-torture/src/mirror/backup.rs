@@ -73,6 +73,12 @@ pub struct Moment {
     pub events: usize,
 }
 
+/// A packet, and the events of the primary's device when it was sent.
+type Sent = (Vec<u8>, usize);
+
+/// The moments of a backup, or what it should not have done.
+type Followed = Result<Vec<Moment>, String>;
+
 /// A backup with a thread of its own: everything that it does follows from the packets and a seed.
 pub struct Backup {
     /// Its file.
@@ -80,8 +86,8 @@ pub struct Backup {
     /// How many packets it has received.
     pub arrived: Arc<AtomicUsize>,
     primary: Arc<SimDevice>,
-    sender: Mutex<Option<Sender<(Vec<u8>, usize)>>>,
-    thread: Mutex<Option<JoinHandle<Result<Vec<Moment>, String>>>>,
+    sender: Mutex<Option<Sender<Sent>>>,
+    thread: Mutex<Option<JoinHandle<Followed>>>,
     mirror: Arc<OnceLock<Weak<Mirror>>>,
 }
 

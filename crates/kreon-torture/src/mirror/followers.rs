@@ -116,7 +116,7 @@ impl Trial {
                 self.note(offset, &[0; BLOCK as usize]);
                 self.send(&StreamPacket::Discard { offset, len_bytes })
             }
-            8 if self.log.2 % BLOCK == 0 => self.flush(),
+            8 if self.log.2.is_multiple_of(BLOCK) => self.flush(),
             8 => {
                 // Flushes come at the borders of blocks.
                 self.pad(fill)?;
