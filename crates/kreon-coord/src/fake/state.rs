@@ -276,6 +276,9 @@ mod tests {
             fake.carry_out(one, &set(0, 1), Fate::AnswerLost),
             Reply::Unknown
         );
+        // The next server may not know of it.
+        assert_eq!(fake.carry_out(one, &get(false), Fate::Answered), node(0, 0));
+        fake.carry_out(one, &Command::Sync, Fate::Answered);
         assert_eq!(fake.carry_out(one, &get(false), Fate::Answered), node(1, 1));
     }
 
