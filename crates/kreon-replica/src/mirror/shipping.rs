@@ -64,7 +64,11 @@ impl Mirror {
     /// `Closed`.
     pub(crate) fn ship_length(&self, volume_bytes: u64) -> Result<()> {
         let len_bytes = volume_bytes - volume_bytes % BLOCK_BYTES;
-        self.ship(&StreamPacket::Grow { len_bytes }).map(drop)
+        match len_bytes {
+            // A volume that is still to be made: what makes it longer is sent by itself.
+            0 => Ok(()),
+            _ => self.ship(&StreamPacket::Grow { len_bytes }).map(drop),
+        }
     }
 
     fn ship_where(
