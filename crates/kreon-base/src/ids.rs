@@ -1,24 +1,25 @@
 //! A newtype for each kind of number, so that two kinds never mix.
 
-use std::fmt;
-
 use crate::{PAGE_BYTES, SEGMENT_BYTES, SEGMENT_PAGES};
 
+/// Makes a newtype of a number that is shown with its label.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($inner:ty), $label:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(pub $inner);
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl ::std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 write!(f, concat!($label, " {}"), self.0)
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(self, f)
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Debug::fmt(self, f)
             }
         }
     };

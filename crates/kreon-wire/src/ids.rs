@@ -2,28 +2,8 @@
 
 use std::fmt;
 
-use kreon_base::Incarnation;
+use kreon_base::{Incarnation, id};
 use kreon_format::INCARNATION_MAX;
-
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident($inner:ty), $label:literal) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-        pub struct $name(pub $inner);
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($label, " {}"), self.0)
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(self, f)
-            }
-        }
-    };
-}
 
 id!(
     /// Number of a replica group, from 1 on; 0 names no group.
