@@ -97,12 +97,9 @@ impl Replica {
         report: Report,
         out: &mut Vec<Action>,
     ) {
-        let State::Equalising(office) = &mut self.state else {
+        let Some(office) = self.candidacy_in(term) else {
             return;
         };
-        if office.term() != term {
-            return;
-        }
         for (member, mate, _) in &mut office.mates {
             if *member == from && *mate == Mate::Asked {
                 *mate = Mate::Told(report);
@@ -147,6 +144,14 @@ impl Replica {
         slots_to_write(self.own_slot(), top)
     }
 
+    /// What this replica equalises for, if it does so in `term`.
+    fn candidacy_in(&mut self, term: Term) -> Option<&mut Candidacy> {
+        match &mut self.state {
+            State::Equalising(office) if office.term() == term => Some(office),
+            _ => None,
+        }
+    }
+
     fn own_slot(&self) -> SlotMark {
         match &self.state {
             State::Sealed { report, .. } => report.slot,
@@ -162,12 +167,9 @@ impl Replica {
         term: Term,
         out: &mut Vec<Action>,
     ) {
-        let State::Equalising(office) = &mut self.state else {
+        let Some(office) = self.candidacy_in(term) else {
             return;
         };
-        if office.term() != term {
-            return;
-        }
         for (member, mate, _) in &mut office.mates {
             if *member == from && matches!(mate, Mate::Sent(_)) {
                 *mate = Mate::Equal;
