@@ -26,7 +26,17 @@ fn after_power_cuts_of_both_either_goes_on_and_the_other_one_opens() {
 }
 
 #[test]
+fn a_follower_with_more_log_than_its_primary_never_shows_the_rest() {
+    passes(&mirror::longer_logs(1), 40);
+}
+
+#[test]
 fn a_member_that_joins_under_writes_is_no_store_until_it_is_a_whole_one() {
+    passes(&mirror::joins(4), 20);
+}
+
+#[test]
+fn a_joiner_that_dies_again_and_again_or_is_slow_becomes_a_whole_store_in_the_end() {
     passes(&mirror::joins(1), 20);
     passes(&mirror::joins(2), 20);
 }

@@ -1,8 +1,8 @@
 //! A backup on a simulated device.
 
 use std::io::IoSlice;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -36,11 +36,15 @@ pub fn capacity() -> Capacity {
 
 /// What a primary may send before the first answer.
 pub fn room() -> Room {
+    room_of(capacity())
+}
+
+fn room_of(capacity: Capacity) -> Room {
     let Capacity {
         log_bytes,
         pages_bytes,
         space_bytes,
-    } = capacity();
+    } = capacity;
     Room {
         log: GrantBytes(log_bytes),
         pages: GrantBytes(pages_bytes),
@@ -53,6 +57,65 @@ pub fn member() -> Member {
     Member {
         server: ServerId(2),
         process: ProcessId([7; 16]),
+    }
+}
+
+/// How a backup works.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Its memory and space.
+    pub capacity: Capacity,
+    /// What is not done yet is less than this after each packet, in bytes.
+    backlog_bytes: usize,
+    /// Without a packet for so long it does the next piece of work; `None`: only packets make it work, so that everything
+    /// follows from them and a seed.
+    idle: Option<Duration>,
+    /// When it dies, if it does.
+    death: Option<Death>,
+}
+
+/// A moment in the middle of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Death {
+    /// Kind of a packet.
+    pub kind: Kind,
+    /// It dies so many packets behind the first of that kind.
+    pub behind: u64,
+}
+
+impl Pace {
+    /// Of all that have no trouble.
+    pub fn usual() -> Self {
+        Self {
+            capacity: capacity(),
+            backlog_bytes: BACKLOG_BYTES,
+            idle: None,
+            death: None,
+        }
+    }
+
+    /// With little memory, and no space for which the primary need not wait.
+    pub fn slow() -> Self {
+        Self {
+            capacity: Capacity {
+                log_bytes: 192 << 10,
+                pages_bytes: 192 << 10,
+                space_bytes: 0,
+            },
+            backlog_bytes: 96 << 10,
+            idle: Some(Duration::from_millis(1)),
+            death: None,
+        }
+    }
+
+    /// The same until it dies.
+    pub fn with(self, death: Option<Death>) -> Self {
+        Self { death, ..self }
+    }
+
+    /// What a primary may send before the first answer.
+    pub fn room(&self) -> Room {
+        room_of(self.capacity)
     }
 }
 
@@ -85,10 +148,23 @@ pub struct Backup {
     pub device: Arc<SimDevice>,
     /// How many packets it has received.
     pub arrived: Arc<AtomicUsize>,
+    /// How it works.
+    pub pace: Pace,
     primary: Arc<SimDevice>,
     sender: Mutex<Option<Sender<Sent>>>,
     thread: Mutex<Option<JoinHandle<Followed>>>,
     mirror: Arc<OnceLock<Weak<Mirror>>>,
+    life: Arc<Life>,
+}
+
+/// Who follows at the moment: another one, after a death.
+pub type Current = Arc<Mutex<Arc<Backup>>>;
+
+/// Whether a backup dies.
+#[derive(Default)]
+struct Life {
+    is_mortal: AtomicBool,
+    has_died: AtomicBool,
 }
 
 impl Backup {
@@ -100,20 +176,29 @@ impl Backup {
         seed: u64,
     ) -> Arc<Self> {
         let follower = Follower::new((GROUP, term), device.len_bytes(), log_durable, capacity());
-        Self::with(follower, (device, primary), seed)
+        Self::with(follower, (device, primary), seed, Pace::usual())
     }
 
     /// A joiner in `term`, whose file has no superblock.
-    pub fn join(devices: (Arc<SimDevice>, Arc<SimDevice>), term: Term, seed: u64) -> Arc<Self> {
-        let follower = Follower::joining((GROUP, term), devices.0.len_bytes(), capacity());
-        Self::with(follower, devices, seed)
+    pub fn join(
+        devices: (Arc<SimDevice>, Arc<SimDevice>),
+        term: Term,
+        seed: u64,
+        pace: Pace,
+    ) -> Arc<Self> {
+        let follower = Follower::joining((GROUP, term), devices.0.len_bytes(), pace.capacity);
+        Self::with(follower, devices, seed, pace)
     }
 
     fn with(
         follower: Follower,
         (device, primary): (Arc<SimDevice>, Arc<SimDevice>),
         seed: u64,
+        pace: Pace,
     ) -> Arc<Self> {
+        let life = Arc::new(Life::default());
+        life.is_mortal
+            .store(pace.death.is_some(), Ordering::Release);
         let (sender, receiver) = channel();
         let mirror = Arc::new(OnceLock::new());
         let worker = Worker {
@@ -126,17 +211,33 @@ impl Backup {
             backlog_bytes: 0,
             moments: Vec::new(),
             arrived: Arc::default(),
+            pace,
+            dies_at: None,
+            life: Arc::clone(&life),
         };
         let arrived = Arc::clone(&worker.arrived);
         let thread = std::thread::spawn(move || worker.run(&receiver));
         Arc::new(Self {
             device,
             arrived,
+            pace,
             primary,
             sender: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
             mirror,
+            life,
         })
+    }
+
+    /// It has died.
+    pub fn has_died(&self) -> bool {
+        self.life.has_died.load(Ordering::Acquire)
+    }
+
+    /// It does not die any more; whether it lives.
+    pub fn survive(&self) -> bool {
+        self.life.is_mortal.store(false, Ordering::Release);
+        !self.has_died()
     }
 
     /// Answers go to `mirror` from now on.
@@ -182,20 +283,66 @@ struct Worker {
     backlog_bytes: usize,
     moments: Vec<Moment>,
     arrived: Arc<AtomicUsize>,
+    pace: Pace,
+    /// How many packets it receives, once that is known.
+    dies_at: Option<u64>,
+    life: Arc<Life>,
 }
 
 impl Worker {
-    fn run(mut self, packets: &Receiver<(Vec<u8>, usize)>) -> Result<Vec<Moment>, String> {
-        while let Ok((packet, sent_at)) = packets.recv() {
-            if let Err(what) = self.packet(&packet, sent_at) {
+    fn run(mut self, packets: &Receiver<Sent>) -> Followed {
+        loop {
+            let received = match self.pace.idle {
+                Some(idle) => packets.recv_timeout(idle),
+                None => packets.recv().map_err(RecvTimeoutError::from),
+            };
+            let outcome = match received {
+                Ok((packet, sent_at)) => self.packet(&packet, sent_at),
+                Err(RecvTimeoutError::Timeout) => self.work_on(),
+                Err(RecvTimeoutError::Disconnected) => return Ok(self.moments),
+            };
+            if let Err(what) = outcome {
                 // Calls of the primary that wait for this backup end.
                 if let Some(mirror) = self.mirror.get().and_then(Weak::upgrade) {
                     mirror.close(&what);
                 }
                 return Err(what);
             }
+            if self.dies() {
+                return Ok(self.moments);
+            }
         }
-        Ok(self.moments)
+    }
+
+    /// Nothing has arrived for a while.
+    fn work_on(&mut self) -> Result<(), String> {
+        self.now += PACKET_TIME;
+        match self.step()? {
+            true => self.answer(),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether it dies now. Its primary learns so, and that the configuration does not have it.
+    fn dies(&mut self) -> bool {
+        let Some((death, last)) = self.pace.death.zip(self.moments.last()) else {
+            return false;
+        };
+        let received = self.moments.len() as u64;
+        if last.kind == death.kind {
+            self.dies_at.get_or_insert(received + death.behind);
+        }
+        if self.dies_at.is_none_or(|at| received < at)
+            || !self.life.is_mortal.swap(false, Ordering::AcqRel)
+        {
+            return false;
+        }
+        self.life.has_died.store(true, Ordering::Release);
+        if let Some(mirror) = self.mirror.get().and_then(Weak::upgrade) {
+            mirror.end(member(), Error::new(ErrorKind::Closed, "the joiner died"));
+            mirror.remove(member());
+        }
+        true
     }
 
     fn packet(&mut self, packet: &[u8], sent_at: usize) -> Result<(), String> {
@@ -223,7 +370,7 @@ impl Worker {
         });
         self.arrived.store(self.moments.len(), Ordering::Release);
         let is_awaited = matches!(kind, Kind::Flush | Kind::Allocate);
-        if is_awaited || self.backlog_bytes > BACKLOG_BYTES || self.dice.below(6) == 0 {
+        if is_awaited || self.backlog_bytes > self.pace.backlog_bytes || self.dice.below(6) == 0 {
             while self.step()? {}
             self.backlog_bytes = 0;
         }

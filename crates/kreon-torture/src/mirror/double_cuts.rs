@@ -9,14 +9,16 @@ use kreon_device::Device;
 use kreon_engine::{Engine, Examined, Superblock};
 use kreon_replica::equalise::{LogGap, extent_of, repair_slots, ship_gap};
 use kreon_sim::{Dice, Image, Keep, SimDevice};
-use kreon_wire::Term;
+use kreon_wire::{Kind, Term};
 
-use super::backup::member;
+use super::backup::{Moment, member};
+use super::compare::seam;
 use super::pair::{Manner, Pair, Ran, device};
 use super::stream_cuts::{base, first_life};
 use crate::check::{After, check};
 use crate::content::Content;
 use crate::counts::Counts;
+use crate::model::Model;
 use crate::progress::Progress;
 use crate::script::{Shape, Step, script};
 
@@ -41,7 +43,7 @@ pub fn double_cuts(seed: u64) -> Counts {
             let mut dice = Dice::new(seed ^ 0xd0b1);
             for _ in 0..CUTS {
                 let roll = dice.roll();
-                if let Err(what) = pair_of_cuts(&ran, roll, &mut counts) {
+                if let Err(what) = pair_of_cuts(&ran, 0, roll, &mut counts) {
                     counts.fail(format!("double-cuts --seed {seed}, roll {roll}: {what}"));
                 }
             }
@@ -60,9 +62,15 @@ struct Survivors {
     progress: Progress,
 }
 
-fn pair_of_cuts(ran: &Ran, roll: u64, counts: &mut Counts) -> Result<(), String> {
+/// Cuts both when the backup has received more than `behind` packets, and goes on.
+pub(super) fn pair_of_cuts(
+    ran: &Ran,
+    behind: usize,
+    roll: u64,
+    counts: &mut Counts,
+) -> Result<(), String> {
     let mut dice = Dice::new(roll);
-    let survivors = survivors(ran, &mut dice);
+    let survivors = survivors(ran, behind, &mut dice);
     counts.count("pair of cuts");
     let ends = (examine(&survivors.winner)?, examine(&survivors.loser)?);
     let chosen = chosen(&ends, &mut dice);
@@ -80,6 +88,7 @@ fn pair_of_cuts(ran: &Ran, roll: u64, counts: &mut Counts) -> Result<(), String>
         backup: Arc::clone(&survivors.loser),
         term: Term(chosen.incarnation.0 + 1 + dice.below(3)),
         log_durable: loser.log_end.min(winner.log_end),
+        seams: vec![seam(winner.log_end)],
         content,
     };
     let below = Arc::clone(&pair.primary);
@@ -95,14 +104,14 @@ fn pair_of_cuts(ran: &Ran, roll: u64, counts: &mut Counts) -> Result<(), String>
     let later = pair.run(&steps, manner, before)?;
     for _ in 0..LATER_CUTS {
         counts.count("loser opened");
-        later_cut(ran, &survivors, &later, &mut dice)?;
+        later_cut((&ran.model, survivors.progress), &later, &mut dice)?;
     }
     Ok(())
 }
 
 /// Cuts the power of both, at one time: the primary may have sent packets that had not arrived.
-fn survivors(ran: &Ran, dice: &mut Dice) -> Survivors {
-    let arrived = 1 + dice.below(ran.moments.len() as u64) as usize;
+fn survivors(ran: &Ran, behind: usize, dice: &mut Dice) -> Survivors {
+    let arrived = moment_of(&ran.moments, behind, dice);
     let moment = ran.moments.get(arrived - 1);
     let (sent_at, arrived_at) = moment.map_or((0, 0), |m| (m.primary_events, m.events));
     let sent = ran
@@ -121,6 +130,17 @@ fn survivors(ran: &Ran, dice: &mut Dice) -> Survivors {
         winner,
         loser,
         progress,
+    }
+}
+
+/// How many packets have arrived: any number above `behind`, or the last one is a flush. Then what was written before it, a
+/// superblock perhaps, is durable on both, on either one or on none.
+fn moment_of(moments: &[Moment], behind: usize, dice: &mut Dice) -> usize {
+    let is_flush = |index: &usize| moments.get(*index).is_some_and(|m| m.kind == Kind::Flush);
+    let flushes: Vec<usize> = (behind..moments.len()).filter(is_flush).collect();
+    match (dice.below(2), flushes.len() as u64) {
+        (0, some @ 1..) => 1 + flushes[dice.below(some) as usize],
+        _ => 1 + behind + dice.below((moments.len() - behind) as u64) as usize,
     }
 }
 
@@ -145,12 +165,12 @@ fn chosen((winner, loser): &(Examined, Examined), dice: &mut Dice) -> Superblock
     }
 }
 
-fn examine(device: &Arc<SimDevice>) -> Result<Examined, String> {
+pub(super) fn examine(device: &Arc<SimDevice>) -> Result<Examined, String> {
     let device = Arc::clone(device) as Arc<dyn Device>;
     Engine::examine(&device).map_err(|error| format!("examine: {error}"))
 }
 
-fn repair(device: &Arc<SimDevice>, chosen: &Superblock) -> Result<Examined, String> {
+pub(super) fn repair(device: &Arc<SimDevice>, chosen: &Superblock) -> Result<Examined, String> {
     let said = |error: Error| format!("the slots: {error}");
     repair_slots(&**device, chosen).map_err(said)?;
     examine(device)
@@ -166,7 +186,7 @@ fn content_of(survivors: &Survivors, ran: &Ran) -> Result<Content, String> {
 }
 
 /// Writes, and checkpoints between them.
-fn later_steps(content: &Content, seed: u64) -> Vec<Step> {
+pub(super) fn later_steps(content: &Content, seed: u64) -> Vec<Step> {
     let regions: Vec<_> = content.keys().cloned().collect();
     let shape = Shape {
         giants_max: 0,
@@ -188,14 +208,18 @@ fn later_steps(content: &Content, seed: u64) -> Vec<Step> {
     steps
 }
 
-/// Cuts the power of the loser at a moment of its second life, and opens it.
-fn later_cut(
-    first: &Ran,
-    survivors: &Survivors,
+/// Cuts the power of the loser at a moment of its second life, as often as not one of the opening, and opens it.
+pub(super) fn later_cut(
+    first: (&Model, Progress),
     later: &Ran,
     dice: &mut Dice,
 ) -> Result<(), String> {
-    let packets = 1 + dice.below(later.moments.len() as u64) as usize;
+    let opened_at = later.marks.first().map_or(0, |mark| mark.packets);
+    let packets = match dice.below(2) {
+        0 => later.moments.len().min(opened_at.max(1)),
+        _ => later.moments.len(),
+    };
+    let packets = 1 + dice.below(packets as u64) as usize;
     let Some(moment) = later.moments.get(packets - 1) else {
         return Err("a second life without packets".to_owned());
     };
@@ -215,16 +239,9 @@ fn later_cut(
         After::Checkpoint,
         false,
     );
-    let opened_at = later.marks.first().map_or(0, |mark| mark.packets);
     let outcome = match judged {
         // Until the first checkpoint of the term counts, it is what it was, with what log it had.
-        Err(_) if packets <= opened_at => check(
-            image,
-            &first.model,
-            survivors.progress,
-            After::Checkpoint,
-            false,
-        ),
+        Err(_) if packets <= opened_at => check(image, first.0, first.1, After::Checkpoint, false),
         judged => judged,
     };
     let told = |what| {

@@ -10,25 +10,42 @@ use kreon_device::{AlignedBuf, Device};
 use kreon_engine::Engine;
 use kreon_replica::follower::Follower;
 use kreon_replica::mirror::{Mirror, MirrorDevice};
-use kreon_replica::resync::{Resync, blank_slots};
 use kreon_sim::{Call, Dice, Image, Keep, SimDevice, SimOptions};
 use kreon_wire::{Frame, Outlet, Role, StreamPacket, Term};
-use parking_lot::Mutex;
 
-use super::backup::{Backup, GROUP, capacity, member, room, seal, step};
-use super::pair::{Beside, Manner, Pair, Ran, device};
+use super::backup::{Backup, GROUP, Pace, capacity, member, room, seal, step};
+use super::double_cuts::pair_of_cuts;
+use super::joiner::{Joiner, Outcome, Trouble};
+use super::pair::{Manner, Pair, Ran, device};
 use super::stream_cuts::{base, steps};
 use crate::check::{After, check};
+use crate::content::Content;
 use crate::counts::Counts;
+use crate::progress::progress_at;
 
 /// Of a script's packets about so many are cuts.
 const CUTS: u64 = 30;
 
 const TERM: Term = Term(6);
 
-/// Tries a join under the script of `seed`, and power cuts before, during and after it.
+/// Moments at which both lose their power.
+const BOTH_CUTS: u64 = 3;
+
+/// Of the join after that so many packets are cuts.
+const LATER_CUTS: u64 = 6;
+
+/// Tries a join under the script of `seed`, and power cuts before, during and after it. By the seed the joiner is slow, or
+/// dies a few times.
 pub fn joins(seed: u64) -> Counts {
     let started = Instant::now();
+    let trouble = Trouble {
+        deaths: match seed % 4 {
+            1 => 6,
+            3 => 3,
+            _ => 0,
+        },
+        is_slow: seed % 4 > 1,
+    };
     let mut counts = Counts::default();
     counts.count("attach beside a write");
     if let Err(what) = attach_beside_a_write() {
@@ -40,105 +57,119 @@ pub fn joins(seed: u64) -> Counts {
     }
     // A store must be there before: the joiner has something to copy.
     let seed = seed * 4 + 1 + seed % 3;
-    match joined(seed) {
-        Ok((ran, complete_from)) => {
-            counts.note("scripts");
-            let mut dice = Dice::new(seed ^ 0x0107);
-            let stride = (ran.moments.len() as u64 / CUTS).max(1);
-            for packets in 1..=ran.moments.len() {
-                if dice.below(stride) == 0 {
-                    let is_complete = packets > complete_from;
-                    counts.count(if is_complete { "complete" } else { "joining" });
-                    if let Err(what) = cut(&ran, packets, is_complete, &mut dice) {
-                        counts.fail(format!("joins --seed {seed}, packet {packets}: {what}"));
-                    }
-                }
-            }
-        }
-        Err(what) => counts.fail(format!("joins --seed {seed}: {what}")),
+    if let Err(what) = joined_and_cut(seed, trouble, &mut counts) {
+        counts.fail(format!("joins --seed {seed}, {trouble:?}: {what}"));
     }
     counts.elapsed = started.elapsed();
     counts
 }
 
-/// What is known of the join.
-#[derive(Default)]
-struct Join {
-    steps: u64,
-    resync: Option<Resync>,
-    /// Packets that the joiner had been sent when it was complete.
-    complete_from: Option<usize>,
+fn joined_and_cut(seed: u64, trouble: Trouble, counts: &mut Counts) -> Result<(), String> {
+    let (image, content, _) = base(seed)?;
+    let (ran, outcome) = joined(seed, (image, content), (Image::default(), TERM), trouble)?;
+    counts.note("scripts");
+    for _ in 0..outcome.died {
+        counts.note("joiners that died");
+    }
+    for _ in 0..outcome.too_slow {
+        counts.note("joiners that were too slow");
+    }
+    let mut dice = Dice::new(seed ^ 0x0107);
+    cuts(&ran, &outcome, CUTS, &mut dice, counts)?;
+    for _ in 0..BOTH_CUTS {
+        both_cut(&ran, &outcome, seed, &mut dice, counts)?;
+    }
+    Ok(())
 }
 
-/// Carries out the script; from how many packets on the joiner is complete.
-fn joined(seed: u64) -> Result<(Ran, usize), String> {
-    let (image, content, _) = base(seed)?;
+/// Cuts the power of the joiner at about so many moments.
+fn cuts(
+    ran: &Ran,
+    outcome: &Outcome,
+    about: u64,
+    dice: &mut Dice,
+    counts: &mut Counts,
+) -> Result<(), String> {
+    let stride = (ran.moments.len() as u64 / about).max(1);
+    for packets in 1..=ran.moments.len() {
+        if dice.below(stride) == 0 {
+            let is_complete = outcome.is_complete(packets)?;
+            counts.count(if is_complete { "complete" } else { "joining" });
+            cut(ran, packets, is_complete, dice)
+                .map_err(|what| format!("packet {packets}: {what}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Cuts the power of the primary and the joiner at one time. If the joiner was complete, either goes on. If not, the primary
+/// does, alone, and has all that was durable on it; the joiner begins anew, on what is left of its file.
+fn both_cut(
+    ran: &Ran,
+    outcome: &Outcome,
+    seed: u64,
+    dice: &mut Dice,
+    counts: &mut Counts,
+) -> Result<(), String> {
+    let packets = 1 + dice.below(ran.moments.len() as u64) as usize;
+    let Some(moment) = ran.moments.get(packets - 1) else {
+        return Ok(());
+    };
+    if outcome.is_complete(packets)? {
+        let roll = dice.roll();
+        let complete_from = outcome.complete_from.unwrap_or_default();
+        return pair_of_cuts(ran, complete_from, roll, counts)
+            .map_err(|what| format!("both cut, roll {roll}: {what}"));
+    }
+    counts.count("both cut while joining");
+    let left = |device: &Arc<SimDevice>, events: usize, dice: &mut Dice| {
+        let seed = dice.roll();
+        let history = device.history();
+        history
+            .crash_after(events)
+            .image(&mut Keep::SomeSectors { seed })
+    };
+    let primary = left(&ran.devices.0, moment.sent_at, dice);
+    let joiner = left(&ran.devices.1, moment.events, dice);
+    let progress = progress_at(&ran.timeline, moment.sent_at);
+    let told = |what| format!("both cut at packet {packets}, the primary: {what}");
+    let found = check(primary.clone(), &ran.model, progress, After::Nothing, false);
+    let content = found.map_err(told)?.content;
+    let told = |what| format!("both cut at packet {packets}, then: {what}");
+    let again = (joiner, Term(TERM.0 + 1 + dice.below(3)));
+    let (later, outcome) =
+        joined(!seed, (primary, content), again, Trouble::default()).map_err(told)?;
+    cuts(&later, &outcome, LATER_CUTS, dice, counts).map_err(told)
+}
+
+/// Carries out the script of a seed on what is there, in `term`, and joins a member whose file holds `joiner`.
+fn joined(
+    seed: u64,
+    (image, content): (Image, Content),
+    (joiner, term): (Image, Term),
+    trouble: Trouble,
+) -> Result<(Ran, Outcome), String> {
+    let primary = device(image, true);
+    let joiner = Joiner::new(joiner, &primary, term, (trouble, seed))?;
     let pair = Pair {
-        primary: device(image, true),
-        backup: device(Image::default(), true),
-        term: TERM,
+        primary,
+        backup: Arc::clone(&joiner.current.lock().device),
+        term,
         log_durable: Lsn::MAX,
+        seams: Vec::new(),
         content,
     };
-    blank_slots(&*pair.backup).map_err(|error| format!("blank: {error}"))?;
-    let mirror = Mirror::new(GROUP, TERM, Lsn::MAX);
-    let devices = (Arc::clone(&pair.backup), Arc::clone(&pair.primary));
-    let joiner = Backup::join(devices, TERM, seed);
-    joiner.answer_to(&mirror);
-    let join = Arc::new(Mutex::new(Join::default()));
-    let below = Arc::clone(&pair.primary) as Arc<dyn Device>;
-    let beside = beside(&joiner, &join, below, Dice::new(seed));
+    let mirror = Mirror::new(GROUP, term, Lsn::MAX);
+    let (current, outcome) = (Arc::clone(&joiner.current), Arc::clone(&joiner.outcome));
+    let beside = joiner.beside(&mirror);
     let manner = Manner {
         seed,
-        has_tap: false,
+        has_tap: trouble.is_slow,
     };
-    let steps = steps(seed, &pair.content, false);
-    let ran = pair.run_alone(&steps, manner, &joiner, (&mirror, beside))?;
-    let complete_from = join.lock().complete_from;
-    let complete_from = complete_from.ok_or("the join did not end with the script")?;
-    Ok((ran, complete_from))
-}
-
-/// Attaches the joiner after a few steps and copies a little after each of the next.
-fn beside(
-    joiner: &Arc<Backup>,
-    join: &Arc<Mutex<Join>>,
-    below: Arc<dyn Device>,
-    mut dice: Dice,
-) -> Beside {
-    let (joiner, join) = (Arc::clone(joiner), Arc::clone(join));
-    let attach_after = 2 + dice.below(5);
-    let complete_after = attach_after + 12;
-    Box::new(move |engine, mirror| {
-        let mut join = join.lock();
-        join.steps += 1;
-        let said = |error: kreon_base::Error| format!("the join: {error}");
-        if join.steps == attach_after {
-            let attached = mirror.attach(member(), joiner.clone(), room(), below.len_bytes());
-            attached.map_err(said)?;
-            let resync = Resync::list(engine, mirror, member()).map_err(said)?;
-            resync.reserve(mirror).map_err(said)?;
-            join.resync = Some(resync);
-        }
-        let must_end = join.steps >= complete_after;
-        if let Some(resync) = &mut join.resync {
-            let mut pieces = 1 + dice.below(12);
-            while (must_end || pieces > 0) && resync.copy(mirror, &*below).map_err(said)? {
-                pieces = pieces.saturating_sub(1);
-            }
-        }
-        if must_end && let Some(resync) = join.resync.take() {
-            resync.complete(engine, mirror, &*below).map_err(said)?;
-            let backed = engine.occupied().map_err(said)?.backed;
-            let backed_bytes: u64 = backed.iter().map(|(_, bytes)| bytes).sum();
-            if joiner.device.space_bytes() < backed_bytes {
-                return Err("a joiner lacks space that nobody will ask it for again".to_owned());
-            }
-            let standing = mirror.standing();
-            join.complete_from = standing.first().map(|first| first.sent.0 as usize);
-        }
-        Ok(())
-    })
+    let steps = steps(seed, &pair.content, manner.has_tap);
+    let ran = pair.run_alone(&steps, manner, &current, (&mirror, beside))?;
+    let outcome = std::mem::take(&mut *outcome.lock());
+    Ok((ran, outcome))
 }
 
 fn cut(ran: &Ran, packets: usize, is_complete: bool, dice: &mut Dice) -> Result<(), String> {
@@ -180,7 +211,12 @@ fn attach_beside_a_write() -> Result<(), String> {
     below.grow(1 << 20).map_err(said)?;
     let mirror = Mirror::new(GROUP, TERM, Lsn::MAX);
     let mirrored = MirrorDevice::new(below.clone(), Arc::clone(&mirror));
-    let joiner = Backup::join((device(Image::new(1 << 20), true), below.clone()), TERM, 1);
+    let joiner = Backup::join(
+        (device(Image::new(1 << 20), true), below.clone()),
+        TERM,
+        1,
+        Pace::usual(),
+    );
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| {

@@ -1,8 +1,8 @@
 //! A primary and a backup under a script.
 
-use std::cmp::Ordering as CmpOrdering;
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use kreon_base::{Error, Lsn};
@@ -13,7 +13,8 @@ use kreon_sim::{Image, SimDevice, SimOptions};
 use kreon_wire::Term;
 use parking_lot::Mutex;
 
-use super::backup::{Backup, GROUP, Moment, member, room};
+use super::backup::{Backup, Current, GROUP, Moment, member, room};
+use super::compare::compare;
 use crate::content::Content;
 use crate::model::Model;
 use crate::progress::Progress;
@@ -56,8 +57,10 @@ pub struct Ran {
     pub model: Model,
     /// After the opening and after each step.
     pub marks: Vec<Mark>,
-    /// The backup after each packet.
+    /// The backup after each packet; the last one, if others died before.
     pub moments: Vec<Moment>,
+    /// How far the store was by itself from so many events of the primary's device on.
+    pub timeline: Vec<(usize, Progress)>,
     /// The devices of primary and backup.
     pub devices: (Arc<SimDevice>, Arc<SimDevice>),
 }
@@ -104,6 +107,8 @@ pub struct Pair {
     pub term: Term,
     /// The backup has the log up to here, durable, not beyond that of the primary.
     pub log_durable: Lsn,
+    /// Positions of the log behind the end of a run, up to the border where the next one went on.
+    pub seams: Vec<Range<Lsn>>,
     /// What they hold.
     pub content: Content,
 }
@@ -129,21 +134,21 @@ impl Pair {
         manner: Manner,
         before: impl FnOnce(&Mirror) -> Result<(), Error>,
     ) -> Result<Ran, String> {
-        let devices = (Arc::clone(&self.primary), Arc::clone(&self.backup));
         let mirror = Mirror::new(GROUP, self.term, self.log_durable);
-        let both = (Arc::clone(&devices.1), Arc::clone(&devices.0));
+        let both = (Arc::clone(&self.backup), Arc::clone(&self.primary));
         let backup = Backup::start(both, self.term, self.log_durable, manner.seed);
         backup.answer_to(&mirror);
         let added = mirror.add(member(), backup.clone(), self.log_durable, room());
         added.map_err(|error| format!("add: {error}"))?;
-        let mut course = Course::new(&mirror, &backup);
+        let current = Arc::new(Mutex::new(backup));
+        let mut course = Course::new(&mirror, &current);
         let outcome = before(&mirror)
             .map_err(|error| format!("before the opening: {error}"))
             .and_then(|()| course.run(&self, steps, manner));
-        course.end(&backup, outcome, devices)
+        course.end(outcome, &self.primary)
     }
 
-    /// Opens the store on the primary alone, and carries out the script; `beside` joins `joiner` to it.
+    /// Opens the store on the primary alone, and carries out the script; `beside` joins `joiner` to it, or another one.
     ///
     /// # Errors
     /// What the store should not have done.
@@ -151,16 +156,15 @@ impl Pair {
         self,
         steps: &[Step],
         manner: Manner,
-        joiner: &Backup,
+        joiner: &Current,
         (mirror, beside): (&Arc<Mirror>, Beside),
     ) -> Result<Ran, String> {
-        let devices = (Arc::clone(&self.primary), Arc::clone(&self.backup));
         let mut course = Course {
             beside,
             ..Course::new(mirror, joiner)
         };
         let outcome = course.run(&self, steps, manner);
-        course.end(joiner, outcome, devices)
+        course.end(outcome, &self.primary)
     }
 }
 
@@ -169,13 +173,18 @@ struct Course {
     marks: Vec<Mark>,
     mirror: Arc<Mirror>,
     beside: Beside,
-    arrived: Arc<AtomicUsize>,
+    current: Current,
+    /// To whom the marks refer.
+    marked: Arc<Backup>,
+    timeline: Vec<(usize, Progress)>,
 }
 
 impl Course {
-    fn new(mirror: &Arc<Mirror>, backup: &Backup) -> Self {
+    fn new(mirror: &Arc<Mirror>, current: &Current) -> Self {
         Self {
-            arrived: Arc::clone(&backup.arrived),
+            current: Arc::clone(current),
+            marked: Arc::clone(&current.lock()),
+            timeline: Vec::new(),
             primary: Arc::new(Mutex::new(None)),
             marks: Vec::new(),
             mirror: Arc::clone(mirror),
@@ -183,21 +192,18 @@ impl Course {
         }
     }
 
-    fn end(
-        self,
-        backup: &Backup,
-        outcome: Result<Model, String>,
-        devices: (Arc<SimDevice>, Arc<SimDevice>),
-    ) -> Result<Ran, String> {
+    fn end(self, outcome: Result<Model, String>, primary: &Arc<SimDevice>) -> Result<Ran, String> {
         self.mirror.close("the script has ended");
         drop(self.primary.lock().take());
+        let backup = Arc::clone(&self.current.lock());
         // What the backup says explains what the primary says.
         let moments = backup.end()?;
         Ok(Ran {
             model: outcome?,
             marks: self.marks,
             moments,
-            devices,
+            timeline: self.timeline,
+            devices: (Arc::clone(primary), Arc::clone(&backup.device)),
         })
     }
 
@@ -214,7 +220,9 @@ impl Course {
             self.mark(&store)?;
         }
         let engine = store.shared_engine().map_err(|error| error.to_string())?;
-        let is_same = compare(&engine, pair, &self.mirror);
+        let backup = Arc::clone(&self.current.lock().device);
+        let is_same = compare(&engine, (pair, &backup), &self.mirror);
+        self.timeline = store.timeline.clone();
         store.abandon();
         is_same?;
         Ok(store.model)
@@ -241,6 +249,13 @@ impl Course {
     fn mark(&mut self, store: &Store) -> Result<(), String> {
         let engine = store.engine().map_err(|error| error.to_string())?;
         (self.beside)(engine, &self.mirror)?;
+        let backup = Arc::clone(&self.current.lock());
+        if !Arc::ptr_eq(&backup, &self.marked) {
+            // What was marked before, this one is to have from its first packet on.
+            let marks = self.marks.iter_mut();
+            marks.for_each(|mark| (mark.packets, mark.arrived) = (0, 0));
+            self.marked = Arc::clone(&backup);
+        }
         let shipped = self.mirror.ship_committed();
         shipped.map_err(|error| format!("the log: {error}"))?;
         let (started, tail) = (Instant::now(), engine.log_tail());
@@ -250,7 +265,7 @@ impl Course {
             }
             std::thread::sleep(Duration::from_micros(20));
         }
-        let arrived = self.arrived.load(Ordering::Acquire);
+        let arrived = backup.arrived.load(Ordering::Acquire);
         let standing = self.mirror.standing();
         let packets = standing.first().map_or(0, |first| first.sent.0 as usize);
         let durable = store.progress;
@@ -268,8 +283,8 @@ impl Course {
     }
 }
 
-/// Without a tap all that one step appends stays in buffers.
-fn settings(manner: Manner) -> Options {
+/// Of the store: without a tap all that one step appends stays in buffers.
+pub fn settings(manner: Manner) -> Options {
     match manner.has_tap {
         true => options(),
         false => Options {
@@ -278,34 +293,4 @@ fn settings(manner: Manner) -> Options {
             ..options()
         },
     }
-}
-
-/// All that is in use is the same on both volumes.
-fn compare(engine: &Engine, pair: &Pair, mirror: &Mirror) -> Result<(), String> {
-    let said = |error: Error| error.to_string();
-    engine.sync().map_err(said)?;
-    mirror.barrier().map_err(said)?;
-    let occupied = engine.occupied().map_err(said)?;
-    let (one, other) = (pair.primary.image(), pair.backup.image());
-    for (first, count) in &occupied.pages {
-        for page in first.0..first.0 + count {
-            let at = page * kreon_base::PAGE_BYTES as u64;
-            if one.bytes(at, kreon_base::PAGE_BYTES) != other.bytes(at, kreon_base::PAGE_BYTES) {
-                return Err(format!("page {page} differs between primary and backup"));
-            }
-        }
-    }
-    let (sequence, within) = kreon_format::place_of(engine.log_tail());
-    for log in occupied.log.iter().filter(|log| log.log.0 == 0) {
-        let len_bytes = match log.sequence.cmp(&sequence) {
-            CmpOrdering::Less => kreon_base::SEGMENT_BYTES as usize,
-            CmpOrdering::Equal => within as usize,
-            CmpOrdering::Greater => 0,
-        };
-        let at = log.segment.offset_bytes();
-        if one.bytes(at, len_bytes) != other.bytes(at, len_bytes) {
-            return Err(format!("{} of the log differs", log.segment));
-        }
-    }
-    Ok(())
 }

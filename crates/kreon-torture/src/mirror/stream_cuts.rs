@@ -108,6 +108,7 @@ pub fn first_life(
         primary,
         backup: device(image, true),
         term: Term(incarnation + 4),
+        seams: Vec::new(),
         content,
     };
     pair.run(&steps, manner, |_| Ok(()))
