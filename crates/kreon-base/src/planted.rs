@@ -162,11 +162,13 @@ bugs! {
     FlushAnsweredBeforeItsLog,
     /// A backup writes log before pages that were sent before it.
     PageAfterItsLog,
-    /// A backup reports what it has before it wrote what it received.
+    /// The follower that writes a backup's file says that it is sealed before it wrote what it received. `EndBeforeDrain` is
+    /// the same in the state machine.
     DrainSkippedAtSeal,
     /// Log of a term is sent before its first checkpoint is durable on the backups.
     TapBeforeFirstCheckpoint,
-    /// Before a promotion a member keeps a superblock that is newer than the chosen one.
+    /// Before a promotion the slots of a member's file stay as they are if one of them is newer than the chosen superblock.
+    /// `OnlyOlderSlotsRepaired` is the same in the state machine.
     OlderSlotsRepairedAlone,
     /// A joiner gets superblocks before its copy is complete.
     SuperblockDuringResync,
@@ -192,13 +194,15 @@ bugs! {
     NoFlushBeforeAlone,
     /// A sealed replica accepts packets and beats of lower terms.
     LowerTermAccepted,
-    /// A sealed replica computes the end of its log before it wrote what it received.
+    /// The state machine of a sealed replica asks for the end of its log before it asks for what was received to be written.
+    /// `DrainSkippedAtSeal` is the same in the follower that writes.
     EndBeforeDrain,
     /// A member that was restarted, and lost its memory, is taken for the one in the set.
     RestartedProcessKept,
     /// After a failure of a whole set, one of its members is promoted without the reports of the others.
     PartOfSetSuffices,
-    /// Before a promotion only superblock slots that are older than the highest are written.
+    /// The state machines of a promotion have only members with an older superblock than the highest write their slots.
+    /// `OlderSlotsRepairedAlone` is the same where slots are written.
     OnlyOlderSlotsRepaired,
     /// A read is shown before all members have what it shows.
     DirtyRead,

@@ -41,7 +41,7 @@ pub enum Hunt {
     Followers,
     /// A backup whose stream ends at a packet.
     StreamCuts,
-    /// Power cuts of a primary and its backup.
+    /// Power cuts of a primary and its backup, and followers with more log than their primary.
     DoubleCuts,
     /// Members that join under writes.
     Joins,
@@ -169,7 +169,11 @@ impl Hunt {
             Self::Members => members(seed),
             Self::Followers => mirror::followers(seed),
             Self::StreamCuts => mirror::stream_cuts(seed, false),
-            Self::DoubleCuts => mirror::double_cuts(seed),
+            Self::DoubleCuts => {
+                let mut counts = mirror::double_cuts(seed);
+                counts.add(mirror::longer_logs(seed));
+                counts
+            }
             Self::Joins => mirror::joins(seed),
         }
     }
