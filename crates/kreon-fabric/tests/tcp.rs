@@ -12,9 +12,13 @@ use kreon_fabric::tcp::{TcpFabric, TcpSettings};
 use kreon_fabric::{Address, Event, Fabric, Key, Link, Listening};
 use kreon_wire::{Reason, Role};
 
+/// There is time enough for a proof, on any machine.
 fn settings() -> TcpSettings {
     let key = Key::new(b"a key of the tests").unwrap();
-    TcpSettings::new("tests", Some(key))
+    TcpSettings {
+        proof_ms: 60_000,
+        ..TcpSettings::new("tests", Some(key))
+    }
 }
 
 /// Two processes; the second listens.
@@ -26,9 +30,13 @@ struct Pair {
 
 impl Pair {
     fn new(settings: TcpSettings) -> Self {
+        Self::at("127.0.0.1:0", settings)
+    }
+
+    fn at(address: &str, settings: TcpSettings) -> Self {
         let fabrics = [0, 1].map(|_| TcpFabric::new(settings.clone()).unwrap());
         let host = Host::new(2);
-        let at = Address::new("127.0.0.1:0");
+        let at = Address::new(address);
         let listening = fabrics[1].listen(&at, host.clone()).unwrap();
         Self {
             fabrics,
@@ -107,18 +115,25 @@ fn a_peer_that_reads_nothing_makes_the_window_full_and_then_there_is_room() {
         let pair = Pair::new(settings());
         let [a, b] = pair.connect();
         let mut sent = 0;
-        let busy = loop {
+        let mut fill = || loop {
             match send(&a, &packet(sent + 1, 60_000)) {
                 Ok(()) => sent += 1,
                 Err(e) => break e,
             }
             assert!(sent < 10_000, "no window");
         };
-        assert_eq!(busy.kind(), ErrorKind::Busy);
-        // Nothing is told while nothing is read.
+        // The kernel may take more than it did at first: then there is room, and the window fills once more.
         let mut events = Vec::new();
-        a.poll(&mut events, Duration::from_millis(50)).unwrap();
-        assert!(events.is_empty(), "{events:?}");
+        loop {
+            let busy = fill();
+            assert_eq!(busy.kind(), ErrorKind::Busy);
+            a.poll(&mut events, Duration::from_millis(50)).unwrap();
+            match events[..] {
+                [] => break,
+                [Event::Room] => events.clear(),
+                _ => panic!("{events:?}"),
+            }
+        }
         let reader = std::thread::spawn({
             let b = b.clone();
             move || receive_all(&b, &vec![60_000; sent as usize])
@@ -133,7 +148,10 @@ fn a_peer_that_reads_nothing_makes_the_window_full_and_then_there_is_room() {
 #[test]
 fn what_was_sent_before_a_close_arrives_at_one_that_reads() {
     limited(|| {
-        let pair = Pair::new(settings());
+        let pair = Pair::new(TcpSettings {
+            linger_ms: 60_000,
+            ..settings()
+        });
         let [a, b] = pair.connect();
         let mut sent = 0;
         while send(&a, &packet(sent + 1, 50_000)).is_ok() {
@@ -315,10 +333,9 @@ fn more_links_than_allowed_are_refused_as_busy() {
         assert!(error.unwrap().to_string().contains("Busy"));
         assert_eq!(pair.fabrics[1].counts().over_limit.get(), 1);
         drop((a, b));
-        let start = Instant::now();
-        while pair.fabrics[0].connect(&at, &client(1), LIMIT).is_err() {
-            assert!(start.elapsed() < LIMIT, "no room");
-        }
+        until("there is room", || {
+            pair.fabrics[0].connect(&at, &client(1), LIMIT).is_ok()
+        });
     });
 }
 
@@ -326,14 +343,14 @@ fn more_links_than_allowed_are_refused_as_busy() {
 fn connecting_takes_no_longer_than_it_may() {
     limited(|| {
         let fabric = TcpFabric::new(settings()).unwrap();
-        // It accepts, in the kernel, and says nothing.
-        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        // It accepts, in the kernel, and says nothing. No other test gets its port later: none has this address.
+        let silent = TcpListener::bind("127.0.0.2:0").unwrap();
         let at = Address::new(&silent.local_addr().unwrap().to_string());
         let start = Instant::now();
         let limit = Duration::from_millis(100);
         let error = fabric.connect(&at, &client(1), limit).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
-        assert!((limit..LIMIT).contains(&start.elapsed()));
+        assert!(start.elapsed() >= limit);
         drop(silent);
         let error = fabric.connect(&at, &client(1), LIMIT).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
@@ -359,7 +376,8 @@ fn without_a_key_only_loopback_is_used() {
 #[test]
 fn an_address_is_listened_on_once_and_again_when_it_is_free() {
     limited(|| {
-        let pair = Pair::new(settings());
+        // No other test gets this port in between: none has this address.
+        let pair = Pair::at("127.0.0.3:0", settings());
         let at = pair.listening.address();
         let twice = pair.fabrics[0].listen(&at, pair.host.clone());
         assert_eq!(twice.err().unwrap().kind(), ErrorKind::Busy);

@@ -215,11 +215,14 @@ impl Progress {
 
     /// What has had its time.
     fn expire(&mut self, now: Instant) {
-        let slow = self
-            .greetings
-            .extract_if(|_, greeting| greeting.until <= now);
-        let slow = slow.count();
-        (0..slow).for_each(|_| self.registry.around.counts.not_finished.add_one());
+        let is_slow = |_: &Token, greeting: &mut Greeting| greeting.until <= now;
+        let mut slow = 0;
+        for dropped in self.greetings.extract_if(is_slow) {
+            // Counted before the peer can see the end.
+            self.registry.around.counts.not_finished.add_one();
+            drop(dropped);
+            slow += 1;
+        }
         let lingering = self.lingering.iter();
         let over = lingering.filter(|(_, until)| **until <= now);
         let over: Vec<Token> = over.map(|(token, _)| *token).collect();

@@ -11,19 +11,64 @@ use kreon_wire::limits::HEADER_BYTES;
 use kreon_wire::{GroupId, Header, Kind, Member, ProcessId, Reason, Role, ServerId, Term};
 
 /// No test waits longer for anything.
-pub const LIMIT: Duration = Duration::from_secs(20);
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// Between two looks at what is waited for, no more counts as waited.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long something was waited for. A process that was stopped, or got no processor, has not waited: nothing that it
+/// waits for had a chance to happen.
+pub struct Waiting {
+    what: &'static str,
+    waited: Duration,
+    looked_at: Instant,
+}
+
+impl Waiting {
+    pub fn new(what: &'static str) -> Self {
+        Self {
+            what,
+            waited: Duration::ZERO,
+            looked_at: Instant::now(),
+        }
+    }
+
+    /// It has not happened yet. Fails the test after [`LIMIT`].
+    pub fn look(&mut self) {
+        self.waited += self.looked_at.elapsed().min(LOOK);
+        self.looked_at = Instant::now();
+        assert!(self.waited < LIMIT, "it does not happen: {}", self.what);
+    }
+
+    /// The same, after a pause.
+    pub fn pause(&mut self) {
+        self.look();
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Waits until it is so.
+pub fn until(what: &'static str, mut is_so: impl FnMut() -> bool) {
+    let mut waiting = Waiting::new(what);
+    while !is_so() {
+        waiting.pause();
+    }
+}
 
 /// Runs a test that must not hang.
 pub fn limited(test: impl FnOnce() + Send + 'static) {
+    use std::sync::mpsc::RecvTimeoutError::Timeout;
     let (done, is_done) = std::sync::mpsc::channel();
     let test = std::thread::spawn(move || {
         test();
-        let _ = done.send(());
+        let _: Result<(), _> = done.send(());
     });
-    match is_done.recv_timeout(2 * LIMIT) {
-        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("it hangs"),
-        _ => test.join().unwrap_or_else(|e| std::panic::resume_unwind(e)),
+    let mut waiting = Waiting::new("the end of the test");
+    // Half as often as time counts: longer than anything that the test itself waits for.
+    while let Err(Timeout) = is_done.recv_timeout(2 * LOOK) {
+        waiting.look();
     }
+    test.join().unwrap_or_else(|e| std::panic::resume_unwind(e));
 }
 
 pub fn member(server: u32) -> Member {
@@ -84,13 +129,10 @@ pub fn send(link: &Arc<dyn Link>, packet: &[u8]) -> Result<()> {
 
 /// Sends as soon as there is room.
 pub fn send_patiently(link: &Arc<dyn Link>, packet: &[u8]) -> Result<()> {
-    let start = Instant::now();
+    let mut waiting = Waiting::new("room");
     loop {
         match send(link, packet) {
-            Err(e) if e.kind() == kreon_base::ErrorKind::Busy => {
-                assert!(start.elapsed() < LIMIT, "no room");
-                std::thread::sleep(Duration::from_micros(200));
-            }
+            Err(e) if e.kind() == kreon_base::ErrorKind::Busy => waiting.pause(),
             sent => return sent,
         }
     }
@@ -104,11 +146,10 @@ pub fn poll_now(link: &Arc<dyn Link>) -> Result<Vec<Event>> {
 
 /// Polls until there is an event.
 pub fn next_events(link: &Arc<dyn Link>) -> Vec<Event> {
-    let (start, mut events) = (Instant::now(), Vec::new());
+    let (mut waiting, mut events) = (Waiting::new("an event"), Vec::new());
     while events.is_empty() {
-        assert!(start.elapsed() < LIMIT, "nothing happened");
-        let left = LIMIT.saturating_sub(start.elapsed());
-        link.poll(&mut events, left).unwrap();
+        waiting.look();
+        link.poll(&mut events, LOOK).unwrap();
     }
     events
 }
@@ -150,15 +191,14 @@ impl Host {
 
     /// Waits for the next link.
     pub fn next_link(&self) -> Arc<dyn Link> {
-        let start = Instant::now();
+        let mut waiting = Waiting::new("a link");
         loop {
             let mut links = self.links.lock().unwrap();
             if !links.is_empty() {
                 return links.remove(0);
             }
             drop(links);
-            assert!(start.elapsed() < LIMIT, "no link");
-            std::thread::sleep(Duration::from_micros(200));
+            waiting.pause();
         }
     }
 }

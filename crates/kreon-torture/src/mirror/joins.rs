@@ -2,7 +2,6 @@
 //! a power cut leaves no store; from then on, all that was acknowledged.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kreon_base::{ErrorKind, Lsn};
@@ -17,13 +16,14 @@ use super::backup::{Backup, GROUP, Pace, capacity, member, room, seal, step};
 use super::double_cuts::pair_of_cuts;
 use super::joiner::{Joiner, Outcome, Trouble};
 use super::pair::{Manner, Pair, Ran, device};
+use super::spread;
 use super::stream_cuts::{base, steps};
 use crate::check::{After, check};
 use crate::content::Content;
 use crate::counts::Counts;
 use crate::progress::progress_at;
 
-/// Of a script's packets about so many are cuts.
+/// Of a script's packets so many are cuts, at least.
 const CUTS: u64 = 30;
 
 const TERM: Term = Term(6);
@@ -82,22 +82,20 @@ fn joined_and_cut(seed: u64, trouble: Trouble, counts: &mut Counts) -> Result<()
     Ok(())
 }
 
-/// Cuts the power of the joiner at about so many moments.
+/// Cuts the power of the joiner at so many moments, at least.
 fn cuts(
     ran: &Ran,
     outcome: &Outcome,
-    about: u64,
+    least: u64,
     dice: &mut Dice,
     counts: &mut Counts,
 ) -> Result<(), String> {
-    let stride = (ran.moments.len() as u64 / about).max(1);
-    for packets in 1..=ran.moments.len() {
-        if dice.below(stride) == 0 {
-            let is_complete = outcome.is_complete(packets)?;
-            counts.count(if is_complete { "complete" } else { "joining" });
-            cut(ran, packets, is_complete, dice)
-                .map_err(|what| format!("packet {packets}: {what}"))?;
-        }
+    for index in spread(ran.moments.len(), least, dice) {
+        let packets = index + 1;
+        let is_complete = outcome.is_complete(packets)?;
+        counts.count(if is_complete { "complete" } else { "joining" });
+        cut(ran, packets, is_complete, dice)
+            .map_err(|what| format!("packet {packets}: {what}"))?;
     }
     Ok(())
 }
@@ -217,18 +215,14 @@ fn attach_beside_a_write() -> Result<(), String> {
         1,
         Pace::usual(),
     );
-    let has_ended = AtomicBool::new(false);
+    let events_before = below.events();
     std::thread::scope(|scope| {
-        let writing = scope.spawn(|| {
-            let outcome = mirrored.write_at(512 << 10, &AlignedBuf::new(4096));
-            has_ended.store(true, Ordering::SeqCst);
-            outcome
-        });
+        let writing = scope.spawn(|| mirrored.write_at(512 << 10, &AlignedBuf::new(4096)));
         while below.calls(Call::Write) == 0 {
             std::thread::yield_now();
         }
         let attached = mirror.attach(member(), joiner.clone(), room(), below.len_bytes());
-        let is_late = has_ended.load(Ordering::SeqCst) || below.events() > 2;
+        let is_late = below.events() > events_before;
         writing
             .join()
             .map_err(|_| "a write panicked")?

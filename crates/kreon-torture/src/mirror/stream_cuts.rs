@@ -12,8 +12,9 @@ use kreon_format::{LOG_HEADER_BYTES, lsn_at};
 use kreon_sim::{Dice, Image, Keep, SimDevice};
 use kreon_wire::Term;
 
-use super::backup::{Moment, seal};
+use super::backup::seal;
 use super::pair::{Manner, Pair, Ran, device};
+use super::spread;
 use crate::check::{After, check};
 use crate::content::Content;
 use crate::counts::Counts;
@@ -23,8 +24,8 @@ use crate::store::Store;
 /// Steps of a script.
 const STEPS: usize = 36;
 
-/// Of a script's packets so many are cuts at the most, unless all are asked for.
-const CUTS_MAX: u64 = 40;
+/// Of a script's packets so many are cuts at least, unless all are asked for.
+const CUTS: u64 = 40;
 
 /// Tries the cuts of the script of `seed`; with `all`, the stream is cut at every packet.
 pub fn stream_cuts(seed: u64, all: bool) -> Counts {
@@ -33,15 +34,10 @@ pub fn stream_cuts(seed: u64, all: bool) -> Counts {
     match base(seed).and_then(|base| first_life(seed, base)) {
         Ok(ran) => {
             counts.note("scripts");
-            let stride = match all {
-                true => 1,
-                false => (ran.moments.len() as u64 / CUTS_MAX).max(1),
-            };
+            let most = if all { u64::MAX } else { CUTS };
             let mut dice = Dice::new(seed ^ 0x00c7);
-            for (index, moment) in ran.moments.iter().enumerate() {
-                if dice.below(stride) == 0 {
-                    cut(&ran, index + 1, moment, &mut dice, (&mut counts, seed));
-                }
+            for index in spread(ran.moments.len(), most, &mut dice) {
+                cut(&ran, index, &mut dice, (&mut counts, seed));
             }
         }
         Err(what) => counts.fail(format!("stream-cuts --seed {seed}: {what}")),
@@ -125,13 +121,11 @@ fn log_end(device: &Arc<SimDevice>) -> Result<Lsn, String> {
     }
 }
 
-fn cut(
-    ran: &Ran,
-    packets: usize,
-    moment: &Moment,
-    dice: &mut Dice,
-    (counts, seed): (&mut Counts, u64),
-) {
+fn cut(ran: &Ran, index: usize, dice: &mut Dice, (counts, seed): (&mut Counts, u64)) {
+    let packets = index + 1;
+    let Some(moment) = ran.moments.get(index) else {
+        return;
+    };
     let mut tell = |what: &str, outcome: Result<(), String>| {
         counts.count(what);
         if let Err(error) = outcome {
