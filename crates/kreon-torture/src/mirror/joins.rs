@@ -215,14 +215,15 @@ fn attach_beside_a_write() -> Result<(), String> {
         1,
         Pace::usual(),
     );
-    let events_before = below.events();
+    // A write is one event when it begins, and one when it has ended.
+    let events_begun = below.events() + 1;
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| mirrored.write_at(512 << 10, &AlignedBuf::new(4096)));
         while below.calls(Call::Write) == 0 {
             std::thread::yield_now();
         }
         let attached = mirror.attach(member(), joiner.clone(), room(), below.len_bytes());
-        let is_late = below.events() > events_before;
+        let is_late = below.events() > events_begun;
         writing
             .join()
             .map_err(|_| "a write panicked")?
