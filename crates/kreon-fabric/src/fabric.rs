@@ -7,6 +7,7 @@ use kreon_base::Result;
 use kreon_wire::{Member, Reason};
 
 use crate::address::Address;
+use crate::gathering::Gathering;
 use crate::link::Link;
 use crate::peer::PeerId;
 
@@ -44,6 +45,12 @@ pub trait Fabric: Send + Sync + 'static {
     ///
     /// [`Corruption`]: kreon_base::ErrorKind::Corruption
     fn connect(&self, to: &Address, me: &PeerId, limit: Duration) -> Result<Arc<dyn Link>>;
+
+    /// A gathering for links of this fabric, with none in it.
+    ///
+    /// # Errors
+    /// [`Io`](kreon_base::ErrorKind::Io): the system has no room.
+    fn gathering(&self) -> Result<Arc<dyn Gathering>>;
 }
 
 /// Who listens: says who it is, whom it lets in, and takes the links.

@@ -12,6 +12,7 @@
 mod address;
 mod bytes;
 mod fabric;
+mod gathering;
 mod handshake;
 mod link;
 mod packet;
@@ -22,6 +23,7 @@ pub mod tcp;
 pub use address::Address;
 pub use bytes::Bytes;
 pub use fabric::{Fabric, Listening, Traits, Welcome};
+pub use gathering::{Gathering, LinkName};
 pub use handshake::Key;
 pub use link::{Event, Link};
 pub use peer::PeerId;

@@ -1,5 +1,6 @@
 //! One link between two processes.
 
+use std::any::Any;
 use std::io::IoSlice;
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ pub enum Event {
 /// not poll takes nothing more than a few buffers; then the sender's window fills.
 ///
 /// **Dropping** the last handle closes the link without a reason.
-pub trait Link: Send + Sync {
+pub trait Link: Any + Send + Sync {
     /// The other end, as it has proven to be.
     fn peer(&self) -> PeerId;
 
@@ -52,7 +53,7 @@ pub trait Link: Send + Sync {
 
     /// Appends what happened since the last call to `out`; if nothing did, waits for it, at most `patience`. Returns
     /// early without an event now and then. Nothing is received on a link that nobody polls, so a thread that polls
-    /// does no storage work. One thread polls at a time; a second one waits for its turn within its own patience.
+    /// does no storage work; one that serves many links uses a [`Gathering`](crate::Gathering). One thread polls at a time; a second one waits for its turn within its own patience.
     ///
     /// # Errors
     /// The error of [`Event::Closed`], once that was handed out.

@@ -8,10 +8,12 @@ use kreon_wire::Role;
 use kreon_wire::limits::{HEADER_BYTES, REQUEST_BYTES_MAX};
 
 use super::cable::EndState;
+use super::gathering::SimGathering;
 use super::link::SimLink;
 use super::network::{Listener, Network, Shared};
 use crate::address::Address;
 use crate::fabric::{Fabric, Listening, Traits, Welcome};
+use crate::gathering::Gathering;
 use crate::link::Link;
 use crate::peer::{PeerId, shown};
 
@@ -90,6 +92,10 @@ impl Fabric for SimFabric {
             judge.linked(Arc::new(handle(id, 1, *me)));
         }
         Ok(kept)
+    }
+
+    fn gathering(&self) -> Result<Arc<dyn Gathering>> {
+        Ok(Arc::new(SimGathering::new(self.shared.clone())))
     }
 }
 

@@ -4,9 +4,9 @@ use std::io::IoSlice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kreon_base::{Error, ErrorKind, Result};
+use kreon_base::Result;
 
-use super::network::Shared;
+use super::network::{Shared, gone};
 use super::terms::LinkId;
 use crate::bytes::Bytes;
 use crate::link::{Event, Link};
@@ -65,9 +65,7 @@ impl Link for SimLink {
         let start = Instant::now();
         let mut network = self.shared.lock();
         loop {
-            let window_bytes = network.settings.window_bytes as usize;
-            let cable = network.cables.get_mut(&self.id).ok_or_else(gone)?;
-            if cable.poll(self.end, out, window_bytes)? {
+            if network.poll((self.id, self.end), out)? {
                 // The sender may have been told that there is room.
                 self.shared.changed().notify_all();
                 return Ok(());
@@ -89,9 +87,4 @@ impl Drop for SimLink {
     fn drop(&mut self) {
         self.end("its last handle was dropped", true);
     }
-}
-
-/// A link lives in the network until both of its handles are dropped.
-fn gone() -> Error {
-    Error::new(ErrorKind::Closed, "the network has forgotten the link")
 }

@@ -6,6 +6,7 @@
 mod cable;
 mod dice;
 mod fabric;
+mod gathering;
 mod lane;
 mod link;
 mod network;

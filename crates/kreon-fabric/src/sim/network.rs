@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kreon_base::{Error, ErrorKind, Result};
 use kreon_sync::{Condvar, Mutex, MutexGuard};
 
 use super::cable::{Cable, EndState};
@@ -10,6 +11,7 @@ use super::dice::Dice;
 use super::terms::{Delivery, LinkId, SimSettings};
 use crate::address::Address;
 use crate::fabric::Welcome;
+use crate::link::Event;
 
 /// Who listens at an address.
 pub(super) struct Listener {
@@ -75,6 +77,17 @@ impl Network {
         !cable.lanes[from].is_stalled && !self.dropped.contains(&(sender, receiver))
     }
 
+    /// Hands out what one end of a link was told, and says whether anything was.
+    pub(super) fn poll(
+        &mut self,
+        (id, end): (LinkId, usize),
+        out: &mut Vec<Event>,
+    ) -> Result<bool> {
+        let window_bytes = self.settings.window_bytes as usize;
+        let cable = self.cables.get_mut(&id).ok_or_else(gone)?;
+        cable.poll(end, out, window_bytes)
+    }
+
     /// When something is due next, on any link.
     pub(super) fn next_due_us(&self) -> Option<u64> {
         let lanes = self.cables.values().flat_map(|c| [(c, 0), (c, 1)]);
@@ -133,6 +146,11 @@ impl Network {
             }
         }
     }
+}
+
+/// A link lives in the network until both of its handles are dropped.
+pub(super) fn gone() -> Error {
+    Error::new(ErrorKind::Closed, "the network has forgotten the link")
 }
 
 /// A network that several servers share.

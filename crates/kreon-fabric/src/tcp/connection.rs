@@ -202,6 +202,44 @@ impl Connection {
         out.push(Event::Closed(error));
     }
 
+    /// Hands out what there is.
+    fn tell(&self, receiving: &mut Receiving, out: &mut Vec<Event>) -> Result<()> {
+        if let Some(error) = &receiving.told {
+            return Err(error.clone());
+        }
+        let news = self.sending.news();
+        if let Some(error) = news.closed {
+            receiving.told = Some(error.clone());
+            out.push(Event::Closed(error));
+            return Ok(());
+        }
+        if news.has_room {
+            out.push(Event::Room);
+        }
+        if !receiving.is_dry {
+            self.receive(receiving, out);
+        }
+        Ok(())
+    }
+
+    /// What a gathering waits for: the socket, and the bell.
+    pub(super) fn sources(&self) -> (&TcpStream, &Bell) {
+        (&self.socket, &self.bell)
+    }
+
+    /// Hands out what there is, for a gathering that was told that there may be something to read, or heard the bell.
+    pub(super) fn look(&self, is_readable: bool, out: &mut Vec<Event>) -> Result<()> {
+        // The progress thread has it for a moment after a close; then the bell is heard once more.
+        let Some(mut receiving) = self.receiving.try_lock_for(SHORTLY) else {
+            return Ok(());
+        };
+        match is_readable {
+            true => receiving.is_dry = false,
+            false => self.bell.silence(),
+        }
+        self.tell(&mut receiving, out)
+    }
+
     fn poll(&self, out: &mut Vec<Event>, patience: Duration) -> Result<()> {
         let start = Instant::now();
         let Some(mut receiving) = self.receiving.try_lock_for(patience) else {
@@ -209,21 +247,7 @@ impl Connection {
         };
         let before = out.len();
         loop {
-            if let Some(error) = &receiving.told {
-                return Err(error.clone());
-            }
-            let news = self.sending.news();
-            if let Some(error) = news.closed {
-                receiving.told = Some(error.clone());
-                out.push(Event::Closed(error));
-                return Ok(());
-            }
-            if news.has_room {
-                out.push(Event::Room);
-            }
-            if !receiving.is_dry {
-                self.receive(&mut receiving, out);
-            }
+            self.tell(&mut receiving, out)?;
             let left = patience.saturating_sub(start.elapsed());
             if out.len() > before {
                 return Ok(());

@@ -3,7 +3,7 @@
 //! A link is one connection, so that pages do not delay beats: two servers have one link for streams and one for control
 //! messages. A sender writes its packet itself if nobody else is writing and nothing waits; otherwise, and if small packets
 //! come one upon the other, it leaves it to the one progress thread of the process, which writes all that has come by then
-//! at once. Who polls reads. No thread spins.
+//! at once. Who polls reads, one link or a gathering of many. No thread spins.
 //!
 //! **Security.** With a key, both ends of every connection prove that they have it before anything else is understood
 //! (HMAC-SHA-256 of both challenges, roles and processes); a connection that has not proven itself has sent at most
@@ -15,6 +15,7 @@ mod address;
 mod connection;
 mod connector;
 mod counts;
+mod gathering;
 mod greeting;
 mod inbox;
 #[cfg(all(test, shuttle))]
@@ -40,10 +41,12 @@ pub use settings::TcpSettings;
 
 use crate::address::Address;
 use crate::fabric::{Fabric, Listening, Traits, Welcome};
+use crate::gathering::Gathering;
 use crate::link::Link;
 use crate::peer::PeerId;
 use address::usable;
 use connection::Surroundings;
+use gathering::TcpGathering;
 use progress::{Command, Mailbox, Progress};
 use registry::Registry;
 use waiting::{Sockets, Token};
@@ -129,6 +132,10 @@ impl Fabric for TcpFabric {
         let link = connector::connect(&self.registry, at, me, limit);
         let link = link.map_err(|e| e.within(format!("connect to {to}")))?;
         Ok(Arc::new(link))
+    }
+
+    fn gathering(&self) -> Result<Arc<dyn Gathering>> {
+        Ok(Arc::new(TcpGathering::new()?))
     }
 }
 

@@ -74,8 +74,8 @@ fn timespec(time: Duration) -> Timespec {
 /// Which socket is meant.
 pub(super) type Token = u64;
 
-/// The sockets that the progress thread waits for. Each is watched for one event at a time and then no more, until it is
-/// watched again.
+/// The sockets that the progress thread or a gathering waits for. For the progress thread each is watched for one event at a
+/// time and then no more, until it is watched again.
 pub(super) struct Sockets(OwnedFd);
 
 impl Sockets {
@@ -89,6 +89,12 @@ impl Sockets {
     pub(super) fn add(&self, socket: impl AsFd, token: Token) -> Result<()> {
         let flags = EventFlags::ONESHOT;
         let added = epoll::add(&self.0, socket, EventData::new_u64(token), flags);
+        added.map_err(|e| Error::io("add a socket to an epoll", e.into()))
+    }
+
+    /// Adds one that is watched for reading until it is removed.
+    pub(super) fn keep(&self, source: impl AsFd, token: Token) -> Result<()> {
+        let added = epoll::add(&self.0, source, EventData::new_u64(token), EventFlags::IN);
         added.map_err(|e| Error::io("add a socket to an epoll", e.into()))
     }
 
