@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use kreon_engine::Work;
+use kreon_judge::Call;
 
-use super::call::Call;
 use super::mix::{Action, Mix};
 use super::reader::Reader;
 use super::session::{End, Session};

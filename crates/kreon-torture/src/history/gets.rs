@@ -1,6 +1,7 @@
 //! Single reads of the present: gets, whether a key is there, and several keys in one call.
 
-use super::call::Seen;
+use kreon_judge::Seen;
+
 use super::session::{End, Session};
 use super::values;
 

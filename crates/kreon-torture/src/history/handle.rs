@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use kreon_base::RegionId;
 use kreon_engine::RegionState;
-
-use super::call::{Register, Version};
+use kreon_judge::{Register, Version};
 
 /// A region and whether it may be dropped meanwhile.
 #[derive(Clone)]

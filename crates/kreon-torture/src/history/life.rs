@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use kreon_base::Error;
 use kreon_engine::{Engine, MEMORY_BYTES_MIN, Options};
+use kreon_judge::judge;
+use kreon_judge::{Call, History, Seen, State, Verdict};
 use kreon_sim::{Dice, Keep};
 
-use super::call::{Call, History, Seen, State, Verdict};
-use super::judge::judge;
 use super::place::Place;
 use super::round::{Cut, calls_of_clients, up_to_the_cut};
 use super::world::{Shape, World};

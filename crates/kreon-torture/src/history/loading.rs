@@ -3,8 +3,8 @@
 
 use kreon_base::Result as Said;
 use kreon_engine::Pairs;
+use kreon_judge::Register;
 
-use super::call::Register;
 use super::session::{End, Session};
 use super::values;
 

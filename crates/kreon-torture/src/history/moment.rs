@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::call::{Call, Register, Seen};
+use kreon_judge::{Call, Register, Seen};
 
 /// What was read of one moment, at any time later.
 pub struct Moment {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kreon_base::ErrorKind;
+use kreon_judge::Seen;
 
-use super::call::Seen;
 use super::handle::{Handle, name_register, name_version};
 use super::session::{End, Session};
 use super::world::World;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use kreon_base::{ErrorKind, Result as Said};
 use kreon_engine::{KeyBounds, OpenSnapshot, Scan};
+use kreon_judge::{Call, Seen};
 
-use super::call::{Call, Seen};
 use super::handle::Handle;
 use super::moment::Moment;
 use super::session::{End, Session};

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use kreon_judge::Call;
 use kreon_sim::{Dice, SimDevice};
 
-use super::call::Call;
 use super::client::Client;
 use super::mix::Mix;
 use super::world::World;

@@ -1,9 +1,9 @@
 //! The session of a client: its number, its dice, and the calls that it recorded.
 
 use kreon_base::{Error, ErrorKind, Result as Said};
+use kreon_judge::{Call, Seen};
 use kreon_sim::Dice;
 
-use super::call::{Call, Seen};
 use super::handle::Handle;
 use super::world::World;
 

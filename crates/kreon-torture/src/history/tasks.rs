@@ -7,8 +7,8 @@ use std::thread::Thread;
 
 use kreon_base::Result as Said;
 use kreon_engine::{Durability, GetTask, Operation, Show};
+use kreon_judge::Call;
 
-use super::call::Call;
 use super::handle::Handle;
 use super::session::{End, Session};
 use super::values;

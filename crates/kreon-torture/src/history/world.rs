@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use kreon_base::Result;
 use kreon_engine::Engine;
+use kreon_judge::{State, Version};
 use kreon_sim::Dice;
 use parking_lot::Mutex;
 
-use super::call::{State, Version};
 use super::handle::Handle;
 use super::reserved::Reserved;
 use super::values::{self, Taste};

@@ -2,8 +2,8 @@
 
 use kreon_base::Result as Said;
 use kreon_engine::{Durability, Operation};
+use kreon_judge::Seen;
 
-use super::call::Seen;
 use super::handle::Handle;
 use super::session::{End, Session};
 use super::tasks;

@@ -12,7 +12,7 @@
 
 use std::collections::BTreeSet;
 
-use super::dense::{ABSENT, Dense, DenseCall, PRESENT};
+use crate::dense::{ABSENT, Dense, DenseCall, PRESENT};
 
 /// Most calls under way at once.
 const SLOTS: usize = 128;

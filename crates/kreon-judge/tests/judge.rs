@@ -4,7 +4,7 @@
 #[path = "history/oracle.rs"]
 mod oracle;
 
-use kreon_torture::history::{Call, History, Register, Seen, Verdict, Version, judge};
+use kreon_judge::{Call, History, Register, Seen, Verdict, Version, judge};
 use oracle::{any_history, has_an_order, moved, small_history};
 use proptest::prelude::*;
 
@@ -241,6 +241,10 @@ proptest! {
             has_an_order(&history),
             "{:?}: {:#?}", judge(&history), history
         );
+        let mut shorter = history.clone();
+        shorter.forget_unseen();
+        let is_right = |history: &History| judge(history) == Verdict::Linearizable;
+        prop_assert_eq!(is_right(&shorter), is_right(&history), "{:#?}", history);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::call::{Call, History, Register, Seen, State, Version, Violation};
+use crate::call::{Call, History, Register, Seen, State, Version, Violation};
 
 /// The state of a register that holds nothing.
 pub const ABSENT: u32 = 0;

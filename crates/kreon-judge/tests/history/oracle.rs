@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kreon_torture::history::{Call, History, Register, Seen, State};
+use kreon_judge::{Call, History, Register, Seen, State};
 use proptest::prelude::*;
 
 /// Whether there is an order, by trying all.

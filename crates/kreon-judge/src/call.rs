@@ -1,6 +1,6 @@
 //! What clients did and saw: the history that is judged.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// One register: a key of a region, or a fact about regions. It holds a version or nothing.
 pub type Register = u64;
@@ -91,4 +91,32 @@ pub enum Verdict {
     Wrong(Violation),
     /// Too many orders were possible at once.
     Undecided,
+}
+
+impl History {
+    /// Forgets the calls that never returned and explain nothing: all that they wrote are versions that nobody saw, to
+    /// registers of which nobody saw just that they hold something. Whatever order explains the rest with them does so
+    /// without them, so the verdict is the same; but each would be under way until the end, and the search takes a
+    /// limited number of those.
+    pub fn forget_unseen(&mut self) {
+        let mut seen: HashSet<(Register, Version)> = HashSet::new();
+        let mut present: HashSet<Register> = HashSet::new();
+        for (register, what) in self.calls.iter().flat_map(|call| &call.reads) {
+            match what {
+                Seen::Version(version) => _ = seen.insert((*register, *version)),
+                Seen::Present => _ = present.insert(*register),
+                Seen::Absent => {}
+            }
+        }
+        let recovered = self.recovered.iter().flatten();
+        seen.extend(recovered.map(|(register, version)| (*register, *version)));
+        let is_unseen = |(register, version): &(Register, Option<Version>)| {
+            let version = version.map(|version| (*register, version));
+            version.is_some_and(|written| !seen.contains(&written)) && !present.contains(register)
+        };
+        let explains_nothing = |call: &Call| {
+            call.returned.is_none() && !call.is_durable && call.writes.iter().all(is_unseen)
+        };
+        self.calls.retain(|call| !explains_nothing(call));
+    }
 }

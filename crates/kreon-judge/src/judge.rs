@@ -2,9 +2,9 @@
 //! every read sees the last write before it? Sound and complete: strict serializability of whole
 //! calls, over all registers at once.
 
-use super::call::{Call, History, Verdict, Violation};
-use super::dense::{Dense, Event};
-use super::frontier::{Frontier, Stop};
+use crate::call::{Call, History, Verdict, Violation};
+use crate::dense::{Dense, Event};
+use crate::frontier::{Frontier, Stop};
 
 /// Calls around a violation that are told.
 const STORY_CALLS_MAX: usize = 24;
