@@ -2,7 +2,10 @@
 //! never compact.
 #![forbid(unsafe_code)]
 
+mod blank;
+mod blocks;
 pub mod equalise;
+pub mod files;
 pub mod follower;
 pub mod machine;
 pub mod mirror;

@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 
 use kreon_base::{Error, Lsn, Result, planted};
 use kreon_wire::{
-    FlushNumber, Frame, GrantBytes, GroupId, Inlet, Progress, Room, StreamNumber, StreamPacket,
-    Term, Violation,
+    FlushNumber, Frame, GrantBytes, GroupId, Inlet, Progress, Room, State, StreamNumber,
+    StreamPacket, Term, Violation,
 };
 
 use super::capacity::{Capacity, Freed, first_room};
-use super::log_tail::{LogPlace, LogTail};
+use super::log_course::LogCourse;
+use super::log_tail::LogTail;
 use super::taken::{Taken, What, overlap};
 use super::touched::Touched;
 use super::work::{Piece, Work};
@@ -41,8 +42,7 @@ pub struct Follower {
     queue: VecDeque<Taken>,
     /// Of a joiner: what is newer than copies.
     touched: Option<Touched>,
-    /// Where the next byte of log that is received belongs.
-    place: Option<LogPlace>,
+    course: LogCourse,
     log: LogTail,
     /// Log is to be written by then.
     log_due: Option<Instant>,
@@ -100,6 +100,7 @@ impl Follower {
         let inlet = Inlet::joining(group, term, volume_bytes, first_room(capacity));
         Self {
             touched: Some(Touched::default()),
+            course: LogCourse::of_joiner(),
             ..Self::with(group, inlet, Lsn(0), capacity)
         }
     }
@@ -111,7 +112,7 @@ impl Follower {
             capacity,
             queue: VecDeque::new(),
             touched: None,
-            place: None,
+            course: LogCourse::default(),
             log: LogTail::new(log_durable),
             log_due: None,
             doing: None,
@@ -144,8 +145,10 @@ impl Follower {
         let packet = self.inlet.admit(frame)?;
         if let StreamPacket::Log { lsn, offset, bytes } = packet {
             let end = packet.log_end().unwrap_or(lsn);
-            let place = LogPlace::follow(self.place, lsn, offset, end, bytes.len() as u64)?;
-            self.place = Some(place);
+            let is_joining = self.inlet.state() == State::Joining;
+            let len_bytes = bytes.len() as u64;
+            self.course
+                .follow((lsn, offset), (end, len_bytes), is_joining)?;
             self.log_due.get_or_insert(now + LOG_DELAY);
         }
         self.touch(&packet);

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use kreon_base::{Lsn, SEGMENT_BYTES};
 use kreon_device::AlignedBuf;
 use kreon_format::{LOG_HEADER_BYTES, lsn_at, place_of};
-use kreon_wire::Violation;
 use kreon_wire::limits::BLOCK_BYTES;
 
 use super::taken::overlap;
@@ -53,42 +52,6 @@ pub(super) struct LogTail {
     written: Lsn,
 }
 
-/// Where the next byte of a log belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LogPlace {
-    lsn: Lsn,
-    offset: u64,
-}
-
-impl LogPlace {
-    /// Checks that a packet of log may follow what came before; returns what may follow it.
-    pub fn follow(
-        before: Option<Self>,
-        lsn: Lsn,
-        offset: u64,
-        end: Lsn,
-        len_bytes: u64,
-    ) -> Result<Self, Violation> {
-        let within = (offset % SEGMENT_BYTES) as u32;
-        let is_in_place = place_of(lsn).1 == within.max(LOG_HEADER_BYTES);
-        let follows = match before {
-            // Blocks are written as wholes.
-            None => offset.is_multiple_of(BLOCK_BYTES),
-            Some(before) if before.offset.is_multiple_of(SEGMENT_BYTES) => {
-                before.lsn == lsn && within == 0
-            }
-            Some(before) => before == Self { lsn, offset },
-        };
-        match is_in_place && follows {
-            true => Ok(Self {
-                lsn: end,
-                offset: offset + len_bytes,
-            }),
-            false => Err(Violation::Order),
-        }
-    }
-}
-
 impl LogTail {
     /// All before `written` is in the file.
     pub fn new(written: Lsn) -> Self {
@@ -98,7 +61,7 @@ impl LogTail {
         }
     }
 
-    /// Adds what [`LogPlace::follow`] accepted.
+    /// Adds what follows, as [`LogCourse`](super::log_course::LogCourse) has checked.
     pub fn append(&mut self, lsn: Lsn, offset: u64, bytes: &[u8]) {
         match self.runs.back_mut() {
             Some(run) if run.end() == offset && !run.is_full() => {
@@ -195,42 +158,6 @@ mod tests {
             (1, 2, 2, 0)
         );
         assert_eq!(tail.written(), Lsn(start.0 + 912));
-    }
-
-    #[test]
-    fn a_segment_follows_one_that_is_full_and_no_other() {
-        let end = lsn_at(7, SEGMENT_BYTES as u32);
-        let place = LogPlace::follow(
-            None,
-            lsn_at(7, 2 << 20 >> 1),
-            SEGMENT + (1 << 20),
-            end,
-            1 << 20,
-        )
-        .unwrap();
-        let next = 9 * SEGMENT_BYTES;
-        let header = LogPlace::follow(Some(place), end, next, end, 4096).unwrap();
-        assert_eq!(header.offset, next + 4096);
-        // A gap in the middle of a segment; a segment without its header; a position of another place.
-        let gap = LogPlace::follow(
-            Some(header),
-            Lsn(end.0 + 8),
-            next + 4104,
-            Lsn(end.0 + 16),
-            8,
-        );
-        assert_eq!(gap, Err(Violation::Order));
-        let headless = LogPlace::follow(Some(place), end, next + 4096, end, 4096);
-        assert_eq!(headless, Err(Violation::Order));
-        let elsewhere = LogPlace::follow(Some(header), end, next + 4104, Lsn(end.0 + 8), 8);
-        assert_eq!(elsewhere, Err(Violation::Order));
-    }
-
-    #[test]
-    fn a_stream_starts_its_log_at_the_border_of_a_block() {
-        let lsn = lsn_at(7, 8200);
-        let odd = LogPlace::follow(None, lsn, SEGMENT + 8200, Lsn(lsn.0 + 8), 8);
-        assert_eq!(odd, Err(Violation::Order));
     }
 
     #[test]

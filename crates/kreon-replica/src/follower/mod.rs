@@ -1,7 +1,8 @@
 //! A backup's end of a stream: what it received becomes a byte-identical volume, in a file of any kind.
 //!
 //! - [`Follower`]: what came, what is to be done next, and what may be answered; without I/O
-//! - `taken`: packets that wait for their turn; `log_tail`: log that is not written yet
+//! - `taken`: packets that wait for their turn; `log_course`: which log may come next; `log_tail`: log that is
+//!   not written yet
 //! - `touched`: of a joiner, what is newer than copies
 //! - [`Capacity`]: what it grants
 //! - [`Work`]: one thing to be done to the file
@@ -11,6 +12,7 @@
 mod ballast;
 mod capacity;
 mod core;
+mod log_course;
 mod log_tail;
 mod taken;
 mod thread;

@@ -122,6 +122,7 @@ fn copied(offset: u64, bytes: &[u8], touched: Option<&Touched>) -> Vec<Piece> {
         offset: part.start,
         bytes: Arc::clone(&bytes),
         part: (part.start - offset) as usize..(part.end - offset) as usize,
+        is_copy: true,
     };
     parts.into_iter().map(piece).collect()
 }

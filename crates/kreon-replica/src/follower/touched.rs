@@ -1,49 +1,32 @@
 //! What of a joiner's volume is newer than any copy that arrives.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use kreon_base::planted;
-use kreon_wire::limits::BLOCK_BYTES;
 
-/// Blocks that packets have changed since the joiner was attached, as a bit for each of 64 neighbours.
+use crate::blocks::Blocks;
+
+/// Blocks that packets have changed since the joiner was attached.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Touched(BTreeMap<u64, u64>);
+pub(super) struct Touched(Blocks);
 
 impl Touched {
     /// Adds all blocks of a range.
     pub fn add(&mut self, range: &Range<u64>) {
-        for block in blocks(range) {
-            *self.0.entry(block / 64).or_default() |= 1 << (block % 64);
-        }
-    }
-
-    fn has(&self, block: u64) -> bool {
-        planted!(CopiedOverMirroredPage => return false);
-        let bits = self.0.get(&(block / 64)).copied().unwrap_or(0);
-        bits >> (block % 64) & 1 == 1
+        planted!(CopiedOverMirroredPage => return);
+        self.0.add(range);
     }
 
     /// The parts of a range without such blocks; the range is whole blocks.
     pub fn free_parts(&self, range: &Range<u64>) -> Vec<Range<u64>> {
-        let mut parts: Vec<Range<u64>> = Vec::new();
-        for block in blocks(range).filter(|block| !self.has(*block)) {
-            let (start, end) = (block * BLOCK_BYTES, (block + 1) * BLOCK_BYTES);
-            match parts.last_mut() {
-                Some(last) if last.end == start => last.end = end,
-                _ => parts.push(start..end),
-            }
-        }
-        parts
+        self.0.parts(range, false)
     }
-}
-
-fn blocks(range: &Range<u64>) -> Range<u64> {
-    range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES)
 }
 
 #[cfg(test)]
 mod tests {
+    use kreon_wire::limits::BLOCK_BYTES;
+
     use super::*;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Flushes: all committed log, then a packet that asks for durability, then the wait for all counted members.
 
-use kreon_base::{Error, Lsn, Result};
+use kreon_base::{Error, ErrorKind, Lsn, Result};
 use kreon_format::{lsn_at, place_of};
 use kreon_sync::{MutexGuard, Ordering};
 use kreon_wire::limits::BLOCK_BYTES;
@@ -15,7 +15,7 @@ const RUN_BYTES: u32 = 60 << 10;
 
 /// How far the log was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pumped {
+pub(super) enum Pumped {
     /// All that is committed, to all counted members.
     All,
     /// A counted member has no room.
@@ -96,11 +96,15 @@ impl Mirror {
             match pump_one(stream, &**source, upto) {
                 Ok(Pumped::Blocked) if stream.is_counted => pumped = Pumped::Blocked,
                 Ok(_) => {}
-                Err(error) if stream.is_counted => return Err(error),
                 // A joiner was slower than the buffers of the log are used again.
+                Err(error) if !stream.is_counted && is_not_in_memory(&error) => {
+                    stream.fall_behind();
+                }
+                Err(error) if stream.is_counted && !stream.is_on_trial => return Err(error),
                 Err(error) => stream.end(error),
             }
         }
+        self.room_for_copies(state);
         Ok(pumped)
     }
 
@@ -162,7 +166,8 @@ impl Mirror {
                 match stream.send(&StreamPacket::Flush { number, log_upto }) {
                     Sent::As(_) => sent.push(stream.member),
                     // Others do not wait for a member that does not count; it gets the next one.
-                    Sent::Later => is_done &= !stream.is_counted,
+                    Sent::Later if !stream.is_counted => stream.give_up(),
+                    Sent::Later => is_done = false,
                     Sent::Ended | Sent::Withheld => {}
                 }
             }
@@ -201,8 +206,13 @@ impl Mirror {
     }
 }
 
+/// Whether committed log has left memory.
+pub(super) fn is_not_in_memory(error: &Error) -> bool {
+    error.kind() == ErrorKind::InvalidArgument
+}
+
 /// Sends committed log before `upto` to one member.
-fn pump_one(stream: &mut Stream, source: &dyn LogSource, upto: Lsn) -> Result<Pumped> {
+pub(super) fn pump_one(stream: &mut Stream, source: &dyn LogSource, upto: Lsn) -> Result<Pumped> {
     while stream.ended().is_none()
         && let Some(from) = stream.log_sent
         && from < upto

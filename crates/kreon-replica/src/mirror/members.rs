@@ -23,6 +23,11 @@ pub struct MemberStanding {
     pub sent: StreamNumber,
     /// Its last answer.
     pub progress: Progress,
+    /// While it does not count: bytes that it was not sent when they were written, and that are read from the primary's file
+    /// for it.
+    pub owed_bytes: u64,
+    /// While it does not count: the log that it lacks has left memory, and is read from the primary's file.
+    pub is_log_behind: bool,
     /// Why its stream has ended, if it has.
     pub ended: Option<Error>,
 }
@@ -130,6 +135,8 @@ impl Mirror {
             is_counted: stream.is_counted,
             sent: stream.sent_number(),
             progress: *stream.progress(),
+            owed_bytes: stream.owed.blocks.len_bytes(),
+            is_log_behind: stream.owed.log_from.is_some(),
             ended: stream.ended().cloned(),
         };
         state.streams.iter().map(of).collect()
@@ -156,23 +163,8 @@ impl Mirror {
         stream.ended().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Lets a member count from now on, whose copy is complete and durable; it gets superblocks. Comes before the request to
-    /// add it to the configuration: if its reply is lost, the member can be promoted.
-    ///
-    /// # Errors
-    /// `NotFound`; why its stream has ended.
-    pub(crate) fn count_complete(&self, member: Member) -> Result<()> {
-        self.check_stream(member)?;
-        let mut state = self.state.lock();
-        let stream = state.stream(member).ok_or_else(|| not_there(member))?;
-        stream.withholds_slots = false;
-        stream.is_counted = true;
-        self.publish(state);
-        self.await_calls()
-    }
-
     /// Waits for all calls of the device that were begun before this one.
-    fn await_calls(&self) -> Result<()> {
+    pub(super) fn await_calls(&self) -> Result<()> {
         let mut state = self.state.lock();
         let before = state.calls_begun;
         while state.calls.iter().any(|call| *call <= before) {
@@ -218,6 +210,6 @@ impl Mirror {
     }
 }
 
-fn not_there(member: Member) -> Error {
+pub(super) fn not_there(member: Member) -> Error {
     Error::new(ErrorKind::NotFound, format!("{member:?} is no member"))
 }

@@ -41,20 +41,20 @@ impl Mirror {
         })
     }
 
-    /// Sends a packet to all members, with the next number of each, and waits for their credit.
+    /// Sends a packet to all members, with the next number of each, and waits for the credit of those that count.
     ///
     /// # Errors
     /// `Closed`.
     pub(super) fn ship(&self, packet: &StreamPacket<'_>) -> Result<Vec<(Member, StreamNumber)>> {
-        self.ship_where(packet, |_| true)
+        self.ship_where(packet, None)
     }
 
-    /// The same to one member, if it is still there.
+    /// The same to one member, if it is still there, and waits for its credit.
     ///
     /// # Errors
     /// `Closed`.
     pub(crate) fn ship_to(&self, member: Member, packet: &StreamPacket<'_>) -> Result<()> {
-        self.ship_where(packet, |other| other == member).map(drop)
+        self.ship_where(packet, Some(member)).map(drop)
     }
 
     /// Makes the volumes of all members at least as long as the primary's file is: a power cut may have left it longer, and the
@@ -74,18 +74,31 @@ impl Mirror {
     fn ship_where(
         &self,
         packet: &StreamPacket<'_>,
-        gets: impl Fn(Member) -> bool,
+        only: Option<Member>,
     ) -> Result<Vec<(Member, StreamNumber)>> {
-        let mut shipped = Vec::new();
+        let mut shipped = Shipped::default();
         let mut state = self.state.lock();
         loop {
             state.check_open()?;
-            if try_ship(&mut state, packet, &gets, &mut shipped) {
-                return Ok(shipped);
+            if try_ship(&mut state, packet, only, &mut shipped) {
+                self.room_for_copies(&state);
+                return Ok(shipped.sent);
             }
-            self.changed.wait(&mut state);
+            match packet {
+                // Other groups may have sent what a copy gave way to: they do not tell this one.
+                StreamPacket::Copy { .. } => _ = self.changed.wait_for(&mut state, LOOK),
+                _ => self.changed.wait(&mut state),
+            }
         }
     }
+
+    /// Something else than a copy was sent, which a copy may have given way to.
+    pub(super) fn room_for_copies(&self, state: &State) {
+        if state.streams.iter().any(|stream| !stream.is_counted) {
+            self.changed.notify_all();
+        }
+    }
+
     /// Waits until all members to which an allocation was sent have answered, unless they granted it ahead.
     ///
     /// # Errors
@@ -133,7 +146,7 @@ impl Mirror {
     /// `OutOfSpace`: it has no space; why its stream has ended; `Closed`.
     pub(crate) fn reserve_at(&self, member: Member, offset: u64, len_bytes: u64) -> Result<()> {
         let packet = StreamPacket::Allocate { offset, len_bytes };
-        let shipped = self.ship_where(&packet, |other| other == member)?;
+        let shipped = self.ship_where(&packet, Some(member))?;
         let Some((_, number)) = shipped.first().copied() else {
             return self.check_stream(member);
         };
@@ -186,21 +199,40 @@ impl Mirror {
     }
 }
 
-/// Sends to those that are to get it and did not; whether nobody is left.
+/// Who was dealt with.
+#[derive(Default)]
+struct Shipped {
+    sent: Vec<(Member, StreamNumber)>,
+    /// Those that do not count, and had no room.
+    missed: Vec<Member>,
+}
+
+impl Shipped {
+    fn has(&self, member: Member) -> bool {
+        self.missed.contains(&member) || self.sent.iter().any(|(other, _)| *other == member)
+    }
+}
+
+/// Sends to those that are to get it and did not, `only` one or all; whether nobody is left. Of all, those that do not count
+/// are not waited for.
 fn try_ship(
     state: &mut State,
     packet: &StreamPacket<'_>,
-    gets: impl Fn(Member) -> bool,
-    shipped: &mut Vec<(Member, StreamNumber)>,
+    only: Option<Member>,
+    shipped: &mut Shipped,
 ) -> bool {
     let mut is_done = true;
     for stream in &mut state.streams {
-        let has_it = shipped.iter().any(|(member, _)| *member == stream.member);
-        if has_it || !gets(stream.member) {
+        let member = stream.member;
+        if shipped.has(member) || only.is_some_and(|only| only != member) {
             continue;
         }
         match stream.send(packet) {
-            Sent::As(number) => shipped.push((stream.member, number)),
+            Sent::As(number) => shipped.sent.push((member, number)),
+            Sent::Later if only.is_none() && !stream.is_counted => {
+                stream.miss(packet);
+                shipped.missed.push(member);
+            }
             Sent::Later => is_done = false,
             Sent::Ended | Sent::Withheld => {}
         }

@@ -11,6 +11,8 @@ use kreon_wire::{
 };
 
 use super::carrier::Carrier;
+use super::owed::Owed;
+use super::share::{Share, Waiting};
 
 /// Whether a packet was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,16 +32,25 @@ pub(super) struct Stream {
     pub member: Member,
     carrier: Arc<dyn Carrier>,
     outlet: Outlet,
+    share: Arc<Share>,
+    /// Something else than a copy found the window of the link full.
+    waiting: Option<Waiting>,
+    /// While the member does not count: what it was not sent.
+    pub owed: Owed,
     /// The member counts for what is landed and durable.
     pub is_counted: bool,
+    /// It counts, and has not yet shown that it keeps up: its log may have left memory when it began to count.
+    pub is_on_trial: bool,
     /// It gets no superblocks, as its copy of the volume is not complete.
     pub withholds_slots: bool,
     /// Offsets of the superblock slots that it was sent.
     slots_sent: BTreeSet<u64>,
-    /// The log was sent up to here; `None`: it begins with the tap.
+    /// The log was sent up to here; `None`: it begins with the tap, or its next bytes have left memory.
     pub log_sent: Option<Lsn>,
     /// Behind the last byte of log that was sent in this term.
     pub log_packets_end: Lsn,
+    /// Where that stands on the volume.
+    pub log_packets_offset: u64,
     /// Ends of the log packets that were not acknowledged, with their numbers.
     in_flight: VecDeque<(StreamNumber, Lsn)>,
     landed: Lsn,
@@ -61,13 +72,18 @@ impl Stream {
     ) -> Self {
         Self {
             member,
+            share: carrier.share().cloned().unwrap_or_default(),
+            waiting: None,
+            owed: Owed::default(),
             carrier,
             outlet: Outlet::new(group, term, log_durable, room),
             is_counted: false,
+            is_on_trial: false,
             withholds_slots: false,
             slots_sent: BTreeSet::new(),
             log_sent: None,
             log_packets_end: Lsn(0),
+            log_packets_offset: 0,
             in_flight: VecDeque::new(),
             landed: log_durable,
             flush_sent: FlushNumber(0),
@@ -87,19 +103,46 @@ impl Stream {
         if withholds && is_slot(packet) {
             return Sent::Withheld;
         }
-        if !self.outlet.has_room(packet) {
+        if let Some(len_bytes) = self.owed.len_bytes
+            && !matches!(packet, StreamPacket::Grow { .. })
+        {
+            match self.carry(&StreamPacket::Grow { len_bytes }) {
+                Sent::As(_) => {}
+                not => return not,
+            }
+        }
+        self.carry(packet)
+    }
+
+    fn carry(&mut self, packet: &StreamPacket<'_>) -> Sent {
+        let is_copy = matches!(packet, StreamPacket::Copy { .. });
+        if !self.outlet.has_room(packet) || is_copy && !self.share.may_copy() {
             return Sent::Later;
         }
         // A packet that the link does not take has no number.
         let mut outlet = self.outlet.clone();
         let encoded = outlet.number(packet);
-        match self.carrier.carry(&encoded.parts()) {
+        let parts = encoded.parts();
+        match self.carrier.carry(&parts) {
             Ok(()) => {
+                let bytes = parts.iter().map(|part| part.len() as u64).sum();
                 self.outlet = outlet;
+                match is_copy {
+                    true => self.share.copied(bytes),
+                    false => {
+                        self.waiting = None;
+                        self.share.sent_other(bytes);
+                    }
+                }
                 self.sent(packet);
                 Sent::As(self.outlet.sent())
             }
-            Err(error) if error.kind() == ErrorKind::Busy => Sent::Later,
+            Err(error) if error.kind() == ErrorKind::Busy => {
+                if !is_copy && self.waiting.is_none() {
+                    self.waiting = Some(self.share.wait());
+                }
+                Sent::Later
+            }
             Err(error) => {
                 self.end(error);
                 Sent::Ended
@@ -109,8 +152,15 @@ impl Stream {
 
     fn sent(&mut self, packet: &StreamPacket<'_>) {
         let number = self.outlet.sent();
+        self.owed.forget(packet);
+        if let StreamPacket::Log { offset, bytes, .. } = packet {
+            self.log_packets_offset = offset + bytes.len() as u64;
+        }
         if let Some(end) = packet.log_end() {
-            self.log_sent = Some(end);
+            match &mut self.owed.log_from {
+                Some(from) => *from = end,
+                None => self.log_sent = Some(end),
+            }
             self.log_packets_end = end;
             self.in_flight.push_back((number, end));
             planted!(AcknowledgedBeforeReceipt => self.landed = end);
@@ -126,6 +176,31 @@ impl Stream {
         if let StreamPacket::Allocate { len_bytes, .. } = packet {
             self.asked_bytes = self.asked_bytes.saturating_add(*len_bytes);
         }
+    }
+
+    /// Notes what a member that does not count was not sent.
+    pub fn miss(&mut self, packet: &StreamPacket<'_>) {
+        self.waiting = None;
+        self.owed.miss(packet);
+    }
+
+    /// Nobody will try again to send what it had no room for.
+    pub fn give_up(&mut self) {
+        self.waiting = None;
+    }
+
+    /// The log that a member which does not count lacks has left memory.
+    pub fn fall_behind(&mut self) {
+        self.waiting = None;
+        self.owed.log_from = self.log_sent.take();
+    }
+
+    /// The member has all log before `at`, which is in memory, the border of a block and not before what it was sent: the
+    /// tap sends the rest.
+    pub fn resume_log(&mut self, at: Lsn) {
+        self.owed.log_from = None;
+        self.log_sent = Some(at);
+        self.landed = self.landed.max(at);
     }
 
     /// Whether it was sent the superblock slot in this page.
@@ -210,6 +285,11 @@ impl Stream {
         (self.outlet.progress().written >= number).then_some(true)
     }
 
+    /// Whether the member had no space for something that nobody asked about.
+    pub fn lacks_space(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
     /// Why the stream has ended, if it has.
     pub fn ended(&self) -> Option<&Error> {
         self.ended.as_ref()
@@ -217,6 +297,7 @@ impl Stream {
 
     /// Sends nothing any more. The first reason counts.
     pub fn end(&mut self, why: Error) {
+        self.waiting = None;
         self.ended.get_or_insert(why);
     }
 

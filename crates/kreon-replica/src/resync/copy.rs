@@ -1,29 +1,14 @@
 //! The primary's side of a full copy.
 
-use kreon_base::{Error, LogId, PAGE_BYTES, Result, SEGMENT_BYTES, planted};
+use kreon_base::{Error, PAGE_BYTES, Result, planted};
 use kreon_device::{AlignedBuf, Device};
 use kreon_engine::{Engine, Occupied};
-use kreon_format::{SUPERBLOCK_PAGES, place_of};
-use kreon_volume::page_io::blank_pages;
+use kreon_format::place_of;
 use kreon_wire::limits::STREAM_DATA_BYTES_MAX;
 use kreon_wire::{Member, StreamPacket};
 
-use crate::mirror::{Mirror, block_border};
-
-/// The main log; moved records are written as pages are.
-const MAIN_LOG: LogId = LogId(0);
-
-/// Makes a file that has room for them start without superblocks, durably.
-///
-/// # Errors
-/// Those of the device.
-pub fn blank_slots(device: &dyn Device) -> Result<()> {
-    if device.len_bytes() < SEGMENT_BYTES {
-        device.grow(SEGMENT_BYTES)?;
-    }
-    blank_pages(device, SUPERBLOCK_PAGES.into_iter())?;
-    device.flush()
-}
+use super::catching_up::{MAIN_LOG, catch_up};
+use crate::mirror::{Halves, Mirror, block_border};
 
 /// What is left to be copied to one joiner, in bytes of the volume.
 #[derive(Debug)]
@@ -33,6 +18,8 @@ pub struct Resync {
     backed: Vec<(u64, u64)>,
     /// Ranges to be copied, each with its length; the last one comes first.
     left: Vec<(u64, u64)>,
+    /// Turns of what is to be copied and of what was written since and is owed.
+    halves: Halves,
 }
 
 impl Resync {
@@ -65,6 +52,7 @@ impl Resync {
                 .map(|(s, bytes)| (s.offset_bytes(), *bytes))
                 .collect(),
             left,
+            halves: Halves::default(),
         })
     }
 
@@ -86,12 +74,19 @@ impl Resync {
     }
 
     /// Reads the next piece, up to 64 KiB, from `below`, the primary's file, and sends it; `false` if nothing is left. A piece
-    /// that is written meanwhile is sent again by that write, before or after: the joiner keeps the newer bytes.
+    /// that is written meanwhile is sent again by that write, before or after: the joiner keeps the newer bytes. What the
+    /// joiner's stream had no room for when it was written comes in between.
     ///
     /// # Errors
     /// Those of the device; why the joiner's stream has ended; `Closed`.
     pub fn copy(&mut self, mirror: &Mirror, below: &dyn Device) -> Result<bool> {
         mirror.check_stream(self.member)?;
+        let is_owing = mirror.is_owing(self.member)?;
+        if is_owing && (self.left.is_empty() || !self.halves.may_copy(true)) {
+            let fed = mirror.feed(self.member, below)?;
+            self.halves.sent_other(fed);
+            return Ok(true);
+        }
         let Some((offset, left)) = self.left.pop() else {
             return Ok(false);
         };
@@ -107,27 +102,36 @@ impl Resync {
             bytes: &bytes,
         };
         mirror.ship_to(self.member, &packet)?;
+        self.halves.copied(len_bytes);
         Ok(true)
     }
 
-    /// Ends the copy, and lets the joiner count. When this returns its volume is whole, and durable: it may be added to the
-    /// configuration. If that fails for good, it is to be removed here.
+    /// Ends the copy: brings the joiner to where the primary is now, and lets it count. From then on the primary waits for it.
+    /// When this returns its volume is whole, and durable: it may be added to the configuration. If that fails for good, or
+    /// this does, it is to be removed here.
+    ///
+    /// Takes as long as the joiner is slower than what is written; it ends when the joiner's stream does.
     ///
     /// # Errors
-    /// `InvalidArgument`: something is left to be copied; why the joiner's stream has ended; those of a checkpoint.
+    /// `InvalidArgument`: something is left to be copied; `OutOfSpace`: the joiner's device is full; why its stream has ended;
+    /// those of a checkpoint.
     pub fn complete(&self, engine: &Engine, mirror: &Mirror, below: &dyn Device) -> Result<()> {
         if !self.left.is_empty() {
             return Err(Error::invalid("a copy is not complete"));
         }
-        mirror.ship_to(self.member, &StreamPacket::Complete)?;
-        // A superblock must not arrive before what it points at is durable there.
-        mirror.flush_member(self.member)?;
-        mirror.count_complete(self.member)?;
+        loop {
+            catch_up(engine, mirror, below, self.member)?;
+            // A superblock must not arrive before what it points at is durable there.
+            mirror.flush_member(self.member)?;
+            if mirror.try_count(self.member)? {
+                break;
+            }
+        }
         engine.checkpoint()?;
         // A store without changes makes no checkpoint: the superblock that counts is sent.
         mirror.fill_slots(self.member, below)?;
         mirror.barrier()?;
-        mirror.check_stream(self.member)
+        mirror.end_trial(self.member)
     }
 }
 

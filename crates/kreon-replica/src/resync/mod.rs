@@ -5,9 +5,13 @@
 //!    before have ended when this returns;
 //! 3. [`Resync::list`]: what is in use now, and where the log goes on; [`Resync::reserve`]: space for it;
 //! 4. [`Resync::copy`], step by step;
-//! 5. [`Resync::complete`]: what it has becomes durable, it counts, and a checkpoint gives it its superblocks. It is added
-//!    to the configuration when that has returned.
+//! 5. [`Resync::complete`]: what it was not sent when it was written, and log that has left memory; what it has becomes
+//!    durable, it counts, and a checkpoint gives it its superblocks. It is added to the configuration when that has returned.
+//!
+//! Until then nobody waits for the joiner: what its stream has no room for is owed to it, and read from the primary's file.
 
+mod catching_up;
 mod copy;
 
-pub use self::copy::{Resync, blank_slots};
+pub use self::copy::Resync;
+pub use crate::blank::blank_slots;

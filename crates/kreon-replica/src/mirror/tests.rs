@@ -1,0 +1,186 @@
+//! Streams whose links take a little at a time.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use kreon_base::{Error, ErrorKind, Lsn, Result};
+use kreon_format::{LOG_HEADER_BYTES, lsn_at};
+use kreon_sync::Mutex;
+use kreon_wire::{
+    Frame, GrantBytes, GroupId, Kind, Member, ProcessId, Role, Room, ServerId, StreamPacket, Term,
+};
+
+use super::carrier::Carrier;
+use super::share::Share;
+use super::stream::{Sent, Stream};
+
+const PACKET_BYTES: usize = 64 << 10;
+
+/// Takes so many bytes more, and counts what it took: copies, and everything else.
+#[derive(Default)]
+struct Narrow {
+    left_bytes: Mutex<usize>,
+    taken: Mutex<[usize; 2]>,
+    share: Option<Arc<Share>>,
+}
+
+impl Narrow {
+    fn open(&self, bytes: usize) {
+        *self.left_bytes.lock() += bytes;
+    }
+
+    /// Since the last call.
+    fn taken(&self) -> [usize; 2] {
+        std::mem::take(&mut *self.taken.lock())
+    }
+}
+
+impl Carrier for Narrow {
+    fn carry(&self, parts: &[IoSlice<'_>]) -> Result<()> {
+        let packet: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        let mut left_bytes = self.left_bytes.lock();
+        let Some(left) = left_bytes.checked_sub(packet.len()) else {
+            return Err(Error::new(ErrorKind::Busy, "the window is full"));
+        };
+        *left_bytes = left;
+        let frame = Frame::open(&packet, Role::PeerStream).unwrap();
+        let is_copy = frame.header().kind == Kind::Copy;
+        self.taken.lock()[usize::from(!is_copy)] += packet.len();
+        Ok(())
+    }
+
+    fn share(&self) -> Option<&Arc<Share>> {
+        self.share.as_ref()
+    }
+}
+
+fn stream(group: u32, carrier: &Arc<Narrow>) -> Stream {
+    let member = Member {
+        server: ServerId(2),
+        process: ProcessId([2; 16]),
+    };
+    let room = Room {
+        log: GrantBytes(u64::MAX),
+        pages: GrantBytes(u64::MAX),
+        space: GrantBytes(0),
+    };
+    let carrier = Arc::clone(carrier) as Arc<dyn Carrier>;
+    Stream::new((GroupId(group), Term(1)), member, carrier, Lsn(0), room)
+}
+
+fn copy(stream: &mut Stream) -> Sent {
+    let bytes = [1; PACKET_BYTES];
+    let offset = 1 << 20;
+    stream.send(&StreamPacket::Copy {
+        offset,
+        bytes: &bytes,
+    })
+}
+
+fn log(stream: &mut Stream, len_bytes: usize) -> Sent {
+    let bytes = [2; PACKET_BYTES];
+    stream.send(&StreamPacket::Log {
+        lsn: lsn_at(1, LOG_HEADER_BYTES),
+        offset: 0,
+        bytes: &bytes[..len_bytes],
+    })
+}
+
+/// Opens the link by one packet at a time; copies come first each time.
+fn run(carrier: &Narrow, mut copies: impl FnMut() -> Sent, mut others: impl FnMut() -> Sent) {
+    for _ in 0..100 {
+        carrier.open(PACKET_BYTES + 100);
+        while matches!(copies(), Sent::As(_)) {}
+        while matches!(others(), Sent::As(_)) {}
+    }
+}
+
+#[test]
+fn copies_leave_half_of_a_link_to_log_that_waits_and_have_all_of_it_otherwise() {
+    for len_bytes in [PACKET_BYTES, 8 << 10] {
+        let carrier = Arc::new(Narrow::default());
+        let stream = Mutex::new(stream(1, &carrier));
+        // Nothing else has come yet: all of it is taken by copies.
+        run(&carrier, || copy(&mut stream.lock()), || Sent::Later);
+        let [copied, others] = carrier.taken();
+        assert!(copied >= 100 * PACKET_BYTES && others == 0);
+        assert_eq!(log(&mut stream.lock(), len_bytes), Sent::Later);
+        run(
+            &carrier,
+            || copy(&mut stream.lock()),
+            || log(&mut stream.lock(), len_bytes),
+        );
+        let [copied, others] = carrier.taken();
+        assert!(others >= copied, "{others} of log, {copied} copied");
+        assert!(copied >= 40 * PACKET_BYTES, "{copied} copied");
+        // Nothing waits any more.
+        carrier.open(2 * PACKET_BYTES);
+        assert!(matches!(log(&mut stream.lock(), len_bytes), Sent::As(_)));
+        carrier.taken();
+        run(&carrier, || copy(&mut stream.lock()), || Sent::Later);
+        let [copied, others] = carrier.taken();
+        assert!(copied >= 100 * PACKET_BYTES && others == 0);
+    }
+}
+
+#[test]
+fn copies_of_one_group_leave_half_of_a_common_link_to_the_others() {
+    let carrier = Arc::new(Narrow {
+        share: Some(Arc::default()),
+        ..Narrow::default()
+    });
+    let (mut joining, mut other) = (stream(1, &carrier), stream(2, &carrier));
+    assert_eq!(log(&mut other, PACKET_BYTES), Sent::Later);
+    run(
+        &carrier,
+        || copy(&mut joining),
+        || log(&mut other, PACKET_BYTES),
+    );
+    let [copied, others] = carrier.taken();
+    assert!(others >= copied && copied >= 40 * PACKET_BYTES);
+}
+
+#[test]
+fn a_stream_that_has_ended_or_waits_for_nothing_holds_no_copy_back() {
+    let ends: [fn(&mut Stream); 4] = [
+        |stream| stream.end(Error::new(ErrorKind::Closed, "the link was cut")),
+        Stream::fall_behind,
+        Stream::give_up,
+        |stream| {
+            let bytes = &[3; 4096];
+            stream.miss(&StreamPacket::Pages { offset: 0, bytes });
+        },
+    ];
+    for end in ends {
+        let carrier = Arc::new(Narrow {
+            share: Some(Arc::default()),
+            ..Narrow::default()
+        });
+        let (mut joining, mut other) = (stream(1, &carrier), stream(2, &carrier));
+        carrier.open(PACKET_BYTES + 100);
+        assert!(matches!(copy(&mut joining), Sent::As(_)));
+        assert_eq!(log(&mut other, PACKET_BYTES), Sent::Later);
+        carrier.open(2 * PACKET_BYTES);
+        assert_eq!(copy(&mut joining), Sent::Later, "log waits");
+        end(&mut other);
+        assert!(matches!(copy(&mut joining), Sent::As(_)));
+    }
+}
+
+#[test]
+fn the_length_that_is_owed_goes_before_what_needs_it() {
+    let carrier = Arc::new(Narrow::default());
+    let mut stream = stream(1, &carrier);
+    stream.miss(&StreamPacket::Grow { len_bytes: 8192 });
+    carrier.open(4096 + 200);
+    let bytes = &[3; 4096];
+    let sent = stream.send(&StreamPacket::Pages {
+        offset: 4096,
+        bytes,
+    });
+    assert!(
+        matches!(sent, Sent::As(number) if number.0 == 2),
+        "{sent:?}"
+    );
+    assert!(stream.owed.is_nothing());
+}
