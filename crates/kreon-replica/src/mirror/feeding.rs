@@ -9,7 +9,7 @@ use std::ops::Range;
 use kreon_base::{Error, ErrorKind, Lsn, Result};
 use kreon_device::{AlignedBuf, Device};
 use kreon_sync::MutexGuard;
-use kreon_wire::limits::{BLOCK_BYTES, STREAM_DATA_BYTES_MAX};
+use kreon_wire::limits::STREAM_DATA_BYTES_MAX;
 use kreon_wire::{Member, StreamPacket};
 
 use super::barrier::{Pumped, is_not_in_memory, pump_one};
@@ -127,7 +127,7 @@ impl Mirror {
 
     /// Where the log stands that a member lacks and that has left memory; `None`: the tap sends what it lacks.
     ///
-    /// The block in which its log was cut off is filled with zeroes, and owed: then its log can go on elsewhere.
+    /// The block in which its log was cut off is filled: then its log can go on elsewhere.
     ///
     /// # Errors
     /// `NotFound`; why its stream has ended; `Closed`.
@@ -138,17 +138,10 @@ impl Mirror {
             let Some(lsn) = stream.owed.log_from else {
                 return Ok(None);
             };
-            let offset = stream.log_packets_offset;
-            let rest = (offset.next_multiple_of(BLOCK_BYTES) - offset) as usize;
-            // What was sent last may have been before the place where it goes on.
-            if rest == 0 || stream.log_packets_end != lsn {
-                return Ok(Some(lsn));
-            }
-            let zeroes = [0; BLOCK_BYTES as usize];
-            let bytes = zeroes.get(..rest).unwrap_or_default();
-            match stream.send(&StreamPacket::Log { lsn, offset, bytes }) {
-                Sent::Later => self.changed.wait(&mut state),
-                _ => stream.owed.blocks.add(&(offset..offset + rest as u64)),
+            match stream.fill_block() {
+                None => return Ok(Some(lsn)),
+                Some(Sent::Later) => self.changed.wait(&mut state),
+                Some(_) => {}
             }
         }
     }

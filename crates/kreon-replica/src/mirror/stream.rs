@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use kreon_base::{Error, ErrorKind, Lsn, PageNo, Result, planted};
 use kreon_format::SUPERBLOCK_PAGES;
+use kreon_wire::limits::BLOCK_BYTES;
 use kreon_wire::{
-    Control, FlushNumber, Frame, GroupId, Kind, Member, Outlet, Packet, Progress, Reason, Room,
-    StreamNumber, StreamPacket, Term, Violation,
+    ByteRange, Control, FlushNumber, Frame, GroupId, Kind, Member, Outlet, Packet, Progress,
+    Reason, Room, StreamNumber, StreamPacket, Term, Violation,
 };
 
 use super::carrier::Carrier;
@@ -111,7 +112,51 @@ impl Stream {
                 not => return not,
             }
         }
-        self.carry(packet)
+        if self.replaces_open_block(packet) {
+            // The segment is no log any more: the log that is still to come is elsewhere.
+            self.fall_behind();
+        }
+        match self.fill_block() {
+            None | Some(Sent::As(_)) => self.carry(packet),
+            Some(not) => not,
+        }
+    }
+
+    /// The last bytes of log that a member was sent whose next ones have left memory: fills their block with zeroes and notes
+    /// it as owed, so that other bytes may take its place, and log may go on elsewhere. `None`: the block is full.
+    pub fn fill_block(&mut self) -> Option<Sent> {
+        let lsn = self.owed.log_from?;
+        let (offset, rest) = (self.log_packets_offset, self.open_bytes());
+        // What was sent last may have been before the place where it goes on.
+        if rest == 0 || self.log_packets_end != lsn {
+            return None;
+        }
+        let zeroes = [0; BLOCK_BYTES as usize];
+        let bytes = zeroes.get(..rest as usize)?;
+        let sent = self.carry(&StreamPacket::Log { lsn, offset, bytes });
+        if let Sent::As(_) = sent {
+            self.owed.blocks.add(&(offset..offset + rest));
+        }
+        Some(sent)
+    }
+
+    /// What is missing of the block of the last bytes of log.
+    fn open_bytes(&self) -> u64 {
+        self.log_packets_offset.next_multiple_of(BLOCK_BYTES) - self.log_packets_offset
+    }
+
+    /// Whether a packet changes the block of the last bytes of log, of a member whose log may be behind.
+    fn replaces_open_block(&self, packet: &StreamPacket<'_>) -> bool {
+        let is_change = matches!(
+            packet,
+            StreamPacket::Pages { .. } | StreamPacket::Copy { .. } | StreamPacket::Discard { .. }
+        );
+        let is_open = !self.is_counted && self.log_sent.is_some() && self.open_bytes() > 0;
+        let end = self.log_packets_offset + self.open_bytes();
+        let touches = |range: ByteRange| {
+            range.offset < end && end <= range.offset.saturating_add(range.len_bytes)
+        };
+        is_change && is_open && packet.range().is_some_and(touches)
     }
 
     fn carry(&mut self, packet: &StreamPacket<'_>) -> Sent {
@@ -192,7 +237,7 @@ impl Stream {
     /// The log that a member which does not count lacks has left memory.
     pub fn fall_behind(&mut self) {
         self.waiting = None;
-        self.owed.log_from = self.log_sent.take();
+        self.owed.log_from = self.log_sent.take().or(self.owed.log_from);
     }
 
     /// The member has all log before `at`, which is in memory, the border of a block and not before what it was sent: the

@@ -184,3 +184,33 @@ fn the_length_that_is_owed_goes_before_what_needs_it() {
     );
     assert!(stream.owed.is_nothing());
 }
+
+#[test]
+fn what_takes_the_place_of_log_that_was_cut_off_comes_behind_the_rest_of_its_block() {
+    let carrier = Arc::new(Narrow::default());
+    let mut stream = stream(1, &carrier);
+    let bytes = &[3; 4096];
+    let page = |offset| StreamPacket::Pages { offset, bytes };
+    stream.begin_log(lsn_at(1, LOG_HEADER_BYTES)).unwrap();
+    carrier.open(1 << 20);
+    assert!(matches!(log(&mut stream, 4096 + 104), Sent::As(_)));
+    // Elsewhere: the log may go on.
+    assert!(matches!(stream.send(&page(8192)), Sent::As(number) if number.0 == 2));
+    assert!(stream.log_sent.is_some());
+    // There: the segment was used again, and the rest of the block goes first.
+    assert!(matches!(stream.send(&page(4096)), Sent::As(number) if number.0 == 4));
+    assert_eq!(stream.log_sent, None);
+    assert_eq!(stream.owed.log_from, Some(lsn_at(1, 8192)));
+    assert!(stream.owed.blocks.is_empty(), "the page is newer");
+    // The same without room for the rest: nothing is sent.
+    let narrow = Arc::new(Narrow::default());
+    let mut stream = self::stream(1, &narrow);
+    stream.begin_log(lsn_at(1, LOG_HEADER_BYTES)).unwrap();
+    narrow.open(4096 + 104 + 200);
+    assert!(matches!(log(&mut stream, 4096 + 104), Sent::As(_)));
+    let (offset, len_bytes) = (0, 2 << 20);
+    let discard = StreamPacket::Discard { offset, len_bytes };
+    assert_eq!(stream.send(&discard), Sent::Later);
+    narrow.open(1 << 20);
+    assert!(matches!(stream.send(&discard), Sent::As(number) if number.0 == 3));
+}
