@@ -63,6 +63,11 @@ impl LogTail {
 
     /// Adds what follows, as [`LogCourse`](super::log_course::LogCourse) has checked.
     pub fn append(&mut self, lsn: Lsn, offset: u64, bytes: &[u8]) {
+        if self.runs.is_empty() {
+            // A stream begins its log at the border of a block: what stands before is in the file, or is copied, and a flush may
+            // name that border before a whole block has come.
+            self.written = self.written.max(lsn);
+        }
         match self.runs.back_mut() {
             Some(run) if run.end() == offset && !run.is_full() => {
                 run.bytes.extend_from_slice(bytes)
@@ -158,6 +163,21 @@ mod tests {
             (1, 2, 2, 0)
         );
         assert_eq!(tail.written(), Lsn(start.0 + 912));
+    }
+
+    #[test]
+    fn a_log_that_begins_with_a_part_of_a_block_is_written_up_to_that_block() {
+        let start = lsn_at(7, 8192);
+        let mut tail = LogTail::new(Lsn(0));
+        tail.append(start, SEGMENT + 8192, &[1; 100]);
+        assert_eq!((tail.whole_bytes(), tail.written()), (0, start));
+        // The header of a segment has no positions of its own.
+        let start = lsn_at(7, LOG_HEADER_BYTES);
+        let mut tail = LogTail::new(Lsn(0));
+        tail.append(start, SEGMENT, &[1; 4096 + 100]);
+        assert_eq!(tail.written(), start);
+        tail.take(false);
+        assert_eq!(tail.written(), start);
     }
 
     #[test]
