@@ -8,10 +8,13 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::crash::CrashArguments;
 use crate::workspace::cargo;
-use crate::{crash, floors};
+use crate::{cluster_sim, crash, floors};
 
 /// Rounds of the kill -9 loop: enough to notice a broken recovery, few enough to wait for.
 const CRASH_ROUNDS: u32 = 10;
+
+/// Random walks of the cluster's protocol: enough that each class of faults happens, which the command checks.
+const CLUSTER_WALKS: u32 = 300;
 
 /// Runs the steps in order and stops at the first that fails. The last line sums up the tests.
 pub fn run() -> Result<()> {
@@ -54,6 +57,10 @@ fn steps(tests: &mut Tally) -> Result<()> {
             cargo().args(["test", "--workspace", "--no-fail-fast"]),
             tests,
         )
+    })?;
+    step("cluster-sim", || {
+        let walks = cluster_sim::Arguments::walks(CLUSTER_WALKS);
+        cluster_sim::run(&walks, cluster_sim::Profile::OfTests)
     })?;
     step("crash", || crash::run(&CrashArguments::short(CRASH_ROUNDS)))
 }

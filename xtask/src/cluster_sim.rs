@@ -1,8 +1,17 @@
-//! `cargo xtask cluster-sim`: `kreon-cluster-sim`, built for speed.
+//! `cargo xtask cluster-sim`: runs `kreon-cluster-sim`.
 
 use anyhow::{Context, Result, ensure};
 
 use crate::workspace::cargo;
+
+/// How it is built.
+#[derive(Clone, Copy)]
+pub enum Profile {
+    /// As for tests, of which it has been built already.
+    OfTests,
+    /// For long runs.
+    ForSpeed,
+}
 
 /// Handed on to `kreon-cluster-sim` as they are.
 #[derive(clap::Args)]
@@ -12,8 +21,16 @@ pub struct Arguments {
     rest: Vec<String>,
 }
 
+impl Arguments {
+    /// Random walks with so many seeds.
+    pub fn walks(seeds: u32) -> Self {
+        let rest = ["--seeds".to_owned(), seeds.to_string()];
+        Self { rest: rest.into() }
+    }
+}
+
 /// Explores the protocol of the cluster; with `--bug`, the machines with that bug.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &Arguments, profile: Profile) -> Result<()> {
     let features = match arguments
         .rest
         .iter()
@@ -22,14 +39,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         true => "planted",
         false => "",
     };
+    let profile = match profile {
+        Profile::OfTests => "dev",
+        Profile::ForSpeed => "release",
+    };
     let status = cargo()
-        .args([
-            "run",
-            "--quiet",
-            "--release",
-            "--package",
-            "kreon-cluster-sim",
-        ])
+        .args(["run", "--quiet", "--profile", profile])
+        .args(["--package", "kreon-cluster-sim"])
         .args(["--features", features, "--"])
         .args(&arguments.rest)
         .status()

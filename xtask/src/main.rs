@@ -96,7 +96,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Sim(arguments) => torture::run("sim", &arguments),
-        Command::ClusterSim(arguments) => cluster_sim::run(&arguments),
+        Command::ClusterSim(arguments) => {
+            cluster_sim::run(&arguments, cluster_sim::Profile::ForSpeed)
+        }
         Command::Faults(arguments) => torture::run("faults", &arguments),
         Command::Mirror(arguments) => torture::run("mirror", &arguments),
         Command::Planted(arguments) => torture::run("planted", &arguments),

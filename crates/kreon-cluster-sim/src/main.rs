@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use kreon_cluster_sim::explore::{Bounds, World, search};
 use kreon_cluster_sim::slots::search_slots;
-use kreon_cluster_sim::walk::{Course, walk};
+use kreon_cluster_sim::walk::{CLASSES, Course, walk};
 
 #[derive(Parser)]
 #[command(
@@ -31,6 +32,9 @@ struct Arguments {
     /// True seconds that pass in each walk.
     #[arg(long, default_value_t = 30)]
     seconds: u64,
+    /// Walks at a time.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
     /// With this bug.
     #[cfg(feature = "planted")]
     #[arg(long, value_parser = bug)]
@@ -129,30 +133,96 @@ fn explore_slots() -> bool {
 }
 
 fn walks(arguments: &Arguments) -> bool {
+    if arguments.seeds == 0 {
+        return true;
+    }
     let started = Instant::now();
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut broken = 0;
-    for seed in arguments.from..arguments.from + arguments.seeds {
-        let walked = walk(&Course {
-            seed,
-            seconds: arguments.seconds,
-            trace: arguments.states,
-        });
-        for (what, count) in walked.counts {
-            *counts.entry(what).or_default() += count;
-        }
-        if let Some((what, us)) = walked.broken {
-            broken += 1;
-            println!("seed {seed}: {what:?} after {us} us");
-            walked.trace.iter().for_each(|line| println!("  {line}"));
+    let next = AtomicU64::new(arguments.from);
+    let turns = (0..arguments.threads.max(1)).map(|_| Tally::default());
+    let tallies: Vec<Tally> = std::thread::scope(|scope| {
+        let turns: Vec<_> = turns
+            .map(|mut tally| {
+                let next = &next;
+                scope.spawn(move || {
+                    tally.walk_on(arguments, next);
+                    tally
+                })
+            })
+            .collect();
+        let ended = turns.into_iter().map(std::thread::ScopedJoinHandle::join);
+        ended.map(Result::unwrap_or_default).collect()
+    });
+    let whole = tallies.into_iter().fold(Tally::default(), Tally::with);
+    for class in CLASSES {
+        println!("{:>12} {class}", whole.of(class));
+    }
+    let known = |what: &&&str| CLASSES.contains(what);
+    for what in whole.counts.keys().filter(|what| !known(what)) {
+        println!("{:>12} ({what})", whole.of(what));
+    }
+    let missed: Vec<_> = CLASSES
+        .iter()
+        .filter(|class| whole.of(class) == 0)
+        .collect();
+    let is_missing = arguments.seeds >= SEEDS_OF_ALL && !missed.is_empty();
+    if is_missing {
+        println!("never happened: {missed:?}");
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    println!(
+        "{} walks, {} broken, {seconds:.1} s",
+        whole.walks, whole.broken
+    );
+    whole.broken == 0 && whole.walks == arguments.seeds && !is_missing
+}
+
+/// So many walks have some of everything.
+const SEEDS_OF_ALL: u64 = 300;
+
+/// What walks counted.
+#[derive(Default)]
+struct Tally {
+    walks: u64,
+    broken: u64,
+    counts: BTreeMap<&'static str, u64>,
+}
+
+impl Tally {
+    fn of(&self, what: &str) -> u64 {
+        self.counts.get(what).copied().unwrap_or_default()
+    }
+
+    /// Walks with the next seeds.
+    fn walk_on(&mut self, arguments: &Arguments, next: &AtomicU64) {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= arguments.from + arguments.seeds {
+                return;
+            }
+            let walked = walk(&Course {
+                seed,
+                seconds: arguments.seconds,
+                trace: arguments.states,
+                operator_lies: false,
+            });
+            self.walks += 1;
+            for (what, count) in walked.counts {
+                *self.counts.entry(what).or_default() += count;
+            }
+            if let Some((what, us)) = walked.broken {
+                self.broken += 1;
+                println!("seed {seed}: {what:?} after {us} us");
+                walked.trace.iter().for_each(|line| println!("  {line}"));
+            }
         }
     }
-    if arguments.seeds > 0 {
-        for (what, count) in &counts {
-            println!("{count:>12} {what}");
+
+    fn with(mut self, other: Self) -> Self {
+        self.walks += other.walks;
+        self.broken += other.broken;
+        for (what, count) in other.counts {
+            *self.counts.entry(what).or_default() += count;
         }
-        let (seeds, seconds) = (arguments.seeds, started.elapsed().as_secs_f64());
-        println!("{seeds} walks, {broken} broken, {seconds:.1} s");
+        self
     }
-    broken == 0
 }

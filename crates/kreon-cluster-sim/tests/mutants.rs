@@ -93,6 +93,7 @@ fn is_met(bug: Bug, seeds: u64) {
             seed,
             seconds: 30,
             trace: false,
+            operator_lies: false,
         };
         walk(&course).broken
     };

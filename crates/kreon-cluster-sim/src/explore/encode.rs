@@ -44,6 +44,7 @@ impl World {
             }
             Some(Stage::Waiting) => code.bytes(&[2]),
             Some(Stage::Promoting { .. }) => code.bytes(&[3]),
+            Some(Stage::Restored) => code.bytes(&[5]),
             _ => code.bytes(&[4]),
         }
         for server in &self.servers {

@@ -80,7 +80,8 @@ impl World {
                         queue.push_back(Work::Replica(place, replica::Event::Hint(config)));
                     }
                 }
-                Action::StandDown => {}
+                // No operator is here.
+                Action::StandDown | Action::Probe { .. } | Action::RefuseLoss(_) => {}
             }
         }
     }
@@ -124,7 +125,6 @@ impl World {
         queue: &mut Queue,
     ) -> Result<(), Violation> {
         use replica::{Action, Event};
-        let me = self.member(at);
         match action {
             Action::Ask(ticket, ask) => {
                 let answer = self.ask(&ask, queue);
@@ -141,6 +141,24 @@ impl World {
                 let report = self.at(at).volume.report();
                 queue.push_back(Work::Replica(at, Event::Ended { term, report }));
             }
+            Action::Repair {
+                from,
+                term,
+                slots,
+                log_end,
+            } => self.repair(at, from, slots, log_end, term, queue),
+            Action::Open(term) => self.at_mut(at).opening = Some(term),
+            Action::Serve { known, since } => self.serve(at, known, since, queue)?,
+            message => self.send_for_replica(at, message, queue),
+        }
+        Ok(())
+    }
+
+    /// What a replica wants told to another server.
+    fn send_for_replica(&mut self, at: Place, action: replica::Action, queue: &mut Queue) {
+        use replica::{Action, Event};
+        let me = self.member(at);
+        match action {
             Action::Report { to, term, report } => {
                 self.report(me, to, term, report, queue);
             }
@@ -161,20 +179,12 @@ impl World {
                     });
                 }
             }
-            Action::Repair {
-                from,
-                term,
-                slots,
-                log_end,
-            } => self.repair(at, from, slots, log_end, term, queue),
             Action::Equal { to, term } => {
                 if let Some(place) = self.running(to) {
                     let event = Event::Equal { from: me, term };
                     queue.push_back(Work::Replica(place, event));
                 }
             }
-            Action::Open(term) => self.at_mut(at).opening = Some(term),
-            Action::Serve { known, since } => self.serve(at, known, since, queue)?,
             Action::AskAttach { to, term } if self.joining => {
                 let asked = self.running(to).filter(|to| {
                     let primary = self.at(*to).primary.as_ref();
@@ -189,10 +199,8 @@ impl World {
                     queue.push_back(Work::Replica(place_of(to), Event::Refused(promised)));
                 }
             }
-            Action::AskAttach { .. } | Action::Beaten { .. } => {}
-            Action::Close(_) | Action::StopFollowing => {}
+            _ => {} // what nobody hears of here: beats, closed links
         }
-        Ok(())
     }
 
     fn report(&self, from: Member, to: ServerId, term: Term, report: Report, queue: &mut Queue) {

@@ -1,117 +1,258 @@
-//! Clients write and read wherever a server believes to be in office.
+//! Clients: each has the machine of a client, a map that may be old, and several calls under way.
 
-use kreon_base::Lsn;
-use kreon_replica::machine::primary::{Event, Met, Primary, ReadId};
+use kreon_client::{Action, Attempt, CallId, Client, Event, Kind, Moment, Outcome, Reply, Timing};
+use kreon_coord::fake::{Fate, SessionId};
+use kreon_coord::{Command, Reply as Found};
+use kreon_replica::machine::{Member, Term};
+use kreon_wire::GroupConfig;
 
-use super::event::{Happening, Message};
+use super::event::Happening;
 use super::faults::Focus;
-use super::node::{Reading, Writing};
+use super::history::{KEYS, What};
+use super::judge::Broken;
 use super::run::Walk;
-use crate::toy::{Entry, Place};
+use crate::explore::GROUP;
+use crate::toy::{Place, Write, place};
 
 /// Most writes of one walk.
 const WRITES_MAX: usize = 4000;
 
+/// Clients of a walk.
+const CLIENTS: usize = 3;
+
+/// Calls that a client has under way at most.
+const CALLS_MAX: usize = 4;
+
+/// The table that all keys are in.
+pub(super) const TABLE: &str = "t";
+
+/// A client.
+pub(super) struct Caller {
+    machine: Client,
+    session: SessionId,
+    calls: u64,
+}
+
+/// A request on its way to a server, and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) client: usize,
+    pub(super) call: CallId,
+    pub(super) attempt: Attempt,
+    pub(super) term: Term,
+    pub(super) to: Member,
+    pub(super) key: usize,
+    /// What is written; none: it reads.
+    pub(super) write: Option<Write>,
+}
+
+impl Request {
+    /// The number of the call among all of the walk.
+    fn number(&self) -> u64 {
+        number(self.client, self.call)
+    }
+}
+
+fn number(client: usize, call: CallId) -> u64 {
+    call.0 * CLIENTS as u64 + client as u64
+}
+
 impl Walk {
+    pub(super) fn begin_clients(&mut self) {
+        for _ in 0..CLIENTS {
+            let session = self.fake.begin();
+            self.callers.push(Caller {
+                machine: Client::new(Timing::default()),
+                session,
+                calls: 0,
+            });
+        }
+    }
+
+    /// A client makes a call; the time of all of them passes.
     pub(super) fn client(&mut self) {
         let us = 1000 + self.dice.below(8000);
         self.after(us, Happening::Client);
-        let at = self.dice.below(self.nodes.len() as u64) as Place;
-        self.after(1, Happening::Requested(at));
+        let client = self.dice.below(CLIENTS as u64) as usize;
+        self.for_client(client, Event::Tick);
+        if self.callers[client].machine.calls() < CALLS_MAX {
+            self.call(client);
+        }
+        // Power fails most often while something is under way.
         if self.focus != Focus::Zombies && self.dice.below(300) == 0 {
+            let at = self.dice.below(self.nodes.len() as u64) as Place;
             let us = self.dice.below(700 + self.way_us);
             self.after(us, Happening::Fails(at));
         }
     }
 
-    /// A request arrives at a server, which may have been paused for long.
-    pub(super) fn request(&mut self, at: Place) {
-        if self.nodes[at].primary.is_none() {
-            return;
-        }
-        match self.dice.below(3) {
-            0 => self.write(at),
-            1 => self.read(at),
-            _ => {
-                self.write(at);
-                self.read(at);
+    fn call(&mut self, client: usize) {
+        let key = self.dice.below(KEYS as u64) as usize;
+        let writes = self.dice.below(2) == 0 && self.judge.writes() < WRITES_MAX;
+        let caller = &mut self.callers[client];
+        caller.calls += 1;
+        let call = CallId(caller.calls);
+        let (kind, what) = match writes {
+            true => {
+                let write = self.judge.write(key, self.now_us);
+                (Kind::Write, What::Write(write))
+            }
+            false => (Kind::Read, What::Read(None)),
+        };
+        self.history
+            .begin(number(client, call), key, what, self.now_us);
+        let event = Event::Call {
+            call,
+            kind,
+            table: TABLE.to_owned(),
+            key: vec![key as u8],
+        };
+        self.for_client(client, event);
+    }
+
+    fn for_client(&mut self, client: usize, event: Event) {
+        let mut actions = Vec::new();
+        let now = Moment(self.now_us);
+        self.callers[client].machine.on(now, event, &mut actions);
+        for action in actions {
+            match action {
+                Action::ReadMap { synced } => {
+                    let us = 200 + self.dice.below(3000);
+                    self.after(us, Happening::MapAsked(client, synced));
+                }
+                Action::Send {
+                    call,
+                    attempt,
+                    term,
+                    to,
+                    ..
+                } => self.send_request(client, call, attempt, term, to),
+                Action::Done { call, outcome } => self.on_done(client, call, outcome),
             }
         }
     }
 
-    fn write(&mut self, at: Place) {
-        if !self.nodes[at].takes_writes || self.judge.writes() >= WRITES_MAX {
-            return;
+    /// The coordinator reads the map; the answer takes its time.
+    pub(super) fn on_map_asked(&mut self, client: usize, synced: bool) {
+        let us = 200 + self.dice.below(3000);
+        let fate = match self.coordinator_down || self.dice.below(20) == 0 {
+            true => Fate::CommandLost,
+            false => Fate::Answered,
+        };
+        if !self.fake.is_alive(self.callers[client].session) {
+            self.callers[client].session = self.fake.begin();
         }
-        let Some(term) = self.nodes[at].primary.as_ref().map(Primary::term) else {
+        let session = self.callers[client].session;
+        if synced {
+            self.fake.carry_out(session, &Command::Sync, fate);
+        }
+        let path = self.paths.group(GROUP.0);
+        let get = Command::Get { path, watch: false };
+        let event = match self.fake.carry_out(session, &get, fate) {
+            Found::Node(node) => GroupConfig::decode(&node.data[1..])
+                .map_or(Event::MapFailed, |config| {
+                    Event::Map(vec![(node.version, config)])
+                }),
+            _ => Event::MapFailed,
+        };
+        self.count("map read by a client");
+        self.after(us, Happening::Told(client, event));
+    }
+
+    pub(super) fn on_told(&mut self, client: usize, event: Event) {
+        self.for_client(client, event);
+    }
+
+    fn send_request(
+        &mut self,
+        client: usize,
+        call: CallId,
+        attempt: Attempt,
+        term: Term,
+        to: Member,
+    ) {
+        let Some(seen) = self.history.call(number(client, call)) else {
             return;
         };
-        let write = self.judge.write();
-        let records = 1 + 2 * self.dice.below(2);
-        let sync = self.dice.below(8) == 0;
-        let first = self.nodes[at].volume.log.len();
-        for number in 0..records {
-            self.nodes[at].volume.log.push(Entry {
-                write,
-                term: term.0 as u16,
-                ends_unit: number + 1 == records,
-            });
+        let write = match seen.what {
+            What::Write(write) => Some(write),
+            What::Read(_) => None,
+        };
+        let request = Request {
+            client,
+            call,
+            attempt,
+            term,
+            to,
+            key: seen.key,
+            write,
+        };
+        let us = 30 + self.dice.below(self.way_us);
+        self.after(us, Happening::Requested(place(to), request));
+    }
+
+    /// A server answers.
+    pub(super) fn reply(&mut self, request: Request, reply: Reply, found: Option<Write>) {
+        self.count(match reply {
+            Reply::Ok => "answer: ok",
+            Reply::Moved(_) => "answer: moved",
+            Reply::Unavailable => "answer: unavailable",
+            Reply::Unknown => "answer: unknown",
+        });
+        let us = 30 + self.dice.below(self.way_us);
+        if self.dice.below(100) == 0 {
+            self.count("answer to a client lost");
+            let closed = Event::Closed(request.to);
+            return self.after(us, Happening::Told(request.client, closed));
         }
-        let end = self.nodes[at].volume.log.len();
-        self.nodes[at].writes.push(Writing { write, end, sync });
-        let peers = self.nodes[at].primary.iter().flat_map(Primary::peers);
-        let peers: Vec<_> = peers.map(|peer| peer.member).collect();
-        for peer in peers {
-            for index in first..end {
-                let entry = self.nodes[at].volume.log[index];
-                self.send_to(at, peer, Message::Log(term, index, entry));
+        self.after(us, Happening::Replied(request, reply, found));
+    }
+
+    pub(super) fn not_sent(&mut self, request: Request) {
+        let event = Event::NotSent {
+            call: request.call,
+            attempt: request.attempt,
+        };
+        let us = 30 + self.dice.below(self.way_us);
+        self.after(us, Happening::Told(request.client, event));
+    }
+
+    pub(super) fn on_replied(&mut self, request: Request, reply: Reply, found: Option<Write>) {
+        // If the client still waits for this, this is what it finds.
+        self.found = Some((request.number(), found));
+        let event = Event::Replied {
+            call: request.call,
+            attempt: request.attempt,
+            reply,
+        };
+        self.for_client(request.client, event);
+        self.found = None;
+    }
+
+    fn on_done(&mut self, client: usize, call: CallId, outcome: Outcome) {
+        let number = number(client, call);
+        match outcome {
+            Outcome::Ok => {
+                self.count("call ended: ok");
+                let found = self.found.filter(|(of, _)| *of == number);
+                self.history
+                    .end(number, found.and_then(|f| f.1), self.now_us);
             }
-        }
-        self.for_primary(at, None, Event::Appended(Lsn(end as u64)));
-        if sync {
-            let start = self.nodes[at].start;
-            let us = 100 + self.dice.below(4000);
-            self.after(us, Happening::Flushed(at, start, term, end));
+            Outcome::Unavailable => {
+                self.count("call ended: unavailable");
+                self.history.drop(number);
+            }
+            Outcome::Unknown => {
+                self.count("call ended: unknown");
+                self.history.doubt(number);
+            }
         }
     }
 
-    /// Reads the newest record: it meets the first one of the last unit.
-    fn read(&mut self, at: Place) {
-        // The office may have ended by the write before.
-        let Some(landed) = self.nodes[at]
-            .primary
-            .as_ref()
-            .map(|p| p.landed().0 as usize)
-        else {
-            return;
-        };
-        self.reads += 1;
-        let read = ReadId(self.reads);
-        let log = &self.nodes[at].volume.log;
-        let met = log.last().map(|last| {
-            let starts = log.iter().rposition(|entry| entry.write != last.write);
-            let start = starts.map_or(0, |before| before + 1);
-            let unlanded_from = log.get(landed).map_or(log.len(), |unit| {
-                let before = log[..landed]
-                    .iter()
-                    .rposition(|entry| entry.write != unit.write);
-                before.map_or(0, |before| before + 1)
-            });
-            Met {
-                start: Lsn(start as u64),
-                end: Lsn(start as u64 + 1),
-                unlanded_from: Lsn(unlanded_from as u64),
-                tail: Lsn(log.len() as u64),
-            }
-        });
-        let saw = log.len();
-        let begun_us = self.now_us;
-        self.nodes[at].reads.push(Reading {
-            read,
-            saw,
-            begun_us,
-        });
-        self.count("read");
-        self.for_primary(at, None, Event::Read { read, met });
+    /// What clients saw up to now has an explanation, or not.
+    pub(super) fn explain(&mut self, wrong: Option<usize>) {
+        if let Some(key) = wrong {
+            self.break_with(Broken::Unexplained(key));
+        }
     }
 }

@@ -7,7 +7,8 @@ use kreon_replica::machine::{
     Answer, Ask, BeatNumber, Configuration, Member, Report, ServerId, SlotMark, Term, Ticket,
 };
 
-use crate::toy::{Entry, Place};
+use super::clients::Request;
+use crate::toy::{Entry, Place, Write};
 
 /// A message between servers.
 #[derive(Clone, Debug)]
@@ -35,6 +36,10 @@ pub(super) enum Message {
     Passed(Term, u64),
     Closed(Term),
     Serves(Term),
+    /// Which start of the server runs?
+    Probe(Member),
+    /// Another one than this.
+    Ended(Member),
 }
 
 impl Message {
@@ -88,18 +93,26 @@ pub(super) enum Happening {
     Contacts(Place, u8),
     /// The coordinator looks for sessions that are over.
     Sweeps,
-    /// A client does something.
+    /// Time of the clients passes, and one makes a call.
     Client,
+    /// A client reads the map.
+    MapAsked(usize, bool),
+    /// Something happens to a client.
+    Told(usize, kreon_client::Event),
+    /// A server's answer arrives at a client.
+    Replied(Request, kreon_client::Reply, Option<Write>),
     /// Something goes wrong, or well again.
     Fault,
     /// A client's request arrives.
-    Requested(Place),
+    Requested(Place, Request),
     /// The power fails.
     Fails(Place),
     Restarts(Place),
     Heals,
     CoordinatorHeals(Place),
     CoordinatorReturns,
+    /// The coordinator is restored from a copy.
+    Restored,
     /// An operator gives up the rest of a set.
     Operator,
 }

@@ -1,11 +1,8 @@
 //! What goes wrong.
 
-use kreon_replica::machine::master::{self, Stage};
-
 use super::event::Happening;
 use super::run::Walk;
-use crate::explore::GROUP;
-use crate::toy::{Place, member, place};
+use crate::toy::{Place, place};
 
 /// What a walk tries most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,15 +34,19 @@ impl Walk {
         let us = 200_000 + self.dice.below(2_500_000);
         self.after(us, Happening::Fault);
         let at = self.dice.below(self.nodes.len() as u64) as Place;
-        if let (Some(primary), 1) = (
-            self.current.config.primary,
-            self.current.config.in_sync.len(),
-        ) {
-            self.isolate(place(primary));
+        let set = self.current.config.in_sync.len();
+        if self.current.config.primary.is_some() && set < self.nodes.len() {
+            self.isolate_set();
         }
-        match self.dice.below(12) {
+        match self.dice.below(15) {
             0..=2 => self.crash(at),
-            3 => (0..self.nodes.len()).for_each(|at| self.crash(at)),
+            3 => {
+                self.count("all failed at once");
+                (0..self.nodes.len()).for_each(|at| self.crash(at));
+            }
+            11 => self.kill(at),
+            12..=13 => self.slow_down(at),
+            14 => self.fail_device(),
             4..=5 => self.pause(at),
             6..=8 => self.cut_links(at),
             9 => self.cut_off(at),
@@ -88,8 +89,20 @@ impl Walk {
         self.after(us, Happening::Restarts(at));
     }
 
+    /// The process ends and is started again at once: what was written stays.
+    fn kill(&mut self, at: Place) {
+        if self.nodes[at].up {
+            self.count("process killed");
+            let all = self.nodes[at].volume.log.len();
+            self.nodes[at].stop(all);
+            let us = 5_000 + self.dice.below(200_000);
+            self.after(us, Happening::Restarts(at));
+        }
+    }
+
     pub(super) fn restart(&mut self, at: Place) {
         if !self.nodes[at].up {
+            self.count("restart");
             self.nodes[at].start_again();
             self.begin_process(at);
         }
@@ -102,8 +115,11 @@ impl Walk {
     }
 
     fn cut_links(&mut self, at: Place) {
-        self.count("links cut");
         let both = self.dice.below(2) == 0;
+        self.count(match both {
+            true => "links cut both ways",
+            false => "links cut one way",
+        });
         for other in 0..self.nodes.len() {
             if other != at && self.dice.below(3) != 0 {
                 self.cut[at][other] = true;
@@ -127,21 +143,37 @@ impl Walk {
         self.after(us, Happening::CoordinatorHeals(at));
     }
 
-    /// A sole member is cut off from everybody but clients, and its session may be over at once.
-    fn isolate(&mut self, at: Place) {
+    /// The whole set is cut off from everybody but clients, and the session of its primary may be over at once.
+    fn isolate_set(&mut self) {
         if self.dice.below(2) == 0 {
             return;
         }
-        self.count("sole member isolated");
-        self.nodes[at].is_cut_off = true;
-        for other in 0..self.nodes.len() {
-            (self.cut[at][other], self.cut[other][at]) = (true, true);
-        }
+        let set: Vec<Place> = self
+            .current
+            .config
+            .in_sync
+            .iter()
+            .map(|m| place(*m))
+            .collect();
+        self.count(match set.len() {
+            1 => "sole member isolated",
+            _ => "set isolated together",
+        });
         let us = 2_000_000 + self.dice.below(6_000_000);
+        for &at in &set {
+            self.nodes[at].is_cut_off = true;
+            self.after(us, Happening::CoordinatorHeals(at));
+            for other in 0..self.nodes.len() {
+                if !set.contains(&other) {
+                    (self.cut[at][other], self.cut[other][at]) = (true, true);
+                }
+            }
+        }
         self.after(us, Happening::Heals);
-        self.after(us, Happening::CoordinatorHeals(at));
-        if self.dice.below(2) == 0 {
-            self.expire(at);
+        if self.dice.below(2) == 0
+            && let Some(primary) = self.current.config.primary
+        {
+            self.expire(place(primary));
         }
     }
 
@@ -152,33 +184,27 @@ impl Walk {
         }
     }
 
-    /// An operator accepts loss where a group waits, if whoever is given up is dead, or alone and cut off: of a set of
-    /// several that is cut off as a whole nobody can know that it stopped.
-    pub(super) fn operate(&mut self) {
-        self.after(100_000, Happening::Operator);
-        let waits = |node: &super::node::Node| {
-            node.up && node.is_leader && node.master.stage(GROUP) == Some(&Stage::Waiting)
-        };
-        let Some(master) = self.nodes.iter().position(waits) else {
-            return;
-        };
-        let set = &self.current.config.in_sync;
-        let runs = |at: Place| self.nodes[at].up;
-        let alive = |m: &&kreon_replica::machine::Member| {
-            let at = place(**m);
-            runs(at) && self.nodes[at].me() == **m
-        };
-        let running = set.iter().filter(alive).count();
-        if running > 0 && set.len() > 1 {
-            return;
+    /// How long a flush takes at a server.
+    pub(super) fn flush_us(&mut self, at: Place, usual_us: u64) -> u64 {
+        match self.nodes[at].slow_until_us > self.now_us {
+            true => 200_000 + self.dice.below(2_000_000),
+            false => self.dice.below(usual_us),
         }
-        let chosen = self.dice.below(self.nodes.len() as u64) as Place;
-        let in_set = set.contains(&member(chosen, self.nodes[chosen].start));
-        let usable = runs(chosen) && self.nodes[chosen].volume.slot.is_some() && !in_set;
-        if usable && self.dice.below(3) == 0 {
-            self.count("loss accepted");
-            let server = self.nodes[chosen].me().server;
-            self.for_master(master, master::Event::AcceptLoss(GROUP, server));
+    }
+
+    fn slow_down(&mut self, at: Place) {
+        self.count("slow disk");
+        self.nodes[at].slow_until_us = self.now_us + 500_000 + self.dice.below(4_000_000);
+    }
+
+    /// The device of the primary fails.
+    fn fail_device(&mut self) {
+        if let Some(primary) = self.current.config.primary
+            && self.nodes[place(primary)].primary.is_some()
+        {
+            self.count("device of a primary failed");
+            let failed = kreon_replica::machine::primary::Event::DeviceFailed;
+            self.for_primary(place(primary), None, failed);
         }
     }
 }

@@ -23,15 +23,32 @@ pub enum Broken {
     Uncounted(u32),
     /// A record lands on a log that is not what was before it.
     Diverged(u32),
+    /// No order of all calls explains what clients saw of this key.
+    Unexplained(usize),
+    /// Of a coordinator that was restored, somebody takes office below what he has seen.
+    BelowSeen(u64),
 }
 
 /// A write, as clients know it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Promise {
+    key: usize,
+    begun_us: u64,
     /// When it was acknowledged or seen first.
     since_us: Option<u64>,
     /// It was acknowledged as durable on all members.
     sync: bool,
+    /// It is part of a loss that was accepted: whatever is still said of it binds nobody.
+    is_lost: bool,
+}
+
+/// A loss that was accepted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loss {
+    /// When.
+    pub(super) us: u64,
+    /// A sole member may go on until its lease is over.
+    pub(super) of_sole: bool,
 }
 
 /// All promises.
@@ -44,9 +61,23 @@ pub(super) struct Judge {
 
 impl Judge {
     /// A new write.
-    pub(super) fn write(&mut self) -> Write {
-        self.promises.push(Promise::default());
+    pub(super) fn write(&mut self, key: usize, now_us: u64) -> Write {
+        self.promises.push(Promise {
+            key,
+            begun_us: now_us,
+            since_us: None,
+            sync: false,
+            is_lost: false,
+        });
         (self.promises.len() - 1) as Write
+    }
+
+    pub(super) fn key(&self, write: Write) -> usize {
+        self.promises[usize::from(write)].key
+    }
+
+    pub(super) fn is_lost(&self, write: Write) -> bool {
+        self.promises[usize::from(write)].is_lost
     }
 
     pub(super) fn writes(&self) -> usize {
@@ -54,10 +85,17 @@ impl Judge {
     }
 
     pub(super) fn kept(&self) -> usize {
-        self.promises
-            .iter()
-            .filter(|p| p.since_us.is_some())
-            .count()
+        let kept = self.promises.iter().filter(|p| p.since_us.is_some());
+        kept.count()
+    }
+
+    /// The newest value of each key in a log.
+    pub(super) fn newest<const N: usize>(&self, log: &[crate::toy::Entry]) -> [Option<Write>; N] {
+        let mut newest = [None; N];
+        for entry in log {
+            newest[self.key(entry.write)] = Some(entry.write);
+        }
+        newest
     }
 
     pub(super) fn name(&mut self, term: Term, member: Member) {
@@ -73,6 +111,9 @@ impl Judge {
     /// `write` was acknowledged or seen.
     pub(super) fn promise(&mut self, write: Write, sync: bool, now_us: u64) {
         let promise = &mut self.promises[usize::from(write)];
+        if promise.is_lost {
+            return;
+        }
         promise.since_us.get_or_insert(now_us);
         promise.sync |= sync;
     }
@@ -98,31 +139,46 @@ impl Judge {
         held
     }
 
-    /// What is on none of `volumes` is lost, as promised; but not what was acknowledged as durable.
-    pub(super) fn excuse(&mut self, volumes: &[&Volume], even_sync: bool) -> Option<Write> {
+    /// All members failed: what is on none of `volumes` is lost, as promised; but not what was acknowledged as durable.
+    pub(super) fn excuse(&mut self, volumes: &[&Volume]) -> Option<Write> {
         let all: Vec<Vec<bool>> = volumes.iter().map(|volume| self.held(volume)).collect();
         for (write, promise) in self.promises.iter_mut().enumerate() {
             if promise.since_us.is_none() || all.iter().any(|held| held[write]) {
                 continue;
             }
-            if promise.sync && !even_sync {
+            if promise.sync {
                 return Some(write as Write);
             }
-            *promise = Promise::default();
+            (promise.since_us, promise.sync) = (None, false);
         }
         None
     }
 
-    /// The first write that had been promised at `begun_us` and is not among the records that a read saw.
-    pub(super) fn unseen(&self, log: &[crate::toy::Entry], begun_us: u64) -> Option<Write> {
+    /// What began before `loss` was accepted and is not on `volume` is given up.
+    pub(super) fn give_up(&mut self, volume: &Volume, loss: Loss) {
+        let held = self.held(volume);
+        for (promise, held) in self.promises.iter_mut().zip(held) {
+            promise.is_lost = !held && (loss.of_sole || promise.begun_us < loss.us);
+            if promise.is_lost {
+                (promise.since_us, promise.sync) = (None, false);
+            }
+        }
+    }
+
+    /// The first write to `key` that had been promised at `begun_us` and is not among the records that a read could see.
+    pub(super) fn unseen(
+        &self,
+        key: usize,
+        log: &[crate::toy::Entry],
+        begun_us: u64,
+    ) -> Option<Write> {
         let mut saw = vec![false; self.promises.len()];
         for entry in log {
             saw[usize::from(entry.write)] = true;
         }
-        let promises = self.promises.iter().enumerate();
-        let mut before = promises.filter(|(_, p)| p.since_us.is_some_and(|us| us < begun_us));
-        before
-            .find(|(write, _)| !saw[*write])
-            .map(|(write, _)| write as Write)
+        let before = |p: &Promise| p.key == key && p.since_us.is_some_and(|us| us < begun_us);
+        let mut promises = self.promises.iter().zip(saw).enumerate();
+        let missing = promises.find(|(_, (promise, saw))| before(promise) && !saw);
+        missing.map(|(write, _)| write as Write)
     }
 }

@@ -15,7 +15,7 @@ impl Walk {
     pub(super) fn send(&mut self, at: Place, to: ServerId, start: Option<u8>, message: Message) {
         let place = place_of(to);
         if self.cut[at][place] {
-            return self.count("message lost");
+            return self.count("message lost on a cut link");
         }
         let slow = self.dice.below(60) == 0;
         let delay_us = 30 + self.dice.below(if slow { 300_000 } else { self.way_us });
@@ -41,72 +41,33 @@ impl Walk {
     pub(super) fn arrive(&mut self, at: Place, from: Member, message: Message) {
         use replica::Event;
         match message {
-            Message::Seal(term) => self.for_replica(
-                at,
-                Event::Seal {
-                    from: from.server,
-                    term,
-                },
-            ),
-            Message::Sealed(term, report) => {
-                self.for_master(
-                    at,
-                    master::Event::Sealed {
-                        group: GROUP,
-                        from,
-                        term,
-                        report,
-                    },
-                );
-                self.for_replica(at, Event::Sealed { from, term, report });
+            Message::Seal(term) => {
+                let from = from.server;
+                self.for_replica(at, Event::Seal { from, term });
             }
             Message::Equalise {
                 term,
                 top,
-                end,
+                end: log_end,
                 log,
             } => {
                 let state = self.nodes[at].replica.state();
                 if matches!(state, State::Sealed { term: sealed, .. } if *sealed == term) {
                     self.nodes[at].package = Some(log.to_vec());
                 }
-                self.for_replica(
-                    at,
-                    Event::Equalise {
-                        from,
-                        term,
-                        top,
-                        log_end: end,
-                    },
-                );
+                let equalise = Event::Equalise {
+                    from,
+                    term,
+                    top,
+                    log_end,
+                };
+                self.for_replica(at, equalise);
             }
             Message::Equal(term) => self.for_replica(at, Event::Equal { from, term }),
             Message::Hint(config) => self.for_replica(at, Event::Hint(config)),
-            Message::Refused(term) => {
-                self.for_primary(at, None, primary::Event::Refused(term));
-                self.for_replica(at, Event::Refused(term));
-            }
             Message::Beat(term, beat) => self.for_replica(at, Event::Beat { from, term, beat }),
-            Message::Beaten(term, beat) => {
-                self.for_primary(at, Some(term), primary::Event::Beaten { from, beat });
-            }
-            Message::AskAttach => self.for_primary(at, None, primary::Event::AttachAsked(from)),
             Message::Attached(term, log) => self.on_attached(at, from, term, &log),
-            Message::Copied(landed) => {
-                self.for_primary(at, None, primary::Event::Copied { peer: from, landed });
-            }
             Message::Log(term, index, entry) => self.on_log(at, from, term, index, entry),
-            Message::Progress(term, landed, durable) => {
-                self.for_primary(
-                    at,
-                    Some(term),
-                    primary::Event::Progress {
-                        from,
-                        landed,
-                        durable,
-                    },
-                );
-            }
             Message::Barrier(term, number, upto, slot) => {
                 self.on_barrier(at, from, term, number, upto, slot);
             }
@@ -117,7 +78,49 @@ impl Walk {
                     self.for_replica(at, Event::StreamClosed);
                 }
             }
+            Message::Probe(of) if of == self.nodes[at].me() => {}
+            Message::Probe(of) => self.send_to(at, from, Message::Ended(of)),
+            told => self.arrive_at_leader(at, from, told),
+        }
+    }
+
+    /// What goes to whoever is in office: a primary, candidate or master.
+    fn arrive_at_leader(&mut self, at: Place, from: Member, message: Message) {
+        use primary::Event;
+        match message {
+            Message::Sealed(term, report) => {
+                let sealed = master::Event::Sealed {
+                    group: GROUP,
+                    from,
+                    term,
+                    report,
+                };
+                self.for_master(at, sealed);
+                self.for_replica(at, replica::Event::Sealed { from, term, report });
+            }
+            Message::Refused(term) => {
+                self.for_primary(at, None, Event::Refused(term));
+                self.for_replica(at, replica::Event::Refused(term));
+                self.for_master(at, master::Event::Refused(GROUP, term));
+            }
+            Message::Beaten(term, beat) => {
+                self.for_primary(at, Some(term), Event::Beaten { from, beat });
+            }
+            Message::AskAttach => self.for_primary(at, None, Event::AttachAsked(from)),
+            Message::Copied(landed) => {
+                self.for_primary(at, None, Event::Copied { peer: from, landed });
+            }
+            Message::Progress(term, landed, durable) => {
+                let progress = Event::Progress {
+                    from,
+                    landed,
+                    durable,
+                };
+                self.for_primary(at, Some(term), progress);
+            }
             Message::Serves(term) => self.for_master(at, master::Event::Serves(GROUP, term)),
+            Message::Ended(member) => self.for_master(at, master::Event::Ended(GROUP, member)),
+            _ => {}
         }
     }
 

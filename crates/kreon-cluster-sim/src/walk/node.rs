@@ -8,6 +8,7 @@ use kreon_replica::machine::primary::{Primary, ReadId};
 use kreon_replica::machine::replica::Replica;
 use kreon_replica::machine::{Member, Moment, SlotMark, Term, Timing};
 
+use super::clients::Request;
 use crate::explore::GROUP;
 use crate::toy::{Place, Volume, member};
 
@@ -28,7 +29,10 @@ pub(super) struct Reading {
     pub(super) read: ReadId,
     /// It saw so much of the log.
     pub(super) saw: usize,
+    /// The value that it found.
+    pub(super) found: Option<crate::toy::Write>,
     pub(super) begun_us: u64,
+    pub(super) request: Request,
 }
 
 /// A write of a client that waits for its acknowledgement.
@@ -37,6 +41,7 @@ pub(super) struct Writing {
     pub(super) write: u16,
     pub(super) end: usize,
     pub(super) sync: bool,
+    pub(super) request: Request,
 }
 
 /// A server.
@@ -67,6 +72,8 @@ pub(super) struct Node {
     pub(super) takes_writes: bool,
     pub(super) durable_everywhere: usize,
     pub(super) flushed_us: u64,
+    /// Its disk is slow until then.
+    pub(super) slow_until_us: u64,
 }
 
 impl Node {
@@ -98,6 +105,7 @@ impl Node {
             takes_writes: false,
             durable_everywhere: 0,
             flushed_us: 0,
+            slow_until_us: 0,
         }
     }
 
@@ -114,19 +122,20 @@ impl Node {
     pub(super) fn stop(&mut self, kept: usize) {
         self.up = false;
         self.volume.cut(kept);
-        self.leave_office();
+        drop(self.leave_office()); // nobody is told
         self.session = None;
         self.candidate = None;
         self.is_leader = false;
     }
 
-    pub(super) fn leave_office(&mut self) {
+    /// The office ends; who waits for an answer.
+    pub(super) fn leave_office(&mut self) -> (Vec<Writing>, Vec<Reading>) {
         self.primary = None;
         self.checkpoint = None;
         self.package = None;
-        self.reads.clear();
-        self.writes.clear();
         self.takes_writes = false;
+        let writes = std::mem::take(&mut self.writes);
+        (writes, std::mem::take(&mut self.reads))
     }
 
     /// A new process.

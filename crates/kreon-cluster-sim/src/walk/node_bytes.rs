@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use kreon_replica::machine::{Configuration, Known, Version};
-use kreon_wire::GroupConfig;
+use kreon_wire::{GroupConfig, KeyRange};
 
+use super::clients::TABLE;
 use crate::explore::GROUP;
 
 /// The bytes: a flag in front of the configuration that servers and clients know.
@@ -18,7 +19,11 @@ pub(super) fn encode(config: &Configuration) -> Arc<[u8]> {
         primary: config.primary,
         in_sync: config.in_sync.to_vec(),
         members: config.servers.to_vec(),
-        ranges: Vec::new(),
+        ranges: vec![KeyRange {
+            table: TABLE.to_owned(),
+            start: Vec::new(),
+            end: None,
+        }],
     };
     bytes.extend_from_slice(&node.encode());
     bytes.into()

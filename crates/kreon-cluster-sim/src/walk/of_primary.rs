@@ -1,6 +1,7 @@
 //! What the machine of a primary wants done.
 
-use kreon_replica::machine::primary::{Action, Event, Primary};
+use kreon_client::Reply;
+use kreon_replica::machine::primary::{Action, Event, Primary, ReadId};
 use kreon_replica::machine::{Member, Term, replica};
 
 use super::event::{Asker, Happening, Message};
@@ -33,7 +34,7 @@ impl Walk {
         match action {
             Action::Flush(_) => {
                 let end = self.nodes[at].volume.log.len();
-                let us = 100 + self.dice.below(4000);
+                let us = 100 + self.flush_us(at, 4000);
                 self.after(us, Happening::Flushed(at, start, term, end));
             }
             Action::Landed(_) => {}
@@ -43,7 +44,7 @@ impl Walk {
             }
             Action::Acknowledge(_) => self.release(at),
             Action::Show(read) => self.show(at, read),
-            Action::Drop(read) => self.nodes[at].reads.retain(|reading| reading.read != read),
+            Action::Drop(read) => self.drop_read(at, read),
             Action::TakeWrites(takes) => self.nodes[at].takes_writes = takes,
             Action::Beat { to, beat } => self.send_to(at, to, Message::Beat(term, beat)),
             Action::Attach(joiner) => {
@@ -63,7 +64,7 @@ impl Walk {
             Action::Ask(ticket, ask) => self.ask(at, Asker::Primary(term), ticket, ask),
             Action::Abandon => {
                 self.count("primary deposed");
-                self.nodes[at].leave_office();
+                self.dismiss(at);
                 self.for_replica(at, replica::Event::Deposed);
             }
         }
@@ -93,6 +94,11 @@ impl Walk {
             } else {
                 "acknowledged"
             });
+            self.reply(writing.request, Reply::Ok, None);
+            if self.judge.is_lost(writing.write) {
+                self.count("late answer of what was given up");
+                continue;
+            }
             let lacks = |node: &super::node::Node| {
                 let later = node
                     .primary
@@ -107,19 +113,33 @@ impl Walk {
     }
 
     /// The reply of a read leaves.
-    fn show(&mut self, at: Place, read: kreon_replica::machine::primary::ReadId) {
+    fn show(&mut self, at: Place, read: ReadId) {
         let node = &mut self.nodes[at];
         let Some(place) = node.reads.iter().position(|reading| reading.read == read) else {
             return;
         };
         let reading = node.reads.swap_remove(place);
-        let seen = node.volume.log[..reading.saw].to_vec();
+        let seen = &node.volume.log[..reading.saw];
+        let unseen = self
+            .judge
+            .unseen(reading.request.key, seen, reading.begun_us);
         self.count("read shown");
-        if let Some(write) = self.judge.unseen(&seen, reading.begun_us) {
+        if let Some(write) = unseen {
             self.break_with(Broken::Stale(write));
         }
-        for entry in seen {
-            self.judge.promise(entry.write, false, self.now_us);
+        if let Some(write) = reading.found {
+            self.judge.promise(write, false, self.now_us);
+        }
+        self.reply(reading.request, Reply::Ok, reading.found);
+    }
+
+    /// A read is not answered here.
+    fn drop_read(&mut self, at: Place, read: ReadId) {
+        let reads = &mut self.nodes[at].reads;
+        if let Some(place) = reads.iter().position(|reading| reading.read == read) {
+            let reading = reads.swap_remove(place);
+            let knows = self.nodes[at].replica.promised();
+            self.reply(reading.request, Reply::Moved(knows), None);
         }
     }
 }

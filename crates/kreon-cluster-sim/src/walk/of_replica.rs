@@ -28,14 +28,14 @@ impl Walk {
         match action {
             Action::Ask(ticket, ask) => self.ask(at, Asker::Replica, ticket, ask),
             Action::Persist(stamp) => self.nodes[at].volume.persisted = stamp,
-            Action::Abandon => self.nodes[at].leave_office(),
+            Action::Abandon => self.dismiss(at),
             Action::Drain => {
                 self.nodes[at].volume.drop_part_of_unit();
                 self.nodes[at].volume.flush();
             }
             Action::ComputeEnd(term) => {
                 let report = self.nodes[at].volume.report();
-                let us = 500 + self.dice.below(20_000);
+                let us = 500 + self.flush_us(at, 20_000);
                 self.after(us, Happening::Ended(at, start, term, report));
             }
             Action::Report { to, term, report } => {
@@ -100,7 +100,7 @@ impl Walk {
             node.volume.slot = slots;
         }
         let start = node.start;
-        let us = 500 + self.dice.below(20_000);
+        let us = 500 + self.flush_us(at, 20_000);
         self.after(us, Happening::Repaired(at, start, term));
     }
 
@@ -217,25 +217,10 @@ impl Walk {
     }
 
     fn serve(&mut self, at: Place, known: Known, since: Moment) {
-        let (me, term) = (self.nodes[at].me(), known.config.term);
+        let me = self.nodes[at].me();
         self.count("term served");
-        if std::mem::take(&mut self.loss_accepted) {
-            let volume = self.nodes[at].volume.clone();
-            self.judge.excuse(&[&volume], true);
-        }
-        if let Some(write) = self.judge.missing(&self.nodes[at].volume) {
-            self.break_with(Broken::Lost(write, term.0));
-        }
-        if !self.judge.is_named(term, me) {
-            self.break_with(Broken::Usurper(term.0));
-        }
-        let same = |node: &super::node::Node| {
-            node.primary
-                .as_ref()
-                .is_some_and(|primary| primary.term() == term)
-        };
-        if self.nodes.iter().any(same) {
-            self.break_with(Broken::TwoPrimaries(term.0));
+        if !self.may_serve(at, &known) {
+            return;
         }
         let now = self.nodes[at].clock(self.now_us);
         let end = self.nodes[at].volume.end();
@@ -244,6 +229,35 @@ impl Walk {
         node.takes_writes = primary.phase() == Phase::Serving;
         node.durable_everywhere = end.0 as usize;
         node.primary = Some(primary);
+    }
+
+    /// What must hold when an office begins; whether the walk goes on.
+    fn may_serve(&mut self, at: Place, known: &Known) -> bool {
+        let (me, term) = (self.nodes[at].me(), known.config.term);
+        let loss = self.loss_accepted.take();
+        if let Some(loss) = loss {
+            self.judge.give_up(&self.nodes[at].volume, loss);
+            self.restored = None;
+        }
+        if self.restored.is_some() && !self.judge_restored(at, known) {
+            return false;
+        }
+        if let Some(write) = self.judge.missing(&self.nodes[at].volume) {
+            self.break_with(Broken::Lost(write, term.0));
+        }
+        if std::mem::take(&mut self.whole_set_failed) || loss.is_some() {
+            let first = self.judge.newest(&self.nodes[at].volume.log);
+            let wrong = self.history.begin_anew(first, self.now_us);
+            self.explain(wrong);
+        }
+        if !self.judge.is_named(term, me) {
+            self.break_with(Broken::Usurper(term.0));
+        }
+        let mut primaries = self.nodes.iter().filter_map(|node| node.primary.as_ref());
+        if primaries.any(|primary| primary.term() == term) {
+            self.break_with(Broken::TwoPrimaries(term.0));
+        }
+        true
     }
 
     pub(super) fn for_master(&mut self, at: Place, event: master::Event) {
@@ -259,6 +273,10 @@ impl Walk {
                 master::Action::Hint { to, config, .. } => {
                     self.send_to(at, to, Message::Hint(config));
                 }
+                master::Action::Probe { of, .. } => {
+                    self.send(at, of.server, None, Message::Probe(of));
+                }
+                master::Action::RefuseLoss(_) => self.count("loss refused"),
                 master::Action::StandDown => {
                     self.count("master deposed");
                     self.nodes[at].is_leader = false;

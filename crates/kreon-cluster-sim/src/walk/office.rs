@@ -9,7 +9,7 @@ use kreon_replica::machine::{
 
 use super::event::{Asker, Happening};
 use super::faults::Focus;
-use super::judge::Broken;
+use super::judge::{Broken, Loss};
 use super::node_bytes::{decode, encode};
 use super::run::Walk;
 use crate::explore::GROUP;
@@ -64,7 +64,12 @@ impl Walk {
             _ => Fate::Answered,
         };
         let fate = if reached { fate } else { Fate::CommandLost };
-        let answer = self.carry_out(at, &ask, fate);
+        let is_late = fate == Fate::AnswerLost && self.dice.below(2) == 0;
+        let answer = self.carry_out(at, &ask, if is_late { Fate::Answered } else { fate });
+        let answer = match is_late {
+            true => self.give_late(at, start, asker, ticket, answer),
+            false => answer,
+        };
         if fate != Fate::Answered {
             self.count(match fate {
                 Fate::AnswerLost => "answer of the coordinator lost",
@@ -79,7 +84,28 @@ impl Walk {
             Answer::Unknown => ANSWER_US,
             _ => 100 + self.dice.below(2000),
         };
+        if self.dice.below(60) == 0 {
+            self.count("answer of the coordinator twice");
+            let again = self.dice.below(1_000_000);
+            let answered = Happening::Answered(at, start, asker, ticket, answer.clone());
+            self.after(us + again, answered);
+        }
         self.after(us, Happening::Answered(at, start, asker, ticket, answer));
+    }
+
+    /// The answer comes when nobody waits for it any more.
+    fn give_late(
+        &mut self,
+        at: Place,
+        start: u8,
+        asker: Asker,
+        ticket: Ticket,
+        answer: Answer,
+    ) -> Answer {
+        self.count("answer of the coordinator late");
+        let us = ANSWER_US + 1 + self.dice.below(2_000_000);
+        self.after(us, Happening::Answered(at, start, asker, ticket, answer));
+        Answer::Unknown
     }
 
     /// An order that was believed lost arrives after all.
@@ -150,17 +176,22 @@ impl Walk {
             },
         );
         self.count("swap");
+        self.moments.push(self.fake.moment());
         if let Some(primary) = next.primary {
             self.judge.name(next.term, primary);
         }
         if next.after_loss && next.term > before.config.term {
-            self.loss_accepted = true;
+            self.count("loss accepted");
+            self.loss_accepted = Some(Loss {
+                us: self.now_us,
+                of_sole: before.config.in_sync.len() == 1,
+            });
             return;
         }
-        let alive = |member: &Member| {
-            let node = &self.nodes[place(*member)];
-            node.up && node.start == start(*member)
-        };
+        if self.restored.is_some() {
+            return; // judged when somebody takes office
+        }
+        let alive = |member: &Member| self.runs(*member);
         let old = &before.config;
         let restarted = next.in_sync.iter().any(|member| !old.has(*member));
         let gone = !old.in_sync.iter().any(alive);
@@ -172,6 +203,7 @@ impl Walk {
 
     fn excuse(&mut self, next: &Configuration) {
         self.count("whole set came back");
+        self.whole_set_failed = true;
         let members = next.in_sync.iter();
         let volumes: Vec<_> = members
             .map(|m| self.nodes[place(*m)].volume.clone())
@@ -181,9 +213,15 @@ impl Walk {
             .iter()
             .filter(|volume| volume.slot == highest)
             .collect();
-        if let Some(write) = self.judge.excuse(&highest, false) {
+        if let Some(write) = self.judge.excuse(&highest) {
             self.break_with(Broken::SyncLost(write));
         }
+    }
+
+    /// Whether this start of a server runs.
+    pub(super) fn runs(&self, member: Member) -> bool {
+        let node = &self.nodes[place(member)];
+        node.up && node.start == start(member)
     }
 
     pub(super) fn on_answered(&mut self, at: Place, asker: Asker, ticket: Ticket, answer: Answer) {

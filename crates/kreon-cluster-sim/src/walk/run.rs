@@ -8,10 +8,13 @@ use kreon_coord::fake::{Fake, SessionId};
 use kreon_replica::machine::{Configuration, Known, Member, Term, Version};
 use kreon_sim::Dice;
 
+use super::clients::Caller;
 use super::event::Happening;
 use super::faults::Focus;
-use super::judge::{Broken, Judge};
+use super::history::History;
+use super::judge::{Broken, Judge, Loss};
 use super::node::Node;
+use super::operator::Restored;
 use crate::toy::{Place, member};
 
 /// How a walk goes.
@@ -23,6 +26,8 @@ pub struct Course {
     pub seconds: u64,
     /// Keep what happened last, to show it.
     pub trace: bool,
+    /// The operator vouches for the end of processes that run: what is promised does not hold then.
+    pub operator_lies: bool,
 }
 
 /// What became of a walk.
@@ -64,7 +69,19 @@ pub(super) struct Walk {
     pub(super) sessions: Vec<(SessionId, u64)>,
     /// The configuration as the coordinator has it.
     pub(super) current: Known,
-    pub(super) loss_accepted: bool,
+    pub(super) loss_accepted: Option<Loss>,
+    /// All of a set failed: what is left counts from the next office on.
+    pub(super) whole_set_failed: bool,
+    pub(super) restored: Option<Restored>,
+    /// The moments of the coordinator after which the configuration changed.
+    pub(super) moments: Vec<u64>,
+    pub(super) operator_lies: bool,
+    pub(super) callers: Vec<Caller>,
+    pub(super) history: History,
+    /// What the answer that is being looked at found, to which call.
+    pub(super) found: Option<(u64, Option<crate::toy::Write>)>,
+    /// Nothing that follows can be judged.
+    pub(super) is_over: bool,
     pub(super) barriers: u64,
     pub(super) reads: u64,
     pub(super) counts: BTreeMap<&'static str, u64>,
@@ -78,12 +95,17 @@ pub fn walk(course: &Course) -> Walked {
     let mut walk = Walk::new(course);
     let end_us = course.seconds * 1_000_000;
     while let Some(((due_us, _), happening)) = walk.queue.pop_first() {
-        if due_us > end_us || walk.broken.is_some() {
+        if due_us > end_us || walk.broken.is_some() || walk.is_over {
             break;
         }
         walk.now_us = due_us;
         walk.happen(happening);
     }
+    if walk.broken.is_none() {
+        let wrong = walk.history.check();
+        walk.explain(wrong);
+    }
+    walk.counts.insert("calls explained", walk.history.checked);
     let kept = walk.judge.kept() as u64;
     walk.counts.insert("writes kept", kept);
     let writes = walk.judge.writes() as u64;
@@ -142,7 +164,15 @@ impl Walk {
                 version: Version(0),
                 config,
             },
-            loss_accepted: false,
+            loss_accepted: None,
+            whole_set_failed: false,
+            restored: None,
+            moments: Vec::new(),
+            operator_lies: course.operator_lies,
+            callers: Vec::new(),
+            history: History::default(),
+            found: None,
+            is_over: false,
             barriers: 0,
             reads: 0,
             counts: BTreeMap::new(),
@@ -153,6 +183,11 @@ impl Walk {
             dice,
         };
         walk.prepare();
+        walk.moments.push(walk.fake.moment());
+        if wrong_clocks {
+            walk.count("clocks that are wrong");
+        }
+        walk.begin_clients();
         for at in 0..servers {
             walk.begin_process(at);
         }
@@ -160,6 +195,10 @@ impl Walk {
         walk.after(100_000, Happening::Client);
         walk.after(2_000_000, Happening::Fault);
         walk.after(3_000_000, Happening::Operator);
+        if course.seed % 5 == 4 {
+            let us = 4_000_000 + walk.dice.below(20_000_000);
+            walk.after(us, Happening::Restored);
+        }
         walk
     }
 
@@ -243,7 +282,7 @@ impl Walk {
             | Happening::Ended(at, start, ..)
             | Happening::Repaired(at, start, _)
             | Happening::Contacts(at, start) => Some((*at, Some(*start))),
-            Happening::Requested(at) => Some((*at, None)),
+            Happening::Requested(at, _) => Some((*at, None)),
             _ => None,
         }
     }
@@ -268,13 +307,17 @@ impl Walk {
             Happening::Sweeps => self.sweep(),
             Happening::Client => self.client(),
             Happening::Fault => self.fault(),
-            Happening::Requested(at) => self.request(at),
+            Happening::MapAsked(client, synced) => self.on_map_asked(client, synced),
+            Happening::Told(client, event) => self.on_told(client, event),
+            Happening::Replied(request, reply, found) => self.on_replied(request, reply, found),
+            Happening::Requested(at, request) => self.request(at, request),
             Happening::Fails(at) => self.crash(at),
             Happening::Restarts(at) => self.restart(at),
             Happening::Heals => self.heal(),
             Happening::CoordinatorHeals(at) => self.nodes[at].is_cut_off = false,
             Happening::CoordinatorReturns => self.coordinator_down = false,
             Happening::Operator => self.operate(),
+            Happening::Restored => self.restore(),
         }
     }
 

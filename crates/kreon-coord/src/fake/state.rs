@@ -62,7 +62,24 @@ impl Fake {
         if self.sessions.remove(&session).is_some() {
             let gone = self.tree.delete_of(session);
             self.fire(&gone);
+            let seen = self.sessions.values().map(|session| session.seen).min();
+            self.tree.forget(seen.unwrap_or(self.tree.last));
         }
+    }
+
+    /// The last write, to [restore](Self::restore) later.
+    pub fn moment(&self) -> u64 {
+        self.tree.last
+    }
+
+    /// The coordinator is restored from a copy that was made after the write `moment`: nodes of sessions are gone, and
+    /// so are the sessions; numbers of versions are given once more.
+    pub fn restore(&mut self, moment: u64) {
+        let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
+        sessions
+            .into_iter()
+            .for_each(|session| self.expire(session));
+        self.tree.restore(moment);
     }
 
     /// Whether a session has not ended.
@@ -156,17 +173,20 @@ impl Fake {
 
     /// All operations in one write, or none.
     fn write(&mut self, id: SessionId, operations: &[Operation], single: bool) -> Reply {
-        let mut tree = self.tree.clone();
-        tree.last += 1;
+        let before = self.tree.begin(operations);
         let (mut replies, mut changed) = (Vec::new(), Vec::new());
         for (number, operation) in operations.iter().enumerate() {
-            match tree.carry_out(id, operation, &mut changed) {
+            match self.tree.carry_out(id, operation, &mut changed) {
                 Ok(reply) => replies.push(reply),
-                Err(why) if single => return why,
-                Err(why) => return Reply::Refused(number, Box::new(why)),
+                Err(why) => {
+                    self.tree.undo(before, &changed);
+                    return match single {
+                        true => why,
+                        false => Reply::Refused(number, Box::new(why)),
+                    };
+                }
             }
         }
-        self.tree = tree;
         if let Some(session) = self.sessions.get_mut(&id) {
             session.seen = self.tree.last; // a session sees its own writes
         }
@@ -297,6 +317,48 @@ mod tests {
             done,
             Reply::Done(vec![Reply::Written(Version(1)), Reply::Synced])
         );
+    }
+
+    #[test]
+    fn a_multi_that_is_refused_late_leaves_nothing_behind() {
+        let (mut fake, one, two) = two();
+        let create = Operation::Create("/live/x".into(), [].into(), Mode::EphemeralSequential);
+        let write = Operation::Set("/g".into(), [7].into(), Version(0));
+        let check = Operation::Check("/g".into(), Version(5));
+        let multi = Command::Multi(vec![create, write, check]);
+        let refused = Reply::Refused(2, Box::new(Reply::Conflict));
+        assert_eq!(fake.carry_out(one, &multi, Fate::Answered), refused);
+        assert_eq!(fake.carry_out(one, &get(false), Fate::Answered), node(0, 0));
+        assert_eq!(fake.moment(), 1);
+        fake.expire(one);
+        assert_eq!(fake.moment(), 1, "the session had made nothing");
+        assert_eq!(fake.carry_out(two, &get(false), Fate::Answered), node(0, 0));
+    }
+
+    #[test]
+    fn a_restored_coordinator_gives_versions_once_more() {
+        let (mut fake, one, _) = two();
+        fake.carry_out(one, &set(0, 1), Fate::Answered);
+        let moment = fake.moment();
+        let create = Command::Create("/live/x".into(), [].into(), Mode::Ephemeral);
+        fake.carry_out(one, &create, Fate::Answered);
+        fake.carry_out(one, &set(1, 2), Fate::Answered);
+        fake.restore(moment);
+        let sync = fake.carry_out(one, &Command::Sync, Fate::Answered);
+        assert_eq!(sync, Reply::Expired);
+        let three = fake.begin();
+        assert_eq!(
+            fake.carry_out(three, &get(false), Fate::Answered),
+            node(1, 1)
+        );
+        let live = Command::Children {
+            path: "/live".into(),
+            watch: false,
+        };
+        let nobody = Reply::Children(Vec::new());
+        assert_eq!(fake.carry_out(three, &live, Fate::Answered), nobody);
+        let again = fake.carry_out(three, &set(1, 3), Fate::Answered);
+        assert_eq!(again, Reply::Written(Version(2)));
     }
 
     #[test]

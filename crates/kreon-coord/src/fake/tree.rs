@@ -24,6 +24,12 @@ pub(super) struct Tree {
     sequence: u64,
 }
 
+/// What a write that is taken back has to restore.
+pub(super) struct Before {
+    owners: Vec<(String, Option<SessionId>)>,
+    sequence: u64,
+}
+
 /// The path above a path.
 pub(super) fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
@@ -44,6 +50,67 @@ impl Tree {
         there
             .map(|name| name[path.len() + 1..].to_owned())
             .collect()
+    }
+
+    /// Begins the next write. What is returned undoes it.
+    pub(super) fn begin(&mut self, operations: &[Operation]) -> Before {
+        let before = |operation: &Operation| {
+            let (Operation::Check(path, _)
+            | Operation::Set(path, ..)
+            | Operation::Create(path, ..)
+            | Operation::Delete(path, _)) = operation;
+            (path.clone(), self.owners.get(path).copied())
+        };
+        // One operation is carried out or changes nothing.
+        let owners = match operations {
+            [_] => Vec::new(),
+            _ => operations.iter().map(before).collect(),
+        };
+        self.last += 1;
+        Before {
+            owners,
+            sequence: self.sequence,
+        }
+    }
+
+    /// Takes back the write that was begun last, which has changed these paths.
+    pub(super) fn undo(&mut self, before: Before, changed: &[String]) {
+        for path in changed {
+            if let Some(contents) = self.nodes.get_mut(path) {
+                contents.retain(|(moment, _)| *moment < self.last);
+            }
+            self.owners.remove(path);
+        }
+        for (path, owner) in before.owners {
+            if let Some(owner) = owner {
+                self.owners.insert(path, owner);
+            }
+        }
+        self.sequence = before.sequence;
+        self.last -= 1;
+    }
+
+    /// Forgets nodes that were gone after the write `seen`.
+    pub(super) fn forget(&mut self, seen: Moment) {
+        self.nodes.retain(|_, contents| {
+            let last = contents.last();
+            last.is_some_and(|(moment, content)| *moment > seen || content.is_some())
+        });
+    }
+
+    /// Nodes that are there are as after the write `moment`, or gone.
+    pub(super) fn restore(&mut self, moment: Moment) {
+        self.nodes.retain(|_, contents| {
+            let is_there = contents
+                .last()
+                .is_some_and(|(_, content)| content.is_some());
+            contents.retain(|(written, _)| *written <= moment);
+            is_there
+                && contents
+                    .last()
+                    .is_some_and(|(_, content)| content.is_some())
+        });
+        self.last = moment;
     }
 
     fn put(&mut self, path: &str, content: Content) {

@@ -22,7 +22,8 @@ pub struct Configuration {
     pub servers: Arc<[ServerId]>,
     /// Writes are acknowledged by at least so many members, the primary among them.
     pub min_in_sync: u8,
-    /// The set was chosen by an operator who gave up others: nobody takes office before a grace period is over.
+    /// The set was chosen by an operator who gave up others: nobody takes office in this term before a grace period is
+    /// over.
     pub after_loss: bool,
     /// The set came back after all of it had failed: its members have different ends, so nobody can be promoted without
     /// the reports of all, until a candidate has made them equal.
@@ -71,6 +72,8 @@ impl Configuration {
         Self {
             term: self.term.next(),
             primary: None,
+            // Whoever was in office since has waited.
+            after_loss: self.after_loss && self.primary.is_none(),
             ..self.clone()
         }
     }
@@ -80,7 +83,6 @@ impl Configuration {
     pub fn led_by(&self, member: Member) -> Self {
         Self {
             primary: Some(member),
-            after_loss: false,
             ..self.clone()
         }
     }
@@ -105,8 +107,8 @@ impl Known {
     }
 }
 
-/// Place of a configuration in time. A replica persists the highest it saw, and refuses lower: a coordinator that was
-/// restored from a copy names stale sets.
+/// Place of a configuration in time. A replica persists the highest it saw, and refuses what is lower in either: both only
+/// grow, and a coordinator that was restored from a copy names stale sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Stamp {
     /// The term, which counts first.

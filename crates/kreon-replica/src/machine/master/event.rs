@@ -31,8 +31,20 @@ pub enum Event {
     Serves(GroupId, Term),
     /// An answer of the coordinator.
     Answer(GroupId, Ticket, Answer),
-    /// An operator gives up what the rest of the set may have: the replica of this server is to go on alone.
-    AcceptLoss(GroupId, ServerId),
+    /// A member refuses a seal: it knows this term.
+    Refused(GroupId, Term),
+    /// An operator gives up what the rest of the set may have.
+    AcceptLoss {
+        /// The group.
+        group: GroupId,
+        /// The replica of this server is to go on alone.
+        server: ServerId,
+        /// The operator vouches that a process of the set has ended, as its machine is off, and names the highest term
+        /// that any replica has.
+        vouched: Option<Term>,
+    },
+    /// What [`Action::Probe`] found: the server of this member runs another start, so this one has ended.
+    Ended(GroupId, Member),
     /// Time passed.
     Tick,
 }
@@ -60,6 +72,15 @@ pub enum Action {
         /// What the configuration is to become.
         config: Configuration,
     },
+    /// Ask the server of this member which start of it runs. If it is another one: [`Event::Ended`].
+    Probe {
+        /// The group.
+        group: GroupId,
+        /// The member.
+        of: Member,
+    },
+    /// Tell the operator that no loss is accepted: the group does not wait, or nobody of its set is known to have ended.
+    RefuseLoss(GroupId),
     /// The office is over: stand for election anew.
     StandDown,
 }

@@ -1,6 +1,6 @@
 //! What a master knows of one group.
 
-use crate::machine::{Known, Member, Moment, Report, Swap, Term, Ticket};
+use crate::machine::{Known, Member, Moment, Report, ServerId, Swap, Term, Ticket};
 
 use super::GroupId;
 
@@ -29,6 +29,8 @@ pub enum Stage {
     },
     /// Nobody of the set can be promoted: all of it must come back, or an operator decides.
     Waiting,
+    /// A member knows a later term than the coordinator, which was restored from a copy: an operator decides.
+    Restored,
 }
 
 /// A group.
@@ -44,6 +46,10 @@ pub(super) struct Group {
     pub(super) attempts: u32,
     /// When the loss of others was first seen to be accepted in the term that is known.
     pub(super) loss_seen: Option<(Term, Moment)>,
+    /// Whom an operator wants to go on alone, and since when, while nobody of the set is known to have ended.
+    pub(super) loss_wanted: Option<(ServerId, Moment)>,
+    /// The highest term by which a member refused.
+    pub(super) refused_by: Term,
 }
 
 impl Group {
@@ -57,7 +63,14 @@ impl Group {
             again: false,
             attempts: 0,
             loss_seen: None,
+            loss_wanted: None,
+            refused_by: Term(0),
         }
+    }
+
+    /// Whether a member has seen more than the coordinator knows.
+    pub(super) fn is_restored(&self, known: &Known) -> bool {
+        known.config.term < self.refused_by
     }
 
     /// Goes by `known` unless something later is known.

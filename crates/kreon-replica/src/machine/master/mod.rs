@@ -4,6 +4,7 @@
 
 mod event;
 mod group;
+mod loss;
 mod promotion;
 
 pub use event::{Action, Event, GroupId};
@@ -73,11 +74,19 @@ impl Master {
                     master.on_answer(now, group, ticket, answer, out);
                 });
             }
-            Event::AcceptLoss(group, server) => {
-                self.for_group(group, out, |master, group, out| {
-                    master.accept_loss(now, group, server, out);
-                });
-            }
+            Event::Refused(group, term) => self.for_group(group, out, |master, group, out| {
+                master.on_refused(now, group, term, out);
+            }),
+            Event::AcceptLoss {
+                group,
+                server,
+                vouched,
+            } => self.for_group(group, out, |master, group, out| {
+                master.accept_loss(now, group, server, vouched, out);
+            }),
+            Event::Ended(group, member) => self.for_group(group, out, |master, group, out| {
+                master.on_ended(now, group, member, out);
+            }),
             Event::Tick => self.for_all(out, |master, group, out| master.tick(now, group, out)),
         }
     }

@@ -6,7 +6,7 @@ use kreon_base::planted;
 use super::group::{Group, Stage};
 use super::{Action, Master};
 use crate::machine::{
-    Answer, Configuration, Known, Member, Moment, Outcome, Report, ServerId, Swap, Term, Ticket,
+    Answer, Configuration, Known, Member, Moment, Outcome, Report, Swap, Term, Ticket,
 };
 
 /// An attempt may take at most so many times [`Timing::attempt_us`](crate::machine::Timing::attempt_us).
@@ -19,6 +19,10 @@ impl Master {
             return;
         };
         if group.swap.is_some() {
+            return;
+        }
+        if group.is_restored(&known) {
+            group.stage = Stage::Restored;
             return;
         }
         match known.config.primary {
@@ -140,6 +144,26 @@ impl Master {
         }
     }
 
+    /// A member knows a later term. If the coordinator does not, nobody may be promoted by what it says: it would be by
+    /// sets of long ago.
+    pub(super) fn on_refused(
+        &mut self,
+        now: Moment,
+        group: &mut Group,
+        term: Term,
+        out: &mut Vec<Action>,
+    ) {
+        group.refused_by = group.refused_by.max(term);
+        if group
+            .known
+            .as_ref()
+            .is_some_and(|known| group.is_restored(known))
+        {
+            group.stage = Stage::Restored;
+            self.look(now, group, out); // or another master has gone on
+        }
+    }
+
     pub(super) fn on_sealed(
         &mut self,
         now: Moment,
@@ -200,39 +224,7 @@ impl Master {
         self.swap_to(now, group, known, next, out);
     }
 
-    /// After accepted loss, whoever was cut off may answer until its lease is over.
-    fn is_grace_over(&self, now: Moment, group: &Group) -> bool {
-        let over = group.known.as_ref().is_none_or(|known| {
-            let seen = group.loss_seen.map_or(now, |(_, seen)| seen);
-            !known.config.after_loss || now.since_us(seen) >= self.timing.grace_us
-        });
-        planted!(AcceptLossWithoutGrace => let over = true);
-        over
-    }
-
-    pub(super) fn accept_loss(
-        &mut self,
-        now: Moment,
-        group: &mut Group,
-        server: ServerId,
-        out: &mut Vec<Action>,
-    ) {
-        let (Some(known), Some(member)) = (group.known.clone(), self.start_of(server)) else {
-            return;
-        };
-        if group.stage != Stage::Waiting || group.swap.is_some() {
-            return;
-        }
-        let next = Configuration {
-            in_sync: [member].into(),
-            after_loss: true,
-            all_needed: false,
-            ..known.config.in_next_term()
-        };
-        self.swap_to(now, group, known, next, out);
-    }
-
-    fn swap_to(
+    pub(super) fn swap_to(
         &mut self,
         now: Moment,
         group: &mut Group,
@@ -306,7 +298,10 @@ impl Master {
                     self.swap_to(now, group, known, next, out);
                 }
             }
-            Stage::Waiting | Stage::Unread => self.look(now, group, out),
+            Stage::Waiting | Stage::Unread | Stage::Restored => {
+                self.tire_of_loss(now, group, out);
+                self.look(now, group, out);
+            }
             Stage::Healthy | Stage::UnderReplicated => {}
         }
     }

@@ -185,6 +185,12 @@ impl Primary {
         self.known.config.in_sync.len() == 1
     }
 
+    /// Whether the coordinator may have nobody else in the set: a swap to that is under way.
+    fn may_be_sole(&self) -> bool {
+        let swapping = self.change.as_ref().and_then(Change::swap);
+        self.is_sole() || swapping.is_some_and(|swap| swap.next.in_sync.len() == 1)
+    }
+
     fn peer(&mut self, member: Member) -> Option<&mut Peer> {
         self.peers.iter_mut().find(|peer| peer.member == member)
     }

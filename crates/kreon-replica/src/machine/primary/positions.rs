@@ -75,6 +75,6 @@ impl Primary {
 
     /// Whether replies may leave, as far as time goes. Asked last, directly before they do.
     pub(super) fn may_answer(&self, now: Moment) -> bool {
-        !self.is_sole() || self.lease.holds(now, &self.timing)
+        !self.may_be_sole() || self.lease.holds(now, &self.timing)
     }
 }

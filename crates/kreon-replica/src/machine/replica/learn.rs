@@ -3,7 +3,7 @@
 use kreon_base::planted;
 
 use super::{Action, Replica, State};
-use crate::machine::{Answer, Configuration, Known, Moment, Term, Ticket, Version};
+use crate::machine::{Answer, Configuration, Known, Moment, Stamp, Term, Ticket, Version};
 
 impl Replica {
     pub(super) fn on_answer(
@@ -49,12 +49,16 @@ impl Replica {
         out: &mut Vec<Action>,
     ) {
         let stamp = known.stamp();
-        if stamp < self.seen {
-            return; // a coordinator that was restored from a copy: it may name sets of long ago
+        if self.is_of_restored(known) {
+            // It may name sets of long ago. But an answer that was under way meanwhile is only late.
+            self.is_estranged |= sent > self.seen_at;
+            return;
+        }
+        if known.config.after_loss {
+            self.is_estranged = false;
         }
         if stamp > self.seen {
-            self.seen = stamp;
-            out.push(Action::Persist(stamp));
+            self.see(now, stamp, out);
         }
         let config = &known.config;
         if !config.has(self.me) {
@@ -62,8 +66,23 @@ impl Replica {
         } else if config.is_led_by(self.me) {
             self.on_office(now, known, sent, out);
         } else {
-            self.leave_office(config.term, out);
+            self.leave_office(now, config.term, out);
         }
+    }
+
+    /// Persists what is the latest now.
+    pub(super) fn see(&mut self, now: Moment, stamp: Stamp, out: &mut Vec<Action>) {
+        self.seen = stamp;
+        self.seen_at = now;
+        out.push(Action::Persist(stamp));
+    }
+
+    /// Whether the coordinator was restored from a copy: terms and versions only grow. An operator who accepts loss goes
+    /// on from where it stands, in a higher term.
+    fn is_of_restored(&self, known: &Known) -> bool {
+        let stamp = known.stamp();
+        let is_older = stamp.version < self.seen.version && !known.config.after_loss;
+        stamp < self.seen || is_older
     }
 
     /// This start of the server is not in the set: whatever the file holds, others may have been acknowledged without
@@ -90,14 +109,14 @@ impl Replica {
     }
 
     /// In the set, but not in office in `term`.
-    fn leave_office(&mut self, term: Term, out: &mut Vec<Action>) {
+    fn leave_office(&mut self, now: Moment, term: Term, out: &mut Vec<Action>) {
         let over = match &self.state {
             State::Equalising(office) | State::Opening(office) => office.term() < term,
             State::Serving(office) => *office < term,
             _ => false,
         };
         if over {
-            self.seal(term, Vec::new(), out);
+            self.seal(now, term, Vec::new(), out);
         }
     }
 }

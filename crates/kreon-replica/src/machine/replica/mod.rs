@@ -69,6 +69,10 @@ pub struct Replica {
     promised: Term,
     /// The latest configuration that was seen, persisted.
     seen: Stamp,
+    /// When it was seen: what was asked before may be answered later.
+    seen_at: Moment,
+    /// The coordinator knows less than was seen here: this replica takes no part in promotions.
+    is_estranged: bool,
     /// Where packets and beats may come from.
     stream: Option<Stream>,
     tickets: Ticket,
@@ -94,6 +98,8 @@ impl Replica {
             state,
             promised,
             seen,
+            seen_at: Moment::default(),
+            is_estranged: false,
             stream: None,
             tickets: Ticket::default(),
             asked: None,
@@ -108,7 +114,7 @@ impl Replica {
             Event::Look => self.look(now, out),
             Event::Hint(config) => self.on_hint(now, config, out),
             Event::Answer(ticket, answer) => self.on_answer(now, ticket, answer, out),
-            Event::Seal { from, term } => self.on_seal(from, term, out),
+            Event::Seal { from, term } => self.on_seal(now, from, term, out),
             Event::Ended { term, report } => self.on_ended(now, term, report, out),
             Event::Sealed { from, term, report } => self.on_sealed(from, term, report, out),
             Event::Equalise {

@@ -38,7 +38,7 @@ impl Replica {
             }
             State::Sealing { term: begun, .. } if *begun == term => {}
             State::Absent | State::Joining(_) => {} // nothing here that could be opened
-            _ => self.seal(term, Vec::new(), out),
+            _ => self.seal(now, term, Vec::new(), out),
         }
     }
 
@@ -159,8 +159,7 @@ impl Replica {
         office.mates.retain(|m| known.config.has(m.0));
         office.known = known.clone();
         if known.stamp() > self.seen {
-            self.seen = known.stamp();
-            out.push(Action::Persist(self.seen));
+            self.see(now, known.stamp(), out);
         }
         self.remove_failed(now, out);
         self.equalise_if_told(out);
@@ -171,7 +170,7 @@ impl Replica {
     /// The office of the primary's machine ended, for a reason that it found out itself.
     pub(super) fn on_deposed(&mut self, now: Moment, out: &mut Vec<Action>) {
         if let State::Serving(term) = self.state {
-            self.seal(term, Vec::new(), out);
+            self.seal(now, term, Vec::new(), out);
         }
         self.look(now, out);
     }

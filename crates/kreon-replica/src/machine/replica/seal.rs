@@ -4,12 +4,23 @@
 use kreon_base::planted;
 
 use super::{Action, Replica, State};
-use crate::machine::{Moment, Report, ServerId, Term};
+use crate::machine::{Moment, Report, ServerId, Stamp, Term};
 
 impl Replica {
-    pub(super) fn on_seal(&mut self, from: ServerId, term: Term, out: &mut Vec<Action>) {
+    pub(super) fn on_seal(
+        &mut self,
+        now: Moment,
+        from: ServerId,
+        term: Term,
+        out: &mut Vec<Action>,
+    ) {
         if term < self.promised || matches!(self.state, State::Absent | State::Joining(_)) {
             let promised = self.promised;
+            return out.push(Action::Refuse { to: from, promised });
+        }
+        if self.is_estranged {
+            // What was seen here is of a later term than whatever the coordinator can name.
+            let promised = self.promised.max(term.next());
             return out.push(Action::Refuse { to: from, promised });
         }
         match &mut self.state {
@@ -33,15 +44,28 @@ impl Replica {
             State::InSync(stream) | State::Repairing(stream) if stream.term == term => {}
             State::Equalising(office) | State::Opening(office) if office.term() == term => {}
             State::Serving(office) if *office == term => {}
-            _ => self.seal(term, vec![from], out),
+            _ => self.seal(now, term, vec![from], out),
         }
     }
 
     /// Nothing of a lower term counts from here on.
-    pub(super) fn seal(&mut self, term: Term, askers: Vec<ServerId>, out: &mut Vec<Action>) {
+    pub(super) fn seal(
+        &mut self,
+        now: Moment,
+        term: Term,
+        askers: Vec<ServerId>,
+        out: &mut Vec<Action>,
+    ) {
         self.promised = term;
-        self.seen.term = self.seen.term.max(term);
-        out.push(Action::Persist(self.seen));
+        let term_seen = self.seen.term.max(term);
+        self.see(
+            now,
+            Stamp {
+                term: term_seen,
+                ..self.seen
+            },
+            out,
+        );
         if matches!(self.state, State::Opening(_) | State::Serving(_)) {
             out.push(Action::Abandon);
         }

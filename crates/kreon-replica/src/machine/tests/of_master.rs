@@ -115,7 +115,7 @@ fn a_set_that_failed_as_a_whole_is_waited_for_and_all_of_it_reports() {
 fn after_accepted_loss_nobody_takes_office_before_the_grace_period_is_over() {
     let (a, c) = (member(1, 0), member(3, 4));
     let (mut master, _) = leader(&[c], known(1, &[a]));
-    let accepted = on(&mut master, NOW, Event::AcceptLoss(GROUP, c.server));
+    let accepted = on(&mut master, NOW, accept_loss(c, None));
     let (ticket, next) = swap(&accepted).expect("a swap");
     assert!(next.after_loss);
     on(
@@ -142,4 +142,68 @@ fn a_master_whose_fence_is_gone_stands_down() {
     assert_eq!(lost, vec![Action::StandDown]);
     assert_eq!(master.office(), Office::Candidate);
     assert_eq!(on(&mut master, NOW, Event::Live(vec![b])), vec![]);
+}
+
+fn accept_loss(server: Member, vouched: Option<Term>) -> Event {
+    Event::AcceptLoss {
+        group: GROUP,
+        server: server.server,
+        vouched,
+    }
+}
+
+/// A master whose group waits for two members that nobody hears of.
+fn waiting() -> (Master, [Member; 3]) {
+    let members = [member(1, 0), member(2, 0), member(3, 4)];
+    let [a, b, c] = members;
+    let (master, _) = leader(&[c], known(1, &[a, b]));
+    assert_eq!(master.stage(GROUP), Some(&Stage::Waiting));
+    (master, members)
+}
+
+#[test]
+fn loss_is_accepted_when_a_process_of_the_set_is_known_to_have_ended() {
+    let (mut master, [a, b, c]) = waiting();
+    let probe = |of| Action::Probe { group: GROUP, of };
+    let asked = on(&mut master, NOW, accept_loss(c, None));
+    assert_eq!(asked, vec![probe(a), probe(b)]);
+    assert_eq!(
+        swap(&on(&mut master, NOW, Event::Ended(GROUP, c))),
+        None,
+        "not of the set"
+    );
+    let (_, next) = swap(&on(&mut master, NOW, Event::Ended(GROUP, b))).expect("a swap");
+    assert_eq!((&next.in_sync[..], next.after_loss), (&[c][..], true));
+}
+
+#[test]
+fn loss_is_refused_while_the_whole_set_may_run() {
+    let (mut master, [_, b, c]) = waiting();
+    on(&mut master, NOW, accept_loss(c, None));
+    let late = on(&mut master, NOW.after_us(1_000_000), Event::Tick);
+    assert!(late.contains(&Action::RefuseLoss(GROUP)), "{late:?}");
+    assert_eq!(swap(&late), None);
+    let ended = Event::Ended(GROUP, b);
+    assert_eq!(swap(&on(&mut master, NOW, ended)), None, "asked for anew");
+    let (_, next) = swap(&on(&mut master, NOW, accept_loss(c, Some(Term(4))))).expect("a swap");
+    assert!(next.after_loss, "the operator vouches");
+    assert_eq!(next.term, Term(5));
+}
+
+#[test]
+fn nobody_is_promoted_by_a_coordinator_that_knows_less_than_a_member() {
+    let (a, b, c) = (member(1, 0), member(2, 0), member(3, 0));
+    let (mut master, out) = leader(&[b, c], known(1, &[a, b, c]));
+    let (ticket, _) = swap(&out).expect("a swap");
+    let done = Event::Answer(GROUP, ticket, Answer::Done(Version(11)));
+    on(&mut master, NOW, done);
+    on(&mut master, NOW, sealed(c, 2, 5, 80));
+    on(&mut master, NOW, Event::Refused(GROUP, Term(6)));
+    assert_eq!(master.stage(GROUP), Some(&Stage::Restored));
+    let late = NOW.after_us(10_000_000);
+    assert_eq!(swap(&on(&mut master, late, Event::Tick)), None);
+    let unforced = on(&mut master, late, accept_loss(b, None));
+    assert_eq!(unforced, vec![Action::RefuseLoss(GROUP)]);
+    let forced = on(&mut master, late, accept_loss(b, Some(Term(4))));
+    assert_eq!(swap(&forced).expect("a swap").1.term, Term(7));
 }

@@ -240,3 +240,23 @@ fn a_primary_whose_device_fails_leaves_the_set_and_its_office() {
     assert_eq!((next.primary, &next.in_sync[..]), (None, &[b][..]));
     assert_eq!(acknowledged(&on(&mut primary, NOW, landed(b, 4))), None);
 }
+
+#[test]
+fn a_primary_that_may_be_the_sole_member_by_now_shows_no_reads_after_its_lease() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let mut primary = primary(&[a, b]);
+    let (ticket, _) = swap(&on(&mut primary, NOW, Event::Failed(b))).expect("a swap");
+    on(&mut primary, NOW, Event::Answer(ticket, Answer::Unknown));
+    let late = NOW.after_us(1_000_000);
+    let read = Event::Read {
+        read: ReadId(1),
+        met: None,
+    };
+    on(&mut primary, late, read);
+    let beaten = Event::Beaten {
+        from: b,
+        beat: BeatNumber(9),
+    };
+    let shown = on(&mut primary, late, beaten);
+    assert!(!shown.contains(&Action::Show(ReadId(1))), "{shown:?}");
+}

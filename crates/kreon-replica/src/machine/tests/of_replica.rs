@@ -188,3 +188,40 @@ fn a_restarted_process_joins_anew() {
     on(&mut replica, Event::Completed(Term(1)));
     assert!(matches!(replica.state(), State::InSync(_)));
 }
+
+#[test]
+fn a_replica_that_saw_more_than_the_coordinator_takes_no_part_in_promotions() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let mut replica = following(b, a);
+    let later = Moment(NOW.0 + 1);
+    let look = |replica: &mut Replica, found: Known| {
+        let mut out = Vec::new();
+        replica.on(later, Event::Look, &mut out);
+        let Some(Action::Ask(ticket, _)) = out.first() else {
+            panic!("{out:?}");
+        };
+        let answer = Event::Answer(*ticket, Answer::Read(found));
+        let mut out = Vec::new();
+        replica.on(later, answer, &mut out);
+        out
+    };
+    let restored = Known {
+        version: Version(9),
+        ..known(2, &[b, a])
+    };
+    assert_eq!(
+        look(&mut replica, restored.clone()),
+        vec![],
+        "version 10 was seen"
+    );
+    let refused = Action::Refuse {
+        to: ServerId(9),
+        promised: Term(3),
+    };
+    assert_eq!(on(&mut replica, seal(2)), vec![refused]);
+    let mut accepted = restored;
+    accepted.config.after_loss = true;
+    look(&mut replica, accepted);
+    let sealed = on(&mut replica, seal(3));
+    assert!(sealed.contains(&Action::ComputeEnd(Term(3))), "{sealed:?}");
+}

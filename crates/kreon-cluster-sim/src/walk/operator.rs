@@ -1,0 +1,132 @@
+//! An operator, who accepts loss, and who restored the coordinator from a copy.
+
+use kreon_coord::fake::Fate;
+use kreon_coord::{Command, Reply};
+use kreon_replica::machine::master::{self, Stage};
+use kreon_replica::machine::{Configuration, Known, Member, Stamp, Term};
+
+use super::event::Happening;
+use super::judge::Broken;
+use super::node_bytes::decode;
+use super::run::Walk;
+use crate::explore::GROUP;
+use crate::toy::{Place, member, place};
+
+/// A coordinator that was restored.
+#[derive(Clone, Debug)]
+pub(super) struct Restored {
+    /// Who had all that was acknowledged before.
+    before: Configuration,
+    /// What each server had seen.
+    seen: Vec<Stamp>,
+}
+
+impl Walk {
+    /// An operator accepts loss where a group waits. That nobody answers any more beside the one that goes on, the
+    /// master sees to, unless the operator vouches for it; this one says the truth unless told otherwise.
+    pub(super) fn operate(&mut self) {
+        self.after(100_000, Happening::Operator);
+        let stuck = |stage: &Stage| matches!(stage, Stage::Waiting | Stage::Restored);
+        let waits = |node: &super::node::Node| {
+            node.up && node.is_leader && node.master.stage(GROUP).is_some_and(stuck)
+        };
+        let Some(master) = self.nodes.iter().position(waits) else {
+            return;
+        };
+        let chosen = self.dice.below(self.nodes.len() as u64) as Place;
+        let own = member(chosen, self.nodes[chosen].start);
+        let in_set = self.current.config.in_sync.contains(&own);
+        let is_usable = self.nodes[chosen].up && self.nodes[chosen].volume.slot.is_some();
+        if !is_usable || in_set || self.dice.below(3) != 0 {
+            return;
+        }
+        let vouched = self.vouch();
+        if self.restored.is_some() && vouched.is_none() {
+            return; // the set that the coordinator names is not the one that counts
+        }
+        self.count(match vouched {
+            Some(_) => "loss wanted, vouched for",
+            None => "loss wanted",
+        });
+        let wanted = master::Event::AcceptLoss {
+            group: GROUP,
+            server: own.server,
+            vouched,
+        };
+        self.for_master(master, wanted);
+    }
+
+    /// What an operator can say who sees all servers: that a process of the set has ended, and the highest term.
+    fn vouch(&mut self) -> Option<Term> {
+        let set = match &self.restored {
+            Some(restored) => &restored.before.in_sync,
+            None => &self.current.config.in_sync,
+        };
+        let has_ended = |member: &Member| !self.runs(*member);
+        let is_true = set.iter().any(has_ended) || self.operator_lies;
+        let terms = self.nodes.iter().map(|node| {
+            let promised = node.replica.promised();
+            promised.max(node.volume.persisted.term)
+        });
+        let highest = terms.max().filter(|_| is_true);
+        highest.filter(|_| self.dice.below(2) == 0 || self.restored.is_some() || self.operator_lies)
+    }
+
+    /// The coordinator goes back to where it was some changes ago.
+    pub(super) fn restore(&mut self) {
+        let back = 1 + self.dice.below(6) as usize;
+        let Some(place) = self.moments.len().checked_sub(back + 1) else {
+            return;
+        };
+        if self.loss_accepted.is_some() || self.coordinator_down {
+            return self.after(500_000, Happening::Restored);
+        }
+        self.count("coordinator restored");
+        let moment = self.moments[place];
+        self.moments.truncate(place + 1);
+        self.fake.restore(moment);
+        self.sessions.clear();
+        self.witness = self.fake.begin();
+        let path = self.paths.group(GROUP.0);
+        let get = Command::Get { path, watch: false };
+        let found = self.fake.carry_out(self.witness, &get, Fate::Answered);
+        let Reply::Node(node) = found else { return };
+        let Some(known) = decode(&node.data, node.version) else {
+            return;
+        };
+        let before = std::mem::replace(&mut self.current, known);
+        self.restored = Some(Restored {
+            before: before.config,
+            seen: self
+                .nodes
+                .iter()
+                .map(|node| node.volume.persisted)
+                .collect(),
+        });
+    }
+
+    /// Somebody takes office by what a restored coordinator says, and no operator said so. Whoever has seen more does
+    /// not; from those who have not nothing can be expected, and the walk ends.
+    pub(super) fn judge_restored(&mut self, at: Place, known: &Known) -> bool {
+        let Some(restored) = &self.restored else {
+            return true;
+        };
+        let stamp = known.stamp();
+        let above = |member: &&Member| {
+            let seen = restored.seen[place(**member)];
+            seen.version > stamp.version || seen > stamp
+        };
+        let knew = known.config.in_sync.iter().find(above).copied();
+        let own = self.nodes[at].me();
+        if knew == Some(own) {
+            self.break_with(Broken::BelowSeen(known.config.term.0));
+            return false;
+        }
+        self.count(match self.judge.missing(&self.nodes[at].volume) {
+            Some(_) => "restored: promoted, and lost what nobody knew of",
+            None => "restored: promoted, and lost nothing",
+        });
+        self.is_over = true;
+        false
+    }
+}
