@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
-use kreon_cluster_sim::explore::{Bounds, World, search};
+use kreon_cluster_sim::explore::{Bounds, World, search, sweep};
 use kreon_cluster_sim::slots::search_slots;
 use kreon_cluster_sim::walk::{CLASSES, Course, walk};
 
@@ -20,6 +20,9 @@ struct Arguments {
     /// All states within bounds.
     #[arg(long, value_enum)]
     explore: Option<Row>,
+    /// Explores depth first: with less memory, but what is found is not the shortest way.
+    #[arg(long)]
+    deep: bool,
     /// Shows the state after each step of what was found; of a walk, what happened last.
     #[arg(long)]
     states: bool,
@@ -32,6 +35,9 @@ struct Arguments {
     /// True seconds that pass in each walk.
     #[arg(long, default_value_t = 30)]
     seconds: u64,
+    /// The operator vouches for the end of processes that run: walks are to break.
+    #[arg(long)]
+    operator_lies: bool,
     /// Walks at a time.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -85,7 +91,7 @@ fn main() -> ExitCode {
         bug.plant();
     }
     let explored = arguments.explore.is_none_or(|row| match row.bounds() {
-        Some(bounds) => explore(&bounds, arguments.states),
+        Some(bounds) => explore(&bounds, &arguments),
         None => explore_slots(),
     });
     match explored && walks(&arguments) {
@@ -94,9 +100,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn explore(bounds: &Bounds, shows_states: bool) -> bool {
+fn explore(bounds: &Bounds, arguments: &Arguments) -> bool {
     let started = Instant::now();
-    let verdict = search(bounds);
+    let verdict = match arguments.deep {
+        true => sweep(bounds),
+        false => search(bounds),
+    };
     println!(
         "{} states, {} steps deep, {}, {:.1} s",
         verdict.states,
@@ -115,7 +124,7 @@ fn explore(bounds: &Bounds, shows_states: bool) -> bool {
     for (number, step) in found.steps.iter().enumerate() {
         println!("{:3} {step}", number + 1);
         let _ = world.take(*step); // the last one is the violation
-        if shows_states {
+        if arguments.states {
             print!("{world}");
         }
     }
@@ -203,7 +212,7 @@ impl Tally {
                 seed,
                 seconds: arguments.seconds,
                 trace: arguments.states,
-                operator_lies: false,
+                operator_lies: arguments.operator_lies,
             });
             self.walks += 1;
             for (what, count) in walked.counts {

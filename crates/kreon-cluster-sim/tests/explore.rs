@@ -1,6 +1,6 @@
 //! All states within small bounds hold what is promised.
 
-use kreon_cluster_sim::explore::{Bounds, search};
+use kreon_cluster_sim::explore::{Bounds, search, sweep};
 use kreon_cluster_sim::slots::search_slots;
 
 #[test]
@@ -29,4 +29,16 @@ fn every_replica_opens_whatever_slots_survive() {
     let verdict = search_slots();
     assert!(verdict.found.is_none(), "{:?}", verdict.found);
     assert!(verdict.states > 1000, "only {} states", verdict.states);
+}
+
+#[test]
+fn both_orders_of_search_see_the_same_states() {
+    let bounds = Bounds {
+        writes: 1,
+        crashes: 1,
+        ..Bounds::TWO
+    };
+    let (broad, deep) = (search(&bounds), sweep(&bounds));
+    assert!(broad.is_complete && deep.is_complete);
+    assert_eq!(broad.states, deep.states);
 }

@@ -46,6 +46,7 @@ impl Bounds {
     /// The same with two power cuts.
     pub const THREE_TWO_CRASHES: Self = Self {
         crashes: 2,
+        states_max: 200_000_000,
         ..Self::THREE_TWO_WRITES
     };
 }

@@ -18,7 +18,7 @@ mod world;
 
 pub use bounds::Bounds;
 pub use check::Violation;
-pub use search::{Found, Verdict, search};
+pub use search::{Found, Verdict, search, sweep};
 pub use settle::Work;
 pub use step::Step;
 pub use world::{GROUP, World};

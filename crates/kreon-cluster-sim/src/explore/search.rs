@@ -76,6 +76,55 @@ pub fn search(bounds: &Bounds) -> Verdict {
     verdict(origins.len(), depth, true, None)
 }
 
+/// The same, depth first: only the states of one way are kept whole, all others as fingerprints. A way to a violation is
+/// not the shortest.
+pub fn sweep(bounds: &Bounds) -> Verdict {
+    let mut seen = Seen::default();
+    let mut code = Vec::new();
+    let root = World::new(bounds);
+    root.encode(&mut code);
+    seen.add(&code);
+    let mut verdict = Verdict {
+        states: 1,
+        depth: 0,
+        is_complete: false,
+        found: None,
+    };
+    // Each state with the step that led to it, and the steps that were not taken from it.
+    let mut way = vec![(None, next_steps(&root, bounds), root)];
+    while let Some((_, steps, world)) = way.last_mut() {
+        let Some(step) = steps.pop() else {
+            way.pop();
+            continue;
+        };
+        let mut after = world.clone();
+        let taken = after.take(step);
+        after.encode(&mut code);
+        if let Err(violation) = taken {
+            let before = way.iter().filter_map(|(step, ..)| *step);
+            let steps = before.chain([step]).collect();
+            verdict.found = Some(Found { violation, steps });
+            return verdict;
+        }
+        if seen.add(&code) {
+            verdict.states += 1;
+            verdict.depth = verdict.depth.max(way.len());
+            if verdict.states > bounds.states_max {
+                return verdict;
+            }
+            way.push((Some(step), next_steps(&after, bounds), after));
+        }
+    }
+    verdict.is_complete = true;
+    verdict
+}
+
+fn next_steps(world: &World, bounds: &Bounds) -> Vec<Step> {
+    let mut steps = Vec::new();
+    world.steps(bounds, &mut steps);
+    steps
+}
+
 /// The steps from the start to a state.
 fn way(origins: &[Option<Origin>], state: usize) -> Vec<Step> {
     let mut steps = Vec::new();

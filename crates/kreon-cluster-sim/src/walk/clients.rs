@@ -79,7 +79,8 @@ impl Walk {
             self.call(client);
         }
         // Power fails most often while something is under way.
-        if self.focus != Focus::Zombies && self.dice.below(300) == 0 {
+        let often = !matches!(self.focus, Focus::Zombies | Focus::CutOff);
+        if often && self.dice.below(300) == 0 {
             let at = self.dice.below(self.nodes.len() as u64) as Place;
             let us = self.dice.below(700 + self.way_us);
             self.after(us, Happening::Fails(at));

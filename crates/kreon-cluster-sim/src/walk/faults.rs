@@ -13,14 +13,17 @@ pub(super) enum Focus {
     Zombies,
     /// Answers of the coordinator that get lost.
     LostAnswers,
+    /// Sets that are cut off together, for so long that their loss is accepted.
+    CutOff,
 }
 
 impl Focus {
     /// The focus of the walk with this seed.
     pub(super) fn of(seed: u64) -> Self {
-        match seed % 4 {
-            1 => Self::Zombies,
-            2 => Self::LostAnswers,
+        match seed % 8 {
+            1 | 5 => Self::Zombies,
+            2 | 6 => Self::LostAnswers,
+            3 => Self::CutOff,
             _ => Self::Everything,
         }
     }
@@ -28,15 +31,18 @@ impl Focus {
 
 impl Walk {
     pub(super) fn fault(&mut self) {
-        if self.focus == Focus::Zombies {
-            return self.make_zombie();
+        match self.focus {
+            Focus::Zombies => return self.make_zombie(),
+            Focus::CutOff => return self.cut_off_set(),
+            Focus::Everything | Focus::LostAnswers => {}
         }
         let us = 200_000 + self.dice.below(2_500_000);
         self.after(us, Happening::Fault);
         let at = self.dice.below(self.nodes.len() as u64) as Place;
         let set = self.current.config.in_sync.len();
         if self.current.config.primary.is_some() && set < self.nodes.len() {
-            self.isolate_set();
+            let us = 2_000_000 + self.dice.below(6_000_000);
+            self.isolate_set(us);
         }
         match self.dice.below(15) {
             0..=2 => self.crash(at),
@@ -68,6 +74,20 @@ impl Walk {
             self.nodes[place(primary)].paused_until_us = self.now_us + us;
         }
         self.after(9_000_000, Happening::Fault);
+    }
+
+    /// A member is left behind, and then the rest of the set is cut off together.
+    fn cut_off_set(&mut self) {
+        let set = self.current.config.in_sync.len();
+        if set < self.nodes.len() && self.current.config.primary.is_some() {
+            let us = 4_000_000 + self.dice.below(5_000_000);
+            self.isolate_set(us);
+            return self.after(us + 2_000_000, Happening::Fault);
+        }
+        let at = self.dice.below(self.nodes.len() as u64) as Place;
+        self.crash(at);
+        let us = 1_200_000 + self.dice.below(1_500_000);
+        self.after(us, Happening::Fault);
     }
 
     pub(super) fn crash(&mut self, at: Place) {
@@ -144,8 +164,8 @@ impl Walk {
     }
 
     /// The whole set is cut off from everybody but clients, and the session of its primary may be over at once.
-    fn isolate_set(&mut self) {
-        if self.dice.below(2) == 0 {
+    fn isolate_set(&mut self, us: u64) {
+        if self.focus != Focus::CutOff && self.dice.below(2) == 0 {
             return;
         }
         let set: Vec<Place> = self
@@ -159,7 +179,6 @@ impl Walk {
             1 => "sole member isolated",
             _ => "set isolated together",
         });
-        let us = 2_000_000 + self.dice.below(6_000_000);
         for &at in &set {
             self.nodes[at].is_cut_off = true;
             self.after(us, Happening::CoordinatorHeals(at));

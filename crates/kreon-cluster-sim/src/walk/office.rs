@@ -56,7 +56,7 @@ impl Walk {
         let reached = !node.is_cut_off && !self.coordinator_down && node.start == start;
         let one_in = match self.focus {
             Focus::LostAnswers => 4,
-            Focus::Everything | Focus::Zombies => 40,
+            _ => 40,
         };
         let fate = match self.dice.below(one_in) {
             0 => Fate::AnswerLost,

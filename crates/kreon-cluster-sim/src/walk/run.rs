@@ -132,17 +132,7 @@ impl Walk {
                 Node::new(at, rate, dice.below(1 << 40))
             })
             .collect();
-        let in_sync: Vec<Member> = (0..servers).map(|at| member(at, 0)).collect();
-        let config = Configuration {
-            term: Term(1),
-            primary: None,
-            servers: in_sync.iter().map(|member| member.server).collect(),
-            in_sync: in_sync.into(),
-            min_in_sync: 1 + (dice.below(3) == 0) as u8,
-            after_loss: false,
-            all_needed: false,
-            ranges: Arc::new([]),
-        };
+        let config = first_configuration(servers, 1 + (dice.below(3) == 0) as u8);
         let mut fake = Fake::new();
         let witness = fake.begin();
         let mut walk = Self {
@@ -182,24 +172,29 @@ impl Walk {
             nodes,
             dice,
         };
-        walk.prepare();
-        walk.moments.push(walk.fake.moment());
         if wrong_clocks {
             walk.count("clocks that are wrong");
         }
-        walk.begin_clients();
-        for at in 0..servers {
-            walk.begin_process(at);
-        }
-        walk.after(1_000, Happening::Sweeps);
-        walk.after(100_000, Happening::Client);
-        walk.after(2_000_000, Happening::Fault);
-        walk.after(3_000_000, Happening::Operator);
-        if course.seed % 5 == 4 {
-            let us = 4_000_000 + walk.dice.below(20_000_000);
-            walk.after(us, Happening::Restored);
-        }
+        walk.begin(course);
         walk
+    }
+
+    /// Everything begins: processes, clients, faults.
+    fn begin(&mut self, course: &Course) {
+        self.prepare();
+        self.moments.push(self.fake.moment());
+        self.begin_clients();
+        for at in 0..self.nodes.len() {
+            self.begin_process(at);
+        }
+        self.after(1_000, Happening::Sweeps);
+        self.after(100_000, Happening::Client);
+        self.after(2_000_000, Happening::Fault);
+        self.after(3_000_000, Happening::Operator);
+        if course.seed % 5 == 4 {
+            let us = 4_000_000 + self.dice.below(20_000_000);
+            self.after(us, Happening::Restored);
+        }
     }
 
     /// `happening` is due in `us` microseconds.
@@ -323,6 +318,9 @@ impl Walk {
 
     /// What must hold after everything that happens.
     fn check(&mut self) {
+        if self.restored.is_some() {
+            return; // the set that it names was changed since
+        }
         let config = &self.current.config;
         let Some(member) = config.primary else { return };
         let node = &self.nodes[crate::toy::place(member)];
@@ -339,5 +337,20 @@ impl Walk {
             let broken = Broken::Uncounted(other.server.0);
             self.break_with(broken);
         }
+    }
+}
+
+/// All servers are in the set, and nobody is in office.
+fn first_configuration(servers: usize, min_in_sync: u8) -> Configuration {
+    let in_sync: Vec<Member> = (0..servers).map(|at| member(at, 0)).collect();
+    Configuration {
+        term: Term(1),
+        primary: None,
+        servers: in_sync.iter().map(|member| member.server).collect(),
+        in_sync: in_sync.into(),
+        min_in_sync,
+        after_loss: false,
+        all_needed: false,
+        ranges: Arc::new([]),
     }
 }

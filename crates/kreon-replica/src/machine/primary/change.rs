@@ -206,16 +206,9 @@ impl Primary {
         self.go_on(now, out);
     }
 
-    /// The configuration without this primary, and without this member if there are others. The master promotes one.
+    /// The next term, in which somebody else is promoted. This member stays in the set until then: without it another one
+    /// could be alone with what nobody has flushed. As it cannot be sealed, the candidate removes it.
     fn resigned(&self) -> Configuration {
-        let others = self.known.config.without(|member| member == self.me);
-        let next = match self.is_sole() {
-            true => self.known.config.clone(),
-            false => others,
-        };
-        Configuration {
-            primary: None,
-            ..next
-        }
+        self.known.config.in_next_term()
     }
 }

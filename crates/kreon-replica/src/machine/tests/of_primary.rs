@@ -3,7 +3,7 @@ use kreon_base::Lsn;
 use super::{known, member};
 use crate::machine::primary::{Action, Event, Met, Phase, Primary, ReadId};
 use crate::machine::{
-    Answer, Ask, BeatNumber, Configuration, Known, Member, Moment, Ticket, Timing, Version,
+    Answer, Ask, BeatNumber, Configuration, Known, Member, Moment, Term, Ticket, Timing, Version,
 };
 
 const NOW: Moment = Moment(5_000_000);
@@ -232,12 +232,13 @@ fn a_primary_that_finds_another_term_is_deposed_and_answers_nothing() {
 }
 
 #[test]
-fn a_primary_whose_device_fails_leaves_the_set_and_its_office() {
+fn a_primary_whose_device_fails_ends_its_term_and_leaves_nobody_alone() {
     let (a, b) = (member(1, 0), member(2, 0));
     let mut primary = primary(&[a, b]);
     on(&mut primary, NOW, Event::Appended(Lsn(4)));
     let (_, next) = swap(&on(&mut primary, NOW, Event::DeviceFailed)).expect("a swap");
-    assert_eq!((next.primary, &next.in_sync[..]), (None, &[b][..]));
+    assert_eq!((next.term, next.primary), (Term(2), None));
+    assert_eq!(&next.in_sync[..], &[a, b]);
     assert_eq!(acknowledged(&on(&mut primary, NOW, landed(b, 4))), None);
 }
 
