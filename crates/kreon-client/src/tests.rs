@@ -3,7 +3,10 @@
 use kreon_coord::Version;
 use kreon_wire::{GroupConfig, GroupId, KeyRange, Member, ProcessId, ServerId, Term};
 
-use crate::{Action, Attempt, CallId, Client, Event, Kind, Moment, Outcome, Reply, Timing};
+use crate::call::{Attempt, CallId, Kind};
+use crate::event::{Action, Event, Outcome, Reply};
+use crate::machine::Client;
+use crate::moment::{Moment, Timing};
 
 const CALL: CallId = CallId(7);
 
