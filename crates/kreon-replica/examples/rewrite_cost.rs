@@ -20,6 +20,7 @@ use kreon_device::Device;
 use kreon_engine::{Durability, Engine, Operation, Options};
 use kreon_format::{IndexNode, Leaf, PagePointer, StoreId, check_node, claimed_node};
 use kreon_sim::{Image, SimDevice, SimOptions};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Of the format: where a sealed page's checksum ends, its number begins, and how long that and a log reference are.
 const CHECKSUM_BYTES: usize = 4;
@@ -31,6 +32,9 @@ const PAGES_OF_SEGMENT: u64 = SEGMENT_BYTES / PAGE_BYTES as u64;
 /// The backup's pages and log segments begin here, elsewhere than the primary's.
 const FIRST_PAGE: u64 = 1 << 24;
 const FIRST_SEGMENT: u32 = 4096;
+
+/// Few pages are rewritten again and again: so many at least between two looks at the clock.
+const PAGES_TIMED_MIN: usize = 10_000;
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse().ok());
@@ -287,13 +291,21 @@ impl Rewriter {
         self.next_page = FIRST_PAGE;
         let mut times = Vec::new();
         for of_level in nodes.chunk_by(|one, other| one.level == other.level) {
-            let start = cpu_ns()?;
-            for node in of_level {
-                self.rewrite(node)?;
-                black_box(&self.copy);
+            let (first_page, times_each) =
+                (self.next_page, PAGES_TIMED_MIN.div_ceil(of_level.len()));
+            let start = cpu_ns();
+            for _ in 0..times_each {
+                self.next_page = first_page;
+                for node in of_level {
+                    self.rewrite(node)?;
+                    black_box(&self.copy);
+                }
             }
-            let micros = (cpu_ns()? - start) as f64 / 1000.0;
-            times.push((of_level[0].level, micros / of_level.len() as f64));
+            let micros = (cpu_ns() - start) as f64 / 1000.0;
+            times.push((
+                of_level[0].level,
+                micros / (times_each * of_level.len()) as f64,
+            ));
         }
         Ok(times)
     }
@@ -397,12 +409,8 @@ fn check(nodes: &[Node], filled: &Rewriter) -> Result<()> {
     Ok(())
 }
 
-/// CPU time of this thread in ns, from Linux.
-fn cpu_ns() -> Result<u64> {
-    let path = "/proc/thread-self/schedstat";
-    let failed = |error| Error::io(path, error);
-    let text = std::fs::read_to_string(path).map_err(failed)?;
-    let first = text.split_whitespace().next();
-    let time = first.and_then(|number| number.parse().ok());
-    time.ok_or_else(|| Error::invalid("no CPU time of the thread"))
+/// CPU time of this thread in ns.
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
