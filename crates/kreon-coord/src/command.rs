@@ -49,17 +49,17 @@ pub enum Command {
     Get {
         /// Its path.
         path: String,
-        /// Tell this session once when it changes.
+        /// Tell this session once when it is made, changed or deleted.
         watch: bool,
     },
     /// Names of the nodes directly below a path, ascending, as the server of this session has them.
     Children {
         /// The path.
         path: String,
-        /// Tell this session once when they change.
+        /// Tell this session once when one is made or deleted, or the path is; not if the answer is [`Reply::Missing`].
         watch: bool,
     },
-    /// Make a node.
+    /// Make a node, below one that exists and is not ephemeral.
     Create(String, Arc<[u8]>, Mode),
     /// Replace the data of a node if it has this version: compare-and-set.
     Set(String, Arc<[u8]>, Version),
@@ -86,16 +86,20 @@ pub enum Reply {
     Deleted,
     /// All parts were carried out; one reply for each, `Synced` for a check.
     Done(Vec<Reply>),
-    /// There is no such node.
+    /// There is no such node; to a creation: there is no node above it.
     Missing,
     /// There is such a node already.
     Exists,
     /// The node has another version; nothing was changed.
     Conflict,
+    /// The node to be deleted has nodes below it; nothing was changed.
+    HasChildren,
+    /// The node above the one to be made is ephemeral; nothing was changed.
+    Childless,
     /// A part of a multi could not be carried out: its number from 0 on, and why. Nothing was changed.
     Refused(usize, Box<Reply>),
-    /// The session is over; its ephemeral nodes are gone.
+    /// The session is over; its ephemeral nodes are gone. This command was not carried out.
     Expired,
-    /// No answer came: the command may have been carried out, or not, or may be yet.
+    /// No answer came: the command may have been carried out, or not, or may be yet, even after the end of its session.
     Unknown,
 }

@@ -5,13 +5,16 @@
 //! delay and reorder what it likes. What the bytes of a node mean is not known here.
 #![forbid(unsafe_code)]
 
+mod candidacy;
+mod checked;
 mod command;
 mod coordinator;
 mod election;
 pub mod fake;
 mod paths;
 
+pub use candidacy::{Candidacy, Step};
 pub use command::{Command, Mode, Node, Operation, Reply, Version};
-pub use coordinator::{CallId, Coordinator, Event};
-pub use election::{Standing, standing};
+pub use coordinator::{CALLS_MAX, CallId, Coordinator, DATA_BYTES_MAX, Event};
+pub use election::{Standing, first_of, standing};
 pub use paths::Paths;

@@ -14,6 +14,16 @@ impl Paths {
         }
     }
 
+    /// The nodes under which everything else stands, each after the one above it: to be made once.
+    pub fn folders(&self) -> Vec<String> {
+        let kreon = "/kreon".to_owned();
+        let parts = [self.servers(), self.live(), self.master(), self.groups()];
+        let mut folders = vec![kreon, self.root.clone()];
+        folders.extend(parts);
+        folders.push(self.tables());
+        folders
+    }
+
     /// Version of the cluster's format.
     pub fn format(&self) -> String {
         format!("{}/format", self.root)
@@ -52,9 +62,15 @@ impl Paths {
         format!("{}/master", self.root)
     }
 
-    /// The start of a candidate's name.
-    pub fn master_candidate(&self) -> String {
-        format!("{}/master/n_", self.root)
+    /// The start of the name of a candidate, which a number follows. The process is in it: who does not know whether
+    /// its node was made finds it, and no forgotten node of its session is in office for ever.
+    pub fn master_candidate(&self, process: u128) -> String {
+        format!("{}/master/{}", self.root, Self::candidate(process))
+    }
+
+    /// The start of the names of the nodes of `process` below [`master`](Self::master).
+    pub fn candidate(process: u128) -> String {
+        format!("n_{process:032x}-")
     }
 
     /// Its version is raised by each new master, and checked by each write of a master.

@@ -25,6 +25,10 @@ impl Walk {
     /// The nodes that there are from the start.
     pub(super) fn prepare(&mut self) {
         let session = self.witness;
+        for path in self.paths.folders() {
+            let create = Command::Create(path, [].into(), Mode::Persistent);
+            self.fake.carry_out(session, &create, Fate::Answered);
+        }
         let group = (self.paths.group(GROUP.0), encode(&self.current.config));
         for (path, data) in [group, (self.paths.master_fence(), [].into())] {
             let create = Command::Create(path, data, Mode::Persistent);
@@ -302,7 +306,8 @@ impl Walk {
             return;
         };
         if self.nodes[at].candidate.is_none() {
-            let path = self.paths.master_candidate();
+            let process = u128::from_be_bytes(self.nodes[at].me().process.0);
+            let path = self.paths.master_candidate(process);
             let create = Command::Create(path, [].into(), Mode::EphemeralSequential);
             if let Reply::Created(path) = self.fake.carry_out(session, &create, Fate::Answered) {
                 self.nodes[at].candidate = path.rsplit('/').next().map(str::to_owned);

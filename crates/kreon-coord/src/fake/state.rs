@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::tree::{Moment, Tree, parent};
+use super::tree::{Change, Moment, Tree, parent};
 use crate::command::{Command, Operation, Reply};
 use crate::coordinator::Event;
 
@@ -61,6 +61,7 @@ impl Fake {
     pub fn expire(&mut self, session: SessionId) {
         if self.sessions.remove(&session).is_some() {
             let gone = self.tree.delete_of(session);
+            let gone: Vec<_> = gone.into_iter().map(Change::Deleted).collect();
             self.fire(&gone);
             let seen = self.sessions.values().map(|session| session.seen).min();
             self.tree.forget(seen.unwrap_or(self.tree.last));
@@ -144,13 +145,15 @@ impl Fake {
                 node.map_or(Reply::Missing, Reply::Node)
             }
             Command::Children { path, watch } => {
+                let seen = session.seen;
+                let Some(children) = self.tree.children(path, seen) else {
+                    return Reply::Missing;
+                };
                 if *watch {
                     session.children_watched.push(path.clone());
-                }
-                let seen = session.seen;
-                let children = self.tree.children(path, seen);
-                if *watch && children != self.tree.children(path, last) {
-                    self.fire_children(path);
+                    if self.tree.children(path, last).as_ref() != Some(&children) {
+                        self.fire_children(path);
+                    }
                 }
                 Reply::Children(children)
             }
@@ -197,10 +200,20 @@ impl Fake {
         }
     }
 
-    fn fire(&mut self, changed: &[String]) {
-        for path in changed {
-            self.fire_node(path);
-            self.fire_children(parent(path));
+    fn fire(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change {
+                Change::Data(path) => self.fire_node(path),
+                Change::Made(path) => {
+                    self.fire_node(path);
+                    self.fire_children(parent(path));
+                }
+                Change::Deleted(path) => {
+                    self.fire_node(path);
+                    self.fire_children(path);
+                    self.fire_children(parent(path));
+                }
+            }
         }
     }
 
@@ -364,18 +377,20 @@ mod tests {
     #[test]
     fn ephemeral_nodes_go_with_their_session_and_watches_fire_once() {
         let (mut fake, one, two) = two();
+        let above = Command::Create("/live".into(), [].into(), Mode::Persistent);
+        fake.carry_out(one, &above, Fate::Answered);
         let create = Command::Create("/live/x".into(), [].into(), Mode::EphemeralSequential);
         let Reply::Created(path) = fake.carry_out(one, &create, Fate::Answered) else {
             panic!("not made");
         };
-        assert_eq!(path, "/live/x0000000001");
+        assert_eq!(path, "/live/x0000000000");
         let children = Command::Children {
             path: "/live".into(),
             watch: true,
         };
         fake.carry_out(two, &Command::Sync, Fate::Answered);
         let listed = fake.carry_out(two, &children, Fate::Answered);
-        assert_eq!(listed, Reply::Children(vec!["x0000000001".into()]));
+        assert_eq!(listed, Reply::Children(vec!["x0000000000".into()]));
         fake.expire(one);
         assert_eq!(
             fake.carry_out(one, &get(false), Fate::Answered),
