@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::crash::CrashArguments;
 use crate::workspace::cargo;
-use crate::{cluster_sim, crash, floors};
+use crate::{cluster_sim, crash, floors, zookeeper};
 
 /// Rounds of the kill -9 loop: enough to notice a broken recovery, few enough to wait for.
 const CRASH_ROUNDS: u32 = 10;
@@ -52,11 +52,19 @@ fn steps(tests: &mut Tally) -> Result<()> {
                 .env("RUSTDOCFLAGS", "-D warnings"),
         )
     })?;
+    let mut has_zookeeper = false;
+    step("zookeeper", || {
+        has_zookeeper = zookeeper::fetch_for_tests()?;
+        Ok(())
+    })?;
     step("test", || {
-        run_tests(
-            cargo().args(["test", "--workspace", "--no-fail-fast"]),
-            tests,
-        )
+        let mut command = cargo();
+        command.args(["test", "--workspace", "--no-fail-fast"]);
+        if has_zookeeper {
+            // Then none of the tests that want it may skip itself.
+            command.env("KREON_ZOOKEEPER_REQUIRED", "1");
+        }
+        run_tests(&mut command, tests)
     })?;
     step("cluster-sim", || {
         let walks = cluster_sim::Arguments::walks(CLUSTER_WALKS);

@@ -15,6 +15,7 @@ mod sanitize;
 mod soak;
 mod torture;
 mod workspace;
+mod zookeeper;
 
 use std::process::ExitCode;
 
@@ -71,6 +72,9 @@ enum Command {
     Results(results::Arguments),
     /// Loads a real list of cities into a store and asks it questions with the `kreon` command.
     Demo,
+    /// Fetches ZooKeeper and runs servers of it until Ctrl-C (`--servers`, `--port`, `--data`, `--fetch-only`). Ends
+    /// with 3 if this machine has no Java, no Maven or no way to get it.
+    Zookeeper(zookeeper::Arguments),
     /// The process that `crash` kills.
     #[command(hide = true)]
     CrashWriter(crash::WriterArguments),
@@ -113,6 +117,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Damage(arguments) => torture::run("damage", &arguments),
         Command::Results(arguments) => results::run(&arguments),
         Command::Demo => demo::run(),
+        Command::Zookeeper(arguments) => zookeeper::run(&arguments),
         Command::CrashWriter(arguments) => crash::write(&arguments),
         Command::CrashWitness(arguments) => crash::witness(&arguments),
     }

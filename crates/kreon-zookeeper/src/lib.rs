@@ -1,0 +1,21 @@
+//! Servers of Apache ZooKeeper as processes on this machine: for a cluster on one machine, and for tests that kill and
+//! freeze them.
+//!
+//! [`Jars`] are what a server needs: few files of pinned versions and checksums, which Maven brings. A machine without
+//! Java, Maven or the network has none, and says so ([`ErrorKind::NotFound`](kreon_base::ErrorKind::NotFound)). An
+//! [`Ensemble`] of one or more [`Server`]s listens on the loopback address only.
+#![forbid(unsafe_code)]
+
+mod ask;
+mod configuration;
+mod ensemble;
+mod fetch;
+mod jars;
+mod pinned;
+mod server;
+
+pub use ask::Mode;
+pub use configuration::Settings;
+pub use ensemble::Ensemble;
+pub use jars::Jars;
+pub use server::Server;
