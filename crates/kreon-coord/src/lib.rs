@@ -12,9 +12,13 @@ mod coordinator;
 mod election;
 pub mod fake;
 mod paths;
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;
 
 pub use candidacy::{Candidacy, Step};
 pub use command::{Command, Mode, Node, Operation, Reply, Version};
 pub use coordinator::{CALLS_MAX, CallId, Coordinator, DATA_BYTES_MAX, Event};
 pub use election::{Standing, first_of, standing};
 pub use paths::Paths;
+#[cfg(feature = "zookeeper")]
+pub use zookeeper::ZooKeeper;
