@@ -47,14 +47,16 @@ impl Watches {
         }
     }
 
-    /// The next path that changed; none while nothing is watched, and now and then for a watch that was dropped.
+    /// The next path that changed; none if nothing is watched.
     pub async fn next(&mut self) -> Option<String> {
-        let (watched, fired) = self.firing.next().await?;
-        if !fired {
-            return None;
+        while let Some((watched, fired)) = self.firing.next().await {
+            // Else it was dropped for a later one.
+            if fired {
+                self.set.remove(&watched);
+                return Some(watched.path());
+            }
         }
-        self.set.remove(&watched);
-        Some(watched.path())
+        None
     }
 
     /// Ends all watches, and tells the paths.
