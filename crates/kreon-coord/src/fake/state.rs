@@ -335,6 +335,9 @@ mod tests {
     #[test]
     fn a_multi_that_is_refused_late_leaves_nothing_behind() {
         let (mut fake, one, two) = two();
+        let above = Command::Create("/live".into(), [].into(), Mode::Persistent);
+        fake.carry_out(one, &above, Fate::Answered);
+        let before = fake.moment();
         let create = Operation::Create("/live/x".into(), [].into(), Mode::EphemeralSequential);
         let write = Operation::Set("/g".into(), [7].into(), Version(0));
         let check = Operation::Check("/g".into(), Version(5));
@@ -342,15 +345,20 @@ mod tests {
         let refused = Reply::Refused(2, Box::new(Reply::Conflict));
         assert_eq!(fake.carry_out(one, &multi, Fate::Answered), refused);
         assert_eq!(fake.carry_out(one, &get(false), Fate::Answered), node(0, 0));
-        assert_eq!(fake.moment(), 1);
+        assert_eq!(fake.moment(), before);
         fake.expire(one);
-        assert_eq!(fake.moment(), 1, "the session had made nothing");
+        assert_eq!(fake.moment(), before, "the session had made nothing");
         assert_eq!(fake.carry_out(two, &get(false), Fate::Answered), node(0, 0));
+        let create = Command::Create("/live/x".into(), [].into(), Mode::EphemeralSequential);
+        let made = fake.carry_out(two, &create, Fate::Answered);
+        assert_eq!(made, Reply::Created("/live/x0000000000".into()));
     }
 
     #[test]
     fn a_restored_coordinator_gives_versions_once_more() {
         let (mut fake, one, _) = two();
+        let above = Command::Create("/live".into(), [].into(), Mode::Persistent);
+        fake.carry_out(one, &above, Fate::Answered);
         fake.carry_out(one, &set(0, 1), Fate::Answered);
         let moment = fake.moment();
         let create = Command::Create("/live/x".into(), [].into(), Mode::Ephemeral);
