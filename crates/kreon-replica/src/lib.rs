@@ -4,6 +4,7 @@
 
 mod blank;
 mod blocks;
+pub mod drive;
 pub mod equalise;
 pub mod files;
 pub mod follower;

@@ -18,6 +18,9 @@ pub struct GroupConfig {
     /// This term was begun although the set of the one before may have had more: its primary waits until a primary that
     /// is cut off has noticed.
     pub loss_accepted: bool,
+    /// The set came back after all of it had failed: its members have different ends, and nobody is promoted without the
+    /// reports of all.
+    pub all_needed: bool,
     /// Fewest members of the set for writes, 1 to [`MEMBERS_MAX`].
     pub min_in_sync: u8,
     /// The primary of the term, one of `in_sync`; `None` while the term has none yet.
@@ -48,6 +51,25 @@ const RANGE_BYTES_MIN: usize = 8;
 const MEMBER_BYTES: usize = 20;
 
 impl KeyRange {
+    /// The bytes of ranges, one behind the other, as they stand in a node.
+    pub fn encode_all(ranges: &[Self]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        ranges.iter().for_each(|range| range.encode(&mut bytes));
+        bytes
+    }
+
+    /// The ranges whose bytes these are, without a check of their order.
+    pub fn decode_all(bytes: &[u8]) -> Result<Vec<Self>, Violation> {
+        let mut fields = Fields::of(bytes);
+        let mut ranges = Vec::new();
+        while fields.left() > 0 {
+            let range = Self::decode(&mut fields)?;
+            range.check()?;
+            ranges.push(range);
+        }
+        Ok(ranges)
+    }
+
     /// Whether `key` of the table lies in it.
     pub fn holds(&self, key: &[u8]) -> bool {
         let before_end = self.end.as_ref().is_none_or(|end| key < end.as_slice());
@@ -107,7 +129,7 @@ impl GroupConfig {
         let loss_accepted = fields.flag()?;
         let min_in_sync = fields.u8()?;
         let has_primary = fields.flag()?;
-        fields.zeroes::<1>()?;
+        let all_needed = fields.flag()?;
         let members = usize::from(fields.u16()?);
         let in_sync = usize::from(fields.u16()?);
         let ranges = fields.u32()? as usize;
@@ -119,6 +141,7 @@ impl GroupConfig {
             group,
             term,
             loss_accepted,
+            all_needed,
             min_in_sync,
             primary: has_primary.then(|| member(&mut fields)).transpose()?,
             members: list(&mut fields, members, 4, |fields| fields.u32().map(ServerId))?,
@@ -137,7 +160,7 @@ impl GroupConfig {
         bytes.push(self.loss_accepted.into());
         bytes.push(self.min_in_sync);
         bytes.push(self.primary.is_some().into());
-        bytes.push(0);
+        bytes.push(self.all_needed.into());
         bytes.extend_from_slice(&(self.members.len() as u16).to_le_bytes());
         bytes.extend_from_slice(&(self.in_sync.len() as u16).to_le_bytes());
         bytes.extend_from_slice(&(self.ranges.len() as u64).to_le_bytes());
@@ -150,9 +173,7 @@ impl GroupConfig {
         self.in_sync
             .iter()
             .for_each(|member| put(&mut bytes, member));
-        self.ranges
-            .iter()
-            .for_each(|range| range.encode(&mut bytes));
+        bytes.extend_from_slice(&KeyRange::encode_all(&self.ranges));
         seal(bytes)
     }
 

@@ -4,7 +4,7 @@ use kreon_client::{Action, Attempt, CallId, Client, Event, Kind, Moment, Outcome
 use kreon_coord::fake::{Fate, SessionId};
 use kreon_coord::{Command, Reply as Found};
 use kreon_replica::machine::{Member, Term};
-use kreon_wire::GroupConfig;
+use kreon_wire::{GroupConfig, KeyRange};
 
 use super::event::Happening;
 use super::faults::Focus;
@@ -24,7 +24,16 @@ const CLIENTS: usize = 3;
 const CALLS_MAX: usize = 4;
 
 /// The table that all keys are in.
-pub(super) const TABLE: &str = "t";
+const TABLE: &str = "t";
+
+/// The group has all of the table.
+pub(super) fn ranges() -> Vec<u8> {
+    KeyRange::encode_all(&[KeyRange {
+        table: TABLE.to_owned(),
+        start: Vec::new(),
+        end: None,
+    }])
+}
 
 /// A client.
 pub(super) struct Caller {
@@ -150,7 +159,7 @@ impl Walk {
         let path = self.paths.group(GROUP.0);
         let get = Command::Get { path, watch: false };
         let event = match self.fake.carry_out(session, &get, fate) {
-            Found::Node(node) => GroupConfig::decode(&node.data[1..])
+            Found::Node(node) => GroupConfig::decode(&node.data)
                 .map_or(Event::MapFailed, |config| {
                     Event::Map(vec![(node.version, config)])
                 }),

@@ -9,7 +9,6 @@ mod history;
 mod judge;
 mod messages;
 mod node;
-mod node_bytes;
 mod of_primary;
 mod of_replica;
 mod office;

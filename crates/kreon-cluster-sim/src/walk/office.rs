@@ -10,7 +10,6 @@ use kreon_replica::machine::{
 use super::event::{Asker, Happening};
 use super::faults::Focus;
 use super::judge::{Broken, Loss};
-use super::node_bytes::{decode, encode};
 use super::run::Walk;
 use crate::explore::GROUP;
 use crate::toy::{Place, place, start};
@@ -29,7 +28,7 @@ impl Walk {
             let create = Command::Create(path, [].into(), Mode::Persistent);
             self.fake.carry_out(session, &create, Fate::Answered);
         }
-        let group = (self.paths.group(GROUP.0), encode(&self.current.config));
+        let group = (self.paths.group(GROUP.0), bytes_of(&self.current.config));
         for (path, data) in [group, (self.paths.master_fence(), [].into())] {
             let create = Command::Create(path, data, Mode::Persistent);
             self.fake.carry_out(session, &create, Fate::Answered);
@@ -133,7 +132,9 @@ impl Walk {
                 let get = Command::Get { path, watch: false };
                 match self.fake.carry_out(session, &get, fate) {
                     Reply::Node(node) => {
-                        decode(&node.data, node.version).map_or(Answer::Unknown, Answer::Read)
+                        let version = Version(node.version.0);
+                        let known = Known::of_bytes(GROUP, &node.data, version);
+                        known.map_or(Answer::Unknown, Answer::Read)
                     }
                     _ => Answer::Unknown,
                 }
@@ -144,7 +145,7 @@ impl Walk {
                 fence,
             } => {
                 let expected = kreon_coord::Version(expected.0);
-                let mut parts = vec![Operation::Set(path, encode(next), expected)];
+                let mut parts = vec![Operation::Set(path, bytes_of(next), expected)];
                 if let Some(fence) = fence {
                     let fence = kreon_coord::Version(fence.0);
                     parts.push(Operation::Check(self.paths.master_fence(), fence));
@@ -405,4 +406,10 @@ fn swapped_by(reply: &Reply) -> Answer {
         Reply::Refused(..) => Answer::FenceLost,
         _ => Answer::Unknown,
     }
+}
+
+/// The node of a configuration; none that decodes if the walk has made one that contradicts itself.
+fn bytes_of(config: &Configuration) -> std::sync::Arc<[u8]> {
+    let node = config.to_node(GROUP).map(|node| node.encode());
+    node.unwrap_or_default().into()
 }

@@ -3,11 +3,10 @@
 use kreon_coord::fake::Fate;
 use kreon_coord::{Command, Reply};
 use kreon_replica::machine::master::{self, Stage};
-use kreon_replica::machine::{Configuration, Known, Member, Stamp, Term};
+use kreon_replica::machine::{Configuration, Known, Member, Stamp, Term, Version};
 
 use super::event::Happening;
 use super::judge::Broken;
-use super::node_bytes::decode;
 use super::run::Walk;
 use crate::explore::GROUP;
 use crate::toy::{Place, member, place};
@@ -91,7 +90,8 @@ impl Walk {
         let get = Command::Get { path, watch: false };
         let found = self.fake.carry_out(self.witness, &get, Fate::Answered);
         let Reply::Node(node) = found else { return };
-        let Some(known) = decode(&node.data, node.version) else {
+        let version = Version(node.version.0);
+        let Ok(known) = Known::of_bytes(GROUP, &node.data, version) else {
             return;
         };
         let before = std::mem::replace(&mut self.current, known);

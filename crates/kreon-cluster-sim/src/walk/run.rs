@@ -8,7 +8,7 @@ use kreon_coord::fake::{Fake, SessionId};
 use kreon_replica::machine::{Configuration, Known, Member, Term, Version};
 use kreon_sim::Dice;
 
-use super::clients::Caller;
+use super::clients::{Caller, ranges};
 use super::event::Happening;
 use super::faults::Focus;
 use super::history::History;
@@ -351,6 +351,6 @@ fn first_configuration(servers: usize, min_in_sync: u8) -> Configuration {
         min_in_sync,
         after_loss: false,
         all_needed: false,
-        ranges: Arc::new([]),
+        ranges: ranges().into(),
     }
 }

@@ -59,6 +59,15 @@ impl Engine {
         self.subsystems.storage.log.durable()
     }
 
+    /// Has everything before `upto` written to the log's device, without asking the mirror: when that device was flushed
+    /// afterwards, it is durable there. Claims nothing: [`log_durable`](Self::log_durable) stays as it is.
+    ///
+    /// # Errors
+    /// `Poisoned` if a write fails, or one did before.
+    pub fn write_log_out(&self, upto: Lsn) -> Result<()> {
+        self.subsystems.storage.log.write_out(upto)
+    }
+
     /// Start of the oldest unit that the log's mirror has not landed as a whole; the tail if there is none, or no mirror. A
     /// version at or above it may vanish with this primary: see [`Seen::is_landed`]. Never falls.
     pub fn unlanded_from(&self) -> Lsn {

@@ -12,6 +12,7 @@
 mod configuration;
 pub mod master;
 mod moment;
+mod node;
 pub mod primary;
 pub mod replica;
 mod report;

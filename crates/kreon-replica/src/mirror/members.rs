@@ -142,6 +142,28 @@ impl Mirror {
         state.streams.iter().map(of).collect()
     }
 
+    /// Of each member: who, how far it has the log in memory, how far it has it durably, and whether its stream has ended.
+    pub(crate) fn positions(&self) -> Vec<(Member, Lsn, Lsn, bool)> {
+        let state = self.state.lock();
+        let of = |stream: &Stream| {
+            let has_ended = stream.ended().is_some();
+            (
+                stream.member,
+                stream.landed(),
+                stream.log_durable(),
+                has_ended,
+            )
+        };
+        state.streams.iter().map(of).collect()
+    }
+
+    /// How far a member has the log in memory, and how far durably; none if it is no member.
+    pub(crate) fn position(&self, member: Member) -> Option<(Lsn, Lsn)> {
+        let mut state = self.state.lock();
+        let stream = state.stream(member)?;
+        Some((stream.landed(), stream.log_durable()))
+    }
+
     /// The log of a member that was attached is sent from `from` on.
     ///
     /// # Errors

@@ -45,6 +45,9 @@ fn all() -> [(Vec<u8>, Again); 4] {
 #[test]
 fn nodes_read_back_and_only_as_themselves() {
     assert_eq!(GroupConfig::decode(&config().encode()), Ok(config()));
+    let ranges = KeyRange::encode_all(&config().ranges);
+    assert_eq!(KeyRange::decode_all(&ranges), Ok(config().ranges));
+    assert!(KeyRange::decode_all(&ranges[..ranges.len() - 1]).is_err());
     assert_eq!(ServerNode::decode(&server().encode()), Ok(server()));
     assert_eq!(TableNode::decode(&table().encode()), Ok(table()));
     for (index, (bytes, _)) in all().iter().enumerate() {

@@ -95,12 +95,12 @@ fn any_config(group: GroupId, term: Term) -> impl Strategy<Value = GroupConfig> 
     (
         servers,
         any::<Option<u8>>(),
-        any::<bool>(),
+        any::<[bool; 2]>(),
         1..=16_u8,
         any_ranges(),
     )
         .prop_map(
-            move |(servers, primary, loss_accepted, min_in_sync, ranges)| {
+            move |(servers, primary, [loss_accepted, all_needed], min_in_sync, ranges)| {
                 let in_sync: Vec<_> = servers
                     .iter()
                     .filter(|(_, (is_in, _))| *is_in)
@@ -114,6 +114,7 @@ fn any_config(group: GroupId, term: Term) -> impl Strategy<Value = GroupConfig> 
                     group,
                     term,
                     loss_accepted,
+                    all_needed,
                     min_in_sync,
                     primary: primary.and_then(chosen).copied(),
                     members: servers.keys().copied().map(ServerId).collect(),

@@ -35,6 +35,7 @@ pub fn config() -> GroupConfig {
         group: GROUP,
         term: TERM,
         loss_accepted: false,
+        all_needed: true,
         min_in_sync: 2,
         primary: Some(member(3)),
         in_sync: vec![member(1), member(3)],

@@ -30,6 +30,7 @@ pub fn config() -> GroupConfig {
         group: GroupId(distinct(4, 1) as u32),
         term: Term(distinct(6, 2)),
         loss_accepted: true,
+        all_needed: true,
         min_in_sync: 2,
         primary: Some(member(4)),
         in_sync: vec![member(3), member(4)],
@@ -96,6 +97,7 @@ impl Document {
                 ("loss", Number(config.loss_accepted.into())),
                 ("least", Number(config.min_in_sync.into())),
                 ("led", Number(config.primary.is_some().into())),
+                ("whole", Number(config.all_needed.into())),
                 ("member count", Number(config.members.len() as u64)),
                 ("set count", Number(config.in_sync.len() as u64)),
                 ("range count", Number(config.ranges.len() as u64)),
@@ -122,6 +124,7 @@ fn the_configuration_of_a_group_stands_as_told() {
     let mut leaderless = config();
     leaderless.primary = None;
     leaderless.in_sync.clear();
+    leaderless.all_needed = false;
     for config in [led, leaderless] {
         assert_eq!(config.check(), Ok(()));
         assert_eq!(config.encode(), document.group(&config));

@@ -1,0 +1,336 @@
+//! The stream that comes in at a backup or joiner.
+
+use std::sync::{Arc, Weak};
+
+use kreon_base::{Error, Lsn, Result};
+use kreon_device::Device;
+use kreon_format::SUPERBLOCK_PAGES;
+use kreon_sync::Mutex;
+use kreon_wire::{
+    Address, Control, FlushNumber, Frame, GrantBytes, GroupId, Kind, Member, Packet, Reason,
+    Refused, Role, Room, StreamPacket, Term,
+};
+
+use super::group::{Core, Group};
+use super::links::Wire;
+use super::worker::Files;
+use crate::follower::{Answer, Capacity, Follower, FollowerThread};
+use crate::machine::replica::{Event, State, Stream};
+use crate::resync::blank_slots;
+
+/// The end of a stream, with what does its work.
+pub(super) struct Following {
+    pub stream: Stream,
+    pub follower: Arc<FollowerThread>,
+    pub device: Arc<dyn Device>,
+    pub back: Arc<Back>,
+}
+
+/// The way back to the primary, and what is known of the copy of a joiner.
+pub(super) struct Back {
+    group: Weak<Group>,
+    address: Address,
+    wire: Mutex<Option<Arc<Wire>>>,
+    copy: Mutex<Option<Copy>>,
+}
+
+/// How far a copy is: complete when all superblocks came behind its end, and a flush behind them was answered.
+#[derive(Clone, Copy, Debug, Default)]
+struct Copy {
+    is_all_copied: bool,
+    slots: [bool; 4],
+    flush: Option<FlushNumber>,
+}
+
+impl Copy {
+    /// The next packet of the stream.
+    fn see(&mut self, packet: &StreamPacket<'_>) {
+        match packet {
+            StreamPacket::Complete => self.is_all_copied = true,
+            StreamPacket::Pages { offset, .. } if self.is_all_copied => {
+                let is_it = |page: &kreon_base::PageNo| page.offset_bytes() == *offset;
+                if let Some(slot) = SUPERBLOCK_PAGES.iter().position(is_it) {
+                    self.slots[slot] = true;
+                }
+            }
+            StreamPacket::Flush { number, .. } if self.slots == [true; 4] => {
+                self.flush.get_or_insert(*number);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Back {
+    fn new(group: &Group, term: Term, copy: Option<Copy>) -> Arc<Self> {
+        Arc::new(Self {
+            group: Weak::clone(&group.weak),
+            address: Address {
+                group: group.id(),
+                term,
+                number: 0,
+            },
+            wire: Mutex::new(None),
+            copy: Mutex::new(copy),
+        })
+    }
+
+    /// Answers go to where the packets come from.
+    pub fn set_wire(&self, wire: &Arc<Wire>) {
+        let mut held = self.wire.lock();
+        if !held.as_ref().is_some_and(|held| Arc::ptr_eq(held, wire)) {
+            *held = Some(Arc::clone(wire));
+        }
+    }
+
+    /// A packet was taken. Of a joiner's stream each is looked at, until the copy is complete.
+    pub fn saw(&self, frame: &Frame<'_>) {
+        if let Some(copy) = &mut *self.copy.lock()
+            && let Ok(Packet::Stream(packet)) = Packet::decode(frame)
+        {
+            copy.see(&packet);
+        }
+    }
+
+    /// What the follower answers. Called with the follower locked.
+    fn tell(&self, answer: &Answer) {
+        if let Answer::Progress(progress) = answer {
+            let mut copy = self.copy.lock();
+            let flush = copy.as_ref().and_then(|copy| copy.flush);
+            if flush.is_some_and(|flush| flush <= progress.flushed) {
+                *copy = None;
+                drop(copy);
+                // Before the primary learns of it, which adds this member then.
+                if let Some(group) = self.group.upgrade() {
+                    group.replica(&mut group.core(), Event::Completed(self.address.term));
+                }
+            }
+        }
+        let packet = answer.encode(&self.address).unwrap_or_else(|| {
+            let refused = Refused {
+                reason: Reason::DeviceFailed,
+                kind: Kind::Flush,
+                term: self.address.term,
+            };
+            Control::Refused(refused).encode(&self.address)
+        });
+        if let Some(wire) = &*self.wire.lock()
+            && let Err(error) = wire.send(&packet)
+        {
+            tracing::debug!(%error, "an answer to a primary is lost");
+        }
+    }
+}
+
+impl Group {
+    /// A candidate that this member is equal to opens its stream.
+    pub(super) fn on_open(&self, core: &mut Core, from: Member, term: Term) {
+        let stream = Stream {
+            term,
+            primary: from,
+        };
+        if *core.replica.state() != State::InSync(stream) {
+            return self.refuse(core, from, Reason::NotReady);
+        }
+        let Some((_, about)) = core.message else {
+            return;
+        };
+        let package = core.package.as_ref().filter(|package| package.term == term);
+        let chosen = package.map_or(Lsn::MAX, |package| package.log_end);
+        let own = core
+            .found
+            .as_ref()
+            .map_or(Lsn(0), |found| found.report.log_end);
+        let log_durable = own.min(chosen);
+        self.work(Box::new(move |group, files| {
+            let begun = group.begin_stream(files, stream, |device, ids, capacity| {
+                Ok(Follower::new(
+                    ids,
+                    device.len_bytes(),
+                    log_durable,
+                    capacity,
+                ))
+            });
+            match begun {
+                Ok((volume_bytes, room)) => {
+                    let opened = Control::Opened {
+                        volume_bytes,
+                        log_durable,
+                        room,
+                    };
+                    group.tell(from, (term, about.number), &opened);
+                }
+                Err(error) => tracing::error!(%error, "a stream cannot be followed"),
+            }
+        }));
+    }
+
+    /// The primary wants to copy its volume here.
+    pub(super) fn on_attach(&self, core: &mut Core, from: Member, term: Term) {
+        self.replica(core, Event::Attached { from, term });
+        let stream = Stream {
+            term,
+            primary: from,
+        };
+        if *core.replica.state() != State::Joining(stream) || core.following.is_some() {
+            return self.refuse(core, from, Reason::NotReady);
+        }
+        let Some((_, about)) = core.message else {
+            return;
+        };
+        self.work(Box::new(move |group, files| {
+            let begun = group.begin_stream(files, stream, |device, ids, capacity| {
+                tracing::warn!("the replica here is overwritten by a copy of the primary's");
+                empty(device)?;
+                Ok(Follower::joining(ids, device.len_bytes(), capacity))
+            });
+            match begun {
+                Ok((_, room)) => {
+                    let attached = Control::Attached {
+                        free_bytes: u64::MAX,
+                        room,
+                    };
+                    group.tell(from, (term, about.number), &attached);
+                }
+                Err(error) => tracing::error!(%error, "a copy cannot begin"),
+            }
+        }));
+    }
+
+    /// Starts the follower that `make` makes, if the stream still counts; length of the volume and first credit.
+    fn begin_stream(
+        &self,
+        files: &mut Files,
+        stream: Stream,
+        make: impl FnOnce(&dyn Device, (GroupId, Term), Capacity) -> Result<Follower>,
+    ) -> Result<(u64, Room)> {
+        let device = files.device(self)?;
+        let capacity = self.settings.capacity;
+        let follower = make(&*device, (self.id(), stream.term), capacity)?;
+        let mut core = self.core();
+        let copy = match *core.replica.state() {
+            State::InSync(held) if held == stream => None,
+            State::Joining(held) if held == stream => Some(Copy::default()),
+            _ => return Err(Error::invalid("the stream does not count any more")),
+        };
+        let back = Back::new(self, stream.term, copy);
+        let teller = Arc::clone(&back);
+        let file = Arc::clone(&device);
+        let tell = move |answer: Answer| teller.tell(&answer);
+        let follower = FollowerThread::start(follower, file, None, tell)?;
+        let volume_bytes = device.len_bytes();
+        core.following = Some(Following {
+            stream,
+            follower: Arc::new(follower),
+            device,
+            back,
+        });
+        let room = Room {
+            log: GrantBytes(capacity.log_bytes),
+            pages: GrantBytes(capacity.pages_bytes),
+            space: GrantBytes(capacity.space_bytes),
+        };
+        Ok((volume_bytes, room))
+    }
+
+    /// Does not act upon the message at hand.
+    pub(super) fn refuse(&self, core: &Core, to: Member, reason: Reason) {
+        let Some((kind, about)) = core.message else {
+            return;
+        };
+        let refused = Refused {
+            reason,
+            kind,
+            term: core.replica.promised(),
+        };
+        let number = (about.term, about.number);
+        self.tell(to, number, &Control::Refused(refused));
+    }
+
+    /// Packets of a stream, in their order, all of one term. Those that do not count are refused.
+    pub(super) fn take(
+        &self,
+        wire: &Arc<Wire>,
+        frames: &[Frame<'_>],
+    ) -> Result<(), kreon_wire::Violation> {
+        let Some(first) = frames.first() else {
+            return Ok(());
+        };
+        let (from, term) = (wire.peer().member, first.header().term);
+        debug_assert_eq!(wire.peer().role, Role::PeerStream);
+        let core = self.core();
+        let is_admitted = core.replica.admits(from, term);
+        let counts =
+            |f: &&Following| is_admitted && f.stream.primary == from && f.stream.term == term;
+        let following = core.following.as_ref().filter(counts);
+        let Some((follower, back)) =
+            following.map(|f| (Arc::clone(&f.follower), Arc::clone(&f.back)))
+        else {
+            let refused = Refused {
+                reason: Reason::LowerTerm,
+                kind: first.header().kind,
+                term: core.replica.promised(),
+            };
+            drop(core);
+            let packet = Control::Refused(refused).encode(&first.address());
+            let _ = wire.send(&packet);
+            return Ok(());
+        };
+        drop(core);
+        back.set_wire(wire);
+        for frame in frames {
+            back.saw(frame);
+            if let Err(violation) = follower.take(frame) {
+                // Sealed, or stopped, since it was asked.
+                let core = self.core();
+                let is_over = !core.replica.admits(from, term);
+                return if is_over { Ok(()) } else { Err(violation) };
+            }
+        }
+        follower.acknowledge();
+        Ok(())
+    }
+}
+
+/// Makes a file empty but for its length, durably without superblocks first.
+fn empty(device: &dyn Device) -> Result<()> {
+    blank_slots(device)?;
+    let len_bytes = device.len_bytes() - device.len_bytes() % kreon_wire::limits::BLOCK_BYTES;
+    device.discard(0, len_bytes)?;
+    blank_slots(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_complete_with_a_flush_behind_all_superblocks_behind_its_end() {
+        let mut copy = Copy::default();
+        let page = [0; 4096];
+        let slot = |number: usize| StreamPacket::Pages {
+            offset: SUPERBLOCK_PAGES[number].offset_bytes(),
+            bytes: &page,
+        };
+        let flush = |number| StreamPacket::Flush {
+            number: FlushNumber(number),
+            log_upto: Lsn(0),
+        };
+        for number in 0..4 {
+            copy.see(&slot(number));
+        }
+        copy.see(&flush(1));
+        assert_eq!(copy.flush, None, "superblocks before the end of the copy");
+        copy.see(&StreamPacket::Complete);
+        for number in [2, 0, 3] {
+            copy.see(&slot(number));
+        }
+        copy.see(&flush(2));
+        assert_eq!(copy.flush, None, "a slot is missing");
+        copy.see(&slot(1));
+        assert_eq!(copy.flush, None);
+        copy.see(&flush(3));
+        copy.see(&flush(4));
+        assert_eq!(copy.flush, Some(FlushNumber(3)));
+    }
+}

@@ -1,0 +1,104 @@
+//! A joiner, as its primary sees it: everything is copied to it while the store goes on.
+
+use std::sync::Arc;
+use std::thread::Builder;
+
+use kreon_base::Result;
+use kreon_engine::Engine;
+use kreon_wire::{Attach, Control, Member, Room, Term};
+
+use super::equalising::opening;
+use super::group::{Core, Group};
+use super::office::Office;
+use crate::equalise::Primary as Store;
+use crate::machine::primary::Event;
+use crate::mirror::Carrier;
+use crate::resync::Resync;
+
+impl Group {
+    /// Asks a joiner to prepare for a copy.
+    pub(super) fn attach(&self, core: &mut Core, joiner: Member) {
+        let Some(office) = &core.office else {
+            return;
+        };
+        let (term, config) = (office.machine.term(), &office.machine.known().config);
+        let found = core
+            .found
+            .as_ref()
+            .and_then(|found| found.examined.as_ref());
+        let store = found.map(|examined| examined.superblock.store);
+        let volume_bytes = office.store.device().below().len_bytes();
+        let opened = opening(self, config, (store.unwrap_or_default(), volume_bytes));
+        let Some(open) = opened else {
+            return;
+        };
+        // The joiner is told range by range what it has to have space for.
+        let attach = Attach {
+            open,
+            backed_bytes: 0,
+        };
+        self.ask(core, joiner, term, &Control::Attach(attach));
+    }
+
+    /// A joiner is prepared: a thread of its own copies to it.
+    pub(super) fn on_attached(&self, core: &mut Core, joiner: Member, term: Term, room: Room) {
+        let is_it = |office: &&Office| office.machine.term() == term;
+        let Some(office) = core.office.as_ref().filter(is_it) else {
+            return;
+        };
+        let peers = office.machine.peers();
+        if !peers.iter().any(|peer| peer.member == joiner) {
+            return self.primary(core, Event::Failed(joiner));
+        }
+        let (store, weak) = (Arc::clone(&office.store), self.weak.clone());
+        let thread = Builder::new().name("kreon-resync".into());
+        let copying = thread.spawn(move || {
+            let Some(group) = weak.upgrade() else {
+                return;
+            };
+            let copied = group.copy_to(&store, joiner, room);
+            let mut core = group.core();
+            if !core
+                .office
+                .as_ref()
+                .is_some_and(|office| office.machine.term() == term)
+            {
+                return;
+            }
+            match copied {
+                Ok(()) => {
+                    group.sample(&mut core);
+                    let positions = store.mirror().positions();
+                    let own = positions.iter().find(|position| position.0 == joiner);
+                    if let Some((_, landed, ..)) = own {
+                        let (peer, landed) = (joiner, *landed);
+                        group.primary(&mut core, Event::Copied { peer, landed });
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, ?joiner, "a copy has ended");
+                    group.primary(&mut core, Event::Failed(joiner));
+                }
+            }
+        });
+        if let Err(error) = copying {
+            tracing::error!(%error, "no thread for a copy can be started");
+            self.primary(core, Event::Failed(joiner));
+        }
+    }
+
+    /// Copies all that is in use to the joiner and completes its volume; it counts here when this returns.
+    fn copy_to(&self, store: &Store, joiner: Member, room: Room) -> Result<()> {
+        let (engine, mirror): (&Engine, _) = (store.engine(), store.mirror());
+        let below = store.device().below();
+        let wire = self.links.stream_to(joiner)?;
+        mirror.attach(joiner, wire as Arc<dyn Carrier>, room, below.len_bytes())?;
+        // What is durable is copied from the file, and the log sent from there on: it has to be in memory.
+        engine.sync()?;
+        let mut resync = Resync::list(engine, mirror, joiner)?;
+        resync.reserve(mirror)?;
+        tracing::info!(bytes = resync.left_bytes(), "a copy begins");
+        while resync.copy(mirror, &**below)? {}
+        resync.complete(engine, mirror, &**below)
+    }
+}

@@ -1,0 +1,198 @@
+//! What the machine of a replica wants done.
+
+use std::sync::Arc;
+
+use kreon_engine::Engine;
+use kreon_wire::{Control, Extent, Kind, Reason, Refused, Slot, Stage, Standing};
+
+use super::asking::Asker;
+use super::equalising::Found;
+use super::group::{Core, Group};
+use super::worker::Job;
+use crate::machine::primary::Phase;
+use crate::machine::replica::{Action, Event, State};
+use crate::machine::{Report, SlotMark, Term};
+
+impl Group {
+    pub(super) fn do_for_replica(&self, core: &mut Core, action: Action) {
+        match action {
+            Action::Ask(ticket, ask) => self.asking.ask(Asker::Replica(self.id()), ticket, &ask),
+            Action::Persist(stamp) => self.keep(stamp),
+            Action::Abandon => self.abandon(core, "a later term has begun"),
+            Action::Drain => self.work(drain()),
+            Action::ComputeEnd(term) => self.work(compute_end(term)),
+            Action::Report { to, term, report } => {
+                let number = core.seals.remove(&to).unwrap_or(1);
+                let process = self.me.process;
+                let extent = extent_of(&report);
+                self.tell_server(to, (term, number), &Control::Sealed { process, extent });
+            }
+            Action::Seal { to, term } => self.ask(core, to, term, &Control::Seal),
+            Action::Equalise {
+                to,
+                term,
+                top,
+                log_end,
+            } => {
+                let chosen = Report { slot: top, log_end };
+                self.send_state(core, to, term, chosen);
+            }
+            Action::Repair {
+                from,
+                term,
+                slots,
+                log_end,
+            } => match from {
+                None => self.repair_own(core, term, slots),
+                Some(_) => self.repair_for(core, term, slots, log_end),
+            },
+            Action::Equal { to, term } => {
+                if let Some(found) = &core.found {
+                    let extent = extent_of(&found.report);
+                    self.ask(core, to, term, &Control::Equal { extent });
+                }
+            }
+            Action::Open(term) => {
+                self.note(|moments, now_us| moments.equal_us = now_us);
+                self.open(term);
+            }
+            Action::Serve { known, since } => self.serve(core, known, since),
+            Action::AskAttach { to, term } => {
+                let standing = Standing {
+                    stage: Stage::Stale,
+                    ..Standing::absent()
+                };
+                self.ask(core, to, term, &Control::Standing(standing));
+            }
+            Action::Close(member) => {
+                if let Some(candidate) = &core.candidate
+                    && let Some(mirror) = &candidate.mirror
+                {
+                    mirror.remove(member);
+                }
+            }
+            Action::StopFollowing => {
+                if let Some(following) = core.following.take() {
+                    self.work(Box::new(move |_, _| following.follower.stop()));
+                }
+            }
+            Action::Beaten { to, term, beat } => {
+                // Read without a lock that anybody holds while it writes.
+                let free_bytes = core.following.as_ref().and_then(|f| f.device.free_bytes());
+                let free_bytes = free_bytes.unwrap_or(u64::MAX);
+                self.tell(to, (term, beat.0), &Control::Beaten { free_bytes });
+            }
+            Action::Refuse { to, promised } => {
+                let (kind, about) = core.message.unwrap_or((Kind::Beat, Default::default()));
+                let refused = Refused {
+                    reason: Reason::LowerTerm,
+                    kind,
+                    term: promised,
+                };
+                let number = (about.term, about.number);
+                self.tell_server(to, number, &Control::Refused(refused));
+            }
+        }
+    }
+
+    /// How the group stands here.
+    pub(super) fn standing(&self, core: &Core) -> Standing {
+        let stage = match core.replica.state() {
+            State::Absent => Stage::Absent,
+            State::Stale => Stage::Stale,
+            State::Joining(_) => Stage::Joining,
+            State::InSync(_) | State::Repairing(_) => Stage::InSync,
+            State::Sealing { .. } | State::Sealed { .. } => Stage::Sealed,
+            State::Equalising(_) => Stage::Equalising,
+            State::Opening(_) => Stage::Opening,
+            State::Serving(_) => stage_of_primary(core),
+        };
+        let mut standing = Standing {
+            stage,
+            ..Standing::absent()
+        };
+        if let Some(found) = &core.found {
+            standing.extent = extent_of(&found.report);
+        }
+        if let Some(office) = &core.office {
+            standing.landed = office.machine.landed();
+            standing.durable = office.store.engine().log_durable();
+        }
+        standing
+    }
+}
+
+fn stage_of_primary(core: &Core) -> Stage {
+    match core.office.as_ref().map(|office| office.machine.phase()) {
+        Some(Phase::Serving) => Stage::Serving,
+        Some(Phase::Frozen) => Stage::Frozen,
+        Some(Phase::Short) => Stage::Short,
+        Some(Phase::Deposed) | None => Stage::Deposed,
+    }
+}
+
+/// Everything that was received becomes durable.
+fn drain() -> Job {
+    Box::new(|group, files| {
+        let following = group.core().following.take();
+        let drained = following.map_or(Ok(()), |following| following.follower.seal());
+        let flushed = drained.and_then(|()| files.device(group)?.flush());
+        if let Err(error) = flushed {
+            tracing::error!(%error, "what was received cannot be made durable");
+            group.core().has_failed = true;
+        }
+    })
+}
+
+/// Finds out what is durable.
+fn compute_end(term: Term) -> Job {
+    Box::new(move |group, files| {
+        if group.core().has_failed {
+            return;
+        }
+        let found = files
+            .device(group)
+            .and_then(|device| Found::in_file(&device));
+        match found {
+            Ok(found) => {
+                group.note(|moments, now_us| moments.sealed_us = now_us);
+                let report = found.report;
+                let mut core = group.core();
+                core.found = Some(found);
+                group.replica(&mut core, Event::Ended { term, report });
+            }
+            Err(error) => tracing::error!(%error, "a sealed volume cannot be examined"),
+        }
+    })
+}
+
+pub(super) fn extent_of(report: &Report) -> Extent {
+    Extent {
+        slot: Slot {
+            incarnation: report.slot.incarnation,
+            epoch: report.slot.epoch,
+        },
+        log_end: report.log_end,
+    }
+}
+
+pub(super) fn report_of(extent: &Extent) -> Report {
+    Report {
+        slot: SlotMark {
+            incarnation: extent.slot.incarnation,
+            epoch: extent.slot.epoch,
+        },
+        log_end: extent.log_end,
+    }
+}
+
+impl Found {
+    /// What a file has.
+    pub(super) fn in_file(device: &Arc<dyn kreon_device::Device>) -> kreon_base::Result<Self> {
+        match Engine::examine(device) {
+            Ok(examined) => Ok(Self::of(Some(examined))),
+            Err(error) if error.kind() == kreon_base::ErrorKind::NotFound => Ok(Self::of(None)),
+            Err(error) => Err(error),
+        }
+    }
+}

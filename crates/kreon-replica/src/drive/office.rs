@@ -1,0 +1,260 @@
+//! The office of a primary: its store is opened, serves, and is abandoned.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::thread::Builder;
+
+use kreon_base::{ErrorKind, Lsn, Result};
+use kreon_engine::{Engine, Options};
+use kreon_sync::{Condvar, Mutex};
+use kreon_wire::{Member, Term};
+
+use super::equalising::Candidate;
+use super::group::{Core, Group};
+use super::host::Serving;
+use crate::equalise::{Primary as Store, Tapping};
+use crate::machine::primary::{Event, Phase, Primary};
+use crate::machine::replica::Event as ReplicaEvent;
+use crate::machine::{Known, Moment};
+
+/// The primary of a group, while it serves.
+pub(super) struct Office {
+    pub machine: Primary,
+    pub store: Arc<Store>,
+    pub flusher: Arc<Flusher>,
+    /// Free bytes of the members, as they last told.
+    pub free_bytes: HashMap<Member, u64>,
+}
+
+/// What the thread that flushes is to do.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// The log is to be durable here up to this.
+    here: Lsn,
+    /// And on all counted members up to this.
+    everywhere: Lsn,
+    is_over: bool,
+}
+
+/// A thread that makes the log durable, because a sole member acknowledges nothing else, and for those that ask for it.
+pub(super) struct Flusher {
+    wanted: Mutex<Wanted>,
+    changed: Condvar,
+}
+
+impl Flusher {
+    fn start(group: Weak<Group>, store: Arc<Store>) -> Result<Arc<Self>> {
+        let flusher = Arc::new(Self {
+            wanted: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let mine = Arc::clone(&flusher);
+        Builder::new()
+            .name("kreon-flush".into())
+            .spawn(move || mine.run(&group, store))
+            .map_err(|error| kreon_base::Error::io("start a thread that flushes", error))?;
+        Ok(flusher)
+    }
+
+    /// The log is to be durable here up to this.
+    pub fn flush(&self, upto: Lsn) {
+        let mut wanted = self.wanted.lock();
+        wanted.here = wanted.here.max(upto);
+        drop(wanted);
+        self.changed.notify_all();
+    }
+
+    /// And on all counted members.
+    pub fn sync(&self, upto: Lsn) {
+        let mut wanted = self.wanted.lock();
+        wanted.everywhere = wanted.everywhere.max(upto);
+        drop(wanted);
+        self.changed.notify_all();
+    }
+
+    fn end(&self) {
+        self.wanted.lock().is_over = true;
+        self.changed.notify_all();
+    }
+
+    fn run(&self, group: &Weak<Group>, store: Arc<Store>) {
+        let (mut here, mut everywhere) = (Lsn(0), Lsn(0));
+        let term = store.mirror().term();
+        loop {
+            let mut wanted = self.wanted.lock();
+            while !wanted.is_over && wanted.here <= here && wanted.everywhere <= everywhere {
+                self.changed.wait(&mut wanted);
+            }
+            if wanted.is_over {
+                return;
+            }
+            // A member that is to be removed may never answer: what has to be durable here comes first.
+            let is_here = wanted.here > here;
+            drop(wanted);
+            let done = match is_here {
+                true => flush_here(&store).inspect(|upto| here = *upto),
+                false => store.engine().sync().map(|()| {
+                    everywhere = store.engine().log_durable();
+                    everywhere
+                }),
+            };
+            let Some(group) = group.upgrade() else {
+                return;
+            };
+            let mut core = group.core();
+            let is_it = |office: &Office| office.machine.term() == term;
+            if !core.office.as_ref().is_some_and(is_it) {
+                return;
+            }
+            match done {
+                Ok(upto) => group.primary(&mut core, Event::Durable(upto)),
+                Err(error) if error.kind() == ErrorKind::Closed => return,
+                Err(error) => {
+                    tracing::error!(%error, "the log cannot be made durable");
+                    return group.primary(&mut core, Event::DeviceFailed);
+                }
+            }
+            // Those of the members.
+            group.sample(&mut core);
+        }
+    }
+}
+
+/// Makes all of the log durable in the file here, whatever the members do: one of them may be silent.
+fn flush_here(store: &Store) -> Result<Lsn> {
+    let tail = store.engine().log_tail();
+    store.engine().write_log_out(tail)?;
+    store.device().below().flush()?;
+    Ok(tail)
+}
+
+impl Group {
+    /// Opens the store with the streams of the candidate.
+    pub(super) fn open(&self, term: Term) {
+        let options = self.settings.options.clone();
+        self.work(Box::new(move |group, files| {
+            let core = group.core();
+            let is_new = core
+                .found
+                .as_ref()
+                .is_none_or(|found| found.examined.is_none());
+            let candidate = core.candidate.as_ref().filter(|held| held.term == term);
+            let mirror = candidate.and_then(|candidate| candidate.mirror.clone());
+            drop(core);
+            let Some(mirror) = mirror else {
+                return;
+            };
+            let options = Options {
+                create: is_new,
+                ..options
+            };
+            let opened = files
+                .device(group)
+                .and_then(|device| Store::open(device, mirror, options, Tapping::Thread));
+            // The engine unlocks the device at its end.
+            files.drop_device();
+            match opened {
+                Ok(store) => group.on_store_open(term, store),
+                Err(error) => tracing::error!(%error, "the store of a group cannot be opened"),
+            }
+        }));
+    }
+
+    fn on_store_open(&self, term: Term, store: Store) {
+        let mut core = self.core();
+        let counts = |held: &&mut Candidate| held.term == term;
+        let Some(candidate) = core.candidate.as_mut().filter(counts) else {
+            drop(core);
+            // It was abandoned meanwhile.
+            return report(store.abandon("its term is over"));
+        };
+        candidate.store = Some(Arc::new(store));
+        self.note(|moments, now_us| moments.opened_us = now_us);
+        self.replica(&mut core, ReplicaEvent::Opened(term));
+    }
+
+    /// The office begins.
+    pub(super) fn serve(&self, core: &mut Core, known: Known, since: Moment) {
+        let store = core.candidate.take().and_then(|candidate| candidate.store);
+        let Some(store) = store else {
+            return;
+        };
+        let end = store.engine().log_tail();
+        let (now, timing) = (self.now(), self.settings.timing);
+        let machine = Primary::new(self.me, known, end, since, now, timing);
+        let flusher = match Flusher::start(Weak::clone(&self.weak), Arc::clone(&store)) {
+            Ok(flusher) => flusher,
+            Err(error) => {
+                tracing::error!(%error, "an office cannot begin");
+                return report(store.abandon("no thread"));
+            }
+        };
+        let serving = Serving {
+            term: machine.term(),
+            engine: Arc::clone(store.engine()),
+            takes_writes: machine.phase() == Phase::Serving,
+        };
+        core.office = Some(Office {
+            machine,
+            store,
+            flusher,
+            free_bytes: HashMap::new(),
+        });
+        self.note(|moments, now_us| moments.serving_us = now_us);
+        self.host.serve(serving);
+    }
+
+    /// The machine of the primary learns how far the log is.
+    pub(super) fn sample(&self, core: &mut Core) {
+        let Some(office) = &core.office else {
+            return;
+        };
+        let engine: &Engine = office.store.engine();
+        let (tail, durable) = (engine.log_tail(), engine.log_durable());
+        let positions = office.store.mirror().positions();
+        self.primary(core, Event::Appended(tail));
+        self.primary(core, Event::Durable(durable.min(tail)));
+        for (member, landed, durable, has_ended) in positions {
+            let progress = Event::Progress {
+                from: member,
+                landed,
+                durable,
+            };
+            self.primary(core, progress);
+            if has_ended {
+                self.primary(core, Event::Failed(member));
+            }
+        }
+    }
+
+    /// Ends an office, and what was to become one: nobody is answered any more. The file is free when the worker has come to
+    /// what is put to it next.
+    pub(super) fn abandon(&self, core: &mut Core, why: &str) {
+        let mut stores = Vec::new();
+        if let Some(office) = core.office.take() {
+            self.host.leave_office();
+            office.flusher.end();
+            stores.push(office.store);
+        }
+        if let Some(candidate) = core.candidate.take() {
+            if let Some(mirror) = &candidate.mirror {
+                mirror.close(why);
+            }
+            stores.extend(candidate.store);
+        }
+        for store in stores {
+            store.mirror().close(why);
+            let why = why.to_owned();
+            self.work(Box::new(move |_, files| {
+                files.drop_device();
+                report(store.abandon(&why));
+            }));
+        }
+    }
+}
+
+fn report(outcome: Result<()>) {
+    if let Err(error) = outcome {
+        tracing::error!(%error, "a store was abandoned with an error");
+    }
+}
