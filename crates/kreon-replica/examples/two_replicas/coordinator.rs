@@ -86,11 +86,13 @@ fn hold(
     let (mut events, mut writes) = (Vec::new(), socket);
     let session_time = Duration::from_millis(session_ms.into());
     while locked(&heard).elapsed() < session_time {
-        if session
-            .poll(&mut events, Duration::from_millis(20))
-            .is_err()
-        {
+        let (before, pause) = (Instant::now(), Duration::from_millis(20));
+        if session.poll(&mut events, pause).is_err() {
             break;
+        }
+        if before.elapsed() > session_time / 2 {
+            // This process was stopped, and what it was sent meanwhile lies unread.
+            *locked(&heard) = Instant::now();
         }
         for event in events.drain(..) {
             // A process that is gone reads nothing; its session lives on until its time is over.

@@ -125,7 +125,7 @@ impl<'a> Course<'a> {
         };
         self.load(&mut client, 0..count, pids(&servers), backup)?;
         drop(client);
-        let (_, mut client) = self.primary(2)?;
+        let (first, mut client) = self.primary(2)?;
         // More, until the primary is killed with puts under way.
         let more = count..count + count / 4 + 2 * WINDOW;
         let (acknowledged, killed_us) =

@@ -17,6 +17,7 @@ mod compare;
 mod coordinator;
 mod course;
 mod measure;
+mod told;
 mod words;
 
 use std::error::Error;
@@ -47,7 +48,10 @@ pub fn run(mut choice: Choice) -> Result<(), Box<dyn Error>> {
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value"));
         match arg.as_str() {
-            "--server" => return child::serve(args),
+            "--server" => {
+                told::begin();
+                return child::serve(args);
+            }
             "--mib" => choice.mib = value()?.parse()?,
             "--gib" => choice.mib = value()?.parse::<u64>()? << 10,
             "--memory-mib" => choice.memory_mib = value()?.parse()?,
@@ -57,6 +61,7 @@ pub fn run(mut choice: Choice) -> Result<(), Box<dyn Error>> {
             _ => {}
         }
     }
+    told::begin();
     course::run(&choice)
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kreon_base::{Lsn, Result};
+use kreon_base::{Lsn, Result, SEGMENT_BYTES};
 use kreon_engine::Options;
 use kreon_sync::{Mutex, MutexGuard};
 use kreon_volume::superblock;
@@ -99,7 +99,12 @@ impl Group {
     ) -> Result<Arc<Self>> {
         let me = links.me();
         let seen = volume.seen()?;
-        let (superblock, _) = superblock::inspect(&*volume.open()?)?;
+        let device = volume.open()?;
+        let superblock = match device.len_bytes() < SEGMENT_BYTES {
+            true => None,
+            false => superblock::inspect(&*device)?.0,
+        };
+        drop(device);
         // A file that was never used is as old as can be. One without a store that was is what a copy has left.
         let has_file = superblock.is_some() || seen.is_none();
         let stamp = seen.unwrap_or_default();

@@ -167,9 +167,10 @@ impl Links {
         let mut peers = self.peers.lock();
         let peer = peers.entry(to).or_default();
         if let Some(wire) = &peer.control {
-            let is_meant = start.is_none_or(|start| wire.peer().member.process == start);
+            if start.is_some_and(|start| wire.peer().member.process != start) {
+                return; // that start of the server is gone
+            }
             match wire.send(&packet) {
-                _ if !is_meant => return,
                 Err(error) if error.kind() != ErrorKind::Busy => peer.control = None,
                 _ => return,
             }
@@ -194,7 +195,9 @@ impl Links {
             Err(error) => {
                 drop(peers);
                 tracing::debug!(%error, server = to.0, "no connection");
-                if let Some(receiver) = self.receiver() {
+                // Where it is may not have been learned yet: that says nothing of the server.
+                let is_known = error.kind() != ErrorKind::NotFound;
+                if let Some(receiver) = self.receiver().filter(|_| is_known) {
                     receiver.unreachable(to);
                 }
                 return;

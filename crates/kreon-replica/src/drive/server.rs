@@ -173,7 +173,12 @@ impl Receiver for Server {
                     report,
                 });
             }
-            Control::Standing(standing) if standing.stage == Stage::Serving => {
+            Control::Standing(standing)
+                if matches!(
+                    standing.stage,
+                    Stage::Serving | Stage::Frozen | Stage::Short
+                ) =>
+            {
                 self.mastering.on(master::Event::Serves(id, term));
             }
             _ => {}
