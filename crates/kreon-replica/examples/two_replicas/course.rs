@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command as Process, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,12 +18,11 @@ use kreon_wire::ServerNode;
 use super::Choice;
 use super::child::{CLUSTER, links_settings, server_node, start_of};
 use super::client::Client;
-use super::compare::{compare, open_and_verify};
 use super::coordinator::{Served, now_us, serve};
 use super::measure::{cpu_us, part};
-use super::words::{GROUP, Ranges, Reply, Request, VALUE_BYTES};
+use super::words::{GROUP, VALUE_BYTES};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+pub(super) type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Nothing takes so long, but copies.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -46,7 +45,7 @@ impl Clients for NoClients {
 }
 
 /// A server's process, which ends with this.
-struct Running {
+pub(super) struct Running {
     child: Child,
     pid: u32,
 }
@@ -59,8 +58,8 @@ impl Drop for Running {
 }
 
 /// All that runs.
-struct Course<'a> {
-    choice: &'a Choice,
+pub(super) struct Course<'a> {
+    pub(super) choice: &'a Choice,
     dir: PathBuf,
     coordinator: Served,
     paths: Paths,
@@ -161,7 +160,7 @@ impl<'a> Course<'a> {
         Ok(Running { child, pid })
     }
 
-    fn file(&self, server: u32) -> PathBuf {
+    pub(super) fn file(&self, server: u32) -> PathBuf {
         self.dir.join(format!("server-{server}.kreon"))
     }
 
@@ -418,59 +417,5 @@ impl<'a> Course<'a> {
             );
             Ok(BESIDE..BESIDE + done)
         })
-    }
-
-    fn compare_and_verify(
-        &self,
-        client: &mut Client,
-        servers: [Option<Running>; 2],
-        there: &[Range<u64>],
-        beside: Range<u64>,
-    ) -> Outcome<()> {
-        // What works in the background may be writing: then the list is of a moment that is gone.
-        let mut compared = (0, Some(0));
-        for _ in 0..20 {
-            let Reply::Occupied(ranges) = client.ask(&Request::Occupied)? else {
-                return Err("no list of what is in use".into());
-            };
-            compared = self.compare(&ranges)?;
-            if compared.1.is_none() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(300));
-        }
-        if let (_, Some(offset)) = compared {
-            return Err(format!("the files differ at {offset}").into());
-        }
-        println!(
-            "the files are equal: {} MiB in use were compared",
-            compared.0 >> 20
-        );
-        let Reply::Verified(problems) = client.ask(&Request::Verify)? else {
-            return Err("the primary does not verify its store".into());
-        };
-        println!("the primary verifies its store: {problems} problems");
-        drop(servers);
-        let mut wrong = problems;
-        for server in [1, 2] {
-            let keys = there.iter().cloned().chain([beside.clone()]).flatten();
-            let step = 1 + (self.choice.mib / 64) as usize;
-            let found = open_and_verify(
-                &self.file(server),
-                self.choice.memory_mib,
-                keys.step_by(step),
-            )?;
-            println!("the file of server {server}, opened after a kill: {found} problems");
-            wrong += found;
-        }
-        match wrong {
-            0 => Ok(()),
-            _ => Err("something is wrong".into()),
-        }
-    }
-
-    fn compare(&self, ranges: &Ranges) -> Outcome<(u64, Option<u64>)> {
-        let (one, other): (&Path, &Path) = (&self.file(1), &self.file(2));
-        Ok(compare(one, other, ranges)?)
     }
 }

@@ -16,6 +16,7 @@ mod coded;
 mod compare;
 mod coordinator;
 mod course;
+mod ending;
 mod measure;
 mod told;
 mod words;

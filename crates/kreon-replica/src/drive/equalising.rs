@@ -291,12 +291,14 @@ impl Group {
 
 /// Writes a superblock into all slots, if there is one; what the file has then.
 fn repair(device: &Arc<dyn Device>, superblock: Option<Superblock>, found: Found) -> Result<Found> {
-    match superblock {
-        Some(superblock) => {
-            repair_slots(&**device, &superblock)?;
-            Found::in_file(device)
-        }
-        None => Ok(found),
+    let Some(superblock) = superblock else {
+        return Ok(found);
+    };
+    repair_slots(&**device, &superblock)?;
+    // The end of the log is that under a superblock: under the same one it is known.
+    match mark_of(&superblock) == found.report.slot {
+        true => Ok(found),
+        false => Found::in_file(device),
     }
 }
 

@@ -18,6 +18,7 @@ use kreon_wire::{
 };
 
 use super::capacity::{Capacity, Freed, first_room};
+use super::doing::Doing;
 use super::log_course::LogCourse;
 use super::log_tail::LogTail;
 use super::taken::{Taken, What, overlap};
@@ -40,6 +41,8 @@ pub struct Follower {
     inlet: Inlet,
     capacity: Capacity,
     queue: VecDeque<Taken>,
+    /// Bytes of log in the queue.
+    queued_log_bytes: usize,
     /// Of a joiner: what is newer than copies.
     touched: Option<Touched>,
     course: LogCourse,
@@ -58,21 +61,6 @@ pub struct Follower {
     ballast_used_bytes: u64,
     sealing: Sealing,
     refused: Option<StreamNumber>,
-}
-
-/// What the end of the work under way means.
-#[derive(Clone, Debug)]
-enum Doing {
-    /// Log was written, so many bytes.
-    Log(u64),
-    /// So many packets with so many bytes were written.
-    Pages { packets: usize, bytes: u64 },
-    /// The first packet was carried out, `space_bytes` of it an allocation.
-    First { space_bytes: u64 },
-    /// A flush, with the log up to a position.
-    Flush { number: FlushNumber, log: Lsn },
-    /// The last flush of a sealed follower.
-    Last,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +99,7 @@ impl Follower {
             inlet,
             capacity,
             queue: VecDeque::new(),
+            queued_log_bytes: 0,
             touched: None,
             course: LogCourse::default(),
             log: LogTail::new(log_durable),
@@ -150,6 +139,7 @@ impl Follower {
             self.course
                 .follow((lsn, offset), (end, len_bytes), is_joining)?;
             self.log_due.get_or_insert(now + LOG_DELAY);
+            self.queued_log_bytes += bytes.len();
         }
         self.touch(&packet);
         let is_granted = self.is_granted(&packet);
@@ -204,6 +194,10 @@ impl Follower {
             return Ok(None);
         }
         self.gather_log();
+        if self.log.whole_bytes() > 0 {
+            // What lay in the queue during a write has not been due since.
+            self.log_due.get_or_insert(now + LOG_DELAY);
+        }
         let is_much = self.log.whole_bytes() >= LOG_BATCH_BYTES;
         let is_due = self.log_due.is_some_and(|due| due <= now) && self.log.whole_bytes() > 0;
         if is_much || is_due {
@@ -229,7 +223,10 @@ impl Follower {
             && let Some(first) = self.queue.front()
         {
             match &first.what {
-                What::Log { lsn, offset, bytes } => self.log.append(*lsn, *offset, bytes),
+                What::Log { lsn, offset, bytes } => {
+                    self.queued_log_bytes = self.queued_log_bytes.saturating_sub(bytes.len());
+                    self.log.append(*lsn, *offset, bytes);
+                }
                 What::Complete => self.touched = None,
                 What::Copy { pieces, len_bytes } if pieces.is_empty() => {
                     self.freed.pages_bytes += *len_bytes;
@@ -403,6 +400,11 @@ impl Follower {
     /// When [`next`](Self::next) is to be asked again though nothing happens.
     pub fn due(&self) -> Option<Instant> {
         self.log_due.filter(|_| self.log.whole_bytes() > 0)
+    }
+
+    /// Whether there is enough log for a write, if nothing stands before it.
+    pub fn has_much_log(&self) -> bool {
+        self.queued_log_bytes + self.log.len_bytes() >= LOG_BATCH_BYTES
     }
 
     /// What may be answered now. What it grants, [`take`](Self::take) accepts from then on.

@@ -12,6 +12,7 @@
 mod ballast;
 mod capacity;
 mod core;
+mod doing;
 mod log_course;
 mod log_tail;
 mod taken;

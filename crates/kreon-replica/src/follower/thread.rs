@@ -60,6 +60,8 @@ struct Shared {
 
 struct State {
     follower: Follower,
+    /// The thread waits until log is due: more log is no reason to wake it, until there is enough for a write.
+    is_timed: bool,
     /// Nothing more is done to the file.
     ended: Option<Error>,
 }
@@ -84,6 +86,7 @@ impl FollowerThread {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 follower,
+                is_timed: false,
                 ended: None,
             }),
             changed: Condvar::new(),
@@ -107,12 +110,14 @@ impl FollowerThread {
     /// # Errors
     /// The packet is not right: the link is to be closed.
     pub fn take(&self, frame: &Frame<'_>) -> Result<(), Violation> {
-        self.shared
-            .state
-            .lock()
-            .follower
-            .take(frame, Instant::now())?;
-        self.shared.changed.notify_all();
+        let mut state = self.shared.state.lock();
+        state.follower.take(frame, Instant::now())?;
+        let is_log = frame.header().kind == Kind::Log;
+        let may_wait = state.is_timed && is_log && !state.follower.has_much_log();
+        drop(state);
+        if !may_wait {
+            self.shared.changed.notify_all();
+        }
         Ok(())
     }
 
@@ -179,7 +184,11 @@ impl Shared {
 
     fn wait(&self, state: &mut MutexGuard<'_, State>) {
         match state.follower.due() {
-            Some(due) => _ = self.changed.wait_until(state, due),
+            Some(due) => {
+                state.is_timed = true;
+                self.changed.wait_until(state, due);
+                state.is_timed = false;
+            }
             None => self.changed.wait(state),
         }
     }
