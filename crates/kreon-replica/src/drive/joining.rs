@@ -58,11 +58,8 @@ impl Group {
             };
             let copied = group.copy_to(&store, joiner, room);
             let mut core = group.core();
-            if !core
-                .office
-                .as_ref()
-                .is_some_and(|office| office.machine.term() == term)
-            {
+            let is_over = |office: &Office| office.machine.term() != term;
+            if core.office.as_ref().is_none_or(is_over) {
                 return;
             }
             match copied {
