@@ -105,6 +105,8 @@ pub fn serve(mut args: impl Iterator<Item = String>) -> Result<(), Box<dyn Error
     let running = Server::start(settings, shared, asking)?;
     let options = Options {
         memory_bytes: memory_mib << 20,
+        // At the end the files are compared: nothing is to be written then.
+        idle_reorganisation: false,
         ..Options::default()
     };
     let log_bytes = (options.memory_bytes as u64 / 16).clamp(4 << 20, 32 << 20);
@@ -144,6 +146,9 @@ impl Client {
     }
 }
 
+/// A read that is not shown yet: the client, its number, and the value.
+type Waiting = (Arc<Client>, u64, Option<Vec<u8>>);
+
 /// The store, while this server is its primary, and replies that wait.
 struct Store {
     me: Weak<Self>,
@@ -157,7 +162,7 @@ struct State {
     serving: Option<Serving>,
     /// Replies to puts: the client, and its number.
     replies: Replies<(Arc<Client>, u64)>,
-    reads: HashMap<ReadId, (Arc<Client>, u64, Option<Vec<u8>>)>,
+    reads: HashMap<ReadId, Waiting>,
     last_read: u64,
 }
 

@@ -36,8 +36,10 @@ impl Resync {
         let mut left = Vec::new();
         for log in &occupied.log {
             let bytes = match (log.log == MAIN_LOG, log.sequence.cmp(&sequence)) {
-                (false, _) | (true, std::cmp::Ordering::Less) => log.bytes,
-                (true, std::cmp::Ordering::Equal) => u64::from(within).min(log.bytes),
+                (false, _) => log.bytes,
+                // Not what the allocator tells of a segment: that can lag behind what the log has written.
+                (true, std::cmp::Ordering::Less) => SEGMENT_BYTES,
+                (true, std::cmp::Ordering::Equal) => within.into(),
                 (true, std::cmp::Ordering::Greater) => 0,
             };
             left.push((log.segment.offset_bytes(), bytes));
