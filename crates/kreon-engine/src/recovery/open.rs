@@ -299,8 +299,11 @@ fn settle_segments(
         allocator.give_up_log_segment(segment)?;
         allocator.doubt(segment)?;
     }
-    let last = end.history.segments.last().map(|(segment, _)| *segment);
-    let (_, within) = place_of(end.history.end);
-    allocator.settle_log_end(&end.history.reserved, (last, within))?;
+    // A log that ends on the border of two segments has filled the last one.
+    let (sequence, within) = place_of(end.history.end);
+    let last = end.history.segments.last();
+    let open = last.filter(|(_, last)| *last == sequence);
+    let open = open.map(|(segment, _)| *segment);
+    allocator.settle_log_end(&end.history.reserved, (open, within))?;
     Ok(end.history)
 }

@@ -17,6 +17,7 @@ mod regions;
 mod reorganising;
 mod reused_segments;
 mod scanning;
+mod segment_borders;
 mod spilling;
 mod verifying;
 

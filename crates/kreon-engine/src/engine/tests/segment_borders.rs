@@ -1,0 +1,54 @@
+//! A log whose end lies on the border of two segments.
+
+use kreon_base::SEGMENT_BYTES;
+use kreon_format::place_of as place_of_lsn;
+
+use super::*;
+
+/// Bytes of the log's open segment behind its end.
+fn rest_bytes(engine: &Engine) -> usize {
+    let (_, within) = place_of_lsn(engine.log_tail());
+    SEGMENT_BYTES as usize - within as usize
+}
+
+#[test]
+fn a_full_segment_keeps_its_blocks_when_the_log_ended_on_its_border() {
+    let options = Options {
+        memory_bytes: 64 << 20,
+        l0_bytes: Some(8 << 20),
+        ..options()
+    };
+    let bench = Bench::open(Image::default(), options.clone()).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let (first, _) = place_of_lsn(bench.engine.log_tail());
+    let put = |len_bytes: usize| {
+        let before = bench.engine.log_tail();
+        let value = vec![7; len_bytes];
+        bench.put(&region, b"a key", &value).unwrap();
+        (bench.engine.log_tail().0 - before.0) as usize - len_bytes
+    };
+    let mut record_bytes = put(8000);
+    while rest_bytes(&bench.engine) >= 16_000 {
+        record_bytes = put(8000);
+    }
+    let len_bytes = rest_bytes(&bench.engine) - record_bytes;
+    put(len_bytes);
+    let (sequence, _) = place_of_lsn(Lsn(bench.engine.log_tail().0 - 1));
+    let (next, _) = place_of_lsn(bench.engine.log_tail());
+    assert_eq!((first, sequence, next), (1, 1, 2), "not on the border");
+    bench.engine.sync().unwrap();
+
+    let bench = Bench::open(bench.device.image(), options).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let found = bench.get(&region, b"a key").unwrap();
+    assert_eq!(found.map(|value| value.len()), Some(len_bytes));
+    let occupied = bench.engine.occupied().unwrap();
+    let full = occupied.log.iter().find(|log| log.sequence == sequence);
+    assert_eq!(full.map(|log| log.bytes), Some(SEGMENT_BYTES));
+    let id = full.map(|log| log.segment);
+    let backed = occupied
+        .backed
+        .iter()
+        .find(|(segment, _)| Some(*segment) == id);
+    assert_eq!(backed.map(|(_, bytes)| *bytes), Some(SEGMENT_BYTES));
+}
