@@ -129,6 +129,8 @@ impl Put {
             }
             Reply::Expired => _ = self.u8(11),
             Reply::Unknown => _ = self.u8(12),
+            Reply::HasChildren => _ = self.u8(13),
+            Reply::Childless => _ = self.u8(14),
         }
     }
 }
@@ -253,6 +255,8 @@ impl<'a> Take<'a> {
             10 => Reply::Refused(self.u64()? as usize, Box::new(self.reply()?)),
             11 => Reply::Expired,
             12 => Reply::Unknown,
+            13 => Reply::HasChildren,
+            14 => Reply::Childless,
             _ => return Err(wrong()),
         })
     }

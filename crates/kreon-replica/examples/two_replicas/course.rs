@@ -83,10 +83,37 @@ pub fn run(choice: &Choice) -> Outcome<()> {
     outcome
 }
 
+/// The operator's part, before any server starts: what the nodes of a cluster stand under.
+fn make_folders(coordinator: &Served, paths: &Paths) -> Outcome<()> {
+    for path in paths.folders().into_iter().chain([paths.master_fence()]) {
+        let create = Command::Create(path, [].into(), Mode::Persistent);
+        match call(coordinator, create)? {
+            Told::Created(_) => {}
+            other => return Err(format!("a folder cannot be made: {other:?}").into()),
+        }
+    }
+    Ok(())
+}
+
+/// One command to the coordinator, in a session of its own.
+fn call(coordinator: &Served, command: Command) -> Outcome<Told> {
+    let session = coordinator.root.another();
+    session.send(CallId(1), command)?;
+    let mut events = Vec::new();
+    session.poll(&mut events, Duration::from_secs(1))?;
+    session.expire();
+    let replied = events.into_iter().find_map(|event| match event {
+        Event::Replied(_, reply) => Some(reply),
+        _ => None,
+    });
+    replied.ok_or_else(|| "the coordinator says nothing".into())
+}
+
 impl<'a> Course<'a> {
     fn start(choice: &'a Choice, dir: PathBuf) -> Outcome<Self> {
         let coordinator = serve(choice.silence_ms)?;
         let paths = Paths::new(CLUSTER);
+        make_folders(&coordinator, &paths)?;
         let fabric = Arc::new(TcpFabric::new(TcpSettings::new(CLUSTER, None))?);
         let me = start_of(9)?;
         let shared = Arc::clone(&fabric) as Arc<dyn kreon_fabric::Fabric>;
@@ -165,16 +192,7 @@ impl<'a> Course<'a> {
     }
 
     fn call(&self, command: Command) -> Outcome<Told> {
-        let session = self.coordinator.root.another();
-        session.send(CallId(1), command)?;
-        let mut events = Vec::new();
-        session.poll(&mut events, Duration::from_secs(1))?;
-        session.expire();
-        let replied = events.into_iter().find_map(|event| match event {
-            Event::Replied(_, reply) => Some(reply),
-            _ => None,
-        });
-        replied.ok_or_else(|| "the coordinator says nothing".into())
+        call(&self.coordinator, command)
     }
 
     /// The servers that have a session.
@@ -229,7 +247,10 @@ impl<'a> Course<'a> {
         };
         let bytes = config.to_node(GROUP)?.encode();
         let path = self.paths.group(GROUP.0);
-        self.call(Command::Create(path, bytes.into(), Mode::Persistent))?;
+        match self.call(Command::Create(path, bytes.into(), Mode::Persistent))? {
+            Told::Created(_) => {}
+            other => return Err(format!("the group cannot be made: {other:?}").into()),
+        }
         self.master.look();
         Ok(())
     }

@@ -91,6 +91,10 @@ mod tests {
         let (mut fake, paths) = (Fake::new(), Paths::new("c"));
         let session = fake.begin();
         let bytes = config(1).to_node(GROUP).unwrap().encode().into();
+        let folder = |path| C::Create(path, [].into(), Mode::Persistent);
+        for create in paths.folders().into_iter().map(folder) {
+            fake.carry_out(session, &create, Fate::Answered);
+        }
         for create in [
             C::Create(paths.group(GROUP.0), bytes, Mode::Persistent),
             C::Create(paths.master_fence(), [].into(), Mode::Persistent),

@@ -8,14 +8,15 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use kreon_base::Result;
-use kreon_coord::{CallId, Command, Coordinator, Event, Mode, Paths, Reply, Version};
+use kreon_coord::{
+    CallId, Candidacy, Command, Coordinator, Event, Mode, Paths, Reply, Step, Version,
+};
 use kreon_fabric::Address;
 use kreon_sync::{AtomicBool, Mutex, Ordering};
 use kreon_wire::{GroupId, Member, ServerId, ServerNode, Term};
 
 use super::answers::{answer, commands};
-use super::directory::{Live, address_of, live_node, whereabouts};
-use super::election::{Election, Step};
+use super::directory::{Live, address_of, live_node, process_number, whereabouts};
 use crate::machine::{Answer, Ask, Ticket};
 
 /// Begins a session with the coordinator.
@@ -55,16 +56,21 @@ pub(super) trait Listener: Send + Sync {
 /// What the reply to a call is for.
 #[derive(Debug)]
 enum Pending {
-    Nothing,
     Question(Asker, Ticket),
     Live,
     Servers,
-    Server,
-    /// The own node: it was made, or there was one.
+    Server(u32),
+    /// The node of this start was made, or there was one.
+    OwnLive,
+    /// The same of the node of this server.
     Own,
     OwnNow,
-    Election(Step),
+    /// A question of the candidacy with this number.
+    Candidacy(u64),
 }
+
+/// Commands, the reply to the last of which is for this.
+type Sent = (Vec<Command>, Pending);
 
 #[derive(Default)]
 struct Session {
@@ -74,8 +80,12 @@ struct Session {
     /// Questions that could not be sent.
     unsent: Vec<(Asker, Ticket)>,
     watched: HashSet<GroupId>,
-    election: Option<Election>,
+    candidacy: Option<Candidacy>,
+    /// Candidacies that began: answers to an earlier one count no more.
+    candidacies: u64,
     live: Live,
+    /// What was not answered, or not as it should be, is asked again after a while.
+    again: Vec<Sent>,
 }
 
 /// See the module's text.
@@ -130,6 +140,9 @@ impl Asking {
             None => false,
         };
         if !is_sent {
+            if watch {
+                session.watched.remove(&group);
+            }
             session.unsent.push((asker, ticket));
         }
     }
@@ -137,9 +150,18 @@ impl Asking {
     /// Stands for election anew.
     pub(super) fn stand_anew(&self) {
         let mut session = self.session.lock();
-        if let Some((step, commands)) = session.election.as_mut().map(Election::enter) {
-            session.send(commands, Pending::Election(step));
+        if session.candidacy.is_some() {
+            self.stand(&mut session);
         }
+    }
+
+    fn stand(&self, session: &mut Session) {
+        let process = process_number(self.me);
+        let (candidacy, step) = Candidacy::new(self.paths.clone(), process);
+        session.candidacy = Some(candidacy);
+        session.candidacies += 1;
+        // It begins with a question.
+        session.go(step);
     }
 
     /// Sessions, one after the other, until [`end`](Self::end).
@@ -169,6 +191,7 @@ impl Asking {
         let mut events = Vec::new();
         let mut is_alive = true;
         while is_alive && !self.is_over.load(Ordering::Acquire) {
+            let again = std::mem::take(&mut self.session.lock().again);
             is_alive = coordinator.poll(&mut events, PATIENCE).is_ok();
             for event in events.drain(..) {
                 match event {
@@ -177,7 +200,12 @@ impl Asking {
                     Event::Expired => is_alive = false,
                 }
             }
-            let unsent = std::mem::take(&mut self.session.lock().unsent);
+            let mut session = self.session.lock();
+            for (commands, pending) in again {
+                session.send(commands, pending);
+            }
+            let unsent = std::mem::take(&mut session.unsent);
+            drop(session);
             self.answer_unknown(unsent);
         }
         self.give_up();
@@ -188,24 +216,42 @@ impl Asking {
         let mut session = self.session.lock();
         session.coordinator = Some(Arc::clone(coordinator));
         session.watched.clear();
-        let live = live_node(&self.paths, self.me);
-        let (live, own) = (
-            Command::Create(live, [].into(), Mode::Ephemeral),
-            Command::Create(
-                self.paths.server(self.own.server.0),
-                self.own.encode().into(),
-                Mode::Persistent,
-            ),
-        );
-        session.send(vec![live], Pending::Nothing);
-        session.send(vec![own], Pending::Own);
-        session.send(children(self.paths.servers()), Pending::Servers);
-        session.send(children(self.paths.live()), Pending::Live);
+        for pending in [
+            Pending::OwnLive,
+            Pending::Own,
+            Pending::Servers,
+            Pending::Live,
+        ] {
+            session.send(self.commands_of(&pending), pending);
+        }
         if self.is_candidate {
-            let mut election = Election::new(&self.paths);
-            let (step, commands) = election.enter();
-            session.election = Some(election);
-            session.send(commands, Pending::Election(step));
+            self.stand(&mut session);
+        }
+    }
+
+    /// What is asked for this; nothing for what a machine asks.
+    fn commands_of(&self, pending: &Pending) -> Vec<Command> {
+        let own = self.paths.server(self.own.server.0);
+        match pending {
+            Pending::Question(..) | Pending::Candidacy(_) => Vec::new(),
+            Pending::Live => children(self.paths.live()),
+            Pending::Servers => children(self.paths.servers()),
+            Pending::Server(server) => whereabouts(&self.paths, *server),
+            Pending::OwnLive => {
+                let path = live_node(&self.paths, self.me);
+                vec![Command::Create(path, [].into(), Mode::Ephemeral)]
+            }
+            Pending::Own => {
+                let node = self.own.encode().into();
+                vec![Command::Create(own, node, Mode::Persistent)]
+            }
+            Pending::OwnNow => {
+                let get = Command::Get {
+                    path: own,
+                    watch: false,
+                };
+                vec![Command::Sync, get]
+            }
         }
     }
 
@@ -213,7 +259,8 @@ impl Asking {
     fn give_up(&self) {
         let mut session = self.session.lock();
         session.coordinator = None;
-        session.election = None;
+        session.candidacy = None;
+        session.again.clear();
         let mut unknown = std::mem::take(&mut session.unsent);
         for (_, pending) in session.pending.drain() {
             if let Pending::Question(asker, ticket) = pending {
@@ -244,15 +291,22 @@ impl Asking {
             if let Some(listener) = self.listener() {
                 listener.look(GroupId(group));
             }
-        } else if let Some(server) = number_below(path, &self.paths.servers()) {
-            session.send(whereabouts(&self.paths, server), Pending::Server);
-        } else if path == self.paths.servers() {
-            session.send(children(self.paths.servers()), Pending::Servers);
-        } else if path == self.paths.live() {
-            session.send(children(self.paths.live()), Pending::Live);
-        } else if let Some((step, commands)) = session.election.as_ref().map(Election::look) {
-            session.send(commands, Pending::Election(step));
+            return;
         }
+        let pending = if let Some(server) = number_below(path, &self.paths.servers()) {
+            Pending::Server(server)
+        } else if path == self.paths.servers() {
+            Pending::Servers
+        } else if path == self.paths.live() {
+            Pending::Live
+        } else {
+            let candidacy = session.candidacy.as_mut();
+            if let Some(step) = candidacy.and_then(|held| held.on_changed(path)) {
+                session.go(step);
+            }
+            return;
+        };
+        session.send(self.commands_of(&pending), pending);
     }
 
     fn replied(&self, call: CallId, reply: &Reply) {
@@ -265,70 +319,101 @@ impl Asking {
         };
         match (pending, reply) {
             (Pending::Question(asker, ticket), _) => {
-                if *reply == Reply::Missing {
+                if matches!(reply, Reply::Missing | Reply::Unknown) {
                     session.watched.remove(&asker.group());
                 }
                 drop(session);
                 listener.answered(asker, ticket, answer(asker.group(), reply));
             }
+            (Pending::Candidacy(number), _) => {
+                let fence = session.on_candidacy(number, reply);
+                drop(session);
+                if let Some(fence) = fence {
+                    listener.elected(fence);
+                }
+            }
+            (pending, Reply::Unknown) => {
+                let commands = self.commands_of(&pending);
+                session.again.push((commands, pending));
+            }
             (Pending::Live, Reply::Children(names)) => {
                 let live = session.live.learn(names);
+                if !live.contains(&self.me) {
+                    // A node of this start's session before was there when it was to be made, and is gone with that.
+                    let commands = self.commands_of(&Pending::OwnLive);
+                    session.again.push((commands, Pending::OwnLive));
+                }
                 drop(session);
                 listener.live(live);
             }
             (Pending::Servers, Reply::Children(names)) => {
                 for server in names.iter().filter_map(|name| name.parse().ok()) {
-                    session.send(whereabouts(&self.paths, server), Pending::Server);
+                    session.send(whereabouts(&self.paths, server), Pending::Server(server));
                 }
             }
-            (Pending::Server, Reply::Node(node)) => {
+            (Pending::Server(_), Reply::Node(node)) => {
                 drop(session);
                 if let Some((server, address)) = address_of(&node.data) {
                     listener.address(server, address);
                 }
             }
             (Pending::Own, Reply::Exists) => {
-                let path = self.paths.server(self.own.server.0);
-                let get = Command::Get { path, watch: false };
-                session.send(vec![Command::Sync, get], Pending::OwnNow);
+                session.send(self.commands_of(&Pending::OwnNow), Pending::OwnNow);
             }
             (Pending::OwnNow, Reply::Node(node)) if *node.data != *self.own.encode() => {
                 let path = self.paths.server(self.own.server.0);
                 let set = Command::Set(path, self.own.encode().into(), node.version);
-                session.send(vec![set], Pending::Nothing);
+                session.send(vec![set], Pending::Own);
             }
-            (Pending::Election(step), _) => {
-                let next = session.election.as_mut().map(|held| held.on(step, reply));
-                match next {
-                    Some(Ok(Some((step, commands)))) => {
-                        session.send(commands, Pending::Election(step));
-                    }
-                    Some(Err(fence)) => {
-                        drop(session);
-                        listener.elected(fence);
-                    }
-                    _ => {}
-                }
-            }
+            // It was made, or written; or the folders of the cluster are missing, and a new session finds them.
             _ => {}
         }
     }
 }
 
 impl Session {
+    /// A reply to a candidacy; the version of the fence if this server is in office now.
+    fn on_candidacy(&mut self, number: u64, reply: &Reply) -> Option<Version> {
+        let counts = number == self.candidacies;
+        let candidacy = self.candidacy.as_mut().filter(|_| counts)?;
+        let step = candidacy.on_reply(reply.clone());
+        match (step, reply) {
+            // The coordinator is in trouble, or not set up: there is no hurry.
+            (Step::Ask(command), Reply::Unknown | Reply::Missing | Reply::Expired) => {
+                let sent = (vec![command], Pending::Candidacy(number));
+                self.again.push(sent);
+                None
+            }
+            (step, _) => self.go(step),
+        }
+    }
+
+    /// The next step of a candidacy; the version of the fence if this server is in office now.
+    fn go(&mut self, step: Step) -> Option<Version> {
+        match step {
+            Step::Ask(command) => {
+                let pending = Pending::Candidacy(self.candidacies);
+                self.send(vec![command], pending);
+                None
+            }
+            Step::Wait => None,
+            Step::InOffice(fence) => Some(fence),
+        }
+    }
+
     /// Sends commands, the reply to the last of which is for `pending`; whether there is a session.
     fn send(&mut self, commands: Vec<Command>, pending: Pending) -> bool {
         let Some(coordinator) = self.coordinator.clone() else {
             return false;
         };
-        let count = commands.len();
-        let mut pending = Some(pending);
+        let (mut pending, count) = (Some(pending), commands.len());
         for (number, command) in commands.into_iter().enumerate() {
             self.last += 1;
             let call = CallId(self.last);
-            if number + 1 == count {
-                self.pending
-                    .insert(call, pending.take().unwrap_or(Pending::Nothing));
+            if number + 1 == count
+                && let Some(pending) = pending.take()
+            {
+                self.pending.insert(call, pending);
             }
             if coordinator.send(call, command).is_err() {
                 self.pending.remove(&call);

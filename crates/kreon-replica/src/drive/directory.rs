@@ -33,9 +33,14 @@ impl Live {
     }
 }
 
+/// A number for a start of a server, as nodes are named by it.
+pub(super) fn process_number(me: Member) -> u128 {
+    u128::from_be_bytes(me.process.0)
+}
+
 /// The node of a start of a server that has a session.
 pub(super) fn live_node(paths: &Paths, me: Member) -> String {
-    paths.live_process(me.server.0, u128::from_be_bytes(me.process.0))
+    paths.live_process(me.server.0, process_number(me))
 }
 
 /// The question where a server is.

@@ -168,7 +168,9 @@ impl Group {
                     group.replica(&mut core, Event::Repaired(term));
                     group.ask_for_streams(&mut core);
                 }
-                (Err(error), _) => tracing::error!(%error, "the slots here cannot be written"),
+                (Err(error), _) => {
+                    group.fail(&mut core, &error, "the slots here cannot be written");
+                }
                 (Ok(_), None) => {}
             }
         }));
@@ -208,7 +210,13 @@ impl Group {
                     });
                     group.replica(&mut core, Event::Repaired(term));
                 }
-                Err(error) => tracing::error!(%error, "a candidate's state cannot be taken over"),
+                Err(error) => {
+                    group.fail(
+                        &mut core,
+                        &error,
+                        "a candidate's state cannot be taken over",
+                    );
+                }
             }
         }));
     }

@@ -102,9 +102,16 @@ impl Back {
                 drop(copy);
                 // Before the primary learns of it, which adds this member then.
                 if let Some(group) = self.group.upgrade() {
-                    group.replica(&mut group.core(), Event::Completed(self.address.term));
+                    let mut core = group.core();
+                    core.has_failed = false;
+                    group.replica(&mut core, Event::Completed(self.address.term));
                 }
             }
+        }
+        if let Answer::Ended(error) = answer
+            && let Some(group) = self.group.upgrade()
+        {
+            group.fail(&mut group.core(), error, "a stream cannot be written");
         }
         let packet = answer.encode(&self.address).unwrap_or_else(|| {
             let refused = Refused {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kreon_base::{Lsn, Result, SEGMENT_BYTES};
+use kreon_base::{Error, ErrorKind, Lsn, Result, SEGMENT_BYTES};
 use kreon_engine::Options;
 use kreon_sync::{Mutex, MutexGuard};
 use kreon_volume::superblock;
@@ -82,7 +82,7 @@ pub(super) struct Core {
     pub seals: HashMap<ServerId, u64>,
     /// The message that is being acted upon.
     pub message: Option<(Kind, Address)>,
-    /// The file failed: this start of the server has nothing to report any more.
+    /// The file failed: what it has is not known, and not reported, before a whole copy has replaced it.
     pub has_failed: bool,
     last_question: u64,
 }
@@ -287,6 +287,13 @@ impl Group {
             number,
         };
         self.links.send(to, None, message.encode(&address));
+    }
+
+    /// Something failed at the file. If that was the device, a flush that succeeds later says nothing of what was written
+    /// before.
+    pub(super) fn fail(&self, core: &mut Core, error: &Error, what: &str) {
+        tracing::error!(%error, group = self.id().0, "{what}");
+        core.has_failed |= matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned);
     }
 
     /// Notes a moment of a promotion.

@@ -1,22 +1,31 @@
 //! The master of a cluster, if this server is it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use kreon_base::{Error, Result};
 use kreon_coord::Version as NodeVersion;
 use kreon_sync::Mutex;
-use kreon_wire::{Address, Control, GroupId, Member, Term};
+use kreon_wire::{Address, Control, GroupId, Member, ServerId, Term};
 
 use super::asking::{Asker, Asking};
 use super::clock::Clock;
 use super::links::Links;
-use crate::machine::master::{Action, Event, Master, Stage};
-use crate::machine::{Answer, Ticket, Timing, Version};
+use crate::machine::master::{Action, Event, Master, Office, Stage};
+use crate::machine::{Answer, Moment, Ticket, Timing, Version};
+
+/// Numbers of a master's questions. Those of groups are lower, so no answer to one of them is taken for one to a master.
+const FIRST_NUMBER: u64 = 1 << 63;
+
+/// A question is repeated so often.
+const PROBE_EVERY_US: u64 = 200_000;
 
 /// The machine of a master, and what it stands for.
 pub(super) struct Mastering {
     groups: Vec<GroupId>,
     links: Arc<Links>,
     asking: Arc<Asking>,
+    timing: Timing,
     clock: Clock,
     state: Mutex<State>,
 }
@@ -25,7 +34,20 @@ struct State {
     master: Master,
     /// Who was put into office last, to be asked whether it serves.
     promoted: Vec<(GroupId, Member, Term)>,
+    probes: Vec<Probe>,
+    /// Groups whose loss was refused when it was to be accepted last.
+    refused: HashSet<GroupId>,
     last_question: u64,
+}
+
+/// A server is asked which start of it runs.
+struct Probe {
+    group: GroupId,
+    of: Member,
+    /// Of the question: an answer to it was given after it was asked, by the start that the link has proven.
+    number: u64,
+    since: Moment,
+    sent: Moment,
 }
 
 impl Mastering {
@@ -38,11 +60,14 @@ impl Mastering {
             state: Mutex::new(State {
                 master: Master::new(groups.clone(), timing),
                 promoted: Vec::new(),
-                last_question: 0,
+                probes: Vec::new(),
+                refused: HashSet::new(),
+                last_question: FIRST_NUMBER,
             }),
             groups,
             links,
             asking,
+            timing,
             clock: Clock::new(),
         }
     }
@@ -64,6 +89,46 @@ impl Mastering {
         }
     }
 
+    pub fn accept_loss(
+        &self,
+        group: GroupId,
+        server: ServerId,
+        vouched: Option<Term>,
+    ) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.master.office() == Office::Candidate || !self.groups.contains(&group) {
+            return Err(Error::invalid("this server is not the master of the group"));
+        }
+        state.refused.remove(&group);
+        drop(state);
+        self.on(Event::AcceptLoss {
+            group,
+            server,
+            vouched,
+        });
+        Ok(())
+    }
+
+    pub fn loss_is_refused(&self, group: GroupId) -> bool {
+        self.state.lock().refused.contains(&group)
+    }
+
+    /// How a group stands at `from`, as the answer to the question with this number.
+    pub fn on_probed(&self, group: GroupId, from: Member, number: u64) {
+        let mut state = self.state.lock();
+        let is_it = |probe: &Probe| {
+            (probe.group, probe.of.server, probe.number) == (group, from.server, number)
+        };
+        let Some(index) = state.probes.iter().position(is_it) else {
+            return;
+        };
+        let of = state.probes.swap_remove(index).of;
+        drop(state);
+        if of.process != from.process {
+            self.on(Event::Ended(group, of));
+        }
+    }
+
     fn act(&self, state: &mut State, action: Action) {
         match action {
             Action::Ask(group, ticket, ask) => {
@@ -76,6 +141,29 @@ impl Mastering {
                 state.promoted.retain(|(other, ..)| *other != group);
                 state.promoted.push((group, to, config.term));
                 self.tell(state, (group, to, config.term), &Control::Look);
+            }
+            Action::Probe { group, of } => {
+                state.last_question += 1;
+                let (number, now) = (state.last_question, self.clock.now());
+                state
+                    .probes
+                    .retain(|probe| (probe.group, probe.of) != (group, of));
+                let probe = Probe {
+                    group,
+                    of,
+                    number,
+                    since: now,
+                    sent: now,
+                };
+                self.ask_which_start(&probe);
+                state.probes.push(probe);
+            }
+            Action::RefuseLoss(group) => {
+                tracing::warn!(
+                    group = group.0,
+                    "no loss is accepted: the group does not wait, or nobody of its set is known to have ended"
+                );
+                state.refused.insert(group);
             }
             Action::StandDown => self.asking.stand_anew(),
         }
@@ -98,10 +186,36 @@ impl Mastering {
         self.links.send(to.server, Some(to.process), packet);
     }
 
+    /// Asks whatever start of the server there is.
+    fn ask_which_start(&self, probe: &Probe) {
+        let address = Address {
+            group: probe.group,
+            term: Term(0),
+            number: probe.number,
+        };
+        let packet = Control::Status.encode(&address);
+        self.links.send(probe.of.server, None, packet);
+    }
+
+    fn repeat_probes(&self, state: &mut State) {
+        let now = self.clock.now();
+        let patience_us = self.timing.seal_patience_us;
+        state
+            .probes
+            .retain(|probe| now.since_us(probe.since) < patience_us);
+        for probe in &mut state.probes {
+            if now.since_us(probe.sent) >= PROBE_EVERY_US {
+                probe.sent = now;
+                self.ask_which_start(probe);
+            }
+        }
+    }
+
     /// Time passed: those that were put into office are asked whether they serve.
     pub fn tick(&self) {
         self.on(Event::Tick);
         let state = &mut *self.state.lock();
+        self.repeat_probes(state);
         for (group, to, term) in state.promoted.clone() {
             match state.master.stage(group) {
                 Some(Stage::Promoting { .. }) => {

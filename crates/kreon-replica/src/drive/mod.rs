@@ -4,8 +4,9 @@
 //! group, feeds them and carries out what they want done.
 //!
 //! - [`Links`]: connections to other servers, one for control messages and one for streams each
-//! - [`Asking`]: the session with the coordinator; `answers`: its replies as the machines see them; `directory`: what it tells of
-//!   servers; `election`
+//! - [`Asking`]: the session with the coordinator, with the candidacy for the office of the master; `answers`: its replies as the
+//!   machines see them; `directory`: what it tells of servers
+//! - `mastering`: the master, if this server is it
 //! - `group`: the machines of one group under a lock; `of_replica`, `of_primary`: what they want done; `letters`: control
 //!   messages as events; `streams`: packets of streams and what is answered
 //! - `worker`: what waits for the file, in order; `equalising`, `office`, `joining`: what it does there
@@ -21,7 +22,6 @@ mod answers;
 mod asking;
 mod clock;
 mod directory;
-mod election;
 mod equalising;
 mod following;
 mod group;

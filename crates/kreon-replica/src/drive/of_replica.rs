@@ -21,6 +21,8 @@ impl Group {
             Action::Abandon => self.abandon(core, "a later term has begun"),
             Action::Drain => self.work(drain()),
             Action::ComputeEnd(term) => self.work(compute_end(term)),
+            // What a file has that failed is not known.
+            Action::Report { .. } if core.has_failed => {}
             Action::Report { to, term, report } => {
                 let number = core.seals.remove(&to).unwrap_or(1);
                 let process = self.me.process;
@@ -161,7 +163,11 @@ fn compute_end(term: Term) -> Job {
                 core.found = Some(found);
                 group.replica(&mut core, Event::Ended { term, report });
             }
-            Err(error) => tracing::error!(%error, "a sealed volume cannot be examined"),
+            Err(error) => group.fail(
+                &mut group.core(),
+                &error,
+                "a sealed volume cannot be examined",
+            ),
         }
     })
 }

@@ -111,6 +111,7 @@ impl Flusher {
                 Err(error) if error.kind() == ErrorKind::Closed => return,
                 Err(error) => {
                     tracing::error!(%error, "the log cannot be made durable");
+                    core.has_failed = true;
                     return group.primary(&mut core, Event::DeviceFailed);
                 }
             }

@@ -9,7 +9,10 @@ use kreon_base::{Error, Result};
 use kreon_coord::Version;
 use kreon_fabric::{Address, Bytes};
 use kreon_sync::{AtomicBool, Mutex, Ordering, RwLock};
-use kreon_wire::{Control, Frame, GroupId, Member, Role, ServerId, Stage, Violation};
+use kreon_wire::{
+    Address as Place, Control, Frame, GroupId, Kind, Member, Reason, Role, ServerId, Stage,
+    Standing, Term, Violation,
+};
 
 use super::asking::{Asker, Asking, Listener};
 use super::group::{Group, GroupSettings};
@@ -127,9 +130,26 @@ impl Server {
         self.mastering.stage(group)
     }
 
-    /// An operator gives up what the rest of the set may have: the replica of `server` is to go on alone.
-    pub fn accept_loss(&self, group: GroupId, server: ServerId) {
-        self.mastering.on(master::Event::AcceptLoss(group, server));
+    /// An operator gives up what the rest of the set may have: the replica of `server` is to go on alone. With `vouched` the
+    /// operator says that a process of the set has ended, and names the highest term that any replica has. Whether it is done
+    /// shows in the configuration; if it is not, [`loss_is_refused`](Self::loss_is_refused) says so after the patience of a
+    /// seal.
+    ///
+    /// # Errors
+    /// `InvalidArgument`: this server is not the master.
+    pub fn accept_loss(
+        &self,
+        group: GroupId,
+        server: ServerId,
+        vouched: Option<Term>,
+    ) -> Result<()> {
+        self.mastering.accept_loss(group, server, vouched)
+    }
+
+    /// Whether the loss that was to be accepted last was refused: the group does not wait, or nobody of its set is known to
+    /// have ended.
+    pub fn loss_is_refused(&self, group: GroupId) -> bool {
+        self.mastering.loss_is_refused(group)
     }
 
     /// A group was made, or may have changed.
@@ -162,7 +182,12 @@ impl Receiver for Server {
     fn control(&self, from: Member, packet: &[u8]) -> Result<(), Violation> {
         let frame = Frame::open(packet, Role::PeerControl)?;
         let (id, term) = (frame.header().group, frame.header().term);
-        match Control::decode(&frame)? {
+        let number = frame.header().number;
+        let message = Control::decode(&frame)?;
+        if let Control::Standing(_) = message {
+            self.mastering.on_probed(id, from, number);
+        }
+        match message {
             Control::Sealed { process, extent } => {
                 let report = report_of(&extent);
                 let from = Member { process, ..from };
@@ -180,6 +205,21 @@ impl Receiver for Server {
                 ) =>
             {
                 self.mastering.on(master::Event::Serves(id, term));
+            }
+            Control::Refused(refused)
+                if (refused.reason, refused.kind) == (Reason::LowerTerm, Kind::Seal) =>
+            {
+                self.mastering.on(master::Event::Refused(id, refused.term));
+            }
+            // Which start of this server runs is told of a group that is not here, too.
+            Control::Status if self.group(id).is_none() => {
+                let place = Place {
+                    group: id,
+                    term,
+                    number,
+                };
+                let standing = Control::Standing(Standing::absent()).encode(&place);
+                self.links.send(from.server, Some(from.process), standing);
             }
             _ => {}
         }

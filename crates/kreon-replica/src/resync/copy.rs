@@ -1,6 +1,6 @@
 //! The primary's side of a full copy.
 
-use kreon_base::{Error, PAGE_BYTES, Result, planted};
+use kreon_base::{Error, PAGE_BYTES, Result, SEGMENT_BYTES, planted};
 use kreon_device::{AlignedBuf, Device};
 use kreon_engine::{Engine, Occupied};
 use kreon_format::place_of;
