@@ -277,7 +277,10 @@ impl Follower {
 
     fn write_log(&mut self, is_last: bool) -> Option<Work> {
         let (pieces, bytes) = self.log.take(is_last);
-        self.log_due = None;
+        let is_log = |taken: &Taken| matches!(taken.what, What::Log { .. });
+        if self.log.whole_bytes() == 0 && !self.queue.iter().any(is_log) {
+            self.log_due = None;
+        }
         if pieces.is_empty() {
             return None;
         }

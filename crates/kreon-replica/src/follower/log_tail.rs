@@ -1,8 +1,9 @@
 //! Log that was received and is not written yet.
 //!
 //! Invariants:
-//! - it is one piece of the log: each byte goes right behind the one before, or starts the next segment when that one
-//!   was full;
+//! - it is in the order of the log: each byte goes right behind the one before, or starts the next segment when that one
+//!   was full. The log of a joiner may also go on later, from whole blocks to the border of a block: what is between came as
+//!   pages before, or is no log any more;
 //! - only whole blocks leave it, each once and in the order of the log, so a segment's header goes first and no block with
 //!   acknowledged bytes is written again. The rest of a block leaves it at the seal, with zeroes behind.
 
@@ -35,8 +36,10 @@ impl Run {
         self.offset + self.bytes.len() as u64
     }
 
-    fn is_full(&self) -> bool {
-        self.end().is_multiple_of(SEGMENT_BYTES)
+    /// All before this is in the file when nothing but this run and those behind it is in memory.
+    fn start(&self) -> Lsn {
+        let within = (self.offset % SEGMENT_BYTES) as u32;
+        lsn_at(self.sequence, within.max(LOG_HEADER_BYTES))
     }
 
     fn whole_bytes(&self) -> usize {
@@ -48,7 +51,7 @@ impl Run {
 #[derive(Clone, Debug)]
 pub(super) struct LogTail {
     runs: VecDeque<Run>,
-    /// Behind the last byte that left.
+    /// All before this left, or never was to.
     written: Lsn,
 }
 
@@ -63,24 +66,30 @@ impl LogTail {
 
     /// Adds what follows, as [`LogCourse`](super::log_course::LogCourse) has checked.
     pub fn append(&mut self, lsn: Lsn, offset: u64, bytes: &[u8]) {
-        if self.runs.is_empty() {
-            // A stream begins its log at the border of a block: what stands before is in the file, or is copied, and a flush may
-            // name that border before a whole block has come.
-            self.written = self.written.max(lsn);
-        }
+        let sequence = place_of(lsn).0;
         match self.runs.back_mut() {
-            Some(run) if run.end() == offset && !run.is_full() => {
+            // The place of another segment may be that of one that was used again.
+            Some(run) if run.sequence == sequence && run.end() == offset => {
                 run.bytes.extend_from_slice(bytes)
             }
             _ => self.runs.push_back(Run {
-                sequence: place_of(lsn).0,
+                sequence,
                 offset,
                 bytes: bytes.to_vec(),
             }),
         }
+        self.pass_gap();
     }
 
-    /// Behind the last byte that left.
+    /// What stands before the first byte in memory left, came as pages before it, was there before the stream, or is copied. A
+    /// flush may name the border of a block at which log begins or goes on, before a whole block of it has come.
+    fn pass_gap(&mut self) {
+        if let Some(run) = self.runs.front() {
+            self.written = self.written.max(run.start());
+        }
+    }
+
+    /// All before this left, or never was to.
     pub fn written(&self) -> Lsn {
         self.written
     }
@@ -101,7 +110,7 @@ impl LogTail {
     }
 
     /// Takes out the whole blocks; with `is_last` also the rest of a block, with zeroes behind. What left and how many bytes of
-    /// log that is.
+    /// log that is. No two pieces overlap: in the log of a slow joiner a segment may come again, and what comes later leaves later.
     pub fn take(&mut self, is_last: bool) -> (Vec<Piece>, u64) {
         let (mut pieces, mut taken) = (Vec::new(), 0);
         while let Some(run) = self.runs.front_mut() {
@@ -109,8 +118,13 @@ impl LogTail {
                 true => run.bytes.len(),
                 false => run.whole_bytes(),
             };
+            let padded = whole.next_multiple_of(BLOCK_BYTES as usize);
+            let range = run.offset..run.offset + padded as u64;
+            if pieces.iter().any(|p: &Piece| overlap(&p.range(), &range)) {
+                break;
+            }
             if whole > 0 {
-                let mut block = AlignedBuf::new(whole.next_multiple_of(BLOCK_BYTES as usize));
+                let mut block = AlignedBuf::new(padded);
                 if let (Some(to), Some(from)) = (block.get_mut(..whole), run.bytes.get(..whole)) {
                     to.copy_from_slice(from);
                 }
@@ -125,6 +139,7 @@ impl LogTail {
             }
             self.runs.pop_front();
         }
+        self.pass_gap();
         (pieces, taken)
     }
 }
@@ -178,6 +193,39 @@ mod tests {
         assert_eq!(tail.written(), start);
         tail.take(false);
         assert_eq!(tail.written(), start);
+    }
+
+    #[test]
+    fn a_log_that_goes_on_elsewhere_is_written_up_to_there_when_all_before_has_left() {
+        let mut tail = LogTail::new(Lsn(0));
+        tail.append(lsn_at(7, 8192), SEGMENT + 8192, &[7; 8192]);
+        let later = lsn_at(9, 12288);
+        tail.append(later, 8 * SEGMENT_BYTES + 12288, &[9; 100]);
+        assert_eq!(tail.written(), lsn_at(7, 8192));
+        let (pieces, taken) = tail.take(false);
+        assert_eq!((pieces.len(), taken, tail.written()), (1, 8192, later));
+    }
+
+    #[test]
+    fn a_segment_that_was_used_again_leaves_twice_and_the_newer_bytes_last() {
+        let mut tail = LogTail::new(Lsn(0));
+        tail.append(lsn_at(7, 8192), SEGMENT + 8192, &[7; 8192]);
+        // The same segment, right behind those bytes, and over them.
+        tail.append(lsn_at(9, 16384), SEGMENT + 16384, &[9; 4096]);
+        tail.append(lsn_at(11, 12288), SEGMENT + 12288, &[11; 4096 + 8]);
+        let (pieces, taken) = tail.take(false);
+        let ranges: Vec<_> = pieces.iter().map(Piece::range).collect();
+        let at = |within: u64| SEGMENT + within;
+        assert_eq!(
+            (ranges, taken),
+            (vec![at(8192)..at(16384), at(16384)..at(20480)], 8192 + 4096)
+        );
+        let start = lsn_at(11, 12288);
+        assert_eq!((tail.whole_bytes(), tail.written()), (4096, start));
+        let (pieces, taken) = tail.take(true);
+        assert_eq!((pieces.len(), taken), (1, 4096 + 8));
+        assert_eq!(pieces[0].bytes()[..4104], [11; 4104]);
+        assert_eq!(tail.written(), Lsn(start.0 + 4104));
     }
 
     #[test]

@@ -104,6 +104,7 @@ impl Mirror {
                 Err(error) => stream.end(error),
             }
         }
+        self.fail_trials(state);
         self.room_for_copies(state);
         Ok(pumped)
     }
@@ -122,6 +123,11 @@ impl Mirror {
         let is_new = wanted > state.flush_upto;
         let is_due = is_new && state.streams.iter().filter(|s| s.is_counted).all(has_all);
         drop(state);
+        if self.has_failed_trial.swap(false, Ordering::AcqRel)
+            && let Some(source) = self.source.get()
+        {
+            source.landed();
+        }
         match is_due {
             true => self.announce(wanted).map(drop),
             false => Ok(()),
@@ -171,6 +177,7 @@ impl Mirror {
                     Sent::Ended | Sent::Withheld => {}
                 }
             }
+            self.fail_trials(state);
             if is_done {
                 return Ok(());
             }

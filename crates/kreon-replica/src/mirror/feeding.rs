@@ -184,10 +184,10 @@ impl Mirror {
         if !is_whole || !matches!(stream.send(&StreamPacket::Complete), Sent::As(_)) {
             return Ok(false);
         }
-        stream.withholds_slots = false;
-        stream.is_counted = true;
-        stream.is_on_trial = true;
+        stream.count();
         self.publish(state);
+        // What waits for log that a flush covered before this member got it, waits for this one now.
+        self.begin_barrier()?;
         self.await_calls()?;
         Ok(true)
     }

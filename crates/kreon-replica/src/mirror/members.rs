@@ -171,7 +171,7 @@ impl Mirror {
     pub(crate) fn begin_log_of(&self, member: Member, from: Lsn) -> Result<()> {
         let mut state = self.state.lock();
         let stream = state.stream(member).ok_or_else(|| not_there(member))?;
-        stream.begin_log(from)?;
+        stream.begin_joiners_log(from)?;
         self.publish(state);
         Ok(())
     }

@@ -80,7 +80,9 @@ impl Mirror {
         let mut state = self.state.lock();
         loop {
             state.check_open()?;
-            if try_ship(&mut state, packet, only, &mut shipped) {
+            let is_done = try_ship(&mut state, packet, only, &mut shipped);
+            self.fail_trials(&mut state);
+            if is_done {
                 self.room_for_copies(&state);
                 return Ok(shipped.sent);
             }

@@ -52,6 +52,8 @@ pub(super) struct Stream {
     pub log_packets_end: Lsn,
     /// Where that stands on the volume.
     pub log_packets_offset: u64,
+    /// Of one that was attached: where its log began, or went on last. All before was copied, or sent as pages.
+    log_begun: Lsn,
     /// Ends of the log packets that were not acknowledged, with their numbers.
     in_flight: VecDeque<(StreamNumber, Lsn)>,
     landed: Lsn,
@@ -85,6 +87,7 @@ impl Stream {
             log_sent: None,
             log_packets_end: Lsn(0),
             log_packets_offset: 0,
+            log_begun: Lsn(0),
             in_flight: VecDeque::new(),
             landed: log_durable,
             flush_sent: FlushNumber(0),
@@ -147,9 +150,10 @@ impl Stream {
 
     /// Whether a packet changes the block of the last bytes of log, of a member whose log may be behind.
     fn replaces_open_block(&self, packet: &StreamPacket<'_>) -> bool {
+        // A copy of what was there before the log does nothing at the member.
         let is_change = matches!(
             packet,
-            StreamPacket::Pages { .. } | StreamPacket::Copy { .. } | StreamPacket::Discard { .. }
+            StreamPacket::Pages { .. } | StreamPacket::Discard { .. }
         );
         let is_open = !self.is_counted && self.log_sent.is_some() && self.open_bytes() > 0;
         let end = self.log_packets_offset + self.open_bytes();
@@ -246,6 +250,29 @@ impl Stream {
         self.owed.log_from = None;
         self.log_sent = Some(at);
         self.landed = self.landed.max(at);
+        self.log_begun = at;
+    }
+
+    /// The log of a member that was attached begins at `from`: what is before is copied.
+    pub fn begin_joiners_log(&mut self, from: Lsn) -> Result<()> {
+        self.begin_log(from)?;
+        self.log_begun = from;
+        Ok(())
+    }
+
+    /// It counts from now on, and gets superblocks: all that it was sent before its last flush is durable there.
+    pub fn count(&mut self) {
+        self.withholds_slots = false;
+        self.is_counted = true;
+        self.is_on_trial = true;
+    }
+
+    /// Ends the counting of a member whose stream has ended on trial: nobody was asked yet to add it to the configuration, so it
+    /// cannot be promoted. Whether it did.
+    pub fn fail_trial(&mut self) -> bool {
+        let has_failed = self.is_counted && self.is_on_trial && self.ended.is_some();
+        self.is_counted &= !has_failed;
+        has_failed
     }
 
     /// Whether it was sent the superblock slot in this page.
@@ -292,9 +319,14 @@ impl Stream {
         self.landed
     }
 
-    /// Everything before this is durable there.
+    /// Everything before this is durable there. A joiner knows of no log before the first that it was sent; when it counts
+    /// all of that is durable, though an idle store has sent none behind it.
     pub fn log_durable(&self) -> Lsn {
-        self.outlet.progress().log_durable
+        let told = self.outlet.progress().log_durable;
+        match self.is_counted {
+            true => told.max(self.log_begun),
+            false => told,
+        }
     }
 
     /// The last flush that it was sent.

@@ -28,6 +28,8 @@ pub struct Mirror {
     durable: AtomicU64,
     /// The committed prefix of the log has grown since the tap looked.
     pub(super) has_grown: AtomicBool,
+    /// A member has ceased to count, and the log was not told.
+    pub(super) has_failed_trial: AtomicBool,
     /// Somebody will wait until the log is durable up to here.
     pub(super) wanted: AtomicU64,
     /// Wakes the tap.
@@ -77,6 +79,12 @@ impl State {
         self.least(Stream::log_durable)
     }
 
+    /// Whether a member counts no more since its stream has ended.
+    fn fail_trials(&mut self) -> bool {
+        let failed = self.streams.iter_mut().map(Stream::fail_trial);
+        failed.fold(false, |any, has_failed| any | has_failed)
+    }
+
     pub fn stream(&mut self, member: Member) -> Option<&mut Stream> {
         self.streams
             .iter_mut()
@@ -107,6 +115,7 @@ impl Mirror {
             landed: AtomicU64::new(u64::MAX),
             durable: AtomicU64::new(u64::MAX),
             has_grown: AtomicBool::new(false),
+            has_failed_trial: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
             wakeup: Wakeup::default(),
             source: OnceLock::new(),
@@ -174,8 +183,20 @@ impl Mirror {
         self.publish(state);
     }
 
+    /// Nobody waits any more for members whose streams have ended on trial. The tap tells the log, which has its own locks.
+    pub(super) fn fail_trials(&self, state: &mut State) {
+        if state.fail_trials() {
+            self.landed.store(state.landed().0, Ordering::Release);
+            self.durable.store(state.durable().0, Ordering::Release);
+            self.has_failed_trial.store(true, Ordering::Release);
+            self.changed.notify_all();
+            self.wakeup.call();
+        }
+    }
+
     /// Shows what changed to those that wait for it.
-    pub(super) fn publish(&self, state: MutexGuard<'_, State>) {
+    pub(super) fn publish(&self, mut state: MutexGuard<'_, State>) {
+        state.fail_trials();
         let (landed, durable) = (state.landed(), state.durable());
         let before = self.landed.swap(landed.0, Ordering::AcqRel);
         self.durable.store(durable.0, Ordering::Release);

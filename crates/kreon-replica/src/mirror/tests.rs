@@ -214,3 +214,53 @@ fn what_takes_the_place_of_log_that_was_cut_off_comes_behind_the_rest_of_its_blo
     narrow.open(1 << 20);
     assert!(matches!(stream.send(&discard), Sent::As(number) if number.0 == 3));
 }
+
+#[test]
+fn a_log_that_is_behind_stays_behind_at_the_same_place_when_it_is_said_twice() {
+    let carrier = Arc::new(Narrow::default());
+    let mut stream = stream(1, &carrier);
+    let from = lsn_at(1, LOG_HEADER_BYTES);
+    stream.begin_log(from).unwrap();
+    carrier.open(1 << 20);
+    assert!(matches!(log(&mut stream, 8192), Sent::As(_)));
+    for _ in 0..2 {
+        stream.fall_behind();
+        assert_eq!(stream.log_sent, None);
+        assert_eq!(stream.owed.log_from, Some(lsn_at(1, 8192)));
+    }
+    stream.resume_log(lsn_at(1, 12288));
+    assert_eq!(stream.owed.log_from, None);
+    stream.fall_behind();
+    assert_eq!(stream.owed.log_from, Some(lsn_at(1, 12288)));
+}
+
+#[test]
+fn a_copy_does_not_take_the_place_of_log() {
+    let carrier = Arc::new(Narrow::default());
+    let mut stream = stream(1, &carrier);
+    stream.begin_log(lsn_at(1, LOG_HEADER_BYTES)).unwrap();
+    carrier.open(1 << 20);
+    assert!(matches!(log(&mut stream, 4096 + 104), Sent::As(_)));
+    let bytes = &[3; 8192];
+    let copy = StreamPacket::Copy { offset: 0, bytes };
+    assert!(matches!(stream.send(&copy), Sent::As(number) if number.0 == 2));
+    assert!(stream.log_sent.is_some() && stream.owed.is_nothing());
+}
+
+#[test]
+fn a_member_whose_stream_ends_counts_on_only_if_it_may_be_in_the_configuration() {
+    for is_on_trial in [true, false] {
+        let carrier = Arc::new(Narrow::default());
+        let mut stream = stream(1, &carrier);
+        stream.resume_log(lsn_at(1, 8192));
+        assert_eq!(stream.log_durable(), Lsn(0));
+        stream.count();
+        // All before that was sent as pages, and is durable.
+        assert_eq!(stream.log_durable(), lsn_at(1, 8192));
+        assert!(!stream.fail_trial() && stream.is_counted);
+        stream.is_on_trial = is_on_trial;
+        stream.end(Error::new(ErrorKind::Closed, "the link was cut"));
+        assert_eq!(stream.fail_trial(), is_on_trial);
+        assert_eq!(stream.is_counted, !is_on_trial);
+    }
+}

@@ -112,7 +112,10 @@ impl Resync {
     /// When this returns its volume is whole, and durable: it may be added to the configuration. If that fails for good, or
     /// this does, it is to be removed here.
     ///
-    /// Takes as long as the joiner is slower than what is written; it ends when the joiner's stream does.
+    /// Takes as long as the joiner is slower than what is written, without a bound: nobody is slowed down for it. The caller
+    /// ends it from another thread by [`Mirror::remove`] or [`Mirror::end`]. Afterwards it waits for a checkpoint, for which
+    /// the primary waits as for every member that counts; if the joiner's stream ends meanwhile it counts no more at once, and
+    /// this fails. A joiner that takes nothing and whose link does not end is to be removed by whoever looks for silence.
     ///
     /// # Errors
     /// `InvalidArgument`: something is left to be copied; `OutOfSpace`: the joiner's device is full; why its stream has ended;

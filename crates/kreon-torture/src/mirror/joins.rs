@@ -94,8 +94,7 @@ fn cuts(
         let packets = index + 1;
         let is_complete = outcome.is_complete(packets)?;
         counts.count(if is_complete { "complete" } else { "joining" });
-        cut(ran, packets, is_complete, dice)
-            .map_err(|what| format!("packet {packets}: {what}"))?;
+        cut(ran, packets, is_complete, dice).map_err(|what| format!("packet {packets}: {what}"))?;
     }
     Ok(())
 }
