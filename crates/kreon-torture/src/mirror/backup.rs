@@ -160,11 +160,12 @@ pub struct Backup {
 /// Who follows at the moment: another one, after a death.
 pub type Current = Arc<Mutex<Arc<Backup>>>;
 
-/// Whether a backup dies.
+/// Whether a backup dies, or takes nothing for a while.
 #[derive(Default)]
 struct Life {
     is_mortal: AtomicBool,
     has_died: AtomicBool,
+    is_stalled: AtomicBool,
 }
 
 impl Backup {
@@ -240,6 +241,11 @@ impl Backup {
         !self.has_died()
     }
 
+    /// From now on it takes nothing and answers nothing, or does again.
+    pub fn stall(&self, is_stalled: bool) {
+        self.life.is_stalled.store(is_stalled, Ordering::Release);
+    }
+
     /// Answers go to `mirror` from now on.
     pub fn answer_to(&self, mirror: &Arc<Mirror>) {
         let _ = self.mirror.set(Arc::downgrade(mirror));
@@ -250,6 +256,7 @@ impl Backup {
     /// # Errors
     /// What it should not have received, or done.
     pub fn end(&self) -> Result<Vec<Moment>, String> {
+        self.stall(false);
         drop(self.sender.lock().take());
         match self.thread.lock().take().map(JoinHandle::join) {
             Some(Ok(outcome)) => outcome,
@@ -296,6 +303,9 @@ impl Worker {
                 Some(idle) => packets.recv_timeout(idle),
                 None => packets.recv().map_err(RecvTimeoutError::from),
             };
+            while self.life.is_stalled.load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_micros(100));
+            }
             let outcome = match received {
                 Ok((packet, sent_at)) => self.packet(&packet, sent_at),
                 Err(RecvTimeoutError::Timeout) => self.work_on(),

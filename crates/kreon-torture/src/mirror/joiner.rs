@@ -1,5 +1,6 @@
 //! A joiner beside a script: it is attached after a few steps, and copied a little after each of the next. It may be slow, and
-//! it may die in the middle: then its next process begins anew, on what a power cut has left of the file.
+//! it may die in the middle: then its next process begins anew, on what a power cut has left of the file. It may take nothing
+//! for so long that the log which it lacks leaves the primary's memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,9 @@ use super::pair::{Beside, device};
 /// Steps from the attachment to the end of the copy, at the most.
 const STEPS_MAX: u64 = 12;
 
+/// A joiner that takes nothing does so for so many steps, unless the log that it lacks has left memory before.
+const STALLED_STEPS_MAX: u64 = 40;
+
 /// How long a write of a slow joiner takes.
 const WRITE_TIME: Duration = Duration::from_micros(150);
 
@@ -29,6 +33,24 @@ pub struct Trouble {
     pub deaths: u64,
     /// Its window is small, and its device slow.
     pub is_slow: bool,
+    /// How often it takes nothing for a while.
+    pub stalls: u64,
+}
+
+impl Trouble {
+    /// Steps for which it takes nothing, at the most: the script is to have so many more.
+    pub fn stalled_steps(&self) -> u64 {
+        self.stalls * (STALLED_STEPS_MAX + 1)
+    }
+}
+
+/// A moment at which the log that a joiner lacks has left the primary's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Behind {
+    /// Packets that the joiner was sent.
+    pub packets: usize,
+    /// Events of the primary's device.
+    pub events: usize,
 }
 
 /// What is known of the join.
@@ -40,6 +62,10 @@ pub struct Outcome {
     pub died: u64,
     /// Those that were slower than the buffers of the log are used again.
     pub too_slow: u64,
+    /// Of the last process, after some steps.
+    pub behind: Vec<Behind>,
+    /// Whether any process ever was.
+    pub was_behind: bool,
 }
 
 impl Outcome {
@@ -67,6 +93,8 @@ pub struct Joiner {
     steps: u64,
     attach_after: u64,
     resync: Option<Resync>,
+    /// For so many steps it has taken nothing.
+    stalled: Option<u64>,
 }
 
 impl Joiner {
@@ -93,6 +121,7 @@ impl Joiner {
             steps: 0,
             attach_after,
             resync: None,
+            stalled: None,
         })
     }
 
@@ -107,6 +136,12 @@ impl Joiner {
         if self.steps < self.attach_after || self.outcome.lock().complete_from.is_some() {
             return Ok(());
         }
+        self.note_behind(mirror);
+        if self.stalls() {
+            // Copies would wait.
+            self.attach_after += 1;
+            return Ok(());
+        }
         let must_end = self.steps >= self.attach_after + STEPS_MAX;
         loop {
             match self.go_on(engine, mirror, must_end) {
@@ -118,6 +153,36 @@ impl Joiner {
                 return Ok(());
             }
         }
+    }
+
+    fn note_behind(&mut self, mirror: &Mirror) {
+        let standing = mirror.standing();
+        if let Some(first) = standing.first().filter(|first| first.is_log_behind) {
+            let mut outcome = self.outcome.lock();
+            outcome.was_behind = true;
+            outcome.behind.push(Behind {
+                packets: first.sent.0 as usize,
+                events: self.primary.events(),
+            });
+        }
+    }
+
+    /// Whether it takes nothing during the next step.
+    fn stalls(&mut self) -> bool {
+        let is_stalled = match self.stalled {
+            None => self.trouble.stalls > 0 && self.resync.is_some() && self.dice.below(2) == 0,
+            // It stays behind for some steps.
+            Some(steps) => {
+                let is_behind = !self.outcome.lock().behind.is_empty();
+                steps < STALLED_STEPS_MAX && !(is_behind && self.dice.below(3) == 0)
+            }
+        };
+        if is_stalled != self.stalled.is_some() {
+            self.trouble.stalls -= u64::from(is_stalled);
+            self.current.lock().stall(is_stalled);
+        }
+        self.stalled = is_stalled.then(|| self.stalled.map_or(0, |steps| steps + 1));
+        is_stalled
     }
 
     fn go_on(
@@ -182,6 +247,7 @@ impl Joiner {
             true => outcome.died += 1,
             false => outcome.too_slow += 1,
         }
+        outcome.behind.clear();
         drop(outcome);
         let ended = old.end();
         ended.map_err(|what| format!("a joiner that ended with {why}: {what}"))?;

@@ -14,7 +14,8 @@ use kreon_wire::{Frame, Outlet, Role, StreamPacket, Term};
 
 use super::backup::{Backup, GROUP, Pace, capacity, member, room, seal, step};
 use super::double_cuts::pair_of_cuts;
-use super::joiner::{Joiner, Outcome, Trouble};
+use super::joiner::{Behind, Joiner, Outcome, Trouble};
+use super::longer_logs::put;
 use super::pair::{Manner, Pair, Ran, device};
 use super::spread;
 use super::stream_cuts::{base, steps};
@@ -22,6 +23,7 @@ use crate::check::{After, check};
 use crate::content::Content;
 use crate::counts::Counts;
 use crate::progress::progress_at;
+use crate::script::Step;
 
 /// Of a script's packets so many are cuts, at least.
 const CUTS: u64 = 30;
@@ -30,6 +32,12 @@ const TERM: Term = Term(6);
 
 /// Moments at which both lose their power.
 const BOTH_CUTS: u64 = 3;
+
+/// The same while the log that the joiner lacks has left the primary's memory.
+const BEHIND_CUTS: u64 = 2;
+
+/// Longest values that are written while a joiner takes nothing: some segments of log.
+const STALLED_BYTES_MAX: u64 = 400_000;
 
 /// Of the join after that so many packets are cuts.
 const LATER_CUTS: u64 = 6;
@@ -45,6 +53,11 @@ pub fn joins(seed: u64) -> Counts {
             _ => 0,
         },
         is_slow: seed % 4 > 1,
+        stalls: match seed % 4 {
+            2 => 2,
+            3 => 1,
+            _ => 0,
+        },
     };
     let mut counts = Counts::default();
     counts.count("attach beside a write");
@@ -74,10 +87,24 @@ fn joined_and_cut(seed: u64, trouble: Trouble, counts: &mut Counts) -> Result<()
     for _ in 0..outcome.too_slow {
         counts.note("joiners that were too slow");
     }
+    match outcome.was_behind {
+        true => counts.note("joins whose log left memory"),
+        false if trouble.stalls > 0 && outcome.died == 0 => {
+            return Err("the log of a joiner that took nothing stayed in memory".to_owned());
+        }
+        false => {}
+    }
     let mut dice = Dice::new(seed ^ 0x0107);
     cuts(&ran, &outcome, CUTS, &mut dice, counts)?;
     for _ in 0..BOTH_CUTS {
-        both_cut(&ran, &outcome, seed, &mut dice, counts)?;
+        both_cut(&ran, &outcome, (seed, None), &mut dice, counts)?;
+    }
+    for _ in 0..BEHIND_CUTS.min(outcome.behind.len() as u64) {
+        let behind = outcome.behind[dice.below(outcome.behind.len() as u64) as usize];
+        counts.count("cut while its log was behind");
+        cut(&ran, behind.packets, false, &mut dice)
+            .map_err(|what| format!("behind, packet {}: {what}", behind.packets))?;
+        both_cut(&ran, &outcome, (seed, Some(behind)), &mut dice, counts)?;
     }
     Ok(())
 }
@@ -99,19 +126,23 @@ fn cuts(
     Ok(())
 }
 
-/// Cuts the power of the primary and the joiner at one time. If the joiner was complete, either goes on. If not, the primary
+/// Cuts the power of the primary and the joiner at one time, at any packet or while the joiner was `behind`. If the joiner was complete, either goes on. If not, the primary
 /// does, alone, and has all that was durable on it; the joiner begins anew, on what is left of its file.
 fn both_cut(
     ran: &Ran,
     outcome: &Outcome,
-    seed: u64,
+    (seed, behind): (u64, Option<Behind>),
     dice: &mut Dice,
     counts: &mut Counts,
 ) -> Result<(), String> {
-    let packets = 1 + dice.below(ran.moments.len() as u64) as usize;
+    let packets = match behind {
+        Some(behind) => behind.packets,
+        None => 1 + dice.below(ran.moments.len() as u64) as usize,
+    };
     let Some(moment) = ran.moments.get(packets - 1) else {
         return Ok(());
     };
+    let events = behind.map_or(moment.sent_at, |behind| behind.events);
     if outcome.is_complete(packets)? {
         let roll = dice.roll();
         let complete_from = outcome.complete_from.unwrap_or_default();
@@ -126,9 +157,9 @@ fn both_cut(
             .crash_after(events)
             .image(&mut Keep::SomeSectors { seed })
     };
-    let primary = left(&ran.devices.0, moment.sent_at, dice);
+    let primary = left(&ran.devices.0, events, dice);
     let joiner = left(&ran.devices.1, moment.events, dice);
-    let progress = progress_at(&ran.timeline, moment.sent_at);
+    let progress = progress_at(&ran.timeline, events);
     let told = |what| format!("both cut at packet {packets}, the primary: {what}");
     let found = check(primary.clone(), &ran.model, progress, After::Nothing, false);
     let content = found.map_err(told)?.content;
@@ -163,10 +194,23 @@ fn joined(
         seed,
         has_tap: trouble.is_slow,
     };
-    let steps = steps(seed, &pair.content, manner.has_tap);
+    let mut steps = steps(seed, &pair.content, manner.has_tap);
+    if trouble.stalls > 0 {
+        fill_stalls(&mut steps, trouble, &mut Dice::new(seed ^ 0x57a1));
+    }
     let ran = pair.run_alone(&steps, manner, &current, (&mirror, beside))?;
     let outcome = std::mem::take(&mut *outcome.lock());
     Ok((ran, outcome))
+}
+
+/// Adds writes that fill some segments of log behind the steps after which a joiner is attached.
+fn fill_stalls(steps: &mut Vec<Step>, trouble: Trouble, dice: &mut Dice) {
+    let region = "stalled".to_owned();
+    let puts = (0..trouble.stalled_steps()).map(|_| put(&region, STALLED_BYTES_MAX, dice));
+    let mut more = vec![Step::Create(region.clone())];
+    more.extend(puts);
+    let at = steps.len().min(8);
+    steps.splice(at..at, more);
 }
 
 fn cut(ran: &Ran, packets: usize, is_complete: bool, dice: &mut Dice) -> Result<(), String> {

@@ -124,7 +124,8 @@ fn carry_out(store: &mut Store, steps: &[Step]) -> Result<(), String> {
     Ok(())
 }
 
-fn put(region: &str, value_bytes_max: u64, dice: &mut Dice) -> Step {
+/// A put of one of nine keys.
+pub fn put(region: &str, value_bytes_max: u64, dice: &mut Dice) -> Step {
     let change = Change {
         region: region.to_owned(),
         key: format!("key {}", dice.below(9)).into_bytes(),
