@@ -1,7 +1,6 @@
 //! The course of a walk: what is due next, happens.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use kreon_coord::Paths;
 use kreon_coord::fake::{Fake, SessionId};
