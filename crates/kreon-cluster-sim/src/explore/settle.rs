@@ -194,10 +194,8 @@ impl World {
                     queue.push_back(Work::Primary(to, primary::Event::AttachAsked(me)));
                 }
             }
-            Action::Refuse { to, promised } => {
-                if to != MASTER {
-                    queue.push_back(Work::Replica(place_of(to), Event::Refused(promised)));
-                }
+            Action::Refuse { to, promised } if to != MASTER => {
+                queue.push_back(Work::Replica(place_of(to), Event::Refused(promised)));
             }
             _ => {} // what nobody hears of here: beats, closed links
         }
