@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     /// Whether some order of the calls explains them, by trying all.
-    fn by_force(first: Option<Write>, calls: &[Seen], done: u32, value: Option<Write>) -> bool {
+    fn by_force(calls: &[Seen], done: u32, value: Option<Write>) -> bool {
         let open = |at: usize| done >> at & 1 == 0;
         let must = |at: &usize| open(*at) && calls[*at].ended_us.is_some();
         if !(0..calls.len()).any(|at| must(&at)) {
@@ -209,7 +209,7 @@ mod tests {
                 What::Write(write) => Some(Some(write)),
                 What::Read(found) => (found == value).then_some(value),
             };
-            may && next.is_some_and(|next| by_force(first, calls, done | 1 << at, next))
+            may && next.is_some_and(|next| by_force(calls, done | 1 << at, next))
         })
     }
 
@@ -249,7 +249,7 @@ mod tests {
                 };
                 calls.push(seen(*begun, ended, what));
             }
-            let expected = by_force(None, &calls, 0, None);
+            let expected = by_force(&calls, 0, None);
             assert_eq!(is_explained(None, calls.iter()), expected, "{calls:?}");
             *if expected { &mut explained } else { &mut wrong } += 1;
         }
