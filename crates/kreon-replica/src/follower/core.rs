@@ -18,7 +18,7 @@ use kreon_wire::{
 };
 
 use super::capacity::{Capacity, Freed, first_room};
-use super::doing::Doing;
+use super::doing::{Doing, Sealing};
 use super::log_course::LogCourse;
 use super::log_tail::LogTail;
 use super::taken::{Taken, What, overlap};
@@ -61,13 +61,6 @@ pub struct Follower {
     ballast_used_bytes: u64,
     sealing: Sealing,
     refused: Option<StreamNumber>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sealing {
-    No,
-    Draining,
-    Done,
 }
 
 impl Follower {

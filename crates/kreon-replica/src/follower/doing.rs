@@ -17,3 +17,12 @@ pub(super) enum Doing {
     /// The last flush of a sealed follower.
     Last,
 }
+
+/// Whether the follower takes nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sealing {
+    No,
+    /// What was received is on its way to the file.
+    Draining,
+    Done,
+}

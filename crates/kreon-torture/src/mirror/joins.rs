@@ -17,7 +17,7 @@ use super::double_cuts::pair_of_cuts;
 use super::joiner::{Behind, Joiner, Outcome, Trouble};
 use super::longer_logs::put;
 use super::pair::{Manner, Pair, Ran, device};
-use super::spread;
+use super::spread::spread;
 use super::stream_cuts::{base, steps};
 use crate::check::{After, check};
 use crate::content::Content;

@@ -12,8 +12,6 @@
 
 use std::time::Instant;
 
-use kreon_sim::Dice;
-
 use crate::counts::Counts;
 
 pub mod backup;
@@ -24,6 +22,7 @@ pub mod joiner;
 pub mod joins;
 pub mod longer_logs;
 pub mod pair;
+mod spread;
 pub mod stream_cuts;
 
 pub use double_cuts::double_cuts;
@@ -45,13 +44,4 @@ pub fn run(scripts: u64, seed: u64, all: bool) -> Counts {
     }
     counts.elapsed = started.elapsed();
     counts
-}
-
-/// Some of `count` indices, by chance, one of each run of the same length: `least` or more if there are so many, fewer than
-/// twice as many. How many there are depends on the threads of a store; that enough are tried must not.
-fn spread(count: usize, least: u64, dice: &mut Dice) -> Vec<usize> {
-    let run = (count as u64 / least).max(1) as usize;
-    let runs = (0..count).step_by(run);
-    let chosen = runs.map(|first| first + dice.below(run as u64) as usize);
-    chosen.filter(|index| *index < count).collect()
 }

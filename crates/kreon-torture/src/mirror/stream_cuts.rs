@@ -14,7 +14,7 @@ use kreon_wire::Term;
 
 use super::backup::seal;
 use super::pair::{Manner, Pair, Ran, device};
-use super::spread;
+use super::spread::spread;
 use crate::check::{After, check};
 use crate::content::Content;
 use crate::counts::Counts;
