@@ -2,6 +2,7 @@
 
 use kreon_coord::fake::Fate;
 use kreon_coord::{Command, Mode, Operation, Reply, Standing, standing};
+use kreon_replica::drive::answer;
 use kreon_replica::machine::{
     Answer, Ask, Configuration, Known, Member, ProcessId, ServerId, Ticket, Version, master,
     primary, replica,
@@ -130,14 +131,7 @@ impl Walk {
                     self.fake.carry_out(session, &Command::Sync, fate);
                 }
                 let get = Command::Get { path, watch: false };
-                match self.fake.carry_out(session, &get, fate) {
-                    Reply::Node(node) => {
-                        let version = Version(node.version.0);
-                        let known = Known::of_bytes(GROUP, &node.data, version);
-                        known.map_or(Answer::Unknown, Answer::Read)
-                    }
-                    _ => Answer::Unknown,
-                }
+                answer(GROUP, &self.fake.carry_out(session, &get, fate))
             }
             Ask::Swap {
                 expected,
@@ -155,7 +149,7 @@ impl Walk {
                 if self.witness() {
                     self.on_swapped(next);
                 }
-                swapped_by(&reply)
+                answer(GROUP, &reply)
             }
         }
     }
@@ -392,19 +386,6 @@ impl Walk {
             self.count("session expired");
             self.fake.expire(session);
         }
-    }
-}
-
-/// What the reply to a swap, and perhaps a check of the fence, says of the swap.
-fn swapped_by(reply: &Reply) -> Answer {
-    match reply {
-        Reply::Done(parts) => match parts.first() {
-            Some(Reply::Written(version)) => Answer::Done(Version(version.0)),
-            _ => Answer::Unknown,
-        },
-        Reply::Refused(0, _) => Answer::Conflict,
-        Reply::Refused(..) => Answer::FenceLost,
-        _ => Answer::Unknown,
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) fn commands(
 }
 
 /// What the reply to the last command of a question says.
-pub(super) fn answer(group: GroupId, reply: &Reply) -> Answer {
+pub fn answer(group: GroupId, reply: &Reply) -> Answer {
     match reply {
         Reply::Node(node) => {
             let known = Known::of_bytes(group, &node.data, Version(node.version.0));

@@ -39,6 +39,7 @@ mod streams;
 mod volume;
 mod worker;
 
+pub use self::answers::answer;
 pub use self::asking::{Asking, Begin};
 pub use self::group::{Group, GroupSettings, Moments};
 pub use self::host::{Host, Serving};
