@@ -163,6 +163,32 @@ fn a_coordinator_that_was_restored_from_a_copy_is_not_believed() {
 }
 
 #[test]
+fn a_coordinator_with_another_primary_in_the_term_that_is_followed_is_not_believed() {
+    let (a, b, c) = (member(1, 0), member(2, 0), member(3, 0));
+    let mut replica = following(b, a);
+    let later = Moment(NOW.0 + 1);
+    let mut out = Vec::new();
+    replica.on(later, Event::Look, &mut out);
+    let [Action::Ask(ticket, _)] = out[..] else {
+        panic!("{out:?}");
+    };
+    // Restored, and the first term was begun once more: versions have caught up.
+    let other = Known {
+        version: Version(20),
+        ..known(1, &[c, b])
+    };
+    let mut out = Vec::new();
+    replica.on(later, Event::Answer(ticket, Answer::Read(other)), &mut out);
+    assert_eq!(out, vec![]);
+    assert!(replica.admits(a, Term(1)));
+    let refused = on(&mut replica, seal(2));
+    assert!(
+        refused.iter().any(|a| matches!(a, Action::Refuse { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn a_restarted_process_joins_anew() {
     let (a, b) = (member(1, 0), member(2, 1));
     let mut replica = Replica::new(b, true, Term(1), Stamp::default(), Timing::default());
@@ -219,9 +245,16 @@ fn a_replica_that_saw_more_than_the_coordinator_takes_no_part_in_promotions() {
         promised: Term(3),
     };
     assert_eq!(on(&mut replica, seal(2)), vec![refused]);
+    // A grace period that the copy names is no operator's word.
+    let mut inherited = restored.clone();
+    inherited.config.after_loss = true;
+    inherited.config.loss_term = Term(1);
+    assert_eq!(look(&mut replica, inherited), vec![]);
+    let refused = on(&mut replica, seal(2));
+    assert!(matches!(refused[..], [Action::Refuse { .. }]));
     let mut accepted = restored;
-    accepted.config.after_loss = true;
-    look(&mut replica, accepted);
-    let sealed = on(&mut replica, seal(3));
+    accepted.config.term = Term(3);
+    accepted.config.loss_term = Term(3);
+    let sealed = look(&mut replica, accepted);
     assert!(sealed.contains(&Action::ComputeEnd(Term(3))), "{sealed:?}");
 }
