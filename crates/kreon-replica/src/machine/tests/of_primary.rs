@@ -297,10 +297,13 @@ fn a_swap_waits_while_the_coordinator_knows_less_than_its_base() {
     };
     let restored = Event::Answer(look, Answer::Read(restored));
     assert_eq!(on(&mut primary, NOW, restored), vec![]);
-    let tick = on(&mut primary, NOW, Event::Tick);
-    let [Action::Ask(look, Ask::Read { synced: true })] = tick[..] else {
-        panic!("{tick:?}");
-    };
+    assert_eq!(on(&mut primary, NOW, Event::Tick), vec![], "not at once");
+    let tick = on(&mut primary, NOW.after_us(250_000), Event::Tick);
+    let look = tick.iter().find_map(|action| match action {
+        Action::Ask(ticket, Ask::Read { synced: true }) => Some(*ticket),
+        _ => None,
+    });
+    let look = look.expect("a read");
     // Versions have caught up, but somebody joined meanwhile.
     let other = Known {
         version: base.version,
@@ -340,4 +343,50 @@ fn a_sole_primary_takes_nothing_else_at_its_version_for_its_lease() {
     });
     let other = Event::Answer(look.expect("a read"), Answer::Read(known(1, &[a, b])));
     assert_eq!(acknowledged(&on(&mut primary, late, other)), None);
+}
+
+#[test]
+fn a_primary_whose_device_hangs_in_a_flush_before_it_is_alone_leaves_office() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let mut primary = primary(&[a, b]);
+    on(&mut primary, NOW, Event::Appended(Lsn(8)));
+    on(&mut primary, NOW, landed(b, 8));
+    assert_eq!(
+        on(&mut primary, NOW, Event::Failed(b)),
+        vec![Action::Flush(Lsn(8))]
+    );
+    let (_, next) = swap(&on(&mut primary, NOW, Event::DeviceFailed)).expect("a swap");
+    assert_eq!((next.term, next.primary), (Term(2), None));
+    assert_eq!(&next.in_sync[..], &[a, b]);
+}
+
+#[test]
+fn a_joiner_that_lags_is_silent_only_when_nothing_moves_there() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let mut primary = primary(&[a]);
+    on(&mut primary, NOW, Event::AttachAsked(b));
+    on(&mut primary, NOW, Event::Appended(Lsn(8)));
+    let copied = Event::Copied {
+        peer: b,
+        landed: Lsn(4),
+    };
+    on(&mut primary, NOW, copied);
+    let mut now = NOW;
+    let mut tick = |primary: &mut Primary, moves: bool| {
+        now = now.after_us(400_000);
+        let beats = on(primary, now, Event::Tick);
+        for action in beats {
+            if let Action::Beat { to, beat } = action {
+                on(primary, now, Event::Beaten { from: to, beat });
+            }
+        }
+        if moves {
+            on(primary, now, Event::Moved(b));
+        }
+        primary.peers().len()
+    };
+    assert!((0..10).all(|_| tick(&mut primary, true) == 1));
+    assert!((0..2).all(|_| tick(&mut primary, false) == 1));
+    tick(&mut primary, false);
+    assert_eq!(primary.peers(), &[], "it hangs");
 }

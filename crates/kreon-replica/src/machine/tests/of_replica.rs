@@ -1,4 +1,4 @@
-use kreon_base::Lsn;
+use kreon_base::{Epoch, Lsn};
 
 use super::{known, member};
 use crate::machine::replica::{Action, Event, Replica, State};
@@ -257,4 +257,46 @@ fn a_replica_that_saw_more_than_the_coordinator_takes_no_part_in_promotions() {
     accepted.config.loss_term = Term(3);
     let sealed = look(&mut replica, accepted);
     assert!(sealed.contains(&Action::ComputeEnd(Term(3))), "{sealed:?}");
+}
+
+#[test]
+fn a_member_with_a_superblock_that_the_candidate_lacks_leaves_the_set() {
+    let (a, b, c) = (member(1, 0), member(2, 0), member(3, 0));
+    let mut replica = Replica::new(a, true, Term(0), Stamp::default(), Timing::default());
+    on(&mut replica, seal(1));
+    let sealed = Event::Ended {
+        term: Term(1),
+        report: report(4),
+    };
+    let sealed = on(&mut replica, sealed);
+    answer(&mut replica, &sealed, known(1, &[a, b, c]));
+    assert!(matches!(replica.state(), State::Equalising(_)));
+    let told = |from, report| Event::Sealed {
+        from,
+        term: Term(1),
+        report,
+    };
+    assert_eq!(on(&mut replica, told(b, report(6))), vec![]);
+    let higher = Report {
+        slot: SlotMark {
+            epoch: Epoch(9),
+            ..SlotMark::default()
+        },
+        log_end: Lsn(4),
+    };
+    let late = on(&mut replica, told(c, higher));
+    let [Action::Ask(ticket, Ask::Swap { next, .. })] = &late[..] else {
+        panic!("{late:?}");
+    };
+    assert_eq!(&next.in_sync[..], &[a, b]);
+    let done = Event::Answer(*ticket, Answer::Done(Version(11)));
+    let done = on(&mut replica, done);
+    assert!(done.contains(&Action::Close(c)), "{done:?}");
+    let equalise = Action::Equalise {
+        to: b,
+        term: Term(1),
+        top: SlotMark::default(),
+        log_end: Lsn(4),
+    };
+    assert!(done.contains(&equalise), "{done:?}");
 }
