@@ -36,6 +36,8 @@ mod office;
 mod replies;
 mod server;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod volume;
 mod worker;
 
