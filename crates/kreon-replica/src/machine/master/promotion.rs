@@ -237,7 +237,9 @@ impl Master {
         let id = group.id;
         let ticket = self.tickets.draw();
         let ask = &mut |ticket, ask| out.push(Action::Ask(id, ticket, ask));
-        group.swap = Some(Swap::begin(known, next, self.fence(), now, ticket, ask));
+        let is_fresh = now.since_us(group.known_at) < self.timing.lease_us;
+        let base = (known, is_fresh);
+        group.swap = Some(Swap::begin(base, next, self.fence(), now, ticket, ask));
     }
 
     pub(super) fn on_swap_answer(
@@ -259,18 +261,18 @@ impl Master {
         match outcome {
             Outcome::Open => {}
             Outcome::FenceLost => self.stand_down(out),
-            Outcome::Done { known, .. } => {
+            Outcome::Done { known, sent } => {
                 group.swap = None;
                 if known.config.primary.is_some() {
                     group.stage = Stage::Promoting { since: now };
                     group.attempts = group.attempts.saturating_add(1);
                 }
-                group.learn(now, known);
+                group.learn(now, known, sent);
                 self.act(now, group, out);
             }
             Outcome::Overtaken(known) => {
                 group.swap = None;
-                group.learn(now, known);
+                group.learn(now, known, now);
                 self.act(now, group, out);
             }
         }
