@@ -197,6 +197,7 @@ fn first_config(group: GroupId, members: &[ServerId], min_in_sync: u8) -> GroupC
         group,
         term: Term(0),
         loss_accepted: false,
+        loss_term: Term(0),
         all_needed: true,
         min_in_sync,
         primary: None,
