@@ -16,7 +16,7 @@ use super::raw::Raw;
 pub const CLUSTER: &str = "test";
 
 /// Nothing takes so long.
-pub const LIMIT: Duration = Duration::from_secs(20);
+pub const LIMIT: Duration = Duration::from_secs(8);
 
 pub struct House {
     session: Arc<FakeSession>,
@@ -32,7 +32,7 @@ impl House {
     }
 
     pub fn with_limits(servers: u32, groups: u32, limits: ClientLimits) -> Self {
-        let _ = tracing_subscriber::fmt().with_test_writer().with_max_level(tracing::Level::INFO).try_init();
+        let _ = tracing_subscriber::fmt().with_test_writer().with_max_level(tracing::Level::TRACE).try_init();
         let session = Arc::new(FakeSession::new());
         let settings = InitSettings {
             groups: Some(groups),
