@@ -80,6 +80,9 @@ impl Walk {
 
     /// Replies to writes leave.
     fn release(&mut self, at: Place) {
+        if self.ends_unaware(at) {
+            return;
+        }
         let node = &mut self.nodes[at];
         let Some(primary) = &node.primary else { return };
         let (term, upto) = (primary.term(), primary.acknowledged().0 as usize);
@@ -114,6 +117,9 @@ impl Walk {
 
     /// The reply of a read leaves.
     fn show(&mut self, at: Place, read: ReadId) {
+        if self.ends_unaware(at) {
+            return;
+        }
         let node = &mut self.nodes[at];
         let Some(place) = node.reads.iter().position(|reading| reading.read == read) else {
             return;

@@ -40,6 +40,7 @@ pub fn config() -> GroupConfig {
         group: GROUP,
         term: TERM,
         loss_accepted: false,
+        loss_term: Term(2),
         all_needed: true,
         min_in_sync: 2,
         primary: Some(member(3)),

@@ -70,8 +70,9 @@ impl Replica {
         let State::Opening(office) = &self.state else {
             return;
         };
-        let mates = office.mates.iter().map(|(member, ..)| *member);
-        let same = mates.count() + 1 == known.config.in_sync.len();
+        let of_set = |(member, ..): &(Member, _, _)| known.config.has(*member);
+        let same =
+            office.mates.len() + 1 == known.config.in_sync.len() && office.mates.iter().all(of_set);
         let late_enough = office.opened.is_some_and(|opened| opened <= since);
         if late_enough && office.swap.is_none() && same {
             self.state = State::Serving(office.term());
@@ -92,7 +93,7 @@ impl Replica {
         }
     }
 
-    fn remove_failed(&mut self, now: Moment, out: &mut Vec<Action>) {
+    pub(super) fn remove_failed(&mut self, now: Moment, out: &mut Vec<Action>) {
         let Some(office) = self.office() else { return };
         let failed: Vec<_> = office.mates.iter().filter(|m| m.2).map(|m| m.0).collect();
         if !failed.is_empty() {
@@ -107,14 +108,16 @@ impl Replica {
         to: impl Fn(&Configuration) -> Configuration,
         out: &mut Vec<Action>,
     ) {
-        let mut tickets = self.tickets;
+        let (lease_us, mut tickets) = (self.timing.lease_us, self.tickets);
         let Some(office) = self.office() else { return };
         if office.swap.is_some() {
             return;
         }
         let next = to(&office.known.config);
         let ask = &mut |ticket, ask| out.push(Action::Ask(ticket, ask));
-        let swap = Swap::begin(office.known.clone(), next, None, now, tickets.draw(), ask);
+        let is_fresh = now.since_us(office.since) < lease_us;
+        let base = (office.known.clone(), is_fresh);
+        let swap = Swap::begin(base, next, None, now, tickets.draw(), ask);
         office.swap = Some(swap);
         self.tickets = tickets;
     }
@@ -140,7 +143,13 @@ impl Replica {
         self.tickets = tickets;
         let known = match outcome {
             Outcome::Open => return,
-            Outcome::Done { known, .. } | Outcome::Overtaken(known) => known,
+            Outcome::Done { known, sent } => {
+                if let Some(office) = self.office() {
+                    office.since = office.since.max(sent);
+                }
+                known
+            }
+            Outcome::Overtaken(known) => known,
             Outcome::FenceLost => return, // its swaps have no fence
         };
         self.settle(now, known, out);
@@ -180,7 +189,7 @@ impl Replica {
         let (silence_us, mut tickets) = (self.timing.silence_us, self.tickets);
         let Some(office) = self.office() else { return };
         if let Some(swap) = &mut office.swap {
-            swap.on_tick(tickets.draw(), &mut |ticket, ask| {
+            swap.on_tick(now, tickets.draw(), &mut |ticket, ask| {
                 out.push(Action::Ask(ticket, ask));
             });
         }
