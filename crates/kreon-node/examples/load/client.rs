@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::error::Error;
-use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
