@@ -222,9 +222,12 @@ impl Group {
             return;
         };
         let mut actions = Vec::new();
-        let before = office.machine.phase();
+        let (before, version) = (office.machine.phase(), office.machine.known().version);
         office.machine.on(self.now(), event, &mut actions);
         let after = office.machine.phase();
+        if office.machine.known().version != version && after != Phase::Deposed {
+            self.host.configured(office.machine.known());
+        }
         let mirror = Arc::clone(office.store.mirror());
         if before != after && after == Phase::Frozen {
             mirror.freeze();

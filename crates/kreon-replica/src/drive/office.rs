@@ -244,6 +244,7 @@ impl Group {
             term: machine.term(),
             engine: Arc::clone(store.engine()),
             takes_writes: machine.phase() == Phase::Serving,
+            known: machine.known().clone(),
         };
         core.office = Some(Office {
             machine,
