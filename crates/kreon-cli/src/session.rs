@@ -5,19 +5,20 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use kreon::{Durability, Region, Store};
+use kreon::{Durability, Store};
 
 use crate::encoding::Encoding;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
-use crate::options::Shared;
+use crate::options::{Shared, Target};
+use crate::place::{Place, Region};
 
 /// The region that commands work in if none is named.
 const DEFAULT_REGION: &str = "default";
 
 /// What every command works on.
 pub struct Session {
-    pub store: Store,
+    pub place: Place,
     pub key_encoding: Encoding,
     pub value_encoding: Encoding,
     pub durability: Durability,
@@ -44,7 +45,14 @@ pub struct Opening {
 impl Session {
     /// Opens the store for a command.
     pub fn open(shared: &Shared, opening: Opening) -> Result<Self> {
-        let path = shared.store_path()?;
+        let path = match shared.target()? {
+            Target::Store(path) => path,
+            Target::Cluster(url) => {
+                return Err(Failure::usage(format!(
+                    "{url}: this command works on a store"
+                )));
+            }
+        };
         // Before the opening, which may take long: an import must not miss a signal.
         let interrupt = match opening.takes_signals {
             true => Interrupt::on_signals()?,
@@ -65,7 +73,7 @@ impl Session {
             .map_err(|error| Failure::opening(error, &path))?;
         let region = shared.region.region.as_deref();
         Ok(Self {
-            store,
+            place: Place::Store(store),
             key_encoding: shared.key_encoding().unwrap_or(Encoding::Text),
             value_encoding: shared.value_encoding().unwrap_or(Encoding::Text),
             durability,
@@ -79,7 +87,7 @@ impl Session {
     #[cfg(test)]
     pub fn over(store: Store, region: &str, interrupt: Interrupt) -> Self {
         Self {
-            store,
+            place: Place::Store(store),
             key_encoding: Encoding::Text,
             value_encoding: Encoding::Text,
             durability: Durability::Buffered,
@@ -98,7 +106,7 @@ impl Session {
             sync => sync,
         };
         Self {
-            store: self.store.clone(),
+            place: self.place.clone(),
             key_encoding: given.key_encoding().unwrap_or(self.key_encoding),
             value_encoding: given.value_encoding().unwrap_or(self.value_encoding),
             durability,
@@ -126,13 +134,13 @@ impl Session {
     }
 
     /// The region to read from or delete in: it must be there.
-    pub fn existing_region(&self) -> kreon::Result<Region> {
-        self.store.existing_region(&self.region_name.borrow())
+    pub fn existing_region(&self) -> Result<Region> {
+        self.place.existing_region(&self.region_name.borrow())
     }
 
     /// The region to write to: made if it is not there.
-    pub fn region(&self) -> kreon::Result<Region> {
-        self.store.region(&self.region_name.borrow())
+    pub fn region(&self) -> Result<Region> {
+        self.place.region(&self.region_name.borrow())
     }
 
     /// The key that an argument stands for.
@@ -145,9 +153,9 @@ impl Session {
         decode(self.value_encoding, argument, "value")
     }
 
-    /// Makes what was written durable and gives the store free.
-    pub fn close(self) -> kreon::Result<()> {
-        self.store.close()
+    /// Makes what was written durable and gives the place free.
+    pub fn close(self) -> Result<()> {
+        self.place.close()
     }
 }
 

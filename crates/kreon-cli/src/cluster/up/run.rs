@@ -1,0 +1,171 @@
+//! `kreon cluster up`.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use clap::Args;
+use kreon::{ErrorKind, Result as StoreResult};
+use kreon_zookeeper::Jars;
+
+use super::end::end;
+use super::folder::Folder;
+use super::launch::Launched;
+use super::plan::{Plan, Wanted};
+use crate::failure::{Code, Failure, Result, tell};
+use crate::interrupt::Interrupt;
+use crate::sink::Sink;
+use crate::size::parse_size;
+
+/// How long Maven may take.
+const FETCH_MAX: Duration = Duration::from_secs(300);
+
+/// Names the folder of ZooKeeper's files.
+const JARS_VARIABLE: &str = "KREON_ZOOKEEPER";
+
+/// Start a cluster on this machine: ZooKeeper, and servers as processes; Ctrl-C ends all of them
+///
+/// On a folder that it was used on before it goes on with the cluster there, and starts what does not run. ZooKeeper
+/// needs Java; its files are fetched by Maven (mvn) the first time, and their checksums verified.
+#[derive(Debug, Args)]
+pub struct Up {
+    /// Folder of all data and logs; made if it is not there
+    #[arg(long, value_name = "FOLDER")]
+    data: PathBuf,
+    /// How many servers [default: 3]
+    #[arg(long)]
+    servers: Option<usize>,
+    /// Return when the cluster serves; `kreon cluster down` ends it
+    #[arg(long)]
+    detach: bool,
+    /// Groups, among which the ranges of tables are divided; each has one primary [default: one for each server]
+    #[arg(long)]
+    groups: Option<u32>,
+    /// Memory of each server [default: 256MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    memory: Option<usize>,
+    /// Name of the cluster [default: local]
+    #[arg(long)]
+    name: Option<String>,
+    /// Port of ZooKeeper on 127.0.0.1, 0: any [default: 2181]
+    #[arg(long, value_name = "PORT")]
+    zookeeper_port: Option<u16>,
+    /// Port of the first server on 127.0.0.1, the others have the next ones; 0: any [default: 7401]
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Folder of the files of ZooKeeper [env: KREON_ZOOKEEPER] [default: kreon/zookeeper in your cache]
+    #[arg(long, value_name = "FOLDER")]
+    zookeeper_files: Option<PathBuf>,
+}
+
+impl Up {
+    pub fn run(&self, out: &mut Sink) -> Result<()> {
+        let interrupt = Interrupt::on_signals()?;
+        let folder = Folder::open(&self.data, true)?;
+        let turn = folder.turn()?;
+        let plan = Plan::of(&folder.plan(), &self.wanted())?;
+        let jars = self.jars()?;
+        plan.write(&folder.plan())?;
+        let mut launched = Launched::new(&folder, &plan);
+        let begun = self.begin(&mut launched, &plan, &jars, &interrupt, out);
+        drop(turn);
+        if begun.is_ok() && self.detach {
+            return Ok(());
+        }
+        let watched = begun.and_then(|()| watch(&mut launched, &interrupt));
+        let _turn = folder.turn()?;
+        let ended = end(&folder, &plan, |step| tell(&format!("kreon: {step}")));
+        match watched {
+            // As asked for.
+            Err(failure) if failure.is_interruption() => Ok(ended.map(drop)?),
+            watched => watched,
+        }
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            name: self.name.clone(),
+            servers: self.servers,
+            groups: self.groups,
+            memory_bytes: self.memory,
+            zookeeper_port: self.zookeeper_port,
+            port: self.port,
+        }
+    }
+
+    /// The files of ZooKeeper, fetched if need be.
+    fn jars(&self) -> Result<Jars> {
+        let named = env::var_os(JARS_VARIABLE).filter(|path| !path.is_empty());
+        let named = self.zookeeper_files.clone().or(named.map(PathBuf::from));
+        let folder = named.or_else(cache).ok_or_else(|| {
+            Failure::usage(
+                "there is no folder for caches: give --zookeeper-files FOLDER, or set HOME",
+            )
+        })?;
+        let found = match Jars::find(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                tell(&format!(
+                    "kreon: fetching ZooKeeper into {}",
+                    folder.display()
+                ));
+                fetch(&folder)
+            }
+            found => found,
+        };
+        found.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Failure::new(
+                Code::Other,
+                format!("no ZooKeeper: {error}"),
+                "install a Java runtime (JAVA_HOME or java in the path) and Maven (mvn), or name a folder with its files \
+                 by --zookeeper-files",
+            ),
+            ErrorKind::Corruption => Failure::from(error)
+                .with_advice(format!("remove {} to have it fetched again", folder.display())),
+            _ => error.into(),
+        })
+    }
+
+    fn begin(
+        &self,
+        launched: &mut Launched<'_>,
+        plan: &Plan,
+        jars: &Jars,
+        interrupt: &Interrupt,
+        out: &mut Sink,
+    ) -> Result<()> {
+        launched.zookeeper(jars, interrupt)?;
+        for number in 1..=plan.server_ports.len() {
+            launched.server(number)?;
+        }
+        out.line(&plan.url())?;
+        Ok(out.flush()?)
+    }
+}
+
+fn fetch(folder: &Path) -> StoreResult<Jars> {
+    Jars::fetch(folder, FETCH_MAX)
+}
+
+/// `kreon/zookeeper` in the user's cache (`XDG_CACHE_HOME`).
+fn cache() -> Option<PathBuf> {
+    let folder = |name| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    folder("XDG_CACHE_HOME")
+        .or_else(|| folder("HOME").map(|home| home.join(".cache")))
+        .map(|cache| cache.join("kreon/zookeeper"))
+}
+
+/// Tells of processes that end by themselves, until a signal comes.
+fn watch(launched: &mut Launched<'_>, interrupt: &Interrupt) -> Result<()> {
+    loop {
+        interrupt.check()?;
+        while let Some(ended) = launched.ended() {
+            tell(&format!("kreon: {ended}"));
+        }
+        sleep(Duration::from_millis(100));
+    }
+}
