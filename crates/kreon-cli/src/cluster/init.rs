@@ -1,17 +1,12 @@
 //! `kreon cluster init`.
 
-use std::sync::Arc;
-
 use clap::Args;
-use kreon_coord::{Coordinator, ZooKeeper};
-use kreon_node::layout::{InitSettings, Layout, init};
+use kreon_node::layout::{InitSettings, Layout};
 
+use super::survey::Surveyor;
 use super::url::ClusterUrl;
 use crate::failure::{Failure, Result, tell};
 use crate::sink::Sink;
-
-/// How long ZooKeeper may not answer.
-const SESSION_MS: u32 = 10_000;
 
 /// Make a new cluster: once, before its servers are started
 ///
@@ -60,9 +55,7 @@ impl Init {
         settings.min_in_sync = self.min_in_sync;
         settings.groups = self.groups;
         settings.force = self.force;
-        let session = ZooKeeper::connect(&url.coordinators, SESSION_MS)?;
-        let session: Arc<dyn Coordinator> = Arc::new(session);
-        let layout = init(&session, &settings)?;
+        let layout = Surveyor::begin(&url)?.init(&settings)?;
         if layout.shares_domains {
             tell("kreon: warning: there are too few failure domains: copies of a group share one");
         }

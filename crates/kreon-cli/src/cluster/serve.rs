@@ -1,6 +1,7 @@
 //! `kreon cluster serve`: a server of a cluster, until a signal ends it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use kreon_node::{Coordination, MARK, Node, NodeSettings};
 use kreon_wire::ServerId;
 
 use super::key;
+use super::page::Pages;
 use super::settings::ServerSettings;
 use super::url::ClusterUrl;
 use crate::failure::{Failure, Result};
@@ -41,21 +43,32 @@ pub struct Serve {
 impl Serve {
     pub fn run(&self, shared: &Shared, out: &mut Sink) -> Result<()> {
         let interrupt = Interrupt::on_signals()?;
-        let settings = self.node_settings(shared)?;
+        let given = self.given(shared)?;
+        let status_at = given.status_listen.clone();
+        let settings = node_settings(given)?;
         let (name, number) = (settings.cluster.clone(), settings.server.0);
-        let node = start(&settings, &interrupt)?;
+        interrupt.check()?;
+        let node = Arc::new(Node::start(settings)?);
         let address = node.address();
         out.line(&format!("server {number} of `{name}` at {address}"))?;
+        let shown = Arc::clone(&node);
+        let pages = status_at.map(|at| Pages::serve(&at, move || shown.status()));
+        let pages = pages.transpose()?;
+        if let Some(pages) = &pages {
+            out.line(&format!("status page at http://{}/", pages.address()))?;
+        }
         out.flush()?;
         while interrupt.check().is_ok() {
             sleep(PATIENCE);
         }
+        drop(pages);
         node.end();
         out.line(&format!("server {number} of `{name}` ended"))?;
         Ok(())
     }
 
-    fn node_settings(&self, shared: &Shared) -> Result<NodeSettings> {
+    /// What flags, file and environment say.
+    fn given(&self, shared: &Shared) -> Result<ServerSettings> {
         let file = match &self.config {
             Some(file) => ServerSettings::read(file)?,
             None => ServerSettings::default(),
@@ -71,27 +84,37 @@ impl Serve {
             key_file: shared.key_file(),
             ..ServerSettings::default()
         };
-        let given = flags.or(file).or(environment);
-        let missing = |what: &str| Failure::usage(format!("no {what}: give it here or in the file of --config"));
-        let url = given.cluster.ok_or_else(|| missing("--cluster URL"))?;
-        let url = ClusterUrl::parse(&url)?;
-        let data = given.data.ok_or_else(|| missing("--data FOLDER"))?;
-        let id = given.id.or_else(|| marked(&data)).ok_or_else(|| missing("--id NUMBER"))?;
-        let listen = given.listen.unwrap_or_else(|| LISTEN.to_owned());
-        let session_ms = given.session_ms.unwrap_or(SESSION_MS);
-        let coordination = Coordination::zookeeper(&url.coordinators, session_ms);
-        let mut settings = NodeSettings::new(&url.name, ServerId(id), data, &listen, coordination);
-        settings.memory_bytes = given.memory.unwrap_or(MEMORY_BYTES) as u64;
-        settings.advertised = given.advertise;
-        settings.domain = given.domain;
-        if let Some(primaries_max) = given.primaries_max {
-            settings.primaries_max = primaries_max;
-        }
-        if let Some(file) = given.key_file {
-            settings.key = Some(Key::new(&key::read(&file)?)?);
-        }
-        Ok(settings)
+        Ok(flags.or(file).or(environment))
     }
+}
+
+fn node_settings(given: ServerSettings) -> Result<NodeSettings> {
+    let missing = |what: &str| {
+        Failure::usage(format!(
+            "no {what}: give it here or in the file of --config"
+        ))
+    };
+    let url = given.cluster.ok_or_else(|| missing("--cluster URL"))?;
+    let url = ClusterUrl::parse(&url)?;
+    let data = given.data.ok_or_else(|| missing("--data FOLDER"))?;
+    let id = given
+        .id
+        .or_else(|| marked(&data))
+        .ok_or_else(|| missing("--id NUMBER"))?;
+    let listen = given.listen.unwrap_or_else(|| LISTEN.to_owned());
+    let session_ms = given.session_ms.unwrap_or(SESSION_MS);
+    let coordination = Coordination::zookeeper(&url.coordinators, session_ms);
+    let mut settings = NodeSettings::new(&url.name, ServerId(id), data, &listen, coordination);
+    settings.memory_bytes = given.memory.unwrap_or(MEMORY_BYTES) as u64;
+    settings.advertised = given.advertise;
+    settings.domain = given.domain;
+    if let Some(primaries_max) = given.primaries_max {
+        settings.primaries_max = primaries_max;
+    }
+    if let Some(file) = given.key_file {
+        settings.key = Some(Key::new(&key::read(&file)?)?);
+    }
+    Ok(settings)
 }
 
 /// The number of the server whose folder it is, if it is one.
@@ -99,9 +122,4 @@ fn marked(data: &Path) -> Option<u32> {
     let mark = std::fs::read_to_string(data.join(MARK)).ok()?;
     let number = mark.lines().find_map(|line| line.strip_prefix("server "))?;
     number.trim().parse().ok()
-}
-
-fn start(settings: &NodeSettings, interrupt: &Interrupt) -> Result<Node> {
-    interrupt.check()?;
-    Ok(Node::start(settings.clone())?)
 }

@@ -58,7 +58,11 @@ impl ServerSettings {
             .map_err(|error| Error::io(format!("read {}", file.display()), error))?;
         toml::from_str(&text).map_err(|error| {
             let before = error.span().map_or(0, |span| span.start);
-            let line = text.as_bytes().iter().take(before).filter(|byte| **byte == b'\n');
+            let line = text
+                .as_bytes()
+                .iter()
+                .take(before)
+                .filter(|byte| **byte == b'\n');
             let (line, what) = (line.count() + 1, error.message());
             Error::invalid(format!("{} line {line}: {what}", file.display()))
         })
@@ -93,7 +97,9 @@ fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
     }
     match Size::deserialize(from)? {
         Size::Bytes(bytes) => Ok(Some(bytes)),
-        Size::Text(text) => parse_size(&text).map(Some).map_err(serde::de::Error::custom),
+        Size::Text(text) => parse_size(&text)
+            .map(Some)
+            .map_err(serde::de::Error::custom),
     }
 }
 
@@ -131,7 +137,10 @@ mod tests {
             ("id = 1\nid = 2\n", ["line 2", "id"]),
         ] {
             let error = read(text).unwrap_err().to_string();
-            assert!(told.iter().all(|told| error.contains(told)), "{text}: {error}");
+            assert!(
+                told.iter().all(|told| error.contains(told)),
+                "{text}: {error}"
+            );
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kreon::{Error, ErrorKind, Result};
 use kreon_coord::{Coordinator, Paths, ZooKeeper};
 use kreon_node::Talk;
+use kreon_node::layout::{self, InitSettings, Layout};
 use kreon_wire::{GroupConfig, Member, ProcessId, ServerId, ServerNode, TableNode};
 
 use super::url::ClusterUrl;
@@ -15,6 +16,7 @@ const SESSION_MS: u32 = 10_000;
 
 /// A session with the coordinator of a cluster, to look again and again.
 pub struct Surveyor {
+    session: Arc<dyn Coordinator>,
     talk: Talk,
     paths: Paths,
     name: String,
@@ -44,7 +46,8 @@ impl Surveyor {
         let session = ZooKeeper::connect(&url.coordinators, SESSION_MS)?;
         let session: Arc<dyn Coordinator> = Arc::new(session);
         Ok(Self {
-            talk: Talk::new(session),
+            talk: Talk::new(Arc::clone(&session)),
+            session,
             paths: Paths::new(&url.name),
             name: url.name.clone(),
         })
@@ -56,6 +59,15 @@ impl Surveyor {
     /// `Io`.
     pub fn exists(&mut self) -> Result<bool> {
         Ok(self.talk.read(&self.paths.format(), false)?.is_some())
+    }
+
+    /// Makes a cluster.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if its layout is not allowed, or there is one; `Io`.
+    pub fn init(&self, settings: &InitSettings) -> Result<Layout> {
+        // Answers go to whoever polls the session: no other call is under way here.
+        layout::init(&self.session, settings)
     }
 
     /// Looks at all of it.
@@ -72,7 +84,9 @@ impl Surveyor {
         let live: BTreeSet<Member> = live.iter().filter_map(|name| member(name)).collect();
         let mut servers = Vec::new();
         for name in self.names(&paths.servers())? {
-            let node = self.talk.read(&format!("{}/{name}", paths.servers()), false)?;
+            let node = self
+                .talk
+                .read(&format!("{}/{name}", paths.servers()), false)?;
             if let Some(node) = node {
                 servers.push(ServerNode::decode(&node.data)?);
             }
@@ -110,15 +124,16 @@ impl Surveyor {
         Ok(groups.into_values().collect())
     }
 
-    /// Milliseconds of a session that this client was granted; servers ask for shorter ones.
-    pub fn session_ms(&self) -> u32 {
-        self.talk.session_ms()
-    }
-
     fn master(&mut self, live: &BTreeSet<Member>) -> Result<Option<ServerId>> {
         let candidates = self.names(&self.paths.master())?;
-        let number = |name: &str| name.rsplit('-').next().and_then(|digits| digits.parse::<u64>().ok());
-        let first = candidates.iter().min_by_key(|name| number(name).unwrap_or(u64::MAX));
+        let number = |name: &str| {
+            name.rsplit('-')
+                .next()
+                .and_then(|digits| digits.parse::<u64>().ok())
+        };
+        let first = candidates
+            .iter()
+            .min_by_key(|name| number(name).unwrap_or(u64::MAX));
         let of = |member: &&Member| {
             let start = Paths::candidate(u128::from_be_bytes(member.process.0));
             first.is_some_and(|name| name.starts_with(&start))
@@ -153,15 +168,22 @@ impl Survey {
             let missing: Vec<_> = config
                 .members
                 .iter()
-                .filter(|server| !config.in_sync.iter().any(|member| member.server == **server))
+                .filter(|server| {
+                    !config
+                        .in_sync
+                        .iter()
+                        .any(|member| member.server == **server)
+                })
                 .map(|server| match self.is_live(*server) {
                     true => format!("server {}", server.0),
                     false => format!("server {} (down)", server.0),
                 })
                 .collect();
             let set = config.in_sync.len();
-            if config.primary.is_none() {
-                warnings.push(format!("group {group} has no primary: it takes no requests"));
+            if !self.has_primary(config) {
+                warnings.push(format!(
+                    "group {group} has no primary: it takes no requests"
+                ));
             } else if set < usize::from(config.min_in_sync) {
                 warnings.push(format!(
                     "group {group} takes no writes: {set} copies are in sync, and {} are needed",
@@ -184,6 +206,12 @@ impl Survey {
 
     /// Whether each group has a primary in office.
     pub fn all_have_primaries(&self) -> bool {
-        !self.groups.is_empty() && self.groups.iter().all(|(_, config)| config.primary.is_some())
+        let mut groups = self.groups.iter();
+        !self.groups.is_empty() && groups.all(|(_, config)| self.has_primary(config))
+    }
+
+    fn has_primary(&self, config: &GroupConfig) -> bool {
+        let is_live = |primary| self.live.contains(&primary);
+        config.primary.is_some_and(is_live)
     }
 }

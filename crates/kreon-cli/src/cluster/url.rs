@@ -21,10 +21,16 @@ impl ClusterUrl {
     /// `InvalidArgument`.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = |why: &str| {
-            Error::invalid(format!("`{text}` {why}: zk://HOST[:PORT],HOST[:PORT]/NAME names a cluster"))
+            Error::invalid(format!(
+                "`{text}` {why}: zk://HOST[:PORT],HOST[:PORT]/NAME names a cluster"
+            ))
         };
-        let rest = text.strip_prefix("zk://").ok_or_else(|| wrong("does not begin with zk://"))?;
-        let (hosts, name) = rest.split_once('/').ok_or_else(|| wrong("has no name of a cluster"))?;
+        let rest = text
+            .strip_prefix("zk://")
+            .ok_or_else(|| wrong("does not begin with zk://"))?;
+        let (hosts, name) = rest
+            .split_once('/')
+            .ok_or_else(|| wrong("has no name of a cluster"))?;
         if name.is_empty() || name.contains('/') {
             return Err(wrong("has no name of a cluster"));
         }

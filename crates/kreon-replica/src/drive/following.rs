@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use kreon_base::{Error, ErrorKind, Lsn, Result, SEGMENT_BYTES};
 use kreon_device::Device;
-use kreon_format::{FORMAT_VERSION, FORMAT_VERSION_MIN, StoreId, SUPERBLOCK_PAGES};
+use kreon_format::{FORMAT_VERSION, FORMAT_VERSION_MIN, SUPERBLOCK_PAGES, StoreId};
 use kreon_sync::Mutex;
 use kreon_volume::superblock;
 use kreon_wire::{
@@ -231,11 +231,7 @@ impl Group {
     }
 
     /// Takes a file for the copy, unless what is here belongs to another store.
-    fn prepare_for_copy(
-        &self,
-        files: &mut Files,
-        attach: &Attach,
-    ) -> Result<(), (Reason, Error)> {
+    fn prepare_for_copy(&self, files: &mut Files, attach: &Attach) -> Result<(), (Reason, Error)> {
         let failed = |error| (reason_of(&error), error);
         let device = files.device(self).map_err(failed)?;
         let own = match device.len_bytes() < SEGMENT_BYTES {

@@ -1,8 +1,6 @@
 //! Control messages, as they come in.
 
-use kreon_wire::{
-    Control, Frame, Kind, Member, Reason, Refused, ServerId, Stage, Term, Violation,
-};
+use kreon_wire::{Control, Frame, Kind, Member, Reason, Refused, ServerId, Stage, Term, Violation};
 
 use super::equalising::{Package, is_other};
 use super::group::{Core, Group};

@@ -74,11 +74,27 @@ fn answer(mut stream: TcpStream, status: &impl Fn() -> NodeStatus) -> std::io::R
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let (code, kind, body) = match path(&mut stream)?.as_deref() {
-        Some("/") => ("200 OK", "text/html; charset=utf-8", picture::page(&status())),
-        Some("/metrics") => ("200 OK", "text/plain; version=0.0.4", metrics::text(&status())),
-        Some("/status.json") => ("200 OK", "application/json", as_json::node(&status()).to_string()),
+        Some("/") => (
+            "200 OK",
+            "text/html; charset=utf-8",
+            picture::page(&status()),
+        ),
+        Some("/metrics") => (
+            "200 OK",
+            "text/plain; version=0.0.4",
+            metrics::text(&status()),
+        ),
+        Some("/status.json") => (
+            "200 OK",
+            "application/json",
+            as_json::node(&status()).to_string(),
+        ),
         Some(_) => ("404 Not Found", "text/plain", "not found\n".to_owned()),
-        None => ("400 Bad Request", "text/plain", "only GET is understood\n".to_owned()),
+        None => (
+            "400 Bad Request",
+            "text/plain",
+            "only GET is understood\n".to_owned(),
+        ),
     };
     let head = format!(
         "HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
@@ -105,7 +121,10 @@ fn path(stream: &mut TcpStream) -> std::io::Result<Option<String>> {
         }
         request.extend_from_slice(part.get(..count).unwrap_or_default());
     }
-    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let line = request
+        .split(|byte| *byte == b'\r')
+        .next()
+        .unwrap_or_default();
     let mut words = str::from_utf8(line).unwrap_or_default().split(' ');
     let (method, target) = (words.next(), words.next());
     let path = target.and_then(|target| target.split('?').next());

@@ -65,16 +65,36 @@ pub fn text(status: &NodeStatus) -> String {
     for metric in OF_GROUPS {
         head(&mut text, metric.name, "gauge", metric.help);
         for group in &status.groups {
-            let _ = writeln!(text, "{}{{group=\"{}\"}} {}", metric.name, group.group.0, (metric.value)(group));
+            let _ = writeln!(
+                text,
+                "{}{{group=\"{}\"}} {}",
+                metric.name,
+                group.group.0,
+                (metric.value)(group)
+            );
         }
     }
-    head(&mut text, "kreon_group_free_bytes", "gauge", "Free bytes of the smallest device known.");
+    head(
+        &mut text,
+        "kreon_group_free_bytes",
+        "gauge",
+        "Free bytes of the smallest device known.",
+    );
     for group in &status.groups {
         if let Some(free) = group.free_bytes {
-            let _ = writeln!(text, "kreon_group_free_bytes{{group=\"{}\"}} {free}", group.group.0);
+            let _ = writeln!(
+                text,
+                "kreon_group_free_bytes{{group=\"{}\"}} {free}",
+                group.group.0
+            );
         }
     }
-    head(&mut text, "kreon_refusals_total", "counter", "Requests of clients that were refused.");
+    head(
+        &mut text,
+        "kreon_refusals_total",
+        "counter",
+        "Requests of clients that were refused.",
+    );
     for group in &status.groups {
         for (kind, count) in &group.refusals {
             let _ = writeln!(
@@ -84,7 +104,12 @@ pub fn text(status: &NodeStatus) -> String {
             );
         }
     }
-    head(&mut text, "kreon_violations_total", "counter", "Packets that break the protocol.");
+    head(
+        &mut text,
+        "kreon_violations_total",
+        "counter",
+        "Packets that break the protocol.",
+    );
     for (class, count) in &status.violations {
         let class = class.to_string().replace(['\\', '"', '\n'], "_");
         let _ = writeln!(text, "kreon_violations_total{{class=\"{class}\"}} {count}");
@@ -96,20 +121,90 @@ pub fn text(status: &NodeStatus) -> String {
 fn of_server(text: &mut String, status: &NodeStatus) {
     let clients = &status.clients;
     for (name, kind, help, value) in [
-        ("kreon_is_master", "gauge", "Whether it is in the office of the master.", status.is_master.into()),
-        ("kreon_session_ms", "gauge", "Time of its sessions as granted, 0 without.", status.session_ms.unwrap_or(0).into()),
-        ("kreon_client_links", "gauge", "Links of clients.", clients.links as u64),
-        ("kreon_requests_total", "counter", "Requests that were taken.", clients.requests),
-        ("kreon_requests_under_way", "gauge", "Requests without an answer.", clients.under_way as u64),
-        ("kreon_request_bytes", "gauge", "Bytes of these.", clients.bytes as u64),
-        ("kreon_snapshots", "gauge", "Open snapshots and scans.", clients.snapshots as u64),
-        ("kreon_requests_busy_total", "counter", "Requests beyond the limit of bytes.", clients.busy),
-        ("kreon_links_closed_for_violation_total", "counter", "Links that broke the protocol.", clients.closed_for_violation),
-        ("kreon_links_closed_unread_total", "counter", "Links whose client read no answers.", clients.closed_unread),
-        ("kreon_stream_bytes_total", "counter", "Log, pages and copies on links to servers.", status.traffic.stream_bytes),
-        ("kreon_control_bytes_total", "counter", "Control messages on links to servers.", status.traffic.control_bytes),
-        ("kreon_links_not_proven_total", "counter", "Connections without the key.", status.not_proven),
-        ("kreon_links_over_limit_total", "counter", "Connections beyond the limit.", status.over_limit),
+        (
+            "kreon_is_master",
+            "gauge",
+            "Whether it is in the office of the master.",
+            status.is_master.into(),
+        ),
+        (
+            "kreon_session_ms",
+            "gauge",
+            "Time of its sessions as granted, 0 without.",
+            status.session_ms.unwrap_or(0).into(),
+        ),
+        (
+            "kreon_client_links",
+            "gauge",
+            "Links of clients.",
+            clients.links as u64,
+        ),
+        (
+            "kreon_requests_total",
+            "counter",
+            "Requests that were taken.",
+            clients.requests,
+        ),
+        (
+            "kreon_requests_under_way",
+            "gauge",
+            "Requests without an answer.",
+            clients.under_way as u64,
+        ),
+        (
+            "kreon_request_bytes",
+            "gauge",
+            "Bytes of these.",
+            clients.bytes as u64,
+        ),
+        (
+            "kreon_snapshots",
+            "gauge",
+            "Open snapshots and scans.",
+            clients.snapshots as u64,
+        ),
+        (
+            "kreon_requests_busy_total",
+            "counter",
+            "Requests beyond the limit of bytes.",
+            clients.busy,
+        ),
+        (
+            "kreon_links_closed_for_violation_total",
+            "counter",
+            "Links that broke the protocol.",
+            clients.closed_for_violation,
+        ),
+        (
+            "kreon_links_closed_unread_total",
+            "counter",
+            "Links whose client read no answers.",
+            clients.closed_unread,
+        ),
+        (
+            "kreon_stream_bytes_total",
+            "counter",
+            "Log, pages and copies on links to servers.",
+            status.traffic.stream_bytes,
+        ),
+        (
+            "kreon_control_bytes_total",
+            "counter",
+            "Control messages on links to servers.",
+            status.traffic.control_bytes,
+        ),
+        (
+            "kreon_links_not_proven_total",
+            "counter",
+            "Connections without the key.",
+            status.not_proven,
+        ),
+        (
+            "kreon_links_over_limit_total",
+            "counter",
+            "Connections beyond the limit.",
+            status.over_limit,
+        ),
     ] {
         head(text, name, kind, help);
         let _ = writeln!(text, "{name} {value}");

@@ -5,5 +5,4 @@ mod http;
 mod metrics;
 mod picture;
 
-pub use as_json::stage_name;
 pub use http::Pages;

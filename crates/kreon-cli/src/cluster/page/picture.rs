@@ -64,15 +64,25 @@ fn row(text: &mut String, group: &GroupStatus) {
         Stage::InSync => "backup",
         _ => "warn",
     };
-    let primary = group.primary.map_or_else(|| "none".to_owned(), |member| member.server.0.to_string());
-    let set: Vec<_> = group.in_sync.iter().map(|member| member.server.0.to_string()).collect();
+    let primary = group
+        .primary
+        .map_or_else(|| "none".to_owned(), |member| member.server.0.to_string());
+    let set: Vec<_> = group
+        .in_sync
+        .iter()
+        .map(|member| member.server.0.to_string())
+        .collect();
     let _ = write!(
         text,
         "<tr><td class=n>{}<td><span class='role {class}'>{}</span><td class=n>{}<td class=n>{primary}<td>{}<td class=n>{}<td>{}<td>",
         group.group.0,
         stage_name(group.stage),
         group.term.0,
-        if set.is_empty() { "&ndash;".to_owned() } else { set.join(", ") },
+        if set.is_empty() {
+            "&ndash;".to_owned()
+        } else {
+            set.join(", ")
+        },
         HumanBytes(group.tail.0.max(group.landed.0)),
         bar(group.landed.0.saturating_sub(group.durable.0)),
     );
@@ -83,7 +93,12 @@ fn row(text: &mut String, group: &GroupStatus) {
             (true, None) => format!("{} behind", HumanBytes(behind)),
             (false, None) => format!("joins, {} to copy", HumanBytes(member.owed_bytes)),
         };
-        let _ = write!(text, "server {}: {what} {}<br>", member.member.server.0, bar(behind));
+        let _ = write!(
+            text,
+            "server {}: {what} {}<br>",
+            member.member.server.0,
+            bar(behind)
+        );
     }
     text.push_str("</tr>");
 }
@@ -92,9 +107,15 @@ fn row(text: &mut String, group: &GroupStatus) {
 fn bar(bytes: u64) -> String {
     const FULL_BYTES: u64 = 32 << 20;
     let percent = bytes.min(FULL_BYTES) * 100 / FULL_BYTES;
-    format!("<span class=bar title='{}'><i style='width:{percent}%'></i></span>", HumanBytes(bytes))
+    format!(
+        "<span class=bar title='{}'><i style='width:{percent}%'></i></span>",
+        HumanBytes(bytes)
+    )
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&#39;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('\'', "&#39;")
 }

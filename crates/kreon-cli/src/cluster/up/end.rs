@@ -64,6 +64,16 @@ pub fn end(folder: &Folder, plan: &Plan, tell: impl Fn(&str)) -> Result<Ended> {
     Ok(ended)
 }
 
+/// Whether any process runs.
+///
+/// # Errors
+/// `Io`.
+pub fn runs(folder: &Folder, plan: &Plan) -> Result<bool> {
+    let servers = (1..=plan.server_ports.len()).map(|number| folder.server_process(number));
+    let files: Vec<_> = servers.chain([folder.zookeeper_process()]).collect();
+    Ok(!running(&files)?.is_empty())
+}
+
 fn running(files: &[PathBuf]) -> Result<Vec<(&Path, Process)>> {
     let mut running = Vec::new();
     for file in files {

@@ -34,10 +34,6 @@ impl Folder {
         }
     }
 
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
     /// What the cluster consists of.
     pub fn plan(&self) -> PathBuf {
         self.0.join("cluster.toml")

@@ -1,18 +1,23 @@
 //! `kreon cluster up`.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use kreon::{ErrorKind, Result as StoreResult};
+use kreon::{Error, ErrorKind, Result as StoreResult};
+use kreon_node::layout::InitSettings;
+use kreon_wire::Member;
 use kreon_zookeeper::Jars;
 
-use super::end::end;
+use super::end::{end, runs};
 use super::folder::Folder;
 use super::launch::Launched;
 use super::plan::{Plan, Wanted};
+use crate::cluster::survey::Surveyor;
+use crate::cluster::url::ClusterUrl;
 use crate::failure::{Code, Failure, Result, tell};
 use crate::interrupt::Interrupt;
 use crate::sink::Sink;
@@ -20,6 +25,9 @@ use crate::size::parse_size;
 
 /// How long Maven may take.
 const FETCH_MAX: Duration = Duration::from_secs(300);
+
+/// How long servers may take to open what they have, and to agree.
+const SERVING_MAX: Duration = Duration::from_secs(120);
 
 /// Names the folder of ZooKeeper's files.
 const JARS_VARIABLE: &str = "KREON_ZOOKEEPER";
@@ -73,7 +81,7 @@ impl Up {
         if begun.is_ok() && self.detach {
             return Ok(());
         }
-        let watched = begun.and_then(|()| watch(&mut launched, &interrupt));
+        let watched = begun.and_then(|()| watch(&folder, &plan, &mut launched, &interrupt));
         let _turn = folder.turn()?;
         let ended = end(&folder, &plan, |step| tell(&format!("kreon: {step}")));
         match watched {
@@ -135,10 +143,39 @@ impl Up {
         out: &mut Sink,
     ) -> Result<()> {
         launched.zookeeper(jars, interrupt)?;
-        for number in 1..=plan.server_ports.len() {
-            launched.server(number)?;
+        let url = ClusterUrl::parse(&plan.url())?;
+        let mut surveyor = Surveyor::begin(&url)?;
+        if !surveyor.exists()? {
+            let servers = u32::try_from(plan.server_ports.len()).unwrap_or(u32::MAX);
+            let mut settings = InitSettings::new(&plan.name, servers);
+            settings.groups = Some(plan.groups);
+            surveyor.init(&settings)?;
         }
-        out.line(&plan.url())?;
+        // What the servers of an earlier `up` left: nobody answers there any more.
+        let mut gone = surveyor.look()?.live;
+        for number in 1..=plan.server_ports.len() {
+            if !launched.server(number)? {
+                gone.retain(|member| member.server.0 as usize != number);
+            }
+        }
+        wait(&mut surveyor, &gone, launched, interrupt)?;
+        self.tell_next(plan, out)
+    }
+
+    fn tell_next(&self, plan: &Plan, out: &mut Sink) -> Result<()> {
+        out.line(&format!(
+            "cluster `{}` serves: {} servers, {} groups\n\n  export KREON_CLUSTER={}\n  kreon put gr/chania 53910\n  \
+             kreon get gr/chania\n  kreon cluster status\n",
+            plan.name,
+            plan.server_ports.len(),
+            plan.groups,
+            plan.url()
+        ))?;
+        let data = self.data.display();
+        out.line(&match self.detach {
+            true => format!("`kreon cluster down --data {data}` ends it"),
+            false => "Ctrl-C ends it".to_owned(),
+        })?;
         Ok(out.flush()?)
     }
 }
@@ -159,12 +196,51 @@ fn cache() -> Option<PathBuf> {
         .map(|cache| cache.join("kreon/zookeeper"))
 }
 
-/// Tells of processes that end by themselves, until a signal comes.
-fn watch(launched: &mut Launched<'_>, interrupt: &Interrupt) -> Result<()> {
+/// Waits until each group has a primary that is not one of those that are `gone`.
+fn wait(
+    surveyor: &mut Surveyor,
+    gone: &BTreeSet<Member>,
+    launched: &mut Launched<'_>,
+    interrupt: &Interrupt,
+) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        interrupt.check()?;
+        if let Some(failure) = launched.ended() {
+            return Err(failure);
+        }
+        let mut survey = surveyor.look()?;
+        survey.live.retain(|member| !gone.contains(member));
+        if survey.all_have_primaries() {
+            return Ok(());
+        }
+        if begun.elapsed() > SERVING_MAX {
+            let what = survey.warnings().join("; ");
+            let busy = Error::new(
+                ErrorKind::Busy,
+                format!("the cluster does not serve: {what}"),
+            );
+            return Err(Failure::from(busy).with_advice("its logs are in the folder of --data"));
+        }
+        sleep(Duration::from_millis(50));
+    }
+}
+
+/// Tells of processes that end by themselves, until a signal comes or somebody has ended all of them.
+fn watch(
+    folder: &Folder,
+    plan: &Plan,
+    launched: &mut Launched<'_>,
+    interrupt: &Interrupt,
+) -> Result<()> {
     loop {
         interrupt.check()?;
         while let Some(ended) = launched.ended() {
             tell(&format!("kreon: {ended}"));
+        }
+        if !runs(folder, plan)? {
+            tell("kreon: nothing runs any more");
+            return Ok(());
         }
         sleep(Duration::from_millis(100));
     }

@@ -1,0 +1,199 @@
+//! `kreon cluster status` and `groups`: how a cluster stands.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use kreon_coord::{Coordinator as _, ZooKeeper};
+use kreon_wire::{GroupConfig, Member, ServerId};
+use serde_json::{Value, json};
+
+use super::survey::{Survey, Surveyor};
+use super::url::ClusterUrl;
+use crate::encoding::{Encoding, shown};
+use crate::failure::{Result, tell};
+use crate::sink::Sink;
+
+/// Servers ask for this unless they are told otherwise.
+const SESSION_MS: u32 = 1000;
+
+/// Show how the cluster stands: servers, and for each group its term, primary and copies; warnings on standard error
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Everything as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// List what lies in which group: tables and the keys of their ranges
+#[derive(Debug, Args)]
+pub struct Groups {}
+
+impl Status {
+    pub fn run(&self, url: &str, out: &mut Sink) -> Result<()> {
+        let url = ClusterUrl::parse(url)?;
+        let survey = Surveyor::begin(&url)?.look()?;
+        // A session as servers have them: what is granted depends on the ticks of ZooKeeper.
+        let session_ms = ZooKeeper::connect(&url.coordinators, SESSION_MS)?.session_ms();
+        if self.json {
+            let object = as_json(&url, session_ms, &survey);
+            return Ok(out.line(&object.to_string())?);
+        }
+        out.write(as_text(&url, session_ms, &survey).as_bytes())?;
+        out.flush()?;
+        for warning in survey.warnings() {
+            tell(&format!("kreon: warning: {warning}"));
+        }
+        Ok(())
+    }
+}
+
+impl Groups {
+    pub fn run(&self, url: &str, out: &mut Sink) -> Result<()> {
+        let survey = Surveyor::begin(&ClusterUrl::parse(url)?)?.look()?;
+        let key = |key: &[u8]| shown(Encoding::Escapes, key);
+        for (_, config) in &survey.groups {
+            for range in &config.ranges {
+                let end = range
+                    .end
+                    .as_deref()
+                    .map_or_else(|| "end".to_owned(), |end| format!("`{}`", key(end)));
+                out.line(&format!(
+                    "group {}: table `{}` from `{}` to {end}",
+                    config.group.0,
+                    key(range.table.as_bytes()),
+                    key(&range.start)
+                ))?;
+            }
+            if config.ranges.is_empty() {
+                out.line(&format!("group {}: nothing", config.group.0))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn servers(of: &[ServerId]) -> String {
+    let numbers: Vec<_> = of.iter().map(|server| server.0.to_string()).collect();
+    match numbers.is_empty() {
+        true => "-".to_owned(),
+        false => numbers.join(","),
+    }
+}
+
+fn set(config: &GroupConfig) -> Vec<ServerId> {
+    config.in_sync.iter().map(|member| member.server).collect()
+}
+
+fn primary(config: &GroupConfig) -> Option<ServerId> {
+    config.primary.map(|member: Member| member.server)
+}
+
+fn copies(survey: &Survey, server: ServerId) -> [usize; 2] {
+    let groups = || survey.groups.iter().map(|(_, config)| config);
+    [
+        groups()
+            .filter(|config| primary(config) == Some(server))
+            .count(),
+        groups()
+            .filter(|config| config.members.contains(&server))
+            .count(),
+    ]
+}
+
+fn as_text(url: &ClusterUrl, session_ms: u32, survey: &Survey) -> String {
+    let master = survey
+        .master
+        .map_or_else(|| "none".to_owned(), |server| server.0.to_string());
+    let mut text = format!(
+        "cluster `{}` at {}: master {master}, sessions of {session_ms} ms\n\n",
+        url.name, url.coordinators
+    );
+    let _ = writeln!(
+        text,
+        "{:>6} {:<5} {:>9} {:>6}  {:<22} domain",
+        "server", "state", "primaries", "copies", "address"
+    );
+    for node in &survey.servers {
+        let state = match survey.is_live(node.server) {
+            true => "up",
+            false => "down",
+        };
+        let [primaries, copies] = copies(survey, node.server);
+        let _ = writeln!(
+            text,
+            "{:>6} {state:<5} {primaries:>9} {copies:>6}  {:<22} {}",
+            node.server.0, node.client_address, node.domain
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\n{:>6} {:>6} {:>7}  {:<11} {:<11} tables",
+        "group", "term", "primary", "in sync", "copies"
+    );
+    for (_, config) in &survey.groups {
+        let primary =
+            primary(config).map_or_else(|| "none".to_owned(), |server| server.0.to_string());
+        let _ = writeln!(
+            text,
+            "{:>6} {:>6} {primary:>7}  {:<11} {:<11} {}",
+            config.group.0,
+            config.term.0,
+            servers(&set(config)),
+            servers(&config.members),
+            tables(config)
+        );
+    }
+    text
+}
+
+/// Names of tables that have ranges in the group, each once.
+fn tables(config: &GroupConfig) -> String {
+    let mut names: Vec<_> = config
+        .ranges
+        .iter()
+        .map(|range| shown(Encoding::Escapes, range.table.as_bytes()))
+        .collect();
+    names.dedup();
+    match names.is_empty() {
+        true => "-".to_owned(),
+        false => names.join(", "),
+    }
+}
+
+fn as_json(url: &ClusterUrl, session_ms: u32, survey: &Survey) -> Value {
+    let numbers = |of: &[ServerId]| of.iter().map(|server| server.0).collect::<Vec<_>>();
+    let servers = survey.servers.iter().map(|node| {
+        let [primaries, copies] = copies(survey, node.server);
+        json!({
+            "server": node.server.0,
+            "is_live": survey.is_live(node.server),
+            "address": node.client_address,
+            "peer_address": node.peer_address,
+            "domain": node.domain,
+            "primaries": primaries,
+            "copies": copies,
+        })
+    });
+    let groups = survey.groups.iter().map(|(version, config)| {
+        json!({
+            "group": config.group.0,
+            "version": version,
+            "term": config.term.0,
+            "primary": primary(config).map(|server| server.0),
+            "in_sync": numbers(&set(config)),
+            "members": numbers(&config.members),
+            "min_in_sync": config.min_in_sync,
+            "ranges": config.ranges.len(),
+        })
+    });
+    json!({
+        "cluster": url.name,
+        "coordinators": url.coordinators,
+        "session_ms": session_ms,
+        "master": survey.master.map(|server| server.0),
+        "servers": servers.collect::<Vec<_>>(),
+        "groups": groups.collect::<Vec<_>>(),
+        "tables": survey.tables.iter().map(|table| &table.table).collect::<Vec<_>>(),
+        "warnings": survey.warnings(),
+    })
+}
