@@ -6,13 +6,19 @@
 //! - [`Talk`]: commands to the coordinator, one after the other
 #![forbid(unsafe_code)]
 
+mod answer;
+mod client;
 mod holding;
+mod hosted;
 pub mod layout;
 mod mark;
 mod node;
+mod orders;
+mod pool;
 mod settings;
 mod status;
 mod talk;
+mod watcher;
 
 pub use mark::{MARK, Mark};
 pub use node::Node;

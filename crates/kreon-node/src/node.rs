@@ -1,6 +1,5 @@
 //! A server from start to end.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,10 +12,15 @@ use kreon_sync::{AtomicU32, Mutex, Ordering};
 use kreon_wire::limits::NODE_VERSION;
 use kreon_wire::{FormatNode, GroupId, Member, ProcessId, ServerNode};
 
-use crate::holding::{Holding, Watcher};
+use crate::answer::Desk;
+use crate::client::Usage;
+use crate::holding::Holding;
 use crate::mark::Mark;
+use crate::orders::Orders;
+use crate::pool::Pool;
 use crate::settings::NodeSettings;
 use crate::talk::Talk;
+use crate::watcher::{Watcher, Watching};
 
 /// How long a connection to another server may take.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -31,29 +35,21 @@ pub struct Node {
 /// What the parts of a server share.
 pub(crate) struct Parts {
     pub settings: NodeSettings,
-    pub paths: Paths,
     pub me: Member,
     pub address: String,
     pub fabric: Arc<TcpFabric>,
     pub links: Arc<Links>,
     pub server: Arc<Server>,
-    pub holding: Holding,
+    pub desk: Arc<Desk>,
+    pub pool: Arc<Pool>,
+    pub orders: Arc<Orders>,
+    pub holding: Arc<Holding>,
     /// As granted last; 0 before.
     pub session_ms: Arc<AtomicU32>,
 }
 
-impl Node {
-    /// Starts a server: takes its folder, listens, registers, and holds every group that names it.
-    ///
-    /// # Errors
-    /// `InvalidArgument`: a setting, a folder of another server, or no such cluster; `Busy`: folder or port are taken; `Io`:
-    /// the coordinator cannot be reached, or a file not be made.
-    pub fn start(settings: NodeSettings) -> Result<Self> {
-        settings.check()?;
-        let paths = Paths::new(&settings.cluster);
-        let mut talk = Talk::new(settings.coordination.begin()?);
-        let groups = groups_of(&mut talk, &paths, &settings.cluster)?;
-        let mark = Mark::take(&settings.folder, &settings.cluster, settings.server)?;
+impl Parts {
+    fn start(settings: NodeSettings, paths: &Paths, groups: Vec<GroupId>) -> Result<Self> {
         let me = Member {
             server: settings.server,
             process: new_process()?,
@@ -62,7 +58,8 @@ impl Node {
             links_max: settings.clients.links_max,
             ..TcpSettings::new(&settings.cluster, settings.key.clone())
         })?);
-        let holding = Holding::new(&settings, me);
+        let desk = Desk::new(Usage::new(settings.clients.clone()));
+        let pool = Pool::start(&desk, &*fabric)?;
         let links = Links::start(
             Arc::clone(&fabric) as Arc<dyn Fabric>,
             LinksSettings {
@@ -70,7 +67,7 @@ impl Node {
                 listen_at: settings.listen.clone(),
                 connect: CONNECT,
             },
-            holding.clients() as Arc<dyn Clients>,
+            Arc::clone(&pool) as Arc<dyn Clients>,
         )?;
         let address = advertised(&settings, links.address());
         let node = ServerNode {
@@ -88,18 +85,48 @@ impl Node {
             mastered: groups,
         };
         let server = Server::start(server_settings, Arc::clone(&links), asking)?;
-        let parts = Arc::new(Parts {
+        let orders = Orders::start(settings.coordination.clone(), paths.clone(), &server)?;
+        desk.set_orders(Arc::clone(&orders));
+        let holding = Arc::new(Holding::new(&settings, &desk));
+        Ok(Self {
             settings,
-            paths,
             me,
             address,
             fabric,
             links,
             server,
+            desk,
+            pool,
+            orders,
             holding,
             session_ms,
-        });
-        let watcher = Watcher::start(&parts, talk);
+        })
+    }
+}
+
+impl Node {
+    /// Starts a server: takes its folder, listens, registers, and holds every group that names it.
+    ///
+    /// # Errors
+    /// `InvalidArgument`: a setting, a folder of another server, or no such cluster; `Busy`: folder or port are taken; `Io`:
+    /// the coordinator cannot be reached, or a file not be made.
+    pub fn start(settings: NodeSettings) -> Result<Self> {
+        settings.check()?;
+        let paths = Paths::new(&settings.cluster);
+        let mut talk = Talk::new(settings.coordination.begin()?);
+        let groups = groups_of(&mut talk, &paths, &settings.cluster)?;
+        let mark = Mark::take(&settings.folder, &settings.cluster, settings.server)?;
+        let parts = Arc::new(Parts::start(settings, &paths, groups.clone())?);
+        let watching = Watching {
+            me: parts.me,
+            paths,
+            groups,
+            coordination: parts.settings.coordination.clone(),
+            server: Arc::downgrade(&parts.server),
+            desk: Arc::clone(&parts.desk),
+            holding: Arc::clone(&parts.holding),
+        };
+        let watcher = Watcher::start(watching, talk);
         let node = Self {
             parts,
             watcher: Mutex::new(None),
@@ -126,6 +153,8 @@ impl Node {
         let Some(watcher) = self.watcher.lock().take() else {
             return;
         };
+        self.parts.pool.end();
+        self.parts.orders.end();
         watcher.end();
         self.parts.holding.settle();
         self.parts.server.end();
@@ -135,6 +164,8 @@ impl Node {
     pub fn abandon(&self) {
         if let Some(watcher) = self.watcher.lock().take() {
             self.parts.server.end();
+            self.parts.pool.end();
+            self.parts.orders.end();
             watcher.end();
         }
     }
@@ -145,6 +176,8 @@ impl Drop for Node {
         self.end();
         // Without a watcher the start had failed half way.
         self.parts.server.end();
+        self.parts.pool.end();
+        self.parts.orders.end();
     }
 }
 
@@ -196,11 +229,6 @@ fn new_process() -> Result<ProcessId> {
         )),
         Err(error) => Err(Error::io("get random bytes", error.into())),
     }
-}
-
-/// Where the file of a group stands.
-pub(crate) fn volume_path(folder: &Path, group: GroupId) -> std::path::PathBuf {
-    folder.join(format!("group-{}.kreon", group.0))
 }
 
 impl Node {

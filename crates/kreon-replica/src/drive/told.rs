@@ -8,6 +8,7 @@ use kreon_wire::{GroupId, Member, Standing, Term};
 
 use super::group::{Group, Moments};
 use super::server::Server;
+use crate::machine::primary::{self, Met, ReadId};
 use crate::machine::{Known, Version};
 use crate::mirror::MemberStanding;
 
@@ -26,8 +27,8 @@ pub struct Told {
     pub known: Option<Known>,
     /// End of the log, if this is the primary.
     pub tail: Lsn,
-    /// The backups and joiners, if this is the primary.
-    pub members: Vec<MemberStanding>,
+    /// The backups and joiners, if this is the primary, each with the end of the log that it has in memory.
+    pub members: Vec<(MemberStanding, Lsn)>,
     /// Free bytes of the device, as far as known.
     pub free_bytes: Option<u64>,
     /// When it came how far in its last promotion.
@@ -37,6 +38,22 @@ pub struct Told {
 }
 
 impl Group {
+    /// The term below which nothing counts here.
+    pub fn promised(&self) -> Term {
+        self.core().replica.promised()
+    }
+
+    /// As [`read`](Self::read), of a value that was taken in the office of `term`: in a later one it does not count.
+    pub fn read_of(&self, term: Term, read: ReadId, met: Option<Met>) {
+        let mut core = self.core();
+        match &core.office {
+            Some(office) if office.machine.term() == term => {
+                self.primary(&mut core, primary::Event::Read { read, met });
+            }
+            _ => self.host.drop_read(read),
+        }
+    }
+
     /// How the group stands here. Takes the lock of its machines for a moment.
     pub fn told(&self) -> Told {
         let core = self.core();
@@ -61,7 +78,18 @@ impl Group {
         if let Some(store) = store {
             let engine: &Engine = store.engine();
             told.tail = engine.log_tail();
-            told.members = store.mirror().standing();
+            let positions = store.mirror().positions();
+            let landed = |member: Member| {
+                let own = positions.iter().find(|position| position.0 == member);
+                own.map_or(Lsn(0), |position| position.1)
+            };
+            let members = store.mirror().standing().into_iter();
+            told.members = members
+                .map(|held| {
+                    let upto = landed(held.member);
+                    (held, upto)
+                })
+                .collect();
             told.free_bytes = kreon_device::Device::free_bytes(&**store.device());
         }
         told
