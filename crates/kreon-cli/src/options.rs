@@ -254,6 +254,7 @@ macro_rules! groups {
 
 groups!(OnStore: store: StoreOptions);
 groups!(OnCluster: cluster: ClusterOptions);
+groups!(MakesTables: cluster: ClusterOptions, keys: KeyOptions, values: ValueOptions);
 groups!(OnRegions: store: StoreOptions, cluster: ClusterOptions, growth: GrowthOptions);
 groups!(OnRegion: store: StoreOptions, growth: GrowthOptions, region: RegionOptions);
 groups!(ReadsKeys: store: StoreOptions, cluster: ClusterOptions, region: RegionOptions, keys: KeyOptions);

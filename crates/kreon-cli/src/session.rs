@@ -1,4 +1,4 @@
-//! An open store with what the command line said about it: region, encodings, durability.
+//! An open store or a cluster with what the command line said about it: region, encodings, durability.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use kreon::{Durability, Store};
 
+use crate::cluster::connect;
 use crate::encoding::Encoding;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
@@ -45,42 +46,49 @@ pub struct Opening {
 impl Session {
     /// Opens the store for a command.
     pub fn open(shared: &Shared, opening: Opening) -> Result<Self> {
-        let path = match shared.target()? {
-            Target::Store(path) => path,
-            Target::Cluster(url) => {
-                return Err(Failure::usage(format!(
-                    "{url}: this command works on a store"
-                )));
-            }
-        };
         // Before the opening, which may take long: an import must not miss a signal.
         let interrupt = match opening.takes_signals {
             true => Interrupt::on_signals()?,
             false => Interrupt::default(),
         };
+        let (place, path) = match shared.target()? {
+            Target::Store(path) => (Self::open_store(shared, opening, &path)?, path),
+            Target::Cluster(_) if opening.formats_store => {
+                return Err(Failure::usage(
+                    "--format-store is for stores, not for clusters",
+                ));
+            }
+            Target::Cluster(url) => {
+                let cluster = connect(&url, shared.key_file().as_deref())?;
+                (Place::Cluster(cluster), PathBuf::from(url))
+            }
+        };
+        let region = shared.region.region.as_deref();
+        Ok(Self {
+            place,
+            key_encoding: shared.key_encoding().unwrap_or(Encoding::Text),
+            value_encoding: shared.value_encoding().unwrap_or(Encoding::Text),
+            durability: shared.durability(),
+            interrupt,
+            path,
+            region_name: RefCell::new(region.unwrap_or(DEFAULT_REGION).to_owned()),
+        })
+    }
+
+    fn open_store(shared: &Shared, opening: Opening, path: &Path) -> Result<Place> {
         let memory_bytes = shared.store.memory;
-        let durability = shared.durability();
         let mut options = Store::options()
             .memory_bytes(memory_bytes.unwrap_or(opening.memory_bytes_default))
-            .durability(durability)
+            .durability(shared.durability())
             .create(opening.creates_store)
             .format(opening.formats_store);
         if let Some(volume_bytes_max) = shared.growth.volume_max {
             options = options.volume_bytes_max(volume_bytes_max as u64);
         }
-        let store = options
-            .open(&path)
-            .map_err(|error| Failure::opening(error, &path))?;
-        let region = shared.region.region.as_deref();
-        Ok(Self {
-            place: Place::Store(store),
-            key_encoding: shared.key_encoding().unwrap_or(Encoding::Text),
-            value_encoding: shared.value_encoding().unwrap_or(Encoding::Text),
-            durability,
-            interrupt,
-            path,
-            region_name: RefCell::new(region.unwrap_or(DEFAULT_REGION).to_owned()),
-        })
+        options
+            .open(path)
+            .map(Place::Store)
+            .map_err(|error| Failure::opening(error, path))
     }
 
     /// A session on an open store, with everything else as by default.

@@ -1,10 +1,10 @@
 //! `kreon cluster init`.
 
 use clap::Args;
+use kreon_client::ClusterUrl;
 use kreon_node::layout::{InitSettings, Layout};
 
 use super::survey::Surveyor;
-use super::url::ClusterUrl;
 use crate::failure::{Failure, Result, tell};
 use crate::sink::Sink;
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kreon::{Error, Result};
+use kreon_client::Key;
 
 use crate::failure::Failure;
 
@@ -52,11 +53,19 @@ impl MakeKey {
     }
 }
 
+/// The key in a file.
+///
+/// # Errors
+/// As [`read`], and `InvalidArgument` if it is too short.
+pub fn key(path: &Path) -> Result<Key> {
+    Key::new(&read(path)?).map_err(|error| error.within(path.display()))
+}
+
 /// The bytes of a key file that only its owner, and perhaps its group, can read.
 ///
 /// # Errors
 /// `Io`; `InvalidArgument` if others may read or change it, or it is too long for a key.
-pub fn read(path: &Path) -> Result<Vec<u8>> {
+fn read(path: &Path) -> Result<Vec<u8>> {
     let failed = |error| Error::io(format!("read the key {}", path.display()), error);
     let file = File::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.mode();
@@ -80,4 +89,51 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
         return Err(Error::invalid(message));
     }
     Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_for_its_owner_only_and_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key");
+        let make = MakeKey { file: file.clone() };
+        make.run().unwrap();
+        let first = read(&file).unwrap();
+        assert_eq!(first.len(), KEY_BYTES);
+        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
+        key(&file).unwrap();
+        assert_eq!(make.run().unwrap_err().exit_code(), 2);
+        assert_eq!(read(&file).unwrap(), first);
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_refused_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key");
+        MakeKey { file: file.clone() }.run().unwrap();
+        for (mode, is_read) in [(0o640, true), (0o400, true), (0o644, false), (0o660, false)] {
+            set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            let told = read(&file).map_err(|error| error.to_string());
+            assert_eq!(told.is_ok(), is_read, "{mode:o}");
+            assert!(told.is_ok() || told.unwrap_err().contains("chmod 600"));
+        }
+    }
+
+    #[test]
+    fn what_is_too_short_or_too_long_is_no_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key");
+        for length in [0, 15, 1025, 5000] {
+            std::fs::write(&file, vec![1; length]).unwrap();
+            set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+            let error = key(&file).unwrap_err();
+            assert_eq!(error.kind(), kreon::ErrorKind::InvalidArgument, "{length}");
+        }
+    }
 }

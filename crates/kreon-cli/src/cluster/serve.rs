@@ -6,14 +6,13 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use clap::Args;
-use kreon_fabric::Key;
+use kreon_client::ClusterUrl;
 use kreon_node::{Coordination, MARK, Node, NodeSettings};
 use kreon_wire::ServerId;
 
 use super::key;
 use super::page::Pages;
 use super::settings::ServerSettings;
-use super::url::ClusterUrl;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::options::Shared;
@@ -103,7 +102,7 @@ fn node_settings(given: ServerSettings) -> Result<NodeSettings> {
         .ok_or_else(|| missing("--id NUMBER"))?;
     let listen = given.listen.unwrap_or_else(|| LISTEN.to_owned());
     let session_ms = given.session_ms.unwrap_or(SESSION_MS);
-    let coordination = Coordination::zookeeper(&url.coordinators, session_ms);
+    let coordination = Coordination::zookeeper(&url.coordinator, session_ms);
     let mut settings = NodeSettings::new(&url.name, ServerId(id), data, &listen, coordination);
     settings.memory_bytes = given.memory.unwrap_or(MEMORY_BYTES) as u64;
     settings.advertised = given.advertise;
@@ -112,7 +111,7 @@ fn node_settings(given: ServerSettings) -> Result<NodeSettings> {
         settings.primaries_max = primaries_max;
     }
     if let Some(file) = given.key_file {
-        settings.key = Some(Key::new(&key::read(&file)?)?);
+        settings.key = Some(key::key(&file)?);
     }
     Ok(settings)
 }

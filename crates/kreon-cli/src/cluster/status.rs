@@ -1,14 +1,17 @@
 //! `kreon cluster status` and `groups`: how a cluster stands.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use clap::Args;
+use indicatif::HumanBytes;
+use kreon_client::{Cluster, ClusterUrl, GroupId, Standing};
 use kreon_coord::{Coordinator as _, ZooKeeper};
 use kreon_wire::{GroupConfig, Member, ServerId};
 use serde_json::{Value, json};
 
+use super::page::stage_name;
 use super::survey::{Survey, Surveyor};
-use super::url::ClusterUrl;
 use crate::encoding::{Encoding, shown};
 use crate::failure::{Result, tell};
 use crate::sink::Sink;
@@ -22,6 +25,9 @@ pub struct Status {
     /// Everything as one JSON object
     #[arg(long)]
     json: bool,
+    /// Also a line for each copy: what its server says of it
+    #[arg(long, conflicts_with = "json")]
+    copies: bool,
 }
 
 /// List what lies in which group: tables and the keys of their ranges
@@ -29,21 +35,72 @@ pub struct Status {
 pub struct Groups {}
 
 impl Status {
-    pub fn run(&self, url: &str, out: &mut Sink) -> Result<()> {
+    pub fn run(
+        &self,
+        url: &str,
+        cluster: &Cluster,
+        surveyor: &mut Surveyor,
+        out: &mut Sink,
+    ) -> Result<()> {
         let url = ClusterUrl::parse(url)?;
-        let survey = Surveyor::begin(&url)?.look()?;
+        let survey = surveyor.look()?;
         // A session as servers have them: what is granted depends on the ticks of ZooKeeper.
-        let session_ms = ZooKeeper::connect(&url.coordinators, SESSION_MS)?.session_ms();
+        let session_ms = ZooKeeper::connect(&url.coordinator, SESSION_MS)?.session_ms();
+        let seen = Seen {
+            url,
+            session_ms,
+            survey,
+            standings: cluster
+                .groups()?
+                .into_iter()
+                .map(|group| (group.config.group, group.standings))
+                .collect(),
+        };
         if self.json {
-            let object = as_json(&url, session_ms, &survey);
-            return Ok(out.line(&object.to_string())?);
+            return Ok(out.line(&as_json(&seen).to_string())?);
         }
-        out.write(as_text(&url, session_ms, &survey).as_bytes())?;
+        out.write(as_text(&seen, self.copies).as_bytes())?;
         out.flush()?;
-        for warning in survey.warnings() {
+        for warning in seen.survey.warnings() {
             tell(&format!("kreon: warning: {warning}"));
         }
         Ok(())
+    }
+}
+
+/// What was seen of a cluster.
+struct Seen {
+    url: ClusterUrl,
+    session_ms: u32,
+    survey: Survey,
+    /// What each member says of its group.
+    standings: BTreeMap<GroupId, Vec<(ServerId, kreon_client::Result<Standing>)>>,
+}
+
+impl Seen {
+    fn standings(
+        &self,
+        group: GroupId,
+    ) -> impl Iterator<Item = (ServerId, &kreon_client::Result<Standing>)> {
+        let standings = self.standings.get(&group);
+        standings
+            .into_iter()
+            .flatten()
+            .map(|(server, standing)| (*server, standing))
+    }
+
+    /// End of the primary's log, and how far the last copy in sync is behind.
+    fn log(&self, config: &GroupConfig) -> Option<[u64; 2]> {
+        let ends: BTreeMap<_, _> = self
+            .standings(config.group)
+            .filter_map(|(server, standing)| {
+                Some((server, standing.as_ref().ok()?.extent.log_end.0))
+            })
+            .collect();
+        let end = *ends.get(&primary(config)?)?;
+        let in_sync = set(config);
+        let last = in_sync.iter().filter_map(|server| ends.get(server)).min();
+        Some([end, end.saturating_sub(last.copied().unwrap_or(end))])
     }
 }
 
@@ -100,13 +157,14 @@ fn copies(survey: &Survey, server: ServerId) -> [usize; 2] {
     ]
 }
 
-fn as_text(url: &ClusterUrl, session_ms: u32, survey: &Survey) -> String {
+fn as_text(seen: &Seen, with_copies: bool) -> String {
+    let survey = &seen.survey;
     let master = survey
         .master
         .map_or_else(|| "none".to_owned(), |server| server.0.to_string());
     let mut text = format!(
-        "cluster `{}` at {}: master {master}, sessions of {session_ms} ms\n\n",
-        url.name, url.coordinators
+        "cluster `{}` at {}: master {master}, sessions of {} ms\n\n",
+        seen.url.name, seen.url.coordinator, seen.session_ms
     );
     let _ = writeln!(
         text,
@@ -127,15 +185,19 @@ fn as_text(url: &ClusterUrl, session_ms: u32, survey: &Survey) -> String {
     }
     let _ = writeln!(
         text,
-        "\n{:>6} {:>6} {:>7}  {:<11} {:<11} tables",
-        "group", "term", "primary", "in sync", "copies"
+        "\n{:>6} {:>6} {:>7}  {:<9} {:<9} {:>11} {:>11}  tables",
+        "group", "term", "primary", "in sync", "copies", "log", "behind"
     );
     for (_, config) in &survey.groups {
         let primary =
             primary(config).map_or_else(|| "none".to_owned(), |server| server.0.to_string());
+        let [end, behind] = seen.log(config).map_or_else(
+            || ["?".to_owned(), "?".to_owned()],
+            |bytes| bytes.map(|bytes| HumanBytes(bytes).to_string()),
+        );
         let _ = writeln!(
             text,
-            "{:>6} {:>6} {primary:>7}  {:<11} {:<11} {}",
+            "{:>6} {:>6} {primary:>7}  {:<9} {:<9} {end:>11} {behind:>11}  {}",
             config.group.0,
             config.term.0,
             servers(&set(config)),
@@ -143,7 +205,35 @@ fn as_text(url: &ClusterUrl, session_ms: u32, survey: &Survey) -> String {
             tables(config)
         );
     }
+    if with_copies {
+        push_copies(&mut text, seen);
+    }
     text
+}
+
+/// A line for each copy: what its server says of it.
+fn push_copies(text: &mut String, seen: &Seen) {
+    let _ = writeln!(
+        text,
+        "\n{:>6} {:>6}  {:<22} {:>11} {:>11} {:>11}",
+        "group", "server", "copy", "log", "durable", "free"
+    );
+    for (_, config) in &seen.survey.groups {
+        for (server, standing) in seen.standings(config.group) {
+            let _ = write!(text, "{:>6} {:>6}  ", config.group.0, server.0);
+            let _ = match standing {
+                Ok(standing) => writeln!(
+                    text,
+                    "{:<22} {:>11} {:>11} {:>11}",
+                    stage_name(standing.stage),
+                    HumanBytes(standing.extent.log_end.0).to_string(),
+                    HumanBytes(standing.durable.0).to_string(),
+                    HumanBytes(standing.free_bytes).to_string()
+                ),
+                Err(error) => writeln!(text, "{error}"),
+            };
+        }
+    }
 }
 
 /// Names of tables that have ranges in the group, each once.
@@ -160,7 +250,8 @@ fn tables(config: &GroupConfig) -> String {
     }
 }
 
-fn as_json(url: &ClusterUrl, session_ms: u32, survey: &Survey) -> Value {
+fn as_json(seen: &Seen) -> Value {
+    let survey = &seen.survey;
     let numbers = |of: &[ServerId]| of.iter().map(|server| server.0).collect::<Vec<_>>();
     let servers = survey.servers.iter().map(|node| {
         let [primaries, copies] = copies(survey, node.server);
@@ -184,16 +275,31 @@ fn as_json(url: &ClusterUrl, session_ms: u32, survey: &Survey) -> Value {
             "members": numbers(&config.members),
             "min_in_sync": config.min_in_sync,
             "ranges": config.ranges.len(),
+            "copies": seen.standings(config.group).map(|(server, standing)| copy(server, standing)).collect::<Vec<_>>(),
         })
     });
     json!({
-        "cluster": url.name,
-        "coordinators": url.coordinators,
-        "session_ms": session_ms,
+        "cluster": seen.url.name,
+        "coordinator": seen.url.coordinator,
+        "session_ms": seen.session_ms,
         "master": survey.master.map(|server| server.0),
         "servers": servers.collect::<Vec<_>>(),
         "groups": groups.collect::<Vec<_>>(),
         "tables": survey.tables.iter().map(|table| &table.table).collect::<Vec<_>>(),
         "warnings": survey.warnings(),
     })
+}
+
+fn copy(server: ServerId, standing: &kreon_client::Result<Standing>) -> Value {
+    match standing {
+        Ok(standing) => json!({
+            "server": server.0,
+            "stage": stage_name(standing.stage),
+            "log_end": standing.extent.log_end.0,
+            "landed": standing.landed.0,
+            "durable": standing.durable.0,
+            "free_bytes": standing.free_bytes,
+        }),
+        Err(error) => json!({ "server": server.0, "error": error.to_string() }),
+    }
 }

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kreon::{Error, ErrorKind, Result};
+use kreon_client::ClusterUrl;
 use kreon_coord::{Coordinator, Paths, ZooKeeper};
 use kreon_node::Talk;
 use kreon_node::layout::{self, InitSettings, Layout};
 use kreon_wire::{GroupConfig, Member, ProcessId, ServerId, ServerNode, TableNode};
-
-use super::url::ClusterUrl;
 
 /// What ZooKeeper is asked for: this session is of no importance.
 const SESSION_MS: u32 = 10_000;
@@ -41,9 +40,9 @@ impl Surveyor {
     /// Begins a session.
     ///
     /// # Errors
-    /// `InvalidArgument` for what is no URL; `Io` if ZooKeeper cannot be reached.
+    /// `Io` if ZooKeeper cannot be reached.
     pub fn begin(url: &ClusterUrl) -> Result<Self> {
-        let session = ZooKeeper::connect(&url.coordinators, SESSION_MS)?;
+        let session = ZooKeeper::connect(&url.coordinator, SESSION_MS)?;
         let session: Arc<dyn Coordinator> = Arc::new(session);
         Ok(Self {
             talk: Talk::new(Arc::clone(&session)),

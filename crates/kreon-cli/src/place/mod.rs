@@ -1,4 +1,4 @@
-//! What commands work on: a store in a file. The commands themselves do not look behind it.
+//! What commands work on: a store in a file, or a cluster. The commands themselves do not look behind it.
 
 mod region;
 mod scan;
@@ -7,14 +7,17 @@ pub use region::{Batch, Bounds, Region};
 pub use scan::{Direction, Keys, Scan};
 
 use kreon::{Durability, Store};
+use kreon_client::{Cluster, ErrorKind};
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
 /// What commands work on. Clones are the same one.
 #[derive(Clone)]
 pub enum Place {
     /// A store that this process has open.
     Store(Store),
+    /// A cluster, with its tables for regions.
+    Cluster(Cluster),
 }
 
 impl Place {
@@ -25,6 +28,9 @@ impl Place {
     pub fn store(&self) -> Result<&Store> {
         match self {
             Self::Store(store) => Ok(store),
+            Self::Cluster(_) => Err(Failure::usage(
+                "this works on a store, not on a cluster: see `kreon cluster help`",
+            )),
         }
     }
 
@@ -32,6 +38,7 @@ impl Place {
     pub fn existing_region(&self, name: &str) -> Result<Region> {
         match self {
             Self::Store(store) => Ok(Region::Store(store.existing_region(name)?)),
+            Self::Cluster(cluster) => Ok(Region::Cluster(cluster.region(name)?)),
         }
     }
 
@@ -39,6 +46,13 @@ impl Place {
     pub fn region(&self, name: &str) -> Result<Region> {
         match self {
             Self::Store(store) => Ok(Region::Store(store.region(name)?)),
+            Self::Cluster(cluster) => match cluster.region(name) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    let whole: [&[u8]; 0] = [];
+                    Ok(Region::Cluster(cluster.create_table(name, &whole)?))
+                }
+                found => Ok(Region::Cluster(found?)),
+            },
         }
     }
 
@@ -46,6 +60,7 @@ impl Place {
     pub fn region_names(&self) -> Result<Vec<String>> {
         match self {
             Self::Store(store) => Ok(store.region_names()),
+            Self::Cluster(cluster) => Ok(cluster.tables()?),
         }
     }
 
@@ -53,6 +68,7 @@ impl Place {
     pub fn drop_region(&self, name: &str) -> Result<()> {
         match self {
             Self::Store(store) => Ok(store.drop_region(name)?),
+            Self::Cluster(cluster) => Ok(cluster.drop_table(name)?),
         }
     }
 
@@ -60,13 +76,21 @@ impl Place {
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
         match (self, batch) {
             (Self::Store(store), Batch::Store(batch)) => Ok(store.write(batch, durability)?),
+            (Self::Cluster(cluster), Batch::Cluster(batch)) => {
+                Ok(cluster.write(batch, of_cluster(durability))?)
+            }
+            (Self::Store(_), Batch::Cluster(_)) | (Self::Cluster(_), Batch::Store(_)) => {
+                Err(Failure::usage("the batch belongs to another place"))
+            }
         }
     }
 
-    /// Everything that was written is durable.
+    /// Nothing that was written gets lost when this process ends: a store makes it durable, and what a cluster has
+    /// acknowledged its servers have.
     pub fn sync(&self) -> Result<()> {
         match self {
             Self::Store(store) => Ok(store.sync()?),
+            Self::Cluster(_) => Ok(()),
         }
     }
 
@@ -74,6 +98,15 @@ impl Place {
     pub fn close(self) -> Result<()> {
         match self {
             Self::Store(store) => Ok(store.close()?),
+            Self::Cluster(_) => Ok(()),
         }
+    }
+}
+
+/// The same in words of a cluster, which has nothing below `Replicated`.
+const fn of_cluster(durability: Durability) -> kreon_client::Durability {
+    match durability {
+        Durability::Buffered => kreon_client::Durability::Replicated,
+        Durability::Sync => kreon_client::Durability::Sync,
     }
 }

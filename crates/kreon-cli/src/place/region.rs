@@ -5,15 +5,17 @@ use std::ops::Bound;
 
 use kreon::{Durability, Value, WriteBatch};
 
-use super::scan::{Direction, Keys, Scan};
+use super::of_cluster;
+use super::scan::{Direction, Keys, Scan, TableScan};
 use crate::failure::Result;
 
 /// The keys from one bound to another.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// A region: of a store.
+/// A region of a store, or a table of a cluster.
 pub enum Region {
     Store(kreon::Region),
+    Cluster(kreon_client::Region),
 }
 
 impl Region {
@@ -22,6 +24,7 @@ impl Region {
         match self {
             // A copy: a slow reader of our output must not hold the frame.
             Self::Store(region) => Ok(region.get(key)?),
+            Self::Cluster(region) => Ok(region.get(key)?.map(Value::from)),
         }
     }
 
@@ -42,24 +45,31 @@ impl Region {
                     value.consume(written);
                 }
             }
+            Self::Cluster(region) => match region.get(key)? {
+                Some(value) => write(&value).map(|()| true),
+                None => Ok(false),
+            },
         }
     }
 
     pub fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
         match self {
             Self::Store(region) => Ok(region.put_with(key, value, durability)?),
+            Self::Cluster(region) => Ok(region.put_with(key, value, of_cluster(durability))?),
         }
     }
 
     pub fn delete(&self, key: &[u8], durability: Durability) -> Result<()> {
         match self {
             Self::Store(region) => Ok(region.delete_with(key, durability)?),
+            Self::Cluster(region) => Ok(region.delete_with(key, of_cluster(durability))?),
         }
     }
 
     pub fn delete_range(&self, bounds: Bounds, durability: Durability) -> Result<()> {
         match self {
             Self::Store(region) => Ok(region.delete_range_with(bounds, durability)?),
+            Self::Cluster(region) => Ok(region.delete_range_with(bounds, of_cluster(durability))?),
         }
     }
 
@@ -67,6 +77,9 @@ impl Region {
     pub fn scan(&self, bounds: Bounds, direction: Direction) -> Result<Scan> {
         match self {
             Self::Store(region) => Ok(Scan::Store(region.range(bounds), direction)),
+            Self::Cluster(region) => Ok(Scan::Cluster(TableScan::new(
+                region, bounds, direction, false,
+            ))),
         }
     }
 
@@ -74,6 +87,9 @@ impl Region {
     pub fn keys(&self, bounds: Bounds, direction: Direction) -> Result<Keys> {
         match self {
             Self::Store(region) => Ok(Keys::Store(region.range(bounds).keys(), direction)),
+            Self::Cluster(region) => Ok(Keys::Cluster(TableScan::new(
+                region, bounds, direction, true,
+            ))),
         }
     }
 
@@ -81,6 +97,7 @@ impl Region {
     pub fn loads_at_once(&self) -> bool {
         match self {
             Self::Store(_) => true,
+            Self::Cluster(_) => false,
         }
     }
 
@@ -91,6 +108,7 @@ impl Region {
     ) -> kreon::Result<()> {
         match self {
             Self::Store(region) => region.try_ingest(pairs).map(drop),
+            Self::Cluster(_) => Err(kreon::Error::invalid("a cluster loads no pairs at once")),
         }
     }
 
@@ -98,6 +116,8 @@ impl Region {
     pub fn batch(&self) -> Batch {
         match self {
             Self::Store(_) => Batch::Store(WriteBatch::new()),
+            // Rows of a file need not stand or fall together beyond their group.
+            Self::Cluster(_) => Batch::Cluster(kreon_client::WriteBatch::new().split(true)),
         }
     }
 
@@ -105,6 +125,9 @@ impl Region {
     pub fn add(&self, batch: &mut Batch, key: &[u8], value: &[u8]) {
         match (self, batch) {
             (Self::Store(region), Batch::Store(batch)) => batch.put(region, key, value),
+            (Self::Cluster(region), Batch::Cluster(batch)) => batch.put(region, key, value),
+            // Its place refuses it when it is written.
+            (Self::Store(_), Batch::Cluster(_)) | (Self::Cluster(_), Batch::Store(_)) => {}
         }
     }
 }
@@ -112,6 +135,7 @@ impl Region {
 /// Writes that belong together.
 pub enum Batch {
     Store(WriteBatch),
+    Cluster(kreon_client::WriteBatch),
 }
 
 impl Batch {
@@ -119,6 +143,7 @@ impl Batch {
     pub fn len(&self) -> usize {
         match self {
             Self::Store(batch) => batch.len(),
+            Self::Cluster(batch) => batch.len(),
         }
     }
 }

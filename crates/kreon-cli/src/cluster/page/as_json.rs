@@ -74,7 +74,7 @@ fn group(status: &GroupStatus) -> Value {
         "reads_waiting": status.reads_waiting,
         "free_bytes": status.free_bytes,
         "has_failed": status.has_failed,
-        "refusals": status.refusals.iter().map(|(kind, count)| ((*kind).to_owned(), json!(count)))
+        "refusals": status.refusals.iter().map(|(kind, count)| (format!("{kind:?}"), json!(count)))
             .collect::<serde_json::Map<_, _>>(),
     })
 }

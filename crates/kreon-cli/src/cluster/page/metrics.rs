@@ -99,7 +99,7 @@ pub fn text(status: &NodeStatus) -> String {
         for (kind, count) in &group.refusals {
             let _ = writeln!(
                 text,
-                "kreon_refusals_total{{group=\"{}\",kind=\"{kind}\"}} {count}",
+                "kreon_refusals_total{{group=\"{}\",kind=\"{kind:?}\"}} {count}",
                 group.group.0
             );
         }

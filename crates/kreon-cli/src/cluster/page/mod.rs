@@ -5,4 +5,5 @@ mod http;
 mod metrics;
 mod picture;
 
+pub use as_json::stage_name;
 pub use http::Pages;

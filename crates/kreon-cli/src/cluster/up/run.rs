@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use kreon::{Error, ErrorKind, Result as StoreResult};
+use kreon_client::ClusterUrl;
 use kreon_node::layout::InitSettings;
 use kreon_wire::Member;
 use kreon_zookeeper::Jars;
@@ -17,7 +18,6 @@ use super::folder::Folder;
 use super::launch::Launched;
 use super::plan::{Plan, Wanted};
 use crate::cluster::survey::Surveyor;
-use crate::cluster::url::ClusterUrl;
 use crate::failure::{Code, Failure, Result, tell};
 use crate::interrupt::Interrupt;
 use crate::sink::Sink;

@@ -15,8 +15,7 @@ const KEPT_MAX: usize = 10_000;
 /// Up to `parts - 1` keys of up to `key_bytes_max` bytes, ascending: the first keys of all parts but the first. Fewer if
 /// the file has too few different keys. Reads all of the file.
 pub fn quantiles(
-    file: &Path,
-    reading: &Reading,
+    (file, reading): (&Path, &Reading),
     encodings: [Encoding; 2],
     interrupt: &Interrupt,
     parts: usize,
