@@ -37,6 +37,8 @@ mod office;
 mod replies;
 mod server;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod told;
 mod volume;
 mod worker;
