@@ -165,6 +165,10 @@ fn a_client_that_asks_for_more_than_it_may_is_told_that_it_is_busy() {
         snapshot: SnapshotId(0),
     };
     let numbers: Vec<u64> = (0..8).map(|_| client.send(group, &get.body())).collect();
+    // It reads nothing before.
+    house.wait("it is busy", |house| {
+        house.primary(group).status().clients.busy > 0
+    });
     let mut busy = 0;
     for number in numbers {
         let found = client.answer(number, |_| Some(()));

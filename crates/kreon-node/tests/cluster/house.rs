@@ -32,7 +32,10 @@ impl House {
     }
 
     pub fn with_limits(servers: u32, groups: u32, limits: ClientLimits) -> Self {
-        let _ = tracing_subscriber::fmt().with_test_writer().with_max_level(tracing::Level::TRACE).try_init();
+        let _ = tracing_subscriber::fmt()
+            .with_test_writer()
+            .with_max_level(tracing::Level::INFO)
+            .try_init();
         let session = Arc::new(FakeSession::new());
         let settings = InitSettings {
             groups: Some(groups),
@@ -122,7 +125,10 @@ impl House {
             if start.elapsed() > LIMIT {
                 let groups = self.nodes.iter().map(|node| node.status().groups);
                 let groups: Vec<_> = groups.collect();
-                panic!("{what}: not within {LIMIT:?}: {groups:#?}, {:?}", self.config(GroupId(1)));
+                panic!(
+                    "{what}: not within {LIMIT:?}: {groups:#?}, {:?}",
+                    self.config(GroupId(1))
+                );
             }
             std::thread::sleep(Duration::from_millis(5));
         }

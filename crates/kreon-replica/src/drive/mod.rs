@@ -34,6 +34,7 @@ mod mastering;
 mod of_primary;
 mod of_replica;
 mod office;
+mod own;
 mod replies;
 mod server;
 mod streams;
