@@ -132,7 +132,7 @@ mod tests {
     fn a_wrong_line_is_told_by_its_number() {
         for (text, told) in [
             ("id = 1\nmemroy = \"8G\"\n", ["line 2", "memroy"]),
-            ("id = 1\n\nmemory = \"many\"\n", ["line 3", "memory"]),
+            ("id = 1\n\nmemory = \"many\"\n", ["line 3", "many"]),
             ("id = \"x\"\n", ["line 1", "string"]),
             ("id = 1\nid = 2\n", ["line 2", "id"]),
         ] {

@@ -89,18 +89,14 @@ impl Seen {
             .map(|(server, standing)| (*server, standing))
     }
 
-    /// End of the primary's log, and how far the last copy in sync is behind.
+    /// How much log all copies in sync have in memory, and how much of it is not durable on all of them yet: as the
+    /// primary knows it.
     fn log(&self, config: &GroupConfig) -> Option<[u64; 2]> {
-        let ends: BTreeMap<_, _> = self
-            .standings(config.group)
-            .filter_map(|(server, standing)| {
-                Some((server, standing.as_ref().ok()?.extent.log_end.0))
-            })
-            .collect();
-        let end = *ends.get(&primary(config)?)?;
-        let in_sync = set(config);
-        let last = in_sync.iter().filter_map(|server| ends.get(server)).min();
-        Some([end, end.saturating_sub(last.copied().unwrap_or(end))])
+        let own = primary(config)?;
+        let mut standings = self.standings(config.group);
+        let (_, standing) = standings.find(|(server, _)| *server == own)?;
+        let (landed, durable) = standing.as_ref().map(|s| (s.landed.0, s.durable.0)).ok()?;
+        Some([landed, landed.saturating_sub(durable)])
     }
 }
 
@@ -186,18 +182,18 @@ fn as_text(seen: &Seen, with_copies: bool) -> String {
     let _ = writeln!(
         text,
         "\n{:>6} {:>6} {:>7}  {:<9} {:<9} {:>11} {:>11}  tables",
-        "group", "term", "primary", "in sync", "copies", "log", "behind"
+        "group", "term", "primary", "in sync", "copies", "log", "to flush"
     );
     for (_, config) in &survey.groups {
         let primary =
             primary(config).map_or_else(|| "none".to_owned(), |server| server.0.to_string());
-        let [end, behind] = seen.log(config).map_or_else(
+        let [log, unflushed] = seen.log(config).map_or_else(
             || ["?".to_owned(), "?".to_owned()],
             |bytes| bytes.map(|bytes| HumanBytes(bytes).to_string()),
         );
         let _ = writeln!(
             text,
-            "{:>6} {:>6} {primary:>7}  {:<9} {:<9} {end:>11} {behind:>11}  {}",
+            "{:>6} {:>6} {primary:>7}  {:<9} {:<9} {log:>11} {unflushed:>11}  {}",
             config.group.0,
             config.term.0,
             servers(&set(config)),
@@ -213,25 +209,14 @@ fn as_text(seen: &Seen, with_copies: bool) -> String {
 
 /// A line for each copy: what its server says of it.
 fn push_copies(text: &mut String, seen: &Seen) {
-    let _ = writeln!(
-        text,
-        "\n{:>6} {:>6}  {:<22} {:>11} {:>11} {:>11}",
-        "group", "server", "copy", "log", "durable", "free"
-    );
+    let _ = writeln!(text, "\n{:>6} {:>6}  copy", "group", "server");
     for (_, config) in &seen.survey.groups {
         for (server, standing) in seen.standings(config.group) {
-            let _ = write!(text, "{:>6} {:>6}  ", config.group.0, server.0);
-            let _ = match standing {
-                Ok(standing) => writeln!(
-                    text,
-                    "{:<22} {:>11} {:>11} {:>11}",
-                    stage_name(standing.stage),
-                    HumanBytes(standing.extent.log_end.0).to_string(),
-                    HumanBytes(standing.durable.0).to_string(),
-                    HumanBytes(standing.free_bytes).to_string()
-                ),
-                Err(error) => writeln!(text, "{error}"),
+            let what = match standing {
+                Ok(standing) => stage_name(standing.stage).to_owned(),
+                Err(error) => error.to_string(),
             };
+            let _ = writeln!(text, "{:>6} {:>6}  {what}", config.group.0, server.0);
         }
     }
 }
@@ -275,6 +260,8 @@ fn as_json(seen: &Seen) -> Value {
             "members": numbers(&config.members),
             "min_in_sync": config.min_in_sync,
             "ranges": config.ranges.len(),
+            "landed": seen.log(config).map(|[landed, _]| landed),
+            "not_durable": seen.log(config).map(|[_, unflushed]| unflushed),
             "copies": seen.standings(config.group).map(|(server, standing)| copy(server, standing)).collect::<Vec<_>>(),
         })
     });
@@ -292,14 +279,7 @@ fn as_json(seen: &Seen) -> Value {
 
 fn copy(server: ServerId, standing: &kreon_client::Result<Standing>) -> Value {
     match standing {
-        Ok(standing) => json!({
-            "server": server.0,
-            "stage": stage_name(standing.stage),
-            "log_end": standing.extent.log_end.0,
-            "landed": standing.landed.0,
-            "durable": standing.durable.0,
-            "free_bytes": standing.free_bytes,
-        }),
+        Ok(standing) => json!({ "server": server.0, "stage": stage_name(standing.stage) }),
         Err(error) => json!({ "server": server.0, "error": error.to_string() }),
     }
 }

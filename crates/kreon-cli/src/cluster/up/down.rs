@@ -7,7 +7,7 @@ use kreon::{Error, ErrorKind};
 
 use super::end::end;
 use super::folder::Folder;
-use super::plan::{Plan, Wanted};
+use super::plan::Plan;
 use crate::failure::{Code, Failure, Result, tell};
 use crate::sink::Sink;
 
@@ -31,7 +31,9 @@ impl Down {
         };
         let folder = Folder::open(&self.data, false).map_err(missing)?;
         let _turn = folder.turn()?;
-        let plan = Plan::of(&folder.plan(), &Wanted::default())?;
+        let Some(plan) = Plan::read(&folder.plan())? else {
+            return Ok(out.line("nothing ran")?);
+        };
         let ended = end(&folder, &plan, |step| tell(&format!("kreon: {step}")))?;
         let killed = match ended.killed {
             0 => String::new(),

@@ -48,16 +48,17 @@ pub struct Wanted {
 const MEMORY_BYTES: usize = 256 << 20;
 
 impl Plan {
-    /// The plan of `file` with what is wanted beyond it, or a new one.
+    /// The plan that is `known` with what is wanted beyond it, or a new one. Where processes of it run, they stay where
+    /// they are.
     ///
     /// # Errors
     /// Wrong use if it wants what cannot be changed; `Io`.
-    pub fn of(file: &Path, wanted: &Wanted) -> Result<Self, Failure> {
+    pub fn of(known: Option<Self>, wanted: &Wanted, runs: bool) -> Result<Self, Failure> {
         let servers = wanted.servers;
         if servers.is_some_and(|servers| !(1..=SERVERS_MAX).contains(&servers)) {
             return Err(Failure::usage(format!("--servers: 1 to {SERVERS_MAX}")));
         }
-        let Some(mut plan) = Self::read(file)? else {
+        let Some(mut plan) = known else {
             return Self::new(wanted).map_err(Failure::from);
         };
         let fixed = [
@@ -76,17 +77,23 @@ impl Plan {
         ];
         if let Some((option, _)) = fixed.iter().find(|(_, differs)| *differs) {
             return Err(Failure::usage(format!(
-                "{option}: the cluster in {} is another one, and stays as it was made",
-                file.display()
+                "{option}: the cluster in this folder is another one, and stays as it was made"
             )));
         }
         plan.memory_bytes = wanted.memory_bytes.unwrap_or(plan.memory_bytes);
-        if let Some(port) = wanted.zookeeper_port {
+        let count = servers.unwrap_or(plan.server_ports.len());
+        let ports = (plan.zookeeper_port, plan.server_ports.clone());
+        // Any: what they have, while they run.
+        if let Some(port) = wanted.zookeeper_port.filter(|port| *port != 0 || !runs) {
             plan.zookeeper_port = chosen(port, 1)?[0];
         }
-        let count = servers.unwrap_or(plan.server_ports.len());
-        if let Some(port) = wanted.port {
+        if let Some(port) = wanted.port.filter(|port| *port != 0 || !runs) {
             plan.server_ports = chosen(port, count)?;
+        }
+        let is_same = plan.zookeeper_port == ports.0 && plan.server_ports.starts_with(&ports.1);
+        if runs && !is_same {
+            return Err(Failure::usage("the cluster runs at other ports")
+                .with_advice("end it by `kreon cluster down` first"));
         }
         while plan.server_ports.len() < count {
             let next = plan
@@ -111,7 +118,11 @@ impl Plan {
         })
     }
 
-    fn read(file: &Path) -> Result<Option<Self>> {
+    /// The plan in `file`; none if there is no such file.
+    ///
+    /// # Errors
+    /// `Io`; `Corruption` if it is none.
+    pub fn read(file: &Path) -> Result<Option<Self>> {
         let text = match fs::read_to_string(file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -184,17 +195,19 @@ mod tests {
     fn a_second_plan_goes_on_with_the_first_and_takes_only_what_can_be_changed() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("cluster.toml");
-        let first = Plan::of(&file, &Wanted::default()).unwrap();
+        let first = Plan::of(Plan::read(&file).unwrap(), &Wanted::default(), false).unwrap();
         assert_eq!(first.url(), "zk://127.0.0.1:2181/local");
         assert_eq!(first.address(3), "127.0.0.1:7403");
         first.write(&file).unwrap();
-        assert_eq!(Plan::of(&file, &Wanted::default()).unwrap(), first);
+        assert_eq!(Plan::read(&file).unwrap(), Some(first.clone()));
+        let of = |wanted: &Wanted, runs| Plan::of(Some(first.clone()), wanted, runs);
+        assert_eq!(of(&Wanted::default(), true).unwrap(), first);
         let wanted = Wanted {
             servers: Some(4),
             memory_bytes: Some(1 << 30),
             ..Wanted::default()
         };
-        let grown = Plan::of(&file, &wanted).unwrap();
+        let grown = of(&wanted, true).unwrap();
         assert_eq!(grown.server_ports, [7401, 7402, 7403, 7404]);
         assert_eq!(grown.memory_bytes, 1 << 30);
         for wanted in [
@@ -215,14 +228,29 @@ mod tests {
                 ..Wanted::default()
             },
         ] {
-            let refused = Plan::of(&file, &wanted).unwrap_err();
+            let refused = of(&wanted, false).unwrap_err();
             assert_eq!(refused.exit_code(), 2, "{refused}");
         }
         fs::write(&file, "name = 1").unwrap();
         assert_eq!(
-            Plan::of(&file, &Wanted::default()).unwrap_err().exit_code(),
-            3
+            Plan::read(&file).unwrap_err().kind(),
+            kreon::ErrorKind::Corruption
         );
+    }
+
+    #[test]
+    fn processes_that_run_stay_at_their_ports() {
+        let known = Plan::of(None, &Wanted::default(), false).unwrap();
+        let wanted = |port| Wanted {
+            zookeeper_port: Some(port),
+            port: Some(port),
+            ..Wanted::default()
+        };
+        let of = |port, runs| Plan::of(Some(known.clone()), &wanted(port), runs);
+        assert_eq!(of(0, true).unwrap(), known);
+        assert_ne!(of(0, false).unwrap(), known);
+        assert_eq!(of(9000, true).unwrap_err().exit_code(), 2);
+        assert_eq!(of(9000, false).unwrap().server_ports, [9000, 9001, 9002]);
     }
 
     #[test]

@@ -72,7 +72,9 @@ impl Up {
         let interrupt = Interrupt::on_signals()?;
         let folder = Folder::open(&self.data, true)?;
         let turn = folder.turn()?;
-        let plan = Plan::of(&folder.plan(), &self.wanted())?;
+        let known = Plan::read(&folder.plan())?;
+        let is_running = known.as_ref().map(|plan| runs(&folder, plan)).transpose()?;
+        let plan = Plan::of(known, &self.wanted(), is_running == Some(true))?;
         let jars = self.jars()?;
         plan.write(&folder.plan())?;
         let mut launched = Launched::new(&folder, &plan);
