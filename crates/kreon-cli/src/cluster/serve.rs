@@ -10,6 +10,7 @@ use kreon_client::ClusterUrl;
 use kreon_node::{Coordination, MARK, Node, NodeSettings};
 use kreon_wire::ServerId;
 
+use super::connect::unreached;
 use super::key;
 use super::page::Pages;
 use super::settings::ServerSettings;
@@ -47,7 +48,7 @@ impl Serve {
         let settings = node_settings(given)?;
         let (name, number) = (settings.cluster.clone(), settings.server.0);
         interrupt.check()?;
-        let node = Arc::new(Node::start(settings)?);
+        let node = Arc::new(Node::start(settings).map_err(unreached)?);
         let address = node.address();
         out.line(&format!("server {number} of `{name}` at {address}"))?;
         let shown = Arc::clone(&node);

@@ -6,10 +6,11 @@ use std::fmt::Write as _;
 use clap::Args;
 use indicatif::HumanBytes;
 use kreon_client::{Cluster, ClusterUrl, GroupId, Standing};
-use kreon_coord::{Coordinator as _, ZooKeeper};
+use kreon_coord::Coordinator as _;
 use kreon_wire::{GroupConfig, Member, ServerId};
 use serde_json::{Value, json};
 
+use super::connect::session;
 use super::page::stage_name;
 use super::survey::{Survey, Surveyor};
 use crate::encoding::{Encoding, shown};
@@ -45,7 +46,7 @@ impl Status {
         let url = ClusterUrl::parse(url)?;
         let survey = surveyor.look()?;
         // A session as servers have them: what is granted depends on the ticks of ZooKeeper.
-        let session_ms = ZooKeeper::connect(&url.coordinator, SESSION_MS)?.session_ms();
+        let session_ms = session(&url, SESSION_MS)?.session_ms();
         let seen = Seen {
             url,
             session_ms,

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use kreon::{Error, ErrorKind, Result};
 use kreon_client::ClusterUrl;
-use kreon_coord::{Coordinator, Paths, ZooKeeper};
+use kreon_coord::{Coordinator, Paths};
 use kreon_node::Talk;
 use kreon_node::layout::{self, InitSettings, Layout};
 use kreon_wire::{GroupConfig, Member, ProcessId, ServerId, ServerNode, TableNode};
+
+use super::connect::session;
+use crate::failure::Failure;
 
 /// What ZooKeeper is asked for: this session is of no importance.
 const SESSION_MS: u32 = 10_000;
@@ -40,10 +43,9 @@ impl Surveyor {
     /// Begins a session.
     ///
     /// # Errors
-    /// `Io` if ZooKeeper cannot be reached.
-    pub fn begin(url: &ClusterUrl) -> Result<Self> {
-        let session = ZooKeeper::connect(&url.coordinator, SESSION_MS)?;
-        let session: Arc<dyn Coordinator> = Arc::new(session);
+    /// If ZooKeeper cannot be reached.
+    pub fn begin(url: &ClusterUrl) -> Result<Self, Failure> {
+        let session: Arc<dyn Coordinator> = Arc::new(session(url, SESSION_MS)?);
         Ok(Self {
             talk: Talk::new(Arc::clone(&session)),
             session,
