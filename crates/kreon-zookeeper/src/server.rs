@@ -32,12 +32,7 @@ impl Server {
         own: usize,
         all: &[Ports],
     ) -> Result<Self> {
-        let io = |error| Error::io(format!("write to {}", folder.display()), error);
-        let data = folder.join("data");
-        fs::create_dir_all(&data).map_err(io)?;
-        fs::write(data.join("myid"), (own + 1).to_string()).map_err(io)?;
-        let configuration = text(settings, &data, own, all);
-        fs::write(folder.join("zoo.cfg"), configuration).map_err(io)?;
+        write(settings, folder, own, all)?;
         let mut server = Self {
             jars: jars.clone(),
             settings: settings.clone(),
@@ -55,27 +50,8 @@ impl Server {
     /// `Io`.
     pub fn restart(&mut self) -> Result<()> {
         self.kill()?;
-        let log = self.folder.join("server.log");
+        let mut java = command(&self.jars, &self.settings, &self.folder)?;
         let io = |error| Error::io(format!("start {}", self.jars.java().display()), error);
-        let log = fs::File::options().create(true).append(true).open(log);
-        let log = log.map_err(io)?;
-        let mut java = Command::new(self.jars.java());
-        java.arg(format!("-Xmx{}m", self.settings.heap_mib));
-        // It starts in half the time, and one garbage collector needs no further threads.
-        java.args([
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            "-Xshare:auto",
-        ]);
-        let sync = if self.settings.is_synced { "yes" } else { "no" };
-        java.arg(format!("-Dzookeeper.forceSync={sync}"));
-        java.arg("-Dzookeeper.preAllocSize=1024");
-        java.arg("-cp").arg(self.jars.class_path());
-        java.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain");
-        java.arg(self.folder.join("zoo.cfg"));
-        java.stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(io)?)
-            .stderr(log);
         self.child = Some(java.spawn().map_err(io)?);
         Ok(())
     }
@@ -171,4 +147,40 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.kill();
     }
+}
+
+/// Writes the files of the server `own` of those with the ports `all`.
+pub(crate) fn write(settings: &Settings, folder: &Path, own: usize, all: &[Ports]) -> Result<()> {
+    let io = |error| Error::io(format!("write to {}", folder.display()), error);
+    let data = folder.join("data");
+    fs::create_dir_all(&data).map_err(io)?;
+    fs::write(data.join("myid"), (own + 1).to_string()).map_err(io)?;
+    let configuration = text(settings, &data, own, all);
+    fs::write(folder.join("zoo.cfg"), configuration).map_err(io)
+}
+
+/// What starts the server whose files are in `folder`. It adds what it says to `server.log` there.
+pub(crate) fn command(jars: &Jars, settings: &Settings, folder: &Path) -> Result<Command> {
+    let log = folder.join("server.log");
+    let io = |error| Error::io(format!("write to {}", folder.display()), error);
+    let log = fs::File::options().create(true).append(true).open(log);
+    let log = log.map_err(io)?;
+    let mut java = Command::new(jars.java());
+    java.arg(format!("-Xmx{}m", settings.heap_mib));
+    // It starts in half the time, and one garbage collector needs no further threads.
+    java.args([
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Xshare:auto",
+    ]);
+    let sync = if settings.is_synced { "yes" } else { "no" };
+    java.arg(format!("-Dzookeeper.forceSync={sync}"));
+    java.arg("-Dzookeeper.preAllocSize=1024");
+    java.arg("-cp").arg(jars.class_path());
+    java.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain");
+    java.arg(folder.join("zoo.cfg"));
+    java.stdin(Stdio::null())
+        .stdout(log.try_clone().map_err(io)?)
+        .stderr(log);
+    Ok(java)
 }
