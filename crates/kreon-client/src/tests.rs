@@ -22,6 +22,7 @@ fn map(version: u64, primary: Option<Member>) -> Event {
         group: GroupId(1),
         term: Term(version),
         loss_accepted: false,
+        loss_term: Term(0),
         all_needed: false,
         min_in_sync: 1,
         primary,

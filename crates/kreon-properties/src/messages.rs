@@ -160,6 +160,7 @@ pub fn any_config(u: &mut Unstructured<'_>, group: GroupId, term: Term) -> Resul
         group,
         term,
         loss_accepted: u.arbitrary()?,
+        loss_term: Term(u.int_in_range(0..=term.0)?),
         all_needed: u.arbitrary()?,
         min_in_sync: u.int_in_range(1..=16)?,
         primary,

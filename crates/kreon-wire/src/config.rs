@@ -18,6 +18,10 @@ pub struct GroupConfig {
     /// This term was begun although the set of the one before may have had more: its primary waits until a primary that
     /// is cut off has noticed.
     pub loss_accepted: bool,
+    /// The last term that an operator began by giving up what the rest of a set may have, at most `term`; 0 before the
+    /// first. It stays: whoever has seen lower terms only goes by this node, although its version may be lower than one
+    /// that he has seen, of a coordinator that was restored from a copy since.
+    pub loss_term: Term,
     /// The set came back after all of it had failed: its members have different ends, and nobody is promoted without the
     /// reports of all.
     pub all_needed: bool,
@@ -134,6 +138,7 @@ impl GroupConfig {
         let in_sync = usize::from(fields.u16()?);
         let ranges = fields.u32()? as usize;
         fields.zeroes::<4>()?;
+        let loss_term = Term(fields.u64()?);
         if members > MEMBERS_MAX || in_sync > members {
             return Err(Violation::Count);
         }
@@ -141,6 +146,7 @@ impl GroupConfig {
             group,
             term,
             loss_accepted,
+            loss_term,
             all_needed,
             min_in_sync,
             primary: has_primary.then(|| member(&mut fields)).transpose()?,
@@ -164,6 +170,7 @@ impl GroupConfig {
         bytes.extend_from_slice(&(self.members.len() as u16).to_le_bytes());
         bytes.extend_from_slice(&(self.in_sync.len() as u16).to_le_bytes());
         bytes.extend_from_slice(&(self.ranges.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&self.loss_term.0.to_le_bytes());
         self.primary
             .iter()
             .for_each(|primary| put(&mut bytes, primary));
@@ -181,6 +188,7 @@ impl GroupConfig {
     pub fn check(&self) -> Result<(), Violation> {
         let in_range = self.group.0 != 0
             && self.term <= Term::MAX
+            && self.loss_term <= self.term
             && (1..=MEMBERS_MAX).contains(&self.min_in_sync.into())
             && self.members.iter().all(|server| server.0 != 0);
         if !in_range {

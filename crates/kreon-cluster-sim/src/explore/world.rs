@@ -97,6 +97,7 @@ impl World {
             in_sync: in_sync.into(),
             min_in_sync: 1,
             after_loss: false,
+            loss_term: Term(0),
             all_needed: false,
             ranges: Arc::new([]),
         };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kreon_base::Lsn;
+use kreon_coord::fake::SessionId;
 use kreon_replica::machine::{
     Answer, Ask, BeatNumber, Configuration, Member, Report, ServerId, SlotMark, Term, Ticket,
 };
@@ -76,10 +77,10 @@ pub(super) enum Happening {
         start: Option<u8>,
         message: Message,
     },
-    /// A question reaches the coordinator.
-    Asked(Place, u8, Asker, Ticket, Ask),
-    /// An order that was believed lost reaches the coordinator.
-    Stray(Place, Ask),
+    /// A question reaches the coordinator, if this session lasts.
+    Asked(Place, u8, Option<SessionId>, Asker, Ticket, Ask),
+    /// An order that was believed lost reaches the coordinator, if its session lasts.
+    Stray(Place, SessionId, Ask),
     /// An answer of the coordinator arrives.
     Answered(Place, u8, Asker, Ticket, Answer),
     /// The clock of a server.

@@ -1,6 +1,6 @@
 //! The coordinator of a walk: questions on their way, sessions, elections, watches.
 
-use kreon_coord::fake::Fate;
+use kreon_coord::fake::{Fate, SessionId};
 use kreon_coord::{Command, Mode, Operation, Reply, Standing, standing};
 use kreon_replica::drive::answer;
 use kreon_replica::machine::{
@@ -37,7 +37,7 @@ impl Walk {
     }
 
     pub(super) fn ask(&mut self, at: Place, asker: Asker, ticket: Ticket, ask: Ask) {
-        let start = self.nodes[at].start;
+        let (start, session) = (self.nodes[at].start, self.nodes[at].session);
         let us = 100 + self.dice.below(2000);
         let slow = self.dice.below(30) == 0;
         let us = if slow {
@@ -45,19 +45,20 @@ impl Walk {
         } else {
             us
         };
-        self.after(us, Happening::Asked(at, start, asker, ticket, ask));
+        self.after(us, Happening::Asked(at, start, session, asker, ticket, ask));
     }
 
     pub(super) fn on_asked(
         &mut self,
         at: Place,
-        start: u8,
+        (start, session): (u8, Option<SessionId>),
         asker: Asker,
         ticket: Ticket,
         ask: Ask,
     ) {
         let node = &self.nodes[at];
-        let reached = !node.is_cut_off && !self.coordinator_down && node.start == start;
+        let is_same = node.start == start && session.is_some() && node.session == session;
+        let reached = !node.is_cut_off && !self.coordinator_down && is_same;
         let one_in = match self.focus {
             Focus::LostAnswers => 4,
             _ => 40,
@@ -82,7 +83,9 @@ impl Walk {
         }
         if fate == Fate::CommandLost && matches!(ask, Ask::Swap { .. }) && self.dice.below(2) == 0 {
             let us = self.dice.below(3_000_000);
-            self.after(us, Happening::Stray(at, ask));
+            if let Some(session) = session {
+                self.after(us, Happening::Stray(at, session, ask));
+            }
         }
         let us = match answer {
             Answer::Unknown => ANSWER_US,
@@ -113,8 +116,8 @@ impl Walk {
     }
 
     /// An order that was believed lost arrives after all.
-    pub(super) fn on_stray(&mut self, at: Place, ask: &Ask) {
-        if !self.coordinator_down {
+    pub(super) fn on_stray(&mut self, at: Place, session: SessionId, ask: &Ask) {
+        if !self.coordinator_down && self.nodes[at].session == Some(session) {
             self.count("stray order");
             self.carry_out(at, ask, Fate::Answered);
         }
@@ -179,7 +182,7 @@ impl Walk {
         if let Some(primary) = next.primary {
             self.judge.name(next.term, primary);
         }
-        if next.after_loss && next.term > before.config.term {
+        if next.loss_term > before.config.loss_term {
             self.count("loss accepted");
             self.loss_accepted = Some(Loss {
                 us: self.now_us,
@@ -263,7 +266,7 @@ impl Walk {
     }
 
     /// The session of a server; a new one if the last one is over.
-    fn session(&mut self, at: Place) -> kreon_coord::fake::SessionId {
+    fn session(&mut self, at: Place) -> SessionId {
         if let Some(session) = self.nodes[at].session
             && self.fake.is_alive(session)
         {
@@ -321,7 +324,7 @@ impl Walk {
         }
     }
 
-    fn elect(&mut self, at: Place, session: kreon_coord::fake::SessionId) {
+    fn elect(&mut self, at: Place, session: SessionId) {
         let path = self.paths.master_fence();
         self.fake.carry_out(session, &Command::Sync, Fate::Answered);
         let get = Command::Get {

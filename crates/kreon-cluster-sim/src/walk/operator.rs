@@ -14,10 +14,14 @@ use crate::toy::{Place, member, place};
 /// A coordinator that was restored.
 #[derive(Clone, Debug)]
 pub(super) struct Restored {
+    /// What it says.
+    at: Stamp,
     /// Who had all that was acknowledged before.
     before: Configuration,
-    /// What each server had seen.
+    /// What each server had seen, persisted.
     seen: Vec<Stamp>,
+    /// What the primaries went by.
+    known: Vec<Option<Stamp>>,
 }
 
 impl Walk {
@@ -57,12 +61,11 @@ impl Walk {
 
     /// What an operator can say who sees all servers: that a process of the set has ended, and the highest term.
     fn vouch(&mut self) -> Option<Term> {
-        let set = match &self.restored {
-            Some(restored) => &restored.before.in_sync,
-            None => &self.current.config.in_sync,
-        };
+        // Of a restored coordinator nobody knows which set goes on: that of before, or that which it names.
+        let before = self.restored.as_ref().map(|restored| &restored.before);
+        let mut sets = before.into_iter().chain([&self.current.config]);
         let has_ended = |member: &Member| !self.runs(*member);
-        let is_true = set.iter().any(has_ended) || self.operator_lies;
+        let is_true = sets.all(|config| config.in_sync.iter().any(has_ended)) || self.operator_lies;
         let terms = self.nodes.iter().map(|node| {
             let promised = node.replica.promised();
             promised.max(node.volume.persisted.term)
@@ -94,15 +97,33 @@ impl Walk {
         let Ok(known) = Known::of_bytes(GROUP, &node.data, version) else {
             return;
         };
+        let at = known.stamp();
         let before = std::mem::replace(&mut self.current, known);
+        let nodes = self.nodes.iter();
+        let primaries = nodes.clone().map(|node| node.primary.as_ref());
         self.restored = Some(Restored {
+            at,
             before: before.config,
-            seen: self
-                .nodes
-                .iter()
-                .map(|node| node.volume.persisted)
+            seen: nodes.map(|node| node.volume.persisted).collect(),
+            known: primaries
+                .map(|primary| Some(primary?.known().stamp()))
                 .collect(),
         });
+        // That takes longer than machines rely on what they have read.
+        self.coordinator_down = true;
+        let us = 1_500_000 + self.dice.below(2_000_000);
+        self.after(us, Happening::CoordinatorReturns);
+    }
+
+    /// Whether the primary at `at` goes by what a restored coordinator says because it never saw anything later: what it
+    /// answers, beside others who did, cannot be helped.
+    pub(super) fn knows_no_better(&self, at: Place) -> bool {
+        let (Some(restored), Some(primary)) = (&self.restored, &self.nodes[at].primary) else {
+            return false;
+        };
+        let is_later = |stamp: Stamp| stamp.version > restored.at.version || stamp > restored.at;
+        let knew = restored.known[at].is_some_and(is_later) || is_later(restored.seen[at]);
+        primary.term() <= restored.at.term && !knew
     }
 
     /// Somebody takes office by what a restored coordinator says, and no operator said so. Whoever has seen more does

@@ -286,10 +286,10 @@ impl Walk {
             Happening::Arrives {
                 from, to, message, ..
             } => self.arrive(crate::toy::place_of(to), from, message),
-            Happening::Asked(at, start, asker, ticket, ask) => {
-                self.on_asked(at, start, asker, ticket, ask);
+            Happening::Asked(at, start, session, asker, ticket, ask) => {
+                self.on_asked(at, (start, session), asker, ticket, ask);
             }
-            Happening::Stray(at, ask) => self.on_stray(at, &ask),
+            Happening::Stray(at, session, ask) => self.on_stray(at, session, &ask),
             Happening::Answered(at, _, asker, ticket, answer) => {
                 self.on_answered(at, asker, ticket, answer);
             }
@@ -349,6 +349,7 @@ fn first_configuration(servers: usize, min_in_sync: u8) -> Configuration {
         in_sync: in_sync.into(),
         min_in_sync,
         after_loss: false,
+        loss_term: Term(0),
         all_needed: false,
         ranges: ranges().into(),
     }

@@ -242,6 +242,7 @@ impl<'a> Course<'a> {
             in_sync: members.into(),
             min_in_sync: 1,
             after_loss: false,
+            loss_term: Term(0),
             all_needed: false,
             ranges: [].into(),
         };

@@ -73,6 +73,7 @@ mod tests {
             servers: [ServerId(1)].into(),
             min_in_sync: 1,
             after_loss: false,
+            loss_term: Term(0),
             all_needed: false,
             ranges: [].into(),
         }

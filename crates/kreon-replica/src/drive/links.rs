@@ -13,7 +13,7 @@ use std::time::Duration;
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_fabric::{Address, Bytes, Event, Fabric, Link, Listening, PeerId, Welcome};
 use kreon_sync::{AtomicBool, AtomicU64, Mutex, Ordering};
-use kreon_wire::{Member, ProcessId, Reason, Role, ServerId, Violation};
+use kreon_wire::{Member, ProcessId, Reason, Role, ServerId, Violation, ViolationCounts};
 
 use crate::mirror::Carrier;
 
@@ -101,6 +101,7 @@ pub struct Links {
     listening: Mutex<Option<Box<dyn Listening>>>,
     control_bytes: Arc<AtomicU64>,
     stream_bytes: Arc<AtomicU64>,
+    violations: ViolationCounts,
     is_over: AtomicBool,
 }
 
@@ -128,6 +129,7 @@ impl Links {
             listening: Mutex::new(None),
             control_bytes: Arc::default(),
             stream_bytes: Arc::default(),
+            violations: ViolationCounts::new(),
             is_over: AtomicBool::new(false),
         });
         let listening = fabric.listen(&at, Arc::clone(&links) as Arc<dyn Welcome>)?;
@@ -152,6 +154,11 @@ impl Links {
     pub fn sent_bytes(&self) -> (u64, u64) {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (of(&self.stream_bytes), of(&self.control_bytes))
+    }
+
+    /// Packets of other servers that were not right, by class. Each closed its link.
+    pub fn violations(&self) -> &ViolationCounts {
+        &self.violations
     }
 
     pub(super) fn hand_to(&self, receiver: Weak<dyn Receiver>) {
@@ -285,6 +292,7 @@ impl Links {
             }
             if let Err(violation) = outcome {
                 tracing::warn!(?violation, peer = ?wire.peer(), "a peer sends what it must not");
+                self.violations.count(violation);
                 wire.close("a packet that is not right");
                 ended.get_or_insert(violation.into());
             }

@@ -234,6 +234,14 @@ impl Mastering {
         self.state.lock().master.stage(group).cloned()
     }
 
+    /// The version of the node of the office, if this server is in it.
+    pub fn fence(&self) -> Option<Version> {
+        match self.state.lock().master.office() {
+            Office::Leader { fence } => Some(fence),
+            Office::Candidate => None,
+        }
+    }
+
     /// Anything may have changed.
     pub fn look(&self) {
         for group in &self.groups {

@@ -23,6 +23,8 @@ impl Group {
             Action::ComputeEnd(term) => self.work(compute_end(term)),
             // What a file has that failed is not known.
             Action::Report { .. } if core.has_failed => {}
+            // Another one may be able to open its store.
+            Action::Report { .. } if self.now() < core.given_up.1 => {}
             Action::Report { to, term, report } => {
                 let number = core.seals.remove(&to).unwrap_or(1);
                 let process = self.me.process;
@@ -60,10 +62,7 @@ impl Group {
             }
             Action::Serve { known, since } => self.serve(core, known, since),
             Action::AskAttach { to, term } => {
-                let standing = Standing {
-                    stage: Stage::Stale,
-                    ..Standing::absent()
-                };
+                let standing = self.standing(core);
                 self.ask(core, to, term, &Control::Standing(standing));
             }
             Action::Close(member) => {
@@ -71,11 +70,18 @@ impl Group {
                     && let Some(mirror) = &candidate.mirror
                 {
                     mirror.remove(member);
+                    self.tell_of_end(core, member, candidate.term);
                 }
             }
             Action::StopFollowing => {
                 if let Some(following) = core.following.take() {
-                    self.work(Box::new(move |_, _| following.follower.stop()));
+                    let is_part = following.back.is_copying();
+                    self.work(Box::new(move |_, files| {
+                        following.follower.stop();
+                        if is_part {
+                            files.close();
+                        }
+                    }));
                 }
             }
             Action::Beaten { to, term, beat } => {

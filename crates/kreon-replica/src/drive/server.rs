@@ -116,6 +116,14 @@ impl Server {
         self.groups.read().get(&id).cloned()
     }
 
+    pub(super) fn take_group(&self, id: GroupId) -> Option<Arc<Group>> {
+        self.groups.write().remove(&id)
+    }
+
+    pub(super) fn fence_of_office(&self) -> Option<crate::machine::Version> {
+        self.mastering.fence()
+    }
+
     fn all(&self) -> Vec<Arc<Group>> {
         self.groups.read().values().cloned().collect()
     }

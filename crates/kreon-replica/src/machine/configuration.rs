@@ -25,6 +25,9 @@ pub struct Configuration {
     /// The set was chosen by an operator who gave up others: nobody takes office in this term before a grace period is
     /// over.
     pub after_loss: bool,
+    /// The last term that an operator began by giving up others; 0 before the first. Only this is his word: what
+    /// [`after_loss`](Self::after_loss) says may be inherited, or stand in an old copy of the coordinator.
+    pub loss_term: Term,
     /// The set came back after all of it had failed: its members have different ends, so nobody can be promoted without
     /// the reports of all, until a candidate has made them equal.
     pub all_needed: bool,

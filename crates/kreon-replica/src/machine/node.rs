@@ -14,6 +14,7 @@ impl Configuration {
             group,
             term: self.term,
             loss_accepted: self.after_loss,
+            loss_term: self.loss_term,
             all_needed: self.all_needed,
             min_in_sync: self.min_in_sync,
             primary: self.primary,
@@ -33,6 +34,7 @@ impl Configuration {
             servers: node.members.into(),
             min_in_sync: node.min_in_sync,
             after_loss: node.loss_accepted,
+            loss_term: node.loss_term,
             all_needed: node.all_needed,
             ranges: KeyRange::encode_all(&node.ranges).into(),
         }
@@ -79,6 +81,7 @@ mod tests {
             servers: [1, 2, 3].map(ServerId).into(),
             min_in_sync: 2,
             after_loss: false,
+            loss_term: Term(3),
             all_needed: true,
             ranges: KeyRange::encode_all(&[range]).into(),
         }

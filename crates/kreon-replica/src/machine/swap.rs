@@ -1,4 +1,9 @@
 //! Questions to the coordinator, and one compare-and-set whose outcome is learned however many replies get lost.
+//!
+//! Versions are given once more by a coordinator that was restored from a copy. So a swap goes only where a read, not long
+//! ago, showed its base as it is, not just its version: to restore a coordinator and to change the node as often as it
+//! had been changed takes longer than that. Sessions end with the coordinator that was restored, and with them what was
+//! sent in them.
 
 use kreon_base::planted;
 
@@ -86,16 +91,18 @@ pub enum Outcome {
         sent: Moment,
     },
     /// The coordinator has a later configuration: this swap was not carried out and never will be, or it was and was
-    /// followed by others. The configuration says which.
+    /// followed by others. The configuration says which. If it is of a later term, its version may be a lower one: the
+    /// coordinator was restored from a copy, and others went on from there.
     Overtaken(Known),
     /// Another master is in office.
     FenceLost,
 }
 
 impl Swap {
-    /// Sends a swap; `ask` takes the question.
+    /// Sends a swap; `ask` takes the question. If `is_fresh` does not hold, nobody has seen the base for so long that it is
+    /// read first.
     pub fn begin(
-        base: Known,
+        (base, is_fresh): (Known, bool),
         next: Configuration,
         fence: Option<Version>,
         now: Moment,
@@ -109,7 +116,10 @@ impl Swap {
             sent: now,
             stage: Stage::Stuck,
         };
-        swap.send(now, ticket, ask);
+        match is_fresh {
+            true => swap.send(now, ticket, ask),
+            false => swap.learn(ticket, ask),
+        }
         swap
     }
 
@@ -151,13 +161,26 @@ impl Swap {
             }
             Answer::Read(known) => {
                 planted!(LostReplyReadWithoutSync => return Outcome::Overtaken(known));
-                // Still the base, though the lost swap may be under way yet: the same again, which is safe at the same
-                // version. An older version than the base is a restored coordinator, and the swap will conflict.
-                drop(known);
-                self.send(now, next_ticket, ask);
-                Outcome::Open
+                if known == self.base {
+                    // The lost swap may be under way yet: the same again, which is safe at the same version.
+                    self.send(now, next_ticket, ask);
+                    return Outcome::Open;
+                }
+                // A coordinator that was restored from a copy.
+                match known.config.term > self.base.config.term {
+                    true => Outcome::Overtaken(known),
+                    false => {
+                        self.put_off();
+                        Outcome::Open
+                    }
+                }
             }
         }
+    }
+
+    /// The coordinator knows less than is known here, or else: nothing it says counts, and it is asked again.
+    pub fn put_off(&mut self) {
+        self.stage = Stage::Stuck;
     }
 
     /// Time passes: a swap that got no answer asks again.

@@ -114,6 +114,7 @@ fn any_config(group: GroupId, term: Term) -> impl Strategy<Value = GroupConfig> 
                     group,
                     term,
                     loss_accepted,
+                    loss_term: Term(term.0 / 2),
                     all_needed,
                     min_in_sync,
                     primary: primary.and_then(chosen).copied(),

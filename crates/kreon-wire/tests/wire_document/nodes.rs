@@ -30,6 +30,7 @@ pub fn config() -> GroupConfig {
         group: GroupId(distinct(4, 1) as u32),
         term: Term(distinct(6, 2)),
         loss_accepted: true,
+        loss_term: Term(distinct(5, 3)),
         all_needed: true,
         min_in_sync: 2,
         primary: Some(member(4)),
@@ -101,6 +102,7 @@ impl Document {
                 ("member count", Number(config.members.len() as u64)),
                 ("set count", Number(config.in_sync.len() as u64)),
                 ("range count", Number(config.ranges.len() as u64)),
+                ("loss term", Number(config.loss_term.0)),
                 ("primary", Bytes(primary.collect())),
                 (
                     "members",

@@ -38,6 +38,8 @@ pub enum Stage {
 pub(super) struct Group {
     pub(super) id: GroupId,
     pub(super) known: Option<Known>,
+    /// When a question was sent last whose answer showed it.
+    pub(super) known_at: Moment,
     pub(super) stage: Stage,
     pub(super) swap: Option<Swap>,
     pub(super) asked: Option<(Ticket, Moment)>,
@@ -57,6 +59,7 @@ impl Group {
         Self {
             id,
             known: None,
+            known_at: Moment::default(),
             stage: Stage::Unread,
             swap: None,
             asked: None,
@@ -73,8 +76,8 @@ impl Group {
         known.config.term < self.refused_by
     }
 
-    /// Goes by `known` unless something later is known.
-    pub(super) fn learn(&mut self, now: Moment, known: Known) {
+    /// Goes by `known`, which a question sent at `sent` found, unless something later is known.
+    pub(super) fn learn(&mut self, now: Moment, known: Known, sent: Moment) {
         let newer = |held: &Known| held.version <= known.version;
         if !self.known.as_ref().is_none_or(newer) {
             return;
@@ -84,5 +87,6 @@ impl Group {
             self.loss_seen = Some((term, now));
         }
         self.known = Some(known);
+        self.known_at = sent;
     }
 }

@@ -66,11 +66,13 @@ impl Master {
             return out.push(Action::RefuseLoss(group.id));
         }
         let next = known.config.in_next_term();
+        // Above whatever was seen before the coordinator was restored, too.
+        let term = Term(next.term.0.max(group.refused_by.0 + 1));
         let next = Configuration {
-            // Above whatever was seen before the coordinator was restored, too.
-            term: Term(next.term.0.max(group.refused_by.0 + 1)),
+            term,
             in_sync: [member].into(),
             after_loss: true,
+            loss_term: term,
             all_needed: false,
             ..next
         };

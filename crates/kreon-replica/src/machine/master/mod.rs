@@ -166,10 +166,10 @@ impl Master {
         out: &mut Vec<Action>,
     ) {
         match group.asked {
-            Some((asked, _)) if asked == ticket => {
+            Some((asked, sent)) if asked == ticket => {
                 group.asked = None;
                 if let Answer::Read(known) = answer {
-                    group.learn(now, known);
+                    group.learn(now, known, sent);
                     self.act(now, group, out);
                 }
                 if std::mem::take(&mut group.again) {

@@ -6,7 +6,7 @@ use kreon_base::planted;
 use super::group::{Group, Stage};
 use super::{Action, Master};
 use crate::machine::{
-    Answer, Configuration, Known, Member, Moment, Outcome, Report, Swap, Term, Ticket,
+    Answer, Configuration, Known, Member, Moment, Outcome, Report, Swap, Term, Ticket, preference,
 };
 
 /// An attempt may take at most so many times [`Timing::attempt_us`](crate::machine::Timing::attempt_us).
@@ -188,7 +188,7 @@ impl Master {
         }
     }
 
-    /// Puts the highest report into office: superblock first, then log. With patience for those that have a session and
+    /// Puts the highest report into office: superblock first, then log, then preference. With patience for those that have a session and
     /// did not report.
     fn decide(&mut self, now: Moment, group: &mut Group, out: &mut Vec<Action>) {
         let Some(known) = group.known.clone() else {
@@ -205,10 +205,12 @@ impl Master {
         let all_needed = known.config.all_needed;
         planted!(PartOfSetSuffices => let all_needed = false);
         let patient = all_needed || now.since_us(*since) < self.timing.seal_patience_us;
+        let order = preference(group.id, &known.config.servers);
+        let rank = |member: &Member| order.iter().position(|server| *server == member.server);
         let mut of_set = reports.iter().filter(|(from, _)| known.config.has(*from));
         let highest = of_set
             .by_ref()
-            .max_by_key(|(from, report)| (*report, std::cmp::Reverse(*from)));
+            .max_by_key(|(from, report)| (*report, std::cmp::Reverse((rank(from), *from))));
         let Some((winner, _)) = highest.copied() else {
             return;
         };
@@ -235,7 +237,9 @@ impl Master {
         let id = group.id;
         let ticket = self.tickets.draw();
         let ask = &mut |ticket, ask| out.push(Action::Ask(id, ticket, ask));
-        group.swap = Some(Swap::begin(known, next, self.fence(), now, ticket, ask));
+        let is_fresh = now.since_us(group.known_at) < self.timing.lease_us;
+        let base = (known, is_fresh);
+        group.swap = Some(Swap::begin(base, next, self.fence(), now, ticket, ask));
     }
 
     pub(super) fn on_swap_answer(
@@ -257,18 +261,18 @@ impl Master {
         match outcome {
             Outcome::Open => {}
             Outcome::FenceLost => self.stand_down(out),
-            Outcome::Done { known, .. } => {
+            Outcome::Done { known, sent } => {
                 group.swap = None;
                 if known.config.primary.is_some() {
                     group.stage = Stage::Promoting { since: now };
                     group.attempts = group.attempts.saturating_add(1);
                 }
-                group.learn(now, known);
+                group.learn(now, known, sent);
                 self.act(now, group, out);
             }
             Outcome::Overtaken(known) => {
                 group.swap = None;
-                group.learn(now, known);
+                group.learn(now, known, now);
                 self.act(now, group, out);
             }
         }

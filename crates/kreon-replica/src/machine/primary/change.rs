@@ -75,7 +75,8 @@ impl Primary {
     fn swap_to(&mut self, now: Moment, next: Configuration, out: &mut Vec<Action>) {
         let ticket = self.tickets.draw();
         let ask = &mut |ticket, ask| out.push(Action::Ask(ticket, ask));
-        let swap = Swap::begin(self.known.clone(), next, None, now, ticket, ask);
+        let base = (self.known.clone(), self.lease.is_fresh(now, &self.timing));
+        let swap = Swap::begin(base, next, None, now, ticket, ask);
         self.change = Some(Change::Swapping(swap));
     }
 
@@ -123,6 +124,11 @@ impl Primary {
                 self.change = None;
                 self.lease.renew(sent);
                 self.adopt(now, known, out);
+            }
+            Outcome::Overtaken(known) if self.is_of_restored(&known) => {
+                if let Some(Change::Swapping(swap)) = &mut self.change {
+                    swap.put_off();
+                }
             }
             Outcome::Overtaken(known) => {
                 self.change = None;

@@ -1,9 +1,11 @@
 //! Reading the configuration anew, and the lease of a sole member that comes with it.
 
+use std::cmp::Ordering;
+
 use kreon_base::planted;
 
 use super::{Action, Primary};
-use crate::machine::{Answer, Ask, Known, Moment, Ticket, Timing};
+use crate::machine::{Answer, Ask, Configuration, Known, Moment, Ticket, Timing};
 
 /// When this primary was last known to be in office, and the question that may renew it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +30,14 @@ impl Lease {
     /// Whether nobody else can be in office as yet: counted from *sending*, because the answer may have been long under
     /// way.
     pub(super) fn holds(&self, now: Moment, timing: &Timing) -> bool {
-        let holds = now.since_us(self.from) < timing.lease_us;
+        let holds = self.is_fresh(now, timing);
         planted!(AloneWithoutLease => let holds = true);
         holds
+    }
+
+    /// Whether the coordinator showed not long ago what is known of it.
+    pub(super) fn is_fresh(&self, now: Moment, timing: &Timing) -> bool {
+        now.since_us(self.from) < timing.lease_us
     }
 
     pub(super) fn renew(&mut self, sent: Moment) {
@@ -79,12 +86,37 @@ impl Primary {
         }
     }
 
+    /// Whether the coordinator was restored from a copy, and nothing it says counts: it knows less than is known here, or
+    /// something else at the same version, or names another set in this term, in which nobody but this primary changes
+    /// that. Where it has put another one into office, this one goes whatever it knows.
+    pub(super) fn is_of_restored(&self, known: &Known) -> bool {
+        let config = &known.config;
+        if self.is_another_in_office(config) {
+            return false;
+        }
+        let (held, swapping) = (&self.known.config, self.swap().map(|swap| &swap.next));
+        let is_own = |own: &Configuration| own.in_sync == config.in_sync;
+        match known.version.cmp(&self.known.version) {
+            Ordering::Less => true,
+            Ordering::Equal => config != held,
+            Ordering::Greater => {
+                !config.is_led_by(self.me) || !(is_own(held) || swapping.is_some_and(is_own))
+            }
+        }
+    }
+
+    fn is_another_in_office(&self, config: &Configuration) -> bool {
+        let another = config.primary.is_some_and(|primary| primary != self.me);
+        config.term > self.term || (config.term == self.term && another)
+    }
+
     /// The configuration as a question sent at `sent` found it.
     fn on_looked(&mut self, now: Moment, known: Known, sent: Moment, out: &mut Vec<Action>) {
-        if known.config.term > self.term || known.version > self.known.version {
+        if self.is_of_restored(&known) {
+            return; // nothing it says counts
+        }
+        if self.is_another_in_office(&known.config) || known.version > self.known.version {
             self.adopt(now, known, out);
-        } else if known.version < self.known.version {
-            return; // a coordinator that was restored from a copy: nothing it says counts
         }
         if !self.is_deposed() {
             self.lease.renew(sent);

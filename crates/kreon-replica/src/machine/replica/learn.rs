@@ -51,11 +51,13 @@ impl Replica {
         let stamp = known.stamp();
         if self.is_of_restored(known) {
             // It may name sets of long ago. But an answer that was under way meanwhile is only late.
-            self.is_estranged |= sent > self.seen_at;
+            if sent > self.seen_at {
+                self.estranged_by = Some(known.config.term);
+            }
             return;
         }
-        if known.config.after_loss {
-            self.is_estranged = false;
+        if known.config.loss_term > self.seen.term {
+            self.estranged_by = None;
         }
         if stamp > self.seen {
             self.see(now, stamp, out);
@@ -77,12 +79,19 @@ impl Replica {
         out.push(Action::Persist(stamp));
     }
 
-    /// Whether the coordinator was restored from a copy: terms and versions only grow. An operator who accepts loss goes
-    /// on from where it stands, in a higher term.
+    /// Whether the coordinator was restored from a copy: terms and versions only grow, and a term has one primary. An
+    /// operator who accepts loss goes on from where it stands, in a term that is higher than all that were seen.
     fn is_of_restored(&self, known: &Known) -> bool {
-        let stamp = known.stamp();
-        let is_older = stamp.version < self.seen.version && !known.config.after_loss;
-        stamp < self.seen || is_older
+        let (stamp, config) = (known.stamp(), &known.config);
+        let is_accepted = config.loss_term > self.seen.term;
+        let is_older = stamp.version < self.seen.version && !is_accepted;
+        let follows_another = match self.state {
+            State::InSync(s) | State::Repairing(s) if s.term == config.term => {
+                config.primary.is_some_and(|primary| primary != s.primary)
+            }
+            _ => false,
+        };
+        stamp < self.seen || is_older || follows_another
     }
 
     /// This start of the server is not in the set: whatever the file holds, others may have been acknowledged without

@@ -71,8 +71,8 @@ pub struct Replica {
     seen: Stamp,
     /// When it was seen: what was asked before may be answered later.
     seen_at: Moment,
-    /// The coordinator knows less than was seen here: this replica takes no part in promotions.
-    is_estranged: bool,
+    /// The coordinator, in this term, knows less than was seen here: this replica takes no part in promotions.
+    estranged_by: Option<Term>,
     /// Where packets and beats may come from.
     stream: Option<Stream>,
     tickets: Ticket,
@@ -99,7 +99,7 @@ impl Replica {
             promised,
             seen,
             seen_at: Moment::default(),
-            is_estranged: false,
+            estranged_by: None,
             stream: None,
             tickets: Ticket::default(),
             asked: None,

@@ -107,14 +107,16 @@ impl Replica {
         to: impl Fn(&Configuration) -> Configuration,
         out: &mut Vec<Action>,
     ) {
-        let mut tickets = self.tickets;
+        let (lease_us, mut tickets) = (self.timing.lease_us, self.tickets);
         let Some(office) = self.office() else { return };
         if office.swap.is_some() {
             return;
         }
         let next = to(&office.known.config);
         let ask = &mut |ticket, ask| out.push(Action::Ask(ticket, ask));
-        let swap = Swap::begin(office.known.clone(), next, None, now, tickets.draw(), ask);
+        let is_fresh = now.since_us(office.since) < lease_us;
+        let base = (office.known.clone(), is_fresh);
+        let swap = Swap::begin(base, next, None, now, tickets.draw(), ask);
         office.swap = Some(swap);
         self.tickets = tickets;
     }
@@ -140,7 +142,13 @@ impl Replica {
         self.tickets = tickets;
         let known = match outcome {
             Outcome::Open => return,
-            Outcome::Done { known, .. } | Outcome::Overtaken(known) => known,
+            Outcome::Done { known, sent } => {
+                if let Some(office) = self.office() {
+                    office.since = office.since.max(sent);
+                }
+                known
+            }
+            Outcome::Overtaken(known) => known,
             Outcome::FenceLost => return, // its swaps have no fence
         };
         self.settle(now, known, out);

@@ -18,7 +18,10 @@ impl Replica {
             let promised = self.promised;
             return out.push(Action::Refuse { to: from, promised });
         }
-        if self.is_estranged {
+        if let Some(named) = self.estranged_by {
+            if term > named {
+                self.look(now, out); // an operator may have spoken since
+            }
             // What was seen here is of a later term than whatever the coordinator can name.
             let promised = self.promised.max(term.next());
             return out.push(Action::Refuse { to: from, promised });

@@ -24,6 +24,7 @@ fn known(term: u64, in_sync: &[Member]) -> Known {
         servers: (1..=3).map(ServerId).collect(),
         min_in_sync: 1,
         after_loss: false,
+        loss_term: Term(0),
         all_needed: false,
         ranges: Arc::new([]),
     };

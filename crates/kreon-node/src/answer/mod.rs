@@ -1,0 +1,10 @@
+//! Requests of clients, each answered by the thread that reads it.
+
+mod desk;
+mod reads;
+mod scans;
+mod standing;
+mod verify;
+mod writes;
+
+pub use desk::Desk;
