@@ -93,6 +93,11 @@ impl Server {
         }
     }
 
+    /// Whether it was started and not killed since.
+    pub fn is_started(&self) -> bool {
+        self.child.is_some()
+    }
+
     /// How its process ended, if it did by itself.
     ///
     /// # Errors

@@ -52,6 +52,15 @@ impl Process {
         self.child.is_some()
     }
 
+    /// Bytes of memory that it has, if it runs.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        let child = self.child.as_ref()?;
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+        Some(kib << 10)
+    }
+
     /// How it ended, if it did by itself, and what it said last.
     pub fn ended(&mut self) -> Option<(ExitStatus, String)> {
         let status = self.child.as_mut()?.try_wait().ok()??;
