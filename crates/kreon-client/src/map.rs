@@ -29,6 +29,11 @@ impl Map {
         }
     }
 
+    /// The configurations, by group.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &GroupConfig> {
+        self.groups.values().map(|(_, config)| config)
+    }
+
     /// The primary of the group that holds a key; none while it has none, or nobody is known to hold the key.
     pub(crate) fn route(&self, table: &str, key: &[u8]) -> Option<Route> {
         let holds = |config: &&GroupConfig| {

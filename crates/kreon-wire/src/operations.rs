@@ -243,8 +243,15 @@ impl Default for WriteBody {
 impl WriteBody {
     /// Without changes.
     pub fn new() -> Self {
+        Self::with_room(0)
+    }
+
+    /// Without changes, with room for this many bytes of them and their tables.
+    pub fn with_room(bytes: usize) -> Self {
+        let mut front = Vec::with_capacity(FRONT_BYTES + bytes);
+        front.resize(FRONT_BYTES, 0);
         Self {
-            bytes: vec![0; FRONT_BYTES],
+            bytes: front,
             count: 0,
             tables: Vec::new(),
             tables_bytes: 0,

@@ -1,0 +1,366 @@
+//! The threads of a client: what they share, and what they do for calls.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use kreon_base::ErrorKind as BaseKind;
+use kreon_fabric::{Event as LinkEvent, Fabric, Gathering, Link, LinkName, PeerId};
+use kreon_wire::{Address as Place, Control, Kind as PacketKind, Packet, ServerId};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use crate::call::{CallId, Kind};
+use crate::deed::{Asking, Deed, Parcel};
+use crate::error::{Error, ErrorKind, Result};
+use crate::moment::{Moment, Timing};
+use crate::session::{Found, Reader, Session};
+use crate::slot::{Budget, Slot};
+use crate::state::State;
+
+/// How often time passes for calls under way.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What a call costs beside its body.
+const CALL_BYTES: usize = 512;
+
+/// What the threads of a client share.
+pub(crate) struct Driver {
+    state: Mutex<State>,
+    map_read: Condvar,
+    fabric: Arc<dyn Fabric>,
+    gathering: Arc<dyn Gathering>,
+    me: PeerId,
+    budget: Budget,
+    pub(crate) session: Session,
+    timing: Timing,
+    begun: Instant,
+    last_call: AtomicU64,
+    /// The server that took the last order to the master; 0 if none did.
+    master: AtomicU32,
+    is_over: AtomicBool,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        fabric: Arc<dyn Fabric>,
+        session: Session,
+        me: PeerId,
+        timing: Timing,
+        memory_bytes: usize,
+    ) -> Result<Self> {
+        Ok(Self {
+            state: Mutex::new(State::new(timing)),
+            map_read: Condvar::new(),
+            gathering: fabric.gathering()?,
+            fabric,
+            me,
+            budget: Budget::new(memory_bytes),
+            session,
+            timing,
+            begun: Instant::now(),
+            last_call: AtomicU64::new(0),
+            master: AtomicU32::new(0),
+            is_over: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        let us = self.begun.elapsed().as_micros();
+        Moment(u64::try_from(us).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// How long a call may take.
+    pub(crate) const fn limit(&self) -> Duration {
+        Duration::from_micros(self.timing.limit_us)
+    }
+
+    /// How long a server may take for one answer.
+    pub(crate) const fn patience(&self) -> Duration {
+        Duration::from_micros(self.timing.patience_us)
+    }
+
+    /// How long somebody rests who was refused.
+    pub(crate) const fn rest(&self) -> Duration {
+        Duration::from_micros(self.timing.rest_us)
+    }
+
+    /// Who took the last order to the master.
+    pub(crate) fn master(&self) -> Option<ServerId> {
+        let server = self.master.load(Ordering::Relaxed);
+        (server != 0).then_some(ServerId(server))
+    }
+
+    pub(crate) fn set_master(&self, server: ServerId) {
+        self.master.store(server.0, Ordering::Relaxed);
+    }
+
+    /// Bytes of calls under way.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.budget.used_bytes()
+    }
+
+    /// Waits until the map was read anew: what was there at the call is known then.
+    pub(crate) fn refresh(&self) -> Result<()> {
+        let until = Instant::now() + self.limit();
+        let number = self.session.read_map(true);
+        let mut state = self.state.lock();
+        while state.last_reading < number {
+            if self.map_read.wait_until(&mut state, until).timed_out() {
+                let text = "the coordinator does not answer in time";
+                return Err(Error::new(ErrorKind::Unavailable, text));
+            }
+        }
+        state.map_failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn asking(&self, kind: PacketKind, body: Vec<u8>) -> Result<(CallId, Asking, Arc<Slot>)> {
+        let bytes = CALL_BYTES + body.capacity();
+        self.budget.take(bytes, self.limit())?;
+        let slot = Arc::new(Slot::default());
+        let asking = Asking {
+            kind,
+            body: Arc::new(body),
+            slot: slot.clone(),
+            bytes,
+        };
+        let id = CallId(self.last_call.fetch_add(1, Ordering::Relaxed) + 1);
+        Ok((id, asking, slot))
+    }
+
+    /// Begins a call of whoever is the primary for `key`; waits if too much is under way.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        kind: Kind,
+        place: (&str, &[u8]),
+        body: Vec<u8>,
+    ) -> Result<Arc<Slot>> {
+        let (id, asking, slot) = self.asking(PacketKind::Request, body)?;
+        let mut deeds = Vec::new();
+        self.state
+            .lock()
+            .begin(self.now(), id, kind, place, asking, &mut deeds);
+        self.carry_out(deeds);
+        Ok(slot)
+    }
+
+    /// Begins a call on this link and no other; a read that may be lost with it.
+    pub(crate) fn begin_on(
+        self: &Arc<Self>,
+        link: LinkName,
+        kind: PacketKind,
+        to: Place,
+        body: Vec<u8>,
+        limit: Duration,
+    ) -> Result<Arc<Slot>> {
+        let (id, asking, slot) = self.asking(kind, body)?;
+        let us = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
+        let until = Moment(self.now().0.saturating_add(us));
+        let mut deeds = Vec::new();
+        self.state
+            .lock()
+            .begin_bound(id, link, until, to, asking, &mut deeds);
+        self.carry_out(deeds);
+        Ok(slot)
+    }
+
+    /// A link to a server; connects if there is none.
+    pub(crate) fn link_to(self: &Arc<Self>, server: ServerId) -> Result<LinkName> {
+        let until = Instant::now() + self.patience();
+        loop {
+            let mut state = self.state.lock();
+            if let Some(link) = state.seats.link_to(server) {
+                return Ok(link);
+            }
+            let Some(address) = state.seats.address(server) else {
+                let text = format!("no server {}", server.0);
+                return Err(Error::new(ErrorKind::NotFound, text));
+            };
+            let is_mine = state.is_to_connect(server);
+            drop(state);
+            if is_mine {
+                let link = self.fabric.connect(&address, &self.me, self.patience());
+                let failed = link.as_ref().err().cloned();
+                self.connected(server, link);
+                if let Some(error) = failed {
+                    let error = error.within(format!("server {}", server.0));
+                    return Err(Error::new(ErrorKind::Unavailable, error.to_string()));
+                }
+            } else if Instant::now() >= until {
+                let text = format!("no link to server {} in time", server.0);
+                return Err(Error::new(ErrorKind::Unavailable, text));
+            } else {
+                // Somebody else connects.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    fn connected(self: &Arc<Self>, server: ServerId, link: kreon_base::Result<Arc<dyn Link>>) {
+        let mut deeds = Vec::new();
+        self.state
+            .lock()
+            .on_connected(self.now(), server, link, &mut deeds);
+        self.carry_out(deeds);
+    }
+
+    fn carry_out(self: &Arc<Self>, deeds: Vec<Deed>) {
+        let mut deeds = deeds;
+        while !deeds.is_empty() {
+            let mut next = Vec::new();
+            for deed in deeds {
+                self.carry_out_one(deed, &mut next);
+            }
+            deeds = next;
+        }
+    }
+
+    fn carry_out_one(self: &Arc<Self>, deed: Deed, next: &mut Vec<Deed>) {
+        match deed {
+            Deed::Send(name, link, parcel) => self.send(name, &*link, &parcel, next),
+            Deed::Connect(server, address) => {
+                let driver = self.clone();
+                let connect = move || {
+                    let link = driver
+                        .fabric
+                        .connect(&address, &driver.me, driver.patience());
+                    driver.connected(server, link);
+                };
+                let thread = std::thread::Builder::new().name("kreon-connect".into());
+                if let Err(error) = thread.spawn(connect) {
+                    let error = kreon_base::Error::io("begin a thread", error);
+                    self.state
+                        .lock()
+                        .on_connected(self.now(), server, Err(error), next);
+                }
+            }
+            Deed::Listen(name, link) => {
+                if self.gathering.add(name, link.clone()).is_err() {
+                    link.close("the system has no room for it");
+                    self.state.lock().on_closed(self.now(), name, next);
+                }
+            }
+            Deed::Close(link, why) => link.close(why),
+            Deed::ReadMap { synced } => drop(self.session.read_map(synced)),
+            Deed::Fill(slot, answer, bytes) => {
+                self.budget.give(bytes);
+                slot.fill(answer);
+            }
+        }
+    }
+
+    fn send(&self, name: LinkName, link: &dyn Link, parcel: &Parcel, next: &mut Vec<Deed>) {
+        let Err(error) = send(link, parcel) else {
+            return;
+        };
+        let (now, mut state) = (self.now(), self.state.lock());
+        if error.kind() == BaseKind::Busy && state.seats.wait_for_room(name, parcel) {
+            // The room may have come in between.
+            return state.flush(now, name, send, next);
+        }
+        state.not_sent(now, parcel, next);
+    }
+
+    /// Serves links and clocks until the client is closed: for a thread of its own.
+    pub(crate) fn run(self: &Arc<Self>) {
+        /// Callers learn even of a panic.
+        struct Ended<'a>(&'a Arc<Driver>);
+        impl Drop for Ended<'_> {
+            fn drop(&mut self) {
+                self.0.close();
+            }
+        }
+        let _ended = Ended(self);
+        let (mut events, mut ticked) = (Vec::new(), Instant::now());
+        while !self.is_over.load(Ordering::Relaxed) {
+            if self.gathering.poll(&mut events, TICK).is_err() {
+                return;
+            }
+            let mut deeds = Vec::new();
+            for (name, event) in events.drain(..) {
+                let (now, mut state) = (self.now(), self.state.lock());
+                match event {
+                    LinkEvent::Packet(packet) => state.on_packet(now, name, packet, &mut deeds),
+                    LinkEvent::Room => state.flush(now, name, send, &mut deeds),
+                    LinkEvent::Closed(_) => state.on_closed(now, name, &mut deeds),
+                }
+                drop(state);
+                self.carry_out(std::mem::take(&mut deeds));
+            }
+            if ticked.elapsed() >= TICK {
+                ticked = Instant::now();
+                self.state.lock().tick(self.now(), &mut deeds);
+                self.carry_out(deeds);
+            }
+        }
+    }
+
+    /// Ends all calls and links.
+    pub(crate) fn close(self: &Arc<Self>) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.session.end();
+        let mut deeds = Vec::new();
+        self.state.lock().close(&mut deeds);
+        self.carry_out(deeds);
+        self.gathering.wake();
+    }
+}
+
+/// Sends a packet on a link.
+fn send(link: &dyn Link, parcel: &Parcel) -> kreon_base::Result<()> {
+    match parcel.kind {
+        PacketKind::Status => link.send(&[IoSlice::new(&Control::Status.encode(&parcel.to))]),
+        _ => link.send(&Packet::request(&parcel.to, &parcel.body).parts()),
+    }
+}
+
+impl Reader for Arc<Driver> {
+    fn read(&self, number: u64, found: Result<Found>) {
+        let mut deeds = Vec::new();
+        self.state
+            .lock()
+            .on_map(self.now(), (number, found), &mut deeds);
+        self.map_read.notify_all();
+        self.carry_out(deeds);
+    }
+}
+
+/// A driver with its threads, which end when this is dropped.
+pub(crate) struct Running {
+    pub(crate) driver: Arc<Driver>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Running {
+    pub(crate) fn start(driver: Driver) -> Result<Self> {
+        let mut running = Self {
+            driver: Arc::new(driver),
+            threads: Vec::new(),
+        };
+        let (links, map) = (running.driver.clone(), running.driver.clone());
+        running.spawn("kreon-client", move || links.run())?;
+        running.spawn("kreon-map", move || map.session.run(&map))?;
+        Ok(running)
+    }
+
+    fn spawn(&mut self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
+        let thread = std::thread::Builder::new().name(name.into()).spawn(run);
+        let thread = thread.map_err(|error| kreon_base::Error::io("begin a thread", error))?;
+        self.threads.push(thread);
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.driver.close();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}

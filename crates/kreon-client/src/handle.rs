@@ -1,0 +1,66 @@
+//! What everything that users hold keeps open: the threads of a client, and where what lies.
+
+use std::sync::Arc;
+
+use kreon_wire::{GroupId, KeyRange as Held};
+
+use crate::call::Kind;
+use crate::driver::{Driver, Running};
+use crate::error::{Error, ErrorKind, Result};
+use crate::slot::Answer;
+
+/// A handle of a running client; its threads end with the last one.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    running: Arc<Running>,
+    /// Bytes of a page of a scan.
+    pub(crate) page_bytes: u32,
+}
+
+impl Handle {
+    pub(crate) fn new(running: Running, page_bytes: u32) -> Self {
+        Self {
+            running: Arc::new(running),
+            page_bytes: page_bytes.max(1),
+        }
+    }
+
+    pub(crate) fn driver(&self) -> &Arc<Driver> {
+        &self.running.driver
+    }
+
+    /// The ranges of a table with their groups, ascending, as far as is known.
+    pub(crate) fn ranges(&self, table: &str) -> Vec<(GroupId, Held)> {
+        let state = self.driver().state();
+        let mut ranges: Vec<_> = state
+            .groups()
+            .flat_map(|config| config.ranges.iter().map(|range| (config.group, range)))
+            .filter(|(_, range)| range.table == table)
+            .map(|(group, range)| (group, range.clone()))
+            .collect();
+        drop(state);
+        ranges.sort_by(|a, b| a.1.start.cmp(&b.1.start));
+        ranges
+    }
+
+    /// What ends a call that nobody served because its table is gone.
+    pub(crate) fn known(&self, table: &str, answer: Result<Answer>) -> Result<Answer> {
+        match answer {
+            Err(error) if error.kind() == ErrorKind::Unavailable => {
+                let is_gone = self.ranges(table).is_empty();
+                Err(if is_gone { no_table(table) } else { error })
+            }
+            answer => answer,
+        }
+    }
+
+    /// Waits for the answer to a call.
+    pub(crate) fn answer(&self, kind: Kind, place: (&str, &[u8]), body: Vec<u8>) -> Result<Answer> {
+        let slot = self.driver().begin(kind, place, body)?;
+        self.known(place.0, slot.wait())
+    }
+}
+
+pub(crate) fn no_table(name: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("no table {name:?}"))
+}
