@@ -25,6 +25,8 @@ pub enum Broken {
     Diverged(u32),
     /// No order of all calls explains what clients saw of this key.
     Unexplained(usize),
+    /// A candidate is to write a superblock that it does not have.
+    NoSuperblock(u64),
     /// Of a coordinator that was restored, somebody takes office below what he has seen.
     BelowSeen(u64),
 }

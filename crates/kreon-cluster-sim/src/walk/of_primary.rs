@@ -80,6 +80,9 @@ impl Walk {
 
     /// Replies to writes leave.
     fn release(&mut self, at: Place) {
+        if self.ends_unaware(at) {
+            return;
+        }
         let node = &mut self.nodes[at];
         let Some(primary) = &node.primary else { return };
         let (term, upto) = (primary.term(), primary.acknowledged().0 as usize);
@@ -107,22 +110,16 @@ impl Walk {
                 later && !node.volume.has(writing.write)
             };
             if self.nodes.iter().any(lacks) {
-                if self.knows_no_better(at) {
-                    return self.end_unaware();
-                }
                 self.break_with(Broken::LateAcknowledgement(writing.write, term.0));
             }
         }
     }
 
-    /// A primary goes on by a restored coordinator and knows no better: nothing that follows can be judged.
-    fn end_unaware(&mut self) {
-        self.count("restored: a primary went on that knew no better");
-        self.is_over = true;
-    }
-
     /// The reply of a read leaves.
     fn show(&mut self, at: Place, read: ReadId) {
+        if self.ends_unaware(at) {
+            return;
+        }
         let node = &mut self.nodes[at];
         let Some(place) = node.reads.iter().position(|reading| reading.read == read) else {
             return;
@@ -134,9 +131,6 @@ impl Walk {
             .unseen(reading.request.key, seen, reading.begun_us);
         self.count("read shown");
         if let Some(write) = unseen {
-            if self.knows_no_better(at) {
-                return self.end_unaware();
-            }
             self.break_with(Broken::Stale(write));
         }
         if let Some(write) = reading.found {

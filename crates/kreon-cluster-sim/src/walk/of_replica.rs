@@ -91,6 +91,9 @@ impl Walk {
         end: Lsn,
     ) {
         let node = &mut self.nodes[at];
+        if from.is_none() && slots > node.volume.slot {
+            return self.break_with(Broken::NoSuperblock(term.0));
+        }
         let log = match from {
             Some(_) => node.package.take().unwrap_or_default(),
             None => node.volume.log.clone(),

@@ -115,15 +115,21 @@ impl Walk {
         self.after(us, Happening::CoordinatorReturns);
     }
 
-    /// Whether the primary at `at` goes by what a restored coordinator says because it never saw anything later: what it
-    /// answers, beside others who did, cannot be helped.
-    pub(super) fn knows_no_better(&self, at: Place) -> bool {
+    /// Whether the primary at `at` answers by what a restored coordinator says although another one was in office later,
+    /// because it never saw anything of that. It cannot be helped, and nothing that follows can be judged.
+    pub(super) fn ends_unaware(&mut self, at: Place) -> bool {
         let (Some(restored), Some(primary)) = (&self.restored, &self.nodes[at].primary) else {
             return false;
         };
         let is_later = |stamp: Stamp| stamp.version > restored.at.version || stamp > restored.at;
         let knew = restored.known[at].is_some_and(is_later) || is_later(restored.seen[at]);
-        primary.term() <= restored.at.term && !knew
+        let is_deposed = primary.term() < restored.before.term;
+        if !is_deposed || primary.term() > restored.at.term || knew {
+            return false;
+        }
+        self.count("restored: a primary went on that knew no better");
+        self.is_over = true;
+        true
     }
 
     /// Somebody takes office by what a restored coordinator says, and no operator said so. Whoever has seen more does

@@ -17,7 +17,7 @@ use crate::resync::Resync;
 
 /// A joiner may take so many times [`Timing::silence_us`](crate::machine::Timing) to prepare its file: it may have to clone and
 /// to empty a large one.
-const PREPARING_SILENCES: u64 = 30;
+const PREPARING_SILENCES: u64 = 10;
 
 impl Group {
     /// Asks a joiner to prepare for a copy.

@@ -15,6 +15,7 @@ use kreon_fabric::{Address, Bytes, Event, Fabric, Link, Listening, PeerId, Welco
 use kreon_sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use kreon_wire::{Member, ProcessId, Reason, Role, ServerId, Violation, ViolationCounts};
 
+use super::own::Own;
 use crate::mirror::Carrier;
 
 /// A thread that polls looks so often whether it is to end.
@@ -94,6 +95,7 @@ pub struct Links {
     fabric: Arc<dyn Fabric>,
     clients: Arc<dyn Clients>,
     receiver: OnceLock<Weak<dyn Receiver>>,
+    own: Own,
     addresses: Mutex<HashMap<ServerId, Address>>,
     peers: Mutex<HashMap<ServerId, Peer>>,
     streams: Mutex<HashMap<ServerId, Arc<Wire>>>,
@@ -122,6 +124,7 @@ impl Links {
             fabric: Arc::clone(&fabric),
             clients,
             receiver: OnceLock::new(),
+            own: Own::default(),
             addresses: Mutex::default(),
             peers: Mutex::default(),
             streams: Mutex::default(),
@@ -162,6 +165,7 @@ impl Links {
     }
 
     pub(super) fn hand_to(&self, receiver: Weak<dyn Receiver>) {
+        self.own.hand_to(self.settings.me, Weak::clone(&receiver));
         let _ = self.receiver.set(receiver);
     }
 
@@ -171,6 +175,13 @@ impl Links {
 
     /// Sends a control message to a server, in this start of it if one is named. Never waits.
     pub(super) fn send(&self, to: ServerId, start: Option<ProcessId>, packet: Vec<u8>) {
+        let me = self.settings.me;
+        if to == me.server {
+            if start.is_none_or(|start| start == me.process) {
+                self.own.send(packet);
+            }
+            return;
+        }
         let mut peers = self.peers.lock();
         let peer = peers.entry(to).or_default();
         if let Some(wire) = &peer.control {
@@ -337,6 +348,7 @@ impl Links {
     pub fn close(&self) {
         self.is_over.store(true, Ordering::Release);
         drop(self.listening.lock().take());
+        self.own.close();
         for wire in self.all.lock().iter().filter_map(Weak::upgrade) {
             wire.close("the server ends");
         }

@@ -34,9 +34,12 @@ mod mastering;
 mod of_primary;
 mod of_replica;
 mod office;
+mod own;
 mod replies;
 mod server;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod told;
 mod volume;
 mod worker;

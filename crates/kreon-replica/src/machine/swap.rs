@@ -67,7 +67,12 @@ pub struct Swap {
     /// When the swap was sent last.
     sent: Moment,
     stage: Stage,
+    /// While it is stuck, nothing is asked before this.
+    again_at: Moment,
 }
+
+/// A coordinator that knows less than the base is asked again after this.
+const AGAIN_US: u64 = 250_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -115,6 +120,7 @@ impl Swap {
             fence,
             sent: now,
             stage: Stage::Stuck,
+            again_at: now,
         };
         match is_fresh {
             true => swap.send(now, ticket, ask),
@@ -170,7 +176,7 @@ impl Swap {
                 match known.config.term > self.base.config.term {
                     true => Outcome::Overtaken(known),
                     false => {
-                        self.put_off();
+                        self.put_off(now);
                         Outcome::Open
                     }
                 }
@@ -179,13 +185,14 @@ impl Swap {
     }
 
     /// The coordinator knows less than is known here, or else: nothing it says counts, and it is asked again.
-    pub fn put_off(&mut self) {
+    pub fn put_off(&mut self, now: Moment) {
         self.stage = Stage::Stuck;
+        self.again_at = now.after_us(AGAIN_US);
     }
 
     /// Time passes: a swap that got no answer asks again.
-    pub fn on_tick(&mut self, next_ticket: Ticket, ask: &mut dyn FnMut(Ticket, Ask)) {
-        if self.stage == Stage::Stuck {
+    pub fn on_tick(&mut self, now: Moment, next_ticket: Ticket, ask: &mut dyn FnMut(Ticket, Ask)) {
+        if self.stage == Stage::Stuck && self.again_at <= now {
             self.learn(next_ticket, ask);
         }
     }

@@ -282,7 +282,7 @@ impl Master {
     pub(super) fn tick(&mut self, now: Moment, group: &mut Group, out: &mut Vec<Action>) {
         if let Some(swap) = &mut group.swap {
             let id = group.id;
-            swap.on_tick(self.tickets.draw(), &mut |ticket, ask| {
+            swap.on_tick(now, self.tickets.draw(), &mut |ticket, ask| {
                 out.push(Action::Ask(id, ticket, ask));
             });
             return;

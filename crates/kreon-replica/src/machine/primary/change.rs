@@ -90,11 +90,11 @@ impl Primary {
         }
     }
 
-    pub(super) fn tick_change(&mut self, out: &mut Vec<Action>) {
+    pub(super) fn tick_change(&mut self, now: Moment, out: &mut Vec<Action>) {
         if let Some(Change::Swapping(swap)) = &mut self.change {
             let mut tickets = self.tickets;
             let ticket = tickets.draw();
-            swap.on_tick(ticket, &mut |ticket, ask| {
+            swap.on_tick(now, ticket, &mut |ticket, ask| {
                 out.push(Action::Ask(ticket, ask))
             });
             self.tickets = tickets;
@@ -127,7 +127,7 @@ impl Primary {
             }
             Outcome::Overtaken(known) if self.is_of_restored(&known) => {
                 if let Some(Change::Swapping(swap)) = &mut self.change {
-                    swap.put_off();
+                    swap.put_off(now);
                 }
             }
             Outcome::Overtaken(known) => {
@@ -209,6 +209,9 @@ impl Primary {
     pub(super) fn resign(&mut self, now: Moment, out: &mut Vec<Action>) {
         self.phase = Phase::Frozen;
         self.is_resigning = true;
+        if matches!(self.change, Some(Change::Flushing { .. })) {
+            self.change = None; // a device that hangs will not end that flush
+        }
         self.go_on(now, out);
     }
 

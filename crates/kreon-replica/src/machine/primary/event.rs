@@ -37,6 +37,8 @@ pub enum Event {
         /// End of what is durable there.
         durable: Lsn,
     },
+    /// A peer applied more of its stream, whether that was log or not: it lags behind, but it does not hang.
+    Moved(Member),
     /// A peer answered a beat of this term.
     Beaten {
         /// The peer.

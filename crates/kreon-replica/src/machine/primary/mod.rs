@@ -125,6 +125,7 @@ impl Primary {
                 landed,
                 durable,
             } => self.on_progress(now, from, landed, durable, out),
+            Event::Moved(from) => self.on_moved(now, from),
             Event::Beaten { from, beat } => self.on_beaten(now, from, beat, out),
             Event::Refused(term) if term > self.term => self.look(now, out),
             Event::Refused(_) => {}

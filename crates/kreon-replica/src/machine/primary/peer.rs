@@ -46,7 +46,7 @@ pub struct Peer {
     pub answered: BeatNumber,
     /// When it last answered a beat, or was given a new start.
     pub answered_at: Moment,
-    /// When `landed` last moved, or began to lag.
+    /// When `landed` or anything else of its stream last moved, or it began to lag.
     pub moved_at: Moment,
 }
 

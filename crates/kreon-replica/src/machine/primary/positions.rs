@@ -31,10 +31,10 @@ impl Primary {
         out: &mut Vec<Action>,
     ) {
         let Some(peer) = self.peer(from) else { return };
-        if landed > peer.landed {
-            peer.landed = landed;
+        if landed > peer.landed || durable > peer.durable {
             peer.moved_at = now;
         }
+        peer.landed = peer.landed.max(landed);
         peer.durable = peer.durable.max(durable);
         self.say(now, out);
     }

@@ -15,15 +15,23 @@ impl Primary {
             self.send_beat(now, out);
         }
         self.fail_silent(now, out);
-        self.tick_change(out);
+        self.tick_change(now, out);
         self.look_if_sole(now, out);
         self.say(now, out);
+    }
+
+    /// Something that a peer was sent is applied there.
+    pub(super) fn on_moved(&mut self, now: Moment, from: Member) {
+        if let Some(peer) = self.peer(from) {
+            peer.moved_at = now;
+        }
     }
 
     fn fail_silent(&mut self, now: Moment, out: &mut Vec<Action>) {
         let (beat, tail, silence_us) = (self.beat, self.tail, self.timing.silence_us);
         let silent = |peer: &&super::Peer| {
-            // A joiner that still copies lags behind the log for as long as that takes.
+            // A joiner that still copies lags behind the log for as long as that takes. One that has all that was copied
+            // may lag because what it lacks is read from the file here; but something has to move there.
             let awaited = match peer.standing {
                 Standing::Copying => peer.landed,
                 _ => tail,

@@ -2,6 +2,10 @@
 //!
 //! The highest superblock among the members goes to all four slots of each, the candidate included: a slot that reached
 //! one member alone points at places that the next checkpoints of another branch reuse.
+//!
+//! The master chose the highest report, but did not wait for ever. A member that reports to the candidate only, and has a
+//! higher superblock, leaves the set: nobody here has that superblock to give to others, nor has anybody to have it, as
+//! every member holds all that was acknowledged. Where that is not so (`all_needed`), the master had all reports.
 
 use super::{Action, Replica, State};
 use crate::machine::{
@@ -50,6 +54,12 @@ impl Candidacy {
         self.known.config.term
     }
 
+    /// Whether one of the members has a superblock that this candidate lacks, and is to leave.
+    fn is_below(&self) -> bool {
+        let above = |mate: &Mate| matches!(mate, Mate::Told(report) if report.slot > self.own.slot);
+        self.mates.iter().any(|(_, mate, _)| above(mate))
+    }
+
     fn highest(&self) -> SlotMark {
         let slots = self.mates.iter().filter_map(|(_, mate, _)| match mate {
             Mate::Told(report) | Mate::Sent(report) => Some(report.slot),
@@ -92,19 +102,22 @@ impl Replica {
 
     pub(super) fn on_sealed(
         &mut self,
-        from: Member,
-        term: Term,
+        now: Moment,
+        (from, term): (Member, Term),
         report: Report,
         out: &mut Vec<Action>,
     ) {
         let Some(office) = self.candidacy_in(term) else {
             return;
         };
-        for (member, mate, _) in &mut office.mates {
+        let own = office.own.slot;
+        for (member, mate, is_failed) in &mut office.mates {
             if *member == from && *mate == Mate::Asked {
                 *mate = Mate::Told(report);
+                *is_failed |= report.slot > own;
             }
         }
+        self.remove_failed(now, out);
         self.equalise_if_told(out);
     }
 
@@ -114,7 +127,7 @@ impl Replica {
             return;
         };
         let untold = office.mates.iter().any(|(_, mate, _)| *mate == Mate::Asked);
-        if untold || std::mem::replace(&mut office.is_sent, true) {
+        if untold || office.is_below() || std::mem::replace(&mut office.is_sent, true) {
             return;
         }
         let (term, top, log_end) = (office.term(), office.highest(), office.own.log_end);

@@ -107,7 +107,12 @@ impl Replica {
 
     pub(super) fn on_tick(&mut self, now: Moment, out: &mut Vec<Action>) {
         self.tick_candidacy(now, out);
-        let waits = matches!(self.state, State::Absent | State::Stale);
+        let waits = match self.state {
+            State::Absent | State::Stale => true,
+            // It was removed, or its primary is gone.
+            State::InSync(_) => self.stream.is_none(),
+            _ => false,
+        };
         let due = |at: Moment| now.since_us(at) >= self.timing.silence_us;
         if waits && self.attach_at.is_none_or(due) {
             self.attach_at = Some(now);

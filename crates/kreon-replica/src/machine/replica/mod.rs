@@ -116,7 +116,9 @@ impl Replica {
             Event::Answer(ticket, answer) => self.on_answer(now, ticket, answer, out),
             Event::Seal { from, term } => self.on_seal(now, from, term, out),
             Event::Ended { term, report } => self.on_ended(now, term, report, out),
-            Event::Sealed { from, term, report } => self.on_sealed(from, term, report, out),
+            Event::Sealed { from, term, report } => {
+                self.on_sealed(now, (from, term), report, out);
+            }
             Event::Equalise {
                 from,
                 term,

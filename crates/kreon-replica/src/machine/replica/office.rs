@@ -70,8 +70,9 @@ impl Replica {
         let State::Opening(office) = &self.state else {
             return;
         };
-        let mates = office.mates.iter().map(|(member, ..)| *member);
-        let same = mates.count() + 1 == known.config.in_sync.len();
+        let of_set = |(member, ..): &(Member, _, _)| known.config.has(*member);
+        let same =
+            office.mates.len() + 1 == known.config.in_sync.len() && office.mates.iter().all(of_set);
         let late_enough = office.opened.is_some_and(|opened| opened <= since);
         if late_enough && office.swap.is_none() && same {
             self.state = State::Serving(office.term());
@@ -92,7 +93,7 @@ impl Replica {
         }
     }
 
-    fn remove_failed(&mut self, now: Moment, out: &mut Vec<Action>) {
+    pub(super) fn remove_failed(&mut self, now: Moment, out: &mut Vec<Action>) {
         let Some(office) = self.office() else { return };
         let failed: Vec<_> = office.mates.iter().filter(|m| m.2).map(|m| m.0).collect();
         if !failed.is_empty() {
@@ -188,7 +189,7 @@ impl Replica {
         let (silence_us, mut tickets) = (self.timing.silence_us, self.tickets);
         let Some(office) = self.office() else { return };
         if let Some(swap) = &mut office.swap {
-            swap.on_tick(tickets.draw(), &mut |ticket, ask| {
+            swap.on_tick(now, tickets.draw(), &mut |ticket, ask| {
                 out.push(Action::Ask(ticket, ask));
             });
         }

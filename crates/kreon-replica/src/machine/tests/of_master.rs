@@ -41,6 +41,33 @@ fn swap(actions: &[Action]) -> Option<(Ticket, Configuration)> {
     })
 }
 
+/// The swap that follows the reading of its base, which nobody had seen for long.
+fn read_and_swap(
+    master: &mut Master,
+    now: Moment,
+    asked: &[Action],
+    base: Known,
+) -> Option<(Ticket, Configuration)> {
+    assert_eq!(swap(asked), None, "the base is read first");
+    let read = asked.iter().find_map(|action| match action {
+        Action::Ask(_, ticket, Ask::Read { synced: true }) => Some(*ticket),
+        _ => None,
+    })?;
+    swap(&on(
+        master,
+        now,
+        Event::Answer(GROUP, read, Answer::Read(base)),
+    ))
+}
+
+/// What stands at the coordinator after this swap.
+fn after(version: u64, config: &Configuration) -> Known {
+    Known {
+        version: Version(version),
+        config: config.clone(),
+    }
+}
+
 fn sealed(from: Member, term: u64, epoch: u64, log_end: u64) -> Event {
     let slot = SlotMark {
         incarnation: Incarnation(1),
@@ -105,10 +132,8 @@ fn a_set_that_failed_as_a_whole_is_waited_for_and_all_of_it_reports() {
         "no patience runs out"
     );
     let decided = on(&mut master, late, sealed(member(2, 1), 2, 4, 8));
-    assert_eq!(
-        swap(&decided).expect("a swap").1.primary,
-        Some(member(2, 1))
-    );
+    let swapped = read_and_swap(&mut master, late, &decided, after(11, &next));
+    assert_eq!(swapped.expect("a swap").1.primary, Some(member(2, 1)));
 }
 
 #[test]
@@ -118,6 +143,7 @@ fn after_accepted_loss_nobody_takes_office_before_the_grace_period_is_over() {
     let accepted = on(&mut master, NOW, accept_loss(c, None));
     let (ticket, next) = swap(&accepted).expect("a swap");
     assert!(next.after_loss);
+    assert_eq!(next.loss_term, next.term);
     on(
         &mut master,
         NOW,
@@ -125,8 +151,10 @@ fn after_accepted_loss_nobody_takes_office_before_the_grace_period_is_over() {
     );
     let early = NOW.after_us(1_900_000);
     assert_eq!(swap(&on(&mut master, early, sealed(c, 2, 4, 3))), None);
-    let over = on(&mut master, NOW.after_us(2_000_000), Event::Tick);
-    assert_eq!(swap(&over).expect("a swap").1.primary, Some(c));
+    let late = NOW.after_us(2_000_000);
+    let over = on(&mut master, late, Event::Tick);
+    let swapped = read_and_swap(&mut master, late, &over, after(11, &next));
+    assert_eq!(swapped.expect("a swap").1.primary, Some(c));
 }
 
 #[test]
@@ -194,7 +222,7 @@ fn loss_is_refused_while_the_whole_set_may_run() {
 fn nobody_is_promoted_by_a_coordinator_that_knows_less_than_a_member() {
     let (a, b, c) = (member(1, 0), member(2, 0), member(3, 0));
     let (mut master, out) = leader(&[b, c], known(1, &[a, b, c]));
-    let (ticket, _) = swap(&out).expect("a swap");
+    let (ticket, next) = swap(&out).expect("a swap");
     let done = Event::Answer(GROUP, ticket, Answer::Done(Version(11)));
     on(&mut master, NOW, done);
     on(&mut master, NOW, sealed(c, 2, 5, 80));
@@ -205,5 +233,19 @@ fn nobody_is_promoted_by_a_coordinator_that_knows_less_than_a_member() {
     let unforced = on(&mut master, late, accept_loss(b, None));
     assert_eq!(unforced, vec![Action::RefuseLoss(GROUP)]);
     let forced = on(&mut master, late, accept_loss(b, Some(Term(4))));
-    assert_eq!(swap(&forced).expect("a swap").1.term, Term(7));
+    let swapped = read_and_swap(&mut master, late, &forced, after(11, &next));
+    assert_eq!(swapped.expect("a swap").1.term, Term(7));
+}
+
+#[test]
+fn a_term_that_inherits_a_grace_period_is_not_begun_by_an_operator() {
+    let (a, c) = (member(1, 0), member(3, 4));
+    let (mut master, _) = leader(&[c], known(1, &[a]));
+    let (ticket, next) = swap(&on(&mut master, NOW, accept_loss(c, None))).expect("a swap");
+    let done = Event::Answer(GROUP, ticket, Answer::Done(Version(11)));
+    on(&mut master, NOW, done);
+    let restarted = on(&mut master, NOW, Event::Live(vec![member(3, 5)]));
+    let (_, after) = swap(&restarted).expect("a swap");
+    assert_eq!((after.term, after.after_loss), (Term(3), true));
+    assert_eq!(after.loss_term, next.term);
 }

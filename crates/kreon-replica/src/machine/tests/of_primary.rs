@@ -261,3 +261,132 @@ fn a_primary_that_may_be_the_sole_member_by_now_shows_no_reads_after_its_lease()
     let shown = on(&mut primary, late, beaten);
     assert!(!shown.contains(&Action::Show(ReadId(1))), "{shown:?}");
 }
+
+/// A primary of two whose swap to be alone got no answer, and the question that looks it up.
+fn unanswered() -> (Primary, Ticket) {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let mut primary = primary(&[a, b]);
+    let (ticket, _) = swap(&on(&mut primary, NOW, Event::Failed(b))).expect("a swap");
+    let unknown = on(&mut primary, NOW, Event::Answer(ticket, Answer::Unknown));
+    let [Action::Ask(look, Ask::Read { synced: true })] = unknown[..] else {
+        panic!("{unknown:?}");
+    };
+    (primary, look)
+}
+
+#[test]
+fn another_term_at_the_version_of_a_swap_is_not_its_base() {
+    let (mut primary, look) = unanswered();
+    // Restored from a copy, and gone on.
+    let other = Known {
+        version: primary.known().version,
+        ..known(2, &[member(2, 0), member(1, 0)])
+    };
+    let out = on(&mut primary, NOW, Event::Answer(look, Answer::Read(other)));
+    assert_eq!(swap(&out), None);
+    assert_eq!(primary.phase(), Phase::Deposed);
+}
+
+#[test]
+fn a_swap_waits_while_the_coordinator_knows_less_than_its_base() {
+    let (mut primary, look) = unanswered();
+    let base = primary.known().clone();
+    let restored = Known {
+        version: Version(base.version.0 - 1),
+        ..base.clone()
+    };
+    let restored = Event::Answer(look, Answer::Read(restored));
+    assert_eq!(on(&mut primary, NOW, restored), vec![]);
+    assert_eq!(on(&mut primary, NOW, Event::Tick), vec![], "not at once");
+    let tick = on(&mut primary, NOW.after_us(250_000), Event::Tick);
+    let look = tick.iter().find_map(|action| match action {
+        Action::Ask(ticket, Ask::Read { synced: true }) => Some(*ticket),
+        _ => None,
+    });
+    let look = look.expect("a read");
+    // Versions have caught up, but somebody joined meanwhile.
+    let other = Known {
+        version: base.version,
+        ..known(1, &[member(1, 0), member(2, 0), member(3, 0)])
+    };
+    let other = Event::Answer(look, Answer::Read(other));
+    assert_eq!(on(&mut primary, NOW, other), vec![]);
+    assert_eq!(primary.phase(), Phase::Frozen);
+}
+
+#[test]
+fn a_swap_whose_base_nobody_saw_for_long_reads_it_first() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let mut primary = primary(&[a, b]);
+    let late = NOW.after_us(1_000_000);
+    let failed = on(&mut primary, late, Event::Failed(b));
+    let [Action::Ask(look, Ask::Read { synced: true })] = failed[..] else {
+        panic!("{failed:?}");
+    };
+    assert_eq!(primary.phase(), Phase::Frozen);
+    let base = Event::Answer(look, Answer::Read(known(1, &[a, b])));
+    let (_, next) = swap(&on(&mut primary, late, base)).expect("a swap");
+    assert_eq!(&next.in_sync[..], &[a]);
+}
+
+#[test]
+fn a_sole_primary_takes_nothing_else_at_its_version_for_its_lease() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let mut primary = primary(&[a]);
+    on(&mut primary, NOW, Event::Appended(Lsn(4)));
+    let late = NOW.after_us(1_000_000);
+    on(&mut primary, late, Event::Durable(Lsn(4)));
+    let tick = on(&mut primary, late, Event::Tick);
+    let look = tick.iter().find_map(|action| match action {
+        Action::Ask(ticket, _) => Some(*ticket),
+        _ => None,
+    });
+    let other = Event::Answer(look.expect("a read"), Answer::Read(known(1, &[a, b])));
+    assert_eq!(acknowledged(&on(&mut primary, late, other)), None);
+}
+
+#[test]
+fn a_primary_whose_device_hangs_in_a_flush_before_it_is_alone_leaves_office() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let mut primary = primary(&[a, b]);
+    on(&mut primary, NOW, Event::Appended(Lsn(8)));
+    on(&mut primary, NOW, landed(b, 8));
+    assert_eq!(
+        on(&mut primary, NOW, Event::Failed(b)),
+        vec![Action::Flush(Lsn(8))]
+    );
+    let (_, next) = swap(&on(&mut primary, NOW, Event::DeviceFailed)).expect("a swap");
+    assert_eq!((next.term, next.primary), (Term(2), None));
+    assert_eq!(&next.in_sync[..], &[a, b]);
+}
+
+#[test]
+fn a_joiner_that_lags_is_silent_only_when_nothing_moves_there() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let mut primary = primary(&[a]);
+    on(&mut primary, NOW, Event::AttachAsked(b));
+    on(&mut primary, NOW, Event::Appended(Lsn(8)));
+    let copied = Event::Copied {
+        peer: b,
+        landed: Lsn(4),
+    };
+    on(&mut primary, NOW, copied);
+    let mut now = NOW;
+    let mut tick = |primary: &mut Primary, moves: bool| {
+        now = now.after_us(400_000);
+        let beats = on(primary, now, Event::Tick);
+        for action in beats {
+            if let Action::Beat { to, beat } = action {
+                on(primary, now, Event::Beaten { from: to, beat });
+            }
+        }
+        if moves {
+            on(primary, now, Event::Moved(b));
+        }
+        primary.peers().len()
+    };
+    assert!((0..10).all(|_| tick(&mut primary, true) == 1));
+    assert!((0..2).all(|_| tick(&mut primary, false) == 1));
+    tick(&mut primary, false);
+    assert_eq!(primary.peers(), &[], "it hangs");
+}

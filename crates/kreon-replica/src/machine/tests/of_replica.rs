@@ -1,4 +1,4 @@
-use kreon_base::Lsn;
+use kreon_base::{Epoch, Lsn};
 
 use super::{known, member};
 use crate::machine::replica::{Action, Event, Replica, State};
@@ -163,6 +163,32 @@ fn a_coordinator_that_was_restored_from_a_copy_is_not_believed() {
 }
 
 #[test]
+fn a_coordinator_with_another_primary_in_the_term_that_is_followed_is_not_believed() {
+    let (a, b, c) = (member(1, 0), member(2, 0), member(3, 0));
+    let mut replica = following(b, a);
+    let later = Moment(NOW.0 + 1);
+    let mut out = Vec::new();
+    replica.on(later, Event::Look, &mut out);
+    let [Action::Ask(ticket, _)] = out[..] else {
+        panic!("{out:?}");
+    };
+    // Restored, and the first term was begun once more: versions have caught up.
+    let other = Known {
+        version: Version(20),
+        ..known(1, &[c, b])
+    };
+    let mut out = Vec::new();
+    replica.on(later, Event::Answer(ticket, Answer::Read(other)), &mut out);
+    assert_eq!(out, vec![]);
+    assert!(replica.admits(a, Term(1)));
+    let refused = on(&mut replica, seal(2));
+    assert!(
+        refused.iter().any(|a| matches!(a, Action::Refuse { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn a_restarted_process_joins_anew() {
     let (a, b) = (member(1, 0), member(2, 1));
     let mut replica = Replica::new(b, true, Term(1), Stamp::default(), Timing::default());
@@ -219,9 +245,58 @@ fn a_replica_that_saw_more_than_the_coordinator_takes_no_part_in_promotions() {
         promised: Term(3),
     };
     assert_eq!(on(&mut replica, seal(2)), vec![refused]);
+    // A grace period that the copy names is no operator's word.
+    let mut inherited = restored.clone();
+    inherited.config.after_loss = true;
+    inherited.config.loss_term = Term(1);
+    assert_eq!(look(&mut replica, inherited), vec![]);
+    let refused = on(&mut replica, seal(2));
+    assert!(matches!(refused[..], [Action::Refuse { .. }]));
     let mut accepted = restored;
-    accepted.config.after_loss = true;
-    look(&mut replica, accepted);
-    let sealed = on(&mut replica, seal(3));
+    accepted.config.term = Term(3);
+    accepted.config.loss_term = Term(3);
+    let sealed = look(&mut replica, accepted);
     assert!(sealed.contains(&Action::ComputeEnd(Term(3))), "{sealed:?}");
+}
+
+#[test]
+fn a_member_with_a_superblock_that_the_candidate_lacks_leaves_the_set() {
+    let (a, b, c) = (member(1, 0), member(2, 0), member(3, 0));
+    let mut replica = Replica::new(a, true, Term(0), Stamp::default(), Timing::default());
+    on(&mut replica, seal(1));
+    let sealed = Event::Ended {
+        term: Term(1),
+        report: report(4),
+    };
+    let sealed = on(&mut replica, sealed);
+    answer(&mut replica, &sealed, known(1, &[a, b, c]));
+    assert!(matches!(replica.state(), State::Equalising(_)));
+    let told = |from, report| Event::Sealed {
+        from,
+        term: Term(1),
+        report,
+    };
+    assert_eq!(on(&mut replica, told(b, report(6))), vec![]);
+    let higher = Report {
+        slot: SlotMark {
+            epoch: Epoch(9),
+            ..SlotMark::default()
+        },
+        log_end: Lsn(4),
+    };
+    let late = on(&mut replica, told(c, higher));
+    let [Action::Ask(ticket, Ask::Swap { next, .. })] = &late[..] else {
+        panic!("{late:?}");
+    };
+    assert_eq!(&next.in_sync[..], &[a, b]);
+    let done = Event::Answer(*ticket, Answer::Done(Version(11)));
+    let done = on(&mut replica, done);
+    assert!(done.contains(&Action::Close(c)), "{done:?}");
+    let equalise = Action::Equalise {
+        to: b,
+        term: Term(1),
+        top: SlotMark::default(),
+        log_end: Lsn(4),
+    };
+    assert!(done.contains(&equalise), "{done:?}");
 }
