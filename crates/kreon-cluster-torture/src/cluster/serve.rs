@@ -51,6 +51,10 @@ impl Serve {
         if let Some(bug) = &self.bug {
             plant(bug)?;
         }
+        tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(std::io::stderr)
+            .init();
         kreon_replica::drive::set_clock_percent(self.clock_percent);
         let said = |error: std::io::Error| error.to_string();
         let key = std::fs::read(&self.key).map_err(said)?;

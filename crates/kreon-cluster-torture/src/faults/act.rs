@@ -15,8 +15,6 @@ use crate::place::network::{End, Network};
 /// What happened.
 #[derive(Clone, Debug)]
 pub struct Made {
-    /// What kind.
-    pub class: Class,
     /// To whom; empty: to all.
     pub victims: Vec<u32>,
     /// Ranges whose primary it hit, as far as known: those of the groups by their number, from 0 on.
@@ -56,7 +54,6 @@ impl Actor<'_> {
             is_global || primary == Some(ServerId(victim))
         });
         let made = Made {
-            class,
             victims: if is_global { Vec::new() } else { vec![victim] },
             hit: of_victim.map(|(range, _)| range).collect(),
             hold: self.hold(class),

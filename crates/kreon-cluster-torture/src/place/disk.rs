@@ -9,9 +9,8 @@ use super::tools::BLKIO;
 /// A file of this name takes what is left when the disk is to be full.
 const FILLER: &str = "filler";
 
-/// A mounted image; unmounted at its end.
+/// A mounted image; unmounted at its end. The image stays.
 pub struct Disk {
-    image: PathBuf,
     folder: PathBuf,
     device: String,
     /// Its control group.
@@ -41,7 +40,6 @@ impl Disk {
             device.trim_start_matches("/dev/")
         );
         let disk = Self {
-            image,
             folder: folder.to_owned(),
             device,
             group: Path::new(BLKIO).join(name),
@@ -161,13 +159,6 @@ impl Drop for Disk {
         try_to(&["umount", "--lazy", &folder]);
         try_to(&["losetup", "--detach", &self.device]);
         let _ = fs::remove_dir(&self.group);
-    }
-}
-
-impl Disk {
-    /// The image, which stays.
-    pub fn image(&self) -> &Path {
-        &self.image
     }
 }
 
