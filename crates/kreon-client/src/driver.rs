@@ -205,7 +205,7 @@ impl Driver {
         let mut deeds = Vec::new();
         self.state
             .lock()
-            .on_connected(self.now(), server, link, &mut deeds);
+            .on_connected(self.now(), server, link, send, &mut deeds);
         self.carry_out(deeds);
     }
 
@@ -236,7 +236,7 @@ impl Driver {
                     let error = kreon_base::Error::io("begin a thread", error);
                     self.state
                         .lock()
-                        .on_connected(self.now(), server, Err(error), next);
+                        .on_connected(self.now(), server, Err(error), send, next);
                 }
             }
             Deed::Listen(name, link) => {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::iter::FusedIterator;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use kreon_wire::limits::PAGE_ENTRIES_MAX;
@@ -306,21 +306,8 @@ impl Scan {
 
     /// Takes an entry, if it is behind all before it and within what was asked for.
     fn take_entry(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let is_left = match (&self.left.0, &self.left.1) {
-            (start, end) => {
-                let above = match start {
-                    Bound::Unbounded => true,
-                    Bound::Included(start) => key >= start.as_slice(),
-                    Bound::Excluded(start) => key > start.as_slice(),
-                };
-                above
-                    && match end {
-                        Bound::Unbounded => true,
-                        Bound::Included(end) => key <= end.as_slice(),
-                        Bound::Excluded(end) => key < end.as_slice(),
-                    }
-            }
-        };
+        let left = borrowed(&self.left);
+        let is_left = RangeBounds::<[u8]>::contains(&(left.start, left.end), key);
         if !is_left || self.wanted == 0 {
             let text = "the server sends entries that nobody asked for, or out of order";
             return Err(Error::new(ErrorKind::Corruption, text));

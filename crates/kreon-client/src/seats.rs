@@ -113,8 +113,13 @@ impl Seats {
         }
     }
 
-    /// There is a link to a server to which there was none; its name.
-    pub(crate) fn seat(&mut self, server: ServerId, link: Arc<dyn Link>) -> LinkName {
+    /// There is a link to a server to which there was none, and this waits to be sent on it; its name.
+    pub(crate) fn seat(
+        &mut self,
+        server: ServerId,
+        link: Arc<dyn Link>,
+        backlog: VecDeque<Parcel>,
+    ) -> LinkName {
         self.last_name += 1;
         let name = LinkName(self.last_name);
         self.names.insert(name, server);
@@ -123,7 +128,7 @@ impl Seats {
             name,
             link,
             process,
-            backlog: VecDeque::new(),
+            backlog,
         };
         self.seats.insert(server, Seat::Linked(seated));
         name

@@ -331,6 +331,7 @@ impl State {
         now: Moment,
         server: ServerId,
         link: kreon_base::Result<Arc<dyn Link>>,
+        send: impl Fn(&dyn Link, &Parcel) -> kreon_base::Result<()>,
         out: &mut Vec<Deed>,
     ) {
         let waiting = self.seats.take_waiting(server);
@@ -348,14 +349,17 @@ impl State {
         };
         self.connect_failed = None;
         let process = link.peer().member.process;
-        let name = self.seats.seat(server, link.clone());
-        out.push(Deed::Listen(name, link.clone()));
-        for (parcel, wanted) in waiting {
-            match wanted == process {
-                true => out.push(Deed::Send(name, link.clone(), parcel)),
-                false => self.not_sent(now, &parcel, out),
-            }
-        }
+        let (meant, other): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .partition(|(_, wanted)| *wanted == process);
+        let backlog = meant.into_iter().map(|(parcel, _)| parcel).collect();
+        let name = self.seats.seat(server, link.clone(), backlog);
+        out.push(Deed::Listen(name, link));
+        other
+            .iter()
+            .for_each(|(parcel, _)| self.not_sent(now, parcel, out));
+        // What comes later goes behind what waited.
+        self.flush(now, name, send, out);
     }
 
     /// Whether who asks is to connect to the server: then nobody else does meanwhile.

@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 use kreon_base::{Error, ErrorKind};
 use kreon_fabric::{Link, LinkName};
 use kreon_sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
+use kreon_wire::limits::REQUEST_BYTES_MAX;
 use kreon_wire::{Address, Packet};
 
 use super::usage::Usage;
 
-/// Answers that wait beyond the limit of a client before it is closed: those that say that it is busy.
-const BEYOND_BYTES: usize = 1 << 20;
+/// Answers that wait beyond the limit of a client before it is closed: the one that led beyond it, and those that say that it
+/// is busy.
+const BEYOND_BYTES: usize = REQUEST_BYTES_MAX as usize + (1 << 20);
 
 /// Bytes that a waiting answer takes besides its body.
 const ANSWER_BYTES: usize = 64;

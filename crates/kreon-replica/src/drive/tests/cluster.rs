@@ -106,11 +106,13 @@ impl Cluster {
 
     fn call(&self, command: Command) -> Reply {
         let session = self.root.another();
-        session.send(CallId(1), command).unwrap();
+        // A session may begin at a server that lags behind.
+        session.send(CallId(1), Command::Sync).unwrap();
+        session.send(CallId(2), command).unwrap();
         let mut events = Vec::new();
         session.poll(&mut events, Duration::from_secs(1)).unwrap();
         let reply = events.into_iter().find_map(|event| match event {
-            Event::Replied(_, reply) => Some(reply),
+            Event::Replied(CallId(2), reply) => Some(reply),
             _ => None,
         });
         reply.unwrap()
@@ -375,6 +377,12 @@ impl Node {
             host.acknowledged.load(Ordering::Acquire) >= end.0 || !self.serves(id)
         });
         self.serves(id)
+    }
+
+    /// Makes all that was put durable on all members.
+    pub fn sync(&self, id: GroupId) {
+        let serving = self.groups[&id].1.serving.lock().clone().unwrap();
+        serving.engine.sync().unwrap();
     }
 
     /// Whether it has all of these keys.

@@ -112,7 +112,7 @@ fn a_joiner_writes_a_second_file_and_the_old_one_goes_when_it_is_in_the_set() {
     assert!(back.has(GROUP, 0..300));
 }
 
-/// Two servers with two groups, both of whose primaries are the first.
+/// Two servers with two groups, each with some keys.
 fn two_groups(cluster: &Cluster) -> [Node; 2] {
     let nodes = [1, 2].map(|server| {
         let groups = [GROUP, OTHER].map(|id| (id, Arc::new(SimVolume::new()) as Arc<dyn Volume>));
@@ -121,9 +121,17 @@ fn two_groups(cluster: &Cluster) -> [Node; 2] {
     for id in [GROUP, OTHER] {
         cluster.make(id, &[&nodes[0], &nodes[1]], 1);
         cluster.await_set(id, &[&nodes[0], &nodes[1]]);
-        assert!(nodes[0].put(id, 0..50));
+        assert!(roles(&nodes, id).0.put(id, 0..50));
     }
     nodes
+}
+
+/// The primary of a group, and the other one.
+fn roles(nodes: &[Node; 2], id: GroupId) -> (&Node, &Node) {
+    match nodes[0].serves(id) {
+        true => (&nodes[0], &nodes[1]),
+        false => (&nodes[1], &nodes[0]),
+    }
 }
 
 fn remove(from: &Node, id: GroupId, node: &Node) {
@@ -137,16 +145,18 @@ fn a_member_that_lost_the_word_of_its_removal_hears_it_again_and_other_groups_go
     let nodes = two_groups(&cluster);
     let before = cluster.known(OTHER);
     let is_word = |message: &Control| matches!(message, Control::Refused(refused) if refused.reason == Reason::NotInSet);
-    nodes[1].filter.lose(is_word);
-    remove(&nodes[0], GROUP, &nodes[1]);
+    let (primary, member) = roles(&nodes, GROUP);
+    member.filter.lose(is_word);
+    remove(primary, GROUP, member);
     wait_until("the word is lost", || {
-        nodes[1].filter.dropped.load(Ordering::Relaxed) > 0
+        member.filter.dropped.load(Ordering::Relaxed) > 0
     });
-    assert_eq!(cluster.known(GROUP).config.in_sync[..], [nodes[0].me]);
-    nodes[1].filter.let_pass();
+    assert_eq!(cluster.known(GROUP).config.in_sync[..], [primary.me]);
+    member.filter.let_pass();
     // So it joins anew.
     cluster.await_set(GROUP, &[&nodes[0], &nodes[1]]);
-    assert!(nodes[0].put(GROUP, 50..60) && nodes[0].put(OTHER, 50..60));
+    assert!(primary.put(GROUP, 50..60));
+    assert!(roles(&nodes, OTHER).0.put(OTHER, 50..60));
     assert_eq!(cluster.known(OTHER), before, "the same link, another group");
 }
 
@@ -154,13 +164,13 @@ fn a_member_that_lost_the_word_of_its_removal_hears_it_again_and_other_groups_go
 fn a_joiner_whose_answer_was_lost_is_asked_anew() {
     let cluster = Cluster::new(&[GROUP, OTHER], timing());
     let nodes = two_groups(&cluster);
-    nodes[0]
-        .filter
-        .lose(|message| matches!(message, Control::Attached { .. }));
-    remove(&nodes[0], GROUP, &nodes[1]);
+    let (primary, member) = roles(&nodes, GROUP);
+    let is_answer = |message: &Control| matches!(message, Control::Attached { .. });
+    primary.filter.lose(is_answer);
+    remove(primary, GROUP, member);
     wait_until("the answer is lost", || {
-        nodes[0].filter.dropped.load(Ordering::Relaxed) > 0
+        primary.filter.dropped.load(Ordering::Relaxed) > 0
     });
-    nodes[0].filter.let_pass();
+    primary.filter.let_pass();
     cluster.await_set(GROUP, &[&nodes[0], &nodes[1]]);
 }

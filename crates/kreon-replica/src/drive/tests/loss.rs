@@ -23,6 +23,8 @@ fn a_loss_is_accepted_when_a_start_of_a_server_proves_that_the_one_of_the_set_ha
     cluster.await_set(GROUP, &[&one, &two]);
     let primary = if one.serves(GROUP) { &one } else { &two };
     assert!(primary.put(GROUP, 0..100));
+    // All will end at one time.
+    primary.sync(GROUP);
     // Nothing is lost as yet.
     let master = cluster.master();
     master.accept_loss(GROUP, ServerId(2), None).unwrap();
