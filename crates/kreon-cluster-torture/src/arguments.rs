@@ -53,6 +53,10 @@ pub struct Arguments {
     /// Plants a bug in the servers: the run is to find it. Needs the feature `planted`.
     #[arg(long)]
     pub bug: Option<String>,
+    /// Hunts, one after the other, for the planted bugs with these words in their names (without words: for all that can be
+    /// found so), each for `--minutes`.
+    #[arg(long, num_args = 0..)]
+    pub planted: Option<Vec<String>>,
     /// Keeps logs and data also if nothing is wrong.
     #[arg(long)]
     pub keep: bool,

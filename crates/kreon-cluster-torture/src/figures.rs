@@ -126,7 +126,8 @@ impl Figures {
         let mut classes = BTreeMap::new();
         let mut single = Vec::new();
         for class in Class::ALL.iter().filter(|class| self.faults(**class) > 0) {
-            let of = |times: &BTreeMap<Class, Vec<u64>>| times.get(class).cloned().unwrap_or_default();
+            let of =
+                |times: &BTreeMap<Class, Vec<u64>>| times.get(class).cloned().unwrap_or_default();
             let hit = of(&self.hit);
             if is_of_one_server(*class) {
                 single.extend_from_slice(&hit);
@@ -174,7 +175,9 @@ const fn is_of_one_server(class: Class) -> bool {
 
 /// From a moment to the first acknowledgement of a write that was sent behind it.
 fn until_written(acks: &[Ack], range: usize, at_us: u64) -> Option<u64> {
-    let of_range = acks.iter().filter(|ack| ack.range == range && ack.begun_us >= at_us);
+    let of_range = acks
+        .iter()
+        .filter(|ack| ack.range == range && ack.begun_us >= at_us);
     of_range.map(|ack| ack.ended_us - at_us).min()
 }
 
@@ -198,7 +201,12 @@ impl Report {
         let mut lines = vec![
             format!(
                 "{} s, seed {}: {} violations; {} calls judged in {} stretches, {} without a verdict",
-                self.seconds, self.seed, self.violations, self.judged, self.stretches, self.undecided
+                self.seconds,
+                self.seed,
+                self.violations,
+                self.judged,
+                self.stretches,
+                self.undecided
             ),
             format!(
                 "{} writes acknowledged, {} unknown; {} calls refused; {} snapshots ended with their primaries",
@@ -226,7 +234,11 @@ impl Report {
                 said(&of.others)
             ));
         }
-        lines.extend(self.lacks.iter().map(|lack| format!("this machine: {lack}")));
+        lines.extend(
+            self.lacks
+                .iter()
+                .map(|lack| format!("this machine: {lack}")),
+        );
         lines.join("\n")
     }
 }

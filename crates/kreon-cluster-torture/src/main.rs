@@ -2,7 +2,7 @@
 //!
 //! - `place`: processes, networks and disks, and how each fails; `cluster`: what is tortured; `faults`: by what
 //! - `clients`: who sees it, and the judgement; `figures`: what is told
-//! - `run`: stretches of work and moments of rest; `pauses`: primaries frozen again and again
+//! - `run`: stretches of work and moments of rest; `pauses`: primaries frozen again and again; `planted`: bugs to be found
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -12,6 +12,7 @@ mod faults;
 mod figures;
 mod pauses;
 mod place;
+mod planted;
 mod run;
 mod torture;
 
@@ -19,17 +20,26 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// How a run ends that found a broken promise.
+const FOUND: u8 = 2;
+
 fn main() -> ExitCode {
     let arguments = arguments::Arguments::parse();
     let outcome = match &arguments.command {
         Some(arguments::Command::Serve(serve)) => serve.run(),
-        None => torture::torture(&arguments),
+        None => match &arguments.planted {
+            Some(names) => planted::planted(names, arguments.minutes, arguments.seed),
+            None => torture::torture(&arguments),
+        },
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(text) => {
             eprintln!("error: {text}");
-            ExitCode::FAILURE
+            match text.starts_with(clients::rest::VIOLATION) {
+                true => ExitCode::from(FOUND),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }

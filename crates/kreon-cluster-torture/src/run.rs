@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use kreon_sim::Dice;
 
 use crate::clients::crowd::{Crowd, work};
-use crate::clients::face::Store;
 use crate::clients::keys::Keys;
 use crate::clients::ledger::{Cut, Ledger};
 use crate::clients::rest::rest;
@@ -82,7 +81,12 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// What must not be.
-    pub fn until(&mut self, until: Instant, deck: &mut Deck, faults_each: u64) -> Result<(), String> {
+    pub fn until(
+        &mut self,
+        until: Instant,
+        deck: &mut Deck,
+        faults_each: u64,
+    ) -> Result<(), String> {
         loop {
             let count = 1 + self.dice.below(faults_each);
             let classes: Vec<Class> = (0..count).filter_map(|_| deck.draw()).collect();
@@ -102,8 +106,8 @@ impl<'a> Run<'a> {
         meanwhile: impl FnOnce(&mut Actor<'_>, &Shared) -> Result<Suffered, String>,
     ) -> Result<(), String> {
         let entrance = self.entrance.clone();
-        let limit = Duration::from_millis(LIMITS_MS[self.dice.below(3) as usize]);
-        let enter = || entrance.enter(limit);
+        self.crowd.limit = Duration::from_millis(LIMITS_MS[self.dice.below(3) as usize]);
+        let enter = |limit| entrance.enter(limit);
         let (actor, shared) = (&mut self.actor, &self.shared);
         let (mut log, suffered) = work(self.crowd, shared, &mut self.dice, &enter, || {
             meanwhile(actor, shared)
@@ -113,11 +117,10 @@ impl<'a> Run<'a> {
         self.actor.view.wait_until_whole(Settings::PATIENCE)?;
         let ranges = self.shared.keys.ranges;
         self.figures.add(&log, &suffered.faults, ranges);
-        let patient = || -> Result<Box<dyn Store>, String> { entrance.enter(Duration::from_secs(10)) };
         rest(
             &self.shared,
             &mut self.ledgers,
-            &patient,
+            &enter,
             &mut log,
             suffered.cut,
             Settings::PATIENCE,
@@ -179,9 +182,14 @@ impl Actor<'_> {
         shared: &Shared,
         faults: &mut Vec<Happened>,
     ) -> Result<Duration, String> {
-        let at_us = shared.now_us();
         let made = self.make(class)?;
-        println!("  {:>7.1} s: {} {:?}", at_us as f64 / 1e6, class.name(), made.victims);
+        let at_us = shared.now_us();
+        println!(
+            "  {:>7.1} s: {} {:?}",
+            at_us as f64 / 1e6,
+            class.name(),
+            made.victims
+        );
         faults.push(Happened {
             class,
             hit: made.hit,

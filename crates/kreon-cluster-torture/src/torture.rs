@@ -34,11 +34,16 @@ pub fn torture(arguments: &Arguments) -> Result<(), String> {
     let seed = arguments.seed.unwrap_or_else(any_seed);
     let (folder, kept) = folder(arguments, seed)?;
     let (tools, lacks) = match arguments.plain {
-        true => (Tools::default(), vec!["--plain: nothing that needs root".into()]),
+        true => (
+            Tools::default(),
+            vec!["--plain: nothing that needs root".into()],
+        ),
         false => Tools::find(),
     };
     println!("seed {seed}; logs and data in {}", folder.display());
-    lacks.iter().for_each(|lack| println!("this machine: {lack}"));
+    lacks
+        .iter()
+        .for_each(|lack| println!("this machine: {lack}"));
     let settings = Settings {
         folder: folder.clone(),
         tools,
@@ -54,7 +59,8 @@ pub fn torture(arguments: &Arguments) -> Result<(), String> {
         Ok(report) => {
             println!("{}", report.text());
             if let Some(path) = &arguments.json {
-                let json = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+                let json =
+                    serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
                 std::fs::write(path, json).map_err(|error| error.to_string())?;
             }
             if !kept && !arguments.keep {
@@ -85,9 +91,13 @@ fn run(
         clients: arguments.clients,
         pace: Duration::from_millis(arguments.pace_ms),
         probe: Duration::from_millis(5),
+        limit: Duration::from_secs(4),
     };
     let mut run = Run::begin(&mut cluster, &view, settings, crowd, seed)?;
-    println!("the cluster serves after {:.1} s", begun.elapsed().as_secs_f64());
+    println!(
+        "the cluster serves after {:.1} s",
+        begun.elapsed().as_secs_f64()
+    );
     let until = Duration::from_secs_f64(arguments.minutes * 60.0);
     let classes = classes(arguments, settings);
     match arguments.pauses {
@@ -122,7 +132,10 @@ fn make(settings: &Settings, zookeepers: &str) -> Result<(), String> {
 fn classes(arguments: &Arguments, settings: &Settings) -> Vec<Class> {
     let is_wanted = |class: &&Class| {
         arguments.only.is_empty()
-            || arguments.only.iter().any(|word| class.name().contains(word.as_str()))
+            || arguments
+                .only
+                .iter()
+                .any(|word| class.name().contains(word.as_str()))
     };
     let possible = |class: &&Class| class.is_possible(settings.tools, settings.zookeepers);
     let all = Class::ALL.iter().filter(possible).filter(is_wanted);

@@ -18,7 +18,12 @@ pub struct Crowd {
     pub pace: Duration,
     /// Time between two writes to one range of the clients that do nothing else: they tell how long nobody could write.
     pub probe: Duration,
+    /// Limit of calls.
+    pub limit: Duration,
 }
+
+/// Limit of the calls of clients that tell how long nobody could write: one that waits for a frozen server tells nothing.
+const PROBE_LIMIT: Duration = Duration::from_millis(250);
 
 /// Lets the clients work while `meanwhile` runs, and returns what all of them did. Each comes in by `enter`, again and again
 /// until it is let in.
@@ -36,13 +41,9 @@ pub fn work<R>(
             .map(|number| {
                 let mut session = Session::new(shared, number, dice.roll());
                 scope.spawn(move || {
-                    if let Some(mut store) = entered(&session, enter) {
-                        match number.checked_sub(crowd.clients) {
-                            None => wander(&mut session, store.as_mut(), crowd.pace),
-                            Some(range) => {
-                                probe(&mut session, store.as_mut(), range as usize, crowd.probe)
-                            }
-                        }
+                    match number.checked_sub(crowd.clients) {
+                        None => wander(&mut session, enter, crowd),
+                        Some(range) => probe(&mut session, enter, range as usize, crowd.probe),
                     }
                     session.log
                 })
@@ -61,9 +62,9 @@ pub fn work<R>(
     })
 }
 
-fn entered(session: &Session<'_>, enter: &Enter<'_>) -> Option<Box<dyn Store>> {
+fn entered(session: &Session<'_>, enter: &Enter<'_>, limit: Duration) -> Option<Box<dyn Store>> {
     while !session.shared.is_over() {
-        match enter() {
+        match enter(limit) {
             Ok(store) => return Some(store),
             Err(_) => std::thread::sleep(Duration::from_millis(50)),
         }
@@ -71,7 +72,10 @@ fn entered(session: &Session<'_>, enter: &Enter<'_>) -> Option<Box<dyn Store>> {
     None
 }
 
-fn wander(session: &mut Session<'_>, store: &mut dyn Store, pace: Duration) {
+fn wander(session: &mut Session<'_>, enter: &Enter<'_>, crowd: Crowd) {
+    let Some(mut store) = entered(session, enter, crowd.limit) else {
+        return;
+    };
     let ranges = session.shared.keys.ranges as u64;
     let home = session.dice.below(ranges);
     while !session.shared.is_over() {
@@ -79,17 +83,20 @@ fn wander(session: &mut Session<'_>, store: &mut dyn Store, pace: Duration) {
             0 => session.dice.below(ranges),
             _ => home,
         };
-        actions::any(session, store, range as usize);
-        let wait_us = session.dice.below(2 * pace.as_micros() as u64 + 1);
+        actions::any(session, store.as_mut(), range as usize);
+        let wait_us = session.dice.below(2 * crowd.pace.as_micros() as u64 + 1);
         actions::rest(session, Instant::now() + Duration::from_micros(wait_us));
     }
 }
 
-fn probe(session: &mut Session<'_>, store: &mut dyn Store, range: usize, every: Duration) {
+fn probe(session: &mut Session<'_>, enter: &Enter<'_>, range: usize, every: Duration) {
+    let Some(mut store) = entered(session, enter, PROBE_LIMIT) else {
+        return;
+    };
     while !session.shared.is_over() {
         let next = Instant::now() + every;
         let last = session.shared.keys.each - 1;
-        actions::put_to(session, store, range, last);
+        actions::put_to(session, store.as_mut(), range, last);
         actions::rest(session, next);
     }
 }

@@ -1,5 +1,7 @@
 //! A cluster as a client sees it.
 
+use std::time::Duration;
+
 /// How a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
@@ -69,5 +71,5 @@ pub trait Moment {
     fn scan(&mut self, start: &[u8], end: &[u8]) -> Result<Pairs, Said>;
 }
 
-/// How clients come to a cluster.
-pub type Enter<'a> = dyn Fn() -> Result<Box<dyn Store>, String> + Sync + 'a;
+/// How clients come to a cluster: their calls end within a limit.
+pub type Enter<'a> = dyn Fn(Duration) -> Result<Box<dyn Store>, String> + Sync + 'a;

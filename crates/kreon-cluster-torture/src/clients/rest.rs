@@ -11,6 +11,12 @@ use super::session::{Log, Session, Shared};
 /// Number of who reads at rest, in the stories of violations.
 const READER: u32 = 999;
 
+/// How texts of broken promises begin.
+pub const VIOLATION: &str = "VIOLATION";
+
+/// Limit of its calls.
+const LIMIT: Duration = Duration::from_secs(5);
+
 /// Judges what clients did since the last rest; a [`Ledger`] for each range.
 ///
 /// # Errors
@@ -24,7 +30,7 @@ pub fn rest(
     patience: Duration,
 ) -> Result<(), String> {
     if let Some(text) = shared.wrong.lock().take() {
-        return Err(text);
+        return Err(broken(&text));
     }
     let until = Instant::now() + patience;
     let mut last = Vec::new();
@@ -38,23 +44,28 @@ pub fn rest(
     for (range, ((ledger, calls), last)) in ledgers.iter_mut().zip(calls).zip(last).enumerate() {
         ledger
             .settle(calls, last, cut)
-            .map_err(|text| format!("range {range}: {text}"))?;
+            .map_err(|text| broken(&format!("range {range}: {text}")))?;
     }
     Ok(())
+}
+
+/// A promise is broken, which is worse than a cluster that does not go on.
+fn broken(text: &str) -> String {
+    format!("{VIOLATION}: {text}")
 }
 
 fn read(shared: &Shared, enter: &Enter<'_>, range: usize, until: Instant) -> Result<Call, String> {
     let mut session = Session::new(shared, READER, 0);
     loop {
-        let outcome = enter()
+        let outcome = enter(LIMIT)
             .map_err(Said::Refused)
             .and_then(|mut store| session.read_all(store.as_mut() as &mut dyn Store, range));
         if let Some(text) = shared.wrong.lock().take() {
-            return Err(text);
+            return Err(broken(&text));
         }
         match outcome {
             Ok(call) => return Ok(call),
-            Err(Said::Wrong(text)) => return Err(text),
+            Err(Said::Wrong(text)) => return Err(broken(&text)),
             Err(said) if Instant::now() > until => {
                 return Err(format!(
                     "range {range} cannot be read although everything works again: {said:?}"
@@ -83,11 +94,12 @@ mod tests {
         let shared = Shared::new(keys);
         let mut ledgers = [Ledger::default(), Ledger::default()];
         let store = Pretended::new(flaw);
-        let enter = || Ok(Box::new(store.clone()) as Box<dyn Store>);
+        let enter = |_| Ok(Box::new(store.clone()) as Box<dyn Store>);
         let crowd = Crowd {
             clients: 3,
             pace: Duration::from_micros(300),
             probe: Duration::from_millis(1),
+            limit: Duration::from_secs(1),
         };
         let mut dice = Dice::new(1);
         for _ in 0..4 {

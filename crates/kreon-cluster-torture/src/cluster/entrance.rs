@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use kreon_client::{ClientOptions, Cluster, Durability, Error, ErrorKind, Region, Timing, WriteBatch};
+use kreon_client::{
+    ClientOptions, Cluster, Durability, Error, ErrorKind, Region, Timing, WriteBatch,
+};
 use kreon_fabric::Key;
 
 use crate::clients::face::{Change, Moment, Pairs, Said, Store};
@@ -103,7 +105,9 @@ impl Store for Inside {
             [key] => vec![self.region.get(key).map_err(|error| said(&error))?],
             keys => self.region.get_many(keys).map_err(|error| said(&error))?,
         };
-        let values = found.into_iter().map(|value| value.map(|value| value.to_vec()));
+        let values = found
+            .into_iter()
+            .map(|value| value.map(|value| value.to_vec()));
         Ok(values.collect())
     }
 

@@ -105,7 +105,8 @@ impl View {
 impl Seen {
     fn take(&mut self, groups: Vec<GroupConfig>) {
         let terms = groups.iter().filter(|group| group.primary.is_some());
-        self.terms.extend(terms.map(|group| (group.group, group.term)));
+        self.terms
+            .extend(terms.map(|group| (group.group, group.term)));
         self.groups = groups;
         self.at = Some(Instant::now());
     }

@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use kreon_fabric::tcp::{TcpFabric, TcpSettings};
 use kreon_fabric::{Address, Event, Fabric, Key, Link, PeerId};
 use kreon_sim::Dice;
-use kreon_wire::{
-    GroupId, Header, Kind, Member, ProcessId, Role, ServerId, Term,
-};
+use kreon_wire::{GroupId, Header, Kind, Member, ProcessId, Role, ServerId, Term};
 
 use super::class::Class;
 use crate::cluster::settings::Settings;
@@ -71,7 +69,10 @@ impl Outsiders {
                 self.links.extend(link);
                 continue;
             }
-            let address = seat.address.parse().map_err(|_| "an address without a number")?;
+            let address = seat
+                .address
+                .parse()
+                .map_err(|_| "an address without a number")?;
             let stream = TcpStream::connect_timeout(&address, Duration::from_millis(50));
             self.idle.extend(stream);
         }
@@ -117,7 +118,9 @@ impl Outsiders {
 
     /// A packet that is no request: the link ends, or the answer is a failure.
     fn nonsense_on(&mut self, link: &dyn Link) -> Result<(), String> {
-        let body: Vec<u8> = (0..8 + self.dice.below(300)).map(|_| self.dice.roll() as u8).collect();
+        let body: Vec<u8> = (0..8 + self.dice.below(300))
+            .map(|_| self.dice.roll() as u8)
+            .collect();
         let mut header = Header {
             kind: Kind::Request,
             body_bytes: body.len() as u32,
@@ -130,7 +133,10 @@ impl Outsiders {
             header.checksum = header.checksum_with(&[&body]);
         }
         let head = header.encode();
-        if link.send(&[IoSlice::new(&head), IoSlice::new(&body)]).is_err() {
+        if link
+            .send(&[IoSlice::new(&head), IoSlice::new(&body)])
+            .is_err()
+        {
             return Ok(());
         }
         let until = Instant::now() + LIMIT;
@@ -139,7 +145,10 @@ impl Outsiders {
             if link.poll(&mut events, Duration::from_millis(50)).is_err() {
                 return Ok(());
             }
-            if events.iter().any(|event| matches!(event, Event::Closed(_) | Event::Packet(_))) {
+            if events
+                .iter()
+                .any(|event| matches!(event, Event::Closed(_) | Event::Packet(_)))
+            {
                 return Ok(());
             }
         }

@@ -56,7 +56,9 @@ impl Process {
     pub fn resident_bytes(&self) -> Option<u64> {
         let child = self.child.as_ref()?;
         let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))?;
         let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
         Some(kib << 10)
     }
