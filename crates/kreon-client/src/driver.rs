@@ -282,12 +282,14 @@ impl Driver {
                 return;
             }
             let mut deeds = Vec::new();
-            for (name, event) in events.drain(..) {
+            if !events.is_empty() {
                 let (now, mut state) = (self.now(), self.state.lock());
-                match event {
-                    LinkEvent::Packet(packet) => state.on_packet(now, name, packet, &mut deeds),
-                    LinkEvent::Room => state.flush(now, name, send, &mut deeds),
-                    LinkEvent::Closed(_) => state.on_closed(now, name, &mut deeds),
+                for (name, event) in events.drain(..) {
+                    match event {
+                        LinkEvent::Packet(packet) => state.on_packet(now, name, packet, &mut deeds),
+                        LinkEvent::Room => state.flush(now, name, send, &mut deeds),
+                        LinkEvent::Closed(_) => state.on_closed(now, name, &mut deeds),
+                    }
                 }
                 drop(state);
                 self.carry_out(std::mem::take(&mut deeds));

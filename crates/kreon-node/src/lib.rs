@@ -14,10 +14,12 @@ pub mod layout;
 mod mark;
 mod node;
 mod orders;
+mod parts;
 mod pool;
 mod settings;
 mod status;
 mod talk;
+mod telling;
 mod watcher;
 
 pub use mark::{MARK, Mark};

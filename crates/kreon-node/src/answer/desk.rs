@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use kreon_base::{Error, ErrorKind};
 use kreon_sync::{Ordering, RwLock};
 use kreon_wire::{
     FailureKind, Frame, GroupId, Kind, Order, Reply, Request, Role, State, Term, Violation,
 };
 
+use super::asked::Asked;
+use super::standing;
 use crate::client::{ClientLink, Due, Usage};
-use crate::hosted::{Hosted, Office};
+use crate::hosted::Hosted;
 use crate::orders::Orders;
 
 /// Where requests come in: what all of them need.
@@ -19,13 +20,6 @@ pub struct Desk {
     groups: RwLock<BTreeMap<GroupId, Arc<Hosted>>>,
     /// Takes orders to the master; set when the server runs.
     orders: OnceLock<Arc<Orders>>,
-}
-
-/// A request for a group that this server is the primary of.
-pub struct Asked {
-    pub hosted: Arc<Hosted>,
-    pub office: Arc<Office>,
-    pub due: Due,
 }
 
 impl Desk {
@@ -67,7 +61,8 @@ impl Desk {
         State::Answering.check(frame.header().kind)?;
         if frame.header().kind == Kind::Status {
             kreon_wire::Control::decode(&frame)?;
-            self.tell_standing(client, frame.address());
+            let group = self.group(frame.header().group);
+            standing::tell(group.as_deref(), client, frame.address());
             return Ok(());
         }
         let request = Request::decode(&frame)?;
@@ -137,30 +132,5 @@ impl Desk {
                 None
             }
         }
-    }
-}
-
-impl Asked {
-    /// It fails, and nothing was changed.
-    pub fn fail(self, error: &Error) {
-        let kind = match error.kind() {
-            ErrorKind::OutOfSpace => FailureKind::OutOfSpace,
-            ErrorKind::InvalidArgument => FailureKind::InvalidArgument,
-            ErrorKind::Corruption => FailureKind::Corruption,
-            ErrorKind::Busy => FailureKind::Busy,
-            ErrorKind::Io | ErrorKind::Poisoned => FailureKind::Io,
-            // The office ends, or the table was dropped meanwhile.
-            _ => FailureKind::Unavailable,
-        };
-        self.hosted.refuse(self.due, kind, &error.to_string());
-    }
-
-    pub fn refuse(self, kind: FailureKind, text: &str) {
-        self.hosted.refuse(self.due, kind, text);
-    }
-
-    /// The group has not all of these keys.
-    pub fn misplaced(self) {
-        self.hosted.misplaced(&self.office, self.due);
     }
 }

@@ -1,5 +1,6 @@
 //! Requests of clients, each answered by the thread that reads it.
 
+mod asked;
 mod desk;
 mod reads;
 mod scans;

@@ -7,7 +7,7 @@ use kreon_engine::{Engine, OpenSnapshot, RegionState};
 use kreon_replica::machine::primary::Met;
 use kreon_wire::{FailureKind, Keys, Reply, SnapshotId, ValuesBody};
 
-use super::desk::Asked;
+use super::asked::Asked;
 
 /// What was met in memory, as the machine of the primary takes it: sampled after the read.
 fn met(engine: &Engine, newest: Option<Lsn>) -> Option<Met> {

@@ -7,7 +7,7 @@ use kreon_base::Result;
 use kreon_engine::{OpenSnapshot, RegionState};
 use kreon_wire::{FailureKind, PageBody, ScanPart, SnapshotId};
 
-use super::desk::Asked;
+use super::asked::Asked;
 use super::reads::met_in;
 
 /// A page has at most so many bytes, whatever the client would take.

@@ -6,7 +6,7 @@ use std::thread::Builder;
 use kreon_sync::Mutex;
 use kreon_wire::{FailureKind, Reply, Verified};
 
-use super::desk::Asked;
+use super::asked::Asked;
 
 impl Asked {
     /// Reads and checks the whole store of the primary. One at a time in a group.

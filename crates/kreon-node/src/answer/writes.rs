@@ -6,7 +6,7 @@ use kreon_base::{Lsn, Result};
 use kreon_engine::{DeletedRange, Operation as Change, RegionState};
 use kreon_wire::{Durability, FailureKind, Operation, Reply, Write};
 
-use super::desk::Asked;
+use super::asked::Asked;
 use crate::hosted::Wait;
 
 impl Asked {
