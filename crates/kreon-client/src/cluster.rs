@@ -11,12 +11,13 @@ use kreon_wire::{
 };
 
 use crate::batch::WriteBatch;
-use crate::driver::{Driver, Running};
+use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::{Handle, no_table};
 use crate::options::{ClientOptions, ClusterUrl};
 use crate::orders::{GroupStatus, Orders};
 use crate::region::Region;
+use crate::running::Running;
 use crate::session::{Opener, Session};
 
 /// A cluster. Clones are the same one; its threads end and its links close with the last of them and of what was made of

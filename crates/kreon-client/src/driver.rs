@@ -2,8 +2,7 @@
 
 use std::io::IoSlice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kreon_base::ErrorKind as BaseKind;
@@ -16,7 +15,7 @@ use crate::deed::{Asking, Deed, Parcel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::moment::{Moment, Timing};
 use crate::session::{Found, Reader, Session};
-use crate::slot::{Budget, Slot};
+use crate::slot::{Answer, Budget, Slot};
 use crate::state::State;
 
 /// How often time passes for calls under way.
@@ -25,10 +24,22 @@ const TICK: Duration = Duration::from_millis(10);
 /// What a call costs beside its body.
 const CALL_BYTES: usize = 512;
 
+/// What whoever receives has.
+struct Receiving {
+    events: Vec<(LinkName, LinkEvent)>,
+    ticked: Instant,
+}
+
 /// What the threads of a client share.
 pub(crate) struct Driver {
     state: Mutex<State>,
     map_read: Condvar,
+    /// The right to receive: of a caller who waits, or of the thread that does it when none does.
+    receiving: Mutex<Receiving>,
+    /// Calls that have not ended.
+    under_way: AtomicUsize,
+    resting: Mutex<()>,
+    called: Condvar,
     fabric: Arc<dyn Fabric>,
     gathering: Arc<dyn Gathering>,
     me: PeerId,
@@ -53,6 +64,13 @@ impl Driver {
         Ok(Self {
             state: Mutex::new(State::new(timing)),
             map_read: Condvar::new(),
+            receiving: Mutex::new(Receiving {
+                events: Vec::new(),
+                ticked: Instant::now(),
+            }),
+            under_way: AtomicUsize::new(0),
+            resting: Mutex::default(),
+            called: Condvar::new(),
             gathering: fabric.gathering()?,
             fabric,
             me,
@@ -129,12 +147,35 @@ impl Driver {
             slot: slot.clone(),
             bytes,
         };
+        self.under_way.fetch_add(1, Ordering::SeqCst);
         let id = CallId(self.last_call.fetch_add(1, Ordering::Relaxed) + 1);
         Ok((id, asking, slot))
     }
 
-    /// Begins a call of whoever is the primary for `key`; waits if too much is under way.
+    /// Begins a call of whoever is the primary for `key`, for which nobody waits yet; waits if too much is under way.
     pub(crate) fn begin(
+        self: &Arc<Self>,
+        kind: Kind,
+        place: (&str, &[u8]),
+        body: Vec<u8>,
+    ) -> Result<Arc<Slot>> {
+        let slot = self.send_call(kind, place, body)?;
+        self.have_received();
+        Ok(slot)
+    }
+
+    /// Makes a call of whoever is the primary for `key`, and waits for the answer.
+    pub(crate) fn call(
+        self: &Arc<Self>,
+        kind: Kind,
+        place: (&str, &[u8]),
+        body: Vec<u8>,
+    ) -> Result<Answer> {
+        let slot = self.send_call(kind, place, body)?;
+        self.wait(&slot)
+    }
+
+    fn send_call(
         self: &Arc<Self>,
         kind: Kind,
         place: (&str, &[u8]),
@@ -147,6 +188,38 @@ impl Driver {
             .begin(self.now(), id, kind, place, asking, &mut deeds);
         self.carry_out(deeds);
         Ok(slot)
+    }
+
+    /// Waits for an answer, and receives meanwhile if nobody else does: so the answer wakes who waits for it, and no other
+    /// thread before.
+    fn wait(self: &Arc<Self>, slot: &Slot) -> Result<Answer> {
+        loop {
+            let received = self.receiving.try_lock();
+            let limit = match received {
+                Some(mut receiving) => {
+                    while !slot.is_filled() && self.receive(&mut receiving, TICK) {}
+                    drop(receiving);
+                    if self.under_way.load(Ordering::SeqCst) > 0 {
+                        self.have_received();
+                    }
+                    Duration::ZERO
+                }
+                // Should who receives end just now, the next one is not far.
+                None => TICK,
+            };
+            if let Some(answer) = slot.wait_for(limit) {
+                return answer;
+            }
+            if self.is_over.load(Ordering::SeqCst) {
+                return slot.wait(); // it was ended, or is just now
+            }
+        }
+    }
+
+    /// Has the thread receive that does so when nobody waits.
+    fn have_received(&self) {
+        drop(self.resting.lock());
+        self.called.notify_one();
     }
 
     /// Begins a call on this link and no other; a read that may be lost with it.
@@ -166,6 +239,7 @@ impl Driver {
             .lock()
             .begin_bound(id, link, until, to, asking, &mut deeds);
         self.carry_out(deeds);
+        self.have_received();
         Ok(slot)
     }
 
@@ -248,6 +322,7 @@ impl Driver {
             Deed::Close(link, why) => link.close(why),
             Deed::ReadMap { synced } => drop(self.session.read_map(synced)),
             Deed::Fill(slot, answer, bytes) => {
+                self.under_way.fetch_sub(1, Ordering::SeqCst);
                 self.budget.give(bytes);
                 slot.fill(answer);
             }
@@ -276,40 +351,59 @@ impl Driver {
             }
         }
         let _ended = Ended(self);
-        let (mut events, mut ticked) = (Vec::new(), Instant::now());
-        while !self.is_over.load(Ordering::Relaxed) {
-            if self.gathering.poll(&mut events, TICK).is_err() {
-                return;
-            }
-            let mut deeds = Vec::new();
-            if !events.is_empty() {
-                let (now, mut state) = (self.now(), self.state.lock());
-                for (name, event) in events.drain(..) {
-                    match event {
-                        LinkEvent::Packet(packet) => state.on_packet(now, name, packet, &mut deeds),
-                        LinkEvent::Room => state.flush(now, name, send, &mut deeds),
-                        LinkEvent::Closed(_) => state.on_closed(now, name, &mut deeds),
-                    }
+        while !self.is_over.load(Ordering::SeqCst) {
+            let mut is_served = false;
+            if let Some(mut receiving) = self.receiving.try_lock() {
+                is_served = self.under_way.load(Ordering::SeqCst) > 0;
+                let patience = if is_served { TICK } else { Duration::ZERO };
+                if !self.receive(&mut receiving, patience) {
+                    return;
                 }
-                drop(state);
-                self.carry_out(std::mem::take(&mut deeds));
             }
-            if ticked.elapsed() >= TICK {
-                ticked = Instant::now();
-                self.state.lock().tick(self.now(), &mut deeds);
-                self.carry_out(deeds);
+            let mut rest = self.resting.lock();
+            if !is_served || self.under_way.load(Ordering::SeqCst) == 0 {
+                // A caller who waits receives by itself.
+                self.called.wait_for(&mut rest, TICK);
             }
         }
     }
 
+    /// Receives once, and lets time pass; `false` if that is over.
+    fn receive(self: &Arc<Self>, receiving: &mut Receiving, patience: Duration) -> bool {
+        let Receiving { events, ticked } = receiving;
+        if self.is_over.load(Ordering::SeqCst) || self.gathering.poll(events, patience).is_err() {
+            return false;
+        }
+        let mut deeds = Vec::new();
+        if !events.is_empty() {
+            let (now, mut state) = (self.now(), self.state.lock());
+            for (name, event) in events.drain(..) {
+                match event {
+                    LinkEvent::Packet(packet) => state.on_packet(now, name, packet, &mut deeds),
+                    LinkEvent::Room => state.flush(now, name, send, &mut deeds),
+                    LinkEvent::Closed(_) => state.on_closed(now, name, &mut deeds),
+                }
+            }
+            drop(state);
+            self.carry_out(std::mem::take(&mut deeds));
+        }
+        if ticked.elapsed() >= TICK {
+            *ticked = Instant::now();
+            self.state.lock().tick(self.now(), &mut deeds);
+            self.carry_out(deeds);
+        }
+        true
+    }
+
     /// Ends all calls and links.
     pub(crate) fn close(self: &Arc<Self>) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.is_over.store(true, Ordering::SeqCst);
         self.session.end();
         let mut deeds = Vec::new();
         self.state.lock().close(&mut deeds);
         self.carry_out(deeds);
         self.gathering.wake();
+        self.have_received();
     }
 }
 
@@ -329,40 +423,5 @@ impl Reader for Arc<Driver> {
             .on_map(self.now(), (number, found), &mut deeds);
         self.map_read.notify_all();
         self.carry_out(deeds);
-    }
-}
-
-/// A driver with its threads, which end when this is dropped.
-pub(crate) struct Running {
-    pub(crate) driver: Arc<Driver>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl Running {
-    pub(crate) fn start(driver: Driver) -> Result<Self> {
-        let mut running = Self {
-            driver: Arc::new(driver),
-            threads: Vec::new(),
-        };
-        let (links, map) = (running.driver.clone(), running.driver.clone());
-        running.spawn("kreon-client", move || links.run())?;
-        running.spawn("kreon-map", move || map.session.run(&map))?;
-        Ok(running)
-    }
-
-    fn spawn(&mut self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
-        let thread = std::thread::Builder::new().name(name.into()).spawn(run);
-        let thread = thread.map_err(|error| kreon_base::Error::io("begin a thread", error))?;
-        self.threads.push(thread);
-        Ok(())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.driver.close();
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use kreon_wire::{GroupId, KeyRange as Held};
 
 use crate::call::Kind;
-use crate::driver::{Driver, Running};
+use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
+use crate::running::Running;
 use crate::slot::Answer;
 
 /// A handle of a running client; its threads end with the last one.
@@ -56,8 +57,8 @@ impl Handle {
 
     /// Waits for the answer to a call.
     pub(crate) fn answer(&self, kind: Kind, place: (&str, &[u8]), body: Vec<u8>) -> Result<Answer> {
-        let slot = self.driver().begin(kind, place, body)?;
-        self.known(place.0, slot.wait())
+        let answer = self.driver().call(kind, place, body);
+        self.known(place.0, answer)
     }
 }
 

@@ -7,8 +7,9 @@
 //! coordinator says of each group: it may be old, and whoever it names refuses what is not his. A write is sent again
 //! only after a server said that it was not appended; otherwise it could land above a later write of another client.
 //!
-//! Whoever calls sends on the link itself, and the one thread that receives wakes it; that thread also lets time pass. A
-//! second one has the session with the coordinator, and a connection is made by a thread that ends with it.
+//! Whoever calls sends on the link itself, and whoever waits for an answer receives meanwhile, for all: so an answer wakes
+//! one thread. When nobody waits, a thread of the client receives. A second one has the session with the coordinator, and a
+//! connection is made by a thread that ends with it.
 #![forbid(unsafe_code)]
 
 mod batch;
@@ -28,6 +29,7 @@ mod parts;
 mod pin;
 mod range;
 mod region;
+mod running;
 mod scan;
 mod seats;
 mod session;

@@ -24,7 +24,11 @@ impl Map {
     pub(crate) fn learn(&mut self, version: Version, config: GroupConfig) {
         let held = self.groups.get(&config.group.0);
         // A range that moved may stand in two configurations of different age: the servers know better.
-        if held.is_none_or(|(known, _)| *known <= version) {
+        let is_newer = |(known, held): &(Version, GroupConfig)| {
+            // A coordinator that was restored counts anew from an earlier version.
+            *known <= version || config.loss_term > held.term
+        };
+        if held.is_none_or(is_newer) {
             self.groups.insert(config.group.0, (version, config));
         }
     }

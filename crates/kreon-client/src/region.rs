@@ -44,8 +44,13 @@ impl Region {
     /// `Unavailable` if nobody answers in time; `InvalidArgument` for a key of more than 64 KiB; `NotFound` if the table
     /// was dropped; `Corruption` and `Io` of the server.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        let slot = self.begin_get(key.as_ref())?;
-        value(&self.handle.known(&self.name, slot.wait())?)
+        let key = key.as_ref();
+        let body = self.body_of_get(key)?;
+        value(&self.handle.answer(Kind::Read, (&self.name, key), body)?)
+    }
+
+    fn begin(&self, kind: Kind, key: &[u8], body: Vec<u8>) -> Result<Arc<Slot>> {
+        self.handle.driver().begin(kind, (&self.name, key), body)
     }
 
     /// Whether a key has a value. Costs what [`get`](Self::get) costs.
@@ -61,10 +66,12 @@ impl Region {
     /// # Errors
     /// As [`get`](Self::get); `Busy` if too much is under way for too long.
     pub fn get_later(&self, key: impl AsRef<[u8]>) -> Result<GetTicket> {
-        self.begin_get(key.as_ref()).map(GetTicket)
+        let key = key.as_ref();
+        let body = self.body_of_get(key)?;
+        self.begin(Kind::Read, key, body).map(GetTicket)
     }
 
-    fn begin_get(&self, key: &[u8]) -> Result<Arc<Slot>> {
+    fn body_of_get(&self, key: &[u8]) -> Result<Vec<u8>> {
         check_key(key)?;
         let request = Request::Get {
             table: &self.name,
@@ -73,9 +80,7 @@ impl Region {
         };
         let mut body = Vec::with_capacity(32 + self.name.len() + key.len());
         request.put(&mut body);
-        self.handle
-            .driver()
-            .begin(Kind::Read, (&self.name, key), body)
+        Ok(body)
     }
 
     /// The values of many keys, in their order: one request for each group, all at once. They are not of one moment.
@@ -174,8 +179,9 @@ impl Region {
         value: impl AsRef<[u8]>,
         durability: Durability,
     ) -> Result<()> {
-        let slot = self.begin_put(key.as_ref(), value.as_ref(), durability)?;
-        done(&self.handle.known(&self.name, slot.wait())?)
+        let key = key.as_ref();
+        let body = self.body_of_put(key, value.as_ref(), durability)?;
+        done(&self.handle.answer(Kind::Write, (&self.name, key), body)?)
     }
 
     /// Begins a put. Waits only if too much is under way.
@@ -188,19 +194,17 @@ impl Region {
         value: impl AsRef<[u8]>,
         durability: Durability,
     ) -> Result<Ticket> {
-        self.begin_put(key.as_ref(), value.as_ref(), durability)
-            .map(Ticket)
+        let key = key.as_ref();
+        let body = self.body_of_put(key, value.as_ref(), durability)?;
+        self.begin(Kind::Write, key, body).map(Ticket)
     }
 
-    fn begin_put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<Arc<Slot>> {
+    fn body_of_put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<Vec<u8>> {
         let room = 16 + key.len() + value.len() + self.name.len();
         let mut body = WriteBody::with_room(room);
         body.put(&self.name, key, value)
             .map_err(|violation| Error::refused(violation, "put"))?;
-        let body = body.finish(durability);
-        self.handle
-            .driver()
-            .begin(Kind::Write, (&self.name, key), body)
+        Ok(body.finish(durability))
     }
 
     /// Deletes a key.
@@ -216,8 +220,9 @@ impl Region {
     /// # Errors
     /// As [`delete`](Self::delete).
     pub fn delete_with(&self, key: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
-        let slot = self.begin_delete(key.as_ref(), durability)?;
-        done(&self.handle.known(&self.name, slot.wait())?)
+        let key = key.as_ref();
+        let body = self.body_of_delete(key, durability)?;
+        done(&self.handle.answer(Kind::Write, (&self.name, key), body)?)
     }
 
     /// Begins a deletion. Waits only if too much is under way.
@@ -225,17 +230,16 @@ impl Region {
     /// # Errors
     /// As [`delete`](Self::delete); `Busy` if too much is under way for too long.
     pub fn delete_later(&self, key: impl AsRef<[u8]>, durability: Durability) -> Result<Ticket> {
-        self.begin_delete(key.as_ref(), durability).map(Ticket)
+        let key = key.as_ref();
+        let body = self.body_of_delete(key, durability)?;
+        self.begin(Kind::Write, key, body).map(Ticket)
     }
 
-    fn begin_delete(&self, key: &[u8], durability: Durability) -> Result<Arc<Slot>> {
+    fn body_of_delete(&self, key: &[u8], durability: Durability) -> Result<Vec<u8>> {
         let mut body = WriteBody::new();
         body.delete(&self.name, key)
             .map_err(|violation| Error::refused(violation, "deletion"))?;
-        let body = body.finish(durability);
-        self.handle
-            .driver()
-            .begin(Kind::Write, (&self.name, key), body)
+        Ok(body.finish(durability))
     }
 
     /// Deletes all keys of a range, by one write in each group that holds a part of it. In a group all of it goes at once.

@@ -58,6 +58,15 @@ impl Slot {
         self.answer.lock().is_some()
     }
 
+    /// The answer, if it comes within `limit`.
+    pub(crate) fn wait_for(&self, limit: Duration) -> Option<Result<Answer>> {
+        let mut place = self.answer.lock();
+        if place.is_none() {
+            self.filled.wait_for(&mut place, limit);
+        }
+        place.clone()
+    }
+
     /// Waits for the answer. Each call ends in its time.
     pub(crate) fn wait(&self) -> Result<Answer> {
         let mut place = self.answer.lock();

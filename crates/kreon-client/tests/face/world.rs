@@ -187,6 +187,7 @@ impl World {
             group: GroupId(number),
             term: Term(1),
             loss_accepted: false,
+            loss_term: Term(0),
             all_needed: false,
             min_in_sync: 1,
             primary: Some(primary),

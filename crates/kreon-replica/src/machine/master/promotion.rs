@@ -263,7 +263,14 @@ impl Master {
             Outcome::FenceLost => self.stand_down(out),
             Outcome::Done { known, sent } => {
                 group.swap = None;
-                if known.config.primary.is_some() {
+                if let Some(to) = known.config.primary {
+                    // It may have looked before this was there.
+                    let config = known.config.clone();
+                    out.push(Action::Hint {
+                        group: id,
+                        to,
+                        config,
+                    });
                     group.stage = Stage::Promoting { since: now };
                     group.attempts = group.attempts.saturating_add(1);
                 }
