@@ -54,8 +54,9 @@ pub struct Figures {
     closed: u64,
     /// Frozen primaries of a run of these.
     pub pauses: u64,
-    /// What was only seen, without being promised.
-    pub stretches: u64,
+    /// From the end of a stretch, when everything works again, until all sets were whole, in microseconds.
+    pub whole_us: Vec<u64>,
+    stretches: u64,
 }
 
 /// What is printed, and written as JSON.
@@ -87,6 +88,8 @@ pub struct Report {
     pub pauses: u64,
     /// Of one server at a time: time until writes went on in groups whose primary was hit.
     pub unavailable: Times,
+    /// From the end of a stretch, when everything works again, until all sets are whole.
+    pub whole: Times,
     /// By class.
     pub classes: BTreeMap<&'static str, OfClass>,
     /// What this machine lacks.
@@ -159,6 +162,7 @@ impl Figures {
             failovers: 0,
             pauses: self.pauses,
             unavailable,
+            whole: times(self.whole_us.clone()),
             classes,
             lacks,
         }
@@ -219,6 +223,10 @@ impl Report {
                 self.unavailable.p99_ms,
                 self.unavailable.max_ms,
                 self.unavailable.count
+            ),
+            format!(
+                "sets were whole again, after everything worked, after p50 {:.0} ms, at most {:.0} ms",
+                self.whole.p50_ms, self.whole.max_ms
             ),
             format!(
                 "{:<30} {:>6}  {:>27}  {:>27}",

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
+use crate::cluster::settings::Settings;
 use crate::faults::class::Class;
 use crate::run::{Run, Suffered, pass};
 
 /// Pauses of one stretch.
 const STRETCH: u64 = 5;
-
-/// Waits for a set to be whole before the next primary is frozen.
-const WHOLE_MAX: Duration = Duration::from_secs(30);
 
 /// Freezes primaries `count` times.
 ///
@@ -22,7 +20,7 @@ pub fn pauses(run: &mut Run<'_>, count: u64) -> Result<(), String> {
         run.stretch(|actor, shared| {
             let mut suffered = Suffered::default();
             for _ in 0..now {
-                actor.view.wait_until_whole(WHOLE_MAX)?;
+                actor.view.wait_until_whole(Settings::PATIENCE)?;
                 pass(actor.cluster, shared, Duration::from_millis(300))?;
                 let hold = actor.happen(Class::Pause, shared, &mut suffered.faults)?;
                 pass(actor.cluster, shared, hold)?;

@@ -14,23 +14,31 @@ struct Hunt {
 const HUNTS: &[Hunt] = &[
     Hunt {
         bug: "AcknowledgedBeforeReceipt",
-        words: &["--only", "kill -9", "--only", "all but clients"],
-    },
-    Hunt {
-        bug: "DirtyRead",
-        words: &["--only", "all but clients", "--only", "frozen"],
+        words: &["--only", "all but clients"],
     },
     Hunt {
         bug: "BeatBeforeValue",
         words: &["--only", "frozen"],
     },
     Hunt {
-        bug: "NoFreeze",
-        words: &["--only", "all but clients", "--only", "cut between"],
+        bug: "LowerTermAccepted",
+        words: &["--only", "frozen"],
     },
     Hunt {
-        bug: "AloneWithoutLease",
-        words: &["--servers", "2", "--only", "all but clients"],
+        bug: "NoFreeze",
+        words: &["--only", "all but clients", "--only", "way cut"],
+    },
+    Hunt {
+        bug: "DrainSkippedAtSeal",
+        words: &["--only", "kill -9"],
+    },
+    Hunt {
+        bug: "EndBeforeDrain",
+        words: &["--only", "kill -9"],
+    },
+    Hunt {
+        bug: "CasIgnored",
+        words: &["--only", "all but clients", "--only", "way cut"],
     },
 ];
 

@@ -9,7 +9,7 @@ use crate::clients::keys::Keys;
 use crate::clients::ledger::{Cut, Ledger};
 use crate::clients::rest::rest;
 use crate::clients::session::Shared;
-use crate::cluster::entrance::Entrance;
+use crate::cluster::entrance::{Entrance, PATIENT};
 use crate::cluster::settings::Settings;
 use crate::cluster::view::View;
 use crate::cluster::whole::Cluster;
@@ -19,7 +19,7 @@ use crate::faults::outsiders::Outsiders;
 use crate::figures::{Figures, Happened};
 
 /// Limits of the calls of clients.
-const LIMITS_MS: [u64; 3] = [1500, 4000, 10_000];
+const LIMITS: [Duration; 3] = [Duration::from_millis(1500), Duration::from_secs(4), PATIENT];
 
 /// What stands of a run while it goes on.
 pub struct Run<'a> {
@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
         meanwhile: impl FnOnce(&mut Actor<'_>, &Shared) -> Result<Suffered, String>,
     ) -> Result<(), String> {
         let entrance = self.entrance.clone();
-        self.crowd.limit = Duration::from_millis(LIMITS_MS[self.dice.below(3) as usize]);
+        self.crowd.limit = LIMITS[self.dice.below(3) as usize];
         let enter = |limit| entrance.enter(limit);
         let (actor, shared) = (&mut self.actor, &self.shared);
         let (mut log, suffered) = work(self.crowd, shared, &mut self.dice, &enter, || {
@@ -114,7 +114,10 @@ impl<'a> Run<'a> {
         });
         let suffered = suffered?;
         self.actor.mend()?;
+        let mended = Instant::now();
         self.actor.view.wait_until_whole(Settings::PATIENCE)?;
+        let whole_us = mended.elapsed().as_micros() as u64;
+        self.figures.whole_us.push(whole_us);
         let ranges = self.shared.keys.ranges;
         self.figures.add(&log, &suffered.faults, ranges);
         rest(

@@ -42,9 +42,11 @@ pub fn rest(
         calls[range].push(call);
     }
     for (range, ((ledger, calls), last)) in ledgers.iter_mut().zip(calls).zip(last).enumerate() {
-        ledger
-            .settle(calls, last, cut)
-            .map_err(|text| broken(&format!("range {range}: {text}")))?;
+        ledger.settle(calls, last, cut).map_err(|text| {
+            broken(&format!(
+                "range {range}, where register 0x5 is key {range:02}-005: {text}"
+            ))
+        })?;
     }
     Ok(())
 }

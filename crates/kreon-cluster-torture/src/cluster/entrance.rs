@@ -10,6 +10,9 @@ use kreon_fabric::Key;
 use crate::clients::face::{Change, Moment, Pairs, Said, Store};
 use crate::clients::keys::TABLE;
 
+/// Clients with such a limit never send a read again.
+pub const PATIENT: Duration = Duration::from_secs(10);
+
 /// How clients come in.
 #[derive(Clone)]
 pub struct Entrance {
@@ -31,10 +34,16 @@ impl Entrance {
     }
 
     fn connect(&self, limit: Duration) -> Result<Cluster, Error> {
+        // Calls with the longest limit wait for a frozen server until it answers, if it dares.
+        let patience = match limit >= PATIENT {
+            true => limit,
+            false => Duration::from_secs(1),
+        };
         let options = ClientOptions {
             key: Some(self.key.clone()),
             timing: Timing {
                 limit_us: limit.as_micros() as u64,
+                patience_us: patience.as_micros() as u64,
                 ..Timing::default()
             },
             ..ClientOptions::default()

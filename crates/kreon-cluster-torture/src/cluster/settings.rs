@@ -34,5 +34,5 @@ impl Settings {
     pub const CLUSTER: &'static str = "torture";
 
     /// So long may it take until all is as it was after the last fault.
-    pub const PATIENCE: Duration = Duration::from_secs(60);
+    pub const PATIENCE: Duration = Duration::from_secs(120);
 }
