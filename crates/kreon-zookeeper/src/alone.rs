@@ -27,6 +27,6 @@ pub fn prepare(
         peers: [0; 2],
     };
     server::write(settings, folder, 0, &[ports])?;
-    let command = server::command(jars, settings, folder)?;
-    Ok((command, ports.client_address()))
+    let command = server::command(jars, settings, folder, 0)?;
+    Ok((command, ports.client_address(settings.host(0))))
 }

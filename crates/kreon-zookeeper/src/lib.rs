@@ -3,7 +3,7 @@
 //!
 //! [`Jars`] are what a server needs: few files of pinned versions and checksums, which Maven brings. A machine without
 //! Java, Maven or the network has none, and says so ([`ErrorKind::NotFound`](kreon_base::ErrorKind::NotFound)). An
-//! [`Ensemble`] of one or more [`Server`]s listens on the loopback address only.
+//! [`Ensemble`] of one or more [`Server`]s listens on the loopback address, unless it is given [`Place`]s.
 //! [`prepare`] is for those who keep the process of a server themselves.
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ mod server;
 
 pub use alone::prepare;
 pub use ask::{Mode, mode};
-pub use configuration::Settings;
+pub use configuration::{Place, Settings};
 pub use ensemble::Ensemble;
 pub use jars::Jars;
 pub use server::Server;

@@ -18,6 +18,8 @@ pub struct Server {
     jars: Jars,
     settings: Settings,
     folder: PathBuf,
+    /// Which of its ensemble it is, from 0.
+    own: usize,
     address: SocketAddr,
     /// None: it was killed.
     child: Option<Child>,
@@ -37,7 +39,8 @@ impl Server {
             jars: jars.clone(),
             settings: settings.clone(),
             folder: folder.to_owned(),
-            address: all[own].client_address(),
+            own,
+            address: all[own].client_address(settings.host(own)),
             child: None,
         };
         server.restart()?;
@@ -50,7 +53,7 @@ impl Server {
     /// `Io`.
     pub fn restart(&mut self) -> Result<()> {
         self.kill()?;
-        let mut java = command(&self.jars, &self.settings, &self.folder)?;
+        let mut java = command(&self.jars, &self.settings, &self.folder, self.own)?;
         let io = |error| Error::io(format!("start {}", self.jars.java().display()), error);
         self.child = Some(java.spawn().map_err(io)?);
         Ok(())
@@ -88,6 +91,11 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Whether it was started and not killed since.
+    pub fn is_started(&self) -> bool {
+        self.child.is_some()
     }
 
     /// How its process ended, if it did by itself.
@@ -159,13 +167,25 @@ pub(crate) fn write(settings: &Settings, folder: &Path, own: usize, all: &[Ports
     fs::write(folder.join("zoo.cfg"), configuration).map_err(io)
 }
 
-/// What starts the server whose files are in `folder`. It adds what it says to `server.log` there.
-pub(crate) fn command(jars: &Jars, settings: &Settings, folder: &Path) -> Result<Command> {
+/// What starts the server `own`, whose files are in `folder`. It adds what it says to `server.log` there.
+pub(crate) fn command(
+    jars: &Jars,
+    settings: &Settings,
+    folder: &Path,
+    own: usize,
+) -> Result<Command> {
     let log = folder.join("server.log");
     let io = |error| Error::io(format!("write to {}", folder.display()), error);
     let log = fs::File::options().create(true).append(true).open(log);
     let log = log.map_err(io)?;
-    let mut java = Command::new(jars.java());
+    let mut java = match settings.launcher(own) {
+        [] => Command::new(jars.java()),
+        [program, arguments @ ..] => {
+            let mut launcher = Command::new(program);
+            launcher.args(arguments).arg(jars.java());
+            launcher
+        }
+    };
     java.arg(format!("-Xmx{}m", settings.heap_mib));
     // It starts in half the time, and one garbage collector needs no further threads.
     java.args([

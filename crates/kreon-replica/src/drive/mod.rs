@@ -46,6 +46,7 @@ mod worker;
 
 pub use self::answers::answer;
 pub use self::asking::{Asking, Begin};
+pub use self::clock::set_clock_percent;
 pub use self::group::{Group, GroupSettings, Moments};
 pub use self::host::{Host, Serving};
 pub use self::links::{Clients, Links, LinksSettings};
