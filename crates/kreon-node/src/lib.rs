@@ -25,5 +25,7 @@ mod watcher;
 pub use mark::{MARK, Mark};
 pub use node::Node;
 pub use settings::{ClientLimits, Coordination, NodeSettings};
-pub use status::{ClientStatus, GroupStatus, MemberStatus, NodeStatus, Traffic};
+pub use status::{
+    BarrierTimes, ClientStatus, GroupStatus, MemberStatus, NodeStatus, StreamTraffic, Traffic,
+};
 pub use talk::Talk;

@@ -163,7 +163,7 @@ impl NodeSettings {
             return Err(Error::invalid("the name of a cluster has no slash"));
         }
         if self.store_bytes() < MEMORY_BYTES_MIN as u64 {
-            let least = MEMORY_BYTES_MIN as u64 * u64::from(self.primaries_max) >> 20;
+            let least = (MEMORY_BYTES_MIN as u64 * u64::from(self.primaries_max)) >> 20;
             let text = format!(
                 "{} primaries need at least {least} MiB of memory",
                 self.primaries_max

@@ -2,6 +2,7 @@
 
 use kreon_base::Lsn;
 use kreon_replica::drive::Moments;
+pub use kreon_replica::mirror::{BarrierTimes, StreamTraffic};
 use kreon_wire::{FailureKind, GroupId, Member, ServerId, Stage, Term, Violation};
 
 /// How a server stands at one moment. Taking it costs a lock of each group, held for microseconds.
@@ -58,6 +59,8 @@ pub struct GroupStatus {
     pub durable: Lsn,
     /// The backups and joiners, if this is the primary.
     pub members: Vec<MemberStatus>,
+    /// Flushes of the volume, here and on all counted members, in this term, if this is the primary.
+    pub barriers: BarrierTimes,
     /// Writes whose replies wait, if this is the primary.
     pub replies_waiting: usize,
     /// Reads that wait for their confirmation, if this is the primary.
@@ -83,6 +86,8 @@ pub struct MemberStatus {
     pub landed: Lsn,
     /// And durably up to here.
     pub durable: Lsn,
+    /// What it was sent in this term, by class.
+    pub traffic: StreamTraffic,
     /// While it joins: bytes that are still to be copied from the primary's file, as far as known.
     pub owed_bytes: u64,
     /// While it joins: log that it lacks has left memory.

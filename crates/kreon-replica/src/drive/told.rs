@@ -10,7 +10,7 @@ use super::group::{Group, Moments};
 use super::server::Server;
 use crate::machine::primary::{self, Met, ReadId};
 use crate::machine::{Known, Version};
-use crate::mirror::MemberStanding;
+use crate::mirror::{BarrierTimes, MemberStanding};
 
 /// How a group stands at this server.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct Told {
     pub tail: Lsn,
     /// The backups and joiners, if this is the primary, each with the end of the log that it has in memory.
     pub members: Vec<(MemberStanding, Lsn)>,
+    /// Flushes of the volume in this term, if this is the primary.
+    pub barriers: BarrierTimes,
     /// Free bytes of the device, as far as known.
     pub free_bytes: Option<u64>,
     /// When it came how far in its last promotion.
@@ -70,6 +72,7 @@ impl Group {
             known: office.map(|office| office.machine.known().clone()),
             tail: Lsn(0),
             members: Vec::new(),
+            barriers: BarrierTimes::default(),
             free_bytes: following.and_then(|following| following.device.free_bytes()),
             moments: self.moments(),
             has_failed: core.has_failed,
@@ -90,6 +93,7 @@ impl Group {
                     (held, upto)
                 })
                 .collect();
+            told.barriers = store.mirror().barrier_times();
             told.free_bytes = kreon_device::Device::free_bytes(&**store.device());
         }
         told

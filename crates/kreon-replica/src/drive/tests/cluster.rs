@@ -209,6 +209,7 @@ impl Cluster {
             in_sync: members.into(),
             min_in_sync,
             after_loss: false,
+            loss_term: Term(0),
             all_needed: false,
             ranges: [].into(),
         };
