@@ -18,11 +18,11 @@ const HUNTS: &[Hunt] = &[
     },
     Hunt {
         bug: "BeatBeforeValue",
-        words: &["--only", "frozen"],
+        words: &["--only", "frozen", "--patient"],
     },
     Hunt {
         bug: "LowerTermAccepted",
-        words: &["--only", "frozen"],
+        words: &["--only", "frozen", "--patient"],
     },
     Hunt {
         bug: "NoFreeze",

@@ -106,7 +106,10 @@ impl<'a> Run<'a> {
         meanwhile: impl FnOnce(&mut Actor<'_>, &Shared) -> Result<Suffered, String>,
     ) -> Result<(), String> {
         let entrance = self.entrance.clone();
-        self.crowd.limit = LIMITS[self.dice.below(3) as usize];
+        self.crowd.limit = match self.actor.settings.is_patient {
+            true => PATIENT,
+            false => LIMITS[self.dice.below(3) as usize],
+        };
         let enter = |limit| entrance.enter(limit);
         let (actor, shared) = (&mut self.actor, &self.shared);
         let (mut log, suffered) = work(self.crowd, shared, &mut self.dice, &enter, || {
