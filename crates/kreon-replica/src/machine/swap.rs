@@ -191,12 +191,7 @@ impl Swap {
     }
 
     /// Time passes: a swap that got no answer asks again.
-    pub fn on_tick(
-        &mut self,
-        now: Moment,
-        next_ticket: Ticket,
-        ask: &mut dyn FnMut(Ticket, Ask),
-    ) {
+    pub fn on_tick(&mut self, now: Moment, next_ticket: Ticket, ask: &mut dyn FnMut(Ticket, Ask)) {
         if self.stage == Stage::Stuck && self.again_at <= now {
             self.learn(next_ticket, ask);
         }

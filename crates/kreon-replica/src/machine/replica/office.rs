@@ -71,8 +71,8 @@ impl Replica {
             return;
         };
         let of_set = |(member, ..): &(Member, _, _)| known.config.has(*member);
-        let same = office.mates.len() + 1 == known.config.in_sync.len()
-            && office.mates.iter().all(of_set);
+        let same =
+            office.mates.len() + 1 == known.config.in_sync.len() && office.mates.iter().all(of_set);
         let late_enough = office.opened.is_some_and(|opened| opened <= since);
         if late_enough && office.swap.is_none() && same {
             self.state = State::Serving(office.term());
