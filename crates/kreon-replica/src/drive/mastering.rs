@@ -167,6 +167,8 @@ impl Mastering {
                 );
                 state.refused.insert(group);
             }
+            // Nobody asks for promotions here as yet.
+            Action::HandOver { .. } | Action::RefusePromotion(_) => {}
             Action::StandDown => self.asking.stand_anew(),
         }
     }
