@@ -318,7 +318,7 @@ fn repair(device: &Arc<dyn Device>, superblock: Option<Superblock>, found: Found
     // The end of the log is that under a superblock: under the same one it is known.
     match mark_of(&superblock) == found.report.slot {
         true => Ok(found),
-        false => Found::in_file(device),
+        false => Found::in_file(device, None),
     }
 }
 

@@ -200,6 +200,7 @@ impl Group {
             return;
         };
         core.is_copied = false;
+        core.followed = None;
         self.work(Box::new(move |group, files| {
             let prepared = group.prepare_for_copy(files, &attach);
             let begun = prepared.and_then(|()| {

@@ -76,6 +76,8 @@ pub(super) struct Core {
     pub following: Option<Following>,
     /// What the file had when its end was computed last.
     pub found: Option<Found>,
+    /// The log is in the file up to here, as a primary had committed it: what makes the next computation of its end short.
+    pub followed: Option<Lsn>,
     /// What a candidate wants to have here.
     pub package: Option<Package>,
     /// Numbers of the questions of those that wait for a report.
@@ -133,6 +135,7 @@ impl Group {
                 candidate: None,
                 following: None,
                 found: None,
+                followed: None,
                 package: None,
                 seals: HashMap::new(),
                 message: None,

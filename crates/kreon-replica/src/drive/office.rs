@@ -146,7 +146,8 @@ impl Group {
     pub(super) fn open(&self, term: Term) {
         let options = self.settings.options.clone();
         self.work(Box::new(move |group, files| {
-            let core = group.core();
+            let mut core = group.core();
+            core.followed = None;
             let is_new = core
                 .found
                 .as_ref()
@@ -320,9 +321,11 @@ impl Group {
         for store in stores {
             store.mirror().close(why);
             let why = why.to_owned();
-            self.work(Box::new(move |_, files| {
+            self.work(Box::new(move |group, files| {
                 files.drop_device();
+                let durable = store.engine().log_durable();
                 report(store.abandon(&why));
+                group.core().followed = Some(durable);
             }));
         }
     }
