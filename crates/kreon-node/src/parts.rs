@@ -78,7 +78,8 @@ impl Parts {
             mastered: groups,
         };
         let server = Server::start(server_settings, Arc::clone(&links), asking)?;
-        let orders = Orders::start(settings.coordination.clone(), paths.clone(), &server)?;
+        let of_server = (Arc::clone(&fabric) as Arc<dyn Fabric>, &server);
+        let orders = Orders::start(settings.coordination.clone(), paths.clone(), of_server)?;
         desk.set_orders(Arc::clone(&orders));
         let holding = Arc::new(Holding::new(&settings, &desk));
         Ok(Self {

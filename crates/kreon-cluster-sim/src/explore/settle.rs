@@ -81,7 +81,11 @@ impl World {
                     }
                 }
                 // No operator is here.
-                Action::StandDown | Action::Probe { .. } | Action::RefuseLoss(_) => {}
+                Action::StandDown
+                | Action::Probe { .. }
+                | Action::HandOver { .. }
+                | Action::RefusePromotion(_)
+                | Action::RefuseLoss(_) => {}
             }
         }
     }

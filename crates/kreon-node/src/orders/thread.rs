@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use kreon_base::{Error, Result};
 use kreon_coord::{Paths, Version};
+use kreon_fabric::Fabric;
 use kreon_replica::drive::Server;
 use kreon_sync::Mutex;
 use kreon_wire::{Failure, FailureKind, Order, Reply, ServerId};
@@ -41,12 +42,13 @@ impl Orders {
     pub fn start(
         coordination: Coordination,
         paths: Paths,
-        server: &Arc<Server>,
+        (fabric, server): (Arc<dyn Fabric>, &Arc<Server>),
     ) -> Result<Arc<Self>> {
         let (sender, receiver) = sync_channel(WAITING_MAX);
         let clerk = Clerk {
             coordination,
             paths,
+            fabric,
             server: Arc::downgrade(server),
             talk: None,
             cleared: None,
@@ -91,6 +93,7 @@ impl Orders {
 pub(super) struct Clerk {
     coordination: Coordination,
     paths: Paths,
+    fabric: Arc<dyn Fabric>,
     server: Weak<Server>,
     /// The session, while one is needed.
     talk: Option<Talk>,
@@ -113,12 +116,28 @@ impl Clerk {
         }
     }
 
+    pub(super) fn running(&self) -> Option<Arc<Server>> {
+        self.server.upgrade()
+    }
+
+    pub(super) fn is_master(&self) -> bool {
+        self.fence().is_some()
+    }
+
+    pub(super) fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    pub(super) fn fabric(&self) -> &dyn Fabric {
+        &*self.fabric
+    }
+
     fn fence(&self) -> Option<Version> {
-        let fence = self.server.upgrade()?.fence()?;
+        let fence = self.running()?.fence()?;
         Some(Version(fence.0))
     }
 
-    fn talk(&mut self) -> Result<&mut Talk> {
+    pub(super) fn talk(&mut self) -> Result<&mut Talk> {
         if self.talk.is_none() {
             self.talk = Some(Talk::new(self.coordination.begin()?));
         }
@@ -187,7 +206,11 @@ impl Clerk {
                 self.in_office(|office| office.add_member(group, server))
             }
             Given::AcceptLoss(group, server, vouched) => self.accept_loss((group, server, vouched)),
-            other => self.planned(&other),
+            Given::RemoveMember(group, server) => self.remove_member(group, server),
+            Given::Promote(group, server) => self.promote(group, server),
+            Given::HandOver(group) => self.hand_over(group),
+            // Desks answer it themselves.
+            Given::Verify(_) => Ok(()),
         };
         answer(due, outcome);
     }

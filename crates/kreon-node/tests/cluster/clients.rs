@@ -3,15 +3,14 @@
 use std::io::IoSlice;
 use std::time::Duration;
 
-use kreon_fabric::tcp::{TcpFabric, TcpSettings};
 use kreon_node::ClientLimits;
 use kreon_wire::limits::HEADER_BYTES;
 use kreon_wire::{
     Address as Place, Frame, GroupId, Packet, Request, Role, SnapshotId, Term, Violation,
 };
 
-use super::house::{CLUSTER, House};
-use super::raw::{Raw, link_of, put_body};
+use super::house::House;
+use super::raw::{Raw, put_body};
 
 /// A request whose header says what it is.
 fn request(body: &[u8]) -> Vec<u8> {
@@ -72,32 +71,6 @@ fn violations(node: &kreon_node::Node, class: Violation) -> u64 {
     let status = node.status();
     let own = status.violations.iter().find(|(found, _)| *found == class);
     own.map_or(0, |(_, count)| *count)
-}
-
-#[test]
-fn clients_that_do_nothing_cost_no_threads() {
-    let house = House::new(1, 1);
-    let group = GroupId(1);
-    let address = house.primary(group).address();
-    let fabric = TcpFabric::new(TcpSettings::new(CLUSTER, None)).unwrap();
-    let before = threads();
-    let idle: Vec<_> = (0..150).map(|_| link_of(&fabric, &address)).collect();
-    house.wait("all are there", |house| {
-        house.primary(group).status().clients.links == 150
-    });
-    assert!(
-        threads() <= before + 2,
-        "{} threads, {before} before",
-        threads()
-    );
-    drop(idle);
-    house.wait("all have gone", |house| {
-        house.primary(group).status().clients.links == 0
-    });
-}
-
-fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").unwrap().count()
 }
 
 #[test]

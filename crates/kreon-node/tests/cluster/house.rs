@@ -16,7 +16,7 @@ use super::raw::Raw;
 pub const CLUSTER: &str = "test";
 
 /// Nothing takes so long.
-pub const LIMIT: Duration = Duration::from_secs(8);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 pub struct House {
     session: Arc<FakeSession>,

@@ -74,3 +74,63 @@ fn a_server_that_is_added_joins_and_one_that_is_removed_keeps_nothing() {
             .any(|member| member.server == server)
     });
 }
+
+#[test]
+fn a_group_moves_from_one_server_to_another_while_it_is_written_to() {
+    let mut house = House::new(2, 1);
+    let group = house.make_table("t", &[]).ranges[0].1;
+    house.start(3);
+    house.wait("it has registered", |house| {
+        let path = kreon_coord::Paths::new(super::house::CLUSTER).server(3);
+        house.talk().read(&path, false).unwrap().is_some()
+    });
+    let mut operator = Raw::connect(&house.master().address());
+    let in_sync = |house: &House, server: ServerId| {
+        let config = house.config(group);
+        config.in_sync.iter().any(|member| member.server == server)
+    };
+    let (from, to) = (house.primary(group).me().server, ServerId(3));
+    let put = |house: &House, number: u32| {
+        let key = format!("k{number:03}");
+        // Refused while nobody serves; nothing was appended then.
+        house.until(|| house.client_of(group).put(group, "t", key.as_bytes(), b"1"));
+    };
+    put(&house, 0);
+    operator
+        .order(Order::AddMember { group, server: to })
+        .unwrap();
+    house.wait("it is in sync", |house| in_sync(house, to));
+    put(&house, 1);
+    house.until(|| operator.order(Order::Promote { group, server: to }));
+    assert_eq!(house.primary(group).me().server, to);
+    put(&house, 2);
+    let failed = operator
+        .order(Order::RemoveMember { group, server: to })
+        .unwrap_err();
+    assert_eq!(
+        failed.kind,
+        FailureKind::InvalidArgument,
+        "it is the primary"
+    );
+    operator
+        .order(Order::RemoveMember {
+            group,
+            server: from,
+        })
+        .unwrap();
+    operator
+        .order(Order::RemoveMember {
+            group,
+            server: from,
+        })
+        .unwrap();
+    let config = house.config(group);
+    assert!(!config.members.contains(&from) && !in_sync(&house, from));
+    house.wait("its volume is deleted", |house| {
+        let node = house.nodes.iter().find(|node| node.me().server == from);
+        node.unwrap().status().group(group).is_none()
+    });
+    put(&house, 3);
+    let mut client = house.client_of(group);
+    assert_eq!(client.scan(group, all_of("t", 10), |_| {}).len(), 4);
+}

@@ -37,6 +37,10 @@ struct State {
     probes: Vec<Probe>,
     /// Groups whose loss was refused when it was to be accepted last.
     refused: HashSet<GroupId>,
+    /// The same of promotions.
+    unpromoted: HashSet<GroupId>,
+    /// Primaries that are to hand over, and were not told.
+    hand_overs: Vec<(GroupId, Member)>,
     last_question: u64,
 }
 
@@ -62,6 +66,8 @@ impl Mastering {
                 promoted: Vec::new(),
                 probes: Vec::new(),
                 refused: HashSet::new(),
+                unpromoted: HashSet::new(),
+                hand_overs: Vec::new(),
                 last_question: FIRST_NUMBER,
             }),
             groups,
@@ -95,12 +101,8 @@ impl Mastering {
         server: ServerId,
         vouched: Option<Term>,
     ) -> Result<()> {
-        let mut state = self.state.lock();
-        if state.master.office() == Office::Candidate || !self.groups.contains(&group) {
-            return Err(Error::invalid("this server is not the master of the group"));
-        }
-        state.refused.remove(&group);
-        drop(state);
+        self.refuse_others(group)?;
+        self.state.lock().refused.remove(&group);
         self.on(Event::AcceptLoss {
             group,
             server,
@@ -111,6 +113,31 @@ impl Mastering {
 
     pub fn loss_is_refused(&self, group: GroupId) -> bool {
         self.state.lock().refused.contains(&group)
+    }
+
+    pub fn promote(&self, group: GroupId, to: ServerId) -> Result<()> {
+        self.refuse_others(group)?;
+        self.state.lock().unpromoted.remove(&group);
+        self.on(Event::Promote { group, to });
+        Ok(())
+    }
+
+    pub fn promotion_is_refused(&self, group: GroupId) -> bool {
+        self.state.lock().unpromoted.contains(&group)
+    }
+
+    pub fn take_hand_overs(&self) -> Vec<(GroupId, Member)> {
+        std::mem::take(&mut self.state.lock().hand_overs)
+    }
+
+    /// # Errors
+    /// `InvalidArgument`: this server is not the master of the group.
+    fn refuse_others(&self, group: GroupId) -> Result<()> {
+        let office = self.state.lock().master.office();
+        match office == Office::Candidate || !self.groups.contains(&group) {
+            true => Err(Error::invalid("this server is not the master of the group")),
+            false => Ok(()),
+        }
     }
 
     /// A group stands somehow at `from`: this answers the question with this number. Whether that was which start runs; then
@@ -166,6 +193,11 @@ impl Mastering {
                     "no loss is accepted: the group does not wait, or nobody of its set is known to have ended"
                 );
                 state.refused.insert(group);
+            }
+            Action::HandOver { group, to, .. } => state.hand_overs.push((group, to)),
+            Action::RefusePromotion(group) => {
+                tracing::warn!(group = group.0, "nobody is promoted: the group is not well");
+                state.unpromoted.insert(group);
             }
             Action::StandDown => self.asking.stand_anew(),
         }

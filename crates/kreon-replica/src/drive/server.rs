@@ -120,8 +120,8 @@ impl Server {
         self.groups.write().remove(&id)
     }
 
-    pub(super) fn fence_of_office(&self) -> Option<crate::machine::Version> {
-        self.mastering.fence()
+    pub(super) fn mastering(&self) -> &Mastering {
+        &self.mastering
     }
 
     fn all(&self) -> Vec<Arc<Group>> {

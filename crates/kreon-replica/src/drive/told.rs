@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kreon_base::Lsn;
+use kreon_base::{Lsn, Result};
 use kreon_engine::Engine;
-use kreon_wire::{GroupId, Member, Standing, Term};
+use kreon_wire::{GroupId, Member, ServerId, Standing, Term};
 
 use super::group::{Group, Moments};
 use super::server::Server;
@@ -54,6 +54,18 @@ impl Group {
             }
             _ => self.host.drop_read(read),
         }
+    }
+
+    /// The primary is to leave its office to another member: it takes no more writes, answers those that it has, and resigns.
+    /// Nothing happens if this is not the primary, or nobody else is in the set.
+    pub fn hand_over(&self) {
+        self.primary(&mut self.core(), primary::Event::HandOver);
+    }
+
+    /// The primary is to give a member up, and does not take it in again in its term. Nothing happens if this is not the
+    /// primary, or `server` is its own.
+    pub fn remove(&self, server: ServerId) {
+        self.primary(&mut self.core(), primary::Event::Remove(server));
     }
 
     /// How the group stands here. Takes the lock of its machines for a moment.
@@ -109,8 +121,28 @@ impl Server {
         }
     }
 
+    /// An in-sync member is to be promoted. Whether it is shows in the configuration; if not,
+    /// [`promotion_is_refused`](Self::promotion_is_refused) may say so at once. Whom the master wants to hand over,
+    /// [`take_hand_overs`](Self::take_hand_overs) tells.
+    ///
+    /// # Errors
+    /// `InvalidArgument`: this server is not the master.
+    pub fn promote(&self, group: GroupId, to: ServerId) -> Result<()> {
+        self.mastering().promote(group, to)
+    }
+
+    /// Whether the promotion that was ordered last was refused: the group is not well, or the server not in its set.
+    pub fn promotion_is_refused(&self, group: GroupId) -> bool {
+        self.mastering().promotion_is_refused(group)
+    }
+
+    /// Primaries that are to hand over, each told once: [`Group::hand_over`] at their servers.
+    pub fn take_hand_overs(&self) -> Vec<(GroupId, Member)> {
+        self.mastering().take_hand_overs()
+    }
+
     /// The version of the node of the master's office, if this server is in it: each write of a master checks it.
     pub fn fence(&self) -> Option<Version> {
-        self.fence_of_office()
+        self.mastering().fence()
     }
 }

@@ -29,7 +29,8 @@ pub struct Timing {
     /// Nobody takes office for so long after loss was accepted: the lease of whoever was alone, with clocks 20 % wrong on
     /// both sides, and some.
     pub grace_us: u64,
-    /// A master promotes without members that do not report for so long.
+    /// A master promotes without members that do not report for so long. A primary that is to hand over waits as long for
+    /// what it has not answered, and the master twice as long for the primary.
     pub seal_patience_us: u64,
     /// A candidate that does not serve within this is given up. It doubles with each attempt, up to thirty times as
     /// much.

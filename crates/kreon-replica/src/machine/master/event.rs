@@ -43,6 +43,14 @@ pub enum Event {
         /// that any replica has.
         vouched: Option<Term>,
     },
+    /// The member of this server is to be promoted, if no other has a higher superblock then. The primary is asked to hand
+    /// over; if it does not, the next term begins all the same.
+    Promote {
+        /// The group.
+        group: GroupId,
+        /// The server.
+        to: ServerId,
+    },
     /// What [`Action::Probe`] found: the server of this member runs another start, so this one has ended.
     Ended(GroupId, Member),
     /// Time passed.
@@ -79,6 +87,17 @@ pub enum Action {
         /// The member.
         of: Member,
     },
+    /// Ask the primary to hand over, as another member is to be promoted.
+    HandOver {
+        /// The group.
+        group: GroupId,
+        /// The primary.
+        to: Member,
+        /// Its term.
+        term: Term,
+    },
+    /// Tell the operator that nobody is promoted: the group is not well, or that server is not in its set, or its primary.
+    RefusePromotion(GroupId),
     /// Tell the operator that no loss is accepted: the group does not wait, or nobody of its set is known to have ended.
     RefuseLoss(GroupId),
     /// The office is over: stand for election anew.

@@ -33,6 +33,15 @@ pub enum Stage {
     Restored,
 }
 
+/// That a member is promoted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wish {
+    pub(super) to: ServerId,
+    /// In the term after this one.
+    pub(super) after: Term,
+    pub(super) since: Moment,
+}
+
 /// A group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
@@ -50,6 +59,8 @@ pub(super) struct Group {
     pub(super) loss_seen: Option<(Term, Moment)>,
     /// Whom an operator wants to go on alone, and since when, while nobody of the set is known to have ended.
     pub(super) loss_wanted: Option<(ServerId, Moment)>,
+    /// Who is to be promoted at the end of this term, and since when.
+    pub(super) wish: Option<Wish>,
     /// The highest term by which a member refused.
     pub(super) refused_by: Term,
 }
@@ -67,6 +78,7 @@ impl Group {
             attempts: 0,
             loss_seen: None,
             loss_wanted: None,
+            wish: None,
             refused_by: Term(0),
         }
     }

@@ -6,6 +6,7 @@ mod event;
 mod group;
 mod loss;
 mod promotion;
+mod wish;
 
 pub use event::{Action, Event, GroupId};
 pub use group::Stage;
@@ -83,6 +84,9 @@ impl Master {
                 vouched,
             } => self.for_group(group, out, |master, group, out| {
                 master.accept_loss(now, group, server, vouched, out);
+            }),
+            Event::Promote { group, to } => self.for_group(group, out, |master, group, out| {
+                master.promote(now, group, to, out);
             }),
             Event::Ended(group, member) => self.for_group(group, out, |master, group, out| {
                 master.on_ended(now, group, member, out);

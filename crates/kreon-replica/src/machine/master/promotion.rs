@@ -6,7 +6,7 @@ use kreon_base::planted;
 use super::group::{Group, Stage};
 use super::{Action, Master};
 use crate::machine::{
-    Answer, Configuration, Known, Member, Moment, Outcome, Report, Swap, Term, Ticket, preference,
+    Answer, Configuration, Known, Member, Moment, Outcome, Report, Swap, Term, Ticket,
 };
 
 /// An attempt may take at most so many times [`Timing::attempt_us`](crate::machine::Timing::attempt_us).
@@ -65,7 +65,10 @@ impl Master {
     }
 
     /// Members of the set with a session of the start that is in the set: others have lost their memory.
-    fn in_sync_live<'a>(&'a self, config: &'a Configuration) -> impl Iterator<Item = Member> + 'a {
+    pub(super) fn in_sync_live<'a>(
+        &'a self,
+        config: &'a Configuration,
+    ) -> impl Iterator<Item = Member> + 'a {
         let members = config.in_sync.iter().copied();
         members.filter(|member| self.counts_as_live(*member))
     }
@@ -205,13 +208,7 @@ impl Master {
         let all_needed = known.config.all_needed;
         planted!(PartOfSetSuffices => let all_needed = false);
         let patient = all_needed || now.since_us(*since) < self.timing.seal_patience_us;
-        let order = preference(group.id, &known.config.servers);
-        let rank = |member: &Member| order.iter().position(|server| *server == member.server);
-        let mut of_set = reports.iter().filter(|(from, _)| known.config.has(*from));
-        let highest = of_set
-            .by_ref()
-            .max_by_key(|(from, report)| (*report, std::cmp::Reverse((rank(from), *from))));
-        let Some((winner, _)) = highest.copied() else {
+        let Some(winner) = group.winner(&known.config, reports) else {
             return;
         };
         if (!all_told && patient) || group.swap.is_some() || !self.is_grace_over(now, group) {
@@ -273,6 +270,7 @@ impl Master {
                     });
                     group.stage = Stage::Promoting { since: now };
                     group.attempts = group.attempts.saturating_add(1);
+                    group.wish = None;
                 }
                 group.learn(now, known, sent);
                 self.act(now, group, out);
@@ -313,7 +311,7 @@ impl Master {
                 self.tire_of_loss(now, group, out);
                 self.look(now, group, out);
             }
-            Stage::Healthy | Stage::UnderReplicated => {}
+            Stage::Healthy | Stage::UnderReplicated => self.tire_of_primary(now, group, out),
         }
     }
 }

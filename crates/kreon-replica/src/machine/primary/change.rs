@@ -157,7 +157,9 @@ impl Primary {
         self.settle_peers(&config, out);
         let version = Version(known.version.0.max(self.known.version.0));
         self.known = Known { version, config };
+        self.fail_unwanted(now, out);
         self.go_on(now, out);
+        self.hand_over(now, out);
     }
 
     /// Peers have the standing that `config` gives them.
@@ -197,7 +199,7 @@ impl Primary {
             false => Phase::Short,
         };
         if self.phase != phase {
-            out.push(Action::TakeWrites(enough));
+            out.push(Action::TakeWrites(enough && self.handing_over.is_none()));
             self.phase = phase;
         }
         self.flush_if_sole(out);

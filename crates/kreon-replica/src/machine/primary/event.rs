@@ -2,7 +2,7 @@
 
 use kreon_base::Lsn;
 
-use crate::machine::{Answer, Ask, BeatNumber, Member, Term, Ticket};
+use crate::machine::{Answer, Ask, BeatNumber, Member, ServerId, Term, Ticket};
 
 /// Number of a read that waits to be shown, chosen by who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,6 +74,12 @@ pub enum Event {
     Look,
     /// The device of this server failed or hangs.
     DeviceFailed,
+    /// Another member is to be promoted: take no more writes, and leave office once all that were taken are answered, or
+    /// after a while. Nothing happens if nobody else is in the set.
+    HandOver,
+    /// The members and joiners of this server are to leave, and are taken in no more as long as this primary is in office.
+    /// Not for its own server.
+    Remove(ServerId),
     /// Time passed.
     Tick,
 }

@@ -16,9 +16,9 @@ impl Primary {
             Some(earlier) => return self.on_failed(now, earlier, out),
             None => {}
         }
-        let wanted = self.known.config.servers.contains(&joiner.server);
+        let wanted = self.is_wanted(&self.known.config, joiner.server);
         let busy = self.peers.iter().any(|p| p.standing < Standing::Member);
-        if !wanted || busy || self.phase == Phase::Frozen {
+        if !wanted || busy || self.phase == Phase::Frozen || self.handing_over.is_some() {
             return;
         }
         let peer = Peer::new(joiner, Standing::Copying, Lsn(0), now);

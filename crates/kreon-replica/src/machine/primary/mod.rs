@@ -15,6 +15,7 @@ mod peer;
 mod positions;
 mod reads;
 mod silence;
+mod wishes;
 
 pub use event::{Action, Event, Met, ReadId};
 pub use peer::{Peer, Standing};
@@ -23,7 +24,7 @@ use change::Change;
 use kreon_base::Lsn;
 use reads::Waiting;
 
-use super::{BeatNumber, Configuration, Known, Member, Moment, Term, Ticket, Timing};
+use super::{BeatNumber, Configuration, Known, Member, Moment, ServerId, Term, Ticket, Timing};
 
 /// What a primary does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,8 +65,12 @@ pub struct Primary {
     beat_at: Moment,
     last_tick: Moment,
     reads: Vec<Waiting>,
-    /// The device here failed: the office is to be given up.
+    /// The device here failed, or everything is handed over: the office is to be given up.
     is_resigning: bool,
+    /// Since when no more writes are taken, because another member is to be promoted.
+    handing_over: Option<Moment>,
+    /// Servers that are to leave, and not to come back in this term.
+    unwanted: Vec<ServerId>,
 }
 
 impl Primary {
@@ -106,6 +111,8 @@ impl Primary {
             last_tick: now,
             reads: Vec::new(),
             is_resigning: false,
+            handing_over: None,
+            unwanted: Vec::new(),
         }
     }
 
@@ -137,6 +144,8 @@ impl Primary {
             Event::Answer(ticket, answer) => self.on_answer(now, ticket, answer, out),
             Event::Look => self.look(now, out),
             Event::DeviceFailed => self.resign(now, out),
+            Event::HandOver => self.on_hand_over(now, out),
+            Event::Remove(server) => self.on_remove(now, server, out),
             Event::Tick => self.on_tick(now, out),
         }
     }

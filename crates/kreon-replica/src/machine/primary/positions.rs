@@ -71,6 +71,7 @@ impl Primary {
             out.push(Action::Acknowledge(self.landed));
         }
         self.show_reads(now, out);
+        self.hand_over(now, out);
     }
 
     /// Whether replies may leave, as far as time goes. Asked last, directly before they do.

@@ -18,6 +18,7 @@ impl Primary {
         self.tick_change(now, out);
         self.look_if_sole(now, out);
         self.say(now, out);
+        self.hand_over(now, out);
     }
 
     /// Something that a peer was sent is applied there.

@@ -249,3 +249,93 @@ fn a_term_that_inherits_a_grace_period_is_not_begun_by_an_operator() {
     assert_eq!((after.term, after.after_loss), (Term(3), true));
     assert_eq!(after.loss_term, next.term);
 }
+
+fn promote(to: Member) -> Event {
+    Event::Promote {
+        group: GROUP,
+        to: to.server,
+    }
+}
+
+/// A master that wants `b` promoted; the set is `a`, in office, `b` and `c`, and the term after this one has begun.
+fn promoting() -> (Master, [Member; 3], Known) {
+    let members = [member(1, 0), member(2, 0), member(3, 0)];
+    let [a, b, _] = members;
+    let (mut master, _) = leader(&members, known(1, &members));
+    let hand_over = Action::HandOver {
+        group: GROUP,
+        to: a,
+        term: Term(1),
+    };
+    assert_eq!(on(&mut master, NOW, promote(b)), vec![hand_over]);
+    let resigned = after(11, &known(1, &members).config.in_next_term());
+    let look = on(&mut master, NOW, Event::Look(GROUP));
+    let [Action::Ask(_, ticket, _)] = look[..] else {
+        panic!("{look:?}");
+    };
+    let found = Event::Answer(GROUP, ticket, Answer::Read(resigned.clone()));
+    on(&mut master, NOW, found);
+    (master, members, resigned)
+}
+
+#[test]
+fn who_is_wished_for_is_promoted_although_another_has_more_log() {
+    let (mut master, [a, b, c], _) = promoting();
+    on(&mut master, NOW, sealed(a, 2, 4, 9));
+    on(&mut master, NOW, sealed(b, 2, 4, 3));
+    let decided = on(&mut master, NOW, sealed(c, 2, 4, 8));
+    assert_eq!(swap(&decided).expect("a swap").1.primary, Some(b));
+}
+
+#[test]
+fn who_is_wished_for_is_not_promoted_with_a_lower_superblock() {
+    let (mut master, [a, b, c], _) = promoting();
+    on(&mut master, NOW, sealed(a, 2, 5, 9));
+    on(&mut master, NOW, sealed(b, 2, 4, 30));
+    let decided = on(&mut master, NOW, sealed(c, 2, 5, 8));
+    assert_eq!(swap(&decided).expect("a swap").1.primary, Some(a));
+}
+
+#[test]
+fn a_wish_ends_with_the_promotion() {
+    let (mut master, [a, b, c], _) = promoting();
+    on(&mut master, NOW, sealed(a, 2, 5, 9));
+    on(&mut master, NOW, sealed(b, 2, 4, 3));
+    let decided = on(&mut master, NOW, sealed(c, 2, 5, 8));
+    let (ticket, _) = swap(&decided).expect("a swap");
+    let done = Event::Answer(GROUP, ticket, Answer::Done(Version(12)));
+    on(&mut master, NOW, done);
+    // The one that was promoted ends.
+    let failed = on(&mut master, NOW, Event::Live(vec![b, c]));
+    let (ticket, next) = swap(&failed).expect("a swap");
+    assert_eq!(next.term, Term(3));
+    let done = Event::Answer(GROUP, ticket, Answer::Done(Version(13)));
+    on(&mut master, NOW, done);
+    on(&mut master, NOW, sealed(b, 3, 5, 3));
+    let decided = on(&mut master, NOW, sealed(c, 3, 5, 8));
+    assert_eq!(swap(&decided).expect("a swap").1.primary, Some(c));
+}
+
+#[test]
+fn a_primary_that_does_not_hand_over_is_deposed() {
+    let members = [member(1, 0), member(2, 0), member(3, 0)];
+    let (mut master, _) = leader(&members, known(1, &members));
+    on(&mut master, NOW, promote(members[1]));
+    let early = NOW.after_us(1_900_000);
+    assert_eq!(on(&mut master, early, Event::Tick), vec![]);
+    let late = NOW.after_us(2_000_000);
+    let tired = on(&mut master, late, Event::Tick);
+    let swapped = read_and_swap(&mut master, late, &tired, known(1, &members));
+    let next = swapped.expect("a swap").1;
+    assert_eq!((next.term, next.primary), (Term(2), None));
+}
+
+#[test]
+fn nobody_is_promoted_who_is_in_office_or_not_in_the_set_or_without_a_session() {
+    let (a, b, c) = (member(1, 0), member(2, 0), member(3, 0));
+    let (mut master, _) = leader(&[a, c], known(1, &[a, b]));
+    for to in [a, b, c] {
+        let refused = on(&mut master, NOW, promote(to));
+        assert_eq!(refused, vec![Action::RefusePromotion(GROUP)], "{to:?}");
+    }
+}
