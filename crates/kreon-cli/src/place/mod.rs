@@ -9,7 +9,7 @@ pub use scan::{Direction, Keys, Scan};
 use kreon::{Durability, Store};
 use kreon_client::{Cluster, ErrorKind};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, tell};
 
 /// What commands work on. Clones are the same one.
 #[derive(Clone)]
@@ -72,13 +72,15 @@ impl Place {
         }
     }
 
-    /// Writes a batch.
+    /// Writes a batch of an import. Where its primary is lost on the way, a cluster writes it again: whoever imports means
+    /// these values, also if they were written before.
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
         match (self, batch) {
             (Self::Store(store), Batch::Store(batch)) => Ok(store.write(batch, durability)?),
-            (Self::Cluster(cluster), Batch::Cluster(batch)) => {
-                Ok(cluster.write(batch, of_cluster(durability))?)
-            }
+            (Self::Cluster(cluster), Batch::Cluster(batch)) => again(|| {
+                let durability = of_cluster(durability);
+                cluster.write(batch.clone(), durability)
+            }),
             (Self::Store(_), Batch::Cluster(_)) | (Self::Cluster(_), Batch::Store(_)) => {
                 Err(Failure::usage("the batch belongs to another place"))
             }
@@ -108,5 +110,57 @@ const fn of_cluster(durability: Durability) -> kreon_client::Durability {
     match durability {
         Durability::Buffered => kreon_client::Durability::Replicated,
         Durability::Sync => kreon_client::Durability::Sync,
+    }
+}
+
+/// How often a batch whose primary was lost is written again. Each try waits for the next primary.
+const TRIES_MAX: u32 = 5;
+
+fn again(mut write: impl FnMut() -> kreon_client::Result<()>) -> Result<()> {
+    let mut tries = 1;
+    loop {
+        match write() {
+            Err(error) if is_passing(&error) && tries < TRIES_MAX => {
+                tries += 1;
+                tell(&format!("kreon: {error}; the rows are written again"));
+            }
+            written => return Ok(written?),
+        }
+    }
+}
+
+/// Whether it came of a change of primaries.
+fn is_passing(error: &kreon_client::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Unknown | ErrorKind::Unavailable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_written_again_only_where_a_primary_was_lost_and_not_for_ever() {
+        for (kind, tries) in [
+            (ErrorKind::Unknown, TRIES_MAX),
+            (ErrorKind::Unavailable, TRIES_MAX),
+            (ErrorKind::OutOfSpace, 1),
+        ] {
+            let mut count = 0;
+            let written = again(|| {
+                count += 1;
+                Err(kreon_client::Error::new(kind, "x"))
+            });
+            assert!(written.is_err());
+            assert_eq!(count, tries, "{kind}");
+        }
+        let mut left = 2;
+        let written = again(|| match left {
+            0 => Ok(()),
+            _ => {
+                left -= 1;
+                Err(kreon_client::Error::new(ErrorKind::Unknown, "x"))
+            }
+        });
+        written.unwrap();
     }
 }
