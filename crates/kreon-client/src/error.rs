@@ -61,6 +61,11 @@ impl Error {
         self.kind
     }
 
+    /// What happened, without the kind; may be empty.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     pub(crate) fn refused(violation: Violation, what: &str) -> Self {
         let kind = match violation {
             Violation::TooLong => ErrorKind::TooLarge,

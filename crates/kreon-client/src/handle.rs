@@ -44,15 +44,15 @@ impl Handle {
         ranges
     }
 
-    /// What ends a call that nobody served because its table is gone.
+    /// What ends a call: that its table is gone, if nobody served it for that.
+    pub(crate) fn why(&self, table: &str, error: Error) -> Error {
+        let is_gone = error.kind() == ErrorKind::Unavailable && self.ranges(table).is_empty();
+        if is_gone { no_table(table) } else { error }
+    }
+
+    /// The answer to a call, or what ended it.
     pub(crate) fn known(&self, table: &str, answer: Result<Answer>) -> Result<Answer> {
-        match answer {
-            Err(error) if error.kind() == ErrorKind::Unavailable => {
-                let is_gone = self.ranges(table).is_empty();
-                Err(if is_gone { no_table(table) } else { error })
-            }
-            answer => answer,
-        }
+        answer.map_err(|error| self.why(table, error))
     }
 
     /// Waits for the answer to a call.

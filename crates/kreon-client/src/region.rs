@@ -7,7 +7,7 @@ use kreon_wire::{Durability, KeyList, Reply, Request, SnapshotId, WriteBody};
 
 use crate::call::Kind;
 use crate::error::{Error, ErrorKind, Result, check_key};
-use crate::handle::{Handle, no_table};
+use crate::handle::Handle;
 use crate::parts::Changes;
 use crate::range::{KeyRange, borrowed, prefix_bounds};
 use crate::scan::Scan;
@@ -103,7 +103,9 @@ impl Region {
             parts.push((0..keys.len()).filter(here).collect::<Vec<_>>());
         }
         if parts.iter().map(Vec::len).sum::<usize>() != keys.len() {
-            return Err(no_table(&self.name));
+            let text = "no group is known to hold some of the keys";
+            let unavailable = Error::new(ErrorKind::Unavailable, text);
+            return Err(self.handle.why(&self.name, unavailable));
         }
         parts.retain(|part| !part.is_empty());
         let mut begun = Vec::new();

@@ -267,9 +267,11 @@ impl State {
                 let text = format!("not carried out in time; last: {why}");
                 Err(Error::new(ErrorKind::Unavailable, text))
             }
-            (Outcome::Unknown, _) => {
-                let text = "the primary or the link to it was lost before it answered";
-                Err(Error::new(ErrorKind::Unknown, text))
+            (Outcome::Unknown, answer) => {
+                let lost = "the primary or the link to it was lost before it answered";
+                // Its own words, if the primary said so.
+                let told = answer.and(refused).map(Error::text);
+                Err(Error::new(ErrorKind::Unknown, told.unwrap_or(lost)))
             }
         }
     }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
+use kreon::ErrorKind;
 use kreon_client::ClusterUrl;
 use kreon_node::{Coordination, MARK, Node, NodeSettings};
 use kreon_wire::ServerId;
@@ -14,7 +15,7 @@ use super::connect::unreached;
 use super::key;
 use super::page::Pages;
 use super::settings::ServerSettings;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, tell};
 use crate::interrupt::Interrupt;
 use crate::options::Shared;
 use crate::sink::Sink;
@@ -24,6 +25,9 @@ const LISTEN: &str = "127.0.0.1:7400";
 /// What ZooKeeper is asked for; it grants 2 to 20 of its ticks.
 const SESSION_MS: u32 = 1000;
 const MEMORY_BYTES: usize = 1 << 30;
+/// How long a start may fail for want of something outside, and the pause between two of them.
+const START_MAX: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_millis(500);
 /// How long a signal waits to be seen.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -47,8 +51,7 @@ impl Serve {
         let status_at = given.status_listen.clone();
         let settings = node_settings(given)?;
         let (name, number) = (settings.cluster.clone(), settings.server.0);
-        interrupt.check()?;
-        let node = Arc::new(Node::start(settings).map_err(unreached)?);
+        let node = Arc::new(start(&settings, &interrupt)?);
         let address = node.address();
         out.line(&format!("server {number} of `{name}` at {address}"))?;
         let shown = Arc::clone(&node);
@@ -122,4 +125,19 @@ fn marked(data: &Path) -> Option<u32> {
     let mark = std::fs::read_to_string(data.join(MARK)).ok()?;
     let number = mark.lines().find_map(|line| line.strip_prefix("server "))?;
     number.trim().parse().ok()
+}
+
+/// Starts it. ZooKeeper, disks and addresses may come later than this process, after the power was back for instance.
+fn start(settings: &NodeSettings, interrupt: &Interrupt) -> Result<Node> {
+    let begun = Instant::now();
+    loop {
+        interrupt.check()?;
+        match Node::start(settings.clone()) {
+            Err(error) if error.kind() == ErrorKind::Io && begun.elapsed() < START_MAX => {
+                tell(&format!("kreon: {error}; it is tried again"));
+                sleep(AGAIN);
+            }
+            started => return started.map_err(unreached),
+        }
+    }
 }

@@ -58,7 +58,7 @@ impl Surveyor {
     ///
     /// # Errors
     /// `Io`.
-    pub fn exists(&mut self) -> Result<bool> {
+    pub fn has_cluster(&mut self) -> Result<bool> {
         Ok(self.talk.read(&self.paths.format(), false)?.is_some())
     }
 
@@ -76,7 +76,7 @@ impl Surveyor {
     /// # Errors
     /// `NotFound` if there is no such cluster; `Corruption` if a node cannot be understood; `Io`.
     pub fn look(&mut self) -> Result<Survey> {
-        if !self.exists()? {
+        if !self.has_cluster()? {
             let message = format!("there is no cluster `{}`", self.name);
             return Err(Error::new(ErrorKind::NotFound, message));
         }

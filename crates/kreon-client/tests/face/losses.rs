@@ -41,6 +41,17 @@ fn a_write_that_nobody_answers_is_unknown_in_the_end() {
 }
 
 #[test]
+fn a_write_whose_primary_does_not_know_is_unknown_in_its_words() {
+    let scene = Scene::of_two();
+    let t = scene.connect().region("t").unwrap();
+    scene.world.faults.unknown.store(1, Ordering::SeqCst);
+    let error = t.put("a", "1").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unknown);
+    assert_eq!(error.text(), "so says the test");
+    assert_eq!(scene.world.appended("a"), 1);
+}
+
+#[test]
 fn reads_are_sent_again_until_somebody_answers() {
     let scene = Scene::of_two();
     let t = scene.connect().region("t").unwrap();

@@ -296,6 +296,7 @@ impl Office {
         match happens(&faults.close_after_append) {
             true => Fate::Close,
             false if happens(&faults.lose_answers) => Fate::Silence,
+            false if happens(&faults.unknown) => failed(FailureKind::Unknown),
             false => Fate::Answer(Reply::Done.body()),
         }
     }

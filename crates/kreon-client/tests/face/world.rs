@@ -37,6 +37,8 @@ pub struct Faults {
     pub close_after_append: AtomicU32,
     /// So many writes are appended and not answered.
     pub lose_answers: AtomicU32,
+    /// So many writes are appended and answered as unknown.
+    pub unknown: AtomicU32,
     /// So many requests are neither carried out nor answered; their links are closed.
     pub close_before: AtomicU32,
     /// So many requests are neither carried out nor answered.

@@ -57,6 +57,54 @@ const OF_GROUPS: &[Metric] = &[
         help: "Bytes that joiners still need.",
         value: |group| group.members.iter().map(|member| member.owed_bytes).sum(),
     },
+    Metric {
+        name: "kreon_group_term_log_bytes",
+        help: "Log that the primary sent in this term.",
+        value: |group| {
+            group
+                .members
+                .iter()
+                .map(|member| member.traffic.log_bytes)
+                .sum()
+        },
+    },
+    Metric {
+        name: "kreon_group_term_page_bytes",
+        help: "Pages that the primary sent in this term.",
+        value: |group| {
+            group
+                .members
+                .iter()
+                .map(|member| member.traffic.pages_bytes)
+                .sum()
+        },
+    },
+    Metric {
+        name: "kreon_group_term_copy_bytes",
+        help: "Copies for joiners that the primary sent in this term.",
+        value: |group| {
+            group
+                .members
+                .iter()
+                .map(|member| member.traffic.copies_bytes)
+                .sum()
+        },
+    },
+    Metric {
+        name: "kreon_group_term_flushes",
+        help: "Flushes on all copies in this term.",
+        value: |group| group.barriers.count,
+    },
+    Metric {
+        name: "kreon_group_term_flush_us",
+        help: "Their time.",
+        value: |group| group.barriers.total_us,
+    },
+    Metric {
+        name: "kreon_group_term_flush_max_us",
+        help: "Time of the longest.",
+        value: |group| group.barriers.max_us,
+    },
 ];
 
 /// All metrics of a server.
@@ -118,96 +166,105 @@ pub fn text(status: &NodeStatus) -> String {
     text
 }
 
+/// Metrics of the server: name, kind, help, value.
+type OfServer = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&NodeStatus) -> u64,
+);
+
+const OF_SERVER: &[OfServer] = &[
+    (
+        "kreon_is_master",
+        "gauge",
+        "Whether it is in the office of the master.",
+        |status| status.is_master.into(),
+    ),
+    (
+        "kreon_session_ms",
+        "gauge",
+        "Time of its sessions as granted, 0 without.",
+        |status| status.session_ms.unwrap_or(0).into(),
+    ),
+    (
+        "kreon_client_links",
+        "gauge",
+        "Links of clients.",
+        |status| status.clients.links as u64,
+    ),
+    (
+        "kreon_requests_total",
+        "counter",
+        "Requests that were taken.",
+        |status| status.clients.requests,
+    ),
+    (
+        "kreon_requests_under_way",
+        "gauge",
+        "Requests without an answer.",
+        |status| status.clients.under_way as u64,
+    ),
+    (
+        "kreon_request_bytes",
+        "gauge",
+        "Bytes of these.",
+        |status| status.clients.bytes as u64,
+    ),
+    (
+        "kreon_snapshots",
+        "gauge",
+        "Open snapshots and scans.",
+        |status| status.clients.snapshots as u64,
+    ),
+    (
+        "kreon_requests_busy_total",
+        "counter",
+        "Requests beyond the limit of bytes.",
+        |status| status.clients.busy,
+    ),
+    (
+        "kreon_links_closed_for_violation_total",
+        "counter",
+        "Links that broke the protocol.",
+        |status| status.clients.closed_for_violation,
+    ),
+    (
+        "kreon_links_closed_unread_total",
+        "counter",
+        "Links whose client read no answers.",
+        |status| status.clients.closed_unread,
+    ),
+    (
+        "kreon_stream_bytes_total",
+        "counter",
+        "Log, pages and copies on links to servers.",
+        |status| status.traffic.stream_bytes,
+    ),
+    (
+        "kreon_control_bytes_total",
+        "counter",
+        "Control messages on links to servers.",
+        |status| status.traffic.control_bytes,
+    ),
+    (
+        "kreon_links_not_proven_total",
+        "counter",
+        "Connections without the key.",
+        |status| status.not_proven,
+    ),
+    (
+        "kreon_links_over_limit_total",
+        "counter",
+        "Connections beyond the limit.",
+        |status| status.over_limit,
+    ),
+];
+
 fn of_server(text: &mut String, status: &NodeStatus) {
-    let clients = &status.clients;
-    for (name, kind, help, value) in [
-        (
-            "kreon_is_master",
-            "gauge",
-            "Whether it is in the office of the master.",
-            status.is_master.into(),
-        ),
-        (
-            "kreon_session_ms",
-            "gauge",
-            "Time of its sessions as granted, 0 without.",
-            status.session_ms.unwrap_or(0).into(),
-        ),
-        (
-            "kreon_client_links",
-            "gauge",
-            "Links of clients.",
-            clients.links as u64,
-        ),
-        (
-            "kreon_requests_total",
-            "counter",
-            "Requests that were taken.",
-            clients.requests,
-        ),
-        (
-            "kreon_requests_under_way",
-            "gauge",
-            "Requests without an answer.",
-            clients.under_way as u64,
-        ),
-        (
-            "kreon_request_bytes",
-            "gauge",
-            "Bytes of these.",
-            clients.bytes as u64,
-        ),
-        (
-            "kreon_snapshots",
-            "gauge",
-            "Open snapshots and scans.",
-            clients.snapshots as u64,
-        ),
-        (
-            "kreon_requests_busy_total",
-            "counter",
-            "Requests beyond the limit of bytes.",
-            clients.busy,
-        ),
-        (
-            "kreon_links_closed_for_violation_total",
-            "counter",
-            "Links that broke the protocol.",
-            clients.closed_for_violation,
-        ),
-        (
-            "kreon_links_closed_unread_total",
-            "counter",
-            "Links whose client read no answers.",
-            clients.closed_unread,
-        ),
-        (
-            "kreon_stream_bytes_total",
-            "counter",
-            "Log, pages and copies on links to servers.",
-            status.traffic.stream_bytes,
-        ),
-        (
-            "kreon_control_bytes_total",
-            "counter",
-            "Control messages on links to servers.",
-            status.traffic.control_bytes,
-        ),
-        (
-            "kreon_links_not_proven_total",
-            "counter",
-            "Connections without the key.",
-            status.not_proven,
-        ),
-        (
-            "kreon_links_over_limit_total",
-            "counter",
-            "Connections beyond the limit.",
-            status.over_limit,
-        ),
-    ] {
+    for (name, kind, help, value) in OF_SERVER {
         head(text, name, kind, help);
-        let _ = writeln!(text, "{name} {value}");
+        let _ = writeln!(text, "{name} {}", value(status));
     }
 }
 

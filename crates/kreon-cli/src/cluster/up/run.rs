@@ -147,7 +147,7 @@ impl Up {
         launched.zookeeper(jars, interrupt)?;
         let url = ClusterUrl::parse(&plan.url())?;
         let mut surveyor = Surveyor::begin(&url)?;
-        if !surveyor.exists()? {
+        if !surveyor.has_cluster()? {
             let servers = u32::try_from(plan.server_ports.len()).unwrap_or(u32::MAX);
             let mut settings = InitSettings::new(&plan.name, servers);
             settings.groups = Some(plan.groups);
@@ -160,7 +160,7 @@ impl Up {
                 gone.retain(|member| member.server.0 as usize != number);
             }
         }
-        wait(&mut surveyor, &gone, launched, interrupt)?;
+        wait((&url, &mut surveyor), &gone, launched, interrupt)?;
         self.tell_next(plan, out)
     }
 
@@ -200,7 +200,7 @@ fn cache() -> Option<PathBuf> {
 
 /// Waits until each group has a primary that is not one of those that are `gone`.
 fn wait(
-    surveyor: &mut Surveyor,
+    (url, surveyor): (&ClusterUrl, &mut Surveyor),
     gone: &BTreeSet<Member>,
     launched: &mut Launched<'_>,
     interrupt: &Interrupt,
@@ -211,16 +211,27 @@ fn wait(
         if let Some(failure) = launched.ended() {
             return Err(failure);
         }
-        let mut survey = surveyor.look()?;
-        survey.live.retain(|member| !gone.contains(member));
-        if survey.all_have_primaries() {
-            return Ok(());
-        }
+        let told = match surveyor.look() {
+            Ok(mut survey) => {
+                survey.live.retain(|member| !gone.contains(member));
+                if survey.all_have_primaries() {
+                    return Ok(());
+                }
+                survey.warnings().join("; ")
+            }
+            // ZooKeeper had no time for us: three servers begin their work at the same moment.
+            Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Closed) => {
+                if let Ok(again) = Surveyor::begin(url) {
+                    *surveyor = again;
+                }
+                error.to_string()
+            }
+            Err(error) => return Err(error.into()),
+        };
         if begun.elapsed() > SERVING_MAX {
-            let what = survey.warnings().join("; ");
             let busy = Error::new(
                 ErrorKind::Busy,
-                format!("the cluster does not serve: {what}"),
+                format!("the cluster does not serve: {told}"),
             );
             return Err(Failure::from(busy).with_advice("its logs are in the folder of --data"));
         }
