@@ -18,27 +18,11 @@ const HUNTS: &[Hunt] = &[
     },
     Hunt {
         bug: "BeatBeforeValue",
-        words: &["--only", "frozen", "--patient"],
-    },
-    Hunt {
-        bug: "LowerTermAccepted",
-        words: &["--only", "frozen", "--patient"],
-    },
-    Hunt {
-        bug: "NoFreeze",
-        words: &["--only", "all but clients", "--only", "way cut"],
+        words: &["--only", "frozen"],
     },
     Hunt {
         bug: "DrainSkippedAtSeal",
         words: &["--only", "kill -9"],
-    },
-    Hunt {
-        bug: "EndBeforeDrain",
-        words: &["--only", "kill -9"],
-    },
-    Hunt {
-        bug: "CasIgnored",
-        words: &["--only", "all but clients", "--only", "way cut"],
     },
 ];
 

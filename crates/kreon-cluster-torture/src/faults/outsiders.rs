@@ -59,6 +59,24 @@ impl Outsiders {
         }
     }
 
+    /// A link of somebody to a server, if it answers.
+    ///
+    /// # Errors
+    /// The key cannot be read.
+    pub fn link_to(
+        &mut self,
+        cluster: &Cluster,
+        server: u32,
+    ) -> Result<Option<(Arc<TcpFabric>, Arc<dyn Link>)>, String> {
+        let fabric = Arc::new(fabric(Some(key(cluster)?))?);
+        let seat = cluster.seats.iter().find(|seat| seat.number == server);
+        let link = seat.and_then(|seat| {
+            let to = Address::new(&seat.address);
+            fabric.connect(&to, &self.anybody(), LIMIT).ok()
+        });
+        Ok(link.map(|link| (fabric, link)))
+    }
+
     fn idle(&mut self, cluster: &Cluster) -> Result<(), String> {
         let fabric = fabric(Some(key(cluster)?))?;
         for number in 0..IDLE {
