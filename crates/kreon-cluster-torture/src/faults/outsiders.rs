@@ -14,6 +14,9 @@ use super::class::Class;
 use crate::cluster::settings::Settings;
 use crate::cluster::whole::Cluster;
 
+/// A link, and the fabric that it ends with.
+pub type Linked = (Arc<TcpFabric>, Arc<dyn Link>);
+
 /// Connections that do nothing.
 const IDLE: usize = 1000;
 
@@ -63,11 +66,7 @@ impl Outsiders {
     ///
     /// # Errors
     /// The key cannot be read.
-    pub fn link_to(
-        &mut self,
-        cluster: &Cluster,
-        server: u32,
-    ) -> Result<Option<(Arc<TcpFabric>, Arc<dyn Link>)>, String> {
+    pub fn link_to(&mut self, cluster: &Cluster, server: u32) -> Result<Option<Linked>, String> {
         let fabric = Arc::new(fabric(Some(key(cluster)?))?);
         let seat = cluster.seats.iter().find(|seat| seat.number == server);
         let link = seat.and_then(|seat| {
