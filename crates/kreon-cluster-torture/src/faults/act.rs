@@ -129,8 +129,8 @@ impl Actor<'_> {
             let primary = group.primary.map(|primary| primary.server);
             primary == Some(ServerId(victim))
         });
-        if let Some((fabric, link)) = self.outsiders.link_to(self.cluster, victim)? {
-            let witness = Witness::new(fabric, link, groups.collect());
+        if let Some(way) = self.outsiders.link_to(self.cluster, victim)? {
+            let witness = Witness::new(way, groups.collect());
             self.witnesses.push(witness);
         }
         match self.cluster.seat_mut(victim)? {

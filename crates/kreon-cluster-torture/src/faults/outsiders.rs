@@ -14,9 +14,6 @@ use super::class::Class;
 use crate::cluster::settings::Settings;
 use crate::cluster::whole::Cluster;
 
-/// A link, and the fabric that it ends with.
-pub type Linked = (Arc<TcpFabric>, Arc<dyn Link>);
-
 /// Connections that do nothing.
 const IDLE: usize = 1000;
 
@@ -28,6 +25,13 @@ const BEYOND_BYTES: u64 = 1 << 30;
 
 /// How long one attempt may take.
 const LIMIT: Duration = Duration::from_secs(2);
+
+/// A way to a server: a link, and the fabric that has its threads.
+pub struct Way {
+    _fabric: TcpFabric,
+    /// The link.
+    pub link: Arc<dyn Link>,
+}
 
 /// See the module's text.
 pub struct Outsiders {
@@ -66,14 +70,17 @@ impl Outsiders {
     ///
     /// # Errors
     /// The key cannot be read.
-    pub fn link_to(&mut self, cluster: &Cluster, server: u32) -> Result<Option<Linked>, String> {
-        let fabric = Arc::new(fabric(Some(key(cluster)?))?);
+    pub fn link_to(&mut self, cluster: &Cluster, server: u32) -> Result<Option<Way>, String> {
+        let fabric = fabric(Some(key(cluster)?))?;
         let seat = cluster.seats.iter().find(|seat| seat.number == server);
         let link = seat.and_then(|seat| {
             let to = Address::new(&seat.address);
             fabric.connect(&to, &self.anybody(), LIMIT).ok()
         });
-        Ok(link.map(|link| (fabric, link)))
+        Ok(link.map(|link| Way {
+            _fabric: fabric,
+            link,
+        }))
     }
 
     fn idle(&mut self, cluster: &Cluster) -> Result<(), String> {

@@ -3,14 +3,13 @@
 //! The clients' library has turned to the next primary by then. A server that does not know yet that it was deposed is
 //! asked here by somebody who does not know either.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kreon_fabric::tcp::TcpFabric;
-use kreon_fabric::{Event, Link};
+use kreon_fabric::Event;
 use kreon_judge::{Call, Seen, value};
 use kreon_wire::{Address, Encoded, Frame, GroupConfig, Packet, Reply, Request, Role, SnapshotId};
 
+use super::outsiders::Way;
 use crate::clients::keys::TABLE;
 use crate::clients::session::Shared;
 
@@ -25,9 +24,7 @@ const KEYS: usize = 12;
 
 /// Somebody with a link to a server.
 pub struct Witness {
-    /// Whose connections live as long.
-    _fabric: Arc<TcpFabric>,
-    link: Arc<dyn Link>,
+    way: Way,
     /// The groups of which the server was primary, with their ranges.
     groups: Vec<(usize, GroupConfig)>,
     asked: Vec<(usize, usize, Call)>,
@@ -35,14 +32,9 @@ pub struct Witness {
 
 impl Witness {
     /// With a link that was made while the server answered.
-    pub fn new(
-        fabric: Arc<TcpFabric>,
-        link: Arc<dyn Link>,
-        groups: Vec<(usize, GroupConfig)>,
-    ) -> Self {
+    pub fn new(way: Way, groups: Vec<(usize, GroupConfig)>) -> Self {
         Self {
-            _fabric: fabric,
-            link,
+            way,
             groups,
             asked: Vec::new(),
         }
@@ -67,7 +59,7 @@ impl Witness {
                 call.client = WITNESS;
                 let body = get.body();
                 let packet: Encoded<'_> = Packet::request(&to, &body);
-                if self.link.send(&packet.parts()).is_err() {
+                if self.way.link.send(&packet.parts()).is_err() {
                     return;
                 }
                 self.asked.push((*range, number, call));
@@ -82,6 +74,7 @@ impl Witness {
         let mut events = Vec::new();
         while Instant::now() < until && calls.len() as u64 + refused < self.asked.len() as u64 {
             if self
+                .way
                 .link
                 .poll(&mut events, Duration::from_millis(20))
                 .is_err()
