@@ -3,6 +3,7 @@
 
 mod ci;
 mod cluster_sim;
+mod cluster_torture;
 mod coverage;
 mod crash;
 mod demo;
@@ -42,6 +43,9 @@ enum Command {
     Sim(torture::Arguments),
     /// Explores the protocol of the cluster: all states within bounds (`--explore`), random walks (`--seeds`).
     ClusterSim(cluster_sim::Arguments),
+    /// Kills, freezes, cuts off and starves real servers under clients whose history is judged (`--minutes`, `--pauses`,
+    /// `--seed`, `--planted`).
+    ClusterTorture(cluster_torture::Arguments),
     /// Fails every single call of a simulated device (`--seed`, `--stride`).
     Faults(torture::Arguments),
     /// Cuts streams from a primary to a backup, and the power of both (`--scripts`, `--seed`, `--all`).
@@ -103,6 +107,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::ClusterSim(arguments) => {
             cluster_sim::run(&arguments, cluster_sim::Profile::ForSpeed)
         }
+        Command::ClusterTorture(arguments) => cluster_torture::run(&arguments),
         Command::Faults(arguments) => torture::run("faults", &arguments),
         Command::Mirror(arguments) => torture::run("mirror", &arguments),
         Command::Planted(arguments) => torture::run("planted", &arguments),

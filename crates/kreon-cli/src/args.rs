@@ -2,6 +2,7 @@
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::cluster::ClusterCommand;
 use crate::command::{
     Compact, Completions, Count, Delete, Export, Get, Import, Man, Put, Regions, Repair, Scan,
     Stats, Verify, Version,
@@ -52,6 +53,7 @@ pub enum Command {
     /// Lines are cut into words as in sh: quote blanks, backslashes and #. From a pipe the exit code is that of the
     /// first line that failed.
     Shell(With<Writes, Formatting>),
+    Cluster(ClusterCommand),
     Version(Version),
     Completions(Completions),
     Man(Man),
@@ -74,6 +76,7 @@ impl Command {
             Self::Repair(repair) => repair.groups.given(),
             Self::Regions(regions) => regions.groups.given(),
             Self::Shell(shell) => shell.groups.given(),
+            Self::Cluster(cluster) => cluster.given(),
             Self::Version(_) | Self::Completions(_) | Self::Man(_) => Shared::default(),
         }
     }
@@ -119,6 +122,7 @@ impl Command {
     pub fn run_without_store(&self, shared: &Shared, out: &mut Sink) -> Option<Result<()>> {
         Some(match self {
             Self::Repair(repair) => repair.command.run(shared, out),
+            Self::Cluster(cluster) => cluster.run(shared, out),
             Self::Version(version) => version.run(out),
             Self::Completions(completions) => completions.run(Cli::command(), out),
             Self::Man(man) => man.run(Cli::command(), out),
@@ -141,7 +145,11 @@ impl Command {
             Self::Verify(verify) => verify.command.run(session, out)?,
             Self::Regions(regions) => regions.command.run(session, out)?,
             Self::Shell(_) => return run_shell(session, out),
-            Self::Repair(_) | Self::Version(_) | Self::Completions(_) | Self::Man(_) => {}
+            Self::Repair(_)
+            | Self::Cluster(_)
+            | Self::Version(_)
+            | Self::Completions(_)
+            | Self::Man(_) => {}
         }
         Ok(0)
     }
@@ -152,6 +160,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+    use crate::options::Target;
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -170,11 +179,11 @@ mod tests {
             ["kreon", "get", "k", "--memory", "1m", "-s", "x"],
         ] {
             let shared = shared(&line);
-            assert_eq!(shared.store_path().unwrap(), PathBuf::from("x"));
+            assert_eq!(shared.target().unwrap(), Target::Store(PathBuf::from("x")));
             assert_eq!(shared.store.memory, Some(1 << 20));
         }
         let both = shared(&["kreon", "-s", "x", "get", "k", "-s", "y"]);
-        assert_eq!(both.store_path().unwrap(), PathBuf::from("y"));
+        assert_eq!(both.target().unwrap(), Target::Store(PathBuf::from("y")));
     }
 
     #[test]
@@ -189,6 +198,8 @@ mod tests {
         };
         let all = [
             "store",
+            "cluster",
+            "key-file",
             "memory",
             "volume-max",
             "region",
@@ -204,6 +215,8 @@ mod tests {
                 "get",
                 &[
                     "store",
+                    "cluster",
+                    "key-file",
                     "memory",
                     "region",
                     "encoding",
@@ -213,7 +226,9 @@ mod tests {
             ),
             (
                 "count",
-                &["store", "memory", "region", "encoding", "escapes"],
+                &[
+                    "store", "cluster", "key-file", "memory", "region", "encoding", "escapes",
+                ],
             ),
             ("stats", &["store", "memory"]),
             ("verify", &["store", "memory"]),

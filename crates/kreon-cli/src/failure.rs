@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use kreon::{Error, ErrorKind};
+use kreon_client::ErrorKind as ClusterErrorKind;
 
 use crate::sink::OutputError;
 
@@ -26,6 +27,8 @@ pub enum Code {
     RegionNotFound = 8,
     FileNotFound = 9,
     OutputFailed = 10,
+    Unavailable = 11,
+    Unknown = 12,
     Interrupted = 130,
     Terminated = 143,
 }
@@ -44,6 +47,8 @@ Exit codes:
     8  no such region
     9  no such folder, or no such input file
    10  the output could not be written
+   11  the cluster does not carry it out at present; nothing was changed
+   12  the cluster may have carried it out, or not
   130  interrupted by SIGINT (Ctrl-C), 143 by SIGTERM";
 
 /// A failure of the command.
@@ -187,6 +192,44 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<kreon_client::Error> for Failure {
+    fn from(error: kreon_client::Error) -> Self {
+        let (code, advice) = match error.kind() {
+            ClusterErrorKind::Unavailable => (
+                Code::Unavailable,
+                "nothing was changed: try again, and see `kreon cluster status`",
+            ),
+            ClusterErrorKind::Unknown => (
+                Code::Unknown,
+                "it may have been carried out, or may be yet: read before you write it again",
+            ),
+            ClusterErrorKind::NotFound => (
+                Code::RegionNotFound,
+                "check the name of the cluster and --region; `kreon regions` lists them",
+            ),
+            ClusterErrorKind::InvalidArgument
+            | ClusterErrorKind::TooLarge
+            | ClusterErrorKind::CrossGroup
+            | ClusterErrorKind::Exists => (Code::Usage, "see `kreon help`"),
+            ClusterErrorKind::Corruption => (
+                Code::Damage,
+                "see `kreon cluster verify`; the copies of other servers may be whole",
+            ),
+            ClusterErrorKind::OutOfSpace => (
+                Code::StoreFull,
+                "delete something or add space to the servers, then try again",
+            ),
+            ClusterErrorKind::Busy => (Code::Unavailable, "try again later"),
+            ClusterErrorKind::Closed => (
+                Code::Unavailable,
+                "the primary of a group changed meanwhile: run the command again",
+            ),
+            _ => (Code::Other, "see `kreon cluster status`"),
+        };
+        Self::new(code, error.to_string(), advice)
+    }
+}
+
 /// One line: what happened, then what to do about it.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -252,8 +295,23 @@ mod tests {
     }
 
     #[test]
+    fn what_may_have_been_done_is_told_from_what_was_not() {
+        for (kind, code) in [
+            (ClusterErrorKind::Unavailable, 11),
+            (ClusterErrorKind::Busy, 11),
+            (ClusterErrorKind::Closed, 11),
+            (ClusterErrorKind::Unknown, 12),
+            (ClusterErrorKind::NotFound, 8),
+            (ClusterErrorKind::OutOfSpace, 5),
+        ] {
+            let failure = Failure::from(kreon_client::Error::new(kind, "x"));
+            assert_eq!(failure.exit_code(), code, "{kind}");
+        }
+    }
+
+    #[test]
     fn every_exit_code_is_in_the_help() {
-        for code in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 130] {
+        for code in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 130] {
             assert!(EXIT_CODES.contains(&format!("\n{code:>5}  ")), "{code}");
         }
     }

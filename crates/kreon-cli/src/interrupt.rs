@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use kreon::{Error, Store};
+use kreon::Error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 use crate::failure::{Failure, Result, tell};
+use crate::place::Place;
 
 /// Whether the end was asked for. Clones are the same flag.
 #[derive(Clone, Debug, Default)]
@@ -40,18 +41,18 @@ impl Interrupt {
 
     /// For the shell. At a terminal SIGINT sets the flag, which ends a scan. Any other signal, and SIGINT where
     /// lines come from a pipe, makes all writes durable and ends the process.
-    pub fn in_shell(store: &Store, at_terminal: bool) -> Result<Self> {
+    pub fn in_shell(place: &Place, at_terminal: bool) -> Result<Self> {
         let interrupt = Self::default();
         let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
         if at_terminal {
             // The terminal goes away; under `nohup` a pipe stays.
             signals.add_signal(SIGHUP).map_err(failed)?;
         }
-        let (watched, store) = (interrupt.clone(), store.clone());
+        let (watched, place) = (interrupt.clone(), place.clone());
         thread::spawn(move || {
             for signal in signals.forever() {
                 if signal != SIGINT || !at_terminal {
-                    end(&store, signal);
+                    end(&place, signal);
                 }
                 watched.signal.store(SIGINT as usize, Ordering::SeqCst);
                 match watched.presses.fetch_add(1, Ordering::SeqCst) {
@@ -59,7 +60,7 @@ impl Interrupt {
                     1 => tell(
                         "kreon: this command cannot be interrupted; Ctrl-C once more leaves kreon",
                     ),
-                    _ => end(&store, SIGINT),
+                    _ => end(&place, SIGINT),
                 }
             }
         });
@@ -81,10 +82,10 @@ impl Interrupt {
     }
 }
 
-fn end(store: &Store, signal: i32) -> ! {
+fn end(place: &Place, signal: i32) -> ! {
     // Not `close`, which waits for a running command.
-    if let Err(error) = store.sync() {
-        tell(&format!("kreon: {}", Failure::from(error)));
+    if let Err(error) = place.sync() {
+        tell(&format!("kreon: {}", error));
     }
     process::exit(128 + signal)
 }

@@ -5,12 +5,15 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod cluster;
+
 mod command;
 mod encoding;
 mod failure;
 mod interrupt;
 mod options;
 pub mod parsing;
+mod place;
 mod progress;
 mod rows;
 mod session;

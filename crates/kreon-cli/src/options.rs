@@ -2,6 +2,7 @@
 //! the command all of them are taken, as defaults for the command.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
@@ -12,6 +13,8 @@ use crate::failure::{Failure, Result};
 use crate::size::parse_size;
 
 const STORE_VARIABLE: &str = "KREON_STORE";
+const CLUSTER_VARIABLE: &str = "KREON_CLUSTER";
+const KEY_FILE_VARIABLE: &str = "KREON_KEY_FILE";
 
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Store options")]
@@ -26,6 +29,17 @@ pub struct StoreOptions {
     /// Tell more on standard error; twice for even more
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Cluster options")]
+pub struct ClusterOptions {
+    /// A cluster in place of a store: zk://HOST[:PORT],HOST[:PORT]/NAME, with the hosts of its ZooKeeper [env: KREON_CLUSTER]
+    #[arg(long, value_name = "URL")]
+    pub cluster: Option<String>,
+    /// Its key; without one it is reached on this machine only [env: KREON_KEY_FILE]
+    #[arg(long, value_name = "PATH")]
+    pub key_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -80,6 +94,8 @@ pub struct Shared {
     #[command(flatten)]
     pub store: StoreOptions,
     #[command(flatten)]
+    pub cluster: ClusterOptions,
+    #[command(flatten)]
     pub growth: GrowthOptions,
     #[command(flatten)]
     pub region: RegionOptions,
@@ -97,11 +113,27 @@ impl Shared {
     pub fn or(self, before: &Self) -> Self {
         let (keys, keys_before) = (self.keys, &before.keys);
         let says_encoding = keys.encoding.is_some() || keys.escapes;
+        // Who names the one after the command means it in place of the other.
+        let says_place = self.store.store.is_some() || self.cluster.cluster.is_some();
+        let before_place = (!says_place).then_some(before);
         Self {
             store: StoreOptions {
-                store: self.store.store.or_else(|| before.store.store.clone()),
+                store: self
+                    .store
+                    .store
+                    .or_else(|| before_place?.store.store.clone()),
                 memory: self.store.memory.or(before.store.memory),
                 verbose: self.store.verbose + before.store.verbose,
+            },
+            cluster: ClusterOptions {
+                cluster: self
+                    .cluster
+                    .cluster
+                    .or_else(|| before_place?.cluster.cluster.clone()),
+                key_file: self
+                    .cluster
+                    .key_file
+                    .or_else(|| before.cluster.key_file.clone()),
             },
             growth: GrowthOptions {
                 volume_max: self.growth.volume_max.or(before.growth.volume_max),
@@ -125,13 +157,38 @@ impl Shared {
         }
     }
 
-    pub fn store_path(&self) -> Result<PathBuf> {
-        let variable = || env::var_os(STORE_VARIABLE).filter(|path| !path.is_empty());
-        self.store
-            .store
-            .clone()
-            .or_else(|| variable().map(PathBuf::from))
-            .ok_or_else(|| Failure::usage("no store named: give --store PATH or set KREON_STORE"))
+    /// Where to work: what an option names, else what the environment does.
+    pub fn target(&self) -> Result<Target> {
+        let options = (self.store.store.clone(), self.cluster.cluster.clone());
+        let named = match options {
+            (None, None) => (
+                variable(STORE_VARIABLE).map(PathBuf::from),
+                variable(CLUSTER_VARIABLE).map(|url| url.to_string_lossy().into_owned()),
+            ),
+            named => named,
+        };
+        match named {
+            (Some(path), None) => Ok(Target::Store(path)),
+            (None, Some(url)) => Ok(Target::Cluster(url)),
+            (None, None) => Err(Failure::usage(
+                "no store named: give --store PATH or set KREON_STORE, or name a cluster by --cluster URL or KREON_CLUSTER",
+            )),
+            (Some(_), Some(_)) => Err(Failure::usage(
+                "a store and a cluster are named (--store, --cluster, KREON_STORE, KREON_CLUSTER): only one can be meant",
+            )),
+        }
+    }
+
+    /// The cluster that is meant, for commands that work on clusters only.
+    pub fn cluster_url(&self) -> Option<String> {
+        let variable = || variable(CLUSTER_VARIABLE).map(|url| url.to_string_lossy().into_owned());
+        self.cluster.cluster.clone().or_else(variable)
+    }
+
+    /// The file of the cluster's key.
+    pub fn key_file(&self) -> Option<PathBuf> {
+        let variable = || variable(KEY_FILE_VARIABLE).map(PathBuf::from);
+        self.cluster.key_file.clone().or_else(variable)
     }
 
     pub fn durability(&self) -> Durability {
@@ -156,6 +213,19 @@ impl Shared {
     pub fn value_encoding(&self) -> Option<Encoding> {
         self.values.value_encoding.or(self.encoding())
     }
+}
+
+/// Where a command works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A file or a block device.
+    Store(PathBuf),
+    /// A URL.
+    Cluster(String),
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// The groups that a command takes. Their types have no documentation of their own: it would become the
@@ -183,12 +253,14 @@ macro_rules! groups {
 }
 
 groups!(OnStore: store: StoreOptions);
-groups!(OnRegions: store: StoreOptions, growth: GrowthOptions);
+groups!(OnCluster: cluster: ClusterOptions);
+groups!(MakesTables: cluster: ClusterOptions, keys: KeyOptions, values: ValueOptions);
+groups!(OnRegions: store: StoreOptions, cluster: ClusterOptions, growth: GrowthOptions);
 groups!(OnRegion: store: StoreOptions, growth: GrowthOptions, region: RegionOptions);
-groups!(ReadsKeys: store: StoreOptions, region: RegionOptions, keys: KeyOptions);
-groups!(Reads: store: StoreOptions, region: RegionOptions, keys: KeyOptions, values: ValueOptions);
-groups!(DeletesKeys: store: StoreOptions, growth: GrowthOptions, region: RegionOptions, sync: SyncOptions, keys: KeyOptions);
-groups!(Writes: store: StoreOptions, growth: GrowthOptions, region: RegionOptions, sync: SyncOptions, keys: KeyOptions, values: ValueOptions);
+groups!(ReadsKeys: store: StoreOptions, cluster: ClusterOptions, region: RegionOptions, keys: KeyOptions);
+groups!(Reads: store: StoreOptions, cluster: ClusterOptions, region: RegionOptions, keys: KeyOptions, values: ValueOptions);
+groups!(DeletesKeys: store: StoreOptions, cluster: ClusterOptions, growth: GrowthOptions, region: RegionOptions, sync: SyncOptions, keys: KeyOptions);
+groups!(Writes: store: StoreOptions, cluster: ClusterOptions, growth: GrowthOptions, region: RegionOptions, sync: SyncOptions, keys: KeyOptions, values: ValueOptions);
 groups!(Salvages: keys: KeyOptions);
 // Lines of the shell: the store is open.
 groups!(LineReadsKeys: region: RegionOptions, keys: KeyOptions);
@@ -220,6 +292,30 @@ pub struct Formatting {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_or_a_cluster_is_meant_and_never_both() {
+        let shared = |store: Option<&str>, cluster: Option<&str>| Shared {
+            store: StoreOptions {
+                store: store.map(PathBuf::from),
+                ..StoreOptions::default()
+            },
+            cluster: ClusterOptions {
+                cluster: cluster.map(str::to_owned),
+                key_file: None,
+            },
+            ..Shared::default()
+        };
+        let store = Target::Store(PathBuf::from("x"));
+        let cluster = Target::Cluster("zk://h/c".to_owned());
+        let (on_store, on_cluster) = (shared(Some("x"), None), shared(None, Some("zk://h/c")));
+        assert_eq!(on_store.target().unwrap(), store);
+        assert_eq!(on_store.clone().or(&on_cluster).target().unwrap(), store);
+        assert_eq!(on_cluster.clone().or(&on_store).target().unwrap(), cluster);
+        assert_eq!(Shared::default().or(&on_cluster).target().unwrap(), cluster);
+        let both = shared(Some("x"), Some("zk://h/c")).target().unwrap_err();
+        assert_eq!(both.exit_code(), 2);
+    }
 
     #[test]
     fn the_more_particular_option_wins() {

@@ -1,23 +1,25 @@
-//! An open store with what the command line said about it: region, encodings, durability.
+//! An open store or a cluster with what the command line said about it: region, encodings, durability.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use kreon::{Durability, Region, Store};
+use kreon::{Durability, Store};
 
+use crate::cluster::connect;
 use crate::encoding::Encoding;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
-use crate::options::Shared;
+use crate::options::{Shared, Target};
+use crate::place::{Place, Region};
 
 /// The region that commands work in if none is named.
 const DEFAULT_REGION: &str = "default";
 
 /// What every command works on.
 pub struct Session {
-    pub store: Store,
+    pub place: Place,
     pub key_encoding: Encoding,
     pub value_encoding: Encoding,
     pub durability: Durability,
@@ -44,42 +46,56 @@ pub struct Opening {
 impl Session {
     /// Opens the store for a command.
     pub fn open(shared: &Shared, opening: Opening) -> Result<Self> {
-        let path = shared.store_path()?;
         // Before the opening, which may take long: an import must not miss a signal.
         let interrupt = match opening.takes_signals {
             true => Interrupt::on_signals()?,
             false => Interrupt::default(),
         };
-        let memory_bytes = shared.store.memory;
-        let durability = shared.durability();
-        let mut options = Store::options()
-            .memory_bytes(memory_bytes.unwrap_or(opening.memory_bytes_default))
-            .durability(durability)
-            .create(opening.creates_store)
-            .format(opening.formats_store);
-        if let Some(volume_bytes_max) = shared.growth.volume_max {
-            options = options.volume_bytes_max(volume_bytes_max as u64);
-        }
-        let store = options
-            .open(&path)
-            .map_err(|error| Failure::opening(error, &path))?;
+        let (place, path) = match shared.target()? {
+            Target::Store(path) => (Self::open_store(shared, opening, &path)?, path),
+            Target::Cluster(_) if opening.formats_store => {
+                return Err(Failure::usage(
+                    "--format-store is for stores, not for clusters",
+                ));
+            }
+            Target::Cluster(url) => {
+                let cluster = connect(&url, shared.key_file().as_deref())?;
+                (Place::Cluster(cluster), PathBuf::from(url))
+            }
+        };
         let region = shared.region.region.as_deref();
         Ok(Self {
-            store,
+            place,
             key_encoding: shared.key_encoding().unwrap_or(Encoding::Text),
             value_encoding: shared.value_encoding().unwrap_or(Encoding::Text),
-            durability,
+            durability: shared.durability(),
             interrupt,
             path,
             region_name: RefCell::new(region.unwrap_or(DEFAULT_REGION).to_owned()),
         })
     }
 
+    fn open_store(shared: &Shared, opening: Opening, path: &Path) -> Result<Place> {
+        let memory_bytes = shared.store.memory;
+        let mut options = Store::options()
+            .memory_bytes(memory_bytes.unwrap_or(opening.memory_bytes_default))
+            .durability(shared.durability())
+            .create(opening.creates_store)
+            .format(opening.formats_store);
+        if let Some(volume_bytes_max) = shared.growth.volume_max {
+            options = options.volume_bytes_max(volume_bytes_max as u64);
+        }
+        options
+            .open(path)
+            .map(Place::Store)
+            .map_err(|error| Failure::opening(error, path))
+    }
+
     /// A session on an open store, with everything else as by default.
     #[cfg(test)]
     pub fn over(store: Store, region: &str, interrupt: Interrupt) -> Self {
         Self {
-            store,
+            place: Place::Store(store),
             key_encoding: Encoding::Text,
             value_encoding: Encoding::Text,
             durability: Durability::Buffered,
@@ -98,7 +114,7 @@ impl Session {
             sync => sync,
         };
         Self {
-            store: self.store.clone(),
+            place: self.place.clone(),
             key_encoding: given.key_encoding().unwrap_or(self.key_encoding),
             value_encoding: given.value_encoding().unwrap_or(self.value_encoding),
             durability,
@@ -126,13 +142,13 @@ impl Session {
     }
 
     /// The region to read from or delete in: it must be there.
-    pub fn existing_region(&self) -> kreon::Result<Region> {
-        self.store.existing_region(&self.region_name.borrow())
+    pub fn existing_region(&self) -> Result<Region> {
+        self.place.existing_region(&self.region_name.borrow())
     }
 
     /// The region to write to: made if it is not there.
-    pub fn region(&self) -> kreon::Result<Region> {
-        self.store.region(&self.region_name.borrow())
+    pub fn region(&self) -> Result<Region> {
+        self.place.region(&self.region_name.borrow())
     }
 
     /// The key that an argument stands for.
@@ -145,9 +161,9 @@ impl Session {
         decode(self.value_encoding, argument, "value")
     }
 
-    /// Makes what was written durable and gives the store free.
-    pub fn close(self) -> kreon::Result<()> {
-        self.store.close()
+    /// Makes what was written durable and gives the place free.
+    pub fn close(self) -> Result<()> {
+        self.place.close()
     }
 }
 

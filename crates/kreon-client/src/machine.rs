@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kreon_wire::Member;
+use kreon_wire::{GroupConfig, Member};
 
 use crate::call::{Attempt, Call, CallId, Kind, Stage};
 use crate::event::{Action, Event, Outcome, Reply};
@@ -31,6 +31,11 @@ impl Client {
             reads_map: false,
             calls: BTreeMap::new(),
         }
+    }
+
+    /// The configurations that are known, any of which may be old.
+    pub fn groups(&self) -> impl Iterator<Item = &GroupConfig> {
+        self.map.groups()
     }
 
     /// How many calls have not ended.

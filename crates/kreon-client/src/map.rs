@@ -24,9 +24,18 @@ impl Map {
     pub(crate) fn learn(&mut self, version: Version, config: GroupConfig) {
         let held = self.groups.get(&config.group.0);
         // A range that moved may stand in two configurations of different age: the servers know better.
-        if held.is_none_or(|(known, _)| *known <= version) {
+        let is_newer = |(known, held): &(Version, GroupConfig)| {
+            // A coordinator that was restored counts anew from an earlier version.
+            *known <= version || config.loss_term > held.term
+        };
+        if held.is_none_or(is_newer) {
             self.groups.insert(config.group.0, (version, config));
         }
+    }
+
+    /// The configurations, by group.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &GroupConfig> {
+        self.groups.values().map(|(_, config)| config)
     }
 
     /// The primary of the group that holds a key; none while it has none, or nobody is known to hold the key.

@@ -93,15 +93,34 @@ impl Paths {
         format!("{}/tables", self.root)
     }
 
-    /// One table.
+    /// One table. Names have more characters than nodes: what is no letter, digit, `_` or `-` of ASCII stands as `%` and two
+    /// hexadecimal digits for each byte.
     pub fn table(&self, table: &str) -> String {
-        format!("{}/tables/{table}", self.root)
+        let mut path = self.tables();
+        path.push('/');
+        for byte in table.bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => path.push(byte.into()),
+                other => path.push_str(&format!("%{other:02x}")),
+            }
+        }
+        path
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_name_of_a_table_makes_one_node() {
+        let paths = Paths::new("prod");
+        let table = |name: &str| paths.table(name);
+        assert_eq!(table("cities-2_a"), "/kreon/prod/tables/cities-2_a");
+        assert_eq!(table("a/b"), "/kreon/prod/tables/a%2fb");
+        assert_eq!(table(".."), "/kreon/prod/tables/%2e%2e");
+        assert_eq!(table("Α%"), "/kreon/prod/tables/%ce%91%25");
+    }
 
     #[test]
     fn the_name_of_a_live_process_tells_who_it_is() {

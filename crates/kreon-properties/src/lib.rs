@@ -17,6 +17,7 @@
 //! - `operations`: calls beside a model, with power cuts
 //! - `input`: what the command reads
 //! - `packets`: what servers send each other, made by `messages`
+//! - `client_messages`: what clients ask and servers answer
 //! - `cluster_nodes`: what servers read from their coordinator
 //! - [`canary()`]: a property that does not hold
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@
 mod canary;
 mod case;
 mod catalogue;
+mod client_messages;
 mod cluster_nodes;
 mod forge;
 mod index;

@@ -1,7 +1,8 @@
 //! The list of all properties: names, functions, and the number and length of random inputs.
 
 use crate::{
-    catalogue, cluster_nodes, index, input, leaf, log, operations, packets, pages, store_file,
+    catalogue, client_messages, cluster_nodes, index, input, leaf, log, operations, packets, pages,
+    store_file,
 };
 
 /// A property of all bytes.
@@ -27,7 +28,7 @@ const fn target(name: &'static str, run: fn(&[u8]), cases: u32, input_bytes_max:
 }
 
 /// All properties that must hold. [`canary`](crate::canary()) is not among them.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     target("superblock", pages::superblock, 4000, 512),
     target("bitmap_block", pages::bitmap_block, 2000, 512),
     target("segment_header", pages::segment_header, 4000, 512),
@@ -41,6 +42,12 @@ pub const TARGETS: [Target; 13] = [
     target("input", input::input, 8000, 1024),
     target("packet", packets::packet, 8000, 1024),
     target("cluster_node", cluster_nodes::cluster_node, 8000, 1024),
+    target(
+        "client_message",
+        client_messages::client_message,
+        8000,
+        1024,
+    ),
 ];
 
 /// The target called `name`.

@@ -74,7 +74,8 @@ tests!(
     operations,
     input,
     packet,
-    cluster_node
+    cluster_node,
+    client_message
 );
 
 /// The bytes by which `store_file` reads one forged number.

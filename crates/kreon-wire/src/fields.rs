@@ -80,6 +80,19 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// A length of four bytes.
+    pub(crate) fn len_upto(&mut self, most: usize) -> Result<usize, Violation> {
+        match self.u32()? as usize {
+            len_bytes if len_bytes <= most => Ok(len_bytes),
+            _ => Err(Violation::Count),
+        }
+    }
+
+    /// All that is left, which stays to be read.
+    pub(crate) const fn peek(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// All that is left.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.rest

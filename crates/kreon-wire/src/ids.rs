@@ -36,6 +36,11 @@ id!(
     ServerId(u32), "server"
 );
 id!(
+    /// Number of a snapshot of a group at its primary, which chooses it, from 1 on; 0 is the present. It means nothing to
+    /// another server or in another term.
+    SnapshotId(u64), "snapshot"
+);
+id!(
     /// Bytes of a class that the receiver has granted since its stream began, all told: the sender may have sent that
     /// many, never more. Cumulative, so that a lost or late answer grants nothing twice.
     GrantBytes(u64), "granted bytes"

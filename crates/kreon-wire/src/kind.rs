@@ -135,7 +135,7 @@ kinds! {
     /// So it is.
     Standing = 0x2c, 56, 56, Some Any Some;
     /// What a client asks for.
-    Request = 0x30, 1, REQUEST_BYTES_MAX, Some Any Some;
+    Request = 0x30, 1, REQUEST_BYTES_MAX, Any Any Some;
     /// The answer to it.
-    Reply = 0x31, 1, REQUEST_BYTES_MAX, Some Any Some;
+    Reply = 0x31, 1, REQUEST_BYTES_MAX, Any Any Some;
 }

@@ -50,3 +50,18 @@ pub const CLUSTER_NAME_BYTES_MAX: usize = 64;
 
 /// Longest volume in bytes.
 pub const VOLUME_BYTES_MAX: u64 = VOLUME_SEGMENTS_MAX as u64 * SEGMENT_BYTES;
+
+/// Longest value that clients write, in bytes.
+pub const VALUE_BYTES_MAX: usize = 16 << 20;
+
+/// Most tables that one write names.
+pub const TABLES_MAX: usize = 256;
+
+/// Most split keys of a new table.
+pub const SPLITS_MAX: usize = 1024;
+
+/// Most entries of one page of a scan.
+pub const PAGE_ENTRIES_MAX: u32 = 64 << 10;
+
+/// Longest text of a failure in bytes of UTF-8.
+pub const FAILURE_TEXT_BYTES_MAX: usize = 1024;

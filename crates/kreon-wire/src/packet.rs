@@ -22,9 +22,9 @@ pub enum Packet<'a> {
     Progress(Progress),
     /// Between servers, but [`Refused`](Control::Refused) everywhere, and `Status` and `Standing` for clients, too.
     Control(Control),
-    /// What a client asks for, 1 byte to 17 MiB. Group and number are in the header.
+    /// What a client asks for: the body, which [`Request`](crate::Request) decodes. Group and number are in the header.
     Request(&'a [u8]),
-    /// The answer to it, 1 byte to 17 MiB.
+    /// The answer to it: the body, which [`Reply`](crate::Reply) decodes.
     Reply(&'a [u8]),
 }
 

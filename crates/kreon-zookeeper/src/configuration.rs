@@ -15,6 +15,31 @@ pub struct Settings {
     pub is_synced: bool,
     /// Memory of each, in MiB.
     pub heap_mib: u32,
+    /// Where they run, in their order. A server without a place listens on the loopback address.
+    pub places: Vec<Place>,
+}
+
+/// Where a server runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where it listens.
+    pub host: Ipv4Addr,
+    /// A program and arguments that run what follows them, in a network namespace for instance. May be empty.
+    pub launcher: Vec<String>,
+}
+
+impl Settings {
+    /// Where the server `own` listens.
+    pub(crate) fn host(&self, own: usize) -> Ipv4Addr {
+        let place = self.places.get(own);
+        place.map_or(Ipv4Addr::LOCALHOST, |place| place.host)
+    }
+
+    /// What runs the server `own`.
+    pub(crate) fn launcher(&self, own: usize) -> &[String] {
+        let place = self.places.get(own);
+        place.map_or(&[], |place| &place.launcher)
+    }
 }
 
 impl Default for Settings {
@@ -23,11 +48,12 @@ impl Default for Settings {
             tick_ms: 200,
             is_synced: true,
             heap_mib: 128,
+            places: Vec::new(),
         }
     }
 }
 
-/// Where one server listens, all on the loopback address.
+/// The ports of one server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ports {
     pub client: u16,
@@ -58,24 +84,26 @@ impl Ports {
         Ok(ports)
     }
 
-    pub(crate) fn client_address(self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, self.client).into()
+    pub(crate) fn client_address(self, host: Ipv4Addr) -> SocketAddr {
+        (host, self.client).into()
     }
 }
 
 /// The file of the server `own` of `all`.
 pub(crate) fn text(settings: &Settings, data: &Path, own: usize, all: &[Ports]) -> String {
     let mut text = format!(
-        "tickTime={}\ninitLimit=50\nsyncLimit=5\ndataDir={}\nclientPort={}\nclientPortAddress=127.0.0.1\n\
+        "tickTime={}\ninitLimit=50\nsyncLimit=5\ndataDir={}\nclientPort={}\nclientPortAddress={}\n\
          maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\n",
         settings.tick_ms,
         data.display(),
-        all[own].client
+        all[own].client,
+        settings.host(own)
     );
     if all.len() > 1 {
         for (number, ports) in all.iter().enumerate() {
             let [follow, elect] = ports.peers;
-            let _ = writeln!(text, "server.{}=127.0.0.1:{follow}:{elect}", number + 1);
+            let host = settings.host(number);
+            let _ = writeln!(text, "server.{}={host}:{follow}:{elect}", number + 1);
         }
     }
     text

@@ -3,9 +3,11 @@
 //!
 //! [`Jars`] are what a server needs: few files of pinned versions and checksums, which Maven brings. A machine without
 //! Java, Maven or the network has none, and says so ([`ErrorKind::NotFound`](kreon_base::ErrorKind::NotFound)). An
-//! [`Ensemble`] of one or more [`Server`]s listens on the loopback address only.
+//! [`Ensemble`] of one or more [`Server`]s listens on the loopback address, unless it is given [`Place`]s.
+//! [`prepare`] is for those who keep the process of a server themselves.
 #![forbid(unsafe_code)]
 
+mod alone;
 mod ask;
 mod configuration;
 mod ensemble;
@@ -14,8 +16,9 @@ mod jars;
 mod pinned;
 mod server;
 
-pub use ask::Mode;
-pub use configuration::Settings;
+pub use alone::prepare;
+pub use ask::{Mode, mode};
+pub use configuration::{Place, Settings};
 pub use ensemble::Ensemble;
 pub use jars::Jars;
 pub use server::Server;

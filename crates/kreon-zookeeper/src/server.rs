@@ -18,6 +18,8 @@ pub struct Server {
     jars: Jars,
     settings: Settings,
     folder: PathBuf,
+    /// Which of its ensemble it is, from 0.
+    own: usize,
     address: SocketAddr,
     /// None: it was killed.
     child: Option<Child>,
@@ -32,17 +34,13 @@ impl Server {
         own: usize,
         all: &[Ports],
     ) -> Result<Self> {
-        let io = |error| Error::io(format!("write to {}", folder.display()), error);
-        let data = folder.join("data");
-        fs::create_dir_all(&data).map_err(io)?;
-        fs::write(data.join("myid"), (own + 1).to_string()).map_err(io)?;
-        let configuration = text(settings, &data, own, all);
-        fs::write(folder.join("zoo.cfg"), configuration).map_err(io)?;
+        write(settings, folder, own, all)?;
         let mut server = Self {
             jars: jars.clone(),
             settings: settings.clone(),
             folder: folder.to_owned(),
-            address: all[own].client_address(),
+            own,
+            address: all[own].client_address(settings.host(own)),
             child: None,
         };
         server.restart()?;
@@ -55,27 +53,8 @@ impl Server {
     /// `Io`.
     pub fn restart(&mut self) -> Result<()> {
         self.kill()?;
-        let log = self.folder.join("server.log");
+        let mut java = command(&self.jars, &self.settings, &self.folder, self.own)?;
         let io = |error| Error::io(format!("start {}", self.jars.java().display()), error);
-        let log = fs::File::options().create(true).append(true).open(log);
-        let log = log.map_err(io)?;
-        let mut java = Command::new(self.jars.java());
-        java.arg(format!("-Xmx{}m", self.settings.heap_mib));
-        // It starts in half the time, and one garbage collector needs no further threads.
-        java.args([
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            "-Xshare:auto",
-        ]);
-        let sync = if self.settings.is_synced { "yes" } else { "no" };
-        java.arg(format!("-Dzookeeper.forceSync={sync}"));
-        java.arg("-Dzookeeper.preAllocSize=1024");
-        java.arg("-cp").arg(self.jars.class_path());
-        java.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain");
-        java.arg(self.folder.join("zoo.cfg"));
-        java.stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(io)?)
-            .stderr(log);
         self.child = Some(java.spawn().map_err(io)?);
         Ok(())
     }
@@ -112,6 +91,11 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Whether it was started and not killed since.
+    pub fn is_started(&self) -> bool {
+        self.child.is_some()
     }
 
     /// How its process ended, if it did by itself.
@@ -171,4 +155,52 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.kill();
     }
+}
+
+/// Writes the files of the server `own` of those with the ports `all`.
+pub(crate) fn write(settings: &Settings, folder: &Path, own: usize, all: &[Ports]) -> Result<()> {
+    let io = |error| Error::io(format!("write to {}", folder.display()), error);
+    let data = folder.join("data");
+    fs::create_dir_all(&data).map_err(io)?;
+    fs::write(data.join("myid"), (own + 1).to_string()).map_err(io)?;
+    let configuration = text(settings, &data, own, all);
+    fs::write(folder.join("zoo.cfg"), configuration).map_err(io)
+}
+
+/// What starts the server `own`, whose files are in `folder`. It adds what it says to `server.log` there.
+pub(crate) fn command(
+    jars: &Jars,
+    settings: &Settings,
+    folder: &Path,
+    own: usize,
+) -> Result<Command> {
+    let log = folder.join("server.log");
+    let io = |error| Error::io(format!("write to {}", folder.display()), error);
+    let log = fs::File::options().create(true).append(true).open(log);
+    let log = log.map_err(io)?;
+    let mut java = match settings.launcher(own) {
+        [] => Command::new(jars.java()),
+        [program, arguments @ ..] => {
+            let mut launcher = Command::new(program);
+            launcher.args(arguments).arg(jars.java());
+            launcher
+        }
+    };
+    java.arg(format!("-Xmx{}m", settings.heap_mib));
+    // It starts in half the time, and one garbage collector needs no further threads.
+    java.args([
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Xshare:auto",
+    ]);
+    let sync = if settings.is_synced { "yes" } else { "no" };
+    java.arg(format!("-Dzookeeper.forceSync={sync}"));
+    java.arg("-Dzookeeper.preAllocSize=1024");
+    java.arg("-cp").arg(jars.class_path());
+    java.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain");
+    java.arg(folder.join("zoo.cfg"));
+    java.stdin(Stdio::null())
+        .stdout(log.try_clone().map_err(io)?)
+        .stderr(log);
+    Ok(java)
 }

@@ -1,8 +1,8 @@
 //! `kreon compact`: the store as small as it gets.
 
 use clap::Args;
-use kreon::Result;
 
+use crate::failure::Result;
 use crate::progress::Bar;
 use crate::session::Session;
 
@@ -18,13 +18,17 @@ impl Compact {
     pub fn run(&self, session: &Session) -> Result<()> {
         let bar = Bar::new();
         if self.only_region {
-            let region = session.existing_region()?;
-            return region.compact_with(|progress| bar.show(progress));
+            let region = session
+                .place
+                .store()?
+                .existing_region(&session.region_name())?;
+            return Ok(region.compact_with(|progress| bar.show(progress))?);
         }
         // A name that is wrong is told, though all regions are compacted.
         if session.names_region() {
             session.existing_region()?;
         }
-        session.store.compact_with(|progress| bar.show(progress))
+        let store = session.place.store()?;
+        Ok(store.compact_with(|progress| bar.show(progress))?)
     }
 }

@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::selection::Selection;
 use crate::failure::Result;
+use crate::place::Direction;
 use crate::session::Session;
 use crate::sink::Sink;
 
@@ -17,8 +18,8 @@ pub struct Count {
 impl Count {
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
         let mut count = 0u64;
-        for key in self.selection.scan(session)?.keys() {
-            key?;
+        let mut keys = self.selection.keys(session, Direction::Ascending)?;
+        while keys.next()?.is_some() {
             session.interrupt.check()?;
             count += 1;
         }

@@ -27,10 +27,10 @@ impl Delete {
     pub fn run(&self, session: &Session) -> Result<()> {
         let region = session.existing_region()?;
         if self.keys.is_empty() {
-            region.delete_range_with(self.range.bounds(session)?, session.durability)?;
+            region.delete_range(self.range.bounds(session)?, session.durability)?;
         }
         for key in &self.keys {
-            region.delete_with(session.key(key)?, session.durability)?;
+            region.delete(&session.key(key)?, session.durability)?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! `kreon export`: write all pairs of a region to a file that `kreon import` reads back.
 
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -9,6 +10,7 @@ use kreon::{Error, Result as StoreResult};
 
 use crate::encoding::{Controls, Encoding, PIECE_BYTES};
 use crate::failure::{Failure, Result, tell};
+use crate::place::Direction;
 use crate::rows::{BASE64_SUFFIX, Format, push_field, push_quoted};
 use crate::session::Session;
 use crate::sink::Sink;
@@ -63,7 +65,12 @@ impl Export {
             out.write(&[delimiter])?;
             out.line("value")?;
         }
-        let (mut scan, mut key, mut value) = (region.iter(), Vec::new(), Vec::new());
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let (mut scan, mut key, mut value) = (
+            region.scan(all, Direction::Ascending)?,
+            Vec::new(),
+            Vec::new(),
+        );
         while scan.next_into(&mut key, &mut value)? {
             bytes += row.write(&key, &value, &mut out)?;
             rows += 1;

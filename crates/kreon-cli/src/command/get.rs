@@ -1,13 +1,12 @@
 //! `kreon get`: print one value.
 
 use std::ffi::OsString;
-use std::io::BufRead;
 
 use clap::Args;
-use kreon::Region;
 
 use crate::encoding::{Controls, Encoding, needs_escapes, shown};
 use crate::failure::{Code, Failure, Result};
+use crate::place::Region;
 use crate::session::Session;
 use crate::sink::Sink;
 
@@ -47,19 +46,10 @@ impl Get {
 
 /// Writes the bytes of the value as they are, with only a part of them in memory; false if there is no such key.
 fn stream(region: &Region, key: &[u8], session: &Session, out: &mut Sink) -> Result<bool> {
-    let Some(mut value) = region.get_reader(key)? else {
-        return Ok(false);
-    };
-    loop {
+    region.stream(key, |bytes| {
         session.interrupt.check()?;
-        let bytes = value.bytes()?;
-        if bytes.is_empty() {
-            return Ok(true);
-        }
-        out.write(bytes)?;
-        let written = bytes.len();
-        value.consume(written);
-    }
+        Ok(out.write(bytes)?)
+    })
 }
 
 /// Writes the value in `encoding`; false if there is no such key.
@@ -70,7 +60,6 @@ fn print(
     session: &Session,
     out: &mut Sink,
 ) -> Result<bool> {
-    // A copy: a slow reader of our output must not hold the frame.
     let Some(value) = region.get(key)? else {
         return Ok(false);
     };

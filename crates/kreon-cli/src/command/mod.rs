@@ -23,7 +23,7 @@ pub use count::Count;
 pub use delete::Delete;
 pub use export::Export;
 pub use get::Get;
-pub use import::Import;
+pub use import::{Import, Reading, quantiles};
 pub use man::Man;
 pub use put::Put;
 pub use regions::Regions;

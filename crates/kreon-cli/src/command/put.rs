@@ -42,7 +42,7 @@ impl Put {
             (None, Some(value)) => session.value(value)?,
             (None, None) => Vec::new(),
         };
-        Ok(session.region()?.put_with(key, value, session.durability)?)
+        session.region()?.put(&key, &value, session.durability)
     }
 }
 

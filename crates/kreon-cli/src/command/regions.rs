@@ -45,12 +45,12 @@ impl Regions {
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
         match &self.action {
             None | Some(Action::List) => {
-                for name in session.store.region_names() {
+                for name in session.place.region_names()? {
                     out.line(&shown(Encoding::Escapes, name.as_bytes()))?;
                 }
             }
-            Some(Action::Create { name, .. }) => session.store.region(name).map(drop)?,
-            Some(Action::Drop { name }) => session.store.drop_region(name)?,
+            Some(Action::Create { name, .. }) => session.place.region(name).map(drop)?,
+            Some(Action::Drop { name }) => session.place.drop_region(name)?,
         }
         Ok(())
     }

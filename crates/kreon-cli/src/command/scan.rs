@@ -1,11 +1,11 @@
 //! `kreon scan`: print pairs in the order of their keys.
 
 use clap::Args;
-use kreon::Keys;
 
 use super::selection::Selection;
 use crate::encoding::Controls;
 use crate::failure::{Failure, Result};
+use crate::place::{self, Direction, Keys};
 use crate::session::Session;
 use crate::sink::Sink;
 
@@ -30,10 +30,13 @@ pub struct Scan {
 
 impl Scan {
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
-        let scan = self.selection.scan(session)?;
+        let direction = match self.reverse {
+            true => Direction::Descending,
+            false => Direction::Ascending,
+        };
         match self.keys {
-            true => self.print_keys(scan.keys(), session, out),
-            false => self.print_pairs(scan, session, out),
+            true => self.print_keys(self.selection.keys(session, direction)?, session, out),
+            false => self.print_pairs(self.selection.scan(session, direction)?, session, out),
         }
     }
 
@@ -42,11 +45,7 @@ impl Scan {
         let encoding = session.key_encoding.in_lists();
         for _ in 0..self.limit {
             session.interrupt.check()?;
-            let key = match self.reverse {
-                true => keys.next_back(),
-                false => keys.next(),
-            };
-            let Some(key) = key.transpose()? else { break };
+            let Some(key) = keys.next()? else { break };
             line.clear();
             encoding.encode_into(&key, Controls::Escape, &mut line);
             line.push(b'\n');
@@ -55,17 +54,13 @@ impl Scan {
         Ok(())
     }
 
-    fn print_pairs(&self, mut scan: kreon::Scan, session: &Session, out: &mut Sink) -> Result<()> {
+    fn print_pairs(&self, mut scan: place::Scan, session: &Session, out: &mut Sink) -> Result<()> {
         let (mut key, mut value, mut line) = (Vec::new(), Vec::new(), Vec::new());
         let keys = session.key_encoding.in_lists();
         let values = session.value_encoding.in_lists();
         for _ in 0..self.limit {
             session.interrupt.check()?;
-            let found = match self.reverse {
-                true => scan.next_back_into(&mut key, &mut value)?,
-                false => scan.next_into(&mut key, &mut value)?,
-            };
-            if !found {
+            if !scan.next_into(&mut key, &mut value)? {
                 break;
             }
             line.clear();

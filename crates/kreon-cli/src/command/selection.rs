@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::ops::Bound;
 
 use clap::Args;
-use kreon::{KeyRange, Scan, prefix_bounds};
+use kreon::{KeyRange as _, prefix_bounds};
 
 use crate::failure::Result;
+use crate::place::{Bounds, Direction, Keys, Scan};
 use crate::session::Session;
 
 /// A prefix, or a range of keys; all keys if nothing is said.
@@ -31,15 +32,21 @@ pub struct Selection {
 
 impl Selection {
     /// A scan over the chosen keys of the session's region.
-    pub fn scan(&self, session: &Session) -> Result<Scan> {
+    pub fn scan(&self, session: &Session, direction: Direction) -> Result<Scan> {
         let region = session.existing_region()?;
-        Ok(region.range(self.bounds(session)?))
+        region.scan(self.bounds(session)?, direction)
+    }
+
+    /// The same without values.
+    pub fn keys(&self, session: &Session, direction: Direction) -> Result<Keys> {
+        let region = session.existing_region()?;
+        region.keys(self.bounds(session)?, direction)
     }
 
     /// The chosen keys.
-    pub fn bounds(&self, session: &Session) -> Result<impl KeyRange + use<>> {
+    pub fn bounds(&self, session: &Session) -> Result<Bounds> {
         if let Some(prefix) = &self.prefix {
-            return Ok(prefix_bounds(&session.key(prefix)?));
+            return Ok(prefix_bounds(&session.key(prefix)?).into_bounds());
         }
         let from = match &self.from {
             Some(from) => Bound::Included(session.key(from)?),

@@ -1,8 +1,9 @@
 //! `kreon verify`: read everything and check it.
 
 use clap::Args;
-use kreon::{Error, Result};
+use kreon::Error;
 
+use crate::failure::Result;
 use crate::progress::Bar;
 use crate::session::Session;
 use crate::sink::Sink;
@@ -16,7 +17,10 @@ pub struct Verify {}
 impl Verify {
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
         let bar = Bar::new();
-        let report = session.store.verify_with(|progress| bar.show(progress))?;
+        let report = session
+            .place
+            .store()?
+            .verify_with(|progress| bar.show(progress))?;
         drop(bar);
         out.line(match report.is_clean() {
             true => "OK",
@@ -40,7 +44,8 @@ impl Verify {
             false => Err(Error::corruption(format!(
                 "{} problems found, listed on standard output",
                 report.problems.len()
-            ))),
+            ))
+            .into()),
         }
     }
 }

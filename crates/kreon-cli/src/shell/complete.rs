@@ -1,6 +1,7 @@
 //! What Tab offers in the shell: commands, their options, regions, and keys of the current region.
 
 use clap::{Command, CommandFactory};
+use kreon::{KeyRange as _, prefix_bounds};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
@@ -9,6 +10,7 @@ use rustyline::{Context, Helper};
 
 use super::line::Line;
 use crate::encoding::{Controls, Encoding, shown};
+use crate::place::Direction;
 use crate::session::Session;
 
 /// Keys that are read for one Tab.
@@ -58,7 +60,7 @@ impl<'s> Completion<'s> {
             Place::Command => names(&self.commands),
             Place::Action => command.map(names).unwrap_or_default(),
             Place::Option => command.map(options).unwrap_or_default(),
-            Place::Region => self.session.store.region_names(),
+            Place::Region => self.session.place.region_names().unwrap_or_default(),
             Place::Key => return self.keys(word),
             Place::Nothing => Vec::new(),
         };
@@ -78,8 +80,12 @@ impl<'s> Completion<'s> {
         let Ok(region) = self.session.existing_region() else {
             return Vec::new();
         };
-        let keys = region.prefix(&prefix).keys().take(KEYS_MAX);
-        keys.map_while(Result::ok)
+        let keys = region.keys(prefix_bounds(&prefix).into_bounds(), Direction::Ascending);
+        let Ok(mut keys) = keys else {
+            return Vec::new();
+        };
+        std::iter::from_fn(|| keys.next().ok().flatten())
+            .take(KEYS_MAX)
             .filter_map(|key| typeable(encoding, &key))
             .collect()
     }

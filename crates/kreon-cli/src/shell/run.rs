@@ -24,7 +24,7 @@ enum Flow {
 pub fn run_shell(session: &Session, out: &mut Sink) -> Result<u8> {
     let at_terminal = Lines::at_terminal();
     let mut session = session.for_line(&Shared::default());
-    session.interrupt = Interrupt::in_shell(&session.store, at_terminal)?;
+    session.interrupt = Interrupt::in_shell(&session.place, at_terminal)?;
     let mut lines = Lines::open(&session)?;
     if at_terminal {
         out.line("`help` lists the commands, Tab completes, `quit` or Ctrl-D leaves.")?;
@@ -82,23 +82,23 @@ fn run_line(line: &str, session: &Session, out: &mut Sink) -> Result<Flow> {
         LineCommand::Delete(delete) => delete.command.run(&on(&delete.groups))?,
         LineCommand::Scan(scan) => scan.command.run(&on(&scan.groups), out)?,
         LineCommand::Count(count) => count.command.run(&on(&count.groups), out)?,
-        LineCommand::Region { name: Some(name) } => go_to(&name, session),
+        LineCommand::Region { name: Some(name) } => go_to(&name, session)?,
         LineCommand::Region { name: None } => out.line(&session.region_name())?,
         LineCommand::Regions(regions) => regions.run(session, out)?,
         LineCommand::Stats(stats) => stats.run(session, out)?,
         LineCommand::Compact(compact) => compact.command.run(&on(&compact.groups))?,
         LineCommand::Verify(verify) => verify.run(session, out)?,
-        LineCommand::Sync => session.store.sync()?,
+        LineCommand::Sync => session.place.store()?.sync()?,
         LineCommand::Quit => return Ok(Flow::Quit),
     }
     Ok(Flow::Go)
 }
 
-fn go_to(name: &str, session: &Session) {
+fn go_to(name: &str, session: &Session) -> Result<()> {
     session.set_region_name(name);
     if !session
-        .store
-        .region_names()
+        .place
+        .region_names()?
         .iter()
         .any(|there| there == name)
     {
@@ -107,4 +107,5 @@ fn go_to(name: &str, session: &Session) {
             "kreon: region `{name}` does not exist yet; the first put makes it"
         ));
     }
+    Ok(())
 }

@@ -3,11 +3,12 @@
 use std::error::Error;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kreon_device::{Device, FileDevice, FileOptions};
 use kreon_engine::{Engine, Options};
+use kreon_replica::drive::{FileVolume, Volume as _};
 
 use super::words::{Ranges, key_bytes, value};
 
@@ -30,6 +31,29 @@ pub fn compare(one: &Path, other: &Path, ranges: &Ranges) -> std::io::Result<(u6
         }
     }
     Ok((total, None))
+}
+
+/// The file of a server that counts, which nobody has open.
+pub fn closed_file(base: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    let volume = FileVolume::new(base);
+    drop(volume.open()?);
+    volume.file().ok_or_else(|| "no file was opened".into())
+}
+
+/// The same of one that a process has open: the last one.
+pub fn last_file(base: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    let (Some(folder), Some(name)) = (base.parent(), base.file_name()) else {
+        return Err("a path that names no file".into());
+    };
+    let prefix = format!("{}.", name.to_string_lossy());
+    let mut last = None;
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+        last = last.max(number.and_then(|number| number.parse::<u64>().ok()));
+    }
+    let last = last.ok_or("a server has no file")?;
+    Ok(folder.join(format!("{prefix}{last}")))
 }
 
 /// Opens a file whose server is gone as it would be after a crash, verifies it, and looks for keys; what is wrong.

@@ -18,6 +18,7 @@ use kreon_wire::ServerNode;
 use super::Choice;
 use super::child::{CLUSTER, links_settings, server_node, start_of};
 use super::client::Client;
+use super::compare::last_file;
 use super::coordinator::{Served, now_us, serve};
 use super::measure::{cpu_us, part};
 use super::words::{GROUP, VALUE_BYTES};
@@ -178,7 +179,7 @@ impl<'a> Course<'a> {
         let child = Process::new(std::env::current_exe()?)
             .args(["--server", &server.to_string()])
             .arg(self.coordinator.address.to_string())
-            .arg(self.file(server))
+            .arg(self.base(server))
             .arg(self.choice.memory_mib.to_string())
             .arg(self.choice.silence_ms.to_string())
             .stdin(Stdio::piped())
@@ -187,7 +188,8 @@ impl<'a> Course<'a> {
         Ok(Running { child, pid })
     }
 
-    pub(super) fn file(&self, server: u32) -> PathBuf {
+    /// What the files of a server are called, but for a number behind.
+    pub(super) fn base(&self, server: u32) -> PathBuf {
         self.dir.join(format!("server-{server}.kreon"))
     }
 
@@ -433,8 +435,10 @@ impl<'a> Course<'a> {
                 return Err(format!("a write beside the copy fails: {error}").into());
             }
             let mib = (status.sent_bytes.0 - before) as f64 / f64::from(1 << 20);
+            let file = last_file(&self.base(first))?;
             println!(
-                "server {first} is in the set again after {seconds:.1} s: {mib:.0} MiB sent, {:.0} MiB/s; {done} puts beside",
+                "server {first} is in the set again after {seconds:.1} s, with {}: {mib:.0} MiB sent, {:.0} MiB/s; {done} puts beside",
+                file.display(),
                 mib / seconds
             );
             Ok(BESIDE..BESIDE + done)

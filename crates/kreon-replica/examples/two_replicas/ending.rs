@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::client::Client;
-use super::compare::{compare, open_and_verify};
+use super::compare::{closed_file, compare, last_file, open_and_verify};
 use super::course::{Course, Outcome, Running};
 use super::words::{Ranges, Reply, Request};
 
@@ -46,7 +46,7 @@ impl Course<'_> {
             let keys = there.iter().cloned().chain([beside.clone()]).flatten();
             let step = 1 + (self.choice.mib / 64) as usize;
             let found = open_and_verify(
-                &self.file(server),
+                &closed_file(&self.base(server))?,
                 self.choice.memory_mib,
                 keys.step_by(step),
             )?;
@@ -60,7 +60,7 @@ impl Course<'_> {
     }
 
     fn compare(&self, ranges: &Ranges) -> Outcome<(u64, Option<u64>)> {
-        let (one, other): (&Path, &Path) = (&self.file(1), &self.file(2));
+        let (one, other): (&Path, &Path) = (&last_file(&self.base(1))?, &last_file(&self.base(2))?);
         Ok(compare(one, other, ranges)?)
     }
 }

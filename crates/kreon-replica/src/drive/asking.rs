@@ -31,12 +31,17 @@ pub(super) enum Asker {
     Replica(GroupId),
     Primary(GroupId, Term),
     Master(GroupId),
+    /// A candidate that gives its attempt up.
+    GivingUp(GroupId),
 }
 
 impl Asker {
     pub fn group(self) -> GroupId {
         match self {
-            Self::Replica(group) | Self::Primary(group, _) | Self::Master(group) => group,
+            Self::Replica(group)
+            | Self::Primary(group, _)
+            | Self::Master(group)
+            | Self::GivingUp(group) => group,
         }
     }
 }

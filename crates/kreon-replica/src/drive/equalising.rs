@@ -71,6 +71,8 @@ pub(super) struct Candidate {
     pub told: Vec<(Member, Lsn, bool)>,
     /// The open store.
     pub store: Option<Arc<Store>>,
+    /// Its number.
+    pub store_id: StoreId,
 }
 
 /// What a candidate wants to have at a member.
@@ -117,6 +119,19 @@ pub(super) fn opening(
     })
 }
 
+/// Whether two files are known to be of two stores.
+pub(super) fn is_other(one: Option<StoreId>, other: Option<StoreId>) -> bool {
+    one.zip(other).is_some_and(|(one, other)| one != other)
+}
+
+impl Core {
+    /// The store that the file here was found to have.
+    pub(super) fn store(&self) -> Option<StoreId> {
+        let examined = self.found.as_ref()?.examined.as_ref();
+        examined.map(|examined| examined.superblock.store)
+    }
+}
+
 impl Group {
     /// As a candidate: sends a member the superblock that all are to have.
     pub(super) fn send_state(&self, core: &mut Core, to: Member, term: Term, chosen: Report) {
@@ -127,8 +142,8 @@ impl Group {
         let superblocks = match found {
             Some(Ok(superblock)) => superblock.as_ref().and_then(pages),
             Some(Err(error)) => {
-                // Another member had it, which the master did not know: the attempt ends by its time.
-                return tracing::warn!(%error, "a candidate cannot make the members equal");
+                // Another member had it, which the master did not know.
+                return self.give_up(core, term, &error, "the members cannot be made equal");
             }
             None => return,
         };
@@ -149,6 +164,7 @@ impl Group {
             volume_bytes: 0,
             told: Vec::new(),
             store: None,
+            store_id: StoreId::default(),
         });
         self.work(Box::new(move |group, files| {
             let repaired = files.device(group).and_then(|device| {
@@ -169,7 +185,7 @@ impl Group {
                     group.ask_for_streams(&mut core);
                 }
                 (Err(error), _) => {
-                    group.fail(&mut core, &error, "the slots here cannot be written");
+                    group.give_up(&mut core, term, &error, "the slots here cannot be written");
                 }
                 (Ok(_), None) => {}
             }
@@ -251,11 +267,7 @@ impl Group {
                 members.push(*member);
             }
         }
-        let found = core
-            .found
-            .as_ref()
-            .and_then(|found| found.examined.as_ref());
-        let store = found.map_or(StoreId(0), |examined| examined.superblock.store);
+        let store = core.store().unwrap_or_default();
         let Some(open) = opening(self, &config, (store, volume_bytes)) else {
             return;
         };
@@ -306,7 +318,7 @@ fn repair(device: &Arc<dyn Device>, superblock: Option<Superblock>, found: Found
     // The end of the log is that under a superblock: under the same one it is known.
     match mark_of(&superblock) == found.report.slot {
         true => Ok(found),
-        false => Found::in_file(device),
+        false => Found::in_file(device, None),
     }
 }
 

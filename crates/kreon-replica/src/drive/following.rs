@@ -2,21 +2,22 @@
 
 use std::sync::{Arc, Weak};
 
-use kreon_base::{Error, Lsn, Result};
+use kreon_base::{Error, ErrorKind, Lsn, Result, SEGMENT_BYTES};
 use kreon_device::Device;
-use kreon_format::SUPERBLOCK_PAGES;
+use kreon_format::{FORMAT_VERSION, FORMAT_VERSION_MIN, SUPERBLOCK_PAGES, StoreId};
 use kreon_sync::Mutex;
+use kreon_volume::superblock;
 use kreon_wire::{
-    Address, Control, FlushNumber, Frame, GrantBytes, GroupId, Kind, Member, Packet, Reason,
-    Refused, Role, Room, StreamPacket, Term,
+    Address, Attach, Control, FlushNumber, Frame, GrantBytes, GroupId, Kind, Member, Open, Packet,
+    Reason, Refused, Role, Room, StreamPacket, Term,
 };
 
+use super::equalising::is_other;
 use super::group::{Core, Group};
 use super::links::Wire;
 use super::worker::Files;
 use crate::follower::{Answer, Capacity, Follower, FollowerThread};
 use crate::machine::replica::{Event, State, Stream};
-use crate::resync::blank_slots;
 
 /// The end of a stream, with what does its work.
 pub(super) struct Following {
@@ -83,6 +84,11 @@ impl Back {
         }
     }
 
+    /// Whether a copy comes by this stream, and is not complete.
+    pub fn is_copying(&self) -> bool {
+        self.copy.lock().is_some()
+    }
+
     /// A packet was taken. Of a joiner's stream each is looked at, until the copy is complete.
     pub fn saw(&self, frame: &Frame<'_>) {
         if let Some(copy) = &mut *self.copy.lock()
@@ -104,6 +110,7 @@ impl Back {
                 if let Some(group) = self.group.upgrade() {
                     let mut core = group.core();
                     core.has_failed = false;
+                    core.is_copied = true;
                     group.replica(&mut core, Event::Completed(self.address.term));
                 }
             }
@@ -131,13 +138,16 @@ impl Back {
 
 impl Group {
     /// A candidate that this member is equal to opens its stream.
-    pub(super) fn on_open(&self, core: &mut Core, from: Member, term: Term) {
+    pub(super) fn on_open(&self, core: &mut Core, from: Member, term: Term, open: &Open) {
         let stream = Stream {
             term,
             primary: from,
         };
         if *core.replica.state() != State::InSync(stream) {
             return self.refuse(core, from, Reason::NotReady);
+        }
+        if let Err(reason) = check_open(open, core.store()) {
+            return self.refuse(core, from, reason);
         }
         let Some((_, about)) = core.message else {
             return;
@@ -167,13 +177,17 @@ impl Group {
                     };
                     group.tell(from, (term, about.number), &opened);
                 }
-                Err(error) => tracing::error!(%error, "a stream cannot be followed"),
+                Err(error) => {
+                    tracing::error!(%error, "a stream cannot be followed");
+                    let why = (Kind::Open, reason_of(&error));
+                    group.refuse_later(from, (term, about.number), why);
+                }
             }
         }));
     }
 
     /// The primary wants to copy its volume here.
-    pub(super) fn on_attach(&self, core: &mut Core, from: Member, term: Term) {
+    pub(super) fn on_attach(&self, core: &mut Core, from: Member, term: Term, attach: Attach) {
         self.replica(core, Event::Attached { from, term });
         let stream = Stream {
             term,
@@ -185,11 +199,15 @@ impl Group {
         let Some((_, about)) = core.message else {
             return;
         };
+        core.is_copied = false;
+        core.followed = None;
         self.work(Box::new(move |group, files| {
-            let begun = group.begin_stream(files, stream, |device, ids, capacity| {
-                tracing::warn!("the replica here is overwritten by a copy of the primary's");
-                empty(device)?;
-                Ok(Follower::joining(ids, device.len_bytes(), capacity))
+            let prepared = group.prepare_for_copy(files, &attach);
+            let begun = prepared.and_then(|()| {
+                let begun = group.begin_stream(files, stream, |device, ids, capacity| {
+                    Ok(Follower::joining(ids, device.len_bytes(), capacity))
+                });
+                begun.map_err(|error| (reason_of(&error), error))
             });
             match begun {
                 Ok((_, room)) => {
@@ -199,9 +217,45 @@ impl Group {
                     };
                     group.tell(from, (term, about.number), &attached);
                 }
-                Err(error) => tracing::error!(%error, "a copy cannot begin"),
+                Err((reason, error)) => {
+                    // The file that counts is the one from before.
+                    files.close();
+                    tracing::error!(%error, "a copy cannot begin");
+                    group.refuse_later(from, (term, about.number), (Kind::Attach, reason));
+                    let mut core = group.core();
+                    if core.replica.stream() == Some(stream) {
+                        group.replica(&mut core, Event::StreamClosed);
+                    }
+                }
             }
         }));
+    }
+
+    /// Takes a file for the copy, unless what is here belongs to another store.
+    fn prepare_for_copy(&self, files: &mut Files, attach: &Attach) -> Result<(), (Reason, Error)> {
+        let failed = |error| (reason_of(&error), error);
+        let device = files.device(self).map_err(failed)?;
+        let own = match device.len_bytes() < SEGMENT_BYTES {
+            true => None,
+            // A file that cannot be read is replaced.
+            false => superblock::inspect(&*device).map_or(None, |(found, _)| found),
+        };
+        drop(device);
+        check_open(&attach.open, own.map(|found| found.store))
+            .map_err(|reason| (reason, Error::invalid("a copy of another store")))?;
+        // An older primary does not tell.
+        let needed_bytes = match attach.backed_bytes {
+            0 => attach.open.volume_bytes,
+            backed_bytes => backed_bytes,
+        };
+        files.begin_resync(self, needed_bytes).map_err(failed)
+    }
+
+    /// Tells who asked for something that it cannot be done here.
+    fn refuse_later(&self, to: Member, number: (Term, u64), (kind, reason): (Kind, Reason)) {
+        let term = number.0;
+        let refused = Refused { reason, kind, term };
+        self.tell(to, number, &Control::Refused(refused));
     }
 
     /// Starts the follower that `make` makes, if the stream still counts; length of the volume and first credit.
@@ -299,12 +353,25 @@ impl Group {
     }
 }
 
-/// Makes a file empty but for its length, durably without superblocks first.
-fn empty(device: &dyn Device) -> Result<()> {
-    blank_slots(device)?;
-    let len_bytes = device.len_bytes() - device.len_bytes() % kreon_wire::limits::BLOCK_BYTES;
-    device.discard(0, len_bytes)?;
-    blank_slots(device)
+fn reason_of(error: &Error) -> Reason {
+    match error.kind() {
+        ErrorKind::OutOfSpace => Reason::NoSpace,
+        // The stream does not count any more.
+        ErrorKind::InvalidArgument => Reason::NotReady,
+        _ => Reason::DeviceFailed,
+    }
+}
+
+/// Whether a stream is one of the store that the file here has, `own`, and of a format that can be read here.
+fn check_open(open: &Open, own: Option<StoreId>) -> Result<(), Reason> {
+    if is_other(own, Some(open.store)) {
+        tracing::error!(own = ?own, of_stream = ?open.store, "a stream of another store");
+        return Err(Reason::OtherStore);
+    }
+    match (FORMAT_VERSION_MIN..=FORMAT_VERSION).contains(&open.format) {
+        true => Ok(()),
+        false => Err(Reason::OtherFormat),
+    }
 }
 
 #[cfg(test)]

@@ -76,6 +76,8 @@ pub(super) struct Core {
     pub following: Option<Following>,
     /// What the file had when its end was computed last.
     pub found: Option<Found>,
+    /// The log is in the file up to here, as a primary had committed it: what makes the next computation of its end short.
+    pub followed: Option<Lsn>,
     /// What a candidate wants to have here.
     pub package: Option<Package>,
     /// Numbers of the questions of those that wait for a report.
@@ -84,6 +86,14 @@ pub(super) struct Core {
     pub message: Option<(Kind, Address)>,
     /// The file failed: what it has is not known, and not reported, before a whole copy has replaced it.
     pub has_failed: bool,
+    /// The file here was copied, and this start of the server was not seen in the set since.
+    pub is_copied: bool,
+    /// The configuration that was seen last does not have this start of the server in its set.
+    pub is_outside: bool,
+    /// When the primary was last asked about that.
+    pub asked_at: Moment,
+    /// Attempts that were given up here since this server last served, and until when nothing is reported because of that.
+    pub given_up: (u32, Moment),
     last_question: u64,
 }
 
@@ -125,10 +135,15 @@ impl Group {
                 candidate: None,
                 following: None,
                 found: None,
+                followed: None,
                 package: None,
                 seals: HashMap::new(),
                 message: None,
                 has_failed: false,
+                is_copied: false,
+                is_outside: false,
+                asked_at: Moment::default(),
+                given_up: (0, Moment::default()),
                 last_question: 0,
             }),
             worker: OnceLock::new(),
@@ -207,9 +222,12 @@ impl Group {
             return;
         };
         let mut actions = Vec::new();
-        let before = office.machine.phase();
+        let (before, version) = (office.machine.phase(), office.machine.known().version);
         office.machine.on(self.now(), event, &mut actions);
         let after = office.machine.phase();
+        if office.machine.known().version != version && after != Phase::Deposed {
+            self.host.configured(office.machine.known());
+        }
         let mirror = Arc::clone(office.store.mirror());
         if before != after && after == Phase::Frozen {
             mirror.freeze();
@@ -227,8 +245,20 @@ impl Group {
         let mut core = self.core();
         match asker {
             Asker::Replica(_) => {
+                let read = match &answer {
+                    Answer::Read(known) => Some((known.stamp(), known.config.has(self.me))),
+                    _ => None,
+                };
                 self.replica(&mut core, replica::Event::Answer(ticket, answer));
+                // Not what the machine takes for out of date.
+                if let Some((stamp, is_member)) = read
+                    && core.replica.seen() == stamp
+                {
+                    self.saw_set(&mut core, is_member);
+                }
             }
+            // What became of it is read.
+            Asker::GivingUp(_) => self.replica(&mut core, replica::Event::Look),
             Asker::Primary(_, term) => {
                 let is_it = |office: &Office| office.machine.term() == term;
                 if core.office.as_ref().is_some_and(is_it) {
@@ -250,8 +280,23 @@ impl Group {
     pub(super) fn tick(&self) {
         let mut core = self.core();
         self.sample(&mut core);
+        self.look_after_office(&mut core);
         self.replica(&mut core, replica::Event::Tick);
         self.primary(&mut core, primary::Event::Tick);
+        self.ask_if_outside(&mut core);
+    }
+
+    /// The latest configuration has this start of the server in its set, or not.
+    fn saw_set(&self, core: &mut Core, is_member: bool) {
+        core.is_outside = !is_member;
+        if is_member && std::mem::take(&mut core.is_copied) {
+            self.work(Box::new(|group, files| {
+                if let Err(error) = files.settle(group) {
+                    tracing::warn!(%error, "the file before the copy cannot be removed yet");
+                    group.core().is_copied = true;
+                }
+            }));
+        }
     }
 
     /// Persists what was seen, before anything that follows.

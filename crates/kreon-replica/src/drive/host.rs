@@ -5,8 +5,8 @@ use std::sync::Arc;
 use kreon_base::Lsn;
 use kreon_engine::Engine;
 
-use crate::machine::Term;
 use crate::machine::primary::ReadId;
+use crate::machine::{Known, Term};
 
 /// The office of a primary, as the server above sees it.
 #[derive(Clone)]
@@ -17,6 +17,8 @@ pub struct Serving {
     pub engine: Arc<Engine>,
     /// Whether writes are taken.
     pub takes_writes: bool,
+    /// The configuration that shows it.
+    pub known: Known,
 }
 
 /// What a group tells the server above.
@@ -25,6 +27,11 @@ pub struct Serving {
 pub trait Host: Send + Sync {
     /// This server is the primary from now on.
     fn serve(&self, serving: Serving);
+
+    /// The primary goes by another configuration from now on.
+    fn configured(&self, known: &Known) {
+        let _ = known;
+    }
 
     /// Whether new writes are taken: not while the set has too few members.
     fn take_writes(&self, takes: bool);

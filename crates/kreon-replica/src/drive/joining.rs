@@ -15,37 +15,75 @@ use crate::machine::primary::Event;
 use crate::mirror::Carrier;
 use crate::resync::Resync;
 
+/// A joiner may take so many times [`Timing::silence_us`](crate::machine::Timing) to prepare its file: it may have to clone and
+/// to empty a large one.
+const PREPARING_SILENCES: u64 = 10;
+
 impl Group {
     /// Asks a joiner to prepare for a copy.
     pub(super) fn attach(&self, core: &mut Core, joiner: Member) {
         let Some(office) = &core.office else {
             return;
         };
-        let (term, config) = (office.machine.term(), &office.machine.known().config);
-        let found = core
-            .found
-            .as_ref()
-            .and_then(|found| found.examined.as_ref());
-        let store = found.map(|examined| examined.superblock.store);
-        let volume_bytes = office.store.device().below().len_bytes();
-        let opened = opening(self, config, (store.unwrap_or_default(), volume_bytes));
-        let Some(open) = opened else {
+        let term = office.machine.term();
+        let (config, store) = (
+            office.machine.known().config.clone(),
+            Arc::clone(&office.store),
+        );
+        let id = office.store_id;
+        self.work(Box::new(move |group, _| {
+            let volume_bytes = store.device().below().len_bytes();
+            let backed_bytes = store.engine().occupied().map(|occupied| {
+                let backed = occupied.backed.iter();
+                backed.map(|(_, bytes)| bytes).sum()
+            });
+            let open = opening(group, &config, (id, volume_bytes));
+            let mut core = group.core();
+            let counts = |office: &&mut Office| office.machine.term() == term;
+            let Some(office) = core.office.as_mut().filter(counts) else {
+                return;
+            };
+            match (open, backed_bytes) {
+                (Some(open), Ok(backed_bytes)) => {
+                    office.asked.insert(joiner, group.now());
+                    let attach = Attach { open, backed_bytes };
+                    group.ask(&mut core, joiner, term, &Control::Attach(attach));
+                }
+                // It asks again.
+                _ => group.primary(&mut core, Event::Failed(joiner)),
+            }
+        }));
+    }
+
+    /// Joiners that were asked to prepare for a copy, and say nothing, have lost the question, or their answer was lost.
+    pub(super) fn forget_unprepared(&self, core: &mut Core) {
+        let (now, silence_us) = (self.now(), self.settings.timing.silence_us);
+        let Some(office) = &mut core.office else {
             return;
         };
-        // The joiner is told range by range what it has to have space for.
-        let attach = Attach {
-            open,
-            backed_bytes: 0,
-        };
-        self.ask(core, joiner, term, &Control::Attach(attach));
+        let mut silent = Vec::new();
+        office.asked.retain(|joiner, since| {
+            let is_silent = now.since_us(*since) >= PREPARING_SILENCES * silence_us;
+            if is_silent {
+                silent.push(*joiner);
+            }
+            !is_silent
+        });
+        for joiner in silent {
+            tracing::warn!(?joiner, "a joiner does not prepare for its copy");
+            self.primary(core, Event::Failed(joiner));
+        }
     }
 
     /// A joiner is prepared: a thread of its own copies to it.
     pub(super) fn on_attached(&self, core: &mut Core, joiner: Member, term: Term, room: Room) {
-        let is_it = |office: &&Office| office.machine.term() == term;
-        let Some(office) = core.office.as_ref().filter(is_it) else {
+        let is_it = |office: &&mut Office| office.machine.term() == term;
+        let Some(office) = core.office.as_mut().filter(is_it) else {
             return;
         };
+        if office.asked.remove(&joiner).is_none() {
+            return; // a copy to it has begun, or nobody has asked it
+        }
         let peers = office.machine.peers();
         if !peers.iter().any(|peer| peer.member == joiner) {
             return self.primary(core, Event::Failed(joiner));

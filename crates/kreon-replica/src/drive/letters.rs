@@ -1,8 +1,8 @@
 //! Control messages, as they come in.
 
-use kreon_wire::{Control, Frame, Kind, Member, Reason, Refused, ServerId, Stage, Violation};
+use kreon_wire::{Control, Frame, Kind, Member, Reason, Refused, ServerId, Stage, Term, Violation};
 
-use super::equalising::Package;
+use super::equalising::{Package, is_other};
 use super::group::{Core, Group};
 use super::of_replica::report_of;
 use crate::machine::replica::State;
@@ -35,7 +35,13 @@ impl Group {
             Control::Equalise(equalise) => {
                 let state = core.replica.state();
                 if matches!(state, State::Sealed { term: sealed, .. } if *sealed == term) {
-                    core.package = Some(Package::of(term, &equalise));
+                    let package = Package::of(term, &equalise);
+                    let of_candidate = package.superblock.map(|found| found.store);
+                    if is_other(core.store(), of_candidate) {
+                        tracing::error!(?from, "a candidate has another store");
+                        return self.refuse(core, from, Reason::OtherStore);
+                    }
+                    core.package = Some(package);
                 }
                 let wanted = report_of(&equalise.extent);
                 let event = replica::Event::Equalise {
@@ -47,9 +53,9 @@ impl Group {
                 self.replica(core, event);
             }
             Control::Equal { extent } => self.on_equal(core, from, term, extent.log_end),
-            Control::Open(_) => self.on_open(core, from, term),
+            Control::Open(open) => self.on_open(core, from, term, &open),
             Control::Opened { room, .. } => self.on_opened(core, from, term, room),
-            Control::Attach(_) => self.on_attach(core, from, term),
+            Control::Attach(attach) => self.on_attach(core, from, term, attach),
             Control::Attached { room, .. } => self.on_attached(core, from, term, room),
             Control::Beat => {
                 let beat = BeatNumber(number);
@@ -64,12 +70,53 @@ impl Group {
                 let standing = Control::Standing(self.standing(core));
                 self.tell(from, (core.replica.promised(), number), &standing);
             }
-            Control::Standing(standing) => {
-                if matches!(standing.stage, Stage::Absent | Stage::Stale) {
-                    self.primary(core, primary::Event::AttachAsked(from));
-                }
-            }
+            Control::Standing(standing) => self.on_standing(core, from, term, standing.stage),
             Control::Refused(refused) => self.on_refused(core, from, &refused),
+        }
+    }
+
+    /// How the group stands at another server. One that is not in the set says so to its primary, in the term of that, again
+    /// and again: a message may be lost.
+    fn on_standing(&self, core: &mut Core, from: Member, term: Term, stage: Stage) {
+        let Some(office) = core.office.as_ref() else {
+            return;
+        };
+        let machine = &office.machine;
+        if machine.term() != term {
+            return;
+        }
+        let is_peer = machine.peers().iter().any(|peer| peer.member == from);
+        match stage {
+            Stage::Absent | Stage::Stale => {
+                self.primary(core, primary::Event::AttachAsked(from));
+            }
+            // It was removed, and has not heard of it.
+            Stage::Joining | Stage::InSync if !is_peer => self.tell_of_end(core, from, term),
+            _ => {}
+        }
+    }
+
+    /// Tells a member that its stream has ended. Those of other groups on the same link go on.
+    pub(super) fn tell_of_end(&self, core: &mut Core, member: Member, term: Term) {
+        let refused = Refused {
+            reason: Reason::NotInSet,
+            kind: Kind::Progress,
+            term,
+        };
+        self.ask(core, member, term, &Control::Refused(refused));
+    }
+
+    /// Whoever follows a primary and is not in the set is about to be added, or was removed and has not heard of it: the
+    /// primary knows.
+    pub(super) fn ask_if_outside(&self, core: &mut Core) {
+        let Some(stream) = core.replica.stream().filter(|_| core.is_outside) else {
+            return;
+        };
+        let now = self.now();
+        if now.since_us(core.asked_at) >= self.settings.timing.silence_us {
+            core.asked_at = now;
+            let standing = Control::Standing(self.standing(core));
+            self.ask(core, stream.primary, stream.term, &standing);
         }
     }
 
@@ -106,7 +153,12 @@ impl Group {
             (_, Kind::Open | Kind::Equalise) => {
                 self.replica(core, replica::Event::Failed(from));
             }
-            (_, Kind::Attach) => self.primary(core, primary::Event::Failed(from)),
+            (_, Kind::Attach) => {
+                if let Some(office) = &mut core.office {
+                    office.asked.remove(&from);
+                }
+                self.primary(core, primary::Event::Failed(from));
+            }
             _ => {}
         }
     }

@@ -13,8 +13,9 @@ use std::time::Duration;
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_fabric::{Address, Bytes, Event, Fabric, Link, Listening, PeerId, Welcome};
 use kreon_sync::{AtomicBool, AtomicU64, Mutex, Ordering};
-use kreon_wire::{Member, ProcessId, Reason, Role, ServerId, Violation};
+use kreon_wire::{Member, ProcessId, Reason, Role, ServerId, Violation, ViolationCounts};
 
+use super::own::Own;
 use crate::mirror::Carrier;
 
 /// A thread that polls looks so often whether it is to end.
@@ -94,6 +95,7 @@ pub struct Links {
     fabric: Arc<dyn Fabric>,
     clients: Arc<dyn Clients>,
     receiver: OnceLock<Weak<dyn Receiver>>,
+    own: Own,
     addresses: Mutex<HashMap<ServerId, Address>>,
     peers: Mutex<HashMap<ServerId, Peer>>,
     streams: Mutex<HashMap<ServerId, Arc<Wire>>>,
@@ -101,6 +103,7 @@ pub struct Links {
     listening: Mutex<Option<Box<dyn Listening>>>,
     control_bytes: Arc<AtomicU64>,
     stream_bytes: Arc<AtomicU64>,
+    violations: ViolationCounts,
     is_over: AtomicBool,
 }
 
@@ -121,6 +124,7 @@ impl Links {
             fabric: Arc::clone(&fabric),
             clients,
             receiver: OnceLock::new(),
+            own: Own::default(),
             addresses: Mutex::default(),
             peers: Mutex::default(),
             streams: Mutex::default(),
@@ -128,6 +132,7 @@ impl Links {
             listening: Mutex::new(None),
             control_bytes: Arc::default(),
             stream_bytes: Arc::default(),
+            violations: ViolationCounts::new(),
             is_over: AtomicBool::new(false),
         });
         let listening = fabric.listen(&at, Arc::clone(&links) as Arc<dyn Welcome>)?;
@@ -154,7 +159,13 @@ impl Links {
         (of(&self.stream_bytes), of(&self.control_bytes))
     }
 
+    /// Packets of other servers that were not right, by class. Each closed its link.
+    pub fn violations(&self) -> &ViolationCounts {
+        &self.violations
+    }
+
     pub(super) fn hand_to(&self, receiver: Weak<dyn Receiver>) {
+        self.own.hand_to(self.settings.me, Weak::clone(&receiver));
         let _ = self.receiver.set(receiver);
     }
 
@@ -164,6 +175,13 @@ impl Links {
 
     /// Sends a control message to a server, in this start of it if one is named. Never waits.
     pub(super) fn send(&self, to: ServerId, start: Option<ProcessId>, packet: Vec<u8>) {
+        let me = self.settings.me;
+        if to == me.server {
+            if start.is_none_or(|start| start == me.process) {
+                self.own.send(packet);
+            }
+            return;
+        }
         let mut peers = self.peers.lock();
         let peer = peers.entry(to).or_default();
         if let Some(wire) = &peer.control {
@@ -285,6 +303,7 @@ impl Links {
             }
             if let Err(violation) = outcome {
                 tracing::warn!(?violation, peer = ?wire.peer(), "a peer sends what it must not");
+                self.violations.count(violation);
                 wire.close("a packet that is not right");
                 ended.get_or_insert(violation.into());
             }
@@ -329,6 +348,7 @@ impl Links {
     pub fn close(&self) {
         self.is_over.store(true, Ordering::Release);
         drop(self.listening.lock().take());
+        self.own.close();
         for wire in self.all.lock().iter().filter_map(Weak::upgrade) {
             wire.close("the server ends");
         }

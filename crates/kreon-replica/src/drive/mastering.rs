@@ -113,20 +113,22 @@ impl Mastering {
         self.state.lock().refused.contains(&group)
     }
 
-    /// How a group stands at `from`, as the answer to the question with this number.
-    pub fn on_probed(&self, group: GroupId, from: Member, number: u64) {
+    /// A group stands somehow at `from`: this answers the question with this number. Whether that was which start runs; then
+    /// the answer says no more than that, as whoever serves there may be cut off from the coordinator.
+    pub fn on_probed(&self, group: GroupId, from: Member, number: u64) -> bool {
         let mut state = self.state.lock();
         let is_it = |probe: &Probe| {
             (probe.group, probe.of.server, probe.number) == (group, from.server, number)
         };
         let Some(index) = state.probes.iter().position(is_it) else {
-            return;
+            return false;
         };
         let of = state.probes.swap_remove(index).of;
         drop(state);
         if of.process != from.process {
             self.on(Event::Ended(group, of));
         }
+        true
     }
 
     fn act(&self, state: &mut State, action: Action) {
@@ -234,6 +236,14 @@ impl Mastering {
     /// What it does for a group.
     pub fn stage(&self, group: GroupId) -> Option<Stage> {
         self.state.lock().master.stage(group).cloned()
+    }
+
+    /// The version of the node of the office, if this server is in it.
+    pub fn fence(&self) -> Option<Version> {
+        match self.state.lock().master.office() {
+            Office::Leader { fence } => Some(fence),
+            Office::Candidate => None,
+        }
     }
 
     /// Anything may have changed.

@@ -11,6 +11,7 @@
 //!   messages as events; `streams`: packets of streams and what is answered
 //! - `worker`: what waits for the file, in order; `equalising`, `office`, `joining`: what it does there
 //! - [`Host`]: the server above, which takes requests of clients; [`Replies`]: its replies, in the order of the log
+//! - [`Told`]: how a group stands, for the server above
 //! - [`Volume`]: where a group's file is
 //!
 //! Who has news of a group locks its machines and carries out their actions itself: no thread is woken for a beat, an
@@ -33,17 +34,23 @@ mod mastering;
 mod of_primary;
 mod of_replica;
 mod office;
+mod own;
 mod replies;
 mod server;
 mod streams;
+#[cfg(test)]
+mod tests;
+mod told;
 mod volume;
 mod worker;
 
 pub use self::answers::answer;
 pub use self::asking::{Asking, Begin};
+pub use self::clock::set_clock_percent;
 pub use self::group::{Group, GroupSettings, Moments};
 pub use self::host::{Host, Serving};
 pub use self::links::{Clients, Links, LinksSettings};
 pub use self::replies::Replies;
 pub use self::server::{Server, ServerSettings};
+pub use self::told::Told;
 pub use self::volume::{FileVolume, Volume};

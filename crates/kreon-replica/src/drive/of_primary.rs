@@ -1,6 +1,6 @@
 //! What the machine of a primary wants done.
 
-use kreon_wire::{Control, Kind, Reason, Refused};
+use kreon_wire::Control;
 
 use super::asking::Asker;
 use super::group::{Core, Group};
@@ -32,12 +32,7 @@ impl Group {
             Action::Complete(joiner) => self.primary(core, Event::Completed(joiner)),
             Action::Close(member) => {
                 office.store.mirror().remove(member);
-                let refused = Refused {
-                    reason: Reason::NotInSet,
-                    kind: Kind::Progress,
-                    term,
-                };
-                self.ask(core, member, term, &Control::Refused(refused));
+                self.tell_of_end(core, member, term);
             }
             Action::Ask(ticket, ask) => {
                 self.asking

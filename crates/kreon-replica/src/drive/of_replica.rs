@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use kreon_engine::Engine;
+use kreon_base::Lsn;
 use kreon_wire::{Control, Extent, Kind, Reason, Refused, Slot, Stage, Standing};
 
 use super::asking::Asker;
 use super::equalising::Found;
 use super::group::{Core, Group};
 use super::worker::Job;
+use crate::equalise::examine;
 use crate::machine::primary::Phase;
 use crate::machine::replica::{Action, Event, State};
 use crate::machine::{Report, SlotMark, Term};
@@ -23,6 +24,8 @@ impl Group {
             Action::ComputeEnd(term) => self.work(compute_end(term)),
             // What a file has that failed is not known.
             Action::Report { .. } if core.has_failed => {}
+            // Another one may be able to open its store.
+            Action::Report { .. } if self.now() < core.given_up.1 => {}
             Action::Report { to, term, report } => {
                 let number = core.seals.remove(&to).unwrap_or(1);
                 let process = self.me.process;
@@ -60,10 +63,7 @@ impl Group {
             }
             Action::Serve { known, since } => self.serve(core, known, since),
             Action::AskAttach { to, term } => {
-                let standing = Standing {
-                    stage: Stage::Stale,
-                    ..Standing::absent()
-                };
+                let standing = self.standing(core);
                 self.ask(core, to, term, &Control::Standing(standing));
             }
             Action::Close(member) => {
@@ -71,11 +71,18 @@ impl Group {
                     && let Some(mirror) = &candidate.mirror
                 {
                     mirror.remove(member);
+                    self.tell_of_end(core, member, candidate.term);
                 }
             }
             Action::StopFollowing => {
                 if let Some(following) = core.following.take() {
-                    self.work(Box::new(move |_, _| following.follower.stop()));
+                    let is_part = following.back.is_copying();
+                    self.work(Box::new(move |_, files| {
+                        following.follower.stop();
+                        if is_part {
+                            files.close();
+                        }
+                    }));
                 }
             }
             Action::Beaten { to, term, beat } => {
@@ -137,7 +144,14 @@ fn stage_of_primary(core: &Core) -> Stage {
 fn drain() -> Job {
     Box::new(|group, files| {
         let following = group.core().following.take();
-        let drained = following.map_or(Ok(()), |following| following.follower.seal());
+        let drained = match following {
+            Some(following) => {
+                let drained = following.follower.seal();
+                group.core().followed = following.follower.followed();
+                drained
+            }
+            None => Ok(()),
+        };
         let flushed = drained.and_then(|()| files.device(group)?.flush());
         if let Err(error) = flushed {
             tracing::error!(%error, "what was received cannot be made durable");
@@ -149,12 +163,15 @@ fn drain() -> Job {
 /// Finds out what is durable.
 fn compute_end(term: Term) -> Job {
     Box::new(move |group, files| {
-        if group.core().has_failed {
+        let core = group.core();
+        if core.has_failed {
             return;
         }
+        let followed = core.followed;
+        drop(core);
         let found = files
             .device(group)
-            .and_then(|device| Found::in_file(&device));
+            .and_then(|device| Found::in_file(&device, followed));
         match found {
             Ok(found) => {
                 group.note(|moments, now_us| moments.sealed_us = now_us);
@@ -193,9 +210,12 @@ pub(super) fn report_of(extent: &Extent) -> Report {
 }
 
 impl Found {
-    /// What a file has.
-    pub(super) fn in_file(device: &Arc<dyn kreon_device::Device>) -> kreon_base::Result<Self> {
-        match Engine::examine(device) {
+    /// What a file has, the log of which is known to be there up to `followed`.
+    pub(super) fn in_file(
+        device: &Arc<dyn kreon_device::Device>,
+        followed: Option<Lsn>,
+    ) -> kreon_base::Result<Self> {
+        match examine(device, followed) {
             Ok(examined) => Ok(Self::of(Some(examined))),
             Err(error) if error.kind() == kreon_base::ErrorKind::NotFound => Ok(Self::of(None)),
             Err(error) => Err(error),

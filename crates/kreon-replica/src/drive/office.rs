@@ -4,26 +4,38 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::thread::Builder;
 
-use kreon_base::{ErrorKind, Lsn, Result};
+use kreon_base::{Error, ErrorKind, Lsn, Result};
 use kreon_engine::{Engine, Options};
+use kreon_format::StoreId;
 use kreon_sync::{Condvar, Mutex};
+use kreon_volume::superblock;
 use kreon_wire::{Member, Term};
 
+use super::asking::Asker;
 use super::equalising::Candidate;
 use super::group::{Core, Group};
 use super::host::Serving;
 use crate::equalise::{Primary as Store, Tapping};
 use crate::machine::primary::{Event, Phase, Primary};
-use crate::machine::replica::Event as ReplicaEvent;
-use crate::machine::{Known, Moment};
+use crate::machine::replica::{Event as ReplicaEvent, State};
+use crate::machine::{Ask, Known, Moment, Ticket};
+
+/// A member that gave up attempts reports nothing for at most so many times the patience of a seal.
+const ATTEMPT_FACTOR_MAX: u64 = 30;
 
 /// The primary of a group, while it serves.
 pub(super) struct Office {
     pub machine: Primary,
     pub store: Arc<Store>,
     pub flusher: Arc<Flusher>,
+    /// Of the store.
+    pub store_id: StoreId,
     /// Free bytes of the members, as they last told.
     pub free_bytes: HashMap<Member, u64>,
+    /// Joiners that were asked to prepare for a copy, and when.
+    pub asked: HashMap<Member, Moment>,
+    /// The store takes no more writes: the machine was told.
+    is_poisoned: bool,
 }
 
 /// What the thread that flushes is to do.
@@ -134,7 +146,8 @@ impl Group {
     pub(super) fn open(&self, term: Term) {
         let options = self.settings.options.clone();
         self.work(Box::new(move |group, files| {
-            let core = group.core();
+            let mut core = group.core();
+            core.followed = None;
             let is_new = core
                 .found
                 .as_ref()
@@ -156,12 +169,46 @@ impl Group {
             files.drop_device();
             match opened {
                 Ok(store) => group.on_store_open(term, store),
-                Err(error) => tracing::error!(%error, "the store of a group cannot be opened"),
+                Err(error) => {
+                    let mut core = group.core();
+                    group.give_up(&mut core, term, &error, "the store cannot be opened");
+                }
             }
         }));
     }
 
+    /// As a candidate: it cannot go on. The next term begins at once, and for a while nothing is reported here, so that another
+    /// member is promoted if there is one.
+    pub(super) fn give_up(&self, core: &mut Core, term: Term, error: &Error, what: &str) {
+        self.fail(core, error, what);
+        let (State::Equalising(office) | State::Opening(office)) = core.replica.state() else {
+            return;
+        };
+        if office.term() != term {
+            return; // given up long ago
+        }
+        let known = office.known.clone();
+        core.has_failed |= error.kind() == ErrorKind::Corruption;
+        let (attempts, _) = core.given_up;
+        let factor = (2 << attempts.min(4)).min(ATTEMPT_FACTOR_MAX);
+        let until = self
+            .now()
+            .after_us(factor * self.settings.timing.seal_patience_us);
+        core.given_up = (attempts.saturating_add(1), until);
+        let swap = Ask::Swap {
+            expected: known.version,
+            next: known.config.in_next_term(),
+            fence: None,
+        };
+        // If nobody answers, the master ends the attempt by its time.
+        let asker = Asker::GivingUp(self.id());
+        self.asking.ask(asker, Ticket::default(), &swap);
+    }
+
     fn on_store_open(&self, term: Term, store: Store) {
+        // Also that of a store that was made just now.
+        let found = superblock::inspect(&**store.device().below());
+        let store_id = found.map_or(None, |(found, _)| found.map(|found| found.store));
         let mut core = self.core();
         let counts = |held: &&mut Candidate| held.term == term;
         let Some(candidate) = core.candidate.as_mut().filter(counts) else {
@@ -170,16 +217,19 @@ impl Group {
             return report(store.abandon("its term is over"));
         };
         candidate.store = Some(Arc::new(store));
+        candidate.store_id = store_id.unwrap_or_default();
         self.note(|moments, now_us| moments.opened_us = now_us);
         self.replica(&mut core, ReplicaEvent::Opened(term));
     }
 
     /// The office begins.
     pub(super) fn serve(&self, core: &mut Core, known: Known, since: Moment) {
-        let store = core.candidate.take().and_then(|candidate| candidate.store);
-        let Some(store) = store else {
+        let candidate = core.candidate.take();
+        let opened = candidate.and_then(|held| held.store.map(|store| (store, held.store_id)));
+        let Some((store, store_id)) = opened else {
             return;
         };
+        core.given_up = (0, Moment::default());
         let end = store.engine().log_tail();
         let (now, timing) = (self.now(), self.settings.timing);
         let machine = Primary::new(self.me, known, end, since, now, timing);
@@ -194,12 +244,16 @@ impl Group {
             term: machine.term(),
             engine: Arc::clone(store.engine()),
             takes_writes: machine.phase() == Phase::Serving,
+            known: machine.known().clone(),
         };
         core.office = Some(Office {
             machine,
             store,
             flusher,
+            store_id,
             free_bytes: HashMap::new(),
+            asked: HashMap::new(),
+            is_poisoned: false,
         });
         self.note(|moments, now_us| moments.serving_us = now_us);
         self.host.serve(serving);
@@ -228,6 +282,27 @@ impl Group {
         }
     }
 
+    /// What is to be looked at from time to time while this server is the primary.
+    pub(super) fn look_after_office(&self, core: &mut Core) {
+        self.forget_unprepared(core);
+        let Some(office) = core.office.as_mut().filter(|office| !office.is_poisoned) else {
+            return;
+        };
+        // A spill, a checkpoint or the log may have failed while nobody waited for it. This costs two loads.
+        let engine: &Engine = office.store.engine();
+        let outcome = engine.write_ahead(&[]);
+        let outcome = outcome.and_then(|_| engine.write_log_out(Lsn(0)));
+        let Err(error) = outcome else {
+            return;
+        };
+        office.is_poisoned = true;
+        if error.kind() != ErrorKind::Closed {
+            tracing::error!(%error, "the primary's store takes no more writes: it resigns");
+            core.has_failed = true;
+            self.primary(core, Event::DeviceFailed);
+        }
+    }
+
     /// Ends an office, and what was to become one: nobody is answered any more. The file is free when the worker has come to
     /// what is put to it next.
     pub(super) fn abandon(&self, core: &mut Core, why: &str) {
@@ -246,9 +321,11 @@ impl Group {
         for store in stores {
             store.mirror().close(why);
             let why = why.to_owned();
-            self.work(Box::new(move |_, files| {
+            self.work(Box::new(move |group, files| {
                 files.drop_device();
+                let durable = store.engine().log_durable();
                 report(store.abandon(&why));
+                group.core().followed = Some(durable);
             }));
         }
     }

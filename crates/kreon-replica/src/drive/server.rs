@@ -116,6 +116,14 @@ impl Server {
         self.groups.read().get(&id).cloned()
     }
 
+    pub(super) fn take_group(&self, id: GroupId) -> Option<Arc<Group>> {
+        self.groups.write().remove(&id)
+    }
+
+    pub(super) fn fence_of_office(&self) -> Option<crate::machine::Version> {
+        self.mastering.fence()
+    }
+
     fn all(&self) -> Vec<Arc<Group>> {
         self.groups.read().values().cloned().collect()
     }
@@ -167,8 +175,9 @@ impl Server {
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Release);
         self.asking.end();
-        self.links.close();
+        // Before their links: a primary would take its backups for failed, and leave them out of the set.
         self.all().iter().for_each(|group| group.end());
+        self.links.close();
         let own = std::thread::current().id();
         for thread in self.threads.lock().drain(..) {
             if thread.thread().id() != own && thread.join().is_err() {
@@ -184,9 +193,8 @@ impl Receiver for Server {
         let (id, term) = (frame.header().group, frame.header().term);
         let number = frame.header().number;
         let message = Control::decode(&frame)?;
-        if let Control::Standing(_) = message {
-            self.mastering.on_probed(id, from, number);
-        }
+        let is_probed =
+            matches!(message, Control::Standing(_)) && self.mastering.on_probed(id, from, number);
         match message {
             Control::Sealed { process, extent } => {
                 let report = report_of(&extent);
@@ -199,10 +207,11 @@ impl Receiver for Server {
                 });
             }
             Control::Standing(standing)
-                if matches!(
-                    standing.stage,
-                    Stage::Serving | Stage::Frozen | Stage::Short
-                ) =>
+                if !is_probed
+                    && matches!(
+                        standing.stage,
+                        Stage::Serving | Stage::Frozen | Stage::Short
+                    ) =>
             {
                 self.mastering.on(master::Event::Serves(id, term));
             }

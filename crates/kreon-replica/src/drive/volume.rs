@@ -6,17 +6,47 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kreon_base::{Checksum, Error, Result};
-use kreon_device::{Device, FileDevice, FileOptions};
+use kreon_device::{Device, FileOptions};
+use kreon_sync::{AtomicU64, Ordering};
+use kreon_wire::limits::BLOCK_BYTES;
 
+use crate::files::{Folder, GroupFile, GroupFiles};
 use crate::machine::{Stamp, Term, Version};
+use crate::resync::blank_slots;
 
 /// The place of one group's replica.
 pub trait Volume: Send + Sync {
-    /// Opens the file, locked; makes it if there is none. What was opened before was dropped or unlocked.
+    /// Opens the file that counts, locked; makes one if there is none. What was opened before was dropped or unlocked.
     ///
     /// # Errors
     /// Those of the device.
     fn open(&self) -> Result<Arc<dyn Device>>;
+
+    /// Prepares a file for a copy of a volume that takes `needed_bytes` on the device: without superblocks, durably. What was
+    /// opened before was dropped or unlocked. With `is_trusted` blocks that are equal to those of the copy need not be written;
+    /// without it, because the device failed, nothing is to be left of them.
+    ///
+    /// Without a second file the one that counts is overwritten, and this server has no copy of the group meanwhile: so it is
+    /// where nothing else is said.
+    ///
+    /// # Errors
+    /// Those of the device. If there is a second file, the one that counts is untouched.
+    fn begin_resync(&self, needed_bytes: u64, is_trusted: bool) -> Result<Arc<dyn Device>> {
+        let _ = (needed_bytes, is_trusted);
+        tracing::warn!("the replica here is overwritten by a copy of the primary's");
+        let device = self.open()?;
+        empty(&*device)?;
+        Ok(device)
+    }
+
+    /// The server has seen itself in the set with this file, which [`begin_resync`](Self::begin_resync) prepared: other ones go.
+    ///
+    /// # Errors
+    /// Those of the device; nothing is lost, and it may be tried again.
+    fn settle(&self, device: &Arc<dyn Device>) -> Result<()> {
+        let _ = device;
+        Ok(())
+    }
 
     /// The latest configuration that was seen here; none if there never was one.
     ///
@@ -31,31 +61,52 @@ pub trait Volume: Send + Sync {
     fn keep_seen(&self, stamp: Stamp) -> Result<()>;
 }
 
-/// A file, and another one with `.seen` behind its name.
+/// Files of one group in a folder, `PATH.1` and so on, as [`GroupFiles`] keeps them, and another one with `.seen` behind
+/// `PATH`. There is one file, and during a resync a second one.
 #[derive(Clone, Debug)]
 pub struct FileVolume {
     path: PathBuf,
-    options: FileOptions,
+    /// Of the file that was opened last.
+    generation: Arc<AtomicU64>,
 }
 
 const STAMP_BYTES: usize = 20;
 
 impl FileVolume {
-    /// The file at `path`, whose folder exists.
+    /// Files that are called `path` with a number behind. Its folder exists.
     pub fn new(path: impl AsRef<Path>) -> Self {
-        let options = FileOptions {
-            create: true,
-            ..FileOptions::default()
-        };
         Self {
             path: path.as_ref().to_owned(),
-            options,
+            generation: Arc::default(),
         }
     }
 
-    /// The file.
+    /// What all files are called, but for what stands behind.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The file that was opened last; none before.
+    pub fn file(&self) -> Option<PathBuf> {
+        match self.generation.load(Ordering::Acquire) {
+            0 => None,
+            generation => Some(self.beside(&format!(".{generation}"))),
+        }
+    }
+
+    /// The files.
+    ///
+    /// # Errors
+    /// `InvalidArgument`: the path names none.
+    pub fn files(&self) -> Result<GroupFiles> {
+        let name = self.path.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or_else(|| Error::invalid("a path that names no file"))?;
+        let folder = match self.path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let folder = Folder::new(folder, FileOptions::default());
+        GroupFiles::new(Arc::new(folder), name)
     }
 
     fn beside(&self, ending: &str) -> PathBuf {
@@ -63,12 +114,38 @@ impl FileVolume {
         name.push(ending);
         name.into()
     }
+
+    fn opened(&self, file: GroupFile) -> Arc<dyn Device> {
+        self.generation.store(file.generation, Ordering::Release);
+        file.device
+    }
 }
 
 impl Volume for FileVolume {
     fn open(&self) -> Result<Arc<dyn Device>> {
-        let (device, _) = FileDevice::open(&self.path, &self.options)?;
-        Ok(Arc::new(device))
+        Ok(self.opened(self.files()?.open()?))
+    }
+
+    fn begin_resync(&self, needed_bytes: u64, is_trusted: bool) -> Result<Arc<dyn Device>> {
+        let files = self.files()?;
+        let old = files.choose()?;
+        let has_old = old.is_some();
+        let begun = files.begin(old, needed_bytes)?;
+        // In the place of the old file there is space only for what the copy needs.
+        let is_in_its_place = has_old && !begun.is_beside;
+        if !is_trusted || is_in_its_place {
+            empty(&*begun.file.device)?;
+        }
+        Ok(self.opened(begun.file))
+    }
+
+    fn settle(&self, device: &Arc<dyn Device>) -> Result<()> {
+        let keep = GroupFile {
+            generation: self.generation.load(Ordering::Acquire),
+            device: Arc::clone(device),
+            slot: None,
+        };
+        self.files()?.settle(&keep)
     }
 
     fn seen(&self) -> Result<Option<Stamp>> {
@@ -97,6 +174,14 @@ impl Volume for FileVolume {
         };
         kept().map_err(|error| failed(&path, error))
     }
+}
+
+/// Makes a file empty but for its length, durably without superblocks first.
+fn empty(device: &dyn Device) -> Result<()> {
+    blank_slots(device)?;
+    let len_bytes = device.len_bytes() - device.len_bytes() % BLOCK_BYTES;
+    device.discard(0, len_bytes)?;
+    blank_slots(device)
 }
 
 fn failed(path: &Path, error: std::io::Error) -> Error {

@@ -29,6 +29,31 @@ impl Files {
     pub fn drop_device(&mut self) {
         self.0 = None;
     }
+
+    /// Whoever has the file still does nothing more with it: it may be opened again, or another one.
+    pub fn close(&mut self) {
+        if let Some(device) = self.0.take()
+            && let Err(error) = device.unlock()
+        {
+            tracing::error!(%error, "the lock of a file cannot be given up");
+        }
+    }
+
+    /// Takes a file for a copy of a volume that needs so much space.
+    pub fn begin_resync(&mut self, group: &Group, needed_bytes: u64) -> Result<()> {
+        self.close();
+        let is_trusted = !group.core().has_failed;
+        self.0 = Some(group.volume.begin_resync(needed_bytes, is_trusted)?);
+        Ok(())
+    }
+
+    /// The server is in the set with this file.
+    pub fn settle(&self, group: &Group) -> Result<()> {
+        match &self.0 {
+            Some(device) => group.volume.settle(device),
+            None => Ok(()),
+        }
+    }
 }
 
 /// One thing to do.

@@ -71,6 +71,23 @@ impl GroupFiles {
         Ok(stores.max_by_key(|file| (file.slot, file.generation)))
     }
 
+    /// The file that counts or, if none is a store, the last one there is; an empty one if there is none.
+    ///
+    /// # Errors
+    /// Those of [`choose`](Self::choose).
+    pub fn open(&self) -> Result<GroupFile> {
+        let files = self.files()?;
+        if let Some(last) = files
+            .into_iter()
+            .max_by_key(|file| (file.slot, file.generation))
+        {
+            return Ok(last);
+        }
+        self.directory.create(&self.name_of(1))?;
+        self.directory.sync()?;
+        self.look_at(1)
+    }
+
     /// Prepares a file for a resync of a volume that takes `needed_bytes`. `old` is the file that counts, which nobody uses:
     /// it stays beside the new one if there is space for both; otherwise it is the one to be written, and no store from now on.
     ///

@@ -51,6 +51,8 @@ pub struct Follower {
     log_due: Option<Instant>,
     /// The work under way.
     doing: Option<Doing>,
+    /// The log that was there before the stream; 0 for a joiner.
+    before: Lsn,
     applied: StreamNumber,
     flushed: FlushNumber,
     log_durable: Lsn,
@@ -98,6 +100,7 @@ impl Follower {
             log: LogTail::new(log_durable),
             log_due: None,
             doing: None,
+            before: log_durable,
             applied: StreamNumber(0),
             flushed: FlushNumber(0),
             log_durable,
@@ -106,6 +109,16 @@ impl Follower {
             ballast_used_bytes: 0,
             sealing: Sealing::No,
             refused: None,
+        }
+    }
+
+    /// All of the log before this was received, or there before the stream: when it is sealed, it is in the file. `None`: that
+    /// is not known, as of a joiner whose copy is not complete.
+    pub fn followed(&self) -> Option<Lsn> {
+        match (self.inlet.state(), self.course.end()) {
+            (State::Joining, _) => None,
+            (_, Some(end)) => Some(end),
+            (_, None) => Some(self.before).filter(|before| *before > Lsn(0)),
         }
     }
 

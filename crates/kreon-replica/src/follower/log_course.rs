@@ -26,6 +26,11 @@ impl LogCourse {
         }
     }
 
+    /// Behind the last byte that was taken; `None`: there was none.
+    pub fn end(&self) -> Option<Lsn> {
+        self.place.map(|place| place.lsn)
+    }
+
     /// Takes `len_bytes` bytes that stand at `offset`, with positions from `lsn` to `end`, if they may come next.
     pub fn follow(
         &mut self,

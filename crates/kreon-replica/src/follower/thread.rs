@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-use kreon_base::{Error, ErrorKind, Result};
+use kreon_base::{Error, ErrorKind, Lsn, Result};
 use kreon_device::Device;
 use kreon_sync::{Condvar, Mutex, MutexGuard};
 use kreon_wire::{
@@ -125,6 +125,11 @@ impl FollowerThread {
     pub fn acknowledge(&self) {
         let mut state = self.shared.state.lock();
         self.shared.tell_progress(&mut state);
+    }
+
+    /// See [`Follower::followed`].
+    pub fn followed(&self) -> Option<Lsn> {
+        self.shared.state.lock().follower.followed()
     }
 
     /// Takes nothing any more and makes durable all that was received. On return nothing is under way in the file.

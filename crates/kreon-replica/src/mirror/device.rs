@@ -1,6 +1,7 @@
 //! The device that a primary's store is opened on.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use kreon_base::{Result, planted};
 use kreon_device::{BLOCK_BYTES_MAX, Device, DeviceStats, Read, ReadQueue, Write};
@@ -166,11 +167,16 @@ impl Device for MirrorDevice {
         planted!(TapBeforeFirstCheckpoint => if !self.mirror.is_log_begun() {
             return self.below.flush();
         });
+        let start = Instant::now();
         // The members flush beside this device.
         let number = self.mirror.begin_barrier()?;
         self.below.flush()?;
         planted!(BarrierNotAwaited => return Ok(()));
-        self.mirror.await_flush(number)
+        let here = start.elapsed();
+        self.mirror.await_flush(number)?;
+        let total = start.elapsed();
+        self.mirror.barriers.add(total, total.saturating_sub(here));
+        Ok(())
     }
 
     fn stats(&self) -> DeviceStats {

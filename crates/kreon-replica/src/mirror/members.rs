@@ -11,6 +11,7 @@ use kreon_wire::{Member, Progress, Room, StreamNumber, StreamPacket};
 use super::carrier::Carrier;
 use super::stream::{Sent, Stream};
 use super::streams::Mirror;
+use super::traffic::StreamTraffic;
 
 /// How a member stands.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct MemberStanding {
     pub is_log_behind: bool,
     /// Why its stream has ended, if it has.
     pub ended: Option<Error>,
+    /// What it was sent in this term.
+    pub traffic: StreamTraffic,
 }
 
 impl Mirror {
@@ -138,6 +141,7 @@ impl Mirror {
             owed_bytes: stream.owed.blocks.len_bytes(),
             is_log_behind: stream.owed.log_from.is_some(),
             ended: stream.ended().cloned(),
+            traffic: stream.traffic,
         };
         state.streams.iter().map(of).collect()
     }

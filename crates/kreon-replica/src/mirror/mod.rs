@@ -21,6 +21,7 @@ mod streams;
 mod tap;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 pub(crate) use self::barrier::block_border;
 pub use self::carrier::{Carrier, OnLink, SharedLink};
@@ -31,3 +32,4 @@ pub use self::share::Share;
 pub use self::source::{Committed, LogSource};
 pub use self::streams::Mirror;
 pub use self::tap::TapThread;
+pub use self::traffic::{BarrierTimes, StreamTraffic};

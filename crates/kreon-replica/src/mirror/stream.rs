@@ -14,6 +14,7 @@ use kreon_wire::{
 use super::carrier::Carrier;
 use super::owed::Owed;
 use super::share::{Share, Waiting};
+use super::traffic::StreamTraffic;
 
 /// Whether a packet was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,7 @@ pub(super) struct Stream {
     /// Allocations that the member had no space for.
     refused: BTreeSet<StreamNumber>,
     ended: Option<Error>,
+    pub traffic: StreamTraffic,
 }
 
 impl Stream {
@@ -94,6 +96,7 @@ impl Stream {
             asked_bytes: 0,
             refused: BTreeSet::new(),
             ended: None,
+            traffic: StreamTraffic::default(),
         }
     }
 
@@ -202,6 +205,7 @@ impl Stream {
     fn sent(&mut self, packet: &StreamPacket<'_>) {
         let number = self.outlet.sent();
         self.owed.forget(packet);
+        self.traffic.add(packet);
         if let StreamPacket::Log { offset, bytes, .. } = packet {
             self.log_packets_offset = offset + bytes.len() as u64;
         }

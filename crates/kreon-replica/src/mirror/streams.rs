@@ -15,6 +15,7 @@ use kreon_wire::{FlushNumber, Frame, GroupId, Member, Term, Violation};
 
 use super::source::LogSource;
 use super::stream::Stream;
+use super::traffic::{BarrierTimes, Barriers};
 
 /// The streams of the primary of one group in one term.
 pub struct Mirror {
@@ -35,6 +36,7 @@ pub struct Mirror {
     /// Wakes the tap.
     pub(super) wakeup: Wakeup,
     pub(super) source: OnceLock<Arc<dyn LogSource>>,
+    pub(super) barriers: Barriers,
 }
 
 pub(super) struct State {
@@ -119,7 +121,13 @@ impl Mirror {
             wanted: AtomicU64::new(0),
             wakeup: Wakeup::default(),
             source: OnceLock::new(),
+            barriers: Barriers::default(),
         })
+    }
+
+    /// Flushes of the volume in this term.
+    pub fn barrier_times(&self) -> BarrierTimes {
+        self.barriers.times()
     }
 
     /// The group.

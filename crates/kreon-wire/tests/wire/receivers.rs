@@ -13,7 +13,11 @@ pub fn receive(state: State, bytes: &[u8]) -> Result<(), Violation> {
         State::Shipping if frame.header().kind != Kind::Refused => outlet().admit(&frame).map(drop),
         _ => {
             state.check(frame.header().kind)?;
-            Packet::decode(&frame).map(drop)
+            match Packet::decode(&frame)? {
+                Packet::Request(_) => Request::decode(&frame).map(drop),
+                Packet::Reply(_) => Reply::decode(&frame).map(drop),
+                _ => Ok(()),
+            }
         }
     }
 }

@@ -15,6 +15,11 @@ pub const DATA_BYTES: u64 = 4096;
 
 static DATA: [u8; DATA_BYTES as usize] = [0x5a; DATA_BYTES as usize];
 
+/// The body of a scan of the table `c` from `k` on, and that of a page with one entry.
+static SCAN: &[u8] =
+    b"\x04\0\x01\x01\0\0\0\0\x09\0\0\0\0\0\0\0\x10\0\0\0\x20\0\0\0\x01\0\0\0\0\0\0\0\x01\0ck";
+static PAGE: &[u8] = b"\x05\0\0\0\x01\0\0\0\x09\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0kvv";
+
 pub fn member(server: u32) -> Member {
     Member {
         server: ServerId(server),
@@ -185,8 +190,8 @@ pub fn packet(kind: Kind) -> Packet<'static> {
             Packet::Stream(stream(kind))
         }
         Progress => Packet::Progress(progress()),
-        Request => Packet::Request(b"get chania"),
-        Reply => Packet::Reply(b"53910"),
+        Request => Packet::Request(SCAN),
+        Reply => Packet::Reply(PAGE),
         _ => Packet::Control(control(kind)),
     }
 }

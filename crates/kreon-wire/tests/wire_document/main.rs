@@ -5,6 +5,7 @@
 //! the fields allow.
 #![allow(missing_docs)]
 
+mod clients;
 mod control;
 // The same reader of tables and pictures as that of `docs/format.md`.
 #[allow(dead_code)]

@@ -1,8 +1,9 @@
 //! Writing rows: at once if they come sorted, else in batches.
 
-use kreon::{Durability, Region, Store, WriteBatch};
+use kreon::Durability;
 
 use crate::failure::Result;
+use crate::place::{Batch, Place, Region};
 use crate::session::Session;
 
 /// A batch is also written when it holds so many bytes: memory stays bounded whatever the rows are.
@@ -10,11 +11,11 @@ pub const BATCH_BYTES_MAX: usize = 1 << 20;
 
 /// Rows on their way into a region.
 pub struct Load {
-    store: Store,
+    place: Place,
     region: Region,
     durability: Durability,
     batch_rows_max: usize,
-    batch: WriteBatch,
+    batch: Batch,
     batch_bytes: usize,
     rows_written: u64,
     /// Of these, rows that came sorted and were loaded at once.
@@ -25,12 +26,13 @@ pub struct Load {
 
 impl Load {
     pub fn new(session: &Session, batch_rows_max: usize) -> Result<Self> {
+        let region = session.region()?;
         Ok(Self {
-            store: session.store.clone(),
-            region: session.region()?,
+            place: session.place.clone(),
+            batch: region.batch(),
+            region,
             durability: session.durability,
             batch_rows_max,
-            batch: WriteBatch::new(),
             batch_bytes: 0,
             rows_written: 0,
             rows_loaded: 0,
@@ -43,11 +45,11 @@ impl Load {
         if value.len() >= BATCH_BYTES_MAX {
             // By itself, from where it stands: a batch would copy it.
             self.write_batch()?;
-            self.region.put_with(key, value, self.durability)?;
+            self.region.put(key, value, self.durability)?;
             self.rows_written += 1;
             return Ok(());
         }
-        self.batch.put(&self.region, key, value);
+        self.region.add(&mut self.batch, key, value);
         self.batch_bytes += key.len() + value.len();
         if self.batch.len() >= self.batch_rows_max || self.batch_bytes >= BATCH_BYTES_MAX {
             self.write_batch()?;
@@ -55,12 +57,17 @@ impl Load {
         Ok(())
     }
 
+    /// Whether pairs that ascend can be loaded at once.
+    pub fn loads_at_once(&self) -> bool {
+        self.region.loads_at_once()
+    }
+
     /// Loads pairs that ascend, all or none. Nothing was put before.
     pub fn load(
         &self,
         pairs: impl Iterator<Item = kreon::Result<(Vec<u8>, Vec<u8>)>>,
     ) -> kreon::Result<()> {
-        self.region.try_ingest(pairs).map(drop)
+        self.region.ingest(pairs)
     }
 
     /// The pairs that were loaded came from so many rows.
@@ -77,16 +84,16 @@ impl Load {
     /// Writes what is left and makes everything durable. Returns the rows written.
     pub fn finish(&mut self) -> Result<u64> {
         self.write_batch()?;
-        self.store.sync()?;
+        self.place.sync()?;
         Ok(self.rows_written)
     }
 
     fn write_batch(&mut self) -> Result<()> {
-        let batch = std::mem::take(&mut self.batch);
+        let batch = std::mem::replace(&mut self.batch, self.region.batch());
         self.batch_bytes = 0;
         let rows = batch.len() as u64;
         if rows > 0 {
-            self.store.write(batch, self.durability)?;
+            self.place.write(batch, self.durability)?;
             self.rows_written += rows;
         }
         Ok(())

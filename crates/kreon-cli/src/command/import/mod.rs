@@ -3,7 +3,9 @@
 mod input;
 mod load;
 mod pipe;
+mod reading;
 mod rows;
+mod sample;
 mod sorted;
 
 use std::num::NonZeroUsize;
@@ -12,19 +14,15 @@ use std::time::Instant;
 
 use clap::Args;
 use indicatif::HumanBytes;
-use kreon::Error;
 
-use crate::encoding::Encoding;
 use crate::failure::{Code, Failure, Result};
-use crate::rows::{
-    DelimitedColumns, DelimitedReader, Encodings, Format, JsonLinesReader, PairReader,
-};
 use crate::session::Session;
 use crate::sink::Sink;
-use crate::size::parse_size;
-use input::{Input, Source};
+use input::Input;
 use load::Load;
+pub use reading::Reading;
 use rows::Rows;
+pub use sample::quantiles;
 
 const ABOUT_VALUES: &str = "\
 CSV and TSV: the key is the first column unless --key says otherwise. Without --value, the value is \
@@ -52,27 +50,9 @@ signal ends it without that.";
 pub struct Import {
     /// The file; `-` is standard input
     file: PathBuf,
-    /// Format of the file; guessed from the ending of its name if not given
-    #[arg(long, value_enum)]
-    format: Option<Format>,
-    /// Column or JSON field of the key: a name, or a number from 1 for CSV and TSV
-    #[arg(short, long, value_name = "COLUMN")]
-    key: Option<String>,
-    /// Column or JSON field of the value
-    #[arg(long, value_name = "COLUMN")]
-    value: Option<String>,
-    /// The first row of CSV or TSV names the columns (so it is unless --no-header is given)
-    #[arg(long, overrides_with = "no_header")]
-    header: bool,
-    /// The first row of CSV or TSV is a row like the others
-    #[arg(long)]
-    no_header: bool,
     /// Rows that are written together, all or none, if they do not come sorted
     #[arg(long, value_name = "ROWS", default_value = "1000")]
     batch: NonZeroUsize,
-    /// Pass over bad rows and count them
-    #[arg(long)]
-    skip_bad: bool,
     /// Pass over the first rows, which an interrupted import has stored
     #[arg(
         long,
@@ -81,9 +61,8 @@ pub struct Import {
         hide_default_value = true
     )]
     skip_rows: u64,
-    /// The longest row: longer ones are bad
-    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = parse_size)]
-    row_max: usize,
+    #[command(flatten)]
+    reading: Reading,
     /// Make the store also over a file or block device that is not empty and holds no store: what is in it is lost
     #[arg(long)]
     pub format_store: bool,
@@ -94,24 +73,18 @@ pub struct Import {
 
 impl Import {
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
-        let format = self
-            .format
-            .or_else(|| Format::of_ending(&self.file))
-            .ok_or_else(|| {
-                Failure::usage(format!(
-                    "the format cannot be guessed from the name {}: give --format csv, tsv, jsonl or lines",
-                    self.file.display()
-                ))
-            })?;
+        let format = self.reading.format(&self.file)?;
         let started = Instant::now();
         let input = Input::open(&self.file, self.quiet, &session.interrupt)?;
         let name = self.file.display();
+        let encodings = [session.key_encoding, session.value_encoding];
         let reader = self
-            .reader(input.source, format, session)
+            .reading
+            .reader(input.source, format, encodings)
             .map_err(|error| error.within(&name))?;
         let mut load = Load::new(session, self.batch.get())?;
         let mut rows = Rows::new(&self.file, reader, &session.interrupt);
-        (rows.skip_bad, rows.skip_rows) = (self.skip_bad, self.skip_rows);
+        (rows.skip_bad, rows.skip_rows) = (self.reading.skip_bad, self.skip_rows);
         let loaded = sorted::load_head(&mut rows, &mut load).and_then(|()| {
             while let Some((key, value)) = rows.next()? {
                 load.put(key, value)?;
@@ -143,47 +116,6 @@ impl Import {
             sorted::summary(load.rows_loaded, count),
             rows.skipped.summary(),
         ))?)
-    }
-
-    fn reader(
-        &self,
-        source: Source,
-        format: Format,
-        session: &Session,
-    ) -> kreon::Result<Box<dyn PairReader>> {
-        let encodings = Encodings {
-            keys: format.encoding(session.key_encoding),
-            values: format.encoding(session.value_encoding),
-        };
-        let (key, value) = (self.key.clone(), self.value.clone());
-        let (reader, value_is_row): (Box<dyn PairReader>, bool) = match format.delimiter() {
-            Some(delimiter) => {
-                let is_lines = format == Format::Lines;
-                let columns = DelimitedColumns {
-                    delimiter,
-                    quotes: !is_lines,
-                    header: !self.no_header && !is_lines,
-                    key,
-                    value,
-                    encodings,
-                    row_bytes_max: self.row_max,
-                };
-                let reader = DelimitedReader::new(source, &columns)?;
-                let value_is_row = reader.value_is_rest_of_row();
-                (Box::new(reader), value_is_row)
-            }
-            None => {
-                let reader = JsonLinesReader::new(source, key, value, encodings, self.row_max);
-                let value_is_row = reader.value_is_whole_object();
-                (Box::new(reader), value_is_row)
-            }
-        };
-        if value_is_row && matches!(encodings.values, Encoding::Hex | Encoding::Base64) {
-            return Err(Error::invalid(
-                "a whole row as the value has no encoding: name a --value column, or add --value-encoding text",
-            ));
-        }
-        Ok(reader)
     }
 }
 

@@ -14,6 +14,9 @@ type Pair = (Vec<u8>, Vec<u8>);
 /// Loads rows as long as their keys ascend, if the first batch does and does not hold them all; puts the
 /// rest of what it had to read for that.
 pub fn load_head(rows: &mut Rows<'_>, load: &mut Load) -> Result<()> {
+    if !load.loads_at_once() {
+        return Ok(());
+    }
     let mut head = Head::default();
     // What was read before a bad row goes in.
     let read = head.read(rows, load.batch_rows_max());

@@ -24,8 +24,9 @@ pub struct Stats {
 
 impl Stats {
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
-        let stats = session.store.stats();
-        let place = Place::of(session, &stats);
+        let store = session.place.store()?;
+        let stats = store.stats();
+        let place = Place::of(session, store, &stats);
         let text = match (self.json, self.all) {
             (true, _) => json::as_json(&stats, &place).to_string() + "\n",
             (false, true) => stats.to_string(),

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use kreon::Stats;
+use kreon::{Stats, Store};
 
 use crate::session::Session;
 
@@ -19,13 +19,13 @@ pub struct Place {
 }
 
 impl Place {
-    pub fn of(session: &Session, stats: &Stats) -> Self {
+    pub fn of(session: &Session, store: &Store, stats: &Stats) -> Self {
         let path = session.path().to_owned();
         let file = fs::metadata(&path).ok().filter(fs::Metadata::is_file);
         Self {
             path,
             disk_bytes: file.map_or(stats.volume_bytes, |file| file.blocks() * BLOCK_BYTES),
-            regions: session.store.region_names(),
+            regions: store.region_names(),
         }
     }
 }

@@ -191,7 +191,7 @@ impl Master {
         }
     }
 
-    /// Puts the highest report into office: superblock first, then log. With patience for those that have a session and
+    /// Puts the highest report into office: superblock first, then log, then preference. With patience for those that have a session and
     /// did not report.
     fn decide(&mut self, now: Moment, group: &mut Group, out: &mut Vec<Action>) {
         let Some(known) = group.known.clone() else {

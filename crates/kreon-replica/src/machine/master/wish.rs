@@ -3,7 +3,7 @@
 
 use super::group::{Group, Stage, Wish};
 use super::{Action, Master};
-use crate::machine::{Configuration, Member, Moment, Report, ServerId};
+use crate::machine::{Configuration, Member, Moment, Report, ServerId, preference};
 
 impl Master {
     pub(super) fn promote(
@@ -75,7 +75,11 @@ impl Group {
         let is_wished = |(from, report): &&(Member, Report)| {
             report.slot == top && wish.is_some_and(|wish| wish.to == from.server)
         };
-        let highest = || of_set().max_by_key(|(from, report)| (*report, std::cmp::Reverse(*from)));
+        let order = preference(self.id, &config.servers);
+        let rank = |member: &Member| order.iter().position(|server| *server == member.server);
+        let highest = || {
+            of_set().max_by_key(|(from, report)| (*report, std::cmp::Reverse((rank(from), *from))))
+        };
         let winner = of_set().find(is_wished).or_else(highest);
         winner.map(|(from, _)| *from)
     }

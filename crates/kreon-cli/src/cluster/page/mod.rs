@@ -1,0 +1,9 @@
+//! The pages of a server: how it stands, for people (`/`), for programs (`/status.json`) and for Prometheus (`/metrics`).
+
+mod as_json;
+mod http;
+mod metrics;
+mod picture;
+
+pub use as_json::stage_name;
+pub use http::Pages;

@@ -1,0 +1,121 @@
+//! The page for people: groups, roles, how far members are behind, and what goes over the links.
+
+use std::fmt::Write as _;
+
+use indicatif::HumanBytes;
+use kreon_node::{GroupStatus, NodeStatus};
+
+use super::as_json::stage_name;
+
+const STYLE: &str = "\
+body{font:15px system-ui,sans-serif;margin:2em;color:#222;background:#fff}\
+h1{font-size:1.3em}table{border-collapse:collapse}td,th{padding:.25em .8em;text-align:left;border-bottom:1px solid #ddd}\
+td.n{text-align:right;font-variant-numeric:tabular-nums}\
+.role{border-radius:.6em;padding:.05em .6em;color:#fff;background:#888}\
+.primary{background:#2a7d3f}.backup{background:#2f6db3}.warn{background:#b3452f}\
+.bar{display:inline-block;width:10em;height:.8em;background:#eee;vertical-align:middle}\
+.bar i{display:block;height:100%;background:#b3452f}small{color:#666}";
+
+/// The whole page.
+pub fn page(status: &NodeStatus) -> String {
+    let mut text = String::new();
+    let (cluster, server) = (escaped(&status.cluster), status.me.server.0);
+    let _ = write!(
+        text,
+        "<!doctype html><html lang=en><meta charset=utf-8><meta http-equiv=refresh content=2>\
+         <title>kreon {cluster}: server {server}</title><style>{STYLE}</style>\
+         <h1>Server {server} of {cluster}</h1><p>{} &middot; {} &middot; {} &middot; process {}</p>",
+        escaped(&status.address),
+        escaped(&status.domain),
+        match (status.is_master, status.session_ms) {
+            (true, Some(ms)) => format!("master, sessions of {ms} ms"),
+            (false, Some(ms)) => format!("sessions of {ms} ms"),
+            (_, None) => "no session with ZooKeeper".to_owned(),
+        },
+        status.me.process
+    );
+    text.push_str(
+        "<table><tr><th>Group<th>Role<th>Term<th>Primary<th>In sync<th>Log<th>Not durable yet<th>Members</tr>",
+    );
+    for group in &status.groups {
+        row(&mut text, group);
+    }
+    let (clients, traffic) = (&status.clients, status.traffic);
+    let _ = write!(
+        text,
+        "</table><p>Clients: {} links, {} requests, {} under way, {} snapshots, {} refused as busy.</p>\
+         <p>To other servers: {} of log, pages and copies, {} of control messages.</p>\
+         <p><small><a href=/metrics>metrics</a> &middot; <a href=/status.json>JSON</a></small></p></html>",
+        clients.links,
+        clients.requests,
+        clients.under_way,
+        clients.snapshots,
+        clients.busy,
+        HumanBytes(traffic.stream_bytes),
+        HumanBytes(traffic.control_bytes)
+    );
+    text
+}
+
+fn row(text: &mut String, group: &GroupStatus) {
+    use kreon_wire::Stage;
+    let class = match group.stage {
+        Stage::Serving | Stage::Frozen => "primary",
+        Stage::InSync => "backup",
+        _ => "warn",
+    };
+    let primary = group
+        .primary
+        .map_or_else(|| "none".to_owned(), |member| member.server.0.to_string());
+    let set: Vec<_> = group
+        .in_sync
+        .iter()
+        .map(|member| member.server.0.to_string())
+        .collect();
+    let _ = write!(
+        text,
+        "<tr><td class=n>{}<td><span class='role {class}'>{}</span><td class=n>{}<td class=n>{primary}<td>{}<td class=n>{}<td>{}<td>",
+        group.group.0,
+        stage_name(group.stage),
+        group.term.0,
+        if set.is_empty() {
+            "&ndash;".to_owned()
+        } else {
+            set.join(", ")
+        },
+        HumanBytes(group.tail.0.max(group.landed.0)),
+        bar(group.landed.0.saturating_sub(group.durable.0)),
+    );
+    for member in &group.members {
+        let behind = group.tail.0.saturating_sub(member.landed.0);
+        let what = match (member.is_counted, &member.ended) {
+            (_, Some(why)) => format!("ended: {}", escaped(why)),
+            (true, None) => format!("{} behind", HumanBytes(behind)),
+            (false, None) => format!("joins, {} to copy", HumanBytes(member.owed_bytes)),
+        };
+        let _ = write!(
+            text,
+            "server {}: {what} {}<br>",
+            member.member.server.0,
+            bar(behind)
+        );
+    }
+    text.push_str("</tr>");
+}
+
+/// A bar for bytes, in the measure of the log's buffers: full at 32 MiB.
+fn bar(bytes: u64) -> String {
+    const FULL_BYTES: u64 = 32 << 20;
+    let percent = bytes.min(FULL_BYTES) * 100 / FULL_BYTES;
+    format!(
+        "<span class=bar title='{}'><i style='width:{percent}%'></i></span>",
+        HumanBytes(bytes)
+    )
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('\'', "&#39;")
+}

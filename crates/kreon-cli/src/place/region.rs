@@ -1,0 +1,149 @@
+//! A region of a place.
+
+use std::io::BufRead as _;
+use std::ops::Bound;
+
+use kreon::{Durability, Value, WriteBatch};
+
+use super::of_cluster;
+use super::scan::{Direction, Keys, Scan, TableScan};
+use crate::failure::Result;
+
+/// The keys from one bound to another.
+pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// A region of a store, or a table of a cluster.
+pub enum Region {
+    Store(kreon::Region),
+    Cluster(kreon_client::Region),
+}
+
+impl Region {
+    /// The value of a key.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        match self {
+            // A copy: a slow reader of our output must not hold the frame.
+            Self::Store(region) => Ok(region.get(key)?),
+            Self::Cluster(region) => Ok(region.get(key)?.map(Value::from)),
+        }
+    }
+
+    /// Gives `write` the value of a key in parts, as few in memory as the place can; false if there is no such key.
+    pub fn stream(&self, key: &[u8], mut write: impl FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+        match self {
+            Self::Store(region) => {
+                let Some(mut value) = region.get_reader(key)? else {
+                    return Ok(false);
+                };
+                loop {
+                    let bytes = value.bytes()?;
+                    if bytes.is_empty() {
+                        return Ok(true);
+                    }
+                    write(bytes)?;
+                    let written = bytes.len();
+                    value.consume(written);
+                }
+            }
+            Self::Cluster(region) => match region.get(key)? {
+                Some(value) => write(&value).map(|()| true),
+                None => Ok(false),
+            },
+        }
+    }
+
+    pub fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+        match self {
+            Self::Store(region) => Ok(region.put_with(key, value, durability)?),
+            Self::Cluster(region) => Ok(region.put_with(key, value, of_cluster(durability))?),
+        }
+    }
+
+    pub fn delete(&self, key: &[u8], durability: Durability) -> Result<()> {
+        match self {
+            Self::Store(region) => Ok(region.delete_with(key, durability)?),
+            Self::Cluster(region) => Ok(region.delete_with(key, of_cluster(durability))?),
+        }
+    }
+
+    pub fn delete_range(&self, bounds: Bounds, durability: Durability) -> Result<()> {
+        match self {
+            Self::Store(region) => Ok(region.delete_range_with(bounds, durability)?),
+            Self::Cluster(region) => Ok(region.delete_range_with(bounds, of_cluster(durability))?),
+        }
+    }
+
+    /// The pairs with keys within `bounds`.
+    pub fn scan(&self, bounds: Bounds, direction: Direction) -> Result<Scan> {
+        match self {
+            Self::Store(region) => Ok(Scan::Store(region.range(bounds), direction)),
+            Self::Cluster(region) => Ok(Scan::Cluster(TableScan::new(
+                region, bounds, direction, false,
+            ))),
+        }
+    }
+
+    /// Only their keys: no value is read.
+    pub fn keys(&self, bounds: Bounds, direction: Direction) -> Result<Keys> {
+        match self {
+            Self::Store(region) => Ok(Keys::Store(region.range(bounds).keys(), direction)),
+            Self::Cluster(region) => Ok(Keys::Cluster(TableScan::new(
+                region, bounds, direction, true,
+            ))),
+        }
+    }
+
+    /// Whether [`ingest`](Self::ingest) can be used here.
+    pub fn loads_at_once(&self) -> bool {
+        match self {
+            Self::Store(_) => true,
+            Self::Cluster(_) => false,
+        }
+    }
+
+    /// Loads pairs that ascend, all or none, without going through memory.
+    pub fn ingest(
+        &self,
+        pairs: impl Iterator<Item = kreon::Result<(Vec<u8>, Vec<u8>)>>,
+    ) -> kreon::Result<()> {
+        match self {
+            Self::Store(region) => region.try_ingest(pairs).map(drop),
+            Self::Cluster(_) => Err(kreon::Error::invalid("a cluster loads no pairs at once")),
+        }
+    }
+
+    /// An empty batch for [`Place::write`](super::Place::write).
+    pub fn batch(&self) -> Batch {
+        match self {
+            Self::Store(_) => Batch::Store(WriteBatch::new()),
+            // Rows of a file need not stand or fall together beyond their group.
+            Self::Cluster(_) => Batch::Cluster(kreon_client::WriteBatch::new().split(true)),
+        }
+    }
+
+    /// Adds a put to a batch of this place.
+    pub fn add(&self, batch: &mut Batch, key: &[u8], value: &[u8]) {
+        match (self, batch) {
+            (Self::Store(region), Batch::Store(batch)) => batch.put(region, key, value),
+            (Self::Cluster(region), Batch::Cluster(batch)) => batch.put(region, key, value),
+            // Its place refuses it when it is written.
+            (Self::Store(_), Batch::Cluster(_)) | (Self::Cluster(_), Batch::Store(_)) => {}
+        }
+    }
+}
+
+/// Writes that belong together.
+pub enum Batch {
+    Store(WriteBatch),
+    Cluster(kreon_client::WriteBatch),
+}
+
+impl Batch {
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Store(batch) => batch.len(),
+            Self::Cluster(batch) => batch.len(),
+        }
+    }
+}

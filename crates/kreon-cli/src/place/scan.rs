@@ -1,0 +1,138 @@
+//! Pairs and keys of a region in their order.
+
+use std::ops::Bound;
+
+use kreon::Value;
+use kreon_client::ErrorKind;
+
+use super::region::Bounds;
+use crate::failure::{Result, tell};
+
+/// From which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Ascending,
+    Descending,
+}
+
+/// Pairs, of one moment; of a cluster one moment for each group.
+pub enum Scan {
+    Store(kreon::Scan, Direction),
+    Cluster(Box<TableScan>),
+}
+
+impl Scan {
+    /// The next pair, in the memory of these buffers; false at the end.
+    pub fn next_into(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<bool> {
+        match self {
+            Self::Store(scan, Direction::Ascending) => Ok(scan.next_into(key, value)?),
+            Self::Store(scan, Direction::Descending) => Ok(scan.next_back_into(key, value)?),
+            Self::Cluster(scan) => match scan.next()? {
+                Some(pair) => {
+                    (*key, *value) = pair;
+                    Ok(true)
+                }
+                None => Ok(false),
+            },
+        }
+    }
+}
+
+/// Keys, of one moment; of a cluster one moment for each group.
+pub enum Keys {
+    Store(kreon::Keys, Direction),
+    Cluster(Box<TableScan>),
+}
+
+impl Keys {
+    /// The next key; none at the end.
+    pub fn next(&mut self) -> Result<Option<Value>> {
+        match self {
+            Self::Store(keys, Direction::Ascending) => Ok(keys.next().transpose()?),
+            Self::Store(keys, Direction::Descending) => Ok(keys.next_back().transpose()?),
+            Self::Cluster(scan) => {
+                let next = scan.next()?;
+                Ok(next.map(|(key, _)| Value::from(key)))
+            }
+        }
+    }
+}
+
+/// Entries of a table. Where a primary is lost it goes on behind the last entry, with its successor, and says so.
+pub struct TableScan {
+    region: kreon_client::Region,
+    /// What has not been shown.
+    left: Bounds,
+    direction: Direction,
+    keys_only: bool,
+    scan: kreon_client::Scan,
+    /// Breaks without an entry between them.
+    breaks: u32,
+}
+
+/// So often a scan begins anew without getting on.
+const BREAKS_MAX: u32 = 5;
+
+impl TableScan {
+    pub fn new(
+        region: &kreon_client::Region,
+        bounds: Bounds,
+        direction: Direction,
+        keys_only: bool,
+    ) -> Box<Self> {
+        Box::new(Self {
+            scan: begin(region, &bounds, direction, keys_only),
+            region: region.clone(),
+            left: bounds,
+            direction,
+            keys_only,
+            breaks: 0,
+        })
+    }
+
+    fn next(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        loop {
+            match self.scan.next().transpose() {
+                Ok(Some((key, value))) => {
+                    self.breaks = 0;
+                    // The key is the bound of what is left, in memory that is used again.
+                    let bound = match self.direction {
+                        Direction::Ascending => &mut self.left.0,
+                        Direction::Descending => &mut self.left.1,
+                    };
+                    match bound {
+                        Bound::Excluded(last) => last.clone_from(&key),
+                        bound => *bound = Bound::Excluded(key.clone()),
+                    }
+                    return Ok(Some((key, value)));
+                }
+                Ok(None) => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Closed && self.breaks < BREAKS_MAX => {
+                    self.breaks += 1;
+                    tell(
+                        "kreon: the primary of a group changed: what follows is of a later moment",
+                    );
+                    let direction = self.direction;
+                    self.scan = begin(&self.region, &self.left, direction, self.keys_only);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn begin(
+    region: &kreon_client::Region,
+    bounds: &Bounds,
+    direction: Direction,
+    keys_only: bool,
+) -> kreon_client::Scan {
+    let scan = match direction {
+        Direction::Ascending => region.scan(bounds.clone()),
+        Direction::Descending => region.scan_rev(bounds.clone()),
+    };
+    match keys_only {
+        true => scan.keys_only(),
+        false => scan,
+    }
+}

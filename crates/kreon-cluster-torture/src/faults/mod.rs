@@ -1,0 +1,9 @@
+//! What goes wrong.
+//!
+//! - [`class`]: the classes of faults, and the order in which they come
+//! - [`act`]: makes them happen, and mends everything
+//! - [`outsiders`]: clients that the servers have to bear: idle, without the key, malformed
+
+pub mod act;
+pub mod class;
+pub mod outsiders;

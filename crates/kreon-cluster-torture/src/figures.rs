@@ -1,0 +1,286 @@
+//! What a run tells at its end.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::clients::session::{Ack, Log};
+use crate::faults::class::Class;
+
+/// A fault, and when it began.
+#[derive(Clone, Debug)]
+pub struct Happened {
+    /// What kind.
+    pub class: Class,
+    /// Ranges whose primary it hit.
+    pub hit: Vec<usize>,
+    /// When it was made, in microseconds of the run.
+    pub at_us: u64,
+}
+
+/// Times, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Times {
+    /// How many.
+    pub count: usize,
+    /// Half of them are no longer.
+    pub p50_ms: f64,
+    /// 99 of 100 are no longer.
+    pub p99_ms: f64,
+    /// The longest.
+    pub max_ms: f64,
+}
+
+/// Figures of one class of faults.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct OfClass {
+    /// How often it happened.
+    pub faults: u64,
+    /// From a fault to the first acknowledged write that was sent behind it, of groups whose primary it hit.
+    pub hit: Times,
+    /// The same of other groups.
+    pub others: Times,
+}
+
+/// All of them.
+#[derive(Default)]
+pub struct Figures {
+    faults: BTreeMap<Class, u64>,
+    hit: BTreeMap<Class, Vec<u64>>,
+    others: BTreeMap<Class, Vec<u64>>,
+    acknowledged: u64,
+    refused: u64,
+    unknown: u64,
+    closed: u64,
+    /// Frozen primaries of a run of these.
+    pub pauses: u64,
+    /// From the end of a stretch, when everything works again, until all sets were whole, in microseconds.
+    pub whole_us: Vec<u64>,
+    stretches: u64,
+}
+
+/// What is printed, and written as JSON.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Makes the same choices again.
+    pub seed: u64,
+    /// How long it ran.
+    pub seconds: u64,
+    /// Promises that were broken.
+    pub violations: u64,
+    /// Calls that were judged.
+    pub judged: u64,
+    /// Stretches for which there is no verdict.
+    pub undecided: u64,
+    /// Stretches between moments of rest.
+    pub stretches: u64,
+    /// Writes that were acknowledged.
+    pub acknowledged: u64,
+    /// Calls that were refused.
+    pub refused: u64,
+    /// Writes of unknown outcome.
+    pub unknown: u64,
+    /// Snapshots that ended with their primaries.
+    pub closed: u64,
+    /// Terms with a new primary.
+    pub failovers: u64,
+    /// Frozen primaries, if that was asked for.
+    pub pauses: u64,
+    /// Of one server at a time: time until writes went on in groups whose primary was hit.
+    pub unavailable: Times,
+    /// From the end of a stretch, when everything works again, until all sets are whole.
+    pub whole: Times,
+    /// By class.
+    pub classes: BTreeMap<&'static str, OfClass>,
+    /// What this machine lacks.
+    pub lacks: Vec<String>,
+}
+
+impl Figures {
+    /// Takes in a stretch.
+    pub fn add(&mut self, log: &Log, faults: &[Happened], ranges: usize) {
+        self.stretches += 1;
+        self.acknowledged += log.acks.len() as u64;
+        self.refused += log.refused;
+        self.unknown += log.unknown;
+        self.closed += log.closed;
+        for fault in faults {
+            *self.faults.entry(fault.class).or_default() += 1;
+            for range in 0..ranges {
+                let Some(us) = until_written(&log.acks, range, fault.at_us) else {
+                    continue;
+                };
+                let times = match fault.hit.contains(&range) {
+                    true => &mut self.hit,
+                    false => &mut self.others,
+                };
+                times.entry(fault.class).or_default().push(us);
+            }
+        }
+    }
+
+    /// How often a class happened.
+    pub fn faults(&self, class: Class) -> u64 {
+        self.faults.get(&class).copied().unwrap_or(0)
+    }
+
+    /// By class, and of all that hit one server.
+    pub fn told(&self) -> (BTreeMap<&'static str, OfClass>, Times) {
+        let mut classes = BTreeMap::new();
+        let mut single = Vec::new();
+        for class in Class::ALL.iter().filter(|class| self.faults(**class) > 0) {
+            let of =
+                |times: &BTreeMap<Class, Vec<u64>>| times.get(class).cloned().unwrap_or_default();
+            let hit = of(&self.hit);
+            if is_of_one_server(*class) {
+                single.extend_from_slice(&hit);
+            }
+            let told = OfClass {
+                faults: self.faults(*class),
+                hit: times(hit),
+                others: times(of(&self.others)),
+            };
+            classes.insert(class.name(), told);
+        }
+        (classes, times(single))
+    }
+
+    /// The report of a run without violations.
+    pub fn report(&self, seed: u64, seconds: u64, lacks: Vec<String>) -> Report {
+        let (classes, unavailable) = self.told();
+        Report {
+            seed,
+            seconds,
+            violations: 0,
+            judged: 0,
+            undecided: 0,
+            stretches: self.stretches,
+            acknowledged: self.acknowledged,
+            refused: self.refused,
+            unknown: self.unknown,
+            closed: self.closed,
+            failovers: 0,
+            pauses: self.pauses,
+            unavailable,
+            whole: times(self.whole_us.clone()),
+            classes,
+            lacks,
+        }
+    }
+}
+
+/// Whether it takes one server from its groups, and leaves the others and ZooKeeper.
+const fn is_of_one_server(class: Class) -> bool {
+    matches!(
+        class,
+        Class::Kill | Class::Pause | Class::Isolated | Class::CoordinatorCut | Class::DiskHung
+    )
+}
+
+/// From a moment to the first acknowledgement of a write that was sent behind it.
+fn until_written(acks: &[Ack], range: usize, at_us: u64) -> Option<u64> {
+    let of_range = acks
+        .iter()
+        .filter(|ack| ack.range == range && ack.begun_us >= at_us);
+    of_range.map(|ack| ack.ended_us - at_us).min()
+}
+
+fn times(mut all: Vec<u64>) -> Times {
+    all.sort_unstable();
+    let ms = |share: usize| {
+        let at = (all.len() * share).div_ceil(100).saturating_sub(1);
+        all.get(at).map_or(0.0, |us| *us as f64 / 1000.0)
+    };
+    Times {
+        count: all.len(),
+        p50_ms: ms(50),
+        p99_ms: ms(99),
+        max_ms: ms(100),
+    }
+}
+
+impl Report {
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut lines = vec![
+            format!(
+                "{} s, seed {}: {} violations; {} calls judged in {} stretches, {} without a verdict",
+                self.seconds,
+                self.seed,
+                self.violations,
+                self.judged,
+                self.stretches,
+                self.undecided
+            ),
+            format!(
+                "{} writes acknowledged, {} unknown; {} calls refused; {} snapshots ended with their primaries",
+                self.acknowledged, self.unknown, self.refused, self.closed
+            ),
+            format!(
+                "{} failovers; writes went on after p50 {:.0} ms, p99 {:.0} ms, at most {:.0} ms ({} groups that lost one primary)",
+                self.failovers,
+                self.unavailable.p50_ms,
+                self.unavailable.p99_ms,
+                self.unavailable.max_ms,
+                self.unavailable.count
+            ),
+            format!(
+                "sets were whole again, after everything worked, after p50 {:.0} ms, at most {:.0} ms",
+                self.whole.p50_ms, self.whole.max_ms
+            ),
+            format!(
+                "{:<30} {:>6}  {:>27}  {:>27}",
+                "fault", "times", "primary hit: p50/p99/max ms", "others: p50/p99/max ms"
+            ),
+        ];
+        let said = |t: &Times| format!("{:.0}/{:.0}/{:.0}", t.p50_ms, t.p99_ms, t.max_ms);
+        for (name, of) in &self.classes {
+            lines.push(format!(
+                "{name:<30} {:>6}  {:>27}  {:>27}",
+                of.faults,
+                said(&of.hit),
+                said(&of.others)
+            ));
+        }
+        lines.extend(
+            self.lacks
+                .iter()
+                .map(|lack| format!("this machine: {lack}")),
+        );
+        lines.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_was_sent_before_a_fault_does_not_end_it() {
+        let ack = |range, begun_us, ended_us| Ack {
+            range,
+            begun_us,
+            ended_us,
+        };
+        let log = Log {
+            acks: vec![
+                ack(0, 50, 2100),
+                ack(0, 120, 4100),
+                ack(0, 130, 3100),
+                ack(1, 110, 600),
+            ],
+            ..Log::default()
+        };
+        let fault = Happened {
+            class: Class::Kill,
+            hit: vec![0],
+            at_us: 100,
+        };
+        let mut figures = Figures::default();
+        figures.add(&log, &[fault], 2);
+        let (classes, single) = figures.told();
+        assert_eq!(classes["kill -9"].hit.max_ms, 3.0);
+        assert_eq!(classes["kill -9"].others.max_ms, 0.5);
+        assert_eq!((single.count, single.p50_ms), (1, 3.0));
+    }
+}

@@ -1,0 +1,11 @@
+//! Requests of clients, each answered by the thread that reads it.
+
+mod asked;
+mod desk;
+mod reads;
+mod scans;
+mod standing;
+mod verify;
+mod writes;
+
+pub use desk::Desk;

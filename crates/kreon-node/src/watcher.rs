@@ -1,0 +1,163 @@
+//! The thread that watches the configurations of all groups, and the tables.
+
+use std::sync::Arc;
+use std::sync::Weak;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use kreon_base::{Error, Result};
+use kreon_coord::{Command, Paths, Reply};
+use kreon_replica::drive::Server;
+use kreon_sync::{AtomicBool, Ordering};
+use kreon_wire::{GroupConfig, GroupId, Member};
+
+use crate::answer::Desk;
+use crate::holding::Holding;
+use crate::hosted::Hosted;
+use crate::settings::Coordination;
+use crate::talk::{Talk, unexpected};
+
+/// It looks so often whether it is to end, and whether ranges are to be given up.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// A session that failed is followed by another one after this.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// What the thread has.
+pub struct Watching {
+    pub me: Member,
+    pub paths: Paths,
+    pub groups: Vec<GroupId>,
+    pub coordination: Coordination,
+    pub server: Weak<Server>,
+    pub desk: Arc<Desk>,
+    pub holding: Arc<Holding>,
+}
+
+/// The thread that watches the configurations of all groups, and the tables.
+pub struct Watcher {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Watcher {
+    /// Starts it with a session.
+    ///
+    /// # Errors
+    /// `Io`: no thread can be started.
+    pub fn start(watching: Watching, talk: Talk) -> Result<Self> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&is_over);
+        let thread = Builder::new().name("kreon-watch".into());
+        let thread = thread.spawn(move || watching.run(talk, &ends));
+        let thread = thread.map_err(|error| Error::io("start a thread of a server", error))?;
+        Ok(Self { is_over, thread })
+    }
+
+    /// Ends it.
+    pub fn end(self) {
+        self.is_over.store(true, Ordering::Release);
+        if self.thread.join().is_err() {
+            tracing::error!("the thread that watches groups had panicked");
+        }
+    }
+}
+
+impl Watching {
+    fn run(&self, talk: Talk, is_over: &AtomicBool) {
+        let mut talk = Some(talk);
+        while !is_over.load(Ordering::Acquire) {
+            let session = match talk.take() {
+                Some(talk) => Ok(talk),
+                None => self.coordination.begin().map(Talk::new),
+            };
+            let watched = session.and_then(|mut talk| self.watch(&mut talk, is_over));
+            if let Err(error) = watched {
+                tracing::warn!(%error, "groups are not watched");
+                kreon_sync::sleep(AGAIN);
+            }
+        }
+    }
+
+    /// Watches until the end, or until the session fails.
+    fn watch(&self, talk: &mut Talk, is_over: &AtomicBool) -> Result<()> {
+        for group in &self.groups {
+            self.look(talk, *group)?;
+        }
+        talk.children(&self.paths.tables(), true)?;
+        // Whether a dropped table has ranges here, is seen when something has changed; and once more after a failure.
+        let mut is_due = true;
+        while !is_over.load(Ordering::Acquire) {
+            for path in talk.changed(EVERY)? {
+                is_due = true;
+                let groups = self.paths.groups();
+                let name = path.strip_prefix(&groups).map(|name| &name[1..]);
+                match name.and_then(|name| name.parse().ok()) {
+                    Some(group) => self.look(talk, GroupId(group))?,
+                    None => drop(talk.children(&self.paths.tables(), true)?),
+                }
+            }
+            // One more round when the primary has seen what was seen here.
+            is_due = is_due && !self.give_up_ranges(talk)?;
+        }
+        Ok(())
+    }
+
+    fn look(&self, talk: &mut Talk, group: GroupId) -> Result<()> {
+        let Some(node) = talk.read(&self.paths.group(group.0), true)? else {
+            return Ok(());
+        };
+        let Some(server) = self.server.upgrade() else {
+            return Ok(());
+        };
+        let followed = GroupConfig::decode(&node.data)
+            .map_err(Error::from)
+            .and_then(|config| self.holding.follow(&server, &config));
+        if let Err(error) = followed {
+            tracing::error!(%error, group = group.0, "a group cannot be held as its configuration says");
+        }
+        Ok(())
+    }
+
+    /// Drops the tables that have no node any more, and gives up their ranges. Whether none is left.
+    fn give_up_ranges(&self, talk: &mut Talk) -> Result<bool> {
+        let mut is_done = true;
+        for hosted in self.desk.groups() {
+            let Some(office) = hosted.office() else {
+                continue;
+            };
+            let holds = office.holds();
+            for table in holds.tables() {
+                if talk.read(&self.paths.table(table), false)?.is_some() {
+                    continue;
+                }
+                is_done = false;
+                tracing::info!(group = hosted.id.0, table, "a dropped table goes");
+                match office.drop_table(table) {
+                    Ok(()) => self.give_up(talk, &hosted, table)?,
+                    // The office may be over; the next one drops it.
+                    Err(error) => tracing::warn!(%error, table, "a table is not dropped"),
+                }
+            }
+        }
+        Ok(is_done)
+    }
+
+    /// The ranges of a table leave, if this server is still in office.
+    fn give_up(&self, talk: &mut Talk, hosted: &Hosted, table: &str) -> Result<()> {
+        let path = self.paths.group(hosted.id.0);
+        let (Some(node), Some(office)) = (talk.read(&path, false)?, hosted.office()) else {
+            return Ok(());
+        };
+        let mut config = GroupConfig::decode(&node.data)?;
+        if config.primary != Some(self.me) || config.term != office.term {
+            return Ok(());
+        }
+        config.ranges.retain(|range| range.table != table);
+        let set = Command::Set(path, config.encode().into(), node.version);
+        match talk.call(set)? {
+            Reply::Written(_) | Reply::Conflict => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+}

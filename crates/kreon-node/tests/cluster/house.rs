@@ -1,0 +1,181 @@
+//! Some servers of one cluster.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kreon_coord::Paths;
+use kreon_coord::fake::FakeSession;
+use kreon_device::Backing;
+use kreon_engine::Options;
+use kreon_node::layout::{InitSettings, init};
+use kreon_node::{ClientLimits, Coordination, GroupStatus, Node, NodeSettings, Talk};
+use kreon_wire::{GroupConfig, GroupId, ServerId, Stage, TableNode};
+
+use super::raw::Raw;
+
+pub const CLUSTER: &str = "test";
+
+/// Nothing takes so long.
+pub const LIMIT: Duration = Duration::from_secs(8);
+
+pub struct House {
+    session: Arc<FakeSession>,
+    folder: tempfile::TempDir,
+    pub limits: ClientLimits,
+    pub nodes: Vec<Node>,
+}
+
+impl House {
+    /// A cluster of so many servers and groups, all of which run.
+    pub fn new(servers: u32, groups: u32) -> Self {
+        Self::with_limits(servers, groups, ClientLimits::default())
+    }
+
+    pub fn with_limits(servers: u32, groups: u32, limits: ClientLimits) -> Self {
+        let _ = tracing_subscriber::fmt()
+            .with_test_writer()
+            .with_max_level(tracing::Level::INFO)
+            .try_init();
+        let session = Arc::new(FakeSession::new());
+        let settings = InitSettings {
+            groups: Some(groups),
+            ..InitSettings::new(CLUSTER, servers)
+        };
+        let coordinator: Arc<dyn kreon_coord::Coordinator> = Arc::new(session.another());
+        init(&coordinator, &settings).unwrap();
+        let mut house = Self {
+            session,
+            folder: tempfile::tempdir().unwrap(),
+            limits,
+            nodes: Vec::new(),
+        };
+        for server in 1..=servers {
+            house.start(server);
+        }
+        house.wait("all groups are served", |house| {
+            (1..=groups).all(|group| house.try_primary(GroupId(group)).is_some())
+        });
+        house
+    }
+
+    pub fn settings(&self, server: u32) -> NodeSettings {
+        let session = Arc::clone(&self.session);
+        let coordination = Coordination::by(move || Ok(Arc::new(session.another())));
+        let folder = self.folder.path().join(server.to_string());
+        NodeSettings {
+            memory_bytes: 8 << 23,
+            clients: self.limits.clone(),
+            store: Options {
+                backing: Backing::Sparse,
+                idle_reorganisation: false,
+                ..Options::default()
+            },
+            ..NodeSettings::new(
+                CLUSTER,
+                ServerId(server),
+                folder,
+                "127.0.0.1:0",
+                coordination,
+            )
+        }
+    }
+
+    pub fn start(&mut self, server: u32) {
+        self.nodes.push(Node::start(self.settings(server)).unwrap());
+    }
+
+    /// Takes a server out of the house.
+    pub fn take(&mut self, server: ServerId) -> Node {
+        let index = self
+            .nodes
+            .iter()
+            .position(|node| node.me().server == server);
+        self.nodes.remove(index.unwrap())
+    }
+
+    /// The server that serves a group, and how the group stands there.
+    pub fn try_primary(&self, group: GroupId) -> Option<(&Node, GroupStatus)> {
+        self.nodes.iter().find_map(|node| {
+            let status = node.status().group(group)?.clone();
+            (status.stage == Stage::Serving).then_some((node, status))
+        })
+    }
+
+    pub fn primary(&self, group: GroupId) -> &Node {
+        self.wait("a primary", |house| house.try_primary(group).is_some());
+        self.try_primary(group).unwrap().0
+    }
+
+    /// A client of the primary of a group.
+    pub fn client_of(&self, group: GroupId) -> Raw {
+        Raw::connect(&self.primary(group).address())
+    }
+
+    pub fn master(&self) -> &Node {
+        self.wait("a master", |house| {
+            house.nodes.iter().any(|node| node.status().is_master)
+        });
+        let found = self.nodes.iter().find(|node| node.status().is_master);
+        found.unwrap()
+    }
+
+    pub fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let start = Instant::now();
+        while !is_so(self) {
+            if start.elapsed() > LIMIT {
+                let groups = self.nodes.iter().map(|node| node.status().groups);
+                let groups: Vec<_> = groups.collect();
+                panic!(
+                    "{what}: not within {LIMIT:?}: {groups:#?}, {:?}",
+                    self.config(GroupId(1))
+                );
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn talk(&self) -> Talk {
+        Talk::new(Arc::new(self.session.another()))
+    }
+
+    pub fn config(&self, group: GroupId) -> GroupConfig {
+        let node = self
+            .talk()
+            .read(&Paths::new(CLUSTER).group(group.0), false)
+            .unwrap()
+            .unwrap();
+        GroupConfig::decode(&node.data).unwrap()
+    }
+
+    pub fn table(&self, table: &str) -> Option<TableNode> {
+        let node = self
+            .talk()
+            .read(&Paths::new(CLUSTER).table(table), false)
+            .unwrap()?;
+        Some(TableNode::decode(&node.data).unwrap())
+    }
+
+    /// Makes a table, and waits until its primaries have seen that they have it.
+    pub fn make_table(&self, table: &str, splits: &[&str]) -> TableNode {
+        let mut client = Raw::connect(&self.master().address());
+        client.create_table(table, splits).unwrap();
+        let node = self.table(table).unwrap();
+        for (start, group) in &node.ranges {
+            let mut client = self.client_of(*group);
+            self.until(|| client.get(*group, table, start).map(drop));
+        }
+        node
+    }
+
+    /// Does it until it is done: what was just made is not seen everywhere at once.
+    pub fn until<T>(&self, mut act: impl FnMut() -> Result<T, super::raw::Failed>) -> T {
+        let start = Instant::now();
+        loop {
+            match act() {
+                Ok(done) => return done,
+                Err(failed) => assert!(start.elapsed() < LIMIT, "{failed:?}"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}

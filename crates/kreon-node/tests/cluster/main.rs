@@ -1,0 +1,8 @@
+//! Whole servers in one process, with a coordinator in it, and clients that speak in bare messages.
+
+mod clients;
+mod house;
+mod losing;
+mod operating;
+mod raw;
+mod serving;

@@ -1,0 +1,7 @@
+//! The machines on threads, sockets and files: what no machine can show alone.
+
+mod cluster;
+mod failing;
+mod joining;
+mod loss;
+mod others;
