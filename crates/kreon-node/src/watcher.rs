@@ -8,12 +8,13 @@ use std::time::Duration;
 use kreon_base::{Error, Result};
 use kreon_coord::{Command, Paths, Reply};
 use kreon_replica::drive::Server;
+use kreon_replica::machine::Version;
 use kreon_sync::{AtomicBool, Ordering};
 use kreon_wire::{GroupConfig, GroupId, Member};
 
 use crate::answer::Desk;
 use crate::holding::Holding;
-use crate::hosted::Hosted;
+use crate::hosted::Office;
 use crate::settings::Coordination;
 use crate::talk::{Talk, unexpected};
 
@@ -90,8 +91,8 @@ impl Watching {
         while !is_over.load(Ordering::Acquire) {
             for path in talk.changed(EVERY)? {
                 is_due = true;
-                let groups = self.paths.groups();
-                let name = path.strip_prefix(&groups).map(|name| &name[1..]);
+                let name = path.strip_prefix(&self.paths.groups());
+                let name = name.and_then(|name| name.strip_prefix('/'));
                 match name.and_then(|name| name.parse().ok()) {
                     Some(group) => self.look(talk, GroupId(group))?,
                     None => drop(talk.children(&self.paths.tables(), true)?),
@@ -127,37 +128,59 @@ impl Watching {
                 continue;
             };
             let holds = office.holds();
+            let mut orphans = Vec::new();
             for table in holds.tables() {
-                if talk.read(&self.paths.table(table), false)?.is_some() {
-                    continue;
+                if talk.read(&self.paths.table(table), false)?.is_none() {
+                    orphans.push(table);
                 }
+            }
+            for table in orphans.into_iter().chain(holds.leaving()) {
                 is_done = false;
-                tracing::info!(group = hosted.id.0, table, "a dropped table goes");
-                match office.drop_table(table) {
-                    Ok(()) => self.give_up(talk, &hosted, table)?,
-                    // The office may be over; the next one drops it.
-                    Err(error) => tracing::warn!(%error, table, "a table is not dropped"),
-                }
+                self.give_up(talk, (hosted.id, &office), table)?;
             }
         }
         Ok(is_done)
     }
 
-    /// The ranges of a table leave, if this server is still in office.
-    fn give_up(&self, talk: &mut Talk, hosted: &Hosted, table: &str) -> Result<()> {
-        let path = self.paths.group(hosted.id.0);
-        let (Some(node), Some(office)) = (talk.read(&path, false)?, hosted.office()) else {
+    /// A table without a node is dropped, and its ranges leave, if this server is still in office.
+    fn give_up(
+        &self,
+        talk: &mut Talk,
+        (group, office): (GroupId, &Office),
+        table: &str,
+    ) -> Result<()> {
+        let path = self.paths.group(group.0);
+        let Some(node) = talk.read(&path, false)? else {
             return Ok(());
         };
         let mut config = GroupConfig::decode(&node.data)?;
         if config.primary != Some(self.me) || config.term != office.term {
             return Ok(());
         }
+        let has_left = |version: kreon_coord::Version| office.has_left(table, Version(version.0));
+        if !config.ranges.iter().any(|range| range.table == table) {
+            has_left(node.version);
+            return Ok(());
+        }
+        // Only this primary removes the ranges, and nobody makes the table anew while they are there: so long as the table
+        // has no node now, what is dropped is not the next table of this name.
+        if talk.read(&self.paths.table(table), false)?.is_some() {
+            has_left(node.version);
+            return Ok(());
+        }
+        tracing::info!(group = group.0, table, "a dropped table goes");
+        if let Err(error) = office.drop_table(table) {
+            // The office may be over; the next one drops it.
+            tracing::warn!(%error, table, "a table is not dropped");
+            return Ok(());
+        }
         config.ranges.retain(|range| range.table != table);
         let set = Command::Set(path, config.encode().into(), node.version);
         match talk.call(set)? {
-            Reply::Written(_) | Reply::Conflict => Ok(()),
-            other => Err(unexpected(&other)),
+            Reply::Written(version) => has_left(version),
+            Reply::Conflict => {}
+            other => return Err(unexpected(&other)),
         }
+        Ok(())
     }
 }

@@ -21,7 +21,7 @@ codes! {
         RemoveMember = 4,
         /// A member becomes the primary.
         Promote = 5,
-        /// The group goes on without a server.
+        /// The group goes on with what one server has.
         AcceptLoss = 6,
         /// The store of the group is verified.
         Verify = 7,
@@ -67,13 +67,13 @@ pub enum Order<'a> {
         /// The server.
         server: ServerId,
     },
-    /// Go on without a server that does not come back, and without what it alone may have.
+    /// Go on with what one server has, and without what others that do not come back may have had.
     AcceptLoss {
         /// The group.
         group: GroupId,
-        /// The server.
+        /// The server whose replica goes on alone.
         server: ServerId,
-        /// The operator vouches that no primary of this term or a lower one runs; not 0.
+        /// The operator vouches that a process of the set has ended, and names the highest term that any replica has; not 0.
         vouched: Option<Term>,
     },
     /// Verify the store of the primary.

@@ -37,6 +37,8 @@ pub(super) enum Message {
     Passed(Term, u64),
     Closed(Term),
     Serves(Term),
+    /// The primary of this term is to hand over.
+    HandOver(Term),
     /// Which start of the server runs?
     Probe(Member),
     /// Another one than this.
@@ -116,4 +118,6 @@ pub(super) enum Happening {
     Restored,
     /// An operator gives up the rest of a set.
     Operator,
+    /// An operator or the master's office wants a change while all is well.
+    Wish,
 }

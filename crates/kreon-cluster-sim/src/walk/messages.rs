@@ -119,6 +119,10 @@ impl Walk {
                 self.for_primary(at, Some(term), progress);
             }
             Message::Serves(term) => self.for_master(at, master::Event::Serves(GROUP, term)),
+            Message::HandOver(term) => {
+                self.count("asked to hand over");
+                self.for_primary(at, Some(term), Event::HandOver);
+            }
             Message::Ended(member) => self.for_master(at, master::Event::Ended(GROUP, member)),
             _ => {}
         }

@@ -279,6 +279,10 @@ impl Walk {
                 master::Action::Probe { of, .. } => {
                     self.send(at, of.server, None, Message::Probe(of));
                 }
+                master::Action::HandOver { to, term, .. } => {
+                    self.send_to(at, to, Message::HandOver(term));
+                }
+                master::Action::RefusePromotion(_) => self.count("promotion refused"),
                 master::Action::RefuseLoss(_) => self.count("loss refused"),
                 master::Action::StandDown => {
                     self.count("master deposed");

@@ -158,7 +158,7 @@ impl Walk {
     }
 
     /// Whether the coordinator has a configuration that the judge does not know: its number is the next one.
-    fn witness(&mut self) -> bool {
+    pub(super) fn witness(&mut self) -> bool {
         let path = self.paths.group(GROUP.0);
         let get = Command::Get { path, watch: false };
         self.fake
@@ -168,7 +168,7 @@ impl Walk {
     }
 
     /// The coordinator has a new configuration.
-    fn on_swapped(&mut self, next: &Configuration) {
+    pub(super) fn on_swapped(&mut self, next: &Configuration) {
         let version = Version(self.current.version.0 + 1);
         let before = std::mem::replace(
             &mut self.current,
@@ -181,6 +181,13 @@ impl Walk {
         self.moments.push(self.fake.moment());
         if let Some(primary) = next.primary {
             self.judge.name(next.term, primary);
+            if self
+                .wished
+                .take_if(|wish| *wish == (primary.server, next.term))
+                .is_some()
+            {
+                self.count("promoted on wish");
+            }
         }
         if next.loss_term > before.config.loss_term {
             self.count("loss accepted");
@@ -393,7 +400,7 @@ impl Walk {
 }
 
 /// The node of a configuration; none that decodes if the walk has made one that contradicts itself.
-fn bytes_of(config: &Configuration) -> std::sync::Arc<[u8]> {
+pub(super) fn bytes_of(config: &Configuration) -> std::sync::Arc<[u8]> {
     let node = config.to_node(GROUP).map(|node| node.encode());
     node.unwrap_or_default().into()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use kreon_coord::Paths;
 use kreon_coord::fake::{Fake, SessionId};
-use kreon_replica::machine::{Configuration, Known, Member, Term, Version};
+use kreon_replica::machine::{Configuration, Known, Member, ServerId, Term, Version};
 use kreon_sim::Dice;
 
 use super::clients::{Caller, ranges};
@@ -69,6 +69,8 @@ pub(super) struct Walk {
     /// The configuration as the coordinator has it.
     pub(super) current: Known,
     pub(super) loss_accepted: Option<Loss>,
+    /// Who is to be promoted, in which term.
+    pub(super) wished: Option<(ServerId, Term)>,
     /// All of a set failed: what is left counts from the next office on.
     pub(super) whole_set_failed: bool,
     pub(super) restored: Option<Restored>,
@@ -154,6 +156,7 @@ impl Walk {
                 config,
             },
             loss_accepted: None,
+            wished: None,
             whole_set_failed: false,
             restored: None,
             moments: Vec::new(),
@@ -190,6 +193,9 @@ impl Walk {
         self.after(100_000, Happening::Client);
         self.after(2_000_000, Happening::Fault);
         self.after(3_000_000, Happening::Operator);
+        if course.seed.is_multiple_of(3) {
+            self.after(2_500_000, Happening::Wish);
+        }
         if course.seed % 5 == 4 {
             let us = 4_000_000 + self.dice.below(20_000_000);
             self.after(us, Happening::Restored);
@@ -311,6 +317,7 @@ impl Walk {
             Happening::CoordinatorHeals(at) => self.nodes[at].is_cut_off = false,
             Happening::CoordinatorReturns => self.coordinator_down = false,
             Happening::Operator => self.operate(),
+            Happening::Wish => self.wish(),
             Happening::Restored => self.restore(),
         }
     }

@@ -159,7 +159,7 @@ impl Host for Hosted {
 
     fn configured(&self, known: &Known) {
         if let Some(office) = self.office() {
-            office.configured(&known.config);
+            office.configured(known);
         }
     }
 

@@ -1,12 +1,12 @@
 //! The office of a primary, as requests use it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use kreon_base::{ErrorKind, Result};
+use kreon_base::{Error, ErrorKind, Result};
 use kreon_engine::{Durability, Engine, RegionState};
 use kreon_replica::drive::Serving;
-use kreon_replica::machine::{Configuration, Term};
+use kreon_replica::machine::{Known, Term, Version};
 use kreon_sync::{AtomicBool, Mutex, Ordering, RwLock};
 
 use super::holds::Holds;
@@ -24,7 +24,7 @@ pub struct Office {
 
 impl Office {
     pub fn new(serving: Serving) -> Self {
-        let holds = Holds::of(&serving.known.config, &HashSet::new());
+        let holds = Holds::of(&serving.known);
         Self {
             term: serving.term,
             engine: serving.engine,
@@ -48,9 +48,9 @@ impl Office {
         Arc::clone(&self.holds.read())
     }
 
-    pub fn configured(&self, config: &Configuration) {
+    pub fn configured(&self, known: &Known) {
         let mut held = self.holds.write();
-        *held = Arc::new(Holds::of(config, &held.leaving));
+        *held = Arc::new(held.next(known));
     }
 
     /// The store's region of a table; none if nothing was written to it.
@@ -74,6 +74,11 @@ impl Office {
             return Ok(Arc::clone(region));
         }
         let _making = self.making.lock();
+        // A writer that was slow does not make it again after its drop.
+        if !self.holds().serves(table) {
+            let text = format!("table {table:?} was dropped");
+            return Err(Error::new(ErrorKind::Closed, text));
+        }
         let region = self.engine.region_with(table, Durability::Buffered)?;
         self.keep(&region);
         Ok(region)
@@ -88,9 +93,7 @@ impl Office {
     pub fn drop_table(&self, table: &str) -> Result<()> {
         {
             let mut held = self.holds.write();
-            let mut leaving = held.leaving.clone();
-            leaving.insert(table.to_owned());
-            *held = Arc::new(held.leaving_too(leaving));
+            *held = Arc::new(held.without(table));
         }
         let _making = self.making.lock();
         self.regions.write().remove(table);
@@ -98,5 +101,11 @@ impl Office {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             dropped => dropped,
         }
+    }
+
+    /// Its ranges have left with this version of the configuration.
+    pub fn has_left(&self, table: &str, version: Version) {
+        let mut held = self.holds.write();
+        *held = Arc::new(held.left(table, version));
     }
 }

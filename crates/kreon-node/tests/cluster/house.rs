@@ -9,6 +9,7 @@ use kreon_device::Backing;
 use kreon_engine::Options;
 use kreon_node::layout::{InitSettings, init};
 use kreon_node::{ClientLimits, Coordination, GroupStatus, Node, NodeSettings, Talk};
+use kreon_replica::machine::Timing;
 use kreon_wire::{GroupConfig, GroupId, ServerId, Stage, TableNode};
 
 use super::raw::Raw;
@@ -64,6 +65,11 @@ impl House {
         let folder = self.folder.path().join(server.to_string());
         NodeSettings {
             memory_bytes: 8 << 23,
+            timing: Timing {
+                lease_us: 500_000,
+                grace_us: 1_000_000,
+                ..Timing::default()
+            },
             clients: self.limits.clone(),
             store: Options {
                 backing: Backing::Sparse,

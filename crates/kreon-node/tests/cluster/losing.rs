@@ -1,9 +1,9 @@
 //! A server is lost.
 
-use kreon_wire::{FailureKind, GroupId};
+use kreon_wire::{Durability, FailureKind, GroupId, Order, ServerId, WriteBody};
 
 use super::house::House;
-use super::raw::put_body;
+use super::raw::{Raw, put_body};
 
 #[test]
 fn nothing_acknowledged_is_missing_after_the_primary_is_lost() {
@@ -76,4 +76,33 @@ fn a_cluster_that_ended_goes_on_where_it_was() {
         let found = house.until(|| client.get(group, "t", key.as_bytes()));
         assert_eq!(found.as_deref(), Some(&b"1"[..]));
     }
+}
+
+#[test]
+fn a_group_goes_on_with_what_one_server_has_when_an_operator_accepts_the_loss() {
+    let mut house = House::new(2, 1);
+    let group = house.make_table("t", &[]).ranges[0].1;
+    let mut client = house.client_of(group);
+    let mut write = WriteBody::new();
+    write.put("t", b"k", b"1").unwrap();
+    client.write(group, write, Durability::Sync).unwrap();
+    let order = Order::AcceptLoss {
+        group,
+        server: ServerId(1),
+        vouched: None,
+    };
+    let mut operator = Raw::connect(&house.master().address());
+    let failed = operator.order(order).unwrap_err();
+    assert_eq!(failed.kind, FailureKind::InvalidArgument, "nobody is lost");
+    for node in house.nodes.drain(..) {
+        node.abandon();
+    }
+    house.start(1);
+    let mut operator = Raw::connect(&house.master().address());
+    house.until(|| operator.order(order));
+    let mut client = house.client_of(group);
+    let found = house.until(|| client.get(group, "t", b"k"));
+    assert_eq!(found.as_deref(), Some(&b"1"[..]));
+    let alone = house.config(group).in_sync;
+    assert!(alone.iter().all(|member| member.server == ServerId(1)));
 }

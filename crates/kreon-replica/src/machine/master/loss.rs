@@ -62,7 +62,8 @@ impl Master {
         let (Some(known), Some(member)) = (group.known.clone(), chosen) else {
             return out.push(Action::RefuseLoss(group.id));
         };
-        if !is_stuck(group) {
+        let is_known = known.config.servers.contains(&member.server);
+        if !is_stuck(group) || !is_known {
             return out.push(Action::RefuseLoss(group.id));
         }
         let next = known.config.in_next_term();

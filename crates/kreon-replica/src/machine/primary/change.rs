@@ -222,4 +222,36 @@ impl Primary {
     fn resigned(&self) -> Configuration {
         self.known.config.in_next_term()
     }
+
+    pub(super) fn on_hand_over(&mut self, now: Moment, out: &mut Vec<Action>) {
+        if self.is_resigning || self.handing_over.is_some() || self.is_sole() {
+            return;
+        }
+        self.handing_over = Some(now);
+        out.push(Action::TakeWrites(false));
+        if self.durable_everywhere < self.tail {
+            out.push(Action::Flush(self.tail));
+        }
+        self.hand_over(now, out);
+    }
+
+    /// Leaves office when every write that was taken is answered, or has waited for long enough.
+    pub(super) fn hand_over(&mut self, now: Moment, out: &mut Vec<Action>) {
+        let Some(since) = self.handing_over else {
+            return;
+        };
+        if self.is_resigning || self.is_deposed() {
+            return;
+        }
+        if self.is_sole() && self.change.is_none() {
+            // Nobody is left to whom anything could be handed.
+            self.handing_over = None;
+            let enough = self.phase == Phase::Serving;
+            return out.push(Action::TakeWrites(enough));
+        }
+        let all = self.acknowledged >= self.tail && self.durable_everywhere >= self.tail;
+        if all || now.since_us(since) >= self.timing.seal_patience_us {
+            self.resign(now, out);
+        }
+    }
 }

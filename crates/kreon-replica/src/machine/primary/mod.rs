@@ -15,7 +15,6 @@ mod peer;
 mod positions;
 mod reads;
 mod silence;
-mod wishes;
 
 pub use event::{Action, Event, Met, ReadId};
 pub use peer::{Peer, Standing};

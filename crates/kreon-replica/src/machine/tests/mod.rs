@@ -3,6 +3,7 @@
 mod of_master;
 mod of_primary;
 mod of_replica;
+mod of_wishes;
 
 use std::sync::Arc;
 
