@@ -15,7 +15,6 @@ mod office;
 mod operator;
 mod requests;
 mod run;
-mod wishes;
 
 pub use classes::CLASSES;
 pub use judge::Broken;
