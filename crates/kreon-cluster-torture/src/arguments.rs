@@ -41,6 +41,10 @@ pub struct Arguments {
     /// Time of a session with ZooKeeper.
     #[arg(long, default_value_t = 1000)]
     pub session_ms: u64,
+    /// All clients wait for a frozen server until it answers, as a share of them does otherwise: they would see what it should
+    /// not say.
+    #[arg(long)]
+    pub patient: bool,
     /// Without network namespaces and disks of their own, also as root.
     #[arg(long)]
     pub plain: bool,

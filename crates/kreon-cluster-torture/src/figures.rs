@@ -54,6 +54,8 @@ pub struct Figures {
     closed: u64,
     /// Frozen primaries of a run of these.
     pub pauses: u64,
+    /// Questions that frozen primaries answered or refused when they went on.
+    pub asked_frozen: u64,
     /// From the end of a stretch, when everything works again, until all sets were whole, in microseconds.
     pub whole_us: Vec<u64>,
     stretches: u64,
@@ -86,6 +88,8 @@ pub struct Report {
     pub failovers: u64,
     /// Frozen primaries, if that was asked for.
     pub pauses: u64,
+    /// Questions that frozen primaries found, and answered or refused, when they went on.
+    pub asked_frozen: u64,
     /// Of one server at a time: time until writes went on in groups whose primary was hit.
     pub unavailable: Times,
     /// From the end of a stretch, when everything works again, until all sets are whole.
@@ -161,6 +165,7 @@ impl Figures {
             closed: self.closed,
             failovers: 0,
             pauses: self.pauses,
+            asked_frozen: self.asked_frozen,
             unavailable,
             whole: times(self.whole_us.clone()),
             classes,
@@ -225,8 +230,8 @@ impl Report {
                 self.unavailable.count
             ),
             format!(
-                "sets were whole again, after everything worked, after p50 {:.0} ms, at most {:.0} ms",
-                self.whole.p50_ms, self.whole.max_ms
+                "sets were whole again, after everything worked, after p50 {:.0} ms, at most {:.0} ms; {} questions to frozen primaries",
+                self.whole.p50_ms, self.whole.max_ms, self.asked_frozen
             ),
             format!(
                 "{:<30} {:>6}  {:>27}  {:>27}",

@@ -24,7 +24,7 @@ pub fn pauses(run: &mut Run<'_>, count: u64) -> Result<(), String> {
                 pass(actor.cluster, shared, Duration::from_millis(300))?;
                 let hold = actor.happen(Class::Pause, shared, &mut suffered.faults)?;
                 pass(actor.cluster, shared, hold)?;
-                actor.mend()?;
+                actor.mend_before_witnesses(shared, &mut suffered)?;
             }
             pass(actor.cluster, shared, Duration::from_secs(1))?;
             Ok(suffered)

@@ -21,24 +21,8 @@ const HUNTS: &[Hunt] = &[
         words: &["--only", "frozen"],
     },
     Hunt {
-        bug: "LowerTermAccepted",
-        words: &["--only", "frozen"],
-    },
-    Hunt {
-        bug: "NoFreeze",
-        words: &["--only", "all but clients", "--only", "way cut"],
-    },
-    Hunt {
         bug: "DrainSkippedAtSeal",
         words: &["--only", "kill -9"],
-    },
-    Hunt {
-        bug: "EndBeforeDrain",
-        words: &["--only", "kill -9"],
-    },
-    Hunt {
-        bug: "CasIgnored",
-        words: &["--only", "all but clients", "--only", "way cut"],
     },
 ];
 

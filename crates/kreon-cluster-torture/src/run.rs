@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use kreon_judge::Call;
 use kreon_sim::Dice;
 
 use crate::clients::crowd::{Crowd, work};
@@ -63,6 +64,7 @@ impl<'a> Run<'a> {
             settings,
             dice: Dice::new(dice.roll()),
             outsiders: Outsiders::new(settings, dice.roll()),
+            witnesses: Vec::new(),
         };
         view.wait_until_whole(Settings::PATIENCE)?;
         entrance.make_table(&keys.splits(), Settings::PATIENCE)?;
@@ -106,13 +108,18 @@ impl<'a> Run<'a> {
         meanwhile: impl FnOnce(&mut Actor<'_>, &Shared) -> Result<Suffered, String>,
     ) -> Result<(), String> {
         let entrance = self.entrance.clone();
-        self.crowd.limit = LIMITS[self.dice.below(3) as usize];
+        self.crowd.limit = match self.actor.settings.is_patient {
+            true => PATIENT,
+            false => LIMITS[self.dice.below(3) as usize],
+        };
         let enter = |limit| entrance.enter(limit);
         let (actor, shared) = (&mut self.actor, &self.shared);
         let (mut log, suffered) = work(self.crowd, shared, &mut self.dice, &enter, || {
             meanwhile(actor, shared)
         });
         let suffered = suffered?;
+        log.calls.extend(suffered.witnessed);
+        self.figures.asked_frozen += suffered.asked_frozen;
         self.actor.mend()?;
         let mended = Instant::now();
         self.actor.view.wait_until_whole(Settings::PATIENCE)?;
@@ -138,6 +145,10 @@ pub struct Suffered {
     pub faults: Vec<Happened>,
     /// All servers were killed at its end.
     pub cut: Option<Cut>,
+    /// What frozen primaries answered when they went on, with the ranges.
+    pub witnessed: Vec<(usize, Call)>,
+    /// Questions that frozen primaries answered or refused then.
+    pub asked_frozen: u64,
 }
 
 impl Actor<'_> {
@@ -168,7 +179,7 @@ impl Actor<'_> {
                 self.happen(second, shared, &mut suffered.faults)?;
             }
             pass(self.cluster, shared, hold)?;
-            self.mend()?;
+            self.mend_before_witnesses(shared, &mut suffered)?;
             let rest = Duration::from_millis(500 + self.dice.below(2500));
             pass(self.cluster, shared, rest)?;
         }
@@ -199,6 +210,30 @@ impl Actor<'_> {
             at_us,
         });
         Ok(made.hold)
+    }
+
+    /// Mends everything; who waits for a frozen primary asks it just before, and hears it behind that.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn mend_before_witnesses(
+        &mut self,
+        shared: &Shared,
+        suffered: &mut Suffered,
+    ) -> Result<(), String> {
+        let mut witnesses = std::mem::take(&mut self.witnesses);
+        for witness in &mut witnesses {
+            witness.ask(shared);
+        }
+        // Whoever is asked later knows what is acknowledged meanwhile.
+        pass(self.cluster, shared, Duration::from_millis(100))?;
+        self.mend()?;
+        for witness in witnesses {
+            let (calls, refused) = witness.hear(shared);
+            suffered.asked_frozen += calls.len() as u64 + refused;
+            suffered.witnessed.extend(calls);
+        }
+        Ok(())
     }
 
     /// What was acknowledged a second before is not in memory only.

@@ -52,6 +52,7 @@ pub fn torture(arguments: &Arguments) -> Result<(), String> {
         groups: arguments.groups,
         session: Duration::from_millis(arguments.session_ms),
         memory_mib: 512,
+        is_patient: arguments.patient,
         bug: arguments.bug.clone(),
     };
     let outcome = run(arguments, &settings, &jars, seed, lacks);

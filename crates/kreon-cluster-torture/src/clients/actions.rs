@@ -30,11 +30,6 @@ pub fn any(session: &mut Session<'_>, store: &mut dyn Store, range: usize) {
 /// A value for any key.
 pub fn put(session: &mut Session<'_>, store: &mut dyn Store, range: usize) {
     let number = any_key(session);
-    put_to(session, store, range, number);
-}
-
-/// A value for this key.
-pub fn put_to(session: &mut Session<'_>, store: &mut dyn Store, range: usize, number: usize) {
     let (change, version) = change_of(session, range, number);
     let writes = vec![(number as Register, Some(version))];
     write(session, store, range, "put", &[change], writes);

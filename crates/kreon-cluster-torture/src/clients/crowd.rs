@@ -95,8 +95,7 @@ fn probe(session: &mut Session<'_>, enter: &Enter<'_>, range: usize, every: Dura
     };
     while !session.shared.is_over() {
         let next = Instant::now() + every;
-        let last = session.shared.keys.each - 1;
-        actions::put_to(session, store.as_mut(), range, last);
+        actions::put(session, store.as_mut(), range);
         actions::rest(session, next);
     }
 }

@@ -96,7 +96,7 @@ impl Store for Pretended {
             return Ok(());
         }
         if self.errs(Flaw::LostReplies, 20) {
-            if self.calls.load(Ordering::Relaxed) % 2 == 0 {
+            if self.calls.load(Ordering::Relaxed).is_multiple_of(2) {
                 self.apply(changes);
             }
             return Err(Said::Unknown("lost".into()));

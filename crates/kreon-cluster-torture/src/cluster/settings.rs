@@ -25,6 +25,8 @@ pub struct Settings {
     pub session: Duration,
     /// Memory of each server.
     pub memory_mib: u32,
+    /// Whether all clients wait for frozen servers.
+    pub is_patient: bool,
     /// A bug of the servers.
     pub bug: Option<String>,
 }

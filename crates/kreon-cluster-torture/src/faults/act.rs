@@ -7,6 +7,7 @@ use kreon_wire::ServerId;
 
 use super::class::Class;
 use super::outsiders::Outsiders;
+use super::witness::Witness;
 use crate::cluster::settings::Settings;
 use crate::cluster::view::View;
 use crate::cluster::whole::Cluster;
@@ -35,6 +36,8 @@ pub struct Actor<'a> {
     pub dice: Dice,
     /// Clients that are borne.
     pub outsiders: Outsiders,
+    /// Who asks servers that are frozen now.
+    pub witnesses: Vec<Witness>,
 }
 
 impl Actor<'_> {
@@ -90,11 +93,7 @@ impl Actor<'_> {
     fn inflict(&mut self, class: Class, victim: u32) -> Result<(), String> {
         match class {
             Class::Kill => self.cluster.seat_mut(victim)?.process.kill(),
-            Class::Pause => match self.cluster.seat_mut(victim)? {
-                // It may have been killed by the fault before.
-                seat if seat.process.is_started() => seat.process.freeze(),
-                _ => Ok(()),
-            },
+            Class::Pause => self.freeze(victim),
             Class::AllKilled => {
                 let mut seats = self.cluster.seats.iter_mut();
                 seats.try_for_each(|seat| seat.process.kill())
@@ -121,6 +120,23 @@ impl Actor<'_> {
             | Class::CoordinatorUnheard
             | Class::CoordinatorCut
             | Class::Isolated => self.cut(class, victim),
+        }
+    }
+
+    fn freeze(&mut self, victim: u32) -> Result<(), String> {
+        let groups = self.view.groups().into_iter().enumerate();
+        let groups = groups.filter(|(_, group)| {
+            let primary = group.primary.map(|primary| primary.server);
+            primary == Some(ServerId(victim))
+        });
+        if let Some(way) = self.outsiders.link_to(self.cluster, victim)? {
+            let witness = Witness::new(way, groups.collect());
+            self.witnesses.push(witness);
+        }
+        match self.cluster.seat_mut(victim)? {
+            // It may have been killed by the fault before.
+            seat if seat.process.is_started() => seat.process.freeze(),
+            _ => Ok(()),
         }
     }
 

@@ -26,6 +26,13 @@ const BEYOND_BYTES: u64 = 1 << 30;
 /// How long one attempt may take.
 const LIMIT: Duration = Duration::from_secs(2);
 
+/// A way to a server: a link, and the fabric that has its threads.
+pub struct Way {
+    _fabric: TcpFabric,
+    /// The link.
+    pub link: Arc<dyn Link>,
+}
+
 /// See the module's text.
 pub struct Outsiders {
     dice: Dice,
@@ -57,6 +64,23 @@ impl Outsiders {
             Class::Keyless => self.without_key(&address),
             _ => self.talk_nonsense(cluster, &address),
         }
+    }
+
+    /// A link of somebody to a server, if it answers.
+    ///
+    /// # Errors
+    /// The key cannot be read.
+    pub fn link_to(&mut self, cluster: &Cluster, server: u32) -> Result<Option<Way>, String> {
+        let fabric = fabric(Some(key(cluster)?))?;
+        let seat = cluster.seats.iter().find(|seat| seat.number == server);
+        let link = seat.and_then(|seat| {
+            let to = Address::new(&seat.address);
+            fabric.connect(&to, &self.anybody(), LIMIT).ok()
+        });
+        Ok(link.map(|link| Way {
+            _fabric: fabric,
+            link,
+        }))
     }
 
     fn idle(&mut self, cluster: &Cluster) -> Result<(), String> {

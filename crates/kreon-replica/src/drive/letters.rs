@@ -96,30 +96,6 @@ impl Group {
         }
     }
 
-    /// Tells a member that its stream has ended. Those of other groups on the same link go on.
-    pub(super) fn tell_of_end(&self, core: &mut Core, member: Member, term: Term) {
-        let refused = Refused {
-            reason: Reason::NotInSet,
-            kind: Kind::Progress,
-            term,
-        };
-        self.ask(core, member, term, &Control::Refused(refused));
-    }
-
-    /// Whoever follows a primary and is not in the set is about to be added, or was removed and has not heard of it: the
-    /// primary knows.
-    pub(super) fn ask_if_outside(&self, core: &mut Core) {
-        let Some(stream) = core.replica.stream().filter(|_| core.is_outside) else {
-            return;
-        };
-        let now = self.now();
-        if now.since_us(core.asked_at) >= self.settings.timing.silence_us {
-            core.asked_at = now;
-            let standing = Control::Standing(self.standing(core));
-            self.ask(core, stream.primary, stream.term, &standing);
-        }
-    }
-
     fn on_beaten(&self, core: &mut Core, from: Member, frame: &Frame<'_>, free_bytes: u64) {
         let Some(office) = &mut core.office else {
             return;

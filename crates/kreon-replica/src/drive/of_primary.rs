@@ -1,6 +1,6 @@
 //! What the machine of a primary wants done.
 
-use kreon_wire::Control;
+use kreon_wire::{Control, Kind, Member, Reason, Refused, Term};
 
 use super::asking::Asker;
 use super::group::{Core, Group};
@@ -43,5 +43,15 @@ impl Group {
                 self.replica(core, ReplicaEvent::Deposed);
             }
         }
+    }
+
+    /// Tells a member that its stream has ended. Those of other groups on the same link go on.
+    pub(super) fn tell_of_end(&self, core: &mut Core, member: Member, term: Term) {
+        let refused = Refused {
+            reason: Reason::NotInSet,
+            kind: Kind::Progress,
+            term,
+        };
+        self.ask(core, member, term, &Control::Refused(refused));
     }
 }

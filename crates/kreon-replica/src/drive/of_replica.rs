@@ -104,6 +104,20 @@ impl Group {
         }
     }
 
+    /// Whoever follows a primary and is not in the set is about to be added, or was removed and has not heard of it: the
+    /// primary knows.
+    pub(super) fn ask_if_outside(&self, core: &mut Core) {
+        let Some(stream) = core.replica.stream().filter(|_| core.is_outside) else {
+            return;
+        };
+        let now = self.now();
+        if now.since_us(core.asked_at) >= self.settings.timing.silence_us {
+            core.asked_at = now;
+            let standing = Control::Standing(self.standing(core));
+            self.ask(core, stream.primary, stream.term, &standing);
+        }
+    }
+
     /// How the group stands here.
     pub(super) fn standing(&self, core: &Core) -> Standing {
         let stage = match core.replica.state() {

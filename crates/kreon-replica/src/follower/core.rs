@@ -51,8 +51,6 @@ pub struct Follower {
     log_due: Option<Instant>,
     /// The work under way.
     doing: Option<Doing>,
-    /// The log that was there before the stream; 0 for a joiner.
-    before: Lsn,
     applied: StreamNumber,
     flushed: FlushNumber,
     log_durable: Lsn,
@@ -96,11 +94,10 @@ impl Follower {
             queue: VecDeque::new(),
             queued_log_bytes: 0,
             touched: None,
-            course: LogCourse::default(),
+            course: LogCourse::behind(log_durable),
             log: LogTail::new(log_durable),
             log_due: None,
             doing: None,
-            before: log_durable,
             applied: StreamNumber(0),
             flushed: FlushNumber(0),
             log_durable,
@@ -112,14 +109,10 @@ impl Follower {
         }
     }
 
-    /// All of the log before this was received, or there before the stream: when it is sealed, it is in the file. `None`: that
-    /// is not known, as of a joiner whose copy is not complete.
+    /// The log before this is in the file when this is sealed; `None`: not known, as of a joiner whose copy is not complete.
     pub fn followed(&self) -> Option<Lsn> {
-        match (self.inlet.state(), self.course.end()) {
-            (State::Joining, _) => None,
-            (_, Some(end)) => Some(end),
-            (_, None) => Some(self.before).filter(|before| *before > Lsn(0)),
-        }
+        let is_joining = self.inlet.state() == State::Joining;
+        self.course.end().filter(|_| !is_joining)
     }
 
     /// The group of the stream.

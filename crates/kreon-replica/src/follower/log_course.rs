@@ -15,6 +15,8 @@ pub(super) struct LogCourse {
     place: Option<LogPlace>,
     /// It may go on elsewhere.
     may_jump: bool,
+    /// Where the log ended before the stream, if it is not copied.
+    before: Option<Lsn>,
 }
 
 impl LogCourse {
@@ -26,9 +28,17 @@ impl LogCourse {
         }
     }
 
-    /// Behind the last byte that was taken; `None`: there was none.
+    /// Of a member whose log ended at `before`.
+    pub fn behind(before: Lsn) -> Self {
+        Self {
+            before: Some(before),
+            ..Self::default()
+        }
+    }
+
+    /// All before this was taken, or there before the stream; `None`: that is not known.
     pub fn end(&self) -> Option<Lsn> {
-        self.place.map(|place| place.lsn)
+        self.place.map(|place| place.lsn).or(self.before)
     }
 
     /// Takes `len_bytes` bytes that stand at `offset`, with positions from `lsn` to `end`, if they may come next.

@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 
 use kreon_base::{Error, ErrorKind, Lsn, Result};
 use kreon_device::Device;
-use kreon_engine::{Engine, Examined};
-use kreon_replica::equalise::examine;
 use kreon_replica::follower::{Answer, Capacity, Follower};
 use kreon_replica::mirror::{Carrier, Mirror};
 use kreon_sim::{Dice, Image, SimDevice};
@@ -429,38 +427,4 @@ pub fn step(follower: &mut Follower, device: &dyn Device, now: Instant) -> Resul
     let done = follower.done(outcome);
     done.map_err(|error| format!("the file of a backup: {error}"))?;
     Ok(true)
-}
-
-/// Seals a copy of the backup at a moment; what its file holds then.
-///
-/// # Errors
-/// What went wrong.
-pub fn seal(moment: &Moment) -> Result<Image, String> {
-    let mut follower = moment.follower.clone();
-    let device = super::pair::device(moment.image.clone(), false);
-    follower.seal();
-    while step(&mut follower, &*device, Instant::now())? {}
-    match follower.is_sealed() {
-        true => {
-            compare_ends(&device, follower.followed())?;
-            Ok(device.image())
-        }
-        false => Err("a sealed backup does not end its work".to_owned()),
-    }
-}
-
-/// The end of the log as it is told of a file that has followed a primary is the one that all of the log tells.
-fn compare_ends(device: &Arc<SimDevice>, followed: Option<Lsn>) -> Result<(), String> {
-    let device = Arc::clone(device) as Arc<dyn Device>;
-    let Ok(whole) = Engine::examine(&device) else {
-        return Ok(()); // no store yet
-    };
-    let short = examine(&device, followed).map_err(|error| format!("a short look: {error}"))?;
-    let told = |of: &Examined| (of.superblock, of.log_end, of.log_segments.clone());
-    match told(&short) == told(&whole) {
-        true => Ok(()),
-        false => Err(format!(
-            "a short look behind {followed:?} tells {short:?}, the whole log {whole:?}"
-        )),
-    }
 }

@@ -12,11 +12,12 @@ use kreon_replica::mirror::{Mirror, MirrorDevice};
 use kreon_sim::{Call, Dice, Image, Keep, SimDevice, SimOptions};
 use kreon_wire::{Frame, Outlet, Role, StreamPacket, Term};
 
-use super::backup::{Backup, GROUP, Pace, capacity, member, room, seal, step};
+use super::backup::{Backup, GROUP, Pace, capacity, member, room, step};
 use super::double_cuts::pair_of_cuts;
 use super::joiner::{Behind, Joiner, Outcome, Trouble};
 use super::longer_logs::put;
 use super::pair::{Manner, Pair, Ran, device};
+use super::sealed::seal;
 use super::spread::spread;
 use super::stream_cuts::{base, steps};
 use crate::check::{After, check};

@@ -14,10 +14,11 @@ use kreon_replica::mirror::Mirror;
 use kreon_sim::{Dice, Image, SimDevice};
 use kreon_wire::Term;
 
-use super::backup::{member, seal};
+use super::backup::member;
 use super::compare::seam;
 use super::double_cuts::{examine, later_cut, later_steps, repair};
 use super::pair::{Manner, Pair, Ran, device, settings};
+use super::sealed::seal;
 use super::stream_cuts::base;
 use crate::check::{After, check, said};
 use crate::content::Content;

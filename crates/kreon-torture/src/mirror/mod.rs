@@ -1,6 +1,7 @@
 //! A store whose primary and one backup are simulated devices, cut at every moment of their stream.
 //!
 //! - [`backup`]: a backup whose work lags behind what it has received as a seed decides, with all of its moments
+//! - [`sealed`]: a backup that is sealed, and how the end of its log is told
 //! - [`pair`]: a primary and a backup under a script
 //! - [`compare`]: what must be the same on both
 //! - [`mod@stream_cuts`]: the stream ends at a packet; the backup is sealed, or loses its power
@@ -22,6 +23,7 @@ pub mod joiner;
 pub mod joins;
 pub mod longer_logs;
 pub mod pair;
+pub mod sealed;
 mod spread;
 pub mod stream_cuts;
 

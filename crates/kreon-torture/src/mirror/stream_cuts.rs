@@ -12,8 +12,8 @@ use kreon_format::{LOG_HEADER_BYTES, lsn_at};
 use kreon_sim::{Dice, Image, Keep, SimDevice};
 use kreon_wire::Term;
 
-use super::backup::seal;
 use super::pair::{Manner, Pair, Ran, device};
+use super::sealed::seal;
 use super::spread::spread;
 use crate::check::{After, check};
 use crate::content::Content;

@@ -10,18 +10,17 @@ use kreon_coord::{CallId, Command, Coordinator, Event, Mode, Paths, Reply};
 use kreon_device::{Backing, Device};
 use kreon_engine::{Durability, MEMORY_BYTES_MIN, Operation, Options};
 use kreon_fabric::tcp::{TcpFabric, TcpSettings};
-use kreon_fabric::{Address, Bytes, Link};
+use kreon_fabric::{Address, Link};
 use kreon_sim::SimDevice;
 use kreon_sync::{AtomicBool, AtomicU64, Mutex, Ordering};
-use kreon_wire::{
-    Control, Frame, GroupId, Member, ProcessId, Role, ServerId, ServerNode, Term, Violation,
-};
+use kreon_wire::{GroupId, Member, ProcessId, ServerId, ServerNode, Term};
 
-use super::super::links::{Receiver, Wire};
+use super::super::links::Receiver;
 use super::super::{
     Asking, Clients, Group, GroupSettings, Host, Links, LinksSettings, Server, ServerSettings,
     Serving, Volume,
 };
+use super::filter::Filter;
 use crate::follower::Capacity;
 use crate::machine::primary::ReadId;
 use crate::machine::{Configuration, Known, Stamp, Timing, Version};
@@ -177,7 +176,7 @@ impl Cluster {
             mastered: Vec::new(),
         };
         let running = Server::start(settings, links, asking).unwrap();
-        *filter.server.lock() = Arc::downgrade(&running);
+        filter.hand_on_to(&running);
         let mut there = HashMap::new();
         for (id, volume) in groups {
             let host = Arc::new(TestHost::default());
@@ -264,73 +263,6 @@ impl Coordinator for Session {
 
     fn session_ms(&self) -> u32 {
         self.0.session_ms()
-    }
-}
-
-type Drops = Box<dyn Fn(&Control) -> bool + Send + Sync>;
-
-/// What comes in from other servers, but for control messages that are to be lost.
-#[derive(Default)]
-pub struct Filter {
-    server: Mutex<Weak<Server>>,
-    drops: Mutex<Option<Drops>>,
-    pub dropped: AtomicU64,
-}
-
-impl Filter {
-    /// Loses those from now on.
-    pub fn lose(&self, drops: impl Fn(&Control) -> bool + Send + Sync + 'static) {
-        *self.drops.lock() = Some(Box::new(drops));
-    }
-
-    /// Loses nothing any more.
-    pub fn let_pass(&self) {
-        *self.drops.lock() = None;
-    }
-
-    fn there(&self) -> Option<Arc<Server>> {
-        self.server.lock().upgrade()
-    }
-}
-
-impl Receiver for Filter {
-    fn control(&self, from: Member, packet: &[u8]) -> Result<(), Violation> {
-        let frame = Frame::open(packet, Role::PeerControl)?;
-        let message = Control::decode(&frame)?;
-        if self
-            .drops
-            .lock()
-            .as_ref()
-            .is_some_and(|drops| drops(&message))
-        {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-            return Ok(());
-        }
-        self.there()
-            .map_or(Ok(()), |server| server.control(from, packet))
-    }
-
-    fn stream(&self, wire: &Arc<Wire>, packets: &[Bytes]) -> Result<(), Violation> {
-        self.there()
-            .map_or(Ok(()), |server| server.stream(wire, packets))
-    }
-
-    fn room(&self, wire: &Arc<Wire>) {
-        if let Some(server) = self.there() {
-            server.room(wire);
-        }
-    }
-
-    fn closed(&self, wire: &Arc<Wire>, why: &Error) {
-        if let Some(server) = self.there() {
-            server.closed(wire, why);
-        }
-    }
-
-    fn unreachable(&self, server: ServerId) {
-        if let Some(there) = self.there() {
-            there.unreachable(server);
-        }
     }
 }
 

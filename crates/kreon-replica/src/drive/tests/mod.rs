@@ -2,6 +2,7 @@
 
 mod cluster;
 mod failing;
+mod filter;
 mod joining;
 mod loss;
 mod others;
