@@ -157,6 +157,9 @@ impl Primary {
         self.settle_peers(&config, out);
         let version = Version(known.version.0.max(self.known.version.0));
         self.known = Known { version, config };
+        // Who is not named is kept out by that, and is wanted when it is named again.
+        let named = &self.known.config.servers;
+        self.unwanted.retain(|server| named.contains(server));
         self.fail_unwanted(now, out);
         self.go_on(now, out);
         self.hand_over(now, out);

@@ -68,7 +68,7 @@ pub struct Primary {
     is_resigning: bool,
     /// Since when no more writes are taken, because another member is to be promoted.
     handing_over: Option<Moment>,
-    /// Servers that are to leave, and not to come back in this term.
+    /// Servers that are to leave, and not to come back in this term before the configuration has ceased to name them.
     unwanted: Vec<ServerId>,
 }
 

@@ -70,6 +70,26 @@ fn a_server_that_is_to_leave_leaves_and_is_not_taken_in_again() {
     assert_eq!(on(&mut primary, NOW, Event::Remove(a.server)), vec![]);
 }
 
+#[test]
+fn a_server_that_left_comes_back_when_it_is_to_have_a_replica_again() {
+    let (a, b, c) = (member(1, 0), member(2, 0), member(3, 0));
+    let mut primary = primary(&[a, b, c]);
+    let removed = on(&mut primary, NOW, Event::Remove(b.server));
+    let (ticket, _) = swap(&removed).expect("a swap");
+    let done = Event::Answer(ticket, Answer::Done(Version(11)));
+    on(&mut primary, NOW, done);
+    let mut without = known(1, &[a, c]);
+    without.version = Version(12);
+    without.config.servers = [a.server, c.server].into();
+    look(&mut primary, without);
+    assert_eq!(on(&mut primary, NOW, Event::AttachAsked(b)), vec![]);
+    let mut with = known(1, &[a, c]);
+    with.version = Version(13);
+    look(&mut primary, with);
+    let attached = on(&mut primary, NOW, Event::AttachAsked(b));
+    assert_eq!(attached, vec![Action::Attach(b)]);
+}
+
 /// Answers the look of `primary` with this.
 fn look(primary: &mut Primary, found: Known) -> Vec<Action> {
     let asked = on(primary, NOW, Event::Look);
