@@ -43,6 +43,7 @@ impl Real {
             tick_ms,
             is_synced: false,
             heap_mib: 64,
+            places: Vec::new(),
         };
         // Another process may take a port between its choice and its use.
         let start = || Ensemble::start(&jars, &settings, folder.path(), count, None, START);
