@@ -25,6 +25,8 @@ struct Call {
     asking: Asking,
     /// The link that it is bound to, and until when; others are the machine's.
     bound: Option<(LinkName, Moment)>,
+    /// That keys do not lie where it was sent is an answer to whoever made it.
+    takes_moved: bool,
     /// What the last server said that refused it.
     refused: Option<Error>,
 }
@@ -34,6 +36,7 @@ impl Call {
         Self {
             asking,
             bound: None,
+            takes_moved: false,
             refused: None,
         }
     }
@@ -100,6 +103,21 @@ impl State {
             key: key.to_vec(),
         };
         self.on(now, event, None, out);
+    }
+
+    /// A write of several keys: whoever made it wants to know if they do not lie together.
+    pub(crate) fn begin_part(
+        &mut self,
+        now: Moment,
+        id: CallId,
+        place: (&str, &[u8]),
+        asking: Asking,
+        out: &mut Vec<Deed>,
+    ) {
+        self.begin(now, id, Kind::Write, place, asking, out);
+        if let Some(call) = self.calls.get_mut(&id) {
+            call.takes_moved = true;
+        }
     }
 
     /// A call on this link and no other, until then.
@@ -214,7 +232,7 @@ impl State {
             let told = WireReply::decode(&frame).ok()?;
             if let WireReply::Failed(failure) = told {
                 reply = match failure.kind {
-                    FailureKind::Moved => Reply::Moved(failure.term),
+                    FailureKind::Moved if !call.takes_moved => Reply::Moved(failure.term),
                     FailureKind::Unavailable | FailureKind::Busy => Reply::Unavailable,
                     FailureKind::Unknown => Reply::Unknown,
                     _ => Reply::Ok,
