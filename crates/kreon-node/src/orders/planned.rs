@@ -10,7 +10,7 @@ use kreon_wire::{
     Request, Role, ServerId, ServerNode, Term,
 };
 
-use super::thread::Clerk;
+use super::clerk::Clerk;
 use super::{Outcome, Refusal};
 
 /// What is planned is done within this, or the operator is told that it is not.
@@ -49,13 +49,13 @@ impl Clerk {
             .promote(group, to)
             .map_err(|error| too_late(&error.to_string()))?;
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < PATIENCE && !self.is_over() {
             if server.promotion_is_refused(group) {
                 return Err(too_late(
                     "the group is not well: give the order again later",
                 ));
             }
-            for (group, primary) in server.take_hand_overs() {
+            if let Some(primary) = self.hand_over_of(&server, group) {
                 // The master begins the next term all the same if this is lost.
                 let order = Order::HandOver { group };
                 if let Err(refusal) = self.ask_primary(&server, group, primary, &order) {
@@ -76,6 +76,13 @@ impl Clerk {
             }
         }
         Err(too_late("the primary has not handed over in time"))
+    }
+
+    /// The primary of the group, if the master wants it to hand over. What it wants of others is left to their orders.
+    fn hand_over_of(&self, server: &Server, group: GroupId) -> Option<Member> {
+        let mut wanted = self.shared.hand_overs.lock();
+        wanted.extend(server.take_hand_overs());
+        wanted.remove(&group)
     }
 
     /// Removes a member that is not the primary: first from the set, by the primary, then from the members.
@@ -101,7 +108,7 @@ impl Clerk {
         }
         let running = self.server()?;
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < PATIENCE && !self.is_over() {
             if self.in_office(|office| office.remove_outsider(group, server))? {
                 return Ok(());
             }
