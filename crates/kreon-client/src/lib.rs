@@ -48,8 +48,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use event::{Action, Event, Outcome, Reply};
 pub use kreon_fabric::Key;
 pub use kreon_wire::{
-    Durability, GroupConfig, GroupId, Order, ServerId, SplitList, Splits, Stage, Standing, Term,
-    Verified,
+    Backup, Compared, Durability, GroupConfig, GroupId, Order, ServerId, SplitList, Splits, Stage,
+    Standing, Term, Verified,
 };
 pub use machine::Client;
 pub use moment::{Moment, Timing};

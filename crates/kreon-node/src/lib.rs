@@ -8,6 +8,7 @@
 
 mod answer;
 mod client;
+mod compare;
 mod holding;
 mod hosted;
 pub mod layout;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use kreon_fabric::{Address, Event, Fabric, Link, Listening, PeerId, Welcome};
 use kreon_wire::{
-    Bounds, Control, Failure, FailureKind, Frame, Kind, Member, Operation, Order, Packet, PageBody,
-    Reason, Reply, Request, Role, ScanPart, ServerId, SnapshotId, Stage, Standing, ValuesBody,
-    Verified, Write,
+    Backup, Bounds, Compared, Control, Failure, FailureKind, Frame, Kind, Member, Operation, Order,
+    Packet, PageBody, Reason, Reply, Request, Role, ScanPart, ServerId, SnapshotId, Stage,
+    Standing, ValuesBody, Verified, Write, backups_body, digests_body,
 };
 use parking_lot::Mutex;
 
@@ -250,7 +250,24 @@ impl Office {
                 records: 9,
             })
             .body(),
+            Request::Order(Order::Compare { .. }) => Reply::Compared(Compared {
+                copies: 2,
+                blocks: 8,
+                differing: 1,
+                unsettled: 0,
+            })
+            .body(),
             Request::Order(_) => Reply::Done.body(),
+            Request::Backups => backups_body(&[Backup {
+                member: self.member,
+                is_counted: false,
+                has_ended: false,
+                lag_bytes: 1,
+                durable_lag_bytes: 2,
+                copied_bytes: 3,
+                to_copy_bytes: 4,
+            }]),
+            Request::Digests { blocks, .. } => digests_body(&vec![0; *blocks as usize]),
         };
         Fate::Answer(reply)
     }

@@ -12,7 +12,7 @@ use kreon_sync::Mutex;
 use kreon_wire::{Failure, FailureKind, GroupId, Member, Reply, ServerId};
 
 use super::configs::Office;
-use super::running::Running;
+use super::running::{Running, Turn};
 use super::{Given, Outcome, Refusal, losses};
 use crate::client::Due;
 use crate::settings::Coordination;
@@ -38,6 +38,8 @@ pub(super) struct Shared {
     pub(super) paths: Paths,
     pub(super) fabric: Arc<dyn Fabric>,
     pub(super) server: Weak<Server>,
+    /// This server, in this start.
+    pub(super) me: Member,
     pub(super) running: Arc<Running>,
     pub(super) drops: Mutex<Vec<Dropped>>,
     /// Primaries that the master wants to hand over, and whom nobody has asked yet.
@@ -114,6 +116,22 @@ impl Clerk {
         let Some(fence) = self.fence() else {
             return Err(self.not_master());
         };
+        self.with_fence(fence, act)
+    }
+
+    /// Reads what the coordinator has, in office or not; what is written here is refused.
+    pub(super) fn look<T>(
+        &mut self,
+        act: impl FnOnce(&mut Office<'_>) -> Outcome<T>,
+    ) -> Outcome<T> {
+        self.with_fence(Version(u64::MAX), act)
+    }
+
+    fn with_fence<T>(
+        &mut self,
+        fence: Version,
+        act: impl FnOnce(&mut Office<'_>) -> Outcome<T>,
+    ) -> Outcome<T> {
         let paths = self.shared.paths.clone();
         let talk = self.talk()?;
         let outcome = act(&mut Office {
@@ -129,12 +147,11 @@ impl Clerk {
     }
 
     /// Who may be in office: whose node stands first.
-    fn not_master(&mut self) -> Refusal {
-        let paths = self.shared.paths.clone();
-        let mut find = || -> Result<Option<ServerId>> {
-            let talk = self.talk()?;
-            let candidates = talk.children(&paths.master(), false)?.unwrap_or_default();
-            let live = talk.children(&paths.live(), false)?.unwrap_or_default();
+    pub(super) fn master(&mut self) -> Outcome<Option<ServerId>> {
+        self.look(|office| {
+            let candidates = office.talk.children(&office.paths.master(), false)?;
+            let candidates = candidates.unwrap_or_default();
+            let live = office.talk.children(&office.paths.live(), false)?;
             let of_first = |name: &String| {
                 let (server, process) = Paths::live_of(name)?;
                 let own = kreon_coord::first_of(&Paths::candidate(process), &candidates)?;
@@ -142,14 +159,13 @@ impl Clerk {
                     kreon_coord::standing(own, &candidates) == kreon_coord::Standing::First;
                 is_first.then_some(ServerId(server))
             };
-            Ok(live.iter().find_map(of_first))
-        };
-        let found = find();
-        if found.is_err() {
-            self.talk = None;
-        }
+            Ok(live.unwrap_or_default().iter().find_map(of_first))
+        })
+    }
+
+    fn not_master(&mut self) -> Refusal {
         Refusal {
-            master: found.ok().flatten().unwrap_or_default(),
+            master: self.master().ok().flatten().unwrap_or_default(),
             ..Refusal::new(FailureKind::NotMaster, "this server is not the master")
         }
     }
@@ -159,7 +175,7 @@ impl Clerk {
         self.shared.running.is_over()
     }
 
-    pub(super) fn carry_out(&mut self, order: Given, due: Due) {
+    pub(super) fn carry_out(&mut self, order: Given, due: Due, turn: Turn) {
         tracing::info!(?order, "an order");
         let outcome = match order {
             Given::CreateTable { table, splits } => {
@@ -174,8 +190,10 @@ impl Clerk {
             Given::Promote(group, server) => self.promote(group, server),
             Given::HandOver(group) => self.hand_over(group),
             // Desks answer it themselves.
-            Given::Verify(_) => Ok(()),
+            Given::OfDesk => Ok(()),
         };
+        // Who is answered may give the next one.
+        drop(turn);
         answer(due, outcome);
     }
 

@@ -5,6 +5,7 @@
 
 mod clerk;
 mod configs;
+mod loads;
 mod losses;
 mod members;
 mod order;

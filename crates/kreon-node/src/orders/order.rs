@@ -27,7 +27,7 @@ pub enum Given {
     /// The primary resigns.
     HandOver(GroupId),
     /// What desks answer themselves.
-    Verify(GroupId),
+    OfDesk,
 }
 
 impl Given {
@@ -46,7 +46,7 @@ impl Given {
                 server,
                 vouched,
             } => Self::AcceptLoss(group, server, vouched),
-            Order::Verify { group } => Self::Verify(group),
+            Order::Verify { .. } | Order::Compare { .. } => Self::OfDesk,
             Order::HandOver { group } => Self::HandOver(group),
         }
     }
@@ -59,7 +59,7 @@ impl Given {
             | Self::RemoveMember(group, _)
             | Self::Promote(group, _)
             | Self::AcceptLoss(group, ..) => About::Group(*group),
-            Self::HandOver(_) | Self::Verify(_) => About::Nothing,
+            Self::HandOver(_) | Self::OfDesk => About::Nothing,
         }
     }
 

@@ -44,6 +44,11 @@ impl Clerk {
         if !config.in_sync.iter().any(|member| member.server == to) {
             return Err(refused("the server is not in sync: it cannot be promoted"));
         }
+        let (_, loads) = self.in_office(|office| office.loads())?;
+        if loads.refuses(&config, to) {
+            let text = "the server is the primary of as many groups as it takes, and another member in sync is not";
+            return Err(refused(text));
+        }
         let server = self.server()?;
         server
             .promote(group, to)
@@ -158,20 +163,25 @@ impl Clerk {
             }
             return Ok(());
         }
-        let path = self.paths().server(primary.server.0);
+        let link = self.connect(primary.server)?;
+        ask(&*link, group, order)
+    }
+
+    /// A link to a server, which takes this one for a client.
+    pub(super) fn connect(&mut self, to: ServerId) -> Outcome<Arc<dyn Link>> {
+        let path = self.paths().server(to.0);
         let node = self.talk()?.read(&path, false)?;
-        let node = node.ok_or_else(|| too_late("the primary is not registered"))?;
+        let node = node.ok_or_else(|| too_late("the server is not registered"))?;
         let node = ServerNode::decode(&node.data)?;
         let me = PeerId {
             member: Member {
                 server: ServerId(0),
-                process: ProcessId(server.links().me().process.0),
+                process: ProcessId(self.server()?.links().me().process.0),
             },
             role: Role::Client,
         };
         let to = Address::new(&node.client_address);
-        let link = self.fabric().connect(&to, &me, ANSWER)?;
-        ask(&*link, group, order)
+        Ok(self.fabric().connect(&to, &me, ANSWER)?)
     }
 }
 

@@ -6,19 +6,22 @@ use std::time::{Duration, Instant};
 
 use kreon_base::{Error, Result};
 use kreon_coord::{Paths, Version};
-use kreon_fabric::Fabric;
+use kreon_fabric::{Fabric, Link};
 use kreon_replica::drive::Server;
 use kreon_sync::Mutex;
-use kreon_wire::{FailureKind, Order};
+use kreon_wire::{FailureKind, Member, Order, ServerId};
 
 use super::clerk::{Clerk, Shared, answer};
-use super::running::Running;
-use super::{Given, Refusal};
+use super::running::{About, Running};
+use super::{Given, Outcome, Refusal};
 use crate::client::Due;
 use crate::settings::Coordination;
 
 /// The thread looks so often what a new office has left to do, and whether dropped tables are gone.
 const EVERY: Duration = Duration::from_millis(50);
+
+/// So often it looks whether a server is the primary of more groups than it takes.
+const RELIEF_EVERY: Duration = Duration::from_secs(2);
 
 /// Has orders carried out.
 pub struct Orders {
@@ -41,6 +44,7 @@ impl Orders {
             paths,
             fabric,
             server: Arc::downgrade(server),
+            me: server.links().me(),
             running: Arc::new(Running::default()),
             drops: Mutex::default(),
             hand_overs: Mutex::default(),
@@ -49,6 +53,7 @@ impl Orders {
         let keeper = Keeper {
             clerk: Clerk::new(&shared),
             cleared: None,
+            relieved: Instant::now(),
         };
         let thread = Builder::new().name("kreon-orders".into());
         let thread = thread.spawn(move || keeper.run());
@@ -74,15 +79,33 @@ impl Orders {
         let started = Builder::new().name("kreon-order".into()).spawn(move || {
             let given = of_thread.lock().take();
             if let Some((order, due)) = given {
-                clerk.carry_out(order, due);
+                clerk.carry_out(order, due, turn);
             }
-            drop((clerk, turn));
         });
         if let Err(error) = started
             && let Some((_, due)) = given.lock().take()
         {
             due.fail(FailureKind::Busy, &error.to_string());
         }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Whether orders are to be given up.
+    pub fn is_over(&self) -> bool {
+        self.shared.running.is_over()
+    }
+
+    /// This server, in this start.
+    pub fn me(&self) -> Member {
+        self.shared.me
+    }
+
+    /// A link to a server, which takes this one for a client.
+    pub fn connect(&self, to: ServerId) -> Outcome<Arc<dyn Link>> {
+        Clerk::new(&self.shared).connect(to)
     }
 
     /// Takes no order any more, and gives up those that are being carried out.
@@ -101,6 +124,8 @@ struct Keeper {
     clerk: Clerk,
     /// In the office with this fence, what was begun before is finished.
     cleared: Option<Version>,
+    /// When it was looked last whether somebody has too many groups.
+    relieved: Instant,
 }
 
 impl Keeper {
@@ -108,6 +133,7 @@ impl Keeper {
         while !self.clerk.is_over() {
             self.finish_tables();
             self.watch_drops();
+            self.relieve();
             kreon_sync::sleep(EVERY);
         }
     }
@@ -156,6 +182,37 @@ impl Keeper {
                     "tables that were begun are not finished"
                 );
             }
+        }
+    }
+
+    /// A server that is the primary of more groups than it takes, as nobody else could be when it was promoted, gives one to
+    /// another member that can be by now.
+    fn relieve(&mut self) {
+        if self.relieved.elapsed() < RELIEF_EVERY || self.clerk.fence().is_none() {
+            return;
+        }
+        self.relieved = Instant::now();
+        let found = self.clerk.in_office(|office| {
+            let (configs, loads) = office.loads()?;
+            Ok(loads.relief(&configs))
+        });
+        let Ok(Some((group, to))) = found else {
+            return;
+        };
+        let shared = &self.clerk.shared;
+        let Ok(turn) = shared.running.begin(About::Group(group)) else {
+            return;
+        };
+        tracing::info!(group = group.0, to = to.0, "a primary has too many groups");
+        let mut clerk = Clerk::new(shared);
+        let started = Builder::new().name("kreon-order".into()).spawn(move || {
+            if let Err(refusal) = clerk.promote(group, to) {
+                tracing::warn!(why = refusal.text, "nobody takes a group over");
+            }
+            drop((clerk, turn));
+        });
+        if let Err(error) = started {
+            tracing::warn!(%error, "no thread for an order");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Whole servers in one process, with a coordinator in it, and clients that speak in bare messages.
 
 mod clients;
+mod comparing;
 mod house;
 mod losing;
 mod operating;
