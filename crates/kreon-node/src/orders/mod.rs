@@ -5,6 +5,7 @@
 
 mod clerk;
 mod configs;
+mod leaving;
 mod loads;
 mod losses;
 mod members;
@@ -14,6 +15,7 @@ mod running;
 mod tables;
 mod thread;
 
+pub use loads::limits_path;
 pub use order::Given;
 pub use thread::Orders;
 

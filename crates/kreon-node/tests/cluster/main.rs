@@ -3,6 +3,7 @@
 mod clients;
 mod comparing;
 mod house;
+mod leaving;
 mod losing;
 mod operating;
 mod raw;
