@@ -84,6 +84,8 @@ pub(super) struct Core {
     pub seals: HashMap<ServerId, u64>,
     /// The message that is being acted upon.
     pub message: Option<(Kind, Address)>,
+    /// What was seen last, if it could not be kept yet: nothing is reported before it is.
+    pub unkept: Option<Stamp>,
     /// The file failed: what it has is not known, and not reported, before a whole copy has replaced it.
     pub has_failed: bool,
     /// The file here was copied, and this start of the server was not seen in the set since.
@@ -139,6 +141,7 @@ impl Group {
                 package: None,
                 seals: HashMap::new(),
                 message: None,
+                unkept: None,
                 has_failed: false,
                 is_copied: false,
                 is_outside: false,
@@ -279,6 +282,9 @@ impl Group {
     /// Time passed.
     pub(super) fn tick(&self) {
         let mut core = self.core();
+        if let Some(stamp) = core.unkept {
+            self.keep(&mut core, stamp);
+        }
         self.sample(&mut core);
         self.look_after_office(&mut core);
         self.replica(&mut core, replica::Event::Tick);
@@ -299,11 +305,15 @@ impl Group {
         }
     }
 
-    /// Persists what was seen, before anything that follows.
-    pub(super) fn keep(&self, stamp: Stamp) {
-        if let Err(error) = self.volume.keep_seen(stamp) {
+    /// Persists what was seen, before anything that follows. If that fails it is tried again from time to time.
+    pub(super) fn keep(&self, core: &mut Core, stamp: Stamp) {
+        let kept = self.volume.keep_seen(stamp);
+        if let Err(error) = &kept
+            && core.unkept.is_none()
+        {
             tracing::error!(%error, "the latest configuration cannot be kept");
         }
+        core.unkept = kept.is_err().then_some(stamp);
     }
 
     /// Sends a control message with a number of its own, which an answer repeats.

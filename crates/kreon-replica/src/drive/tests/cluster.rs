@@ -382,6 +382,8 @@ impl Clients for NoClients {
 pub struct SimVolume {
     pub device: Arc<SimDevice>,
     seen: Arc<Mutex<Option<Stamp>>>,
+    /// What is seen cannot be kept.
+    pub keeps_nothing: Arc<AtomicBool>,
 }
 
 impl SimVolume {
@@ -393,6 +395,7 @@ impl SimVolume {
         Self {
             device: Arc::new(SimDevice::new(options)),
             seen: Arc::default(),
+            keeps_nothing: Arc::default(),
         }
     }
 }
@@ -407,6 +410,9 @@ impl Volume for SimVolume {
     }
 
     fn keep_seen(&self, stamp: Stamp) -> Result<()> {
+        if self.keeps_nothing.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorKind::OutOfSpace, "nothing can be kept"));
+        }
         *self.seen.lock() = Some(stamp);
         Ok(())
     }
