@@ -279,8 +279,8 @@ impl Group {
         self.primary(&mut core, primary::Event::Look);
     }
 
-    /// Time passed.
-    pub(super) fn tick(&self) {
+    /// Time passed. These starts of servers have a session with the coordinator.
+    pub(super) fn tick(&self, live: &[Member]) {
         let mut core = self.core();
         if let Some(stamp) = core.unkept {
             self.keep(&mut core, stamp);
@@ -288,6 +288,7 @@ impl Group {
         self.sample(&mut core);
         self.look_after_office(&mut core);
         self.replica(&mut core, replica::Event::Tick);
+        self.fail_without_session(&mut core, live);
         self.primary(&mut core, primary::Event::Tick);
         self.ask_if_outside(&mut core);
     }
