@@ -229,7 +229,10 @@ impl Group {
         office.machine.on(self.now(), event, &mut actions);
         let after = office.machine.phase();
         if office.machine.known().version != version && after != Phase::Deposed {
-            self.host.configured(office.machine.known());
+            let known = office.machine.known();
+            let set: Vec<u32> = known.config.in_sync.iter().map(|m| m.server.0).collect();
+            tracing::info!(group = self.id().0, ?set, "the set of a group has changed");
+            self.host.configured(known);
         }
         let mirror = Arc::clone(office.store.mirror());
         if before != after && after == Phase::Frozen {

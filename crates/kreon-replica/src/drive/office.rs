@@ -260,6 +260,14 @@ impl Group {
             is_poisoned: false,
         });
         self.note(|moments, now_us| moments.serving_us = now_us);
+        let set = serving.known.config.in_sync.iter();
+        let set: Vec<u32> = set.map(|member| member.server.0).collect();
+        tracing::info!(
+            group = self.id().0,
+            term = serving.term.0,
+            ?set,
+            "this server serves a group"
+        );
         self.host.serve(serving);
     }
 
