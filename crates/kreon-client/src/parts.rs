@@ -27,6 +27,9 @@ pub(crate) struct Changes {
     pub(crate) is_split: bool,
 }
 
+/// Groups, each with a table and a key that lie there.
+type Groups = BTreeMap<GroupId, (String, Vec<u8>)>;
+
 /// The changes of one group.
 struct Part {
     /// A table and a key that lie there.
@@ -84,7 +87,7 @@ impl Changes {
             return Ok(Vec::new());
         }
         let mut groups = self.groups(handle);
-        let is_refused = |groups: &BTreeMap<GroupId, _>| groups.len() > 1 && !self.is_split;
+        let is_refused = |groups: &Groups| groups.len() > 1 && !self.is_split;
         if groups
             .as_ref()
             .map_or(true, |(groups, _)| is_refused(groups))
@@ -110,7 +113,7 @@ impl Changes {
 
     /// The groups that its changes touch, each with a table and a key that lie there; and whether each change lies in one
     /// range, so that none is to be cut.
-    fn groups(&self, handle: &Handle) -> Result<(BTreeMap<GroupId, (String, Vec<u8>)>, bool)> {
+    fn groups(&self, handle: &Handle) -> Result<(Groups, bool)> {
         let (mut groups, mut is_whole) = (BTreeMap::new(), true);
         self.each(handle, |table, (group, range), operation| {
             let key = match operation {
