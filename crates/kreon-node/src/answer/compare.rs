@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::thread::Builder;
+use std::time::{Duration, Instant};
 
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_sync::Mutex;
@@ -12,6 +13,10 @@ use crate::client::Due;
 use crate::compare::{Copy, compare, digests};
 use crate::hosted::Hosted;
 use crate::orders::Orders;
+
+/// What was written last is made durable on all copies before they are compared, if it takes no longer.
+const SETTLE: Duration = Duration::from_secs(10);
+const EVERY: Duration = Duration::from_millis(5);
 
 impl Asked {
     /// Compares the copies of the set with the one here. One verification or comparison at a time in a group.
@@ -61,6 +66,13 @@ impl Asked {
             Some(office) if office.term == term && !orders.is_over() => Ok(()),
             _ => Err(gone()),
         };
+        // Log that is nowhere but in memory cannot be compared.
+        let (tail, until) = (self.office.engine.log_tail(), Instant::now() + SETTLE);
+        group.sync(tail);
+        while self.office.engine.log_durable() < tail && Instant::now() < until {
+            goes_on()?;
+            kreon_sync::sleep(EVERY);
+        }
         compare(&self.office.engine, &path, &mut copies, &goes_on)
     }
 }

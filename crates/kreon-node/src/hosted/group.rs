@@ -189,7 +189,9 @@ impl Hosted {
             };
             (backup, standing, landed)
         };
-        told.members.into_iter().map(backup).collect()
+        let mut backups: Vec<_> = told.members.into_iter().map(backup).collect();
+        backups.sort_by_key(|(backup, ..)| backup.member);
+        backups
     }
 
     /// Requests that were refused, by kind.

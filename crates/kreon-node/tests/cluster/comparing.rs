@@ -7,8 +7,10 @@ use kreon_wire::{Durability, GroupId, WriteBody};
 
 use super::house::House;
 
-/// Many pairs, durable everywhere.
-fn fill(house: &House, group: GroupId, value: &[u8]) {
+const REPLICATED: Durability = Durability::Replicated;
+
+/// Many pairs.
+fn fill(house: &House, group: GroupId, value: &[u8], durability: Durability) {
     let mut client = house.client_of(group);
     for part in 0..4 {
         let mut batch = WriteBody::new();
@@ -16,7 +18,7 @@ fn fill(house: &House, group: GroupId, value: &[u8]) {
             let key = format!("key-{part}-{number}");
             batch.put("t", key.as_bytes(), value).unwrap();
         }
-        client.write(group, batch, Durability::Sync).unwrap();
+        client.write(group, batch, durability).unwrap();
     }
 }
 
@@ -24,7 +26,12 @@ fn fill(house: &House, group: GroupId, value: &[u8]) {
 fn copies_are_equal_until_a_byte_of_one_is_not() {
     let mut house = House::new(3, 1);
     let group = house.make_table("t", &[]).ranges[0].1;
-    fill(&house, group, b"a needle in a haystack of bytes");
+    fill(
+        &house,
+        group,
+        b"a needle in a haystack of bytes",
+        REPLICATED,
+    );
     // One of them was lost, and got a whole copy; another one became the primary after a term that ended in between.
     let lost = house.primary(group).me().server;
     house.take(lost).abandon();
@@ -35,7 +42,7 @@ fn copies_are_equal_until_a_byte_of_one_is_not() {
     house.wait("all are in sync", |house| {
         house.config(group).in_sync.len() == 3
     });
-    fill(&house, group, b"another one");
+    fill(&house, group, b"another one", REPLICATED);
     let mut client = house.client_of(group);
     let compared = client.compare(group).unwrap();
     assert_eq!(
@@ -74,7 +81,7 @@ fn copies_are_equal_until_a_byte_of_one_is_not() {
 fn a_primary_tells_how_far_its_backups_are() {
     let mut house = House::new(3, 1);
     let group = house.make_table("t", &[]).ranges[0].1;
-    fill(&house, group, &[7; 2000]);
+    fill(&house, group, &[7; 2000], Durability::Sync);
     let mut client = house.client_of(group);
     let backups = client.backups(group).unwrap();
     assert_eq!(backups.len(), 2);

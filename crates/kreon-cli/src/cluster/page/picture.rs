@@ -11,8 +11,8 @@ use crate::cluster::backups;
 
 const STYLE: &str = "\
 body{font:15px system-ui,sans-serif;margin:2em;color:#222;background:#fff}\
-h1{font-size:1.3em}table{border-collapse:collapse}td,th{padding:.25em .8em;text-align:left;border-bottom:1px solid #ddd}\
-td.n{text-align:right;font-variant-numeric:tabular-nums}\
+h1{font-size:1.3em}table{border-collapse:collapse}td,th{padding:.25em .8em;text-align:left;border-bottom:1px solid #ddd;white-space:nowrap}\
+td.n,th.n{text-align:right}td.n{font-variant-numeric:tabular-nums}\
 .role{border-radius:.6em;padding:.05em .6em;color:#fff;background:#888}\
 .primary{background:#2a7d3f}.backup{background:#2f6db3}.warn{background:#b3452f}\
 .bar{display:inline-block;width:10em;height:.8em;background:#eee;vertical-align:middle}\
@@ -40,7 +40,8 @@ pub fn page(status: &NodeStatus) -> String {
         status.me.process
     );
     text.push_str(
-        "<table><tr><th>Group<th>Role<th>Term<th>Primary<th>In sync<th>Log<th>Not durable yet<th>Members</tr>",
+        "<table><tr><th class=n>Group<th>Role<th class=n>Term<th class=n>Primary<th>In sync<th class=n>Log<th>Not durable \
+         yet<th>Backups and joiners</tr>",
     );
     for group in &status.groups {
         row(&mut text, group);
@@ -77,6 +78,14 @@ fn row(text: &mut String, group: &GroupStatus) {
         .iter()
         .map(|member| member.server.0.to_string())
         .collect();
+    // Backups are not asked for the end of their log: their primary knows.
+    let (log, unflushed) = match group.is_primary() {
+        true => (
+            HumanBytes(group.tail.0).to_string(),
+            bar(group.landed.0.saturating_sub(group.durable.0)),
+        ),
+        false => ("&ndash;".to_owned(), "&ndash;".to_owned()),
+    };
     let _ = write!(
         text,
         "<tr><td class=n>{}<td><span class='role {class}'>{}</span><td class=n>{}<td class=n>{primary}<td>{}<td class=n>{}<td>{}<td>",
@@ -88,22 +97,30 @@ fn row(text: &mut String, group: &GroupStatus) {
         } else {
             set.join(", ")
         },
-        HumanBytes(group.tail.0.max(group.landed.0)),
-        bar(group.landed.0.saturating_sub(group.durable.0)),
+        log,
+        unflushed,
     );
+    members(text, group);
+    text.push_str("</tr>");
+}
+
+/// A line for each backup and joiner of a primary.
+fn members(text: &mut String, group: &GroupStatus) {
     for member in &group.members {
         let what = match &member.ended {
             Some(why) => format!("ended: {}", escaped(why)),
             None => backups::told(&backup(member)),
         };
+        let traffic = member.traffic;
+        let sent = traffic.log_bytes + traffic.pages_bytes + traffic.copies_bytes;
         let _ = write!(
             text,
-            "server {}: {what} {}<br>",
+            "{} server {}: {what}, {} sent<br>",
+            bar(member.lag_bytes),
             member.member.server.0,
-            bar(member.lag_bytes)
+            HumanBytes(sent)
         );
     }
-    text.push_str("</tr>");
 }
 
 fn backup(member: &MemberStatus) -> Backup {
