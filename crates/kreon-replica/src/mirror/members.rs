@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kreon_base::{Error, ErrorKind, Lsn, PAGE_BYTES, Result, planted};
 use kreon_device::{AlignedBuf, Device};
 use kreon_format::SUPERBLOCK_PAGES;
+use kreon_sync::Ordering;
 use kreon_wire::limits::BLOCK_BYTES;
 use kreon_wire::{Member, Progress, Room, StreamNumber, StreamPacket};
 
@@ -148,6 +149,10 @@ impl Mirror {
 
     /// Of each member: who, how far it has the log in memory, how far it has it durably, and whether its stream has ended.
     pub(crate) fn positions(&self) -> Vec<(Member, Lsn, Lsn, bool)> {
+        if self.is_owed.load(Ordering::Acquire) {
+            // Whoever was to send it is held up.
+            self.wakeup.call();
+        }
         let state = self.state.lock();
         let of = |stream: &Stream| {
             let has_ended = stream.ended().is_some();
