@@ -55,7 +55,9 @@ pub fn measure(plan: &Plan, store: &mut dyn Store, kind: Kind) -> Result<Sample>
     std::thread::sleep(Duration::from_millis(300));
     let mut times = latencies()?;
     let (before, meter) = (store.servers().cpu_seconds()?, Meter::start());
-    let many = plan.many(End::At(Instant::now() + Duration::from_secs_f64(plan.seconds)));
+    let many = plan.many(End::At(
+        Instant::now() + Duration::from_secs_f64(plan.seconds),
+    ));
     let (mut name, mut value) = (Vec::new(), Vec::new());
     let calls = match kind {
         Kind::PutAlone | Kind::GetAlone => {

@@ -72,7 +72,10 @@ impl Load {
     }
 
     /// The calls from `first` on that are to be made together, `count` unless the load ends before; empty: it is over.
-    #[cfg_attr(not(any(test, feature = "redis")), expect(dead_code, reason = "kreon wants no batches"))]
+    #[cfg_attr(
+        not(any(test, feature = "redis")),
+        expect(dead_code, reason = "kreon wants no batches")
+    )]
     pub fn batch(&self, first: u64, count: u64) -> Range<u64> {
         let end = match self.end {
             End::At(end) if Instant::now() >= end => first,
