@@ -101,8 +101,14 @@ impl Load {
     /// And its value.
     pub fn pair(&self, n: u64, name: &mut Vec<u8>, value: &mut Vec<u8>) {
         self.key(n, name);
-        value.resize(self.value_bytes, 0);
-        fill(self.record(n), value);
+        if value.len() != self.value_bytes {
+            value.resize(self.value_bytes, 0);
+            fill(0, value);
+        }
+        // The rest stays as it is: making values is no part of a put.
+        if let Some(first) = value.first_chunk_mut() {
+            *first = self.record(n).to_le_bytes();
+        }
     }
 }
 
