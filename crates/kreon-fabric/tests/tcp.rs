@@ -12,11 +12,12 @@ use kreon_fabric::tcp::{TcpFabric, TcpSettings};
 use kreon_fabric::{Address, Event, Fabric, Key, Link, Listening};
 use kreon_wire::{Reason, Role};
 
-/// There is time enough for a proof, on any machine.
+/// There is time enough for a proof, and for a peer that does not read yet, on any machine.
 fn settings() -> TcpSettings {
     let key = Key::new(b"a key of the tests").unwrap();
     TcpSettings {
         proof_ms: 60_000,
+        unacknowledged_ms: 600_000,
         ..TcpSettings::new("tests", Some(key))
     }
 }
@@ -142,6 +143,26 @@ fn a_peer_that_reads_nothing_makes_the_window_full_and_then_there_is_room() {
         assert!(matches!(events[..], [Event::Room]), "{events:?}");
         reader.join().unwrap();
         send(&a, &packet(sent + 1, 60_000)).unwrap();
+    });
+}
+
+#[test]
+fn a_link_whose_peer_takes_nothing_ends_when_its_time_is_over() {
+    limited(|| {
+        let pair = Pair::new(TcpSettings {
+            unacknowledged_ms: 500,
+            ..settings()
+        });
+        let [a, _b] = pair.connect();
+        let mut sent = 0;
+        until("the link ends", || {
+            match send(&a, &packet(sent + 1, 60_000)) {
+                Ok(()) => sent += 1,
+                Err(error) if error.kind() == ErrorKind::Busy => {}
+                Err(_) => return true,
+            }
+            false
+        });
     });
 }
 
@@ -413,6 +434,10 @@ fn settings_outside_their_range_are_refused() {
         },
         TcpSettings {
             proof_ms: 0,
+            ..settings()
+        },
+        TcpSettings {
+            unacknowledged_ms: 99,
             ..settings()
         },
     ] {

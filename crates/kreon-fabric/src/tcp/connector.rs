@@ -28,7 +28,7 @@ pub(super) fn connect(
     let until = Instant::now() + limit;
     let limit = limit.max(Duration::from_millis(1));
     let socket = TcpStream::connect_timeout(&to, limit).map_err(|e| Error::io("connect", e))?;
-    prepare(&socket)?;
+    prepare(&socket, &registry.settings)?;
     let proof = Duration::from_millis(registry.settings.proof_ms.into());
     let mut asking = Asking {
         registry,

@@ -34,7 +34,7 @@ impl Greeting {
         judge: &Arc<dyn Welcome>,
         registry: &Registry,
     ) -> Result<Self> {
-        prepare(&socket)?;
+        prepare(&socket, &registry.settings)?;
         let token = registry.next_token();
         registry.around.sockets.add(&socket, token)?;
         registry.around.sockets.watch(&socket, token, READ)?;

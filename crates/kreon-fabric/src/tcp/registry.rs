@@ -76,11 +76,12 @@ impl Registry {
     }
 }
 
-/// What every new socket gets: it does not block, sends at once, and notices after a minute or so that a silent peer is
-/// gone.
-pub(super) fn prepare(socket: &TcpStream) -> Result<()> {
+/// What every new socket gets: it does not block, sends at once, notices after a minute or so that a silent peer is gone, and
+/// after the time that is set that what was sent does not arrive.
+pub(super) fn prepare(socket: &TcpStream, settings: &TcpSettings) -> Result<()> {
     use rustix::net::sockopt::{
         set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl,
+        set_tcp_user_timeout,
     };
     let failed = |e| Error::io("prepare a socket", e);
     socket.set_nonblocking(true).map_err(failed)?;
@@ -89,6 +90,7 @@ pub(super) fn prepare(socket: &TcpStream) -> Result<()> {
         .and_then(|()| set_tcp_keepidle(socket, std::time::Duration::from_secs(30)))
         .and_then(|()| set_tcp_keepintvl(socket, std::time::Duration::from_secs(10)))
         .and_then(|()| set_tcp_keepcnt(socket, 3))
+        .and_then(|()| set_tcp_user_timeout(socket, settings.unacknowledged_ms))
         .map_err(|e| failed(e.into()))
 }
 

@@ -22,10 +22,14 @@ pub struct TcpSettings {
     pub links_max: usize,
     /// How long the rest of a closed link is still sent.
     pub linger_ms: u32,
+    /// A link is dead when nothing that was sent on it was acknowledged by the peer's kernel, or taken by a peer that reads
+    /// nothing, for so long. At least 100. Without a bound, a link that was cut off for a while stays silent for as long again
+    /// when packets pass, because TCP repeats ever more seldom what was lost.
+    pub unacknowledged_ms: u32,
 }
 
 impl TcpSettings {
-    /// The usual ones: 1 MiB, 16 connections, 5 s, 1024 links, 1 s.
+    /// The usual ones: 1 MiB, 16 connections, 5 s, 1024 links, 1 s, 5 s.
     pub fn new(cluster: &str, key: Option<Key>) -> Self {
         Self {
             cluster: cluster.into(),
@@ -35,6 +39,7 @@ impl TcpSettings {
             proof_ms: 5000,
             links_max: 1024,
             linger_ms: 1000,
+            unacknowledged_ms: 5000,
         }
     }
 
@@ -52,6 +57,10 @@ impl TcpSettings {
         }
         if self.unproven_max == 0 || !(1..=60_000).contains(&self.proof_ms) {
             let text = "no time or no connections for proofs";
+            return Err(Error::invalid(text));
+        }
+        if self.unacknowledged_ms < 100 {
+            let text = "links that are dead before an answer can come";
             return Err(Error::invalid(text));
         }
         Ok(())

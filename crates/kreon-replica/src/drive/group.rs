@@ -84,6 +84,8 @@ pub(super) struct Core {
     pub seals: HashMap<ServerId, u64>,
     /// The message that is being acted upon.
     pub message: Option<(Kind, Address)>,
+    /// What was seen last, if it could not be kept yet: nothing is reported before it is.
+    pub unkept: Option<Stamp>,
     /// The file failed: what it has is not known, and not reported, before a whole copy has replaced it.
     pub has_failed: bool,
     /// The file here was copied, and this start of the server was not seen in the set since.
@@ -139,6 +141,7 @@ impl Group {
                 package: None,
                 seals: HashMap::new(),
                 message: None,
+                unkept: None,
                 has_failed: false,
                 is_copied: false,
                 is_outside: false,
@@ -226,7 +229,10 @@ impl Group {
         office.machine.on(self.now(), event, &mut actions);
         let after = office.machine.phase();
         if office.machine.known().version != version && after != Phase::Deposed {
-            self.host.configured(office.machine.known());
+            let known = office.machine.known();
+            let set: Vec<u32> = known.config.in_sync.iter().map(|m| m.server.0).collect();
+            tracing::info!(group = self.id().0, ?set, "the set of a group has changed");
+            self.host.configured(known);
         }
         let mirror = Arc::clone(office.store.mirror());
         if before != after && after == Phase::Frozen {
@@ -276,12 +282,16 @@ impl Group {
         self.primary(&mut core, primary::Event::Look);
     }
 
-    /// Time passed.
-    pub(super) fn tick(&self) {
+    /// Time passed. These starts of servers have a session with the coordinator.
+    pub(super) fn tick(&self, live: &[Member]) {
         let mut core = self.core();
+        if let Some(stamp) = core.unkept {
+            self.keep(&mut core, stamp);
+        }
         self.sample(&mut core);
         self.look_after_office(&mut core);
         self.replica(&mut core, replica::Event::Tick);
+        self.fail_without_session(&mut core, live);
         self.primary(&mut core, primary::Event::Tick);
         self.ask_if_outside(&mut core);
     }
@@ -299,11 +309,15 @@ impl Group {
         }
     }
 
-    /// Persists what was seen, before anything that follows.
-    pub(super) fn keep(&self, stamp: Stamp) {
-        if let Err(error) = self.volume.keep_seen(stamp) {
+    /// Persists what was seen, before anything that follows. If that fails it is tried again from time to time.
+    pub(super) fn keep(&self, core: &mut Core, stamp: Stamp) {
+        let kept = self.volume.keep_seen(stamp);
+        if let Err(error) = &kept
+            && core.unkept.is_none()
+        {
             tracing::error!(%error, "the latest configuration cannot be kept");
         }
+        core.unkept = kept.is_err().then_some(stamp);
     }
 
     /// Sends a control message with a number of its own, which an answer repeats.

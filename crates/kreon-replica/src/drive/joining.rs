@@ -104,9 +104,9 @@ impl Group {
                 Ok(()) => {
                     group.sample(&mut core);
                     let positions = store.mirror().positions();
-                    let own = positions.iter().find(|position| position.0 == joiner);
-                    if let Some((_, landed, ..)) = own {
-                        let (peer, landed) = (joiner, *landed);
+                    let own = positions.iter().find(|position| position.member == joiner);
+                    if let Some(position) = own {
+                        let (peer, landed) = (joiner, position.landed);
                         group.primary(&mut core, Event::Copied { peer, landed });
                     }
                 }

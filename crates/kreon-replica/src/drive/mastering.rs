@@ -12,7 +12,7 @@ use super::asking::{Asker, Asking};
 use super::clock::Clock;
 use super::links::Links;
 use crate::machine::master::{Action, Event, Master, Office, Stage};
-use crate::machine::{Answer, Moment, Ticket, Timing, Version};
+use crate::machine::{Answer, Ask, Moment, Ticket, Timing, Version};
 
 /// Numbers of a master's questions. Those of groups are lower, so no answer to one of them is taken for one to a master.
 const FIRST_NUMBER: u64 = 1 << 63;
@@ -83,6 +83,7 @@ impl Mastering {
     }
 
     pub fn elected(&self, fence: NodeVersion) {
+        tracing::info!(office = fence.0, "this server is the master");
         self.on(Event::Elected(Version(fence.0)));
     }
 
@@ -161,12 +162,19 @@ impl Mastering {
     fn act(&self, state: &mut State, action: Action) {
         match action {
             Action::Ask(group, ticket, ask) => {
+                if let Ask::Swap { next, .. } = &ask
+                    && next.primary.is_none()
+                {
+                    tracing::info!(group = group.0, term = next.term.0, "a term is to begin");
+                }
                 self.asking.ask(Asker::Master(group), ticket, &ask);
             }
             Action::Seal { group, to, term } => {
                 self.tell(state, (group, to, term), &Control::Seal);
             }
             Action::Hint { group, to, config } => {
+                let (server, term) = (to.server.0, config.term.0);
+                tracing::info!(group = group.0, server, term, "a member is promoted");
                 state.promoted.retain(|(other, ..)| *other != group);
                 state.promoted.push((group, to, config.term));
                 self.tell(state, (group, to, config.term), &Control::Look);

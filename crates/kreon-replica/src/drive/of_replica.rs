@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kreon_base::Lsn;
-use kreon_wire::{Control, Extent, Kind, Reason, Refused, Slot, Stage, Standing};
+use kreon_wire::{Control, Extent, Kind, Member, Reason, Refused, ServerId, Slot, Stage, Standing};
 
 use super::asking::Asker;
 use super::equalising::Found;
@@ -18,20 +18,11 @@ impl Group {
     pub(super) fn do_for_replica(&self, core: &mut Core, action: Action) {
         match action {
             Action::Ask(ticket, ask) => self.asking.ask(Asker::Replica(self.id()), ticket, &ask),
-            Action::Persist(stamp) => self.keep(stamp),
+            Action::Persist(stamp) => self.keep(core, stamp),
             Action::Abandon => self.abandon(core, "a later term has begun"),
             Action::Drain => self.work(drain()),
             Action::ComputeEnd(term) => self.work(compute_end(term)),
-            // What a file has that failed is not known.
-            Action::Report { .. } if core.has_failed => {}
-            // Another one may be able to open its store.
-            Action::Report { .. } if self.now() < core.given_up.1 => {}
-            Action::Report { to, term, report } => {
-                let number = core.seals.remove(&to).unwrap_or(1);
-                let process = self.me.process;
-                let extent = extent_of(&report);
-                self.tell_server(to, (term, number), &Control::Sealed { process, extent });
-            }
+            Action::Report { to, term, report } => self.report(core, (to, term), &report),
             Action::Seal { to, term } => self.ask(core, to, term, &Control::Seal),
             Action::Equalise {
                 to,
@@ -66,42 +57,62 @@ impl Group {
                 let standing = self.standing(core);
                 self.ask(core, to, term, &Control::Standing(standing));
             }
-            Action::Close(member) => {
-                if let Some(candidate) = &core.candidate
-                    && let Some(mirror) = &candidate.mirror
-                {
-                    mirror.remove(member);
-                    self.tell_of_end(core, member, candidate.term);
-                }
-            }
-            Action::StopFollowing => {
-                if let Some(following) = core.following.take() {
-                    let is_part = following.back.is_copying();
-                    self.work(Box::new(move |_, files| {
-                        following.follower.stop();
-                        if is_part {
-                            files.close();
-                        }
-                    }));
-                }
-            }
+            Action::Close(member) => self.close_for_candidate(core, member),
+            Action::StopFollowing => self.stop_following(core),
             Action::Beaten { to, term, beat } => {
                 // Read without a lock that anybody holds while it writes.
                 let free_bytes = core.following.as_ref().and_then(|f| f.device.free_bytes());
                 let free_bytes = free_bytes.unwrap_or(u64::MAX);
                 self.tell(to, (term, beat.0), &Control::Beaten { free_bytes });
             }
-            Action::Refuse { to, promised } => {
-                let (kind, about) = core.message.unwrap_or((Kind::Beat, Default::default()));
-                let refused = Refused {
-                    reason: Reason::LowerTerm,
-                    kind,
-                    term: promised,
-                };
-                let number = (about.term, about.number);
-                self.tell_server(to, number, &Control::Refused(refused));
-            }
+            Action::Refuse { to, promised } => self.refuse_term(core, to, promised),
         }
+    }
+
+    fn report(&self, core: &mut Core, (to, term): (ServerId, Term), report: &Report) {
+        // What a file has that failed is not known.
+        let is_doubtful = core.has_failed || core.unkept.is_some();
+        // Another one may be able to open its store.
+        let has_given_up = self.now() < core.given_up.1;
+        if is_doubtful || has_given_up {
+            return;
+        }
+        let number = core.seals.remove(&to).unwrap_or(1);
+        let (process, extent) = (self.me.process, extent_of(report));
+        self.tell_server(to, (term, number), &Control::Sealed { process, extent });
+    }
+
+    fn close_for_candidate(&self, core: &mut Core, member: Member) {
+        let candidate = core.candidate.as_ref();
+        let open = candidate.and_then(|held| Some((held.mirror.as_ref()?, held.term)));
+        if let Some((mirror, term)) = open {
+            mirror.remove(member);
+            self.tell_of_end(core, member, term);
+        }
+    }
+
+    fn stop_following(&self, core: &mut Core) {
+        let Some(following) = core.following.take() else {
+            return;
+        };
+        let is_part = following.back.is_copying();
+        self.work(Box::new(move |_, files| {
+            following.follower.stop();
+            if is_part {
+                files.close();
+            }
+        }));
+    }
+
+    fn refuse_term(&self, core: &Core, to: ServerId, promised: Term) {
+        let (kind, about) = core.message.unwrap_or((Kind::Beat, Default::default()));
+        let refused = Refused {
+            reason: Reason::LowerTerm,
+            kind,
+            term: promised,
+        };
+        let number = (about.term, about.number);
+        self.tell_server(to, number, &Control::Refused(refused));
     }
 
     /// Whoever follows a primary and is not in the set is about to be added, or was removed and has not heard of it: the

@@ -9,7 +9,7 @@ use kreon_engine::{Engine, Options};
 use kreon_format::StoreId;
 use kreon_sync::{Condvar, Mutex};
 use kreon_volume::superblock;
-use kreon_wire::{Member, Term};
+use kreon_wire::{Member, StreamNumber, Term};
 
 use super::asking::Asker;
 use super::equalising::Candidate;
@@ -19,6 +19,7 @@ use crate::equalise::{Primary as Store, Tapping};
 use crate::machine::primary::{Event, Phase, Primary};
 use crate::machine::replica::{Event as ReplicaEvent, State};
 use crate::machine::{Ask, Known, Moment, Ticket};
+use crate::mirror::Position;
 
 /// A member that gave up attempts reports nothing for at most so many times the patience of a seal.
 const ATTEMPT_FACTOR_MAX: u64 = 30;
@@ -32,6 +33,8 @@ pub(super) struct Office {
     pub store_id: StoreId,
     /// Free bytes of the members, as they last told.
     pub free_bytes: HashMap<Member, u64>,
+    /// The last packet that each member had when the machine was told last.
+    pub received: HashMap<Member, StreamNumber>,
     /// Joiners that were asked to prepare for a copy, and when.
     pub asked: HashMap<Member, Moment>,
     /// The store takes no more writes: the machine was told.
@@ -252,10 +255,19 @@ impl Group {
             flusher,
             store_id,
             free_bytes: HashMap::new(),
+            received: HashMap::new(),
             asked: HashMap::new(),
             is_poisoned: false,
         });
         self.note(|moments, now_us| moments.serving_us = now_us);
+        let set = serving.known.config.in_sync.iter();
+        let set: Vec<u32> = set.map(|member| member.server.0).collect();
+        tracing::info!(
+            group = self.id().0,
+            term = serving.term.0,
+            ?set,
+            "this server serves a group"
+        );
         self.host.serve(serving);
     }
 
@@ -269,16 +281,26 @@ impl Group {
         let positions = office.store.mirror().positions();
         self.primary(core, Event::Appended(tail));
         self.primary(core, Event::Durable(durable.min(tail)));
-        for (member, landed, durable, has_ended) in positions {
-            let progress = Event::Progress {
-                from: member,
-                landed,
-                durable,
-            };
-            self.primary(core, progress);
-            if has_ended {
-                self.primary(core, Event::Failed(member));
-            }
+        for position in positions {
+            self.sample_member(core, &position);
+        }
+    }
+
+    fn sample_member(&self, core: &mut Core, position: &Position) {
+        let (from, received) = (position.member, position.received);
+        if let Some(office) = &mut core.office
+            && office.received.insert(from, received) != Some(received)
+        {
+            self.primary(core, Event::Moved(from));
+        }
+        let progress = Event::Progress {
+            from,
+            landed: position.landed,
+            durable: position.durable,
+        };
+        self.primary(core, progress);
+        if position.has_ended {
+            self.primary(core, Event::Failed(from));
         }
     }
 

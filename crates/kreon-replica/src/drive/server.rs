@@ -42,6 +42,8 @@ pub struct Server {
     asking: Arc<Asking>,
     groups: RwLock<HashMap<GroupId, Arc<Group>>>,
     mastering: Mastering,
+    /// Who has a session with the coordinator, as this server's own session last told.
+    live: Mutex<Arc<[Member]>>,
     is_over: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -62,6 +64,7 @@ impl Server {
             links,
             asking,
             groups: RwLock::default(),
+            live: Mutex::new([].into()),
             is_over: AtomicBool::new(false),
             threads: Mutex::default(),
         });
@@ -167,7 +170,8 @@ impl Server {
     }
 
     fn tick(&self) {
-        self.all().iter().for_each(|group| group.tick());
+        let live = Arc::clone(&self.live.lock());
+        self.all().iter().for_each(|group| group.tick(&live));
         self.mastering.tick();
     }
 
@@ -282,6 +286,7 @@ impl Listener for Server {
     }
 
     fn live(&self, live: Vec<Member>) {
+        *self.live.lock() = live.as_slice().into();
         self.mastering.on(master::Event::Live(live));
     }
 

@@ -95,8 +95,8 @@ impl Group {
             told.tail = engine.log_tail();
             let positions = store.mirror().positions();
             let landed = |member: Member| {
-                let own = positions.iter().find(|position| position.0 == member);
-                own.map_or(Lsn(0), |position| position.1)
+                let own = positions.iter().find(|position| position.member == member);
+                own.map_or(Lsn(0), |position| position.landed)
             };
             let members = store.mirror().standing().into_iter();
             told.members = members

@@ -36,6 +36,21 @@ pub struct MemberStanding {
     pub traffic: StreamTraffic,
 }
 
+/// How far a member is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Position {
+    /// Who.
+    pub member: Member,
+    /// The last packet that it has, without gaps.
+    pub received: StreamNumber,
+    /// End of the log that it has in memory.
+    pub landed: Lsn,
+    /// End of the log that it has durably.
+    pub durable: Lsn,
+    /// Its stream has ended.
+    pub has_ended: bool,
+}
+
 impl Mirror {
     /// Adds an in-sync member, which counts from now on, before the store is opened. Its follower expects packet 1, has
     /// durable log up to `log_durable`, and granted `room`.
@@ -147,21 +162,19 @@ impl Mirror {
         state.streams.iter().map(of).collect()
     }
 
-    /// Of each member: who, how far it has the log in memory, how far it has it durably, and whether its stream has ended.
-    pub(crate) fn positions(&self) -> Vec<(Member, Lsn, Lsn, bool)> {
+    /// How far each member is.
+    pub(crate) fn positions(&self) -> Vec<Position> {
         if self.is_owed.load(Ordering::Acquire) {
             // Whoever was to send it is held up.
             self.wakeup.call();
         }
         let state = self.state.lock();
-        let of = |stream: &Stream| {
-            let has_ended = stream.ended().is_some();
-            (
-                stream.member,
-                stream.landed(),
-                stream.log_durable(),
-                has_ended,
-            )
+        let of = |stream: &Stream| Position {
+            member: stream.member,
+            received: stream.progress().received,
+            landed: stream.landed(),
+            durable: stream.log_durable(),
+            has_ended: stream.ended().is_some(),
         };
         state.streams.iter().map(of).collect()
     }

@@ -27,6 +27,7 @@ pub(crate) use self::barrier::block_border;
 pub use self::carrier::{Carrier, OnLink, SharedLink};
 pub use self::device::MirrorDevice;
 pub use self::members::MemberStanding;
+pub(crate) use self::members::Position;
 pub(crate) use self::share::Halves;
 pub use self::share::Share;
 pub use self::source::{Committed, LogSource};

@@ -27,6 +27,12 @@ use crate::machine::{Configuration, Known, Stamp, Timing, Version};
 
 const CLUSTER: &str = "tests";
 
+/// The server that only is the master.
+const MASTER: u32 = 9;
+
+/// Bits of all servers but the master.
+pub const ALL_SERVERS: u64 = !(1 << MASTER);
+
 /// Longer than anything takes beside other load.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -69,8 +75,8 @@ pub struct Cluster {
     paths: Paths,
     master: OnceMaster,
     starts: AtomicU64,
-    /// No server gets a session.
-    pub is_cut_off: Arc<AtomicBool>,
+    /// Servers that get no session, a bit for each.
+    pub cut_off: Arc<AtomicU64>,
 }
 
 type OnceMaster = std::sync::OnceLock<Arc<Server>>;
@@ -83,13 +89,13 @@ impl Cluster {
             paths: Paths::new(CLUSTER),
             master: OnceMaster::new(),
             starts: AtomicU64::new(0),
-            is_cut_off: Arc::default(),
+            cut_off: Arc::default(),
         };
         let folders = cluster.paths.folders();
         for path in folders.into_iter().chain([cluster.paths.master_fence()]) {
             cluster.call(Command::Create(path, [].into(), Mode::Persistent));
         }
-        let (links, asking) = cluster.parts(9, Arc::new(NoClients), None);
+        let (links, asking) = cluster.parts(MASTER, Arc::new(NoClients), None);
         let settings = ServerSettings {
             timing,
             mastered: groups.to_vec(),
@@ -146,17 +152,16 @@ impl Cluster {
             peer_address: address,
             domain: "here".to_owned(),
         };
-        let (root, is_cut_off) = (Arc::clone(&self.root), Arc::clone(&self.is_cut_off));
-        let begin = Box::new(
-            move || match is_cut_off.load(Ordering::Acquire) && server != 9 {
-                true => Err(Error::new(ErrorKind::Io, "cut off")),
-                false => {
-                    let session = Session(root.another(), Arc::clone(&is_cut_off), server != 9);
-                    Ok(Arc::new(session) as Arc<dyn Coordinator>)
-                }
-            },
-        );
-        let asking = Asking::new((self.paths.clone(), begin), (me, node), server == 9);
+        let session = Session {
+            below: Arc::clone(&self.root),
+            cut_off: Arc::clone(&self.cut_off),
+            server,
+        };
+        let begin = Box::new(move || match session.is_cut_off() {
+            true => Err(Error::new(ErrorKind::Io, "cut off")),
+            false => Ok(Arc::new(session.another()) as Arc<dyn Coordinator>),
+        });
+        let asking = Asking::new((self.paths.clone(), begin), (me, node), server == MASTER);
         (links, asking)
     }
 
@@ -247,22 +252,40 @@ impl Drop for Cluster {
 }
 
 /// A session that ends when its server is cut off.
-struct Session(FakeSession, Arc<AtomicBool>, bool);
+struct Session {
+    below: Arc<FakeSession>,
+    cut_off: Arc<AtomicU64>,
+    server: u32,
+}
+
+impl Session {
+    fn is_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Acquire) & 1 << self.server != 0
+    }
+
+    fn another(&self) -> Self {
+        Self {
+            below: Arc::new(self.below.another()),
+            cut_off: Arc::clone(&self.cut_off),
+            server: self.server,
+        }
+    }
+}
 
 impl Coordinator for Session {
     fn send(&self, call: CallId, command: Command) -> Result<()> {
-        self.0.send(call, command)
+        self.below.send(call, command)
     }
 
     fn poll(&self, out: &mut Vec<Event>, patience: Duration) -> Result<()> {
-        if self.2 && self.1.load(Ordering::Acquire) {
-            self.0.expire();
+        if self.is_cut_off() {
+            self.below.expire();
         }
-        self.0.poll(out, patience)
+        self.below.poll(out, patience)
     }
 
     fn session_ms(&self) -> u32 {
-        self.0.session_ms()
+        self.below.session_ms()
     }
 }
 
@@ -382,6 +405,8 @@ impl Clients for NoClients {
 pub struct SimVolume {
     pub device: Arc<SimDevice>,
     seen: Arc<Mutex<Option<Stamp>>>,
+    /// What is seen cannot be kept.
+    pub keeps_nothing: Arc<AtomicBool>,
 }
 
 impl SimVolume {
@@ -393,6 +418,7 @@ impl SimVolume {
         Self {
             device: Arc::new(SimDevice::new(options)),
             seen: Arc::default(),
+            keeps_nothing: Arc::default(),
         }
     }
 }
@@ -407,6 +433,9 @@ impl Volume for SimVolume {
     }
 
     fn keep_seen(&self, stamp: Stamp) -> Result<()> {
+        if self.keeps_nothing.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorKind::OutOfSpace, "nothing can be kept"));
+        }
         *self.seen.lock() = Some(stamp);
         Ok(())
     }

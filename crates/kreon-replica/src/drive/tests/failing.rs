@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use kreon_engine::Options;
 use kreon_sim::{Call, Effect, Fault};
+use kreon_sync::Ordering;
 use kreon_wire::GroupId;
 
+use super::super::Volume as _;
 use super::cluster::{Cluster, Node, SILENCE, SimVolume, options, timing, wait_until};
 use crate::machine::Timing;
 
@@ -138,4 +140,22 @@ fn a_backup_whose_device_failed_is_copied_to_as_a_whole_and_counts_again() {
     nodes[first].server.end();
     wait_until("it serves", || nodes[second].serves(GROUP));
     assert!(nodes[second].has(GROUP, 0..100));
+}
+
+#[test]
+fn what_was_seen_and_could_not_be_kept_is_kept_later_and_nothing_reported_before() {
+    let cluster = Cluster::new(&[GROUP], timing());
+    let volumes = [SimVolume::new(), SimVolume::new()];
+    volumes[1].keeps_nothing.store(true, Ordering::Release);
+    let nodes = [1, 2].map(|server| {
+        let volume = &volumes[server as usize - 1];
+        start(&cluster, server, volume, options())
+    });
+    cluster.make(GROUP, &[&nodes[0], &nodes[1]], 1);
+    wait_until("one of them serves", || nodes[0].serves(GROUP));
+    assert!(volumes[1].seen().unwrap().is_none());
+    volumes[1].keeps_nothing.store(false, Ordering::Release);
+    cluster.await_set(GROUP, &[&nodes[0], &nodes[1]]);
+    let latest = cluster.known(GROUP).stamp();
+    wait_until("it is kept", || volumes[1].seen().unwrap() == Some(latest));
 }

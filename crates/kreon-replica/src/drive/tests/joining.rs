@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use kreon_base::Result;
+use kreon_base::{Lsn, Result};
 use kreon_device::Device;
 use kreon_sync::{AtomicU64, Mutex, Ordering};
 use kreon_wire::{Control, GroupId, Reason};
 
 use super::super::{FileVolume, Volume};
-use super::cluster::{Cluster, Node, SimVolume, options, timing, wait_until};
+use super::cluster::{Cluster, Node, SILENCE, SimVolume, options, timing, wait_until};
 use crate::machine::Stamp;
 use crate::machine::primary::Event;
 
@@ -173,4 +173,32 @@ fn a_joiner_whose_answer_was_lost_is_asked_anew() {
     });
     primary.filter.let_pass();
     cluster.await_set(GROUP, &[&nodes[0], &nodes[1]]);
+}
+
+#[test]
+fn a_checkpoint_without_log_shows_the_machine_that_a_member_moves() {
+    let cluster = Cluster::new(&[GROUP], timing());
+    let nodes = [1, 2].map(|server| {
+        let volume: Arc<dyn Volume> = Arc::new(SimVolume::new());
+        cluster.start(server, vec![(GROUP, volume)], options())
+    });
+    cluster.make(GROUP, &[&nodes[0], &nodes[1]], 2);
+    cluster.await_set(GROUP, &[&nodes[0], &nodes[1]]);
+    let primary = nodes.iter().find(|node| node.serves(GROUP)).unwrap();
+    assert!(primary.put(GROUP, 0..20));
+    primary.sync(GROUP);
+    let moved_at = || {
+        let core = primary.group(GROUP).core();
+        core.office.as_ref().unwrap().machine.peers()[0].moved_at
+    };
+    let (group, store) = (primary.group(GROUP), primary.group(GROUP).store().unwrap());
+    // The last answers to the log and its flush have been sampled. From here on the member lags.
+    std::thread::sleep(SILENCE / 4);
+    let beyond = store.engine().log_tail().0 + 1;
+    group.primary(&mut group.core(), Event::Appended(Lsn(beyond)));
+    let before = moved_at();
+    std::thread::sleep(SILENCE / 8);
+    assert_eq!(moved_at(), before, "nothing is under way");
+    store.engine().checkpoint().unwrap();
+    wait_until("pages have moved it", || moved_at() > before);
 }

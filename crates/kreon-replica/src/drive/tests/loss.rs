@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kreon_sync::Ordering;
 use kreon_wire::{GroupId, ServerId};
 
-use super::cluster::{Cluster, SimVolume, options, timing, wait_until};
+use super::cluster::{ALL_SERVERS, Cluster, SimVolume, options, timing, wait_until};
 use crate::machine::master::Stage;
 
 const GROUP: GroupId = GroupId(1);
@@ -31,12 +31,12 @@ fn a_loss_is_accepted_when_a_start_of_a_server_proves_that_the_one_of_the_set_ha
     wait_until("a refusal", || master.loss_is_refused(GROUP));
     let term = cluster.known(GROUP).config.term;
     // At one time: otherwise the one that is left goes on alone.
-    cluster.is_cut_off.store(true, Ordering::Release);
+    cluster.cut_off.store(ALL_SERVERS, Ordering::Release);
     wait_until("a group that waits", || {
         master.stage(GROUP) == Some(Stage::Waiting)
     });
     drop((one, two));
-    cluster.is_cut_off.store(false, Ordering::Release);
+    cluster.cut_off.store(0, Ordering::Release);
     let again = start(2);
     wait_until("a group that waits", || {
         master.stage(GROUP) == Some(Stage::Waiting)
@@ -62,7 +62,7 @@ fn no_loss_is_accepted_while_all_of_the_set_may_be_answering() {
     let (one, two) = (start(1), start(2));
     cluster.make(GROUP, &[&one, &two], 1);
     cluster.await_set(GROUP, &[&one, &two]);
-    cluster.is_cut_off.store(true, Ordering::Release);
+    cluster.cut_off.store(ALL_SERVERS, Ordering::Release);
     let master = cluster.master();
     wait_until("a group that waits", || {
         master.stage(GROUP) == Some(Stage::Waiting)
@@ -72,7 +72,7 @@ fn no_loss_is_accepted_while_all_of_the_set_may_be_answering() {
     wait_until("a refusal", || master.loss_is_refused(GROUP));
     let config = cluster.known(GROUP).config;
     assert!(!config.after_loss && config.in_sync.len() == 2);
-    cluster.is_cut_off.store(false, Ordering::Release);
+    cluster.cut_off.store(0, Ordering::Release);
     cluster.await_set(GROUP, &[&one, &two]);
     assert!(master.accept_loss(GroupId(7), ServerId(2), None).is_err());
 }

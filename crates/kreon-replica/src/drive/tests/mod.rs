@@ -6,3 +6,4 @@ mod filter;
 mod joining;
 mod loss;
 mod others;
+mod silent;
