@@ -9,6 +9,7 @@ use kreon_wire::{
 };
 
 use super::asked::Asked;
+use super::shipping::Shipping;
 use super::standing;
 use crate::client::{ClientLink, Due, Usage};
 use crate::hosted::Hosted;
@@ -87,6 +88,9 @@ impl Desk {
         let Some(asked) = self.primary_of(due) else {
             return;
         };
+        if !matches!(request, Request::Write(_)) {
+            Shipping::before_other();
+        }
         match request {
             Request::Get {
                 table,

@@ -4,8 +4,10 @@ mod asked;
 mod desk;
 mod reads;
 mod scans;
+mod shipping;
 mod standing;
 mod verify;
 mod writes;
 
 pub use desk::Desk;
+pub use shipping::Shipping;
