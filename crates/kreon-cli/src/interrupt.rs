@@ -75,6 +75,14 @@ impl Interrupt {
         }
     }
 
+    /// The signal that asked for the end, if one did.
+    pub fn signal(&self) -> Option<i32> {
+        match self.signal.load(Ordering::Relaxed) {
+            0 => None,
+            signal => Some(signal as i32),
+        }
+    }
+
     /// The next command of the shell begins.
     pub fn clear(&self) {
         self.presses.store(0, Ordering::SeqCst);

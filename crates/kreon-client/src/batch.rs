@@ -21,8 +21,8 @@ impl WriteBatch {
         Self::default()
     }
 
-    /// Whether it may be split by groups, each part then being carried out by itself. Without it a batch over several groups
-    /// is refused.
+    /// Whether it may be split by groups, each part then being carried out by itself; anew where what lies in which group
+    /// changes meanwhile. Without it a batch over several groups is refused.
     #[must_use]
     pub fn split(mut self, is_split: bool) -> Self {
         self.changes.is_split = is_split;

@@ -1,7 +1,6 @@
 //! A call, and how far it is.
 
-use kreon_wire::Member;
-
+use crate::map::Route;
 use crate::moment::Moment;
 
 /// Number of a call, chosen by who makes it.
@@ -28,8 +27,12 @@ pub(crate) enum Stage {
     Routing,
     /// Refused: the map is read anew later.
     Resting { until: Moment },
-    /// Under way since then.
-    Sent { to: Member, at: Moment },
+    /// Under way since then; and since when another primary is known, in a later term.
+    Sent {
+        route: Route,
+        at: Moment,
+        replaced: Option<Moment>,
+    },
 }
 
 /// A call.

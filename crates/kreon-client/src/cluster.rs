@@ -7,7 +7,7 @@ use kreon_coord::{Command, Paths, Reply as CoordReply, ZooKeeper};
 use kreon_fabric::tcp::{TcpFabric, TcpSettings};
 use kreon_fabric::{Fabric, PeerId};
 use kreon_wire::{
-    Durability, GroupId, Member, Order, ProcessId, Role, ServerId, SplitList, Verified,
+    Compared, Durability, GroupId, Member, Order, ProcessId, Role, ServerId, SplitList, Verified,
 };
 
 use crate::batch::WriteBatch;
@@ -197,6 +197,15 @@ impl Cluster {
     /// As [`order`](Self::order).
     pub fn verify(&self, group: GroupId) -> Result<Verified> {
         Orders(&self.handle).verify(group)
+    }
+
+    /// Compares the copies in sync of a group with that of its primary, by digests of their blocks, while writes go on. Reads
+    /// all of each. What differs is looked at again for seconds before it counts.
+    ///
+    /// # Errors
+    /// As [`order`](Self::order). `Unavailable` also if a copy or the primary is lost meanwhile.
+    pub fn compare(&self, group: GroupId) -> Result<Compared> {
+        Orders(&self.handle).compare(group)
     }
 
     /// All groups, ascending, and how each stands at each of its members, asked at once. A server that says nothing for a

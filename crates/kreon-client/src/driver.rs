@@ -137,13 +137,13 @@ impl Driver {
         state.map_failed.clone().map_or(Ok(()), Err)
     }
 
-    fn asking(&self, kind: PacketKind, body: Vec<u8>) -> Result<(CallId, Asking, Arc<Slot>)> {
+    fn asking(&self, kind: PacketKind, body: Arc<Vec<u8>>) -> Result<(CallId, Asking, Arc<Slot>)> {
         let bytes = CALL_BYTES + body.capacity();
         self.budget.take(bytes, self.limit())?;
         let slot = Arc::new(Slot::default());
         let asking = Asking {
             kind,
-            body: Arc::new(body),
+            body,
             slot: slot.clone(),
             bytes,
         };
@@ -160,6 +160,24 @@ impl Driver {
         body: Vec<u8>,
     ) -> Result<Arc<Slot>> {
         let slot = self.send_call(kind, place, body)?;
+        self.have_received();
+        Ok(slot)
+    }
+
+    /// Begins a write of several keys as if at `since`, so that several attempts have one time. A server that has not all
+    /// of them is its answer.
+    pub(crate) fn begin_part(
+        self: &Arc<Self>,
+        since: Moment,
+        place: (&str, &[u8]),
+        body: Arc<Vec<u8>>,
+    ) -> Result<Arc<Slot>> {
+        let (id, asking, slot) = self.asking(PacketKind::Request, body)?;
+        let mut deeds = Vec::new();
+        self.state
+            .lock()
+            .begin_part(since, id, place, asking, &mut deeds);
+        self.carry_out(deeds);
         self.have_received();
         Ok(slot)
     }
@@ -181,7 +199,7 @@ impl Driver {
         place: (&str, &[u8]),
         body: Vec<u8>,
     ) -> Result<Arc<Slot>> {
-        let (id, asking, slot) = self.asking(PacketKind::Request, body)?;
+        let (id, asking, slot) = self.asking(PacketKind::Request, Arc::new(body))?;
         let mut deeds = Vec::new();
         self.state
             .lock()
@@ -231,7 +249,7 @@ impl Driver {
         body: Vec<u8>,
         limit: Duration,
     ) -> Result<Arc<Slot>> {
-        let (id, asking, slot) = self.asking(kind, body)?;
+        let (id, asking, slot) = self.asking(kind, Arc::new(body))?;
         let us = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
         let until = Moment(self.now().0.saturating_add(us));
         let mut deeds = Vec::new();

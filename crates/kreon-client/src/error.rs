@@ -15,8 +15,9 @@ pub enum ErrorKind {
     /// The call was not carried out within its time and never will be: there is no primary, no majority, no way to it.
     /// Calling again is safe.
     Unavailable,
-    /// The write may have been carried out, may still be, or never will: its primary or the way to it was lost. The client
-    /// does not send it again: it could land above a later write of somebody else.
+    /// The write may have been carried out, may still be, or never will: its primary or the way to it was lost, or another
+    /// primary is in office and the old one has not answered a quarter of the patience later. The client does not send it
+    /// again: it could land above a later write of somebody else.
     Unknown,
     /// The keys of the batch lie in several groups, and it may not be split.
     CrossGroup,

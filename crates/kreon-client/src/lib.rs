@@ -5,7 +5,8 @@
 //!
 //! `map -> route -> {ok | Moved: read the map anew | Unavailable: wait | Unknown: report}`. The map is what the
 //! coordinator says of each group: it may be old, and whoever it names refuses what is not his. A write is sent again
-//! only after a server said that it was not appended; otherwise it could land above a later write of another client.
+//! only after a server said that it was not appended; otherwise it could land above a later write of another client. What
+//! becomes of calls whose primary is replaced meanwhile says [`Client`].
 //!
 //! Whoever calls sends on the link itself, and whoever waits for an answer receives meanwhile, for all: so an answer wakes
 //! one thread. When nobody waits, a thread of the client receives. A second one has the session with the coordinator, and a
@@ -47,8 +48,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use event::{Action, Event, Outcome, Reply};
 pub use kreon_fabric::Key;
 pub use kreon_wire::{
-    Durability, GroupConfig, GroupId, Order, ServerId, SplitList, Splits, Stage, Standing, Term,
-    Verified,
+    Backup, Compared, Durability, GroupConfig, GroupId, Order, ServerId, SplitList, Splits, Stage,
+    Standing, Term, Verified,
 };
 pub use machine::Client;
 pub use moment::{Moment, Timing};

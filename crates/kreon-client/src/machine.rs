@@ -2,17 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use kreon_wire::{GroupConfig, Member};
+use kreon_wire::{GroupConfig, GroupId, Member, Term};
 
 use crate::call::{Attempt, Call, CallId, Kind, Stage};
 use crate::event::{Action, Event, Outcome, Reply};
-use crate::map::Map;
+use crate::map::{Map, Route};
 use crate::moment::{Moment, Timing};
 
 /// Rests grow so often.
 const DOUBLINGS_MAX: u32 = 5;
 
+/// A primary whose successor is known gets this part of the patience for its last words: at a planned promotion it answers
+/// what it has before it leaves, and the map may be faster than its answers.
+const LAST_WORD_PART: u64 = 4;
+
 /// The machine of a client.
+///
+/// # A primary that is replaced
+/// A call was sent to a primary that is frozen, dead or cut off, and the map names another one in a later term. A read is
+/// sent there at once. A write is not, as nobody can say whether it was appended: requests have no number that a group
+/// remembers, so the new primary cannot be asked, and a second one could land above a later write of somebody else. It ends
+/// as [`Outcome::Unknown`] a quarter of the patience later: what the old primary could have acknowledged it has by then, as
+/// the members refuse it since the seal. A write that was never put on a link goes to the new primary.
 #[derive(Clone, Debug)]
 pub struct Client {
     timing: Timing,
@@ -36,6 +47,16 @@ impl Client {
     /// The configurations that are known, any of which may be old.
     pub fn groups(&self) -> impl Iterator<Item = &GroupConfig> {
         self.map.groups()
+    }
+
+    /// Whether this was sent to a primary that has been replaced since, as far as is known.
+    pub(crate) fn has_replaced(&self, route: &Route) -> bool {
+        self.map.has_replaced(route)
+    }
+
+    /// Whether a term after this one has begun in a group, as far as is known.
+    pub(crate) fn is_over(&self, group: GroupId, term: Term) -> bool {
+        self.map.is_over(group, term)
     }
 
     /// How many calls have not ended.
@@ -88,9 +109,28 @@ impl Client {
         for (version, config) in groups {
             self.map.learn(version, config);
         }
+        self.replace(now);
         for call in self.at(|call| call.stage == Stage::Routing) {
             if !self.send(now, call, out) {
                 self.rest(now, call); // nobody is in office
+            }
+        }
+    }
+
+    /// Calls whose primary is not the one that the map names, in a later term: a read goes there; a write may have been
+    /// appended, and only whoever got it can still say more.
+    fn replace(&mut self, now: Moment) {
+        for call in self.calls.values_mut() {
+            let Stage::Sent {
+                route, replaced, ..
+            } = &mut call.stage
+            else {
+                continue;
+            };
+            match (self.map.has_replaced(route), call.kind) {
+                (false, _) => {}
+                (true, Kind::Read) => call.stage = Stage::Routing,
+                (true, Kind::Write) => drop(replaced.get_or_insert(now)),
             }
         }
     }
@@ -105,8 +145,9 @@ impl Client {
         };
         call.attempt.0 += 1;
         call.stage = Stage::Sent {
-            to: route.to,
+            route,
             at: now,
+            replaced: None,
         };
         out.push(Action::Send {
             call: id,
@@ -169,7 +210,8 @@ impl Client {
     }
 
     fn on_closed(&mut self, now: Moment, member: Member, out: &mut Vec<Action>) {
-        let was_sent = |call: &Call| matches!(call.stage, Stage::Sent { to, .. } if to == member);
+        let was_sent =
+            |call: &Call| matches!(call.stage, Stage::Sent { route, .. } if route.to == member);
         for id in self.at(was_sent) {
             self.lose(now, id, out);
         }
@@ -195,6 +237,14 @@ impl Client {
                 false => Outcome::Unavailable,
             };
             self.end(id, outcome, out);
+        }
+        let last_word_us = patience_us / LAST_WORD_PART;
+        let is_given_up = |call: &Call| {
+            let late = |since: Moment| now.0.saturating_sub(since.0) >= last_word_us;
+            matches!(call.stage, Stage::Sent { replaced: Some(since), .. } if late(since))
+        };
+        for id in self.at(is_given_up) {
+            self.lose(now, id, out);
         }
         let unanswered = |call: &Call| {
             let sent = |at: Moment| now.0.saturating_sub(at.0) >= patience_us;

@@ -38,6 +38,21 @@ impl Map {
         self.groups.values().map(|(_, config)| config)
     }
 
+    /// Whether another primary is named in a later term. Of the same one again nothing is concluded: it has the request, and
+    /// answers it in its new term.
+    pub(crate) fn has_replaced(&self, route: &Route) -> bool {
+        let known = self.groups.get(&route.group.0);
+        known.is_some_and(|(_, config)| {
+            config.term > route.term && config.primary.is_some_and(|primary| primary != route.to)
+        })
+    }
+
+    /// Whether a term after this one has begun in a group.
+    pub(crate) fn is_over(&self, group: GroupId, term: Term) -> bool {
+        let known = self.groups.get(&group.0);
+        known.is_some_and(|(_, config)| config.term > term)
+    }
+
     /// The primary of the group that holds a key; none while it has none, or nobody is known to hold the key.
     pub(crate) fn route(&self, table: &str, key: &[u8]) -> Option<Route> {
         let holds = |config: &&GroupConfig| {

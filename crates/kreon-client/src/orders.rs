@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use kreon_wire::{
-    Address as Place, Control, FailureKind, GroupConfig, GroupId, Kind as PacketKind, Member,
-    Order, Reply, Request, ServerId, Standing, Verified,
+    Address as Place, Backup, Compared, Control, FailureKind, GroupConfig, GroupId,
+    Kind as PacketKind, Member, Order, Reply, Request, ServerId, Standing, Verified,
 };
 
 use crate::error::{Error, ErrorKind, Result};
@@ -24,6 +24,8 @@ pub struct GroupStatus {
     pub config: GroupConfig,
     /// What each member says of it; an error for one that says nothing.
     pub standings: Vec<(ServerId, Result<Standing>)>,
+    /// How far its backups and joiners are, as its primary sees them; an error if there is none, or it says nothing.
+    pub backups: Result<Vec<Backup>>,
 }
 
 /// What an answer to an order means.
@@ -45,7 +47,7 @@ impl Orders<'_> {
             None => self.order_master(&order)?,
         };
         match reply.reply()? {
-            Reply::Done | Reply::Verified(_) => Ok(()),
+            Reply::Done | Reply::Verified(_) | Reply::Compared(_) => Ok(()),
             _ => Err(Error::strange()),
         }
     }
@@ -56,6 +58,16 @@ impl Orders<'_> {
             .reply()?
         {
             Reply::Verified(verified) => Ok(verified),
+            _ => Err(Error::strange()),
+        }
+    }
+
+    pub(crate) fn compare(&self, group: GroupId) -> Result<Compared> {
+        match self
+            .order_primary(group, &Order::Compare { group })?
+            .reply()?
+        {
+            Reply::Compared(compared) => Ok(compared),
             _ => Err(Error::strange()),
         }
     }
@@ -96,7 +108,7 @@ impl Orders<'_> {
     fn order_primary(&self, group: GroupId, order: &Order<'_>) -> Result<Answer> {
         let driver = self.0.driver();
         let body = Request::Order(*order).body();
-        let is_verification = matches!(order, Order::Verify { .. });
+        let is_verification = matches!(order, Order::Verify { .. } | Order::Compare { .. });
         let limit = if is_verification { VERIFICATION } else { ORDER };
         let given_up = Instant::now() + ORDER;
         loop {
@@ -186,7 +198,7 @@ impl Orders<'_> {
             .iter()
             .map(|server| driver.link_to(*server))
             .collect();
-        let begin = |config: &GroupConfig, server: ServerId| {
+        let begin = |config: &GroupConfig, server: ServerId, kind: PacketKind, body: Vec<u8>| {
             let index = servers
                 .binary_search(&server)
                 .map_err(|_| Error::strange())?;
@@ -199,24 +211,46 @@ impl Orders<'_> {
                 term: config.term,
                 number: 0,
             };
-            driver.begin_on(link, PacketKind::Status, to, Vec::new(), driver.patience())
+            driver.begin_on(link, kind, to, body, driver.patience())
+        };
+        let begin_backups = |config: &GroupConfig| match config.primary {
+            Some(primary) => {
+                let body = Request::Backups.body();
+                begin(config, primary.server, PacketKind::Request, body)
+            }
+            None => {
+                let text = format!("group {} has no primary", config.group.0);
+                Err(Error::new(ErrorKind::Unavailable, text))
+            }
         };
         let begun = configs.into_iter().map(|config| {
             let slots: Vec<_> = config
                 .members
                 .iter()
-                .map(|server| (*server, begin(&config, *server)))
+                .map(|server| {
+                    let slot = begin(&config, *server, PacketKind::Status, Vec::new());
+                    (*server, slot)
+                })
                 .collect();
             (config, slots)
         });
         let begun: Vec<_> = begun.collect();
-        let statuses = begun.into_iter().map(|(config, slots)| GroupStatus {
-            config,
-            standings: slots
-                .into_iter()
-                .map(|(server, slot)| (server, slot.and_then(|slot| standing(&slot.wait()?))))
-                .collect(),
+        // Last: a server of an earlier version closes the link for it.
+        let begun = begun.into_iter().map(|(config, slots)| {
+            let backups = begin_backups(&config);
+            (config, slots, backups)
         });
+        let begun: Vec<_> = begun.collect();
+        let statuses = begun
+            .into_iter()
+            .map(|(config, slots, of_primary)| GroupStatus {
+                config,
+                backups: of_primary.and_then(|slot| backups(&slot.wait()?)),
+                standings: slots
+                    .into_iter()
+                    .map(|(server, slot)| (server, slot.and_then(|slot| standing(&slot.wait()?))))
+                    .collect(),
+            });
         Ok(statuses.collect())
     }
 }
@@ -236,6 +270,13 @@ fn standing(answer: &Answer) -> Result<Standing> {
             let text = format!("the server refuses: {:?}", refused.reason);
             Err(Error::new(ErrorKind::Unavailable, text))
         }
+        _ => Err(Error::strange()),
+    }
+}
+
+fn backups(answer: &Answer) -> Result<Vec<Backup>> {
+    match answer.reply()? {
+        Reply::Backups(backups) => Ok(backups.iter().collect()),
         _ => Err(Error::strange()),
     }
 }

@@ -69,6 +69,7 @@ impl Pin {
                     _ => break,
                 },
                 Err(error) if error.kind() == ErrorKind::Closed => return Err(ended("")),
+                Err(error) if self.is_over() => return Err(ended(error.text())),
                 Err(error) => error.clone(),
             };
             if Instant::now() >= until {
@@ -78,6 +79,12 @@ impl Pin {
             answer = self.begin(body.to_vec()).and_then(|slot| slot.wait());
         }
         answer
+    }
+
+    /// Whether its primary is known to be one no more: it may be frozen, and nobody else can answer.
+    fn is_over(&self) -> bool {
+        let state = self.handle.driver().state();
+        state.is_over_in(self.place.group, self.place.term)
     }
 
     /// A read in it, and its answer.

@@ -193,6 +193,35 @@ impl Seats {
         lost
     }
 
+    /// Takes back what never left, by what it is and to whom it was to go.
+    pub(crate) fn withdraw(&mut self, is_in_vain: impl Fn(&Parcel, Member) -> bool) -> Vec<Parcel> {
+        let mut withdrawn = Vec::new();
+        for (server, seat) in &mut self.seats {
+            let of = |process| Member {
+                server: *server,
+                process,
+            };
+            match seat {
+                Seat::Connecting(waiting) => {
+                    let gone = |(parcel, process): &mut (Parcel, ProcessId)| {
+                        is_in_vain(parcel, of(*process))
+                    };
+                    let gone = waiting.extract_if(.., gone);
+                    withdrawn.extend(gone.map(|(parcel, _)| parcel));
+                }
+                Seat::Linked(seated) => {
+                    let to = of(seated.process);
+                    let (gone, stay) = std::mem::take(&mut seated.backlog)
+                        .into_iter()
+                        .partition::<VecDeque<_>, _>(|parcel| is_in_vain(parcel, to));
+                    seated.backlog = stay;
+                    withdrawn.extend(gone);
+                }
+            }
+        }
+        withdrawn
+    }
+
     /// All links; there are none afterwards.
     pub(crate) fn take_links(&mut self) -> Vec<Arc<dyn Link>> {
         self.names.clear();

@@ -220,7 +220,8 @@ impl Session {
         match event {
             Event::Replied(call, reply) => self.on_reply(call.0, reply),
             Event::Changed(_) => {
-                let _ = self.read_map(false);
+                // Whoever waits at a primary that was replaced waits for this: it is not to come from a server that lags.
+                let _ = self.read_map(true);
                 None
             }
             Event::Expired => self.lose(),

@@ -19,7 +19,18 @@ pub(crate) struct Answer {
     pub(crate) link: LinkName,
 }
 
+/// Answers that are kept for long are not to keep the buffer in which they came.
+const SMALL_BYTES: usize = 4 << 10;
+
 impl Answer {
+    pub(crate) fn of(packet: &Bytes, link: LinkName) -> Self {
+        let packet = match packet.len() <= SMALL_BYTES {
+            true => Bytes::from(packet.to_vec()),
+            false => packet.clone(),
+        };
+        Self { packet, link }
+    }
+
     pub(crate) fn frame(&self) -> Result<Frame<'_>> {
         let header = Header::decode(&self.packet, Role::Client).map_err(Error::corrupt)?;
         let body = self.packet.get(HEADER_BYTES..).unwrap_or_default();

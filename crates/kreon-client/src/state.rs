@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use kreon_fabric::{Bytes, Link, LinkName};
 use kreon_wire::{
-    Address as Place, FailureKind, Frame, GroupConfig, Kind as PacketKind, Member,
-    Reply as WireReply, Role, ServerId, State as WireState,
+    Address as Place, FailureKind, Frame, GroupConfig, GroupId, Kind as PacketKind, Member,
+    Reply as WireReply, Role, ServerId, State as WireState, Term,
 };
 
 use crate::call::{Attempt, CallId, Kind};
@@ -14,6 +14,7 @@ use crate::deed::{Asking, Deed, Parcel, call_of, number_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::{Action, Event, Outcome, Reply};
 use crate::machine::Client;
+use crate::map::Route;
 use crate::moment::{Moment, Timing};
 use crate::seats::Seats;
 use crate::session::Found;
@@ -24,8 +25,21 @@ struct Call {
     asking: Asking,
     /// The link that it is bound to, and until when; others are the machine's.
     bound: Option<(LinkName, Moment)>,
+    /// That keys do not lie where it was sent is an answer to whoever made it.
+    takes_moved: bool,
     /// What the last server said that refused it.
     refused: Option<Error>,
+}
+
+impl Call {
+    fn new(asking: Asking) -> Self {
+        Self {
+            asking,
+            bound: None,
+            takes_moved: false,
+            refused: None,
+        }
+    }
 }
 
 /// All that the threads of a client share.
@@ -59,6 +73,11 @@ impl State {
         self.machine.groups()
     }
 
+    /// Whether a term after this one has begun in a group, as far as is known.
+    pub(crate) fn is_over_in(&self, group: GroupId, term: Term) -> bool {
+        self.machine.is_over(group, term)
+    }
+
     pub(crate) fn calls(&self) -> usize {
         self.calls.len()
     }
@@ -76,12 +95,7 @@ impl State {
         if self.is_over {
             return out.push(asking.closed());
         }
-        let call = Call {
-            asking,
-            bound: None,
-            refused: None,
-        };
-        self.calls.insert(id, call);
+        self.calls.insert(id, Call::new(asking));
         let event = Event::Call {
             call: id,
             kind,
@@ -89,6 +103,21 @@ impl State {
             key: key.to_vec(),
         };
         self.on(now, event, None, out);
+    }
+
+    /// A write of several keys: whoever made it wants to know if they do not lie together.
+    pub(crate) fn begin_part(
+        &mut self,
+        now: Moment,
+        id: CallId,
+        place: (&str, &[u8]),
+        asking: Asking,
+        out: &mut Vec<Deed>,
+    ) {
+        self.begin(now, id, Kind::Write, place, asking, out);
+        if let Some(call) = self.calls.get_mut(&id) {
+            call.takes_moved = true;
+        }
     }
 
     /// A call on this link and no other, until then.
@@ -114,9 +143,8 @@ impl State {
         };
         out.push(Deed::Send(name, link, parcel));
         let call = Call {
-            asking,
             bound: Some((name, until)),
-            refused: None,
+            ..Call::new(asking)
         };
         self.calls.insert(id, call);
     }
@@ -146,12 +174,26 @@ impl State {
                 self.map_failed = None;
                 self.seats.learn(&found.servers);
                 self.on(now, Event::Map(found.groups), None, out);
+                self.withdraw(now, out);
             }
             Err(error) => {
                 self.map_failed = Some(error);
                 self.on(now, Event::MapFailed, None, out);
             }
         }
+    }
+
+    /// What waits for room on a link, or for a link, to a primary that was replaced never left: it may go elsewhere.
+    fn withdraw(&mut self, now: Moment, out: &mut Vec<Deed>) {
+        let machine = &self.machine;
+        let is_in_vain = |parcel: &Parcel, to: Member| {
+            let (group, term) = (parcel.to.group, parcel.to.term);
+            machine.has_replaced(&Route { group, term, to })
+        };
+        let withdrawn = self.seats.withdraw(is_in_vain);
+        withdrawn
+            .iter()
+            .for_each(|parcel| self.not_sent(now, parcel, out));
     }
 
     /// A packet came in.
@@ -190,7 +232,7 @@ impl State {
             let told = WireReply::decode(&frame).ok()?;
             if let WireReply::Failed(failure) = told {
                 reply = match failure.kind {
-                    FailureKind::Moved => Reply::Moved(failure.term),
+                    FailureKind::Moved if !call.takes_moved => Reply::Moved(failure.term),
                     FailureKind::Unavailable | FailureKind::Busy => Reply::Unavailable,
                     FailureKind::Unknown => Reply::Unknown,
                     _ => Reply::Ok,
@@ -198,10 +240,7 @@ impl State {
                 call.refused = Some(Error::from(&failure));
             }
         }
-        let answer = Answer {
-            packet: own_if_small(&packet),
-            link,
-        };
+        let answer = Answer::of(&packet, link);
         match call.bound {
             Some((bound, _)) if bound == link => self.end(id, Ok(answer), out),
             Some(_) => {}
@@ -394,15 +433,5 @@ impl State {
         out.extend(calls);
         let links = self.seats.take_links().into_iter();
         out.extend(links.map(|link| Deed::Close(link, "the client was closed")));
-    }
-}
-
-/// Answers that are kept for long are not to keep the buffer in which they came.
-const SMALL_BYTES: usize = 4 << 10;
-
-fn own_if_small(packet: &Bytes) -> Bytes {
-    match packet.len() <= SMALL_BYTES {
-        true => Bytes::from(packet.to_vec()),
-        false => packet.clone(),
     }
 }

@@ -142,6 +142,36 @@ fn a_read_that_nobody_answers_is_sent_again() {
 }
 
 #[test]
+fn a_read_whose_primary_is_replaced_is_sent_to_the_next_one_at_once() {
+    let mut client = waiting(Kind::Read);
+    assert_eq!(on(&mut client, 10, map(4, None)), vec![], "nobody yet");
+    let routed = on(&mut client, 20, map(5, Some(member(2))));
+    assert_eq!(routed, vec![sent(2, 5, member(2))]);
+    assert_eq!(on(&mut client, 30, replied(1, Reply::Ok)), vec![], "late");
+    assert_eq!(
+        on(&mut client, 40, replied(2, Reply::Ok)),
+        done(Outcome::Ok)
+    );
+}
+
+#[test]
+fn a_write_whose_primary_is_replaced_waits_for_its_last_word_only() {
+    let mut client = waiting(Kind::Write);
+    assert_eq!(on(&mut client, 10, map(4, None)), vec![]);
+    // It is in office again: it has the write, and answers.
+    assert_eq!(on(&mut client, 10, map(5, Some(member(1)))), vec![]);
+    assert_eq!(on(&mut client, 2_000_000, Event::Tick), vec![]);
+    let routed = on(&mut client, 2_000_000, map(6, Some(member(2))));
+    assert_eq!(routed, vec![], "never sent twice");
+    assert_eq!(on(&mut client, 2_249_999, Event::Tick), vec![]);
+    let mut answered = client.clone();
+    let told = on(&mut answered, 2_249_999, replied(1, Reply::Ok));
+    assert_eq!(told, done(Outcome::Ok));
+    let given_up = on(&mut client, 2_250_000, Event::Tick);
+    assert_eq!(given_up, done(Outcome::Unknown));
+}
+
+#[test]
 fn a_call_that_never_left_ends_as_unavailable() {
     let mut client = waiting(Kind::Write);
     let not_sent = Event::NotSent {

@@ -74,7 +74,7 @@ impl Holding {
     fn add(&self, server: &Server, group: GroupId) -> Result<()> {
         tracing::info!(group = group.0, "a group is held here");
         let volume = FileVolume::new(self.path(group));
-        let hosted = Hosted::new(group);
+        let hosted = Hosted::new(group, volume.clone());
         let settings = GroupSettings {
             id: group,
             ..self.settings.clone()

@@ -8,6 +8,7 @@
 
 mod answer;
 mod client;
+mod compare;
 mod holding;
 mod hosted;
 pub mod layout;
@@ -24,6 +25,7 @@ mod watcher;
 
 pub use mark::{MARK, Mark};
 pub use node::Node;
+pub use orders::limits_path;
 pub use settings::{ClientLimits, Coordination, NodeSettings};
 pub use status::{
     BarrierTimes, ClientStatus, GroupStatus, MemberStatus, NodeStatus, StreamTraffic, Traffic,

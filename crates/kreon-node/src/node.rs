@@ -1,20 +1,25 @@
 //! A server from start to end.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use kreon_base::{Error, Result};
 use kreon_coord::Paths;
 use kreon_fabric::Address;
 use kreon_sync::Mutex;
 use kreon_wire::limits::NODE_VERSION;
-use kreon_wire::{FormatNode, GroupId, Member};
+use kreon_wire::{FormatNode, GroupId, LimitsNode, Member};
 
+use crate::hosted::Hosted;
 use crate::mark::Mark;
 use crate::parts::Parts;
 use crate::settings::NodeSettings;
 use crate::status::NodeStatus;
 use crate::talk::Talk;
 use crate::watcher::{Watcher, Watching};
+
+/// While others take over it is looked so often whether they have.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A server of a cluster that runs in this process. Dropping it ends it.
 pub struct Node {
@@ -40,6 +45,9 @@ impl Node {
             me: parts.me,
             paths,
             groups,
+            limits: LimitsNode {
+                primaries_max: parts.settings.primaries_max,
+            },
             coordination: parts.settings.coordination.clone(),
             server: Arc::downgrade(&parts.server),
             desk: Arc::clone(&parts.desk),
@@ -77,6 +85,41 @@ impl Node {
         watcher.end();
         self.parts.holding.settle();
         self.parts.server.end();
+    }
+
+    /// Has other members promoted for the groups of which it is the primary, as before an end that is planned: clients wait no
+    /// longer than for a hand-over. Takes as long as that, at most `limit`. Groups of which it is the primary all the same:
+    /// nobody else is in sync, or nobody took over in time.
+    pub fn hand_over(&self, limit: Duration) -> usize {
+        let until = Instant::now() + limit;
+        let mut held = self.parts.desk.groups();
+        held.retain(|hosted| hosted.office().is_some());
+        let leads = |hosted: &&Arc<Hosted>| hosted.office().is_some();
+        while Instant::now() < until && !held.iter().all(|hosted| self.has_left(hosted)) {
+            let led: Vec<GroupId> = held.iter().filter(leads).map(|held| held.id).collect();
+            if !led.is_empty() {
+                match self.parts.orders.leave(&led, until) {
+                    Ok(0) if led.len() == held.len() => break,
+                    Ok(_) => {}
+                    Err(refusal) => {
+                        tracing::info!(why = refusal.text, "offices are not handed over yet");
+                    }
+                }
+            }
+            kreon_sync::sleep(LOOK_EVERY);
+        }
+        held.iter().filter(leads).count()
+    }
+
+    /// Whether somebody else serves a group, and says so.
+    fn has_left(&self, hosted: &Hosted) -> bool {
+        let Some(told) = hosted.group().map(|group| group.told()) else {
+            return true;
+        };
+        // Whoever follows a primary follows it before it serves.
+        let next = told.primary.filter(|primary| *primary != self.parts.me);
+        let serves = |next: Member| self.parts.orders.serves(hosted.id, next.server);
+        next.is_some_and(|next| serves(next).unwrap_or(false))
     }
 
     /// Ends it as a crash does: nothing more is made durable.

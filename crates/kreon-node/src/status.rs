@@ -20,6 +20,8 @@ pub struct NodeStatus {
     pub is_master: bool,
     /// Milliseconds after which the coordinator ends a session without contact, as granted; none without a session.
     pub session_ms: Option<u32>,
+    /// Most groups of which it is the primary where another member can be.
+    pub primaries_max: u32,
     /// Its groups, ascending.
     pub groups: Vec<GroupStatus>,
     /// Its clients.
@@ -86,6 +88,12 @@ pub struct MemberStatus {
     pub landed: Lsn,
     /// And durably up to here.
     pub durable: Lsn,
+    /// Bytes of the log that it has not in memory.
+    pub lag_bytes: u64,
+    /// Bytes of the log that are not durable there.
+    pub durable_lag_bytes: u64,
+    /// While it joins: bytes that its copy has, as far as known, those that were copied included; otherwise 0.
+    pub to_copy_bytes: u64,
     /// What it was sent in this term, by class.
     pub traffic: StreamTraffic,
     /// While it joins: bytes that are still to be copied from the primary's file, as far as known.
@@ -130,6 +138,12 @@ impl NodeStatus {
     /// How a group stands here.
     pub fn group(&self, group: GroupId) -> Option<&GroupStatus> {
         self.groups.iter().find(|held| held.group == group)
+    }
+
+    /// Of how many groups it is the primary.
+    pub fn primaries(&self) -> usize {
+        let groups = self.groups.iter();
+        groups.filter(|group| group.is_primary()).count()
     }
 
     /// The number of the server.

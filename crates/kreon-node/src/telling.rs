@@ -3,7 +3,7 @@
 use kreon_base::Lsn;
 use kreon_replica::mirror::MemberStanding;
 use kreon_sync::Ordering;
-use kreon_wire::Violation;
+use kreon_wire::{Backup, Violation};
 
 use crate::hosted::Hosted;
 use crate::parts::Parts;
@@ -26,6 +26,7 @@ pub fn of(parts: &Parts) -> NodeStatus {
         domain: parts.settings.domain(),
         is_master: parts.server.fence().is_some(),
         session_ms: Some(session_ms).filter(|ms| *ms > 0),
+        primaries_max: parts.settings.primaries_max,
         groups: parts
             .desk
             .groups()
@@ -53,7 +54,10 @@ fn group(hosted: &Hosted) -> Option<GroupStatus> {
     let told = hosted.group()?.told();
     let (replies_waiting, reads_waiting) = hosted.waiting();
     let config = told.known.map(|known| known.config);
-    let member = |(standing, landed): (MemberStanding, Lsn)| MemberStatus {
+    let member = |(backup, standing, landed): (Backup, MemberStanding, Lsn)| MemberStatus {
+        lag_bytes: backup.lag_bytes,
+        durable_lag_bytes: backup.durable_lag_bytes,
+        to_copy_bytes: backup.to_copy_bytes,
         member: standing.member,
         is_counted: standing.is_counted,
         landed,
@@ -76,7 +80,7 @@ fn group(hosted: &Hosted) -> Option<GroupStatus> {
         tail: told.tail,
         landed: told.standing.landed,
         durable: told.standing.durable,
-        members: told.members.into_iter().map(member).collect(),
+        members: hosted.backups().into_iter().map(member).collect(),
         barriers: told.barriers,
         replies_waiting,
         reads_waiting,

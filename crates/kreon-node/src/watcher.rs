@@ -6,15 +6,16 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use kreon_base::{Error, Result};
-use kreon_coord::{Command, Paths, Reply};
+use kreon_coord::{Command, Mode, Paths, Reply};
 use kreon_replica::drive::Server;
 use kreon_replica::machine::Version;
 use kreon_sync::{AtomicBool, Ordering};
-use kreon_wire::{GroupConfig, GroupId, Member};
+use kreon_wire::{GroupConfig, GroupId, LimitsNode, Member};
 
 use crate::answer::Desk;
 use crate::holding::Holding;
 use crate::hosted::Office;
+use crate::orders::limits_path;
 use crate::settings::Coordination;
 use crate::talk::{Talk, unexpected};
 
@@ -29,6 +30,8 @@ pub struct Watching {
     pub me: Member,
     pub paths: Paths,
     pub groups: Vec<GroupId>,
+    /// Told to whoever is the master.
+    pub limits: LimitsNode,
     pub coordination: Coordination,
     pub server: Weak<Server>,
     pub desk: Arc<Desk>,
@@ -86,9 +89,11 @@ impl Watching {
             self.look(talk, *group)?;
         }
         talk.children(&self.paths.tables(), true)?;
+        let mut is_told = false;
         // Whether a dropped table has ranges here, is seen when something has changed; and once more after a failure.
         let mut is_due = true;
         while !is_over.load(Ordering::Acquire) {
+            is_told = is_told || self.tell_limits(talk)?;
             for path in talk.changed(EVERY)? {
                 is_due = true;
                 let name = path.strip_prefix(&self.paths.groups());
@@ -102,6 +107,23 @@ impl Watching {
             is_due = is_due && !self.give_up_ranges(talk)?;
         }
         Ok(())
+    }
+
+    /// Tells what this server takes on; false if it is not registered yet.
+    fn tell_limits(&self, talk: &mut Talk) -> Result<bool> {
+        let path = limits_path(&self.paths, self.me.server);
+        let data: Arc<[u8]> = self.limits.encode().into();
+        let written = match talk.read(&path, false)? {
+            Some(node) if node.data == data => return Ok(true),
+            Some(node) => talk.call(Command::Set(path, data, node.version))?,
+            None => talk.call(Command::Create(path, data, Mode::Persistent))?,
+        };
+        match written {
+            Reply::Written(_) | Reply::Created(_) => Ok(true),
+            // The server is not registered yet, or an earlier start of it tells, too.
+            Reply::Missing | Reply::Exists | Reply::Conflict => Ok(false),
+            other => Err(unexpected(&other)),
+        }
     }
 
     fn look(&self, talk: &mut Talk, group: GroupId) -> Result<()> {

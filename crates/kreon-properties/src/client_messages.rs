@@ -5,8 +5,8 @@ use std::ops::Bound;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use kreon_base::KEY_BYTES_MAX;
 use kreon_wire::limits::{
-    PAGE_ENTRIES_MAX, REQUEST_BYTES_MAX, SPLIT_KEY_BYTES_MAX, SPLITS_MAX, TABLES_MAX,
-    VALUE_BYTES_MAX,
+    BLOCK_BYTES, DIGESTS_MAX, MEMBERS_MAX, PAGE_ENTRIES_MAX, REQUEST_BYTES_MAX,
+    SPLIT_KEY_BYTES_MAX, SPLITS_MAX, TABLES_MAX, VALUE_BYTES_MAX, VOLUME_BYTES_MAX,
 };
 use kreon_wire::*;
 
@@ -82,7 +82,10 @@ fn is_request_of(body: &[u8], group: GroupId) -> bool {
                     .all(|key| (1..=SPLIT_KEY_BYTES_MAX).contains(&key.len()))
             );
         }
-        Request::Snapshot | Request::Release { .. } | Request::Order(_) => {}
+        Request::Digests { offset, blocks } => {
+            assert!(offset <= VOLUME_BYTES_MAX && (1..=DIGESTS_MAX).contains(&blocks));
+        }
+        Request::Snapshot | Request::Release { .. } | Request::Order(_) | Request::Backups => {}
     }
     true
 }
@@ -142,6 +145,16 @@ fn is_reply_with(body: &[u8]) -> bool {
             assert_eq!(again.finish(page.snapshot), body);
             assert!(page.is_last() || !page.is_empty());
         }
+        Reply::Backups(backups) => {
+            let all: Vec<_> = backups.iter().collect();
+            assert!(all.len() == backups.len() && all.len() <= MEMBERS_MAX);
+            assert_eq!(backups_body(&all), body);
+        }
+        Reply::Digests(digests) => {
+            let all: Vec<_> = digests.iter().collect();
+            assert_eq!(all.len(), digests.len());
+            assert_eq!(digests_body(&all), body);
+        }
         Reply::Failed(failure) => assert!(!failure.text.contains(char::is_control)),
         _ => {}
     }
@@ -183,7 +196,12 @@ fn any_write(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
 fn any_request(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let (table, snapshot) = ("cities", SnapshotId(u.arbitrary()?));
     let (mut keys, mut splits) = (KeyList::new(), SplitList::new());
-    let request = match u.int_in_range(0..=7)? {
+    let request = match u.int_in_range(0..=9)? {
+        8 => Request::Backups,
+        9 => Request::Digests {
+            offset: u.int_in_range(0..=VOLUME_BYTES_MAX / BLOCK_BYTES)? * BLOCK_BYTES,
+            blocks: u.int_in_range(1..=DIGESTS_MAX)?,
+        },
         0 => Request::Get {
             table,
             key: any_key(u)?,
@@ -243,11 +261,43 @@ fn any_order<'a>(u: &mut Unstructured<'_>, splits: Splits<'a>) -> Result<Order<'
         },
         OrderKind::Verify => Order::Verify { group },
         OrderKind::HandOver => Order::HandOver { group },
+        OrderKind::Compare => Order::Compare { group },
+    })
+}
+
+fn any_backup(u: &mut Unstructured<'_>) -> Result<Backup> {
+    Ok(Backup {
+        member: Member {
+            server: ServerId(u.arbitrary()?),
+            process: ProcessId(u.arbitrary()?),
+        },
+        is_counted: u.arbitrary()?,
+        has_ended: u.arbitrary()?,
+        lag_bytes: u.arbitrary()?,
+        durable_lag_bytes: u.arbitrary()?,
+        copied_bytes: u.arbitrary()?,
+        to_copy_bytes: u.arbitrary()?,
     })
 }
 
 fn any_reply(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
-    let reply = match u.int_in_range(0..=7)? {
+    let reply = match u.int_in_range(0..=10)? {
+        8 => {
+            let count = u.int_in_range(0..=3)?;
+            let backups = (0..count).map(|_| any_backup(u));
+            return Ok(backups_body(&backups.collect::<Result<Vec<_>>>()?));
+        }
+        9 => {
+            let count = u.int_in_range(1..=4)?;
+            let digests = (0..count).map(|_| u.arbitrary());
+            return Ok(digests_body(&digests.collect::<Result<Vec<_>>>()?));
+        }
+        10 => Reply::Compared(Compared {
+            copies: u.arbitrary()?,
+            blocks: u.arbitrary()?,
+            differing: u.arbitrary()?,
+            unsettled: u.arbitrary()?,
+        }),
         0 => Reply::Done,
         1 => Reply::Value(None),
         2 => Reply::Value(Some(any_key(u)?)),

@@ -16,11 +16,12 @@ const PREAMBLE_BYTES: usize = 12;
 /// A node: what decodes it, and encodes it again.
 type Again = fn(&[u8]) -> Option<Vec<u8>>;
 
-const NODES: [Again; 4] = [
+const NODES: [Again; 5] = [
     |bytes| GroupConfig::decode(bytes).ok().map(|node| node.encode()),
     |bytes| ServerNode::decode(bytes).ok().map(|node| node.encode()),
     |bytes| TableNode::decode(bytes).ok().map(|node| node.encode()),
     |bytes| FormatNode::decode(bytes).ok().map(|node| node.encode()),
+    |bytes| LimitsNode::decode(bytes).ok().map(|node| node.encode()),
 ];
 
 /// A node of any kind, read as each kind: at most one accepts it, and encodes it as it was.
@@ -60,9 +61,13 @@ fn any_node(u: &mut Unstructured<'_>, kind: usize) -> Result<Vec<u8>> {
             node.encode()
         }
         2 => any_table(u)?.encode(),
-        _ => {
+        3 => {
             let version = u.int_in_range(1..=u32::MAX)?;
             FormatNode { version }.encode()
+        }
+        _ => {
+            let primaries_max = u.int_in_range(1..=u32::MAX)?;
+            LimitsNode { primaries_max }.encode()
         }
     })
 }

@@ -4,7 +4,8 @@ use kreon_base::KEY_BYTES_MAX;
 
 use crate::fields::Fields;
 use crate::ids::SnapshotId;
-use crate::limits::{PAGE_ENTRIES_MAX, REQUEST_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::limits::{PAGE_ENTRIES_MAX, VALUE_BYTES_MAX};
+use crate::many::{Many, ManyBody};
 use crate::violation::Violation;
 
 /// Codes of these replies.
@@ -20,48 +21,42 @@ const PAGE_FRONT_BYTES: usize = 16;
 
 /// The values of keys, in the order of the keys, checked; they are read where they stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Values<'a> {
-    count: u32,
-    bytes: &'a [u8],
-}
+pub struct Values<'a>(Many<'a>);
 
 impl<'a> Values<'a> {
     /// What follows the first byte of the body.
     pub(crate) fn read(mut fields: Fields<'a>) -> Result<Self, Violation> {
         fields.zeroes::<3>()?;
         let count = fields.u32()?;
-        let bytes = fields.peek();
-        for _ in 0..count {
-            value(&mut fields)?;
-        }
-        fields.end().map(|()| Self { count, bytes })
+        Many::read(count, fields, value).map(Self)
     }
 
     /// How many keys were asked for.
     pub const fn len(&self) -> usize {
-        self.count as usize
+        self.0.len()
     }
 
     /// Never: somebody asked for a key.
     pub const fn is_empty(&self) -> bool {
-        self.count == 0
+        self.0.count == 0
     }
 
     /// The values; `None` for a key without one.
     pub fn iter(&self) -> impl Iterator<Item = Option<&'a [u8]>> + use<'a> {
-        let mut fields = Fields::of(self.bytes);
-        std::iter::from_fn(move || value(&mut fields).ok())
+        self.0.iter(value)
     }
 
     pub(crate) fn put(&self, to: &mut Vec<u8>) {
-        put_values_front(to, self.count);
-        to.extend_from_slice(self.bytes);
+        to.extend_from_slice(&values_front(self.0.count));
+        to.extend_from_slice(self.0.bytes);
     }
 }
 
-fn put_values_front(to: &mut Vec<u8>, count: u32) {
-    to.extend_from_slice(&[VALUES_CODE, 0, 0, 0]);
-    to.extend_from_slice(&count.to_le_bytes());
+fn values_front(count: u32) -> [u8; VALUES_FRONT_BYTES] {
+    let mut front = [0; VALUES_FRONT_BYTES];
+    front[0] = VALUES_CODE;
+    front[4..].copy_from_slice(&count.to_le_bytes());
+    front
 }
 
 fn value<'a>(fields: &mut Fields<'a>) -> Result<Option<&'a [u8]>, Violation> {
@@ -76,10 +71,7 @@ fn value<'a>(fields: &mut Fields<'a>) -> Result<Option<&'a [u8]>, Violation> {
 
 /// The body of a reply with values, while they are collected. Each is copied once, to where it stays.
 #[derive(Clone, Debug)]
-pub struct ValuesBody {
-    bytes: Vec<u8>,
-    count: u32,
-}
+pub struct ValuesBody(ManyBody);
 
 impl Default for ValuesBody {
     fn default() -> Self {
@@ -90,10 +82,7 @@ impl Default for ValuesBody {
 impl ValuesBody {
     /// Without values.
     pub fn new() -> Self {
-        Self {
-            bytes: vec![0; VALUES_FRONT_BYTES],
-            count: 0,
-        }
+        Self(ManyBody::new(VALUES_FRONT_BYTES))
     }
 
     /// Adds the value of the next key.
@@ -107,31 +96,22 @@ impl ValuesBody {
             Some(value) => (value.len() as u32, value),
             None => (MISSING, &[][..]),
         };
-        if self.bytes.len() + 4 + value.len() > REQUEST_BYTES_MAX as usize {
-            return Err(Violation::TooLong);
-        }
-        self.bytes.extend_from_slice(&len_bytes.to_le_bytes());
-        self.bytes.extend_from_slice(value);
-        self.count += 1;
-        Ok(())
+        self.0.push(&[&len_bytes.to_le_bytes(), value])
     }
 
     /// The body.
-    pub fn finish(mut self) -> Vec<u8> {
-        let mut front = Vec::with_capacity(VALUES_FRONT_BYTES);
-        put_values_front(&mut front, self.count);
-        self.bytes[..VALUES_FRONT_BYTES].copy_from_slice(&front);
-        self.bytes
+    pub fn finish(self) -> Vec<u8> {
+        let front = values_front(self.0.count);
+        self.0.finish(&front)
     }
 }
 
 /// A page of a scan, checked; its entries are read where they stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Page<'a> {
-    count: u32,
+    entries: Many<'a>,
     /// The snapshot for the next page; 0 after the last page.
     pub snapshot: SnapshotId,
-    bytes: &'a [u8],
 }
 
 impl<'a> Page<'a> {
@@ -143,26 +123,18 @@ impl<'a> Page<'a> {
         if count > PAGE_ENTRIES_MAX || (count == 0 && snapshot.0 != 0) {
             return Err(Violation::Count);
         }
-        let bytes = fields.peek();
-        for _ in 0..count {
-            entry(&mut fields)?;
-        }
-        fields.end()?;
-        Ok(Self {
-            count,
-            snapshot,
-            bytes,
-        })
+        let entries = Many::read(count, fields, entry)?;
+        Ok(Self { entries, snapshot })
     }
 
     /// How many entries.
     pub const fn len(&self) -> usize {
-        self.count as usize
+        self.entries.len()
     }
 
     /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
-        self.count == 0
+        self.entries.count == 0
     }
 
     /// Whether nothing follows.
@@ -172,20 +144,21 @@ impl<'a> Page<'a> {
 
     /// Keys and values in the order of the scan, which is not checked; values are empty where none were asked for.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
-        let mut fields = Fields::of(self.bytes);
-        std::iter::from_fn(move || entry(&mut fields).ok())
+        self.entries.iter(entry)
     }
 
     pub(crate) fn put(&self, to: &mut Vec<u8>) {
-        put_page_front(to, self.count, self.snapshot);
-        to.extend_from_slice(self.bytes);
+        to.extend_from_slice(&page_front(self.entries.count, self.snapshot));
+        to.extend_from_slice(self.entries.bytes);
     }
 }
 
-fn put_page_front(to: &mut Vec<u8>, count: u32, snapshot: SnapshotId) {
-    to.extend_from_slice(&[PAGE_CODE, 0, 0, 0]);
-    to.extend_from_slice(&count.to_le_bytes());
-    to.extend_from_slice(&snapshot.0.to_le_bytes());
+fn page_front(count: u32, snapshot: SnapshotId) -> [u8; PAGE_FRONT_BYTES] {
+    let mut front = [0; PAGE_FRONT_BYTES];
+    front[0] = PAGE_CODE;
+    front[4..8].copy_from_slice(&count.to_le_bytes());
+    front[8..].copy_from_slice(&snapshot.0.to_le_bytes());
+    front
 }
 
 fn entry<'a>(fields: &mut Fields<'a>) -> Result<(&'a [u8], &'a [u8]), Violation> {
@@ -196,10 +169,7 @@ fn entry<'a>(fields: &mut Fields<'a>) -> Result<(&'a [u8], &'a [u8]), Violation>
 
 /// The body of a reply with a page, while its entries are collected. Each is copied once, to where it stays.
 #[derive(Clone, Debug)]
-pub struct PageBody {
-    bytes: Vec<u8>,
-    count: u32,
-}
+pub struct PageBody(ManyBody);
 
 impl Default for PageBody {
     fn default() -> Self {
@@ -210,10 +180,7 @@ impl Default for PageBody {
 impl PageBody {
     /// Without entries.
     pub fn new() -> Self {
-        Self {
-            bytes: vec![0; PAGE_FRONT_BYTES],
-            count: 0,
-        }
+        Self(ManyBody::new(PAGE_FRONT_BYTES))
     }
 
     /// Adds an entry behind the others.
@@ -224,43 +191,32 @@ impl PageBody {
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), Violation> {
         if key.len() > KEY_BYTES_MAX
             || value.len() > VALUE_BYTES_MAX
-            || self.count >= PAGE_ENTRIES_MAX
+            || self.0.count >= PAGE_ENTRIES_MAX
         {
             return Err(Violation::Count);
         }
-        if self.bytes.len() + 8 + key.len() + value.len() > REQUEST_BYTES_MAX as usize {
-            return Err(Violation::TooLong);
-        }
-        for part in [key, value] {
-            self.bytes
-                .extend_from_slice(&(part.len() as u32).to_le_bytes());
-        }
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(value);
-        self.count += 1;
-        Ok(())
+        let lengths = [key.len() as u32, value.len() as u32].map(u32::to_le_bytes);
+        self.0.push(&[&lengths[0], &lengths[1], key, value])
     }
 
     /// How many entries there are.
     pub const fn len(&self) -> usize {
-        self.count as usize
+        self.0.count as usize
     }
 
     /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
-        self.count == 0
+        self.0.count == 0
     }
 
     /// Bytes of keys and values so far, for the client's limit.
     pub const fn data_bytes(&self) -> usize {
-        self.bytes.len() - PAGE_FRONT_BYTES - 8 * self.count as usize
+        self.0.len_bytes() - PAGE_FRONT_BYTES - 8 * self.0.count as usize
     }
 
     /// The body: `snapshot` for the next page, 0 if this is the last one, as it must be without entries.
-    pub fn finish(mut self, snapshot: SnapshotId) -> Vec<u8> {
-        let mut front = Vec::with_capacity(PAGE_FRONT_BYTES);
-        put_page_front(&mut front, self.count, snapshot);
-        self.bytes[..PAGE_FRONT_BYTES].copy_from_slice(&front);
-        self.bytes
+    pub fn finish(self, snapshot: SnapshotId) -> Vec<u8> {
+        let front = page_front(self.0.count, snapshot);
+        self.0.finish(&front)
     }
 }

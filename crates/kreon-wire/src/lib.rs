@@ -5,6 +5,7 @@
 //! allocates for what it has not checked. Integers are little endian.
 #![forbid(unsafe_code)]
 
+mod backups;
 mod bounds;
 mod codes;
 mod config;
@@ -21,6 +22,7 @@ mod inlet;
 mod keys;
 mod kind;
 pub mod limits;
+mod many;
 mod node;
 mod nodes;
 mod operations;
@@ -39,6 +41,7 @@ mod standing;
 mod stream;
 mod violation;
 
+pub use backups::{Backup, Backups, Digests, backups_body, digests_body};
 pub use bounds::Bounds;
 pub use config::{GroupConfig, KeyRange};
 pub use control::{Attach, Control, Equalise, Open};
@@ -55,14 +58,14 @@ pub use ids::{
 pub use inlet::Inlet;
 pub use keys::{KeyList, Keys};
 pub use kind::{Kind, Presence, Shape};
-pub use nodes::{FormatNode, ServerNode, TableNode};
+pub use nodes::{FormatNode, LimitsNode, ServerNode, TableNode};
 pub use operations::{Change, Durability, Operation, Operations, Tables, Write, WriteBody};
 pub use order::{Order, OrderKind, SplitList, Splits};
 pub use outlet::Outlet;
 pub use packet::Packet;
 pub use progress::Progress;
 pub use refused::{Reason, Refused};
-pub use reply::{Reply, ReplyKind, Verified};
+pub use reply::{Compared, Reply, ReplyKind, Verified};
 pub use request::{Request, RequestKind};
 pub use role::{Role, State};
 pub use room::{Room, Spent};

@@ -63,5 +63,8 @@ pub const SPLITS_MAX: usize = 1024;
 /// Most entries of one page of a scan.
 pub const PAGE_ENTRIES_MAX: u32 = 64 << 10;
 
+/// Most digests of blocks in one reply: 4 MiB of a volume.
+pub const DIGESTS_MAX: u32 = 1024;
+
 /// Longest text of a failure in bytes of UTF-8.
 pub const FAILURE_TEXT_BYTES_MAX: usize = 1024;

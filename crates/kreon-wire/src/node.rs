@@ -20,6 +20,8 @@ pub(crate) enum NodeKind {
     Table,
     /// `format`.
     Format,
+    /// `servers/ID/limits`.
+    Limits,
 }
 
 impl NodeKind {
@@ -29,6 +31,7 @@ impl NodeKind {
             Self::Server => *b"KrnS",
             Self::Table => *b"KrnT",
             Self::Format => *b"KrnF",
+            Self::Limits => *b"KrnL",
         }
     }
 

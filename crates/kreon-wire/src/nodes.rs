@@ -1,4 +1,4 @@
-//! The small nodes of the coordinator: servers, tables and the format of the cluster.
+//! The small nodes of the coordinator: servers and their limits, tables, and the format of the cluster.
 
 use kreon_base::REGION_NAME_BYTES_MAX;
 
@@ -163,6 +163,33 @@ impl FormatNode {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = NodeKind::Format.begin();
         bytes.extend_from_slice(&self.version.to_le_bytes());
+        seal(bytes)
+    }
+}
+
+/// What a server takes on: the content of `servers/ID/limits`. A server without it takes the usual.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LimitsNode {
+    /// Most groups of which it is the primary where another member can be; not 0.
+    pub primaries_max: u32,
+}
+
+impl LimitsNode {
+    /// The node that is the whole of `bytes`.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Violation> {
+        let mut fields = NodeKind::Limits.open(bytes)?;
+        let primaries_max = fields.u32()?;
+        fields.end()?;
+        match primaries_max {
+            0 => Err(Violation::FieldValue),
+            _ => Ok(Self { primaries_max }),
+        }
+    }
+
+    /// The encoded node.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = NodeKind::Limits.begin();
+        bytes.extend_from_slice(&self.primaries_max.to_le_bytes());
         seal(bytes)
     }
 }

@@ -258,6 +258,28 @@ impl WriteBody {
         }
     }
 
+    /// What [`finish`](Self::finish) was given, but for the durability. Changes are not copied.
+    ///
+    /// # Errors
+    /// A violation if these bytes are no write.
+    pub fn reopened(mut bytes: Vec<u8>) -> Result<Self, Violation> {
+        let mut fields = Fields::of(&bytes);
+        if fields.u8()? != WRITE_CODE {
+            return Err(Violation::FieldValue);
+        }
+        let write = Write::read(fields)?;
+        let (count, len_bytes) = (write.operations.count, write.operations.bytes.len());
+        let (tables_bytes, named) = (write.tables.bytes.len(), write.tables.iter());
+        let tables = named.map(str::to_owned).collect();
+        bytes.truncate(FRONT_BYTES + len_bytes);
+        Ok(Self {
+            bytes,
+            count,
+            tables,
+            tables_bytes,
+        })
+    }
+
     /// Adds a change: `key` gets `value`.
     ///
     /// # Errors

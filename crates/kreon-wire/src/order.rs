@@ -27,11 +27,13 @@ codes! {
         Verify = 7,
         /// The primary resigns.
         HandOver = 8,
+        /// The copies of the group are compared.
+        Compare = 9,
     }
 }
 
-/// What an operator orders: of the server that is the master, but [`Verify`](Self::Verify) and
-/// [`HandOver`](Self::HandOver) of the primary of the group. Each may be given again.
+/// What an operator orders: of the server that is the master, but [`Verify`](Self::Verify),
+/// [`HandOver`](Self::HandOver) and [`Compare`](Self::Compare) of the primary of the group. Each may be given again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order<'a> {
     /// Make a table. Done when all groups have their ranges.
@@ -86,6 +88,11 @@ pub enum Order<'a> {
         /// The group.
         group: GroupId,
     },
+    /// Compare the copies of the set with that of the primary, which does it.
+    Compare {
+        /// The group.
+        group: GroupId,
+    },
 }
 
 /// What an order names, whichever it is.
@@ -110,13 +117,16 @@ impl<'a> Order<'a> {
             Self::AcceptLoss { .. } => OrderKind::AcceptLoss,
             Self::Verify { .. } => OrderKind::Verify,
             Self::HandOver { .. } => OrderKind::HandOver,
+            Self::Compare { .. } => OrderKind::Compare,
         }
     }
 
     /// The group whose primary it is for; `None` for what the master does.
     pub const fn primary_of(&self) -> Option<GroupId> {
         match self {
-            Self::Verify { group } | Self::HandOver { group } => Some(*group),
+            Self::Verify { group } | Self::HandOver { group } | Self::Compare { group } => {
+                Some(*group)
+            }
             _ => None,
         }
     }
@@ -164,6 +174,7 @@ impl<'a> Order<'a> {
             },
             OrderKind::Verify => Self::Verify { group },
             OrderKind::HandOver => Self::HandOver { group },
+            OrderKind::Compare => Self::Compare { group },
         }
     }
 
@@ -175,7 +186,7 @@ impl<'a> Order<'a> {
         let (has_group, has_server) = (named.group.0 != 0, named.server.0 != 0);
         let fits = match self.kind() {
             OrderKind::CreateTable | OrderKind::DropTable => true,
-            OrderKind::Verify | OrderKind::HandOver => has_group,
+            OrderKind::Verify | OrderKind::HandOver | OrderKind::Compare => has_group,
             _ => has_group && has_server,
         };
         match whole && fits {
@@ -210,7 +221,9 @@ impl<'a> Order<'a> {
                 term: vouched.unwrap_or_default(),
                 ..none
             },
-            Self::Verify { group } | Self::HandOver { group } => Named { group, ..none },
+            Self::Verify { group } | Self::HandOver { group } | Self::Compare { group } => {
+                Named { group, ..none }
+            }
         }
     }
 

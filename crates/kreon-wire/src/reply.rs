@@ -1,5 +1,6 @@
 //! What a server answers to a client.
 
+use crate::backups::{Backups, Digests};
 use crate::codes::codes;
 use crate::failure::Failure;
 use crate::fields::Fields;
@@ -29,6 +30,12 @@ codes! {
         Verified = 7,
         /// It was not done, or may not have been.
         Failed = 8,
+        /// How far backups and joiners are.
+        Backups = 9,
+        /// Digests of blocks of a volume.
+        Digests = 10,
+        /// The copies of a group were compared.
+        Compared = 11,
     }
 }
 
@@ -50,6 +57,25 @@ pub enum Reply<'a> {
     Verified(Verified),
     /// It was not done, or may not have been.
     Failed(Failure<'a>),
+    /// How far the backups and joiners of the group are.
+    Backups(Backups<'a>),
+    /// Digests of blocks of the volume here.
+    Digests(Digests<'a>),
+    /// The copies of the group were compared.
+    Compared(Compared),
+}
+
+/// What a comparison of the copies of a group found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Compared {
+    /// Copies that were compared with that of the primary.
+    pub copies: u64,
+    /// Blocks that were compared in each.
+    pub blocks: u64,
+    /// Blocks in which a copy differs, of all copies together.
+    pub differing: u64,
+    /// Blocks that changed all the time: of these nothing is known.
+    pub unsettled: u64,
 }
 
 /// What a verification found.
@@ -74,6 +100,8 @@ impl<'a> Reply<'a> {
             ReplyKind::Values => Values::read(fields).map(Self::Values),
             ReplyKind::Page => Page::read(fields).map(Self::Page),
             ReplyKind::Failed => Failure::read(fields).map(Self::Failed),
+            ReplyKind::Backups => Backups::read(fields).map(Self::Backups),
+            ReplyKind::Digests => Digests::read(fields).map(Self::Digests),
             kind => {
                 fields.zeroes::<7>()?;
                 Self::short(kind, fields)
@@ -97,6 +125,12 @@ impl<'a> Reply<'a> {
                 pages: fields.u64()?,
                 records: fields.u64()?,
             }),
+            ReplyKind::Compared => Self::Compared(Compared {
+                copies: fields.u64()?,
+                blocks: fields.u64()?,
+                differing: fields.u64()?,
+                unsettled: fields.u64()?,
+            }),
             _ => Self::Done,
         };
         fields.end().map(|()| reply)
@@ -113,6 +147,9 @@ impl<'a> Reply<'a> {
             Self::Snapshot(_) => ReplyKind::Snapshot,
             Self::Verified(_) => ReplyKind::Verified,
             Self::Failed(_) => ReplyKind::Failed,
+            Self::Backups(_) => ReplyKind::Backups,
+            Self::Digests(_) => ReplyKind::Digests,
+            Self::Compared(_) => ReplyKind::Compared,
         }
     }
 
@@ -122,6 +159,8 @@ impl<'a> Reply<'a> {
         match self {
             Self::Values(values) => return values.put(to),
             Self::Page(page) => return page.put(to),
+            Self::Backups(backups) => return backups.put(to),
+            Self::Digests(digests) => return digests.put(to),
             _ => to.push(self.kind() as u8),
         }
         if let Self::Failed(failure) = self {
@@ -132,11 +171,12 @@ impl<'a> Reply<'a> {
             Self::Value(Some(value)) => to.extend_from_slice(value),
             Self::Snapshot(snapshot) => to.extend_from_slice(&snapshot.0.to_le_bytes()),
             Self::Verified(verified) => {
-                let counts = [verified.problems, verified.pages, verified.records];
-                counts
-                    .iter()
-                    .for_each(|count| to.extend_from_slice(&count.to_le_bytes()));
+                put_counts(to, &[verified.problems, verified.pages, verified.records]);
             }
+            Self::Compared(found) => put_counts(
+                to,
+                &[found.copies, found.blocks, found.differing, found.unsettled],
+            ),
             _ => {}
         }
     }
@@ -147,4 +187,10 @@ impl<'a> Reply<'a> {
         self.put(&mut body);
         body
     }
+}
+
+fn put_counts(to: &mut Vec<u8>, counts: &[u64]) {
+    counts
+        .iter()
+        .for_each(|count| to.extend_from_slice(&count.to_le_bytes()));
 }

@@ -6,6 +6,7 @@ use crate::frame::Frame;
 use crate::ids::SnapshotId;
 use crate::keys::Keys;
 use crate::kind::Kind;
+use crate::limits::{BLOCK_BYTES, DIGESTS_MAX, VOLUME_BYTES_MAX};
 use crate::node::put_sized;
 use crate::operations::{Write, table};
 use crate::order::Order;
@@ -29,6 +30,10 @@ codes! {
         Release = 6,
         /// An order of an operator.
         Order = 7,
+        /// How far backups and joiners are.
+        Backups = 8,
+        /// Digests of blocks of the volume at this server.
+        Digests = 9,
     }
 }
 
@@ -67,6 +72,15 @@ pub enum Request<'a> {
     },
     /// An order of an operator.
     Order(Order<'a>),
+    /// How far the backups and joiners of the group are, as its primary sees them.
+    Backups,
+    /// Digests of blocks of the volume at this server, which need not be the primary.
+    Digests {
+        /// Where the first one begins, in bytes of the volume: a border of blocks.
+        offset: u64,
+        /// How many: 1 to [`DIGESTS_MAX`].
+        blocks: u32,
+    },
 }
 
 impl<'a> Request<'a> {
@@ -132,6 +146,19 @@ impl<'a> Request<'a> {
                 }
             }
             RequestKind::Order => Order::read(fields).map(Self::Order),
+            RequestKind::Backups => {
+                fields.zeroes::<7>()?;
+                fields.end().map(|()| Self::Backups)
+            }
+            RequestKind::Digests => {
+                fields.zeroes::<3>()?;
+                let (blocks, offset) = (fields.u32()?, fields.u64_upto(VOLUME_BYTES_MAX)?);
+                fields.end()?;
+                match (1..=DIGESTS_MAX).contains(&blocks) && offset % BLOCK_BYTES == 0 {
+                    true => Ok(Self::Digests { offset, blocks }),
+                    false => Err(Violation::FieldValue),
+                }
+            }
         }
     }
 
@@ -145,6 +172,8 @@ impl<'a> Request<'a> {
             Self::Snapshot => RequestKind::Snapshot,
             Self::Release { .. } => RequestKind::Release,
             Self::Order(_) => RequestKind::Order,
+            Self::Backups => RequestKind::Backups,
+            Self::Digests { .. } => RequestKind::Digests,
         }
     }
 
@@ -186,7 +215,12 @@ impl<'a> Request<'a> {
                 to.extend_from_slice(keys.bytes());
             }
             Self::Scan(part) => part.put(to),
-            Self::Snapshot | Self::Write(_) => to.extend_from_slice(&[0; 7]),
+            Self::Snapshot | Self::Backups | Self::Write(_) => to.extend_from_slice(&[0; 7]),
+            Self::Digests { offset, blocks } => {
+                to.extend_from_slice(&[0; 3]);
+                to.extend_from_slice(&blocks.to_le_bytes());
+                to.extend_from_slice(&offset.to_le_bytes());
+            }
             Self::Release { snapshot } => {
                 to.extend_from_slice(&[0; 7]);
                 to.extend_from_slice(&snapshot.0.to_le_bytes());

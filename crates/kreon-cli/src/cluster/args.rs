@@ -1,7 +1,7 @@
 //! The commands behind `kreon cluster`.
 
 use clap::{Args, Subcommand};
-use kreon_client::{Cluster, ClusterUrl};
+use kreon_client::ClusterUrl;
 
 use super::connect::connect;
 use super::init::Init;
@@ -70,7 +70,6 @@ impl ClusterCommand {
             Action::Key(key) => key.run(),
             Action::Init(init) => init.command.run(&url(shared)?, out),
             Action::Serve(serve) => serve.command.run(shared, out),
-            Action::Groups(groups) => groups.command.run(&url(shared)?, out),
             _ => self.run_on_cluster(shared, out),
         }
     }
@@ -85,24 +84,21 @@ impl ClusterCommand {
             Action::CreateTable(create) => create.command.run(&cluster, shared, &interrupt, out),
             Action::DropTable(drop) => drop.command.run(&cluster),
             Action::AcceptLoss(loss) => loss.command.run(&cluster, &mut surveyor, out),
-            Action::Verify(verify) => verify.command.run(&cluster, &mut surveyor, &interrupt, out),
-            _ => self.operate(&cluster, &mut surveyor, &interrupt, out),
+            Action::Groups(groups) => groups.command.run(&cluster, &mut surveyor, out),
+            _ => {
+                let operation = Operation {
+                    cluster: &cluster,
+                    surveyor: &mut surveyor,
+                    interrupt: &interrupt,
+                };
+                self.operate(operation, out)
+            }
         }
     }
 
-    fn operate(
-        &self,
-        cluster: &Cluster,
-        surveyor: &mut Surveyor,
-        interrupt: &Interrupt,
-        out: &mut Sink,
-    ) -> Result<()> {
-        let operation = Operation {
-            cluster,
-            surveyor,
-            interrupt,
-        };
+    fn operate(&self, operation: Operation<'_>, out: &mut Sink) -> Result<()> {
         match &self.action {
+            Action::Verify(verify) => verify.command.run(operation, out),
             Action::AddServer(add) => add.command.run(operation, out),
             Action::Drain(drain) => drain.command.run(operation, out),
             Action::MoveGroup(group) => group.command.run(operation, out),

@@ -1,6 +1,7 @@
 //! `kreon cluster`: servers of a cluster, and work on it as a whole.
 
 mod args;
+mod backups;
 mod connect;
 mod init;
 mod key;

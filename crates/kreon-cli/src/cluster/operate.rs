@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use kreon_client::{Cluster, ErrorKind, GroupId, Order, ServerId};
+use kreon_client::{Cluster, ErrorKind, GroupConfig, GroupId, Order, ServerId};
 
 use super::moves::{Move, Next, draining, filling};
 use super::survey::{Survey, Surveyor};
@@ -177,11 +177,32 @@ impl Operation<'_> {
             }
             if last.as_ref() != Some(&next) || since.elapsed() > AGAIN {
                 progress.show(at, one.group, &next);
-                self.order(one.group, &next)?;
+                match next {
+                    Next::Promote(first) => self.promote_one(&config, first)?,
+                    _ => self.order(one.group, &next)?,
+                }
                 (last, since) = (Some(next), Instant::now());
             }
             sleep(EVERY);
         }
+    }
+
+    /// Has a member promoted: this one, or another one if it is the primary of enough groups.
+    fn promote_one(&self, config: &GroupConfig, first: ServerId) -> Result<()> {
+        let others = config.in_sync.iter().map(|member| member.server);
+        let primary = config.primary.map(|member| member.server);
+        let others = others.filter(|server| *server != first && Some(*server) != primary);
+        let mut refused = None;
+        for server in std::iter::once(first).chain(others) {
+            let group = config.group;
+            match self.cluster.order(Order::Promote { group, server }) {
+                Err(error) if error.kind() == ErrorKind::InvalidArgument => {
+                    refused.get_or_insert(error);
+                }
+                outcome => return passed(outcome),
+            }
+        }
+        refused.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Gives the order that a step needs. That nobody takes it at present is no failure: it is given again.
@@ -192,13 +213,7 @@ impl Operation<'_> {
             Next::Remove(server) => Order::RemoveMember { group, server },
             Next::Join(_) | Next::NoPrimary | Next::Done => return Ok(()),
         };
-        match self.cluster.order(order) {
-            Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Busy) => {
-                tell(&format!("kreon: {error}; it is tried again"));
-                Ok(())
-            }
-            done => Ok(done?),
-        }
+        passed(self.cluster.order(order))
     }
 
     fn promote(&mut self, group: GroupId, server: ServerId) -> Result<()> {
@@ -213,6 +228,17 @@ impl Operation<'_> {
             self.order(group, &Next::Promote(server))?;
             sleep(EVERY);
         }
+    }
+}
+
+/// That nobody takes an order at present is no failure: it is given again.
+fn passed(outcome: kreon_client::Result<()>) -> Result<()> {
+    match outcome {
+        Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Busy) => {
+            tell(&format!("kreon: {error}; it is tried again"));
+            Ok(())
+        }
+        done => Ok(done?),
     }
 }
 

@@ -10,6 +10,7 @@ use kreon::ErrorKind;
 use kreon_client::ClusterUrl;
 use kreon_node::{Coordination, MARK, Node, NodeSettings};
 use kreon_wire::ServerId;
+use signal_hook::consts::SIGTERM;
 
 use super::connect::unreached;
 use super::key;
@@ -28,10 +29,15 @@ const MEMORY_BYTES: usize = 1 << 30;
 /// How long a start may fail for want of something outside, and the pause between two of them.
 const START_MAX: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_millis(500);
+/// How long others may take to take its offices over, when SIGTERM ends it.
+const HAND_OVER_MAX: Duration = Duration::from_secs(5);
 /// How long a signal waits to be seen.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Run a server of a cluster, until SIGTERM or SIGINT
+///
+/// SIGTERM lets others take over the groups of which it is the primary, within 5 seconds; SIGINT, or a second signal, does
+/// not wait for them.
 ///
 /// Of the settings below all may stand in a file (TOML: `listen = "10.0.0.1:7400"`), `cluster` and `key-file` too; what is
 /// given here wins.
@@ -63,6 +69,13 @@ impl Serve {
         out.flush()?;
         while interrupt.check().is_ok() {
             sleep(PATIENCE);
+        }
+        if interrupt.signal() == Some(SIGTERM) {
+            // Clients wait for a hand-over only, not for the end of a session.
+            match node.hand_over(HAND_OVER_MAX) {
+                0 => {}
+                left => tell(&format!("kreon: {left} groups were not handed over")),
+            }
         }
         drop(pages);
         node.end();

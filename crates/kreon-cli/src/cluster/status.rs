@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use indicatif::HumanBytes;
-use kreon_client::{Cluster, ClusterUrl, GroupId, Standing};
+use kreon_client::{Backup, Cluster, ClusterUrl, GroupId, GroupStatus, Standing};
 use kreon_coord::Coordinator as _;
 use kreon_wire::{GroupConfig, Member, ServerId};
 use serde_json::{Value, json};
 
+use super::backups;
 use super::connect::session;
 use super::page::stage_name;
 use super::survey::{Survey, Surveyor};
@@ -31,7 +32,7 @@ pub struct Status {
     copies: bool,
 }
 
-/// List what lies in which group: tables and the keys of their ranges
+/// List what lies in which group: tables and the keys of their ranges; and how far its backups are
 #[derive(Debug, Args)]
 pub struct Groups {}
 
@@ -51,10 +52,10 @@ impl Status {
             url,
             session_ms,
             survey,
-            standings: cluster
+            told: cluster
                 .groups()?
                 .into_iter()
-                .map(|group| (group.config.group, group.standings))
+                .map(|group| (group.config.group, group))
                 .collect(),
         };
         if self.json {
@@ -74,8 +75,8 @@ struct Seen {
     url: ClusterUrl,
     session_ms: u32,
     survey: Survey,
-    /// What each member says of its group.
-    standings: BTreeMap<GroupId, Vec<(ServerId, kreon_client::Result<Standing>)>>,
+    /// What members say of their groups.
+    told: BTreeMap<GroupId, GroupStatus>,
 }
 
 impl Seen {
@@ -83,11 +84,16 @@ impl Seen {
         &self,
         group: GroupId,
     ) -> impl Iterator<Item = (ServerId, &kreon_client::Result<Standing>)> {
-        let standings = self.standings.get(&group);
-        standings
-            .into_iter()
-            .flatten()
+        let told = self.told.get(&group);
+        told.into_iter()
+            .flat_map(|told| &told.standings)
             .map(|(server, standing)| (*server, standing))
+    }
+
+    /// The backups and joiners, as the primary sees them.
+    fn backups(&self, group: GroupId) -> impl Iterator<Item = &Backup> {
+        let backups = self.told.get(&group).map(|told| &told.backups);
+        backups.into_iter().flatten().flatten()
     }
 
     /// How much log all copies in sync have in memory, and how much of it is not durable on all of them yet: as the
@@ -102,8 +108,9 @@ impl Seen {
 }
 
 impl Groups {
-    pub fn run(&self, url: &str, out: &mut Sink) -> Result<()> {
-        let survey = Surveyor::begin(&ClusterUrl::parse(url)?)?.look()?;
+    pub fn run(&self, cluster: &Cluster, surveyor: &mut Surveyor, out: &mut Sink) -> Result<()> {
+        let survey = surveyor.look()?;
+        let told = cluster.groups()?;
         let key = |key: &[u8]| shown(Encoding::Escapes, key);
         for (_, config) in &survey.groups {
             for range in &config.ranges {
@@ -120,6 +127,15 @@ impl Groups {
             }
             if config.ranges.is_empty() {
                 out.line(&format!("group {}: nothing", config.group.0))?;
+            }
+            let of_group = told.iter().filter(|told| told.config.group == config.group);
+            for backup in of_group.flat_map(|told| &told.backups).flatten() {
+                out.line(&format!(
+                    "group {}: backup on server {}: {}",
+                    config.group.0,
+                    backup.member.server.0,
+                    backups::told(backup)
+                ))?;
             }
         }
         Ok(())
@@ -165,8 +181,8 @@ fn as_text(seen: &Seen, with_copies: bool) -> String {
     );
     let _ = writeln!(
         text,
-        "{:>6} {:<5} {:>9} {:>6}  {:<22} domain",
-        "server", "state", "primaries", "copies", "address"
+        "{:>6} {:<5} {:>9} {:>7} {:>6}  {:<22} domain",
+        "server", "state", "primaries", "at most", "copies", "address"
     );
     for node in &survey.servers {
         let state = match survey.is_live(node.server) {
@@ -174,9 +190,11 @@ fn as_text(seen: &Seen, with_copies: bool) -> String {
             false => "down",
         };
         let [primaries, copies] = copies(survey, node.server);
+        let most = survey.primaries_max.get(&node.server);
+        let most = most.map_or_else(|| "-".to_owned(), u32::to_string);
         let _ = writeln!(
             text,
-            "{:>6} {state:<5} {primaries:>9} {copies:>6}  {:<22} {}",
+            "{:>6} {state:<5} {primaries:>9} {most:>7} {copies:>6}  {:<22} {}",
             node.server.0, node.client_address, node.domain
         );
     }
@@ -202,10 +220,22 @@ fn as_text(seen: &Seen, with_copies: bool) -> String {
             tables(config)
         );
     }
+    push_backups(&mut text, seen);
     if with_copies {
         push_copies(&mut text, seen);
     }
     text
+}
+
+/// A line for each backup or joiner: how far it is, as its primary sees it.
+fn push_backups(text: &mut String, seen: &Seen) {
+    let _ = writeln!(text, "\n{:>6} {:>6}  backup", "group", "server");
+    for (_, config) in &seen.survey.groups {
+        for backup in seen.backups(config.group) {
+            let (server, told) = (backup.member.server.0, backups::told(backup));
+            let _ = writeln!(text, "{:>6} {server:>6}  {told}", config.group.0);
+        }
+    }
 }
 
 /// A line for each copy: what its server says of it.
@@ -249,6 +279,7 @@ fn as_json(seen: &Seen) -> Value {
             "domain": node.domain,
             "primaries": primaries,
             "copies": copies,
+            "primaries_max": survey.primaries_max.get(&node.server),
         })
     });
     let groups = survey.groups.iter().map(|(version, config)| {
@@ -263,6 +294,7 @@ fn as_json(seen: &Seen) -> Value {
             "ranges": config.ranges.len(),
             "landed": seen.log(config).map(|[landed, _]| landed),
             "not_durable": seen.log(config).map(|[_, unflushed]| unflushed),
+            "backups": seen.backups(config.group).map(backups::as_json).collect::<Vec<_>>(),
             "copies": seen.standings(config.group).map(|(server, standing)| copy(server, standing)).collect::<Vec<_>>(),
         })
     });

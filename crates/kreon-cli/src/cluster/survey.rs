@@ -6,9 +6,9 @@ use std::sync::Arc;
 use kreon::{Error, ErrorKind, Result};
 use kreon_client::ClusterUrl;
 use kreon_coord::{Coordinator, Paths};
-use kreon_node::Talk;
 use kreon_node::layout::{self, InitSettings, Layout};
-use kreon_wire::{GroupConfig, Member, ProcessId, ServerId, ServerNode, TableNode};
+use kreon_node::{Talk, limits_path};
+use kreon_wire::{GroupConfig, LimitsNode, Member, ProcessId, ServerId, ServerNode, TableNode};
 
 use super::connect::session;
 use crate::failure::Failure;
@@ -29,6 +29,8 @@ pub struct Surveyor {
 pub struct Survey {
     /// Registered servers, ascending.
     pub servers: Vec<ServerNode>,
+    /// Most groups of which a server is the primary, of those that say so.
+    pub primaries_max: BTreeMap<ServerId, u32>,
     /// Starts of servers that have a session.
     pub live: BTreeSet<Member>,
     /// The server in the office of the master, as far as can be seen.
@@ -83,13 +85,18 @@ impl Surveyor {
         let paths = self.paths.clone();
         let live = self.names(&paths.live())?;
         let live: BTreeSet<Member> = live.iter().filter_map(|name| member(name)).collect();
-        let mut servers = Vec::new();
+        let (mut servers, mut primaries_max) = (Vec::new(), BTreeMap::new());
         for name in self.names(&paths.servers())? {
             let node = self
                 .talk
                 .read(&format!("{}/{name}", paths.servers()), false)?;
             if let Some(node) = node {
                 servers.push(ServerNode::decode(&node.data)?);
+            }
+            let server = ServerId(name.parse().unwrap_or_default());
+            if let Some(node) = self.talk.read(&limits_path(&paths, server), false)? {
+                let limits = LimitsNode::decode(&node.data)?;
+                primaries_max.insert(server, limits.primaries_max);
             }
         }
         servers.sort_by_key(|node| node.server);
@@ -102,6 +109,7 @@ impl Surveyor {
         tables.sort_by(|a, b| a.table.cmp(&b.table));
         Ok(Survey {
             servers,
+            primaries_max,
             master: self.master(&live)?,
             live,
             groups: self.groups()?,

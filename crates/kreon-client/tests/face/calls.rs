@@ -109,6 +109,79 @@ fn a_batch_over_groups_is_refused_unless_it_may_be_split() {
 }
 
 #[test]
+fn a_batch_is_split_anew_when_ranges_are_cut_or_move_under_it() {
+    let halves = vec![vec![range("t", "", Some("m"))], vec![range("t", "m", None)]];
+    let scene = Scene::new(&[halves, vec![vec![]]].concat());
+    let cluster = scene.connect();
+    let t = cluster.region("t").unwrap();
+    let mut batch = WriteBatch::new();
+    for key in ["a", "f", "z"] {
+        batch.put(&t, key, "1");
+    }
+    batch.delete_range(&t, "b".."y");
+    let whole = batch.clone();
+    scene.world.hold_ranges(
+        &[
+            (1, vec![range("t", "", Some("c"))]),
+            (2, vec![range("t", "m", None)]),
+            (3, vec![range("t", "c", Some("m"))]),
+        ],
+        false,
+    );
+    cluster
+        .write(batch.split(true), Durability::Replicated)
+        .unwrap();
+    let keys: Vec<_> = t.scan(..).map(|entry| entry.unwrap().0).collect();
+    assert_eq!(
+        keys,
+        [b"a", b"z"],
+        "{:?}",
+        scene.world.groups.lock()[&3].appended
+    );
+    assert_eq!(scene.world.appended("f"), 1);
+    // All of it lies in one group then, which is a write of all or nothing.
+    scene.world.hold_ranges(
+        &[
+            (1, vec![range("t", "", Some("m")), range("t", "m", None)]),
+            (2, vec![]),
+            (3, vec![]),
+        ],
+        true,
+    );
+    cluster
+        .write(whole.clone(), Durability::Replicated)
+        .unwrap();
+    let appended = scene.world.groups.lock()[&1].appended.last().unwrap().len();
+    assert_eq!(appended, 5, "the deletion is cut by ranges");
+    // And a batch that was of one group is of two.
+    scene.world.hold_ranges(
+        &[
+            (1, vec![range("t", "", Some("m"))]),
+            (2, vec![range("t", "m", None)]),
+        ],
+        true,
+    );
+    let refused = cluster.write(whole, Durability::Replicated).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::CrossGroup);
+}
+
+#[test]
+fn a_batch_that_nobody_takes_ends_in_time() {
+    let scene = Scene::of_two();
+    let cluster = scene.connect();
+    let t = cluster.region("t").unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(&t, "a", "1");
+    batch.put(&t, "b", "1");
+    scene.world.move_group(1, Some(2), false);
+    let start = std::time::Instant::now();
+    let error = cluster.write(batch, Durability::Replicated).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(start.elapsed() < std::time::Duration::from_secs(5));
+    assert_eq!(scene.world.appended("a"), 0);
+}
+
+#[test]
 fn a_batch_within_a_group_is_one_write_over_tables() {
     let ranges = vec![range("t", "", None), range("u", "", None)];
     let scene = Scene::new(&[ranges]);

@@ -3,9 +3,22 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use kreon_client::{Durability, ErrorKind};
+use kreon_client::{ClientOptions, Cluster, Durability, ErrorKind, Timing};
 
 use crate::world::Scene;
+
+/// A client that waits a second for an answer, and five for the end.
+fn patient(scene: &Scene) -> Cluster {
+    let usual = Scene::options();
+    scene.connect_with(ClientOptions {
+        timing: Timing {
+            limit_us: 5_000_000,
+            patience_us: 1_000_000,
+            ..usual.timing
+        },
+        ..usual
+    })
+}
 
 #[test]
 fn a_write_whose_link_closes_is_unknown_and_not_sent_again() {
@@ -34,7 +47,7 @@ fn a_write_that_nobody_answers_is_unknown_in_the_end() {
     assert_eq!(error.kind(), ErrorKind::Unknown);
     let took = start.elapsed();
     assert!(
-        took > Duration::from_millis(2900) && took < Duration::from_secs(6),
+        took > Duration::from_millis(1400) && took < Duration::from_secs(6),
         "{took:?}"
     );
     assert_eq!(scene.world.appended("a"), 1);
@@ -96,6 +109,46 @@ fn a_server_that_ends_while_it_is_asked_does_not_take_reads_with_it() {
     assert_eq!(read.wait().unwrap().as_deref(), Some(&b"1"[..]));
     t.put("b", "2").unwrap();
     assert!(scene.world.appended("b") <= 2);
+}
+
+#[test]
+fn calls_at_a_frozen_primary_end_when_another_one_is_in_office() {
+    let scene = Scene::of_two();
+    let t = patient(&scene).region("t").unwrap();
+    t.put("a", "1").unwrap();
+    // It takes requests, and says nothing any more; its link stays.
+    scene.world.faults.ignore.store(2, Ordering::SeqCst);
+    let start = Instant::now();
+    let read = t.get_later("a").unwrap();
+    let write = t.put_later("b", "1", Durability::Replicated).unwrap();
+    while scene.world.faults.requests.load(Ordering::SeqCst) < 3 {
+        std::thread::yield_now();
+    }
+    scene.world.move_group(1, Some(2), true);
+    assert_eq!(read.wait().unwrap().as_deref(), Some(&b"1"[..]));
+    assert!(start.elapsed() < Duration::from_millis(900), "at once");
+    assert_eq!(write.wait().unwrap_err().kind(), ErrorKind::Unknown);
+    assert!(start.elapsed() < Duration::from_secs(3), "not at the limit");
+    assert_eq!(scene.world.appended("b"), 0, "never sent twice");
+    t.put("b", "2").unwrap();
+}
+
+#[test]
+fn a_snapshot_at_a_frozen_primary_ends_when_another_one_is_in_office() {
+    let scene = Scene::of_two();
+    let t = patient(&scene).region("t").unwrap();
+    t.put("a", "1").unwrap();
+    let snapshot = t.snapshot().unwrap();
+    scene.world.faults.ignore.store(u32::MAX, Ordering::SeqCst);
+    scene.world.move_group(1, Some(2), true);
+    let start = Instant::now();
+    let error = snapshot.get("a").unwrap_err();
+    scene.world.faults.ignore.store(0, Ordering::SeqCst);
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+    assert!(
+        start.elapsed() < Duration::from_millis(1500),
+        "one patience"
+    );
 }
 
 #[test]

@@ -41,6 +41,8 @@ fn orders_to_a_primary_go_to_the_primary() {
         records: 9,
     };
     assert_eq!(cluster.verify(GroupId(2)).unwrap(), verified);
+    let compared = cluster.compare(GroupId(2)).unwrap();
+    assert_eq!((compared.copies, compared.differing), (2, 1));
     let group = GroupId(2);
     cluster.order(Order::HandOver { group }).unwrap();
     scene.world.faults.close_before.store(1, Ordering::SeqCst);
@@ -58,6 +60,9 @@ fn groups_tell_how_they_stand_at_each_member_that_answers() {
     let groups = cluster.groups().unwrap();
     assert_eq!(groups.len(), 2);
     for group in groups {
+        let primary = group.config.primary.unwrap();
+        let backup = group.backups.unwrap()[0];
+        assert_eq!((backup.member, backup.to_copy_bytes), (primary, 4));
         assert_eq!(group.standings.len(), 3);
         for (server, standing) in group.standings {
             match (server.0, standing) {

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use kreon_fabric::{Address, Event, Fabric, Link, Listening, PeerId, Welcome};
 use kreon_wire::{
-    Bounds, Control, Failure, FailureKind, Frame, Kind, Member, Operation, Order, Packet, PageBody,
-    Reason, Reply, Request, Role, ScanPart, ServerId, SnapshotId, Stage, Standing, ValuesBody,
-    Verified, Write,
+    Backup, Bounds, Compared, Control, Failure, FailureKind, Frame, Kind, Member, Operation, Order,
+    Packet, PageBody, Reason, Reply, Request, Role, ScanPart, ServerId, SnapshotId, Stage,
+    Standing, ValuesBody, Verified, Write, backups_body, digests_body,
 };
 use parking_lot::Mutex;
 
@@ -250,7 +250,24 @@ impl Office {
                 records: 9,
             })
             .body(),
+            Request::Order(Order::Compare { .. }) => Reply::Compared(Compared {
+                copies: 2,
+                blocks: 8,
+                differing: 1,
+                unsettled: 0,
+            })
+            .body(),
             Request::Order(_) => Reply::Done.body(),
+            Request::Backups => backups_body(&[Backup {
+                member: self.member,
+                is_counted: false,
+                has_ended: false,
+                lag_bytes: 1,
+                durable_lag_bytes: 2,
+                copied_bytes: 3,
+                to_copy_bytes: 4,
+            }]),
+            Request::Digests { blocks, .. } => digests_body(&vec![0; *blocks as usize]),
         };
         Fate::Answer(reply)
     }
@@ -263,17 +280,23 @@ impl Office {
 
     fn write(&self, group: &mut Group, write: &Write<'_>) -> Fate {
         let tables: Vec<_> = write.tables.iter().collect();
-        let mut keys = Vec::new();
+        let (mut keys, mut is_here) = (Vec::new(), Vec::new());
         for operation in write.operations.iter() {
             let table = tables[usize::from(operation.table())];
             let key = match operation {
                 Operation::Put { key, .. } | Operation::Delete { key, .. } => key.to_vec(),
                 Operation::DeleteRange { bounds, .. } => key_of(bounds.start).to_vec(),
             };
-            if !holds(group, table, &key) {
-                return failed(FailureKind::CrossGroup);
-            }
+            is_here.push(match operation {
+                Operation::DeleteRange { bounds, .. } => holds_all(group, table, &bounds),
+                _ => holds(group, table, &key),
+            });
             keys.push(key);
+        }
+        match is_here.iter().filter(|is_here| **is_here).count() {
+            0 => return failed(FailureKind::Moved),
+            count if count < keys.len() => return failed(FailureKind::CrossGroup),
+            _ => {}
         }
         for operation in write.operations.iter() {
             let table = tables[usize::from(operation.table())].to_owned();
@@ -345,6 +368,17 @@ impl Office {
 
 fn holds(group: &Group, table: &str, key: &[u8]) -> bool {
     group.config.range_of(table, key).is_some()
+}
+
+/// Whether one range has all keys within these bounds.
+fn holds_all(group: &Group, table: &str, bounds: &Bounds<'_>) -> bool {
+    let range = group.config.range_of(table, key_of(bounds.start));
+    range.is_some_and(|range| match (&range.end, bounds.end) {
+        (None, _) => true,
+        (Some(_), Bound::Unbounded) => false,
+        (Some(end), Bound::Included(key)) => key < end.as_slice(),
+        (Some(end), Bound::Excluded(key)) => key <= end.as_slice(),
+    })
 }
 
 fn at(group: &Group, snapshot: SnapshotId) -> Option<&Data> {

@@ -141,7 +141,7 @@ impl Scene {
     pub fn options() -> ClientOptions {
         ClientOptions {
             timing: Timing {
-                limit_us: 3_000_000,
+                limit_us: 1_500_000,
                 patience_us: 300_000,
                 rest_us: 2_000,
             },
@@ -226,6 +226,24 @@ impl World {
         if is_told {
             self.tell(group);
         }
+    }
+
+    /// Groups have these ranges from now on. The coordinator learns it now, or later than they do.
+    pub fn hold_ranges(self: &Arc<Self>, held: &[(u32, Vec<KeyRange>)], is_told: bool) {
+        let mut groups = self.groups.lock();
+        for (number, ranges) in held {
+            let group = groups.get_mut(number).unwrap();
+            group.config.ranges.clone_from(ranges);
+        }
+        drop(groups);
+        if is_told {
+            return self.tell_all();
+        }
+        let world = Arc::clone(self);
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(30));
+            world.tell_all();
+        });
     }
 
     /// The coordinator learns what is.

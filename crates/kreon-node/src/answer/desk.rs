@@ -9,6 +9,7 @@ use kreon_wire::{
 };
 
 use super::asked::Asked;
+use super::compare::tell_digests;
 use super::shipping::Shipping;
 use super::standing;
 use crate::client::{ClientLink, Due, Usage};
@@ -85,6 +86,13 @@ impl Desk {
         {
             return self.order(order, due);
         }
+        if let Request::Digests { offset, blocks } = *request {
+            let group = due.to().group;
+            return match self.group(group) {
+                Some(hosted) => tell_digests(&hosted, (offset, blocks), due),
+                None => due.moved(Term(0), "the group is not at this server"),
+            };
+        }
         let Some(asked) = self.primary_of(due) else {
             return;
         };
@@ -107,6 +115,13 @@ impl Desk {
             Request::Snapshot => asked.snapshot(),
             Request::Release { snapshot } => asked.release(*snapshot),
             Request::Order(Order::Verify { .. }) => asked.verify(),
+            Request::Order(Order::Compare { .. }) => match self.orders.get() {
+                Some(orders) => asked.compare(orders),
+                None => asked.refuse(FailureKind::Unavailable, "the server is starting"),
+            },
+            Request::Backups => asked.backups(),
+            // It needs no primary, and is answered above.
+            Request::Digests { .. } => asked.refuse(FailureKind::Unavailable, "asked in vain"),
             Request::Order(order) => self.order(order, asked.due),
         }
     }

@@ -1,6 +1,8 @@
 //! Requests of clients, each answered by the thread that reads it.
 
 mod asked;
+mod backups;
+mod compare;
 mod desk;
 mod reads;
 mod scans;

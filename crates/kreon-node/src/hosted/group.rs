@@ -1,14 +1,15 @@
 //! A group as clients see it.
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 
-use kreon_base::Lsn;
-use kreon_replica::drive::{Group, Host, Serving};
+use kreon_base::{Lsn, PAGE_BYTES};
+use kreon_replica::drive::{FileVolume, Group, Host, Serving};
 use kreon_replica::machine::primary::{Met, ReadId};
 use kreon_replica::machine::{Known, Term};
-use kreon_replica::mirror::Mirror;
+use kreon_replica::mirror::{MemberStanding, Mirror};
 use kreon_sync::{AtomicBool, AtomicU64, Mutex, Ordering, RwLock};
-use kreon_wire::{FailureKind, GroupId, Reply};
+use kreon_wire::{Backup, FailureKind, GroupId, Reply};
 
 use super::office::Office;
 use super::snapshots::Snapshots;
@@ -28,10 +29,20 @@ pub struct Hosted {
     last_read: AtomicU64,
     refused: [AtomicU64; FailureKind::ALL.len()],
     is_verifying: Arc<AtomicBool>,
+    is_digesting: Arc<AtomicBool>,
+    /// Where the files are.
+    volume: FileVolume,
 }
 
-/// The store of a group is being verified until this is dropped.
+/// The store or the file of a group is being read by whoever has this.
 pub struct Turn(Arc<AtomicBool>);
+
+impl Turn {
+    fn take(is_taken: &Arc<AtomicBool>) -> Option<Self> {
+        let was_taken = is_taken.swap(true, Ordering::AcqRel);
+        (!was_taken).then(|| Self(Arc::clone(is_taken)))
+    }
+}
 
 impl Drop for Turn {
     fn drop(&mut self) {
@@ -40,7 +51,7 @@ impl Drop for Turn {
 }
 
 impl Hosted {
-    pub fn new(id: GroupId) -> Arc<Self> {
+    pub fn new(id: GroupId, volume: FileVolume) -> Arc<Self> {
         Arc::new(Self {
             id,
             group: OnceLock::new(),
@@ -50,6 +61,8 @@ impl Hosted {
             last_read: AtomicU64::new(0),
             refused: Default::default(),
             is_verifying: Arc::default(),
+            is_digesting: Arc::default(),
+            volume,
         })
     }
 
@@ -145,8 +158,52 @@ impl Hosted {
 
     /// The right to verify the store; none while another one has it.
     pub fn begin_verifying(&self) -> Option<Turn> {
-        let is_taken = self.is_verifying.swap(true, Ordering::AcqRel);
-        (!is_taken).then(|| Turn(Arc::clone(&self.is_verifying)))
+        Turn::take(&self.is_verifying)
+    }
+
+    /// The right to digest the file; none while another one has it.
+    pub fn begin_digesting(&self) -> Option<Turn> {
+        Turn::take(&self.is_digesting)
+    }
+
+    /// The file that was opened last; none before.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.volume.file()
+    }
+
+    /// The backups and joiners with what is known of them beside, if this server is the primary.
+    pub fn backups(&self) -> Vec<(Backup, MemberStanding, Lsn)> {
+        let (Some(office), Some(group)) = (self.office(), self.group()) else {
+            return Vec::new();
+        };
+        let told = group.told();
+        let in_use = || {
+            let occupied = office.engine.occupied().unwrap_or_default();
+            let pages = occupied
+                .pages
+                .iter()
+                .map(|(_, count)| count * PAGE_BYTES as u64);
+            let log = occupied.log.iter().map(|log| log.bytes);
+            pages.chain(log).sum::<u64>()
+        };
+        let backup = |(standing, landed): (MemberStanding, Lsn)| {
+            let copied_bytes = standing.traffic.copies_bytes;
+            let durable = standing.progress.log_durable;
+            let backup = Backup {
+                member: standing.member,
+                is_counted: standing.is_counted,
+                has_ended: standing.ended.is_some(),
+                lag_bytes: told.tail.0.saturating_sub(landed.0),
+                durable_lag_bytes: told.tail.0.saturating_sub(durable.0),
+                copied_bytes,
+                to_copy_bytes: match standing.is_counted {
+                    true => 0,
+                    false => copied_bytes.max(in_use() + standing.owed_bytes),
+                },
+            };
+            (backup, standing, landed)
+        };
+        told.members.into_iter().map(backup).collect()
     }
 
     /// Requests that were refused, by kind.

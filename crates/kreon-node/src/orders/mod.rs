@@ -3,14 +3,19 @@
 //! Each step is a compare-and-set that checks the office (`fence`), so a deposed master writes nothing; and each order can be
 //! given again after a lost answer, or to the next master.
 
+mod clerk;
 mod configs;
+mod leaving;
+mod loads;
 mod losses;
 mod members;
 mod order;
 mod planned;
+mod running;
 mod tables;
 mod thread;
 
+pub use loads::limits_path;
 pub use order::Given;
 pub use thread::Orders;
 

@@ -1,6 +1,8 @@
-//! An order that waits for its turn.
+//! An order that is being carried out.
 
 use kreon_wire::{GroupId, Order, ServerId, Term};
+
+use super::running::About;
 
 /// An order, as it was given, with bytes of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub enum Given {
     /// The primary resigns.
     HandOver(GroupId),
     /// What desks answer themselves.
-    Verify(GroupId),
+    OfDesk,
 }
 
 impl Given {
@@ -44,8 +46,20 @@ impl Given {
                 server,
                 vouched,
             } => Self::AcceptLoss(group, server, vouched),
-            Order::Verify { group } => Self::Verify(group),
+            Order::Verify { .. } | Order::Compare { .. } => Self::OfDesk,
             Order::HandOver { group } => Self::HandOver(group),
+        }
+    }
+
+    /// What it changes.
+    pub fn about(&self) -> About {
+        match self {
+            Self::CreateTable { table, .. } | Self::DropTable(table) => About::Table(table.clone()),
+            Self::AddMember(group, _)
+            | Self::RemoveMember(group, _)
+            | Self::Promote(group, _)
+            | Self::AcceptLoss(group, ..) => About::Group(*group),
+            Self::HandOver(_) | Self::OfDesk => About::Nothing,
         }
     }
 

@@ -10,7 +10,7 @@ use kreon_wire::{
     Request, Role, ServerId, ServerNode, Term,
 };
 
-use super::thread::Clerk;
+use super::clerk::Clerk;
 use super::{Outcome, Refusal};
 
 /// What is planned is done within this, or the operator is told that it is not.
@@ -44,18 +44,23 @@ impl Clerk {
         if !config.in_sync.iter().any(|member| member.server == to) {
             return Err(refused("the server is not in sync: it cannot be promoted"));
         }
+        let (_, loads) = self.in_office(|office| office.loads())?;
+        if loads.refuses(&config, to) {
+            let text = "the server is the primary of as many groups as it takes, and another member in sync is not";
+            return Err(refused(text));
+        }
         let server = self.server()?;
         server
             .promote(group, to)
             .map_err(|error| too_late(&error.to_string()))?;
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < PATIENCE && !self.is_over() {
             if server.promotion_is_refused(group) {
                 return Err(too_late(
                     "the group is not well: give the order again later",
                 ));
             }
-            for (group, primary) in server.take_hand_overs() {
+            if let Some(primary) = self.hand_over_of(&server, group) {
                 // The master begins the next term all the same if this is lost.
                 let order = Order::HandOver { group };
                 if let Err(refusal) = self.ask_primary(&server, group, primary, &order) {
@@ -76,6 +81,13 @@ impl Clerk {
             }
         }
         Err(too_late("the primary has not handed over in time"))
+    }
+
+    /// The primary of the group, if the master wants it to hand over. What it wants of others is left to their orders.
+    fn hand_over_of(&self, server: &Server, group: GroupId) -> Option<Member> {
+        let mut wanted = self.shared.hand_overs.lock();
+        wanted.extend(server.take_hand_overs());
+        wanted.remove(&group)
     }
 
     /// Removes a member that is not the primary: first from the set, by the primary, then from the members.
@@ -101,7 +113,7 @@ impl Clerk {
         }
         let running = self.server()?;
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < PATIENCE && !self.is_over() {
             if self.in_office(|office| office.remove_outsider(group, server))? {
                 return Ok(());
             }
@@ -151,20 +163,25 @@ impl Clerk {
             }
             return Ok(());
         }
-        let path = self.paths().server(primary.server.0);
+        let link = self.connect(primary.server)?;
+        ask(&*link, group, order)
+    }
+
+    /// A link to a server, which takes this one for a client.
+    pub(super) fn connect(&mut self, to: ServerId) -> Outcome<Arc<dyn Link>> {
+        let path = self.paths().server(to.0);
         let node = self.talk()?.read(&path, false)?;
-        let node = node.ok_or_else(|| too_late("the primary is not registered"))?;
+        let node = node.ok_or_else(|| too_late("the server is not registered"))?;
         let node = ServerNode::decode(&node.data)?;
         let me = PeerId {
             member: Member {
                 server: ServerId(0),
-                process: ProcessId(server.links().me().process.0),
+                process: ProcessId(self.server()?.links().me().process.0),
             },
             role: Role::Client,
         };
         let to = Address::new(&node.client_address);
-        let link = self.fabric().connect(&to, &me, ANSWER)?;
-        ask(&*link, group, order)
+        Ok(self.fabric().connect(&to, &me, ANSWER)?)
     }
 }
 

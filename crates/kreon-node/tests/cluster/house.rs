@@ -1,5 +1,6 @@
 //! Some servers of one cluster.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ pub struct House {
     session: Arc<FakeSession>,
     folder: tempfile::TempDir,
     pub limits: ClientLimits,
+    /// Most primaries of a server.
+    primaries_max: fn(u32) -> u32,
     pub nodes: Vec<Node>,
 }
 
@@ -33,6 +36,20 @@ impl House {
     }
 
     pub fn with_limits(servers: u32, groups: u32, limits: ClientLimits) -> Self {
+        Self::with(servers, groups, limits, |_| 8)
+    }
+
+    /// Servers of which each has a most of primaries of its own.
+    pub fn with_primaries_max(servers: u32, groups: u32, primaries_max: fn(u32) -> u32) -> Self {
+        Self::with(servers, groups, ClientLimits::default(), primaries_max)
+    }
+
+    fn with(
+        servers: u32,
+        groups: u32,
+        limits: ClientLimits,
+        primaries_max: fn(u32) -> u32,
+    ) -> Self {
         let _ = tracing_subscriber::fmt()
             .with_test_writer()
             .with_max_level(tracing::Level::INFO)
@@ -48,6 +65,7 @@ impl House {
             session,
             folder: tempfile::tempdir().unwrap(),
             limits,
+            primaries_max,
             nodes: Vec::new(),
         };
         for server in 1..=servers {
@@ -65,6 +83,7 @@ impl House {
         let folder = self.folder.path().join(server.to_string());
         NodeSettings {
             memory_bytes: 8 << 23,
+            primaries_max: (self.primaries_max)(server),
             timing: Timing {
                 lease_us: 500_000,
                 grace_us: 1_000_000,
@@ -88,6 +107,22 @@ impl House {
 
     pub fn start(&mut self, server: u32) {
         self.nodes.push(Node::start(self.settings(server)).unwrap());
+    }
+
+    /// The files of a group at a server.
+    pub fn files(&self, server: ServerId, group: GroupId) -> Vec<PathBuf> {
+        let folder = self.folder.path().join(server.0.to_string());
+        let name = format!("group-{}.", group.0);
+        let entries = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap());
+        let is_it = |path: &PathBuf| {
+            let found = path.file_name().unwrap().to_str().unwrap();
+            found
+                .strip_prefix(&name)
+                .is_some_and(|end| end.parse::<u64>().is_ok())
+        };
+        entries.map(|entry| entry.path()).filter(is_it).collect()
     }
 
     /// Takes a server out of the house.

@@ -1,6 +1,9 @@
 //! Orders of operators.
 
-use kreon_wire::{FailureKind, GroupId, Order, ServerId};
+use std::time::{Duration, Instant};
+
+use kreon_coord::{Command, Mode};
+use kreon_wire::{FailureKind, GroupConfig, GroupId, Member, Order, ProcessId, Request, ServerId};
 
 use super::house::House;
 use super::raw::{Raw, all_of};
@@ -133,4 +136,82 @@ fn a_group_moves_from_one_server_to_another_while_it_is_written_to() {
     put(&house, 3);
     let mut client = house.client_of(group);
     assert_eq!(client.scan(group, all_of("t", 10), |_| {}).len(), 4);
+}
+
+/// A group that the coordinator has, and nobody leads: what is ordered for it takes its time.
+fn make_group_without_primary(house: &House, group: GroupId) {
+    let start = |server| Member {
+        server: ServerId(server),
+        process: ProcessId([0; 16]),
+    };
+    let config = GroupConfig {
+        group,
+        in_sync: vec![start(1), start(2)],
+        members: vec![ServerId(1), ServerId(2)],
+        primary: None,
+        min_in_sync: 1,
+        ranges: Vec::new(),
+        ..house.config(GroupId(1))
+    };
+    let path = kreon_coord::Paths::new(super::house::CLUSTER).group(group.0);
+    let create = Command::Create(path, config.encode().into(), Mode::Persistent);
+    house.talk().call(create).unwrap();
+}
+
+#[test]
+fn an_order_that_takes_long_keeps_no_other_one_waiting() {
+    let house = House::new(2, 2);
+    let slow = GroupId(9);
+    make_group_without_primary(&house, slow);
+    let mut operator = Raw::connect(&house.master().address());
+    let order = |group, server| Order::RemoveMember {
+        group,
+        server: ServerId(server),
+    };
+    let begun = Instant::now();
+    operator.send(GroupId(0), &Request::Order(order(slow, 2)).body());
+    operator.create_table("t", &["m"]).unwrap();
+    // Not beside another one about the same group, which may be whatever it is.
+    let failed = operator.order(order(slow, 1)).unwrap_err();
+    assert_eq!(failed.kind, FailureKind::Busy);
+    assert!(
+        failed.text.starts_with("group 9: another order"),
+        "{failed:?}"
+    );
+    // Two promotions at a time.
+    let mut promoted = Vec::new();
+    for group in [1, 2].map(GroupId) {
+        let from = house.primary(group).me().server;
+        let server = ServerId(3 - from.0);
+        let body = Request::Order(Order::Promote { group, server }).body();
+        promoted.push((group, server, operator.send(GroupId(0), &body)));
+    }
+    for (group, server, number) in promoted {
+        operator.done(number).unwrap();
+        assert_eq!(house.config(group).primary.unwrap().server, server);
+    }
+    assert!(
+        begun.elapsed() < Duration::from_secs(9),
+        "the first one runs"
+    );
+}
+
+#[test]
+fn a_server_that_ends_gives_its_orders_up() {
+    let mut house = House::new(2, 1);
+    let slow = GroupId(9);
+    make_group_without_primary(&house, slow);
+    let master = house.master().me().server;
+    let mut operator = Raw::connect(&house.master().address());
+    let order = Order::RemoveMember {
+        group: slow,
+        server: ServerId(2),
+    };
+    operator.send(GroupId(0), &Request::Order(order).body());
+    // The next one of a link is taken up after the one before.
+    let failed = operator.order(order).unwrap_err();
+    assert_eq!(failed.kind, FailureKind::Busy);
+    let begun = Instant::now();
+    house.take(master).end();
+    assert!(begun.elapsed() < Duration::from_secs(5));
 }

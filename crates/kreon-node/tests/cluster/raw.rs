@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use kreon_fabric::tcp::{TcpFabric, TcpSettings};
 use kreon_fabric::{Address, Bytes, Event, Fabric, Link, PeerId};
 use kreon_wire::{
-    Address as Place, Bounds, Durability, FailureKind, Frame, GroupId, Member, Order, Packet,
-    ProcessId, Reply, Request, Role, ScanPart, ServerId, SnapshotId, SplitList, Term, WriteBody,
+    Address as Place, Backup, Bounds, Compared, Durability, FailureKind, Frame, GroupId, Member,
+    Order, Packet, ProcessId, Reply, Request, Role, ScanPart, ServerId, SnapshotId, SplitList,
+    Term, WriteBody,
 };
 
 use super::house::{CLUSTER, LIMIT};
@@ -229,6 +230,21 @@ impl Raw {
         let group = order.primary_of().unwrap_or(GroupId(0));
         let number = self.send(group, &Request::Order(order).body());
         self.done(number)
+    }
+
+    pub fn compare(&mut self, group: GroupId) -> Result<Compared, Failed> {
+        let body = Request::Order(Order::Compare { group }).body();
+        self.ask(group, &body, |reply| match reply {
+            Reply::Compared(compared) => Some(*compared),
+            _ => None,
+        })
+    }
+
+    pub fn backups(&mut self, group: GroupId) -> Result<Vec<Backup>, Failed> {
+        self.ask(group, &Request::Backups.body(), |reply| match reply {
+            Reply::Backups(backups) => Some(backups.iter().collect()),
+            _ => None,
+        })
     }
 
     pub fn create_table(&mut self, table: &str, splits: &[&str]) -> Result<(), Failed> {

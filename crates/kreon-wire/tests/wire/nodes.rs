@@ -25,7 +25,7 @@ fn table() -> TableNode {
 /// All nodes: their bytes, and what decodes and encodes them again.
 type Again = fn(&[u8]) -> Result<Vec<u8>, Violation>;
 
-fn all() -> [(Vec<u8>, Again); 4] {
+fn all() -> [(Vec<u8>, Again); 5] {
     [
         (config().encode(), |bytes| {
             GroupConfig::decode(bytes).map(|node| node.encode())
@@ -38,6 +38,9 @@ fn all() -> [(Vec<u8>, Again); 4] {
         }),
         (FormatNode { version: 1 }.encode(), |bytes| {
             FormatNode::decode(bytes).map(|node| node.encode())
+        }),
+        (LimitsNode { primaries_max: 8 }.encode(), |bytes| {
+            LimitsNode::decode(bytes).map(|node| node.encode())
         }),
     ]
 }

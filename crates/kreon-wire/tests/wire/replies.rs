@@ -48,6 +48,41 @@ fn failures() -> Vec<Failure<'static>> {
     failures
 }
 
+fn backup(server: u32) -> Backup {
+    Backup {
+        member: Member {
+            server: ServerId(server),
+            process: ProcessId([3; 16]),
+        },
+        is_counted: server == 1,
+        has_ended: server == 2,
+        lag_bytes: 4,
+        durable_lag_bytes: 5,
+        copied_bytes: 6,
+        to_copy_bytes: u64::MAX,
+    }
+}
+
+#[test]
+fn backups_and_digests_come_in_their_order() {
+    let backups = [backup(1), backup(2)];
+    with(&backups_body(&backups), |reply| match reply {
+        Ok(Reply::Backups(told)) => {
+            assert_eq!((told.len(), told.is_empty()), (2, false));
+            assert!(told.iter().eq(backups));
+        }
+        other => panic!("{other:?}"),
+    });
+    with(&digests_body(&[9, 8]), |reply| match reply {
+        Ok(Reply::Digests(told)) => assert!(told.iter().eq([9, 8]) && told.len() == 2),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(violation(&digests_body(&[])), Some(Violation::Count));
+    let mut wrong = backups_body(&backups);
+    wrong[12] = 2;
+    assert_eq!(violation(&wrong), Some(Violation::FieldValue));
+}
+
 /// Bodies of replies of all kinds.
 fn bodies() -> Vec<Vec<u8>> {
     let verified = Verified {
@@ -62,6 +97,12 @@ fn bodies() -> Vec<Vec<u8>> {
         Reply::Value(Some(b"53910")),
         Reply::Snapshot(SnapshotId(u64::MAX)),
         Reply::Verified(verified),
+        Reply::Compared(Compared {
+            copies: 2,
+            blocks: u64::MAX,
+            differing: 1,
+            unsettled: 3,
+        }),
     ];
     let failures = failures().into_iter().map(Reply::Failed);
     let replies = replies.into_iter().chain(failures);
@@ -71,6 +112,9 @@ fn bodies() -> Vec<Vec<u8>> {
         page(0),
         page(7),
         PageBody::new().finish(SnapshotId(0)),
+        backups_body(&[]),
+        backups_body(&[backup(1), backup(2)]),
+        digests_body(&[7, u32::MAX]),
     ]);
     bodies
 }
@@ -162,7 +206,7 @@ fn each_wrong_field_is_told_as_what_it_is() {
     let long = (KEY_BYTES_MAX as u32 + 1).to_le_bytes();
     use Violation::{Count, FieldBits, FieldValue};
     let cases = [
-        ("no such reply", over(done.clone(), 0, &[9]), FieldValue),
+        ("no such reply", over(done.clone(), 0, &[12]), FieldValue),
         ("bits of what is done", over(done, 7, &[1]), FieldBits),
         ("no snapshot", over(snapshot.clone(), 8, &[0]), FieldValue),
         ("bits of a snapshot", over(snapshot, 1, &[1]), FieldBits),

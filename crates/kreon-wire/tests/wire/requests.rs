@@ -72,6 +72,7 @@ fn orders() -> Vec<Order<'static>> {
         },
         Order::Verify { group },
         Order::HandOver { group },
+        Order::Compare { group },
     ]
 }
 
@@ -120,6 +121,11 @@ fn bodies() -> Vec<Vec<u8>> {
             table,
             splits: splits.splits(),
         }),
+        Request::Backups,
+        Request::Digests {
+            offset: VOLUME_BYTES_MAX,
+            blocks: DIGESTS_MAX,
+        },
     ];
     let orders = orders().into_iter().map(Request::Order);
     let mut bodies: Vec<_> = requests
@@ -134,7 +140,7 @@ fn bodies() -> Vec<Vec<u8>> {
 
 fn group_of(body: &[u8]) -> GroupId {
     match violation(body) {
-        None if body[0] == 7 && !matches!(body[1], 7 | 8) => GroupId(0),
+        None if body[0] == 7 && !matches!(body[1], 7..=9) => GroupId(0),
         _ => GROUP,
     }
 }
@@ -255,4 +261,35 @@ fn a_reply_is_no_request() {
     let bytes = Packet::reply(&to, &Request::Snapshot.body()).to_vec();
     let frame = Frame::open(&bytes, Role::Client).unwrap();
     assert_eq!(Request::decode(&frame), Err(Violation::KindForState));
+}
+
+#[test]
+fn a_write_that_is_opened_again_becomes_the_same_and_takes_more() {
+    let body = write().finish(Durability::Sync);
+    let again = WriteBody::reopened(body.clone()).unwrap();
+    assert_eq!(
+        (again.len(), again.len_bytes()),
+        (write().len(), body.len())
+    );
+    assert_eq!(again.finish(Durability::Sync), body);
+    let (mut one, mut other) = (write(), WriteBody::reopened(body.clone()).unwrap());
+    for write in [&mut one, &mut other] {
+        write.put("of its own", b"k", b"v").unwrap();
+    }
+    assert_eq!(one.finish(Durability::Sync), other.finish(Durability::Sync));
+    for len_bytes in 0..body.len() {
+        assert!(WriteBody::reopened(body[..len_bytes].to_vec()).is_err());
+    }
+    assert!(WriteBody::reopened(Request::Snapshot.body()).is_err());
+}
+
+#[test]
+fn digests_are_asked_for_at_borders_of_blocks_and_not_too_many() {
+    for (offset, blocks) in [(1, 1), (4096, 0), (0, DIGESTS_MAX + 1)] {
+        let body = Request::Digests { offset, blocks }.body();
+        assert_eq!(violation(&body), Some(Violation::FieldValue));
+    }
+    let offset = VOLUME_BYTES_MAX + BLOCK_BYTES;
+    let body = Request::Digests { offset, blocks: 1 }.body();
+    assert_eq!(violation(&body), Some(Violation::FieldValue));
 }

@@ -60,7 +60,7 @@ fn each_wrong_field_is_told_as_what_it_is() {
     let too_long = (VALUE_BYTES_MAX as u32 + 1).to_le_bytes();
     use Violation::{Count, FieldBits, FieldValue};
     let cases = [
-        ("no such request", over(get.clone(), 0, &[8]), FieldValue),
+        ("no such request", over(get.clone(), 0, &[10]), FieldValue),
         ("bits of a get", over(get.clone(), 7, &[1]), FieldBits),
         ("no table", over(get.clone(), 16, &[0, 0]), FieldValue),
         (

@@ -284,6 +284,19 @@ fn other_replies_stand_as_told() {
         ("records", Number(verified.records)),
     ];
     reply("Verified", Reply::Verified(verified), &fields);
+    let compared = Compared {
+        copies: distinct(8, 11),
+        blocks: distinct(8, 12),
+        differing: distinct(8, 13),
+        unsettled: distinct(8, 14),
+    };
+    let fields = [
+        ("copies", Number(compared.copies)),
+        ("blocks", Number(compared.blocks)),
+        ("differing", Number(compared.differing)),
+        ("unsettled", Number(compared.unsettled)),
+    ];
+    reply("Compared", Reply::Compared(compared), &fields);
     let (term, server) = (distinct(6, 9), distinct(4, 10) as u32);
     let failures = [
         Failure::moved(Term(term), "elsewhere"),
@@ -299,4 +312,64 @@ fn other_replies_stand_as_told() {
         ];
         reply("Failed", Reply::Failed(failure), &fields);
     }
+}
+
+#[test]
+fn backups_and_digests_stand_as_told() {
+    let document = wire();
+    request("Ask for backups", Request::Backups, &[]);
+    let (offset, blocks) = (0x0605_0403_2000, 0x0201);
+    let fields = [("block count", Number(blocks)), ("offset", Number(offset))];
+    let blocks = blocks as u32;
+    request(
+        "Ask for digests",
+        Request::Digests { offset, blocks },
+        &fields,
+    );
+    let process = core::array::from_fn(|at| at as u8 + 1);
+    let backup = Backup {
+        member: Member {
+            server: ServerId(distinct(4, 1) as u32),
+            process: ProcessId(process),
+        },
+        is_counted: true,
+        has_ended: false,
+        lag_bytes: distinct(8, 2),
+        durable_lag_bytes: distinct(8, 3),
+        copied_bytes: distinct(8, 4),
+        to_copy_bytes: distinct(8, 5),
+    };
+    let told = document.assemble(
+        "Backup",
+        &[
+            ("server", Number(backup.member.server.0.into())),
+            ("counted", Number(1)),
+            ("ended", Number(0)),
+            ("process", bytes(&process)),
+            ("lag", Number(backup.lag_bytes)),
+            ("durable lag", Number(backup.durable_lag_bytes)),
+            ("copied", Number(backup.copied_bytes)),
+            ("to copy", Number(backup.to_copy_bytes)),
+        ],
+    );
+    let codes = "Replies by code";
+    let fields = [("backup count", Number(1)), ("backups", Bytes(told))];
+    expect(
+        "Backups",
+        &backups_body(&[backup]),
+        (codes, "Backups"),
+        &fields,
+    );
+    let digests = [distinct(4, 6) as u32, distinct(4, 7) as u32];
+    let told = digests.iter().flat_map(|digest| digest.to_le_bytes());
+    let fields = [
+        ("digest count", Number(2)),
+        ("digests", Bytes(told.collect())),
+    ];
+    expect(
+        "Digests",
+        &digests_body(&digests),
+        (codes, "Digests"),
+        &fields,
+    );
 }

@@ -155,6 +155,12 @@ fn the_other_nodes_stand_as_told() {
     let fields = [("cluster version", Number(version.into()))];
     let told = document.node("Format node", b"KrnF", &fields);
     assert_eq!(FormatNode { version }.encode(), told);
+    let fields = [("primaries", Number(version.into()))];
+    let told = document.node("Limits node", b"KrnL", &fields);
+    let limits = LimitsNode {
+        primaries_max: version,
+    };
+    assert_eq!(limits.encode(), told);
 }
 
 #[test]

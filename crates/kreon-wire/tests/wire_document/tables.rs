@@ -32,6 +32,7 @@ fn limits_are_those_of_the_code() {
         TABLES_MAX,
         SPLITS_MAX,
         PAGE_ENTRIES_MAX,
+        DIGESTS_MAX,
         FAILURE_TEXT_BYTES_MAX,
     ];
     let document = wire();

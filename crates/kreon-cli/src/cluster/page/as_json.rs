@@ -31,6 +31,8 @@ pub fn node(status: &NodeStatus) -> Value {
         "address": status.address,
         "domain": status.domain,
         "is_master": status.is_master,
+        "primaries": status.primaries(),
+        "primaries_max": status.primaries_max,
         "session_ms": status.session_ms,
         "groups": status.groups.iter().map(group).collect::<Vec<_>>(),
         "clients": {
@@ -94,6 +96,9 @@ fn member(status: &MemberStatus) -> Value {
         "log_bytes": status.traffic.log_bytes,
         "pages_bytes": status.traffic.pages_bytes,
         "copies_bytes": status.traffic.copies_bytes,
+        "lag_bytes": status.lag_bytes,
+        "durable_lag_bytes": status.durable_lag_bytes,
+        "to_copy_bytes": status.to_copy_bytes,
         "owed_bytes": status.owed_bytes,
         "is_log_behind": status.is_log_behind,
         "ended": status.ended,

@@ -2,272 +2,245 @@
 
 use std::fmt::Write as _;
 
-use kreon_node::{GroupStatus, NodeStatus};
+use kreon_node::{GroupStatus, MemberStatus, NodeStatus};
 
-/// A metric of each group.
-struct Metric {
-    name: &'static str,
-    help: &'static str,
-    value: fn(&GroupStatus) -> u64,
-}
+/// A metric of each `T`: name, help, value.
+type Metric<T> = (&'static str, &'static str, fn(&T) -> u64);
 
-const OF_GROUPS: &[Metric] = &[
-    Metric {
-        name: "kreon_group_is_primary",
-        help: "Whether this server is the primary.",
-        value: |group| group.is_primary().into(),
-    },
-    Metric {
-        name: "kreon_group_term",
-        help: "Term of the group.",
-        value: |group| group.term.0,
-    },
-    Metric {
-        name: "kreon_group_in_sync",
-        help: "Members of the set, as its primary knows it.",
-        value: |group| group.in_sync.len() as u64,
-    },
-    Metric {
-        name: "kreon_group_tail_bytes",
-        help: "End of the log.",
-        value: |group| group.tail.0,
-    },
-    Metric {
-        name: "kreon_group_landed_bytes",
-        help: "The log up to here is in the memory of all counted members.",
-        value: |group| group.landed.0,
-    },
-    Metric {
-        name: "kreon_group_durable_bytes",
-        help: "The log up to here is durable.",
-        value: |group| group.durable.0,
-    },
-    Metric {
-        name: "kreon_group_replies_waiting",
-        help: "Writes whose replies wait for backups.",
-        value: |group| group.replies_waiting as u64,
-    },
-    Metric {
-        name: "kreon_group_reads_waiting",
-        help: "Reads that wait for their confirmation.",
-        value: |group| group.reads_waiting as u64,
-    },
-    Metric {
-        name: "kreon_group_join_owed_bytes",
-        help: "Bytes that joiners still need.",
-        value: |group| group.members.iter().map(|member| member.owed_bytes).sum(),
-    },
-    Metric {
-        name: "kreon_group_term_log_bytes",
-        help: "Log that the primary sent in this term.",
-        value: |group| {
-            group
-                .members
-                .iter()
-                .map(|member| member.traffic.log_bytes)
-                .sum()
-        },
-    },
-    Metric {
-        name: "kreon_group_term_page_bytes",
-        help: "Pages that the primary sent in this term.",
-        value: |group| {
-            group
-                .members
-                .iter()
-                .map(|member| member.traffic.pages_bytes)
-                .sum()
-        },
-    },
-    Metric {
-        name: "kreon_group_term_copy_bytes",
-        help: "Copies for joiners that the primary sent in this term.",
-        value: |group| {
-            group
-                .members
-                .iter()
-                .map(|member| member.traffic.copies_bytes)
-                .sum()
-        },
-    },
-    Metric {
-        name: "kreon_group_term_flushes",
-        help: "Flushes on all copies in this term.",
-        value: |group| group.barriers.count,
-    },
-    Metric {
-        name: "kreon_group_term_flush_us",
-        help: "Their time.",
-        value: |group| group.barriers.total_us,
-    },
-    Metric {
-        name: "kreon_group_term_flush_max_us",
-        help: "Time of the longest.",
-        value: |group| group.barriers.max_us,
-    },
+const OF_GROUPS: &[Metric<GroupStatus>] = &[
+    (
+        "is_primary",
+        "Whether this server is the primary.",
+        |group| group.is_primary().into(),
+    ),
+    ("term", "Term of the group.", |group| group.term.0),
+    (
+        "in_sync",
+        "Members of the set, as its primary knows it.",
+        |group| group.in_sync.len() as u64,
+    ),
+    ("tail_bytes", "End of the log.", |group| group.tail.0),
+    (
+        "landed_bytes",
+        "The log up to here is in the memory of all counted members.",
+        |group| group.landed.0,
+    ),
+    ("durable_bytes", "The log up to here is durable.", |group| {
+        group.durable.0
+    }),
+    (
+        "replies_waiting",
+        "Writes whose replies wait for backups.",
+        |group| group.replies_waiting as u64,
+    ),
+    (
+        "reads_waiting",
+        "Reads that wait for their confirmation.",
+        |group| group.reads_waiting as u64,
+    ),
+    (
+        "join_owed_bytes",
+        "Bytes that were written meanwhile and that joiners still need.",
+        |group| of_members(group, |member| member.owed_bytes),
+    ),
+    (
+        "term_log_bytes",
+        "Log that the primary sent in this term.",
+        |group| of_members(group, |member| member.traffic.log_bytes),
+    ),
+    (
+        "term_page_bytes",
+        "Pages that the primary sent in this term.",
+        |group| of_members(group, |member| member.traffic.pages_bytes),
+    ),
+    (
+        "term_copy_bytes",
+        "Copies for joiners that the primary sent in this term.",
+        |group| of_members(group, |member| member.traffic.copies_bytes),
+    ),
+    (
+        "term_flushes",
+        "Flushes on all copies in this term.",
+        |group| group.barriers.count,
+    ),
+    ("term_flush_us", "Their time.", |group| {
+        group.barriers.total_us
+    }),
+    ("term_flush_max_us", "Time of the longest.", |group| {
+        group.barriers.max_us
+    }),
 ];
 
-/// All metrics of a server.
-pub fn text(status: &NodeStatus) -> String {
-    let mut text = String::new();
-    for metric in OF_GROUPS {
-        head(&mut text, metric.name, "gauge", metric.help);
-        for group in &status.groups {
-            let _ = writeln!(
-                text,
-                "{}{{group=\"{}\"}} {}",
-                metric.name,
-                group.group.0,
-                (metric.value)(group)
-            );
-        }
-    }
-    head(
-        &mut text,
-        "kreon_group_free_bytes",
-        "gauge",
-        "Free bytes of the smallest device known.",
-    );
-    for group in &status.groups {
-        if let Some(free) = group.free_bytes {
-            let _ = writeln!(
-                text,
-                "kreon_group_free_bytes{{group=\"{}\"}} {free}",
-                group.group.0
-            );
-        }
-    }
-    head(
-        &mut text,
-        "kreon_refusals_total",
-        "counter",
-        "Requests of clients that were refused.",
-    );
-    for group in &status.groups {
-        for (kind, count) in &group.refusals {
-            let _ = writeln!(
-                text,
-                "kreon_refusals_total{{group=\"{}\",kind=\"{kind:?}\"}} {count}",
-                group.group.0
-            );
-        }
-    }
-    head(
-        &mut text,
-        "kreon_violations_total",
-        "counter",
-        "Packets that break the protocol.",
-    );
-    for (class, count) in &status.violations {
-        let class = class.to_string().replace(['\\', '"', '\n'], "_");
-        let _ = writeln!(text, "kreon_violations_total{{class=\"{class}\"}} {count}");
-    }
-    of_server(&mut text, status);
-    text
-}
-
-/// Metrics of the server: name, kind, help, value.
-type OfServer = (
-    &'static str,
-    &'static str,
-    &'static str,
-    fn(&NodeStatus) -> u64,
-);
-
-const OF_SERVER: &[OfServer] = &[
+const OF_BACKUPS: &[Metric<MemberStatus>] = &[
     (
-        "kreon_is_master",
-        "gauge",
+        "is_counted",
+        "Whether acknowledgements wait for it: not while it joins.",
+        |member| member.is_counted.into(),
+    ),
+    ("lag_bytes", "Log that it has not in memory.", |member| {
+        member.lag_bytes
+    }),
+    (
+        "durable_lag_bytes",
+        "Log that is not durable there.",
+        |member| member.durable_lag_bytes,
+    ),
+    (
+        "copied_bytes",
+        "Bytes that it was copied in this term.",
+        |member| member.traffic.copies_bytes,
+    ),
+    (
+        "to_copy_bytes",
+        "Bytes of its copy while it joins, as far as known; 0 otherwise.",
+        |member| member.to_copy_bytes,
+    ),
+];
+
+/// Metrics of the server, whose names say what they are.
+const OF_SERVER: &[Metric<NodeStatus>] = &[
+    (
+        "is_master",
         "Whether it is in the office of the master.",
         |status| status.is_master.into(),
     ),
     (
-        "kreon_session_ms",
-        "gauge",
+        "session_ms",
         "Time of its sessions as granted, 0 without.",
         |status| status.session_ms.unwrap_or(0).into(),
     ),
     (
-        "kreon_client_links",
-        "gauge",
-        "Links of clients.",
-        |status| status.clients.links as u64,
+        "primaries",
+        "Groups of which it is the primary.",
+        |status| status.primaries() as u64,
     ),
     (
-        "kreon_requests_total",
-        "counter",
-        "Requests that were taken.",
-        |status| status.clients.requests,
+        "primaries_max",
+        "Most groups of which it is the primary where another one can be.",
+        |status| status.primaries_max.into(),
     ),
+    ("client_links", "Links of clients.", |status| {
+        status.clients.links as u64
+    }),
+    ("requests_total", "Requests that were taken.", |status| {
+        status.clients.requests
+    }),
     (
-        "kreon_requests_under_way",
-        "gauge",
+        "requests_under_way",
         "Requests without an answer.",
         |status| status.clients.under_way as u64,
     ),
+    ("request_bytes", "Bytes of these.", |status| {
+        status.clients.bytes as u64
+    }),
+    ("snapshots", "Open snapshots and scans.", |status| {
+        status.clients.snapshots as u64
+    }),
     (
-        "kreon_request_bytes",
-        "gauge",
-        "Bytes of these.",
-        |status| status.clients.bytes as u64,
-    ),
-    (
-        "kreon_snapshots",
-        "gauge",
-        "Open snapshots and scans.",
-        |status| status.clients.snapshots as u64,
-    ),
-    (
-        "kreon_requests_busy_total",
-        "counter",
+        "requests_busy_total",
         "Requests beyond the limit of bytes.",
         |status| status.clients.busy,
     ),
     (
-        "kreon_links_closed_for_violation_total",
-        "counter",
+        "links_closed_for_violation_total",
         "Links that broke the protocol.",
         |status| status.clients.closed_for_violation,
     ),
     (
-        "kreon_links_closed_unread_total",
-        "counter",
+        "links_closed_unread_total",
         "Links whose client read no answers.",
         |status| status.clients.closed_unread,
     ),
     (
-        "kreon_stream_bytes_total",
-        "counter",
+        "stream_bytes_total",
         "Log, pages and copies on links to servers.",
         |status| status.traffic.stream_bytes,
     ),
     (
-        "kreon_control_bytes_total",
-        "counter",
+        "control_bytes_total",
         "Control messages on links to servers.",
         |status| status.traffic.control_bytes,
     ),
     (
-        "kreon_links_not_proven_total",
-        "counter",
+        "links_not_proven_total",
         "Connections without the key.",
         |status| status.not_proven,
     ),
     (
-        "kreon_links_over_limit_total",
-        "counter",
+        "links_over_limit_total",
         "Connections beyond the limit.",
         |status| status.over_limit,
     ),
 ];
 
-fn of_server(text: &mut String, status: &NodeStatus) {
-    for (name, kind, help, value) in OF_SERVER {
-        head(text, name, kind, help);
-        let _ = writeln!(text, "{name} {}", value(status));
-    }
+fn of_members(group: &GroupStatus, value: impl Fn(&MemberStatus) -> u64) -> u64 {
+    group.members.iter().map(value).sum()
 }
 
-fn head(text: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+/// All metrics of a server.
+pub fn text(status: &NodeStatus) -> String {
+    let mut text = String::new();
+    let label = |group: &GroupStatus| format!("{{group=\"{}\"}}", group.group.0);
+    for (name, help, value) in OF_GROUPS {
+        let samples = status
+            .groups
+            .iter()
+            .map(|group| (label(group), value(group)));
+        push(&mut text, ("group_", name, help), samples);
+    }
+    let free = status.groups.iter();
+    let free = free.filter_map(|group| Some((label(group), group.free_bytes?)));
+    let help = "Free bytes of the smallest device known.";
+    push(&mut text, ("group_", "free_bytes", help), free);
+    for (name, help, value) in OF_BACKUPS {
+        let samples = status.groups.iter().flat_map(|group| {
+            let of = group.group.0;
+            group.members.iter().map(move |member| {
+                let server = member.member.server.0;
+                let label = format!("{{group=\"{of}\",server=\"{server}\"}}");
+                (label, value(member))
+            })
+        });
+        push(&mut text, ("backup_", name, help), samples);
+    }
+    let refusals = status.groups.iter().flat_map(|group| {
+        let of = group.group.0;
+        let refusals = group.refusals.iter();
+        refusals.map(move |(kind, count)| {
+            let label = format!("{{group=\"{of}\",kind=\"{kind:?}\"}}");
+            (label, *count)
+        })
+    });
+    let help = "Requests of clients that were refused.";
+    push(&mut text, ("", "refusals_total", help), refusals);
+    let violations = status.violations.iter().map(|(class, count)| {
+        let class = class.to_string().replace(['\\', '"', '\n'], "_");
+        (format!("{{class=\"{class}\"}}"), *count)
+    });
+    let help = "Packets that break the protocol.";
+    push(&mut text, ("", "violations_total", help), violations);
+    for (name, help, value) in OF_SERVER {
+        let samples = [(String::new(), value(status))].into_iter();
+        push(&mut text, ("", name, help), samples);
+    }
+    text
+}
+
+/// A metric with its samples, each with its labels.
+fn push(
+    text: &mut String,
+    (of, name, help): (&str, &str, &str),
+    samples: impl Iterator<Item = (String, u64)>,
+) {
+    let kind = match name.ends_with("_total") {
+        true => "counter",
+        false => "gauge",
+    };
+    let _ = write!(
+        text,
+        "# HELP kreon_{of}{name} {help}\n# TYPE kreon_{of}{name} {kind}\n"
+    );
+    for (labels, value) in samples {
+        let _ = writeln!(text, "kreon_{of}{name}{labels} {value}");
+    }
 }

@@ -4,6 +4,8 @@ mod as_json;
 mod http;
 mod metrics;
 mod picture;
+#[cfg(test)]
+mod tests;
 
 pub use as_json::stage_name;
 pub use http::Pages;

@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use indicatif::HumanBytes;
-use kreon_node::{GroupStatus, NodeStatus};
+use kreon_node::{GroupStatus, MemberStatus, NodeStatus};
+use kreon_wire::Backup;
 
 use super::as_json::stage_name;
+use crate::cluster::backups;
 
 const STYLE: &str = "\
 body{font:15px system-ui,sans-serif;margin:2em;color:#222;background:#fff}\
@@ -24,7 +26,8 @@ pub fn page(status: &NodeStatus) -> String {
         text,
         "<!doctype html><html lang=en><meta charset=utf-8><meta http-equiv=refresh content=2>\
          <title>kreon {cluster}: server {server}</title><style>{STYLE}</style>\
-         <h1>Server {server} of {cluster}</h1><p>{} &middot; {} &middot; {} &middot; process {}</p>",
+         <h1>Server {server} of {cluster}</h1><p>{} &middot; {} &middot; {} &middot; primary of {} of at most {} groups &middot; \
+         <small>process {}</small></p>",
         escaped(&status.address),
         escaped(&status.domain),
         match (status.is_master, status.session_ms) {
@@ -32,6 +35,8 @@ pub fn page(status: &NodeStatus) -> String {
             (false, Some(ms)) => format!("sessions of {ms} ms"),
             (_, None) => "no session with ZooKeeper".to_owned(),
         },
+        status.primaries(),
+        status.primaries_max,
         status.me.process
     );
     text.push_str(
@@ -87,20 +92,30 @@ fn row(text: &mut String, group: &GroupStatus) {
         bar(group.landed.0.saturating_sub(group.durable.0)),
     );
     for member in &group.members {
-        let behind = group.tail.0.saturating_sub(member.landed.0);
-        let what = match (member.is_counted, &member.ended) {
-            (_, Some(why)) => format!("ended: {}", escaped(why)),
-            (true, None) => format!("{} behind", HumanBytes(behind)),
-            (false, None) => format!("joins, {} to copy", HumanBytes(member.owed_bytes)),
+        let what = match &member.ended {
+            Some(why) => format!("ended: {}", escaped(why)),
+            None => backups::told(&backup(member)),
         };
         let _ = write!(
             text,
             "server {}: {what} {}<br>",
             member.member.server.0,
-            bar(behind)
+            bar(member.lag_bytes)
         );
     }
     text.push_str("</tr>");
+}
+
+fn backup(member: &MemberStatus) -> Backup {
+    Backup {
+        member: member.member,
+        is_counted: member.is_counted,
+        has_ended: member.ended.is_some(),
+        lag_bytes: member.lag_bytes,
+        durable_lag_bytes: member.durable_lag_bytes,
+        copied_bytes: member.traffic.copies_bytes,
+        to_copy_bytes: member.to_copy_bytes,
+    }
 }
 
 /// A bar for bytes, in the measure of the log's buffers: full at 32 MiB.

@@ -32,18 +32,19 @@ pub fn end(folder: &Folder, plan: &Plan, tell: impl Fn(&str)) -> Result<Ended> {
     let servers: Vec<_> = (1..=plan.server_ports.len())
         .map(|number| folder.server_process(number))
         .collect();
-    for (name, files) in [
-        ("servers", servers),
-        ("ZooKeeper", vec![folder.zookeeper_process()]),
+    let zookeeper = vec![folder.zookeeper_process()];
+    // Servers all at once, and without a hand-over, which SIGTERM asks for: they would only take over each other's work.
+    for (name, files, signal) in [
+        ("servers", servers, Signal::INT),
+        ("ZooKeeper", zookeeper, Signal::TERM),
     ] {
         let running = running(&files)?;
         if running.is_empty() {
             continue;
         }
         tell(&format!("ending {name}"));
-        // All at once: they would only take over each other's work.
         for (_, process) in &running {
-            process.signal(Signal::TERM)?;
+            process.signal(signal)?;
         }
         let begun = Instant::now();
         for (file, process) in &running {
