@@ -1,6 +1,7 @@
 //! `kreon-bench`: what operations cost, in throughput, latency, CPU time and bytes moved, beside other stores.
 #![forbid(unsafe_code)]
 
+mod cluster;
 mod depth;
 mod document;
 mod engine;
@@ -74,6 +75,8 @@ enum Command {
     Sync(sync::Settings),
     /// Very many regions: making them, a pair in each, checkpoints, opening, and writes beside a store of one region.
     Regions(regions::Settings),
+    /// A cluster: puts and gets one at a time and at depth, CPU by process; beside Redis with a replica.
+    Cluster(cluster::Settings),
     /// One store through its phases: what `ycsb` starts.
     #[command(hide = true)]
     Child,
@@ -109,6 +112,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Depth(settings) => depth::run(&settings),
         Command::Sync(settings) => sync::run(&settings),
         Command::Regions(settings) => regions::run(&settings),
+        Command::Cluster(settings) => cluster::run(&settings),
         Command::Child => run::child::run(),
     }
 }

@@ -19,6 +19,7 @@ mod packet;
 mod peer;
 pub mod sim;
 pub mod tcp;
+mod together;
 
 pub use address::Address;
 pub use bytes::Bytes;
@@ -27,3 +28,4 @@ pub use gathering::{Gathering, LinkName};
 pub use handshake::Key;
 pub use link::{Event, Link};
 pub use peer::PeerId;
+pub use together::Together;

@@ -6,11 +6,11 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use kreon_base::{Error, Result};
-use kreon_fabric::{Event, Fabric, Gathering, Link, LinkName};
+use kreon_fabric::{Event, Fabric, Gathering, Link, LinkName, Together};
 use kreon_replica::drive::Clients;
 use kreon_sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 
-use crate::answer::Desk;
+use crate::answer::{Desk, Shipping};
 use crate::client::ClientLink;
 
 /// A thread looks so often for links that are to be closed.
@@ -109,6 +109,9 @@ impl Seat {
                 tracing::error!(%error, "clients cannot be waited for");
                 kreon_sync::sleep(PATIENCE);
             }
+            // Answers leave together, and short writes go on to the members together, and first.
+            let _together = Together::begin();
+            let _shipping = Shipping::begin();
             // Requests of one client mostly come together.
             let mut last: Option<Arc<ClientLink>> = None;
             for (name, event) in events.drain(..) {

@@ -38,6 +38,8 @@ struct Promise {
     begun_us: u64,
     /// When it was acknowledged or seen first.
     since_us: Option<u64>,
+    /// The lowest term in which it was.
+    term: Term,
     /// It was acknowledged as durable on all members.
     sync: bool,
     /// It is part of a loss that was accepted: whatever is still said of it binds nobody.
@@ -68,6 +70,7 @@ impl Judge {
             key,
             begun_us: now_us,
             since_us: None,
+            term: Term(u64::MAX),
             sync: false,
             is_lost: false,
         });
@@ -110,27 +113,25 @@ impl Judge {
         self.named.contains(&(term, member))
     }
 
-    /// `write` was acknowledged or seen.
-    pub(super) fn promise(&mut self, write: Write, sync: bool, now_us: u64) {
+    /// `write` was acknowledged or seen in the office of `term`.
+    pub(super) fn promise(&mut self, write: Write, sync: bool, term: Term, now_us: u64) {
         let promise = &mut self.promises[usize::from(write)];
         if promise.is_lost {
             return;
         }
         promise.since_us.get_or_insert(now_us);
+        promise.term = promise.term.min(term);
         promise.sync |= sync;
     }
 
-    fn promised(&self) -> impl Iterator<Item = Write> + '_ {
-        let promises = self.promises.iter().enumerate();
-        promises
-            .filter(|(_, p)| p.since_us.is_some())
-            .map(|(write, _)| write as Write)
-    }
-
-    /// The first promise that `volume` does not hold.
-    pub(super) fn missing(&self, volume: &Volume) -> Option<Write> {
+    /// The first promise of terms below `term` that `volume` does not hold. An office that begins late, as its process was
+    /// paused, owes nothing that a later one has promised meanwhile: its members refuse it, and it can answer nobody.
+    pub(super) fn missing(&self, volume: &Volume, term: Term) -> Option<Write> {
         let held = self.held(volume);
-        self.promised().find(|write| !held[usize::from(*write)])
+        let mut promises = self.promises.iter().zip(held).enumerate();
+        let is_owed = |p: &Promise| p.since_us.is_some() && p.term < term;
+        let missing = promises.find(|(_, (promise, held))| is_owed(promise) && !held);
+        missing.map(|(write, _)| write as Write)
     }
 
     fn held(&self, volume: &Volume) -> Vec<bool> {
@@ -152,6 +153,7 @@ impl Judge {
                 return Some(write as Write);
             }
             (promise.since_us, promise.sync) = (None, false);
+            promise.term = Term(u64::MAX);
         }
         None
     }
@@ -163,6 +165,7 @@ impl Judge {
             promise.is_lost = !held && (loss.of_sole || promise.begun_us < loss.us);
             if promise.is_lost {
                 (promise.since_us, promise.sync) = (None, false);
+                promise.term = Term(u64::MAX);
             }
         }
     }

@@ -91,7 +91,8 @@ impl Walk {
         let released: Vec<_> = node.writes.iter().copied().filter(due).collect();
         node.writes.retain(|writing| !due(writing));
         for writing in released {
-            self.judge.promise(writing.write, writing.sync, self.now_us);
+            self.judge
+                .promise(writing.write, writing.sync, term, self.now_us);
             self.count(if writing.sync {
                 "acknowledged as durable"
             } else {
@@ -125,6 +126,7 @@ impl Walk {
             return;
         };
         let reading = node.reads.swap_remove(place);
+        let term = node.primary.as_ref().map(Primary::term);
         let seen = &node.volume.log[..reading.saw];
         let unseen = self
             .judge
@@ -134,7 +136,8 @@ impl Walk {
             self.break_with(Broken::Stale(write));
         }
         if let Some(write) = reading.found {
-            self.judge.promise(write, false, self.now_us);
+            let term = term.unwrap_or(reading.request.term);
+            self.judge.promise(write, false, term, self.now_us);
         }
         self.reply(reading.request, Reply::Ok, reading.found);
     }

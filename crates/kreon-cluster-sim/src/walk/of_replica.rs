@@ -245,7 +245,7 @@ impl Walk {
         if self.restored.is_some() && !self.judge_restored(at, known) {
             return false;
         }
-        if let Some(write) = self.judge.missing(&self.nodes[at].volume) {
+        if let Some(write) = self.judge.missing(&self.nodes[at].volume, term) {
             self.break_with(Broken::Lost(write, term.0));
         }
         if std::mem::take(&mut self.whole_set_failed) || loss.is_some() {

@@ -124,12 +124,14 @@ impl Walk {
     }
 
     /// Whether the primary at `at` answers by what a restored coordinator says although another one was in office later,
-    /// because it never saw anything of that. It cannot be helped, and nothing that follows can be judged.
+    /// because it never saw anything of that, and what it saw the coordinator has again by now. It cannot be helped, and nothing
+    /// that follows can be judged.
     pub(super) fn ends_unaware(&mut self, at: Place) -> bool {
         let (Some(restored), Some(primary)) = (&self.restored, &self.nodes[at].primary) else {
             return false;
         };
-        let is_later = |stamp: Stamp| stamp.version > restored.at.version || stamp > restored.at;
+        let now = self.current.stamp();
+        let is_later = |stamp: Stamp| stamp.version > now.version || stamp > now;
         let knew = restored.known[at].is_some_and(is_later) || is_later(restored.seen[at]);
         let is_deposed = primary.term() < restored.before.term;
         if !is_deposed || primary.term() > restored.at.term || knew {
@@ -157,10 +159,12 @@ impl Walk {
             self.break_with(Broken::BelowSeen(known.config.term.0));
             return false;
         }
-        self.count(match self.judge.missing(&self.nodes[at].volume) {
-            Some(_) => "restored: promoted, and lost what nobody knew of",
-            None => "restored: promoted, and lost nothing",
-        });
+        self.count(
+            match self.judge.missing(&self.nodes[at].volume, Term(u64::MAX)) {
+                Some(_) => "restored: promoted, and lost what nobody knew of",
+                None => "restored: promoted, and lost nothing",
+            },
+        );
         self.is_over = true;
         false
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kreon_base::{Error, ErrorKind, Result};
+use kreon_wire::Role;
 use parking_lot::Mutex;
 
 use super::counts::TcpCounts;
@@ -17,6 +18,7 @@ use crate::bytes::Bytes;
 use crate::link::{Event, Link};
 use crate::packet::sendable_bytes;
 use crate::peer::PeerId;
+use crate::together::{Held, Together};
 
 /// What connections of one process share.
 #[derive(Clone)]
@@ -270,6 +272,14 @@ impl Connection {
     }
 }
 
+impl Held for Connection {
+    fn flush(&self) {
+        let todo = self.sending.flush(|parts| self.write(parts));
+        // If this fails the progress thread has forgotten the connection.
+        let _ = self.follow(todo);
+    }
+}
+
 /// A handle of a connection. Dropping the last one closes it.
 pub(super) struct TcpLink(pub(super) Arc<Connection>);
 
@@ -281,6 +291,14 @@ impl Link for TcpLink {
     fn send(&self, parts: &[IoSlice<'_>]) -> Result<()> {
         let connection = &*self.0;
         let bytes = sendable_bytes(parts, connection.peer.role)?;
+        // A stream's sender puts together what goes together.
+        if connection.peer.role != Role::PeerStream && Together::is_begun() {
+            if connection.sending.hold(parts, bytes)? {
+                Together::add(&self.0);
+                return Ok(());
+            }
+            connection.flush();
+        }
         let todo = connection
             .sending
             .send(parts, bytes, |parts| connection.write(parts))?;

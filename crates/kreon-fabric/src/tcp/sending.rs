@@ -4,7 +4,7 @@ use std::io::IoSlice;
 use std::time::{Duration, Instant};
 
 use kreon_base::{Error, ErrorKind, Result};
-use kreon_sync::Mutex;
+use kreon_sync::{Mutex, MutexGuard};
 use rustix::io::Errno;
 
 use super::outbox::Outbox;
@@ -18,6 +18,9 @@ const LARGE_BYTES: usize = 16 << 10;
 
 /// The progress thread writes no more of one connection while others wait.
 const TURN_BYTES: usize = 1 << 20;
+
+/// Held packets leave at the latest when there is so much of them.
+const HELD_BYTES_MAX: usize = 64 << 10;
 
 /// What the caller is to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,7 +148,7 @@ impl Sending {
         &self,
         parts: &[IoSlice<'_>],
         bytes: usize,
-        write: impl FnOnce(&[IoSlice<'_>]) -> Moved,
+        mut write: impl FnMut(&[IoSlice<'_>]) -> Moved,
     ) -> Result<Todo> {
         let mut state = self.state.lock();
         if let Some(error) = &state.ended {
@@ -181,13 +184,45 @@ impl Sending {
             }
             moved => state.wrote(moved, rest),
         }
-        Ok(state.todo(self.window_bytes))
+        match written == bytes && !state.is_watched {
+            // What others have left meanwhile goes along.
+            true => Ok(self.write_all(state, write)),
+            false => Ok(state.todo(self.window_bytes)),
+        }
+    }
+
+    /// Takes a packet of `bytes` bytes that is to leave together with others: [`flush`](Self::flush) follows. False: there is
+    /// too much for that, and nothing was taken.
+    pub(super) fn hold(&self, parts: &[IoSlice<'_>], bytes: usize) -> Result<bool> {
+        let mut state = self.state.lock();
+        if let Some(error) = &state.ended {
+            return Err(error.clone());
+        }
+        let has_room = state.waiting_bytes + bytes <= HELD_BYTES_MAX.min(self.window_bytes);
+        if has_room {
+            state.waiting_bytes += bytes;
+            state.outbox.push(parts, 0);
+        }
+        Ok(has_room)
+    }
+
+    /// Writes what was held, unless somebody else is writing, who takes it along.
+    pub(super) fn flush(&self, write: impl FnMut(&[IoSlice<'_>]) -> Moved) -> Todo {
+        self.write_all(self.state.lock(), write)
     }
 
     /// Writes what waits, as long as the socket takes it. For the progress thread.
-    pub(super) fn progress(&self, mut write: impl FnMut(&[IoSlice<'_>]) -> Moved) -> Todo {
+    pub(super) fn progress(&self, write: impl FnMut(&[IoSlice<'_>]) -> Moved) -> Todo {
         let mut state = self.state.lock();
         state.is_watched = false;
+        self.write_all(state, write)
+    }
+
+    fn write_all<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        mut write: impl FnMut(&[IoSlice<'_>]) -> Moved,
+    ) -> Todo {
         let mut turn_bytes = 0;
         // Who writes at the moment has it watched again if something is left.
         while turn_bytes < TURN_BYTES && !state.outbox.is_empty() && !state.is_writing {

@@ -10,6 +10,7 @@ use kreon_wire::{
 
 use super::asked::Asked;
 use super::compare::tell_digests;
+use super::shipping::Shipping;
 use super::standing;
 use crate::client::{ClientLink, Due, Usage};
 use crate::hosted::Hosted;
@@ -95,6 +96,9 @@ impl Desk {
         let Some(asked) = self.primary_of(due) else {
             return;
         };
+        if !matches!(request, Request::Write(_)) {
+            Shipping::before_other();
+        }
         match request {
             Request::Get {
                 table,

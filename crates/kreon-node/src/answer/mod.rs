@@ -6,8 +6,10 @@ mod compare;
 mod desk;
 mod reads;
 mod scans;
+mod shipping;
 mod standing;
 mod verify;
 mod writes;
 
 pub use desk::Desk;
+pub use shipping::Shipping;

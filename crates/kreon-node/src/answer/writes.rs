@@ -7,6 +7,7 @@ use kreon_engine::{DeletedRange, Operation as Change, RegionState};
 use kreon_wire::{Durability, FailureKind, Operation, Reply, Write};
 
 use super::asked::Asked;
+use super::shipping::{OWN_BYTES_MAX, Shipping};
 use crate::hosted::Wait;
 
 impl Asked {
@@ -83,6 +84,15 @@ impl Asked {
                 is_range: false,
             });
         }
-        self.office.engine.write_ahead(&changes)
+        let value_bytes = |change: &Change<'_>| change.value.map_or(0, <[u8]>::len);
+        let lengths = changes
+            .iter()
+            .map(|change| change.key.len() + value_bytes(change));
+        let bytes = lengths.sum();
+        let mirror = match bytes <= OWN_BYTES_MAX {
+            true => self.hosted.mirror(&self.office),
+            false => None,
+        };
+        Shipping::append(mirror, bytes, || self.office.engine.write_ahead(&changes))
     }
 }

@@ -7,7 +7,7 @@ use kreon_base::{Lsn, PAGE_BYTES};
 use kreon_replica::drive::{FileVolume, Group, Host, Serving};
 use kreon_replica::machine::primary::{Met, ReadId};
 use kreon_replica::machine::{Known, Term};
-use kreon_replica::mirror::MemberStanding;
+use kreon_replica::mirror::{MemberStanding, Mirror};
 use kreon_sync::{AtomicBool, AtomicU64, Mutex, Ordering, RwLock};
 use kreon_wire::{Backup, FailureKind, GroupId, Reply};
 
@@ -78,6 +78,20 @@ impl Hosted {
     /// The office, while this server is the primary.
     pub fn office(&self) -> Option<Arc<Office>> {
         self.office.read().clone()
+    }
+
+    /// What sends the log of an office; none if that is over.
+    pub fn mirror(&self, office: &Office) -> Option<Arc<Mirror>> {
+        if let Some(mirror) = office.mirror.get() {
+            return mirror.upgrade();
+        }
+        let store = self.group()?.store()?;
+        let mirror = store.mirror();
+        if mirror.term() != office.term {
+            return None;
+        }
+        let _ = office.mirror.set(Arc::downgrade(mirror));
+        Some(Arc::clone(mirror))
     }
 
     /// The answer to a write of the office that ends at `end`.

@@ -1,12 +1,13 @@
 //! The office of a primary, as requests use it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_engine::{Durability, Engine, RegionState};
 use kreon_replica::drive::Serving;
 use kreon_replica::machine::{Known, Term, Version};
+use kreon_replica::mirror::Mirror;
 use kreon_sync::{AtomicBool, Mutex, Ordering, RwLock};
 
 use super::holds::Holds;
@@ -15,6 +16,8 @@ use super::holds::Holds;
 pub struct Office {
     pub term: Term,
     pub engine: Arc<Engine>,
+    /// What sends its log, once that was asked for.
+    pub mirror: OnceLock<Weak<Mirror>>,
     takes_writes: AtomicBool,
     holds: RwLock<Arc<Holds>>,
     regions: RwLock<HashMap<String, Arc<RegionState>>>,
@@ -28,6 +31,7 @@ impl Office {
         Self {
             term: serving.term,
             engine: serving.engine,
+            mirror: OnceLock::new(),
             takes_writes: AtomicBool::new(serving.takes_writes),
             holds: RwLock::new(Arc::new(holds)),
             regions: RwLock::default(),

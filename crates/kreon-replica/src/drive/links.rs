@@ -11,7 +11,7 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use kreon_base::{Error, ErrorKind, Result};
-use kreon_fabric::{Address, Bytes, Event, Fabric, Link, Listening, PeerId, Welcome};
+use kreon_fabric::{Address, Bytes, Event, Fabric, Link, Listening, PeerId, Together, Welcome};
 use kreon_sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use kreon_wire::{Member, ProcessId, Reason, Role, ServerId, Violation, ViolationCounts};
 
@@ -288,6 +288,8 @@ impl Links {
             let Some(receiver) = self.receiver() else {
                 break;
             };
+            // What is sent because of it leaves together: answers to clients, above all.
+            let _together = Together::begin();
             let mut outcome = Ok(());
             let mut ended = polled.err();
             for event in events.drain(..) {

@@ -91,11 +91,16 @@ impl Mirror {
         let Some(source) = self.source.get() else {
             return Ok(Pumped::All);
         };
-        let mut pumped = Pumped::All;
+        let (mut pumped, mut is_blocked) = (Pumped::All, false);
         for stream in &mut state.streams {
             match pump_one(stream, &**source, upto) {
-                Ok(Pumped::Blocked) if stream.is_counted => pumped = Pumped::Blocked,
-                Ok(_) => {}
+                Ok(Pumped::Blocked) => {
+                    is_blocked = true;
+                    if stream.is_counted {
+                        pumped = Pumped::Blocked;
+                    }
+                }
+                Ok(Pumped::All) => {}
                 // A joiner was slower than the buffers of the log are used again.
                 Err(error) if !stream.is_counted && is_not_in_memory(&error) => {
                     stream.fall_behind();
@@ -104,6 +109,8 @@ impl Mirror {
                 Err(error) => stream.end(error),
             }
         }
+        // Behind `upto` it may still be.
+        state.is_log_blocked = is_blocked || (state.is_log_blocked && upto != Lsn::MAX);
         self.fail_trials(state);
         self.room_for_copies(state);
         Ok(pumped)
@@ -111,10 +118,21 @@ impl Mirror {
 
     /// Sends all that can be sent now; for the tap.
     pub(super) fn pump_all(&self) -> Result<()> {
+        match self.pump_committed()? {
+            true => self
+                .announce(Lsn(self.wanted.load(Ordering::Acquire)))
+                .map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// The same, but for flushes: whether one is due.
+    pub(super) fn pump_committed(&self) -> Result<bool> {
         self.has_grown.swap(false, Ordering::AcqRel);
+        self.is_owed.swap(false, Ordering::AcqRel);
         let mut state = self.state.lock();
         if state.closed.is_some() || state.tap_from.is_none() {
-            return Ok(());
+            return Ok(false);
         }
         self.pump(&mut state, Lsn::MAX)?;
         // A flush that somebody will ask for begins as soon as its log is under way.
@@ -128,10 +146,7 @@ impl Mirror {
         {
             source.landed();
         }
-        match is_due {
-            true => self.announce(wanted).map(drop),
-            false => Ok(()),
-        }
+        Ok(is_due)
     }
 
     /// Sends a flush of everything before it, the log up to `upto` included, to all members. One at a time: each member gets

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kreon_base::{Error, ErrorKind, Lsn, PAGE_BYTES, Result, planted};
 use kreon_device::{AlignedBuf, Device};
 use kreon_format::SUPERBLOCK_PAGES;
+use kreon_sync::Ordering;
 use kreon_wire::limits::BLOCK_BYTES;
 use kreon_wire::{Member, Progress, Room, StreamNumber, StreamPacket};
 
@@ -163,6 +164,10 @@ impl Mirror {
 
     /// How far each member is.
     pub(crate) fn positions(&self) -> Vec<Position> {
+        if self.is_owed.load(Ordering::Acquire) {
+            // Whoever was to send it is held up.
+            self.wakeup.call();
+        }
         let state = self.state.lock();
         let of = |stream: &Stream| Position {
             member: stream.member,

@@ -29,6 +29,8 @@ pub struct Mirror {
     durable: AtomicU64,
     /// The committed prefix of the log has grown since the tap looked.
     pub(super) has_grown: AtomicBool,
+    /// It has grown by a thread that sends by itself, and has not done so yet.
+    pub(super) is_owed: AtomicBool,
     /// A member has ceased to count, and the log was not told.
     pub(super) has_failed_trial: AtomicBool,
     /// Somebody will wait until the log is durable up to here.
@@ -50,6 +52,8 @@ pub(super) struct State {
     pub flush_upto: Lsn,
     /// A flush is being sent.
     pub is_announcing: bool,
+    /// Some member had no room for the log.
+    pub is_log_blocked: bool,
     /// What counts as landed does not grow beyond this.
     pub frozen: Option<Lsn>,
     /// Calls of the device that have begun, by number, and those of them that have not ended.
@@ -104,6 +108,7 @@ impl Mirror {
             flush: FlushNumber(0),
             flush_upto: Lsn(0),
             is_announcing: false,
+            is_log_blocked: false,
             frozen: None,
             calls_begun: 0,
             calls: Vec::new(),
@@ -117,6 +122,7 @@ impl Mirror {
             landed: AtomicU64::new(u64::MAX),
             durable: AtomicU64::new(u64::MAX),
             has_grown: AtomicBool::new(false),
+            is_owed: AtomicBool::new(false),
             has_failed_trial: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
             wakeup: Wakeup::default(),
@@ -164,7 +170,10 @@ impl Mirror {
         if let Err(violation) = outcome {
             stream.end(violation.into());
         }
-        self.publish(state);
+        // The tap has nothing to do because of an answer, unless it gives room for log or a flush waits for its turn.
+        let wanted = Lsn(self.wanted.load(Ordering::Acquire));
+        let is_tap_called = state.is_log_blocked || wanted > state.flush_upto;
+        self.show(state, is_tap_called);
         outcome
     }
 
@@ -202,15 +211,22 @@ impl Mirror {
         }
     }
 
+    /// Shows what changed to those that wait for it, and to the tap.
+    pub(super) fn publish(&self, state: MutexGuard<'_, State>) {
+        self.show(state, true);
+    }
+
     /// Shows what changed to those that wait for it.
-    pub(super) fn publish(&self, mut state: MutexGuard<'_, State>) {
+    fn show(&self, mut state: MutexGuard<'_, State>, is_tap_called: bool) {
         state.fail_trials();
         let (landed, durable) = (state.landed(), state.durable());
         let before = self.landed.swap(landed.0, Ordering::AcqRel);
         self.durable.store(durable.0, Ordering::Release);
         drop(state);
         self.changed.notify_all();
-        self.wakeup.call();
+        if is_tap_called {
+            self.wakeup.call();
+        }
         if landed.0 != before
             && let Some(source) = self.source.get()
         {

@@ -1,5 +1,6 @@
 //! The committed log, on its way to the members.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
@@ -9,6 +10,20 @@ use kreon_sync::{AtomicBool, Mutex, Ordering};
 
 use super::source::{Committed, LogSource};
 use super::streams::Mirror;
+
+thread_local! {
+    /// This thread sends what it appends: the tap need not.
+    static SHIPS_ITSELF: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Until this is dropped.
+struct ShipsItself;
+
+impl Drop for ShipsItself {
+    fn drop(&mut self) {
+        SHIPS_ITSELF.set(false);
+    }
+}
 
 impl LogSource for LogTap {
     fn run(
@@ -39,6 +54,10 @@ impl LogSource for LogTap {
 
 impl LogMirror for Mirror {
     fn grown(&self) {
+        if SHIPS_ITSELF.get() {
+            self.is_owed.store(true, Ordering::Release);
+            return;
+        }
         if !self.has_grown.swap(true, Ordering::AcqRel) {
             self.wakeup.call();
         }
@@ -80,6 +99,24 @@ impl Mirror {
         state.tap_from = Some(from);
         self.publish(state);
         Ok(())
+    }
+
+    /// Has this thread append to the log by `append`, and does not wake the tap for it: [`ship_appended`](Self::ship_appended)
+    /// is called by the same thread soon, before it waits for anything, and before more than 64 KiB were appended so. Whoever
+    /// asks for the positions of the members, as is done time and again, has the tap send what was forgotten.
+    pub fn append_here<T>(&self, append: impl FnOnce() -> T) -> T {
+        let _own = ShipsItself;
+        SHIPS_ITSELF.set(true);
+        append()
+    }
+
+    /// Sends what is committed as far as members have room for it, and does not wait. One hand-over to another thread less
+    /// than by the tap.
+    pub fn ship_appended(&self) {
+        if !matches!(self.pump_committed(), Ok(false)) {
+            // A flush is due, for which one may have to wait; or the tap meets the same error.
+            self.wakeup.call();
+        }
     }
 
     /// Sends what is committed and can be sent, without waiting: a step of the tap's thread.

@@ -4,8 +4,9 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use kreon_base::{Error, ErrorKind, Lsn, Result};
+use kreon_engine::LogMirror as _;
 use kreon_format::{LOG_HEADER_BYTES, lsn_at};
-use kreon_sync::Mutex;
+use kreon_sync::{Mutex, Ordering};
 use kreon_wire::{
     Frame, GrantBytes, GroupId, Kind, Member, ProcessId, Role, Room, ServerId, StreamPacket, Term,
 };
@@ -13,6 +14,7 @@ use kreon_wire::{
 use super::carrier::Carrier;
 use super::share::Share;
 use super::stream::{Sent, Stream};
+use super::streams::Mirror;
 
 const PACKET_BYTES: usize = 64 << 10;
 
@@ -263,4 +265,20 @@ fn a_member_whose_stream_ends_counts_on_only_if_it_may_be_in_the_configuration()
         assert_eq!(stream.fail_trial(), is_on_trial);
         assert_eq!(stream.is_counted, !is_on_trial);
     }
+}
+
+#[test]
+fn the_tap_sends_what_the_thread_that_appended_it_forgets() {
+    let mirror = Mirror::new(GroupId(1), Term(1), Lsn(0));
+    let is = |flag: &kreon_sync::AtomicBool| flag.load(Ordering::Acquire);
+    mirror.append_here(|| mirror.grown());
+    assert!(is(&mirror.is_owed) && !is(&mirror.has_grown));
+    assert!(mirror.positions().is_empty());
+    // It was called, or this waits for ever.
+    mirror.wakeup.wait();
+    mirror.ship_appended();
+    assert!(!is(&mirror.is_owed));
+    mirror.grown();
+    assert!(is(&mirror.has_grown) && !is(&mirror.is_owed));
+    mirror.wakeup.wait();
 }
