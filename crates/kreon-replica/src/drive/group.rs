@@ -84,6 +84,8 @@ pub(super) struct Core {
     pub seals: HashMap<ServerId, u64>,
     /// The message that is being acted upon.
     pub message: Option<(Kind, Address)>,
+    /// Free bytes of the device that the stream goes to, and when that was asked.
+    pub free_bytes: (Option<u64>, Moment),
     /// What was seen last, if it could not be kept yet: nothing is reported before it is.
     pub unkept: Option<Stamp>,
     /// The file failed: what it has is not known, and not reported, before a whole copy has replaced it.
@@ -141,6 +143,7 @@ impl Group {
                 package: None,
                 seals: HashMap::new(),
                 message: None,
+                free_bytes: (None, Moment::default()),
                 unkept: None,
                 has_failed: false,
                 is_copied: false,
@@ -288,6 +291,7 @@ impl Group {
         if let Some(stamp) = core.unkept {
             self.keep(&mut core, stamp);
         }
+        self.look_at_space(&mut core);
         self.sample(&mut core);
         self.look_after_office(&mut core);
         self.replica(&mut core, replica::Event::Tick);

@@ -60,12 +60,20 @@ impl Group {
             Action::Close(member) => self.close_for_candidate(core, member),
             Action::StopFollowing => self.stop_following(core),
             Action::Beaten { to, term, beat } => {
-                // Read without a lock that anybody holds while it writes.
-                let free_bytes = core.following.as_ref().and_then(|f| f.device.free_bytes());
-                let free_bytes = free_bytes.unwrap_or(u64::MAX);
+                let free_bytes = core.free_bytes.0.unwrap_or(u64::MAX);
                 self.tell(to, (term, beat.0), &Control::Beaten { free_bytes });
             }
             Action::Refuse { to, promised } => self.refuse_term(core, to, promised),
+        }
+    }
+
+    /// Asks the device for its free bytes a few times a second: beats come with every read, and that is a call of the system.
+    pub(super) fn look_at_space(&self, core: &mut Core) {
+        let now = self.now();
+        if now.since_us(core.free_bytes.1) >= self.settings.timing.beat_every_us {
+            // Without a lock that anybody holds while it writes.
+            let free_bytes = core.following.as_ref().and_then(|f| f.device.free_bytes());
+            core.free_bytes = (free_bytes, now);
         }
     }
 
