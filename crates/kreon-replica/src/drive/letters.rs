@@ -5,11 +5,8 @@ use kreon_wire::{Control, Frame, Kind, Member, Reason, Refused, ServerId, Stage,
 use super::equalising::{Package, is_other};
 use super::group::{Core, Group};
 use super::of_replica::report_of;
-use crate::machine::replica::{Mate, State};
+use crate::machine::replica::State;
 use crate::machine::{BeatNumber, primary, replica};
-
-/// A candidate waits for a member without a session for this part of [`Timing::silence_us`](crate::machine::Timing).
-const NO_SESSION_PATIENCE: u64 = 8;
 
 impl Group {
     /// A control message of another server.
@@ -152,27 +149,6 @@ impl Group {
         let there: Vec<Member> = mates.filter(|mate| mate.server == server).collect();
         for member in there {
             self.replica(&mut core, replica::Event::Failed(member));
-        }
-    }
-
-    /// These starts of servers have a session. A candidate waits less for others: whoever has none, and did not report within
-    /// a part of the patience, is gone or frozen, as the office itself began when a session had ended.
-    pub(super) fn fail_without_session(&self, core: &mut Core, live: &[Member]) {
-        let State::Equalising(office) = core.replica.state() else {
-            return;
-        };
-        let patience_us = self.settings.timing.silence_us / NO_SESSION_PATIENCE;
-        let is_known = live.contains(&self.me);
-        if !is_known || self.now().since_us(office.begun) < patience_us {
-            return;
-        }
-        let mates = office.mates.iter();
-        let untold = mates.filter(|(member, mate, is_failed)| {
-            *mate == Mate::Asked && !is_failed && !live.contains(member)
-        });
-        let gone: Vec<Member> = untold.map(|mate| mate.0).collect();
-        for member in gone {
-            self.replica(core, replica::Event::Failed(member));
         }
     }
 }

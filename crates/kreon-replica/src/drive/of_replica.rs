@@ -11,8 +11,11 @@ use super::group::{Core, Group};
 use super::worker::Job;
 use crate::equalise::examine;
 use crate::machine::primary::Phase;
-use crate::machine::replica::{Action, Event, State};
+use crate::machine::replica::{Action, Event, Mate, State};
 use crate::machine::{Report, SlotMark, Term};
+
+/// A candidate waits for a member without a session for this part of [`Timing::silence_us`](crate::machine::Timing).
+const NO_SESSION_PATIENCE: u64 = 8;
 
 impl Group {
     pub(super) fn do_for_replica(&self, core: &mut Core, action: Action) {
@@ -121,6 +124,27 @@ impl Group {
         };
         let number = (about.term, about.number);
         self.tell_server(to, number, &Control::Refused(refused));
+    }
+
+    /// These starts of servers have a session. A candidate waits less for others: whoever has none, and did not report within
+    /// a part of the patience, is gone or frozen, as the office itself began when a session had ended.
+    pub(super) fn fail_without_session(&self, core: &mut Core, live: &[Member]) {
+        let State::Equalising(office) = core.replica.state() else {
+            return;
+        };
+        let patience_us = self.settings.timing.silence_us / NO_SESSION_PATIENCE;
+        let is_known = live.contains(&self.me);
+        if !is_known || self.now().since_us(office.begun) < patience_us {
+            return;
+        }
+        let mates = office.mates.iter();
+        let untold = mates.filter(|(member, mate, is_failed)| {
+            *mate == Mate::Asked && !is_failed && !live.contains(member)
+        });
+        let gone: Vec<Member> = untold.map(|mate| mate.0).collect();
+        for member in gone {
+            self.replica(core, Event::Failed(member));
+        }
     }
 
     /// Whoever follows a primary and is not in the set is about to be added, or was removed and has not heard of it: the
