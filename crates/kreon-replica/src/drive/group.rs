@@ -94,6 +94,8 @@ pub(super) struct Core {
     pub is_copied: bool,
     /// The configuration that was seen last does not have this start of the server in its set.
     pub is_outside: bool,
+    /// When a beat of the primary last came, or the configuration was read because none did.
+    pub heard_at: Moment,
     /// When the primary was last asked about that.
     pub asked_at: Moment,
     /// Attempts that were given up here since this server last served, and until when nothing is reported because of that.
@@ -148,6 +150,7 @@ impl Group {
                 has_failed: false,
                 is_copied: false,
                 is_outside: false,
+                heard_at: Moment::default(),
                 asked_at: Moment::default(),
                 given_up: (0, Moment::default()),
                 last_question: 0,
@@ -297,6 +300,7 @@ impl Group {
         self.replica(&mut core, replica::Event::Tick);
         self.fail_without_session(&mut core, live);
         self.primary(&mut core, primary::Event::Tick);
+        self.look_if_unheard(&mut core);
         self.ask_if_outside(&mut core);
     }
 

@@ -63,6 +63,7 @@ impl Group {
             Action::Close(member) => self.close_for_candidate(core, member),
             Action::StopFollowing => self.stop_following(core),
             Action::Beaten { to, term, beat } => {
+                core.heard_at = self.now();
                 let free_bytes = core.free_bytes.0.unwrap_or(u64::MAX);
                 self.tell(to, (term, beat.0), &Control::Beaten { free_bytes });
             }
@@ -144,6 +145,17 @@ impl Group {
         let gone: Vec<Member> = untold.map(|mate| mate.0).collect();
         for member in gone {
             self.replica(core, Event::Failed(member));
+        }
+    }
+
+    /// Whoever follows a primary that sends no beats was removed, maybe, and the word of that was lost with a link, as may be
+    /// the coordinator's.
+    pub(super) fn look_if_unheard(&self, core: &mut Core) {
+        let follows = matches!(core.replica.state(), State::InSync(_));
+        let (now, patience_us) = (self.now(), 2 * self.settings.timing.silence_us);
+        if follows && now.since_us(core.heard_at) >= patience_us {
+            core.heard_at = now;
+            self.replica(core, Event::Look);
         }
     }
 
