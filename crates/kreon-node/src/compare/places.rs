@@ -2,18 +2,16 @@
 
 use std::path::Path;
 
-use kreon_base::{LogId, LogOffset, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId};
+use kreon_base::{LogOffset, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId};
 use kreon_engine::Engine;
 use kreon_format::{
     Fragment, FragmentSeal, LOG_HEADER_BYTES, LogSegmentHeader, SUPERBLOCK_PAGES, StoreId,
-    Superblock, place_of,
+    Superblock,
 };
+use kreon_replica::resync::log_before;
 use kreon_wire::limits::BLOCK_BYTES;
 
 use super::blocks::read;
-
-/// The log of writes; others are written like pages.
-const MAIN_LOG: LogId = LogId(0);
 
 /// Consecutive blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,23 +38,15 @@ impl Places {
     /// # Errors
     /// `Closed`.
     pub fn of(engine: &Engine) -> Result<Self> {
-        let (sequence, within) = place_of(engine.log_durable());
+        let end = engine.log_durable();
         let occupied = engine.occupied()?;
-        let mut places = Vec::new();
-        for log in &occupied.log {
-            let bytes = match (log.log == MAIN_LOG, log.sequence.cmp(&sequence)) {
-                (false, _) => log.bytes,
-                (true, std::cmp::Ordering::Less) => SEGMENT_BYTES,
-                (true, std::cmp::Ordering::Equal) => within.into(),
-                (true, std::cmp::Ordering::Greater) => 0,
-            };
-            places.push(Place {
-                offset: log.segment.offset_bytes(),
-                // Of the last block only a part is the log's.
-                blocks: bytes / BLOCK_BYTES,
-                log: Some(log.segment),
-            });
-        }
+        let log = log_before(&occupied, end).map(|(segment, bytes)| Place {
+            offset: segment.offset_bytes(),
+            // Of the last block only a part is the log's.
+            blocks: bytes / BLOCK_BYTES,
+            log: Some(segment),
+        });
+        let mut places: Vec<Place> = log.collect();
         let pages = occupied.pages.iter().map(|(first, count)| Place {
             offset: first.offset_bytes(),
             blocks: count * (PAGE_BYTES as u64) / BLOCK_BYTES,

@@ -1,6 +1,8 @@
 //! The primary's side of a full copy.
 
-use kreon_base::{Error, PAGE_BYTES, Result, SEGMENT_BYTES, planted};
+use std::cmp::Ordering;
+
+use kreon_base::{Error, Lsn, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId, planted};
 use kreon_device::{AlignedBuf, Device};
 use kreon_engine::{Engine, Occupied};
 use kreon_format::place_of;
@@ -32,18 +34,8 @@ impl Resync {
         let start = block_border(engine.log_durable());
         mirror.begin_log_of(member, start)?;
         let occupied = engine.occupied()?;
-        let (sequence, within) = place_of(start);
-        let mut left = Vec::new();
-        for log in &occupied.log {
-            let bytes = match (log.log == MAIN_LOG, log.sequence.cmp(&sequence)) {
-                (false, _) => log.bytes,
-                // Not what the allocator tells of a segment: that can lag behind what the log has written.
-                (true, std::cmp::Ordering::Less) => SEGMENT_BYTES,
-                (true, std::cmp::Ordering::Equal) => within.into(),
-                (true, std::cmp::Ordering::Greater) => 0,
-            };
-            left.push((log.segment.offset_bytes(), bytes));
-        }
+        let log = log_before(&occupied, start);
+        let mut left: Vec<_> = log.map(|(s, bytes)| (s.offset_bytes(), bytes)).collect();
         left.extend(pages_of(&occupied));
         left.retain(|(_, bytes)| *bytes > 0);
         left.reverse();
@@ -138,6 +130,21 @@ impl Resync {
         mirror.barrier()?;
         mirror.end_trial(self.member)
     }
+}
+
+/// The segments of all logs, each with the bytes that are in use when the main log ends at `end`.
+pub fn log_before(occupied: &Occupied, end: Lsn) -> impl Iterator<Item = (SegmentId, u64)> {
+    let (sequence, within) = place_of(end);
+    occupied.log.iter().map(move |log| {
+        let bytes = match (log.log == MAIN_LOG, log.sequence.cmp(&sequence)) {
+            (false, _) => log.bytes,
+            // Not what the allocator tells of a segment: that can lag behind what the log has written.
+            (true, Ordering::Less) => SEGMENT_BYTES,
+            (true, Ordering::Equal) => within.into(),
+            (true, Ordering::Greater) => 0,
+        };
+        (log.segment, bytes)
+    })
 }
 
 /// Ranges of pages that are in use, those that work under way has taken and the heads of groups included.

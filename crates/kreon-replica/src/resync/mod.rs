@@ -13,5 +13,5 @@
 mod catching_up;
 mod copy;
 
-pub use self::copy::Resync;
+pub use self::copy::{Resync, log_before};
 pub use crate::blank::blank_slots;
