@@ -77,6 +77,8 @@ pub struct Cluster {
     starts: AtomicU64,
     /// Servers that get no session, a bit for each.
     pub cut_off: Arc<AtomicU64>,
+    /// Servers whose watches are lost, a bit for each.
+    pub unwatched: Arc<AtomicU64>,
 }
 
 type OnceMaster = std::sync::OnceLock<Arc<Server>>;
@@ -90,6 +92,7 @@ impl Cluster {
             master: OnceMaster::new(),
             starts: AtomicU64::new(0),
             cut_off: Arc::default(),
+            unwatched: Arc::default(),
         };
         let folders = cluster.paths.folders();
         for path in folders.into_iter().chain([cluster.paths.master_fence()]) {
@@ -155,9 +158,10 @@ impl Cluster {
         let session = Session {
             below: Arc::clone(&self.root),
             cut_off: Arc::clone(&self.cut_off),
+            unwatched: Arc::clone(&self.unwatched),
             server,
         };
-        let begin = Box::new(move || match session.is_cut_off() {
+        let begin = Box::new(move || match session.is_among(&session.cut_off) {
             true => Err(Error::new(ErrorKind::Io, "cut off")),
             false => Ok(Arc::new(session.another()) as Arc<dyn Coordinator>),
         });
@@ -255,18 +259,20 @@ impl Drop for Cluster {
 struct Session {
     below: Arc<FakeSession>,
     cut_off: Arc<AtomicU64>,
+    unwatched: Arc<AtomicU64>,
     server: u32,
 }
 
 impl Session {
-    fn is_cut_off(&self) -> bool {
-        self.cut_off.load(Ordering::Acquire) & 1 << self.server != 0
+    fn is_among(&self, servers: &AtomicU64) -> bool {
+        servers.load(Ordering::Acquire) & 1 << self.server != 0
     }
 
     fn another(&self) -> Self {
         Self {
             below: Arc::new(self.below.another()),
             cut_off: Arc::clone(&self.cut_off),
+            unwatched: Arc::clone(&self.unwatched),
             server: self.server,
         }
     }
@@ -278,10 +284,14 @@ impl Coordinator for Session {
     }
 
     fn poll(&self, out: &mut Vec<Event>, patience: Duration) -> Result<()> {
-        if self.is_cut_off() {
+        if self.is_among(&self.cut_off) {
             self.below.expire();
         }
-        self.below.poll(out, patience)
+        self.below.poll(out, patience)?;
+        if self.is_among(&self.unwatched) {
+            out.retain(|event| !matches!(event, Event::Changed(_)));
+        }
+        Ok(())
     }
 
     fn session_ms(&self) -> u32 {

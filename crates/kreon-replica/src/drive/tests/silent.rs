@@ -43,3 +43,29 @@ fn a_candidate_does_not_wait_out_its_patience_for_a_frozen_member_without_a_sess
     assert!(next.has(GROUP, 0..50));
     assert_eq!(cluster.known(GROUP).config.in_sync.len(), 2);
 }
+
+#[test]
+fn a_backup_that_hears_of_its_removal_from_nobody_comes_back() {
+    let cluster = Cluster::new(&[GROUP], timing());
+    let nodes = [1, 2].map(|server| {
+        let volume = Arc::new(SimVolume::new());
+        cluster.start(server, vec![(GROUP, volume)], options())
+    });
+    cluster.make(GROUP, &[&nodes[0], &nodes[1]], 1);
+    cluster.await_set(GROUP, &[&nodes[0], &nodes[1]]);
+    let (primary, backup) = match nodes[0].serves(GROUP) {
+        true => (&nodes[0], &nodes[1]),
+        false => (&nodes[1], &nodes[0]),
+    };
+    assert!(primary.put(GROUP, 0..20));
+    let bit = 1 << backup.me.server.0;
+    cluster.unwatched.store(bit, Ordering::Release);
+    backup.filter.lose(|_| true);
+    wait_until("it is removed, as it answers no beats", || {
+        cluster.known(GROUP).config.in_sync.len() == 1
+    });
+    // The primary has closed the stream by then, and said so to nobody who heard it.
+    std::thread::sleep(SILENCE / 4);
+    backup.filter.let_pass();
+    cluster.await_set(GROUP, &[primary, backup]);
+}
