@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 use kreon_base::{Error, ErrorKind, Lsn, Result};
 use kreon_coord::fake::FakeSession;
 use kreon_coord::{CallId, Command, Coordinator, Event, Mode, Paths, Reply};
-use kreon_device::{Backing, Device};
+use kreon_device::Backing;
 use kreon_engine::{Durability, MEMORY_BYTES_MIN, Operation, Options};
 use kreon_fabric::tcp::{TcpFabric, TcpSettings};
 use kreon_fabric::{Address, Link};
-use kreon_sim::SimDevice;
-use kreon_sync::{AtomicBool, AtomicU64, Mutex, Ordering};
+use kreon_sync::{AtomicU64, Mutex, Ordering};
 use kreon_wire::{GroupId, Member, ProcessId, ServerId, ServerNode, Term};
 
 use super::super::links::Receiver;
@@ -23,7 +22,7 @@ use super::super::{
 use super::filter::Filter;
 use crate::follower::Capacity;
 use crate::machine::primary::ReadId;
-use crate::machine::{Configuration, Known, Stamp, Timing, Version};
+use crate::machine::{Configuration, Known, Timing, Version};
 
 const CLUSTER: &str = "tests";
 
@@ -407,46 +406,5 @@ struct NoClients;
 impl Clients for NoClients {
     fn linked(&self, link: Arc<dyn Link>) {
         link.close("no clients here");
-    }
-}
-
-/// One simulated device, and what was seen.
-#[derive(Clone)]
-pub struct SimVolume {
-    pub device: Arc<SimDevice>,
-    seen: Arc<Mutex<Option<Stamp>>>,
-    /// What is seen cannot be kept.
-    pub keeps_nothing: Arc<AtomicBool>,
-}
-
-impl SimVolume {
-    pub fn new() -> Self {
-        let options = kreon_sim::SimOptions {
-            record: false,
-            ..kreon_sim::SimOptions::default()
-        };
-        Self {
-            device: Arc::new(SimDevice::new(options)),
-            seen: Arc::default(),
-            keeps_nothing: Arc::default(),
-        }
-    }
-}
-
-impl Volume for SimVolume {
-    fn open(&self) -> Result<Arc<dyn Device>> {
-        Ok(Arc::clone(&self.device) as Arc<dyn Device>)
-    }
-
-    fn seen(&self) -> Result<Option<Stamp>> {
-        Ok(*self.seen.lock())
-    }
-
-    fn keep_seen(&self, stamp: Stamp) -> Result<()> {
-        if self.keeps_nothing.load(Ordering::Acquire) {
-            return Err(Error::new(ErrorKind::OutOfSpace, "nothing can be kept"));
-        }
-        *self.seen.lock() = Some(stamp);
-        Ok(())
     }
 }

@@ -8,7 +8,8 @@ use kreon_sync::Ordering;
 use kreon_wire::GroupId;
 
 use super::super::Volume as _;
-use super::cluster::{Cluster, Node, SILENCE, SimVolume, options, timing, wait_until};
+use super::cluster::{Cluster, Node, SILENCE, options, timing, wait_until};
+use super::volume::SimVolume;
 use crate::machine::Timing;
 
 const GROUP: GroupId = GroupId(1);

@@ -9,7 +9,8 @@ use kreon_sync::{AtomicU64, Mutex, Ordering};
 use kreon_wire::{Control, GroupId, Reason};
 
 use super::super::{FileVolume, Volume};
-use super::cluster::{Cluster, Node, SILENCE, SimVolume, options, timing, wait_until};
+use super::cluster::{Cluster, Node, SILENCE, options, timing, wait_until};
+use super::volume::SimVolume;
 use crate::machine::Stamp;
 use crate::machine::primary::Event;
 

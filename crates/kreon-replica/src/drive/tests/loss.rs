@@ -5,7 +5,8 @@ use std::sync::Arc;
 use kreon_sync::Ordering;
 use kreon_wire::{GroupId, ServerId};
 
-use super::cluster::{ALL_SERVERS, Cluster, SimVolume, options, timing, wait_until};
+use super::cluster::{ALL_SERVERS, Cluster, options, timing, wait_until};
+use super::volume::SimVolume;
 use crate::machine::master::Stage;
 
 const GROUP: GroupId = GroupId(1);

@@ -7,3 +7,4 @@ mod joining;
 mod loss;
 mod others;
 mod silent;
+mod volume;

@@ -8,7 +8,8 @@ use kreon_format::StoreId;
 use kreon_volume::superblock;
 use kreon_wire::GroupId;
 
-use super::cluster::{Cluster, SILENCE, SimVolume, options, timing, wait_until};
+use super::cluster::{Cluster, SILENCE, options, timing, wait_until};
+use super::volume::SimVolume;
 
 const GROUP: GroupId = GroupId(1);
 

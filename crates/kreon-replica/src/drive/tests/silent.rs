@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use kreon_sync::Ordering;
 use kreon_wire::GroupId;
 
-use super::cluster::{Cluster, SILENCE, SimVolume, options, timing, wait_until};
+use super::cluster::{Cluster, SILENCE, options, timing, wait_until};
+use super::volume::SimVolume;
 use crate::machine::Timing;
 
 const GROUP: GroupId = GroupId(1);
