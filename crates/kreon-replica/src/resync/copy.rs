@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use kreon_base::{Error, Lsn, PAGE_BYTES, Result, SEGMENT_BYTES, SegmentId, planted};
 use kreon_device::{AlignedBuf, Device};
 use kreon_engine::{Engine, Occupied};
-use kreon_format::place_of;
+use kreon_format::{LOG_HEADER_BYTES, place_of};
 use kreon_wire::limits::STREAM_DATA_BYTES_MAX;
 use kreon_wire::{Member, StreamPacket};
 
@@ -140,8 +140,9 @@ pub fn log_before(occupied: &Occupied, end: Lsn) -> impl Iterator<Item = (Segmen
             (false, _) => log.bytes,
             // Not what the allocator tells of a segment: that can lag behind what the log has written.
             (true, Ordering::Less) => SEGMENT_BYTES,
-            (true, Ordering::Equal) => within.into(),
-            (true, Ordering::Greater) => 0,
+            (true, Ordering::Equal) if within > LOG_HEADER_BYTES => within.into(),
+            // Reserved, or opened without a record: the header goes with the first one.
+            (true, Ordering::Equal | Ordering::Greater) => 0,
         };
         (log.segment, bytes)
     })
@@ -151,4 +152,30 @@ pub fn log_before(occupied: &Occupied, end: Lsn) -> impl Iterator<Item = (Segmen
 fn pages_of(occupied: &Occupied) -> impl Iterator<Item = (u64, u64)> {
     let pages = occupied.pages.iter();
     pages.map(|(first, count)| (first.offset_bytes(), count * PAGE_BYTES as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use kreon_engine::OccupiedLog;
+    use kreon_format::lsn_at;
+
+    use super::*;
+
+    #[test]
+    fn a_segment_reserved_behind_a_log_that_ends_on_its_border_is_not_in_use() {
+        let of = |sequence: u64| OccupiedLog {
+            segment: SegmentId(sequence as u32),
+            log: MAIN_LOG,
+            sequence,
+            bytes: SEGMENT_BYTES,
+        };
+        let occupied = Occupied {
+            log: vec![of(5), of(6), of(7)],
+            ..Occupied::default()
+        };
+        let bytes = |end| log_before(&occupied, end).map(|(_, bytes)| bytes);
+        let border = lsn_at(6, LOG_HEADER_BYTES);
+        assert!(bytes(border).eq([SEGMENT_BYTES, 0, 0]));
+        assert!(bytes(lsn_at(6, 5000)).eq([SEGMENT_BYTES, 5000, 0]));
+    }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use kreon_base::{Error, Lsn, PAGE_BYTES, SEGMENT_BYTES};
 use kreon_engine::Engine;
-use kreon_format::{lsn_at, place_of};
+use kreon_format::{LOG_HEADER_BYTES, lsn_at, place_of};
 use kreon_replica::mirror::Mirror;
 use kreon_sim::SimDevice;
 
@@ -43,13 +43,8 @@ pub fn compare(
         }
     }
     let tail = engine.log_tail();
-    let (sequence, within) = place_of(tail);
     for log in occupied.log.iter().filter(|log| log.log.0 == 0) {
-        let len_bytes = match log.sequence.cmp(&sequence) {
-            Ordering::Less => SEGMENT_BYTES as usize,
-            Ordering::Equal => within as usize,
-            Ordering::Greater => 0,
-        };
+        let len_bytes = written_bytes(log.sequence, tail);
         let at = log.segment.offset_bytes();
         let (one, mut other) = (one.bytes(at, len_bytes), other.bytes(at, len_bytes));
         for seam in &pair.seams {
@@ -67,6 +62,17 @@ pub fn compare(
     Ok(())
 }
 
+/// Bytes at the start of the log's segment with this sequence that are written when the log ends at `tail`. A segment that was
+/// reserved, or opened and holds no record yet, may have its header on one volume only: it goes with the first record.
+fn written_bytes(sequence: u64, tail: Lsn) -> usize {
+    let (last, within) = place_of(tail);
+    match sequence.cmp(&last) {
+        Ordering::Less => SEGMENT_BYTES as usize,
+        Ordering::Equal if within > LOG_HEADER_BYTES => within as usize,
+        Ordering::Equal | Ordering::Greater => 0,
+    }
+}
+
 /// Makes `other` like `one` in the part of a seam that lies in the segment with this sequence.
 fn blend((one, other): (&[u8], &mut [u8]), sequence: u64, seam: &Range<Lsn>) {
     let (number, start) = place_of(seam.start);
@@ -77,5 +83,20 @@ fn blend((one, other): (&[u8], &mut [u8]), sequence: u64, seam: &Range<Lsn>) {
         && let (Some(from), Some(to)) = (one.get(range.clone()), other.get_mut(range))
     {
         to.copy_from_slice(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_ends_on_a_border_of_segments_has_written_nothing_of_the_next_one() {
+        let border = lsn_at(6, LOG_HEADER_BYTES);
+        assert_eq!(written_bytes(5, border), SEGMENT_BYTES as usize);
+        assert_eq!(written_bytes(6, border), 0);
+        assert_eq!(written_bytes(7, border), 0);
+        let one_page = LOG_HEADER_BYTES as usize + PAGE_BYTES;
+        assert_eq!(written_bytes(6, lsn_at(6, one_page as u32)), one_page);
     }
 }
