@@ -13,6 +13,7 @@ mod ballast;
 mod capacity;
 mod core;
 mod doing;
+mod early_flush;
 mod log_course;
 mod log_tail;
 mod taken;

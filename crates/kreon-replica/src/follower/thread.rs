@@ -13,6 +13,7 @@ use kreon_wire::{
 
 use super::ballast::Ballast;
 use super::core::Follower;
+use super::early_flush::EarlyFlush;
 use super::work::Work;
 
 /// What the follower has to tell its primary.
@@ -173,11 +174,18 @@ impl Drop for FollowerThread {
 
 impl Shared {
     fn run(&self) {
+        let mut early = EarlyFlush::default();
         let mut state = self.state.lock();
         while state.ended.is_none() && !state.follower.is_sealed() {
             match state.follower.next(Instant::now()) {
                 Ok(Some(work)) => {
-                    let outcome = MutexGuard::unlocked(&mut state, || work.perform(&*self.device));
+                    let outcome = MutexGuard::unlocked(&mut state, || {
+                        work.perform(&*self.device)?;
+                        match early.is_due_behind(&work) {
+                            true => self.device.flush(),
+                            false => Ok(()),
+                        }
+                    });
                     self.end_work(&mut state, &work, outcome);
                 }
                 Ok(None) => self.wait(&mut state),
