@@ -68,29 +68,60 @@ impl Model {
         }
     }
 
-    /// Sends all packets of a sender. False if the connection failed.
-    fn send_all(&self, sender: u8) -> bool {
-        for number in 0..PACKETS {
-            let packet = [sender * 16 + number; PACKET_BYTES];
-            loop {
-                let rooms = *self.rooms.lock();
-                let parts = [IoSlice::new(&packet[..2]), IoSlice::new(&packet[2..])];
-                let sent = self
-                    .sending
-                    .send(&parts, PACKET_BYTES, |parts| self.write(parts));
-                match sent {
-                    Ok(todo) => break self.follow(todo),
-                    Err(e) if e.kind() == ErrorKind::Busy => {
-                        let mut now = self.rooms.lock();
-                        while *now == rooms {
-                            self.more_room.wait(&mut now);
-                        }
-                    }
-                    Err(_) => return false,
+    /// Sends a packet. False if the connection failed.
+    fn send(&self, packet: &[u8; PACKET_BYTES]) -> bool {
+        let parts = [IoSlice::new(&packet[..2]), IoSlice::new(&packet[2..])];
+        loop {
+            let rooms = *self.rooms.lock();
+            let sent = self
+                .sending
+                .send(&parts, PACKET_BYTES, |parts| self.write(parts));
+            match sent {
+                Ok(todo) => {
+                    self.follow(todo);
+                    return true;
                 }
+                Err(e) if e.kind() == ErrorKind::Busy => {
+                    let mut now = self.rooms.lock();
+                    while *now == rooms {
+                        self.more_room.wait(&mut now);
+                    }
+                }
+                Err(_) => return false,
             }
         }
-        true
+    }
+
+    /// Sends all packets of a sender. False if the connection failed.
+    fn send_all(&self, sender: u8) -> bool {
+        (0..PACKETS).all(|number| self.send(&[sender * 16 + number; PACKET_BYTES]))
+    }
+
+    fn flush(&self) {
+        let todo = self.sending.flush(|parts| self.write(parts));
+        self.follow(todo);
+    }
+
+    /// The same with two packets that leave together, and then the rest.
+    fn send_together(&self, sender: u8) -> bool {
+        let all_sent = (0..PACKETS).all(|number| {
+            let packet = [sender * 16 + number; PACKET_BYTES];
+            let held = self.sending.hold(&[IoSlice::new(&packet)], PACKET_BYTES);
+            let is_sent = match held {
+                Ok(true) => true,
+                Ok(false) => {
+                    self.flush();
+                    self.send(&packet)
+                }
+                Err(_) => false,
+            };
+            if number % 2 == 1 {
+                self.flush();
+            }
+            is_sent
+        });
+        self.flush();
+        all_sent
     }
 
     fn progress(&self) {
@@ -156,6 +187,25 @@ fn model_nothing_is_left_behind_and_everyone_hears_of_room() {
 }
 
 #[test]
+fn model_nothing_that_was_held_is_left_behind() {
+    for soon in [Duration::ZERO, Duration::MAX] {
+        explore("a sender that holds, another one", 4000, move || {
+            let model = Model::new(soon, false);
+            let progress = Arc::clone(&model);
+            let progress = thread::spawn(move || progress.progress());
+            let other = Arc::clone(&model);
+            let other = thread::spawn(move || other.send_all(0));
+            assert!(model.send_together(1));
+            assert!(other.join().unwrap());
+            model.wait_for(2 * PACKETS as usize * PACKET_BYTES);
+            model.check();
+            model.end();
+            progress.join().unwrap();
+        });
+    }
+}
+
+#[test]
 fn model_a_close_sends_all_that_was_taken() {
     explore("two senders, a close", 4000, || {
         let model = Model::new(Duration::ZERO, false);
@@ -168,7 +218,7 @@ fn model_a_close_sends_all_that_was_taken() {
         model.watched.call();
         senders
             .into_iter()
-            .for_each(|sender| drop(sender.join().unwrap()));
+            .for_each(|sender| _ = sender.join().unwrap());
         loop {
             match model.sending.phase() {
                 Phase::Closing {
@@ -199,7 +249,7 @@ fn model_a_failed_write_ends_everyone() {
         model.more_room.notify_all();
         senders
             .into_iter()
-            .for_each(|sender| drop(sender.join().unwrap()));
+            .for_each(|sender| _ = sender.join().unwrap());
         assert!(model.sending.failure().is_some());
         model.check();
         model.end();
