@@ -10,6 +10,8 @@
 //! - **Nothing is sent twice.** What was sent when a connection ended is `Unknown`. What is asked without a connection
 //!   waits for the next one; if it is not answered in time it is `Unknown`, too, and may still be carried out.
 //! - **Each answer comes within the time of the session**, as granted, or the call is `Unknown`.
+//! - **A server that answers pings and no call** for three times the time of the session is left: the session is taken up at
+//!   another one, or ends. Else it would keep the session alive for a process that learns nothing any more.
 //! - **`Sync` is a write** (it checks that the root exists): it is answered when a majority has it. ZooKeeper's own
 //!   `sync` asks the leader only, and one that was frozen and deposed answers it from its old state until it notices.
 //! - **Only ZooKeeper ends a session.** Without any server in reach the session may be over or not; it is taken up again
@@ -37,6 +39,8 @@ mod reply;
 mod request;
 mod session;
 mod shared;
+#[cfg(test)]
+mod stuck;
 mod thread;
 mod watches;
 

@@ -17,6 +17,10 @@ use crate::command::Command;
 /// How long the end of a session may take that nobody wants any more: then its server finds out by itself.
 const CLOSE: Duration = Duration::from_millis(500);
 
+/// A server that answers pings but not a call for so many times the time of the session does so no more: the connection, and
+/// the session with it if it must be, are worth less than calls that are answered.
+const STUCK_SESSIONS: u32 = 3;
+
 /// Between two tries to reach any server.
 const RETRY: Duration = Duration::from_millis(50);
 
@@ -38,7 +42,7 @@ pub struct Session {
 enum Served {
     /// Nobody wants the session any more.
     Unwanted,
-    /// The client has given up: the session is over, or no server was in reach for long.
+    /// The client has given up: the session is over, or no server was in reach for long. Or a server answers no calls.
     Lost,
 }
 
@@ -62,25 +66,34 @@ impl Session {
         let mut watches = Watches::default();
         let mut answers = FuturesUnordered::new();
         let shared = Arc::clone(&self.shared);
+        let limit = self.stuck_after();
         let served = loop {
             tokio::select! {
                 biased;
                 _ = &mut self.unwanted => break Served::Unwanted,
-                Some((sent, answer)) = answers.next() => deliver(&shared, &mut watches, sent, answer),
+                Some((sent, answer)) = answers.next() => match answer {
+                    Ok(answer) => deliver(&shared, &mut watches, sent, answer),
+                    Err(_) => {
+                        tracing::warn!(?limit, "a server of ZooKeeper answers pings and no calls");
+                        break Served::Lost;
+                    }
+                },
                 Some(path) = watches.next() => shared.changed(path),
                 state = states.changed() => if state.is_terminated() {
                     break Served::Lost;
                 },
                 Some(sent) = self.calls.recv() => if shared.is_awaited(sent.serial) {
                     let answer = request::send(client, &sent.command);
-                    answers.push(async move { (sent, answer.await) });
+                    answers.push(async move { (sent, timeout(limit, answer).await) });
                 },
             }
         };
         // The client answers what it has, with errors; what it does not answer is given up in time.
         let rest = async {
             while let Some((sent, answer)) = answers.next().await {
-                deliver(&shared, &mut watches, sent, answer);
+                if let Ok(answer) = answer {
+                    deliver(&shared, &mut watches, sent, answer);
+                }
             }
         };
         if matches!(served, Served::Lost) {
@@ -88,6 +101,10 @@ impl Session {
             watches.end().for_each(|path| shared.changed(path));
         }
         served
+    }
+
+    fn stuck_after(&self) -> Duration {
+        STUCK_SESSIONS * Duration::from_millis(self.shared.session_ms().into())
     }
 
     /// Takes up a session again that the client has given up, or learns from a server that it is over.
@@ -118,18 +135,23 @@ impl Session {
     }
 
     /// Another server must not show less than the last one did: a client that takes up a session knows nothing of it.
-    /// `Err`: the connection was lost for long, too (with the session), or the session is unwanted.
+    /// `Err`: the connection was lost for long, too, or answers no calls (with the session), or the session is unwanted.
     async fn catch_up(&mut self, client: Client) -> Result<Client, Option<SessionInfo>> {
         loop {
             let synced = tokio::select! {
-                synced = request::sync(&client) => synced,
+                synced = timeout(self.stuck_after(), request::sync(&client)) => synced,
                 _ = &mut self.unwanted => {
                     close(client).await;
                     return Err(None);
                 }
             };
-            if synced.is_ok() {
-                return Ok(client);
+            match synced {
+                Ok(Ok(_)) => return Ok(client),
+                Ok(Err(_)) => {}
+                Err(_) => {
+                    tracing::warn!("a server of ZooKeeper takes up a session and answers no calls");
+                    return Err(Some(client.into_session()));
+                }
             }
             if client.state().is_terminated() {
                 return Err(Some(client.into_session()));
