@@ -297,6 +297,7 @@ fn any_reply(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
             blocks: u.arbitrary()?,
             differing: u.arbitrary()?,
             unsettled: u.arbitrary()?,
+            worst: ServerId(u.arbitrary()?),
         }),
         0 => Reply::Done,
         1 => Reply::Value(None),

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::fields::Fields;
 use crate::found::{Page, Values};
 use crate::frame::Frame;
-use crate::ids::SnapshotId;
+use crate::ids::{ServerId, SnapshotId};
 use crate::kind::Kind;
 use crate::limits::VALUE_BYTES_MAX;
 use crate::violation::Violation;
@@ -76,6 +76,8 @@ pub struct Compared {
     pub differing: u64,
     /// Blocks that changed all the time: of these nothing is known.
     pub unsettled: u64,
+    /// The server whose copy differs in most blocks; 0 if no copy differs.
+    pub worst: ServerId,
 }
 
 /// What a verification found.
@@ -130,10 +132,16 @@ impl<'a> Reply<'a> {
                 blocks: fields.u64()?,
                 differing: fields.u64()?,
                 unsettled: fields.u64()?,
+                worst: Self::worst(&mut fields)?,
             }),
             _ => Self::Done,
         };
         fields.end().map(|()| reply)
+    }
+
+    fn worst(fields: &mut Fields<'a>) -> Result<ServerId, Violation> {
+        let server = ServerId(fields.u32()?);
+        fields.zeroes::<4>().map(|()| server)
     }
 
     /// What it is.
@@ -173,10 +181,11 @@ impl<'a> Reply<'a> {
             Self::Verified(verified) => {
                 put_counts(to, &[verified.problems, verified.pages, verified.records]);
             }
-            Self::Compared(found) => put_counts(
-                to,
-                &[found.copies, found.blocks, found.differing, found.unsettled],
-            ),
+            Self::Compared(found) => {
+                let counts = [found.copies, found.blocks, found.differing, found.unsettled];
+                put_counts(to, &counts);
+                put_counts(to, &[found.worst.0.into()]);
+            }
             _ => {}
         }
     }

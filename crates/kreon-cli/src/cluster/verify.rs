@@ -64,7 +64,7 @@ impl Verify {
             (0, 0) => return Ok(()),
             (0, _) => (
                 format!("{differing} blocks of copies differ from those of their primary"),
-                "the log of the primary says which server: restart that with an empty data folder, so that it gets a full copy",
+                "restart the server that is named with an empty data folder, so that it gets a full copy; then verify again",
             ),
             _ => (
                 format!("{problems} problems found"),
@@ -91,6 +91,9 @@ impl Verify {
                 "; {} copies compared, {} blocks each, {} differ",
                 compared.copies, compared.blocks, compared.differing
             );
+            if compared.differing > 0 {
+                found.line += &format!(", most of them on server {}", compared.worst.0);
+            }
             if compared.unsettled > 0 {
                 found.line += &format!(
                     ", {} changed all the time: run it again when less is written",

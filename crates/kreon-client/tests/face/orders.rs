@@ -43,6 +43,7 @@ fn orders_to_a_primary_go_to_the_primary() {
     assert_eq!(cluster.verify(GroupId(2)).unwrap(), verified);
     let compared = cluster.compare(GroupId(2)).unwrap();
     assert_eq!((compared.copies, compared.differing), (2, 1));
+    assert_eq!(compared.worst, ServerId(2));
     let group = GroupId(2);
     cluster.order(Order::HandOver { group }).unwrap();
     scene.world.faults.close_before.store(1, Ordering::SeqCst);

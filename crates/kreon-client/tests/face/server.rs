@@ -255,6 +255,7 @@ impl Office {
                 blocks: 8,
                 differing: 1,
                 unsettled: 0,
+                worst: ServerId(2),
             })
             .body(),
             Request::Order(_) => Reply::Done.body(),

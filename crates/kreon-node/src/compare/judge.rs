@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use kreon_base::Result;
 use kreon_engine::Engine;
-use kreon_wire::Compared;
 use kreon_wire::limits::{BLOCK_BYTES, DIGESTS_MAX};
+use kreon_wire::{Compared, ServerId};
 
 use super::blocks::digests;
 use super::copy::Copy;
@@ -67,7 +67,9 @@ pub fn compare(
     for place in &places.0 {
         comparison.look(place, &mut suspects)?;
     }
-    comparison.settle(suspects, &mut found)?;
+    let differing = comparison.settle(suspects, &mut found)?;
+    found.differing = differing.iter().sum();
+    found.worst = comparison.worst(&differing);
     Ok(found)
 }
 
@@ -96,11 +98,12 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Looks at blocks again until nothing changes.
-    fn settle(&mut self, mut suspects: Vec<Suspect>, found: &mut Compared) -> Result<()> {
+    /// Looks at blocks again until nothing changes: how many differ, by copy.
+    fn settle(&mut self, mut suspects: Vec<Suspect>, found: &mut Compared) -> Result<Vec<u64>> {
+        let mut differing = vec![0; self.copies.len()];
         for _ in 0..LOOKS_MAX {
             if suspects.is_empty() {
-                return Ok(());
+                break;
             }
             kreon_sync::sleep(PAUSE);
             let places = Places::of(self.engine)?;
@@ -121,15 +124,26 @@ impl Comparison<'_> {
                     0
                 };
                 suspect.digests = now;
-                match suspect.still >= STILL {
-                    true => found.differing += u64::from(self.counts(place, &suspect)?),
-                    false => left.push(suspect),
+                if suspect.still < STILL {
+                    left.push(suspect);
+                } else if let Some(count) = differing.get_mut(suspect.copy) {
+                    *count += u64::from(self.counts(place, &suspect)?);
                 }
             }
             suspects = left;
         }
         found.unsettled = suspects.len() as u64;
-        Ok(())
+        Ok(differing)
+    }
+
+    /// The server whose copy differs in most blocks; 0 if none does.
+    fn worst(&self, differing: &[u64]) -> ServerId {
+        let counts = self.copies.iter().zip(differing);
+        let worst = counts.max_by_key(|(_, count)| **count);
+        match worst {
+            Some((copy, count)) if *count > 0 => copy.member.server,
+            _ => ServerId(0),
+        }
     }
 
     fn digests_of(&mut self, suspect: &Suspect) -> Result<(u32, u32)> {

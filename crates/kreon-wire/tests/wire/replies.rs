@@ -102,6 +102,7 @@ fn bodies() -> Vec<Vec<u8>> {
             blocks: u64::MAX,
             differing: 1,
             unsettled: 3,
+            worst: ServerId(u32::MAX),
         }),
     ];
     let failures = failures().into_iter().map(Reply::Failed);

@@ -289,12 +289,14 @@ fn other_replies_stand_as_told() {
         blocks: distinct(8, 12),
         differing: distinct(8, 13),
         unsettled: distinct(8, 14),
+        worst: ServerId(distinct(4, 15) as u32),
     };
     let fields = [
         ("copies", Number(compared.copies)),
         ("blocks", Number(compared.blocks)),
         ("differing", Number(compared.differing)),
         ("unsettled", Number(compared.unsettled)),
+        ("worst", Number(compared.worst.0.into())),
     ];
     reply("Compared", Reply::Compared(compared), &fields);
     let (term, server) = (distinct(6, 9), distinct(4, 10) as u32);
