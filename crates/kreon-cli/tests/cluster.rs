@@ -5,8 +5,10 @@
 
 mod fixture;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -75,6 +77,16 @@ impl House {
             .find_map(|word| word.strip_prefix("KREON_CLUSTER="));
         self.url = url.expect("it tells the URL").to_owned();
         assert!(told.contains("cluster down"), "{told}");
+        let pages: BTreeSet<_> = told
+            .lines()
+            .filter_map(|line| line.split_once(" shows its status at http://"))
+            .map(|(_, address)| address.trim_end_matches('/'))
+            .collect();
+        assert_eq!(pages.len(), 3, "{told}");
+        for page in pages {
+            let page = TcpStream::connect(page);
+            assert!(page.is_ok(), "{page:?} of {told}");
+        }
     }
 
     fn logs(&self) -> String {

@@ -14,7 +14,7 @@ use signal_hook::consts::SIGTERM;
 
 use super::connect::unreached;
 use super::key;
-use super::page::Pages;
+use super::page::{Pages, STATUS_PAGE};
 use super::settings::ServerSettings;
 use crate::failure::{Failure, Result, tell};
 use crate::interrupt::Interrupt;
@@ -64,7 +64,7 @@ impl Serve {
         let pages = status_at.map(|at| Pages::serve(&at, move || shown.status()));
         let pages = pages.transpose()?;
         if let Some(pages) = &pages {
-            out.line(&format!("status page at http://{}/", pages.address()))?;
+            out.line(&format!("{STATUS_PAGE}http://{}/", pages.address()))?;
         }
         out.flush()?;
         while interrupt.check().is_ok() {

@@ -9,3 +9,6 @@ mod tests;
 
 pub use as_json::stage_name;
 pub use http::Pages;
+
+/// What stands before the address of the page in what a server says at its start.
+pub const STATUS_PAGE: &str = "status page at ";

@@ -13,9 +13,10 @@ const STYLE: &str = "\
 body{font:15px system-ui,sans-serif;margin:2em;color:#222;background:#fff}\
 h1{font-size:1.3em}table{border-collapse:collapse}td,th{padding:.25em .8em;text-align:left;border-bottom:1px solid #ddd;white-space:nowrap}\
 td.n,th.n{text-align:right}td.n{font-variant-numeric:tabular-nums}\
+td:last-child{white-space:normal}\
 .role{border-radius:.6em;padding:.05em .6em;color:#fff;background:#888}\
 .primary{background:#2a7d3f}.backup{background:#2f6db3}.warn{background:#b3452f}\
-.bar{display:inline-block;width:10em;height:.8em;background:#eee;vertical-align:middle}\
+.bar{display:inline-block;width:4em;height:.8em;background:#eee;vertical-align:middle}\
 .bar i{display:block;height:100%;background:#b3452f}small{color:#666}";
 
 /// The whole page.
@@ -26,7 +27,7 @@ pub fn page(status: &NodeStatus) -> String {
         text,
         "<!doctype html><html lang=en><meta charset=utf-8><meta http-equiv=refresh content=2>\
          <title>kreon {cluster}: server {server}</title><style>{STYLE}</style>\
-         <h1>Server {server} of {cluster}</h1><p>{} &middot; {} &middot; {} &middot; primary of {} of at most {} groups &middot; \
+         <h1>Server {server} of {cluster}</h1><p>{} &middot; {} &middot; {} &middot; primary in {} groups, at most {} &middot; \
          <small>process {}</small></p>",
         escaped(&status.address),
         escaped(&status.domain),

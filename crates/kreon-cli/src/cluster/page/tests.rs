@@ -104,7 +104,7 @@ fn pages_tell_lags_and_joins() {
         "&lt;prod&gt;",
         "2.00 KiB behind, 1.00 MiB not durable",
         "joins: 2.00 MiB of 8.00 MiB (25%) copied",
-        "primary of 1 of at most 3 groups",
+        "primary in 1 groups, at most 3",
     ] {
         assert!(page.contains(told), "{told}: {page}");
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use kreon::{Error, ErrorKind, Result};
 
+use crate::cluster::page::STATUS_PAGE;
 use crate::failure::Failure;
 
 /// The folder of a cluster on one machine.
@@ -83,6 +84,15 @@ impl Folder {
             }
         }
     }
+}
+
+/// Where a server's status page is, as the server says in its log behind `from`; none if it does not say so yet.
+pub fn status_page(log: &Path, from: u64) -> Option<String> {
+    let text = fs::read(log).unwrap_or_default();
+    let text = text.get(usize::try_from(from).ok()?..)?;
+    let text = String::from_utf8_lossy(text);
+    let mut lines = text.lines().rev();
+    lines.find_map(|line| line.strip_prefix(STATUS_PAGE).map(str::to_owned))
 }
 
 /// The last line that a process wrote to its log.

@@ -1,6 +1,7 @@
 //! Starts the processes of a cluster on one machine, each in a process group of its own: Ctrl-C reaches only who
 //! started them, and that one ends them in order.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use kreon::{Error, ErrorKind, Result};
 use kreon_zookeeper::{Jars, Settings, mode, prepare};
 
-use super::folder::{Folder, last_line};
+use super::folder::{Folder, last_line, status_page};
 use super::plan::{Plan, is_free};
 use crate::cluster::process::Process;
 use crate::failure::{Code, Failure};
@@ -21,11 +22,16 @@ use crate::interrupt::Interrupt;
 /// How long ZooKeeper may take to serve, on a machine that does other things.
 const ZOOKEEPER_MAX: Duration = Duration::from_secs(60);
 
+/// How long a server may take from serving to saying where its status page is.
+const PAGE_MAX: Duration = Duration::from_secs(5);
+
 /// Processes that this command started.
 pub struct Launched<'a> {
     folder: &'a Folder,
     plan: &'a Plan,
     children: Vec<(String, PathBuf, Child)>,
+    /// Bytes that earlier starts of these servers left in their logs.
+    said_before: BTreeMap<usize, u64>,
 }
 
 impl<'a> Launched<'a> {
@@ -35,6 +41,21 @@ impl<'a> Launched<'a> {
             folder,
             plan,
             children: Vec::new(),
+            said_before: BTreeMap::new(),
+        }
+    }
+
+    /// Where the status page of the server `number` is. It is told a moment after the server serves; none if not in time.
+    pub fn status_page(&self, number: usize) -> Option<String> {
+        let log = self.folder.server_log(number);
+        let from = self.said_before.get(&number).copied().unwrap_or(0);
+        let begun = Instant::now();
+        loop {
+            let page = status_page(&log, from);
+            if page.is_some() || begun.elapsed() > PAGE_MAX {
+                return page;
+            }
+            sleep(Duration::from_millis(20));
         }
     }
 
@@ -87,12 +108,15 @@ impl<'a> Launched<'a> {
         let output = File::options().create(true).append(true).open(&log);
         let output = output.map_err(|error| io(&log, error))?;
         let errors = output.try_clone().map_err(|error| io(&log, error))?;
+        let said = output.metadata().map_err(|error| io(&log, error))?.len();
+        self.said_before.insert(number, said);
         let own = env::current_exe().map_err(|error| Error::io("find this program", error))?;
         let mut command = Command::new(own);
         command
             .args(["cluster", "serve", "--cluster", &self.plan.url()])
             .args(["--id", &number.to_string(), "--listen", &address])
             .args(["--memory", &self.plan.memory_bytes.to_string()])
+            .args(["--status-listen", "127.0.0.1:0"])
             .arg("--data")
             .arg(&data)
             .stdin(Stdio::null())

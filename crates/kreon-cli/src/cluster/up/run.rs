@@ -161,10 +161,10 @@ impl Up {
             }
         }
         wait((&url, &mut surveyor), &gone, launched, interrupt)?;
-        self.tell_next(plan, out)
+        self.tell_next(launched, plan, out)
     }
 
-    fn tell_next(&self, plan: &Plan, out: &mut Sink) -> Result<()> {
+    fn tell_next(&self, launched: &Launched<'_>, plan: &Plan, out: &mut Sink) -> Result<()> {
         out.line(&format!(
             "cluster `{}` serves: {} servers, {} groups\n\n  export KREON_CLUSTER={}\n  kreon put gr/chania 53910\n  \
              kreon get gr/chania\n  kreon cluster status\n",
@@ -173,6 +173,11 @@ impl Up {
             plan.groups,
             plan.url()
         ))?;
+        for number in 1..=plan.server_ports.len() {
+            if let Some(page) = launched.status_page(number) {
+                out.line(&format!("server {number} shows its status at {page}"))?;
+            }
+        }
         let data = self.data.display();
         out.line(&match self.detach {
             true => format!("`kreon cluster down --data {data}` ends it"),
