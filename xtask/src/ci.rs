@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::crash::CrashArguments;
 use crate::workspace::cargo;
-use crate::{cluster_sim, crash, floors, zookeeper};
+use crate::{cluster_sim, crash, floors, package, zookeeper};
 
 /// Rounds of the kill -9 loop: enough to notice a broken recovery, few enough to wait for.
 const CRASH_ROUNDS: u32 = 10;
@@ -52,6 +52,7 @@ fn steps(tests: &mut Tally) -> Result<()> {
                 .env("RUSTDOCFLAGS", "-D warnings"),
         )
     })?;
+    step("package", || package::run(&package::Arguments::default()))?;
     let mut has_zookeeper = false;
     step("zookeeper", || {
         has_zookeeper = zookeeper::fetch_for_tests()?;

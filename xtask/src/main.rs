@@ -11,6 +11,7 @@ mod floors;
 mod fuzz;
 mod interleavings;
 mod miri;
+mod package;
 mod results;
 mod sanitize;
 mod soak;
@@ -74,6 +75,8 @@ enum Command {
     Damage(torture::Arguments),
     /// Runs the bench with all peers and writes the tables of README.md and docs/results anew (`--only`, `--tiny`).
     Results(results::Arguments),
+    /// Packs the crates that are published, without the network (`--verify` builds each from its package).
+    Package(package::Arguments),
     /// Loads a real list of cities into a store and asks it questions with the `kreon` command.
     Demo,
     /// Fetches ZooKeeper and runs servers of it until Ctrl-C (`--servers`, `--port`, `--data`, `--fetch-only`). Ends
@@ -121,6 +124,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Metamorphic(arguments) => torture::run("metamorphic", &arguments),
         Command::Damage(arguments) => torture::run("damage", &arguments),
         Command::Results(arguments) => results::run(&arguments),
+        Command::Package(arguments) => package::run(&arguments),
         Command::Demo => demo::run(),
         Command::Zookeeper(arguments) => zookeeper::run(&arguments),
         Command::CrashWriter(arguments) => crash::write(&arguments),

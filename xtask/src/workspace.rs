@@ -45,12 +45,18 @@ pub struct Metadata {
 }
 
 /// A crate.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub struct Package {
     pub name: String,
     pub manifest_path: std::path::PathBuf,
     pub dependencies: Vec<Dependency>,
     pub targets: Vec<Target>,
+    /// Registries that it may go to; `None` for any.
+    pub publish: Option<Vec<String>>,
+    pub description: Option<String>,
+    pub keywords: Vec<String>,
+    pub categories: Vec<String>,
+    pub readme: Option<std::path::PathBuf>,
 }
 
 /// An arrow from one crate to another.

@@ -125,6 +125,7 @@ mod tests {
                     target: None,
                 })
                 .collect(),
+            ..Package::default()
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a scan costs over a million deleted keys: `cargo run --release -p kreon --example dead_keys -- FILE [range]`.
+//! What a scan costs over a million deleted keys: `cargo run --release -p kreon-bench --example dead_keys -- FILE [range]`.
 //!
 //! It puts and spills 1.1 M pairs of 100 bytes and deletes 1 M of them, by single deletions or by one range deletion.
 //! Then it reads the first pair behind the deleted ones and scans all pairs, before and after the spill of the

@@ -1,7 +1,7 @@
 //! Scans of random ranges, second by second: their rate grows as values are copied into key order.
 //!
 //! ```sh
-//! cargo run --release -p kreon --example scans -- FOLDER [MIB] [SECONDS] [MEMORY_MIB] [SPACE_PERCENT] [on|off] [uniform|zipfian]
+//! cargo run --release -p kreon-bench --example scans -- FOLDER [MIB] [SECONDS] [MEMORY_MIB] [SPACE_PERCENT] [on|off] [uniform|zipfian]
 //! ```
 
 use std::path::PathBuf;

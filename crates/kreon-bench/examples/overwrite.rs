@@ -1,6 +1,6 @@
 //! Overwrites a store many times: space, bytes written and processor time, with and without garbage collection.
 //!
-//! `cargo run --release -p kreon --example overwrite -- FILE [TARGET] [TIMES] [RECORDS] [uniform|zipf]`
+//! `cargo run --release -p kreon-bench --example overwrite -- FILE [TARGET] [TIMES] [RECORDS] [uniform|zipf]`
 
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};

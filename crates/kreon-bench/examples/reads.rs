@@ -1,8 +1,8 @@
 //! What reads cost with data that does not fit in memory, and with data that does.
 //!
 //! ```text
-//! cargo run --release -p kreon --example reads -- FILE load RECORDS
-//! cargo run --release -p kreon --example reads -- FILE MIB SECONDS RECORDS WORKLOAD..
+//! cargo run --release -p kreon-bench --example reads -- FILE load RECORDS
+//! cargo run --release -p kreon-bench --example reads -- FILE MIB SECONDS RECORDS WORKLOAD..
 //! ```
 //! Workloads: `get:THREADS`, `multi:KEYS`, `scan:THREADS` (1 to 100 pairs), `async:GETS` (gets in flight, driven by one
 //! thread), `foreign:GETS` (gets in flight under an executor that does not know the store).

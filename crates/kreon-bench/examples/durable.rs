@@ -1,6 +1,6 @@
 //! Write throughput: writes a second, time of a write, longest wait.
 //!
-//! `cargo run --release -p kreon --example durable -- FOLDER threads 64` (64 threads, each waits until its write is
+//! `cargo run --release -p kreon-bench --example durable -- FOLDER threads 64` (64 threads, each waits until its write is
 //! durable), `futures 256` (one thread with 256 writes in flight), or `buffered 2` (two threads, buffered writes).
 //! `KEYS` limits the number of keys, so that the log is the load and not the index.
 

@@ -1,6 +1,6 @@
 //! CPU time of the calling thread for small puts, single and in batches.
 //!
-//! `cargo run --release -p kreon --example write_cost [-- KEYS]`; 400,000 keys by default. Values of 20 bytes under
+//! `cargo run --release -p kreon-bench --example write_cost [-- KEYS]`; 400,000 keys by default. Values of 20 bytes under
 //! keys of 23 bytes in hashed order, into a store in a temporary folder below the current one; no spill runs meanwhile.
 //! Linux only, as it reads the CPU time of a thread from `/proc`.
 

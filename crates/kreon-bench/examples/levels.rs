@@ -1,6 +1,6 @@
 //! What a growth factor costs: many small records in little memory, then gets.
 //!
-//! `cargo run --release -p kreon --example levels -- RECORDS GROWTH [MEMORY_MIB [GETS]]`; a growth of 0 means one level
+//! `cargo run --release -p kreon-bench --example levels -- RECORDS GROWTH [MEMORY_MIB [GETS]]`; a growth of 0 means one level
 //! of any size. One thread writes values of 33 bytes under keys of 16 to 23 bytes in hashed order, into a store in a
 //! temporary folder below the current one. CPU time is that of the whole process.
 
