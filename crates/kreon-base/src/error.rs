@@ -31,6 +31,9 @@ pub enum ErrorKind {
     Poisoned,
     /// Another process has the store open, or another load into the region is in progress. Try again later.
     Busy,
+    /// Something that a transaction has read or written was changed by another writer before its commit; nothing of the
+    /// transaction was applied. Run the whole transaction again, from its reads on.
+    Conflict,
 }
 
 impl fmt::Display for ErrorKind {
@@ -44,6 +47,7 @@ impl fmt::Display for ErrorKind {
             Self::Closed => "closed",
             Self::Poisoned => "poisoned",
             Self::Busy => "busy",
+            Self::Conflict => "conflict",
         })
     }
 }

@@ -126,6 +126,10 @@ bugs! {
     DeletionsDroppedEarly,
     /// A spill forgets the deletions of ranges: what is in the trees comes back.
     RangeIgnoredBySpill,
+    /// The commit of a serializable transaction does not look at the keys that the transaction has read.
+    ReadKeysNotChecked,
+    /// The commit of a serializable transaction does not look at the ranges that the transaction has read.
+    ReadRangesNotChecked,
     /// A put into a stretch of keys that is known to be without values does not make it shorter.
     GapNotCut,
     /// Each step of a scan begins with the last key of the step before.

@@ -2,7 +2,7 @@
 //! its log. Floor 5.
 //!
 //! From the ground: `tree` -> `level` -> `state` -> `spill`, `checkpoint` -> `image`, `throttle`, `tree_locks`, `visibility`
-//! -> `recovery`, `regions`, `space` -> `versions` -> `read` -> `maintenance` -> `inspect`, `write` -> `engine` ->
+//! -> `recovery`, `regions`, `space` -> `versions` -> `read` -> `maintenance` -> `inspect`, `write` -> `transaction` -> `engine` ->
 //! `salvage`. All modules: `FLOORS.toml`.
 #![forbid(unsafe_code)]
 
@@ -27,6 +27,7 @@ mod space;
 mod spill;
 mod state;
 mod throttle;
+mod transaction;
 mod tree;
 mod tree_locks;
 mod tuning;
@@ -55,6 +56,9 @@ pub use regions::RegionState;
 pub use salvage::{
     DamagedPage, LogHole, LostRange, PageRole, SalvageOptions, SalvageProgress, SalvageReport,
     SalvagedRegion, Survey,
+};
+pub use transaction::{
+    Isolation, Savepoint, TRANSACTION_BYTES_MAX, Transaction, TransactionScan, Update,
 };
 pub use visibility::OpenSnapshot;
 pub use write::{DeletedRange, Durable};

@@ -4,6 +4,7 @@
 //! is one binary search however the ranges overlap. Sets are immutable: a range deletion, which is rare, copies the
 //! set, so readers need no lock.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use kreon_base::{Lsn, RegionId};
@@ -113,6 +114,30 @@ impl RegionRanges {
         self.fragments.get(from).is_some_and(|fragment| {
             last.is_none_or(|last| &*fragment.start <= last || fragment.start.starts_with(last))
         })
+    }
+
+    /// The newest deletion of any key within `bounds`, and the start of its fragment.
+    pub fn newest_within(
+        &self,
+        (start, end): &(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    ) -> Option<(Lsn, &[u8])> {
+        let from = match start {
+            Bound::Unbounded => 0,
+            Bound::Included(start) | Bound::Excluded(start) => self
+                .fragments
+                .partition_point(|fragment| !is_before(start, fragment.end.as_deref())),
+        };
+        let begins_within = |fragment: &&Fragment| match end {
+            Bound::Unbounded => true,
+            Bound::Included(end) => *fragment.start <= **end,
+            Bound::Excluded(end) => *fragment.start < **end,
+        };
+        let met = self.fragments.iter().skip(from).take_while(begins_within);
+        let newest = met.filter_map(|fragment| {
+            let newest = fragment.deletions.first()?;
+            Some((newest.lsn, &*fragment.start))
+        });
+        newest.max_by_key(|(lsn, _)| *lsn)
     }
 
     /// The union, in which no deletion of `other` is pending. Of each fragment of `other` only the newest deletion

@@ -7,8 +7,10 @@ use kreon_base::{ErrorKind, Result};
 use super::handle::Engine;
 use crate::inspect::VerifyReport;
 use crate::operation::Operation;
+use crate::options::Durability;
 use crate::progress::Progress;
 use crate::regions::RegionState;
+use crate::transaction::{self, Isolation, Transaction, Update};
 use crate::write::Durable;
 
 impl Engine {
@@ -18,6 +20,43 @@ impl Engine {
         subsystems.storage.log.expect_wait();
         let applied = subsystems.writer.write_ahead(operations);
         Durable::new(&subsystems.storage, applied)
+    }
+
+    /// A transaction that begins now, of at most `bytes_max` bytes of memory.
+    pub fn transaction(&self, isolation: Isolation, bytes_max: usize) -> Transaction {
+        let subsystems = &self.subsystems;
+        Transaction::new(
+            &subsystems.reader,
+            &subsystems.visibility,
+            isolation,
+            bytes_max,
+        )
+    }
+
+    /// Ends a transaction of this store.
+    ///
+    /// # Errors
+    /// `Conflict`: what it wrote or read was changed since it began. Those of a get and of a write. Nothing was applied,
+    /// but for `Io`.
+    pub fn commit(&self, transaction: Transaction, durability: Durability) -> Result<()> {
+        self.subsystems.storage.check_open()?;
+        transaction.commit(&self.subsystems.writer, durability)
+    }
+
+    /// Does with a key what `change` says of its value, as one step for all other writers; returns the value before.
+    /// `change` is called again if another write came between.
+    ///
+    /// # Errors
+    /// Those of a get, of a write and of `change`.
+    pub fn update(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        durability: Durability,
+        change: impl FnMut(Option<&[u8]>) -> Result<Update>,
+    ) -> Result<Option<Vec<u8>>> {
+        let (reader, writer) = (&self.subsystems.reader, &self.subsystems.writer);
+        transaction::update((reader, writer), (region, key), durability, change)
     }
 
     /// The future ends when all writes so far are durable.

@@ -129,6 +129,16 @@ impl Levels {
         visible_from.map_or(Lsn(0), VisibleFrom::last)
     }
 
+    /// How many trees of `region` are seen by readers of now and not by a reader at `at`: loads that were shown since.
+    pub fn shown_since(&self, region: RegionId, at: Lsn) -> usize {
+        if self.hidden_trees.is_empty() {
+            return 0;
+        }
+        let hidden = self.of(region).iter().map(|tree| self.hidden_up_to(tree));
+        let is_shown_since = |last: &Lsn| *last > Lsn(0) && *last >= at && *last < Lsn::MAX;
+        hidden.filter(is_shown_since).count()
+    }
+
     /// The visible-from position of `tree`; none if it is not hidden.
     pub fn visible_from(&self, tree: &TreeRecord) -> Option<VisibleFrom> {
         self.hidden_trees.get(&tree.root?.page).cloned()

@@ -27,6 +27,14 @@ impl SeenRanges {
         }
     }
 
+    /// The LSN of the newest deletion that covers a key, of units that are not wholly there, too.
+    pub fn newest(&self, region: RegionId, key: &[u8]) -> Option<Lsn> {
+        let all = self.active.iter().chain(&self.frozen);
+        let of_region = all.filter_map(|ranges| ranges.of(region));
+        let newest = of_region.filter_map(|ranges| ranges.covering(key).first());
+        newest.map(|deletion| deletion.lsn).max()
+    }
+
     /// The deletions that cover a key, for a get at `at` that sees what `sight` says.
     pub fn covering<'a>(
         &'a self,

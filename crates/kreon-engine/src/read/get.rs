@@ -59,7 +59,7 @@ impl Reader {
         Ok(view)
     }
 
-    fn find<T: TakeValue>(
+    pub(super) fn find<T: TakeValue>(
         &self,
         view: &View,
         region: &RegionState,

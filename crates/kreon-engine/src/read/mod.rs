@@ -4,11 +4,14 @@
 //!   ranges that cover a key
 //! - [`scan`], [`scan_pair`], [`merge_scan`], [`scan_source`], [`batch`], [`key_bounds`]: scans; [`scan_memory`]: the memory of
 //!   their read-ahead
+//! - [`changed`]: whether keys and ranges were changed since a snapshot; [`unmoved`]: gets that can be asked for later
+//!   changes without one
 //! - [`sweep`]: finds gaps around a deletion, for later scans
 //! - [`leaves`], [`charge`], [`credits`], [`scan_queue`], [`scattered`]: excess reads of scans, credited to leaves whose
 //!   values are scattered
 
 mod batch;
+mod changed;
 mod charge;
 mod covering;
 mod credits;
@@ -26,26 +29,32 @@ pub mod scan_source;
 mod scattered;
 mod seen;
 mod sweep;
+mod unmoved;
 mod value_reader;
 
 use std::sync::Arc;
 
+use arc_swap::Guard;
+use kreon_base::Lsn;
 use kreon_sync::{AtomicU64, Ordering};
 
+use crate::level::View;
 use crate::state::Storage;
 use crate::tree_locks::TreeLocks;
 use crate::visibility::Visibility;
 use scan_memory::ScanMemory;
 
+pub use changed::{LevelsSeen, changed_in_l0s, newest_in_l0s};
 pub use charge::enough;
 pub use get_task::GetTask;
-pub use key_bounds::{KeyBounds, prefix_bounds};
+pub use key_bounds::{KeyBounds, is_empty, prefix_bounds};
 pub use scan::Scan;
 pub use scan_memory::ScanShare;
 pub use scan_pair::TakePair;
 pub use scan_queue::{RECORD_BYTES_MAX, ScanBuffer};
 pub use scattered::{Scattered, ScatteredValues};
 pub use seen::Seen;
+pub use unmoved::Unmoved;
 pub use value_reader::ValueReader;
 
 /// Gets and scans at any LSN. Changes nothing but its own notes.
@@ -76,6 +85,16 @@ impl Reader {
             scattered: Arc::clone(scattered),
             scanned_dead: AtomicU64::new(0),
         }
+    }
+
+    /// The current view.
+    pub fn view(&self) -> Guard<Arc<View>> {
+        self.storage.views.load()
+    }
+
+    /// The log's tail.
+    pub fn tail(&self) -> Lsn {
+        self.storage.log.tail()
     }
 
     /// The memory of the read-ahead of scans.

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use kreon_base::{Error, KEY_BYTES_MAX, Result};
-use kreon_format::range_value;
+use kreon_format::{range_end, range_value};
 
 use crate::operation::Operation;
 use crate::read::KeyBounds;
@@ -52,6 +52,19 @@ impl DeletedRange {
     /// Where it ends, as the value of the record.
     pub fn end(&self) -> &[u8] {
         &self.end
+    }
+
+    /// Whether `key` is in it.
+    pub fn has(&self, key: &[u8]) -> bool {
+        let end = range_end(&self.end).unwrap_or_default();
+        *self.start <= *key && end.is_none_or(|end| key < end)
+    }
+
+    /// Its bounds.
+    pub fn bounds(&self) -> KeyBounds {
+        let end = range_end(&self.end).unwrap_or_default();
+        let end = end.map_or(Bound::Unbounded, |end| Bound::Excluded(end.to_vec()));
+        (Bound::Included(self.start.clone()), end)
     }
 
     /// What deletes it.

@@ -68,7 +68,7 @@ fn tries_of(operations: &[Operation<'_>]) -> usize {
 }
 
 /// A unit that is in the log and in L0'.
-struct Written {
+pub(super) struct Written {
     /// The position behind it.
     end: Lsn,
     /// The writer must look at the space.
@@ -84,8 +84,8 @@ const TOGETHER: usize = 8;
 
 /// The write path of a store.
 pub struct Writer {
-    on: Ground,
-    reader: Arc<Reader>,
+    pub(super) on: Ground,
+    pub(super) reader: Arc<Reader>,
     maintenance: Arc<Maintenance>,
 }
 
@@ -105,10 +105,22 @@ impl Writer {
     /// `InvalidArgument`, `Closed`, `Poisoned`, `OutOfSpace`: nothing was applied. `Io` with
     /// [`Durability::Sync`]: applied for readers, but not known to be durable; the store is poisoned.
     pub fn write(&self, operations: &[Operation<'_>], durability: Durability) -> Result<()> {
+        self.write_by(operations, durability, |is_admitted| {
+            self.append_and_insert(operations, is_admitted)
+        })
+    }
+
+    /// The same; `append` does what [`append_and_insert`](Self::append_and_insert) does, or fails.
+    pub(super) fn write_by(
+        &self,
+        operations: &[Operation<'_>],
+        durability: Durability,
+        append: impl FnMut(bool) -> Result<Option<Written>>,
+    ) -> Result<()> {
         if durability == Durability::Sync {
             self.on.storage.log.expect_wait();
         }
-        let Some(written) = self.apply(operations)? else {
+        let Some(written) = self.apply(operations, append)? else {
             return Ok(());
         };
         if durability == Durability::Sync {
@@ -130,7 +142,8 @@ impl Writer {
     /// # Errors
     /// `InvalidArgument`, `Closed`, `Poisoned`, `OutOfSpace`: nothing was applied.
     pub fn write_ahead(&self, operations: &[Operation<'_>]) -> Result<Lsn> {
-        let Some(written) = self.apply(operations)? else {
+        let append = |is_admitted| self.append_and_insert(operations, is_admitted);
+        let Some(written) = self.apply(operations, append)? else {
             return Ok(Lsn(0));
         };
         if written.is_l0_full {
@@ -140,7 +153,12 @@ impl Writer {
     }
 
     /// Applies `operations` for readers and in the log, not yet durably. `None`: there are none.
-    fn apply(&self, operations: &[Operation<'_>]) -> Result<Option<Written>> {
+    #[inline]
+    fn apply(
+        &self,
+        operations: &[Operation<'_>],
+        mut append: impl FnMut(bool) -> Result<Option<Written>>,
+    ) -> Result<Option<Written>> {
         self.on.storage.check_writable()?;
         operations.iter().try_for_each(Operation::check)?;
         if operations.is_empty() {
@@ -149,7 +167,7 @@ impl Writer {
         let watch = self.reader.watch_range(operations)?;
         let (mut is_admitted, mut tries) = (false, tries_of(operations));
         loop {
-            let written = match self.append_and_insert(operations, is_admitted) {
+            let written = match append(is_admitted) {
                 Err(error)
                     if error.kind() == ErrorKind::OutOfSpace
                         && tries > 0
@@ -185,6 +203,15 @@ impl Writer {
         is_admitted: bool,
     ) -> Result<Option<Written>> {
         let _inside = self.on.visibility.gate.enter();
+        self.append_inside(operations, is_admitted)
+    }
+
+    /// The same in the gate, or with the gate closed.
+    pub(super) fn append_inside(
+        &self,
+        operations: &[Operation<'_>],
+        is_admitted: bool,
+    ) -> Result<Option<Written>> {
         // Closing the store waits for writers inside; later ones must not write.
         self.on.storage.check_open()?;
         operations
