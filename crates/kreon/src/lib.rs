@@ -50,6 +50,8 @@ mod repair;
 mod scan;
 mod snapshot;
 mod store;
+mod transaction;
+mod update;
 mod value;
 mod value_reader;
 mod whole_levels;
@@ -63,10 +65,10 @@ pub use kreon_base::{
 pub use kreon_engine::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, Writeback};
 pub use kreon_engine::{
     CollectionStats, DamagedPage, DeviceStats, Durability, Durable, GetStats, IdleStats,
-    ImageStats, LevelStats, LogHole, LostRange, MappingStats, MemoryStats, PageClassStats,
-    PageRole, PageStats, Progress, ReorganisationStats, SalvageProgress as RepairProgress,
-    SalvageReport as RepairReport, SalvagedRegion, Stats, TransferStats, VerifyReport,
-    prefix_bounds,
+    ImageStats, Isolation, LevelStats, LogHole, LostRange, MappingStats, MemoryStats,
+    PageClassStats, PageRole, PageStats, Progress, ReorganisationStats,
+    SalvageProgress as RepairProgress, SalvageReport as RepairReport, SalvagedRegion, Savepoint,
+    Stats, TransferStats, Update, VerifyReport, prefix_bounds,
 };
 #[doc(hidden)]
 pub use kreon_engine::{Engine, Mirroring};
@@ -77,5 +79,6 @@ pub use repair::Repair;
 pub use scan::{Keys, Scan};
 pub use snapshot::Snapshot;
 pub use store::Store;
+pub use transaction::{Transaction, TransactionOptions, TransactionScan};
 pub use value::Value;
 pub use value_reader::ValueReader;
