@@ -99,9 +99,11 @@ impl Hunt {
             | Bug::RecordAddressIgnored
             | Bug::DamageTakenForEnd
             | Bug::VerifySkipsRecords => Self::Damage,
-            Bug::BatchSeenInPart | Bug::SnapshotWithoutGate | Bug::ReusedUnderReaders => {
-                Self::History
-            }
+            Bug::BatchSeenInPart
+            | Bug::SnapshotWithoutGate
+            | Bug::ReusedUnderReaders
+            | Bug::ReadKeysNotChecked
+            | Bug::ReadRangesNotChecked => Self::History,
             Bug::ScanStepRepeatsKey => Self::Metamorphic,
             Bug::GapNotCut => Self::Gaps,
             Bug::RelocationWithoutCompare

@@ -9,7 +9,7 @@ use super::mix::{Action, Mix};
 use super::reader::Reader;
 use super::session::{End, Session};
 use super::world::World;
-use super::{gets, loading, passing, tasks, writes};
+use super::{gets, loading, passing, tasks, transactions, writes};
 
 /// Picks actions and does them, one after the other.
 pub struct Client<'w> {
@@ -59,6 +59,8 @@ impl<'w> Client<'w> {
             Action::Put => writes::put(session),
             Action::Delete => writes::delete(session),
             Action::Batch => writes::batch(session),
+            Action::Transaction => transactions::transaction(session),
+            Action::Update => transactions::update(session),
             Action::Get => (0..1 + session.dice.below(6)).try_for_each(|_| gets::get(session)),
             Action::Contains => gets::contains(session),
             Action::MultiGet => gets::multi_get(session),

@@ -11,6 +11,10 @@ pub enum Action {
     Delete,
     /// Several changes at once.
     Batch,
+    /// Reads and writes, and a commit.
+    Transaction,
+    /// A read and a write of one key.
+    Update,
     /// One get.
     Get,
     /// Is it there?
@@ -46,10 +50,12 @@ pub enum Action {
 }
 
 /// Actions and how often each is done, usually.
-const ACTIONS: [(Action, u64); 19] = [
+const ACTIONS: [(Action, u64); 21] = [
     (Action::Put, 400),
     (Action::Delete, 100),
     (Action::Batch, 150),
+    (Action::Transaction, 150),
+    (Action::Update, 80),
     (Action::Get, 400),
     (Action::Contains, 80),
     (Action::MultiGet, 80),
@@ -84,7 +90,7 @@ impl Mix {
         // Somebody always writes and reads.
         let mut weights = weights.map(|weight| weight + 1);
         weights[0] += 100;
-        weights[3] += 50;
+        weights[5] += 50;
         for ((action, _), weight) in ACTIONS.iter().zip(&mut weights) {
             if *action == Action::Load && !has_loads {
                 *weight = 0;

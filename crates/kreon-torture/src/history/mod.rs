@@ -4,7 +4,7 @@
 //!
 //! - `values`, `handle`, `reserved`, `world`, `place`, `jitter`: the store that the clients share
 //! - `session`: what every action of a client needs
-//! - `writes`, `gets`, `tasks`, `passing`, `loading`, `reader` with `moment`: the actions
+//! - `writes`, `gets`, `transactions`, `tasks`, `passing`, `loading`, `reader` with `moment`: the actions
 //! - `mix`, `client`: which action comes next
 //! - `round`, `life`: rounds of clients, between them ends and power cuts
 mod client;
@@ -23,6 +23,7 @@ mod round;
 mod run;
 mod session;
 mod tasks;
+mod transactions;
 mod values;
 mod world;
 mod writes;

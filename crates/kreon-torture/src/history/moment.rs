@@ -44,6 +44,11 @@ impl Moment {
         Ok(())
     }
 
+    /// What is known of a register.
+    pub fn known(&self, register: Register) -> Option<Seen> {
+        self.reads.get(&register).copied()
+    }
+
     /// The call that tells all of it.
     pub fn into_call(self, client: u32) -> Call {
         Call {

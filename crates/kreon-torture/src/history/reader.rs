@@ -275,7 +275,7 @@ fn unless_gone<T>(
 }
 
 /// Bounds, and the keys within: from the first to behind the last.
-fn any_bounds(session: &mut Session<'_>) -> (KeyBounds, usize, usize) {
+pub fn any_bounds(session: &mut Session<'_>) -> (KeyBounds, usize, usize) {
     let keys = &session.world.keys;
     if session.dice.below(2) == 0 {
         return ((Bound::Unbounded, Bound::Unbounded), 0, keys.len());
