@@ -188,6 +188,8 @@ bugs! {
     ClaimUnclamped,
     /// The buffer of a segment is used again before the log's mirror has landed it.
     BufferReusedBeforeLanding,
+    /// A backup takes a segment of the log that has grown since the backup before for one that it has whole.
+    BackupTakesGrownForWhole,
     /// A primary goes on with the set from before a removal: the removed member is counted, and the primary not alone.
     RemovedMemberCounted,
     /// A joiner is not counted until its addition to the set is known.

@@ -4,8 +4,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cluster::ClusterCommand;
 use crate::command::{
-    Compact, Completions, Count, Delete, Export, Get, Import, Man, Put, Regions, Repair, Scan,
-    Stats, Verify, Version,
+    Backup, Compact, Completions, Count, Delete, Export, Get, Import, Man, Put, Regions, Repair,
+    Restore, Scan, Stats, Verify, VerifyBackup, Version,
 };
 use crate::failure::{EXIT_CODES, Result};
 use crate::options::{
@@ -45,6 +45,9 @@ pub enum Command {
     Stats(With<OnStore, Stats>),
     Compact(With<OnRegion, Compact>),
     Verify(With<OnStore, Verify>),
+    Backup(With<OnStore, Backup>),
+    Restore(Restore),
+    VerifyBackup(VerifyBackup),
     Repair(With<Salvages, Repair>),
     Regions(With<OnRegions, Regions>),
     /// Work with the store line by line
@@ -73,11 +76,16 @@ impl Command {
             Self::Stats(stats) => stats.groups.given(),
             Self::Compact(compact) => compact.groups.given(),
             Self::Verify(verify) => verify.groups.given(),
+            Self::Backup(backup) => backup.groups.given(),
             Self::Repair(repair) => repair.groups.given(),
             Self::Regions(regions) => regions.groups.given(),
             Self::Shell(shell) => shell.groups.given(),
             Self::Cluster(cluster) => cluster.given(),
-            Self::Version(_) | Self::Completions(_) | Self::Man(_) => Shared::default(),
+            Self::Restore(_)
+            | Self::VerifyBackup(_)
+            | Self::Version(_)
+            | Self::Completions(_)
+            | Self::Man(_) => Shared::default(),
         }
     }
 
@@ -87,7 +95,7 @@ impl Command {
             creates_store: self.creates_store(),
             formats_store: self.formats_store(),
             memory_bytes_default: self.memory_bytes_default(),
-            takes_signals: matches!(self, Self::Import(_)),
+            takes_signals: matches!(self, Self::Import(_) | Self::Backup(_)),
         }
     }
 
@@ -122,6 +130,8 @@ impl Command {
     pub fn run_without_store(&self, shared: &Shared, out: &mut Sink) -> Option<Result<()>> {
         Some(match self {
             Self::Repair(repair) => repair.command.run(shared, out),
+            Self::Restore(restore) => restore.run(out),
+            Self::VerifyBackup(verify) => verify.run(out),
             Self::Cluster(cluster) => cluster.run(shared, out),
             Self::Version(version) => version.run(out),
             Self::Completions(completions) => completions.run(Cli::command(), out),
@@ -144,8 +154,11 @@ impl Command {
             Self::Compact(compact) => compact.command.run(session)?,
             Self::Verify(verify) => verify.command.run(session, out)?,
             Self::Regions(regions) => regions.command.run(session, out)?,
+            Self::Backup(backup) => backup.command.run(session, out)?,
             Self::Shell(_) => return run_shell(session, out),
             Self::Repair(_)
+            | Self::Restore(_)
+            | Self::VerifyBackup(_)
             | Self::Cluster(_)
             | Self::Version(_)
             | Self::Completions(_)

@@ -2,10 +2,11 @@
 //! its log. Floor 5.
 //!
 //! From the ground: `tree` -> `level` -> `state` -> `spill`, `checkpoint` -> `image`, `throttle`, `tree_locks`, `visibility`
-//! -> `recovery`, `regions`, `space` -> `versions` -> `read` -> `maintenance` -> `inspect`, `write` -> `transaction` -> `engine` ->
+//! -> `recovery`, `regions`, `space` -> `versions` -> `read` -> `maintenance` -> `backup`, `inspect`, `write` -> `transaction` -> `engine` ->
 //! `salvage`. All modules: `FLOORS.toml`.
 #![forbid(unsafe_code)]
 
+mod backup;
 mod by_region;
 mod checkpoint;
 mod engine;
@@ -35,6 +36,10 @@ mod versions;
 mod visibility;
 mod write;
 
+pub use backup::{
+    Access, BackupInfo, BackupOptions, BackupReport, Restored, Shelf, check as check_backup,
+    list as list_backups, restore as restore_backup,
+};
 pub use engine::Engine;
 pub use inspect::{
     GetStats, LevelStats, MemoryStats, PageClassStats, PageStats, Stats, VerifyReport,

@@ -6,6 +6,7 @@
 //! store does not verify.
 #![forbid(unsafe_code)]
 
+mod backup;
 mod bitmap;
 mod bytes;
 mod catalogue;
@@ -35,6 +36,10 @@ mod range_end;
 mod sealed;
 mod superblock;
 
+pub use backup::{
+    BACKUP_PAGE_BYTES, BACKUP_PIECE_BYTES, BackupManifest, BackupPage, BackupPiece, BackupPlace,
+    verify_pointed,
+};
 pub use bitmap::{
     BitmapBlock, GROUP_HEAD_PAGES, GROUP_SEGMENTS, SegmentKind, SegmentRecord, bitmap_page,
     group_first_segment, group_of, groups_of, slot_in_group,

@@ -23,12 +23,14 @@
 //! - [`mod@overwrites`]: garbage collection of the log
 //! - [`mod@members`]: the primary of a group and a member that follows it
 //! - [`mod@gaps`]: scans over stretches of deleted keys
+//! - [`mod@backups`]: chains of backups
 //! - [`mod@torn_tails`]: what is behind a torn place of the log
 //! - [`silent`]: what it may say if the device lied
 //! - [`mod@damage`]: every byte of every structure on disk
 //! - [`watchdog`]: ends a run that hangs; [`hang`]: what that means
 #![forbid(unsafe_code)]
 
+pub mod backups;
 pub mod check;
 pub mod class;
 pub mod content;
@@ -63,6 +65,7 @@ pub mod trial;
 pub mod watchdog;
 pub mod workload;
 
+pub use backups::backups;
 pub use counts::Counts;
 pub use course::{Origin, State};
 pub use crashes::{Sim, replay, sim};

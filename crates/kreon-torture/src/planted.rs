@@ -12,8 +12,8 @@ use kreon_base::Bug;
 
 use crate::hang::{Activity, Patience};
 use crate::{
-    Counts, Extent, Sim, damage, faults, gaps, history, members, metamorphic, mirror, overwrites,
-    torn_tails,
+    Counts, Extent, Sim, backups, damage, faults, gaps, history, members, metamorphic, mirror,
+    overwrites, torn_tails,
 };
 
 /// What looks for a bug.
@@ -45,6 +45,8 @@ pub enum Hunt {
     DoubleCuts,
     /// Members that join under writes.
     Joins,
+    /// Backups that build on each other.
+    Backups,
 }
 
 /// What `planted` does.
@@ -106,6 +108,7 @@ impl Hunt {
             | Bug::ReadRangesNotChecked => Self::History,
             Bug::ScanStepRepeatsKey => Self::Metamorphic,
             Bug::GapNotCut => Self::Gaps,
+            Bug::BackupTakesGrownForWhole => Self::Backups,
             Bug::RelocationWithoutCompare
             | Bug::MovedSegmentFreedTooEarly
             | Bug::BufferOfEarlierUse
@@ -177,6 +180,7 @@ impl Hunt {
                 counts
             }
             Self::Joins => mirror::joins(seed),
+            Self::Backups => backups(seed),
         }
     }
 

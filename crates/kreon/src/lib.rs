@@ -40,6 +40,7 @@
 //! | memory | 8 MiB and more |
 #![forbid(unsafe_code)]
 
+mod backup;
 mod batch;
 mod cluster;
 mod get_async;
@@ -56,6 +57,7 @@ mod value;
 mod value_reader;
 mod whole_levels;
 
+pub use backup::Backup;
 pub use batch::WriteBatch;
 pub use get_async::GetAsync;
 pub use kreon_base::{
@@ -64,11 +66,11 @@ pub use kreon_base::{
 #[cfg(feature = "comparison")]
 pub use kreon_engine::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, Writeback};
 pub use kreon_engine::{
-    CollectionStats, DamagedPage, DeviceStats, Durability, Durable, GetStats, IdleStats,
-    ImageStats, Isolation, LevelStats, LogHole, LostRange, MappingStats, MemoryStats,
-    PageClassStats, PageRole, PageStats, Progress, ReorganisationStats,
-    SalvageProgress as RepairProgress, SalvageReport as RepairReport, SalvagedRegion, Savepoint,
-    Stats, TransferStats, Update, VerifyReport, prefix_bounds,
+    BackupInfo, BackupReport, CollectionStats, DamagedPage, DeviceStats, Durability, Durable,
+    GetStats, IdleStats, ImageStats, Isolation, LevelStats, LogHole, LostRange, MappingStats,
+    MemoryStats, PageClassStats, PageRole, PageStats, Progress, ReorganisationStats,
+    Restored as RestoreReport, SalvageProgress as RepairProgress, SalvageReport as RepairReport,
+    SalvagedRegion, Savepoint, Stats, TransferStats, Update, VerifyReport, prefix_bounds,
 };
 #[doc(hidden)]
 pub use kreon_engine::{Engine, Mirroring};

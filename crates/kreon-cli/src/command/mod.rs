@@ -1,5 +1,6 @@
 //! The commands, one file each (or a family).
 
+mod backup;
 mod compact;
 mod completions;
 mod count;
@@ -17,6 +18,7 @@ mod stats;
 mod verify;
 mod version;
 
+pub use backup::{Backup, Restore, VerifyBackup};
 pub use compact::Compact;
 pub use completions::Completions;
 pub use count::Count;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kreon_base::Lsn;
 
+use crate::backup::Backups;
 use crate::inspect::Inspector;
 use crate::maintenance::compact::Compactor;
 use crate::maintenance::drop_region::RegionDropper;
@@ -55,6 +56,8 @@ pub struct Subsystems {
     pub region_dropper: RegionDropper,
     /// Figures and verification.
     pub inspector: Inspector,
+    /// Backups into folders.
+    pub backups: Backups,
 }
 
 impl Subsystems {
@@ -91,6 +94,7 @@ impl Subsystems {
             compactor: Compactor::new(&on, (spiller, merger, gc)),
             region_maker: RegionMaker::new(&on, gc),
             region_dropper: RegionDropper::new(&on),
+            backups: Backups::new(&on.storage),
             inspector: Inspector {
                 storage: Arc::clone(&on.storage),
                 regions: Arc::clone(&on.regions),

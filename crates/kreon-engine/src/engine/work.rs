@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kreon_base::{ErrorKind, Result};
 
 use super::handle::Engine;
+use crate::backup::{BackupOptions, BackupReport, Shelf, Tell};
 use crate::inspect::VerifyReport;
 use crate::operation::Operation;
 use crate::options::Durability;
@@ -103,5 +104,21 @@ impl Engine {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// Brings all writes so far to `shelf`, as its newest backup.
+    ///
+    /// # Errors
+    /// Those of a sync; `Corruption` names what does not verify here; `InvalidArgument` if the shelf is of another store,
+    /// `Busy` if somebody else writes to it; `OutOfSpace` and `Io` of either; that of `tell`. The shelf has the backups
+    /// that it had, whole.
+    pub fn backup(
+        &self,
+        shelf: &dyn Shelf,
+        options: &BackupOptions,
+        tell: Tell<'_>,
+    ) -> Result<BackupReport> {
+        self.sync()?;
+        self.subsystems.backups.run(shelf, options, tell)
     }
 }

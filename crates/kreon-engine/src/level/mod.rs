@@ -28,4 +28,4 @@ pub use memory::Memory;
 pub use resident::ResidentNodes;
 pub use resident_log::ResidentLog;
 pub use source::MappedNodes;
-pub use view::{Frozen, View, Views};
+pub use view::{Frozen, PagesKept, View, Views};

@@ -3,7 +3,7 @@
 //! A reader takes the current view with one load and no lock. Pages and segments that a spill replaced stay queued in
 //! [`Views`] until every view from before the spill is dropped; only then may they be reused.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -52,12 +52,46 @@ impl View {
 
 impl Drop for View {
     fn drop(&mut self) {
-        self.alive.lock().remove(&self.sequence);
+        self.alive.lock().leave(self.sequence);
     }
 }
 
-/// The views not yet dropped.
-type Alive = Mutex<BTreeSet<ViewSequence>>;
+/// The views not yet dropped, and what else keeps their pages, counted by view.
+#[derive(Default)]
+struct Kept(BTreeMap<ViewSequence, usize>);
+
+type Alive = Mutex<Kept>;
+
+impl Kept {
+    fn enter(&mut self, sequence: ViewSequence) {
+        *self.0.entry(sequence).or_default() += 1;
+    }
+
+    fn leave(&mut self, sequence: ViewSequence) {
+        if let Some(count) = self.0.get_mut(&sequence) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(&sequence);
+            }
+        }
+    }
+
+    fn oldest(&self) -> Option<ViewSequence> {
+        self.0.first_key_value().map(|(sequence, _)| *sequence)
+    }
+}
+
+/// Keeps the pages and segments that a view reaches on the volume, and none of its memory.
+pub struct PagesKept {
+    sequence: ViewSequence,
+    alive: Arc<Alive>,
+}
+
+impl Drop for PagesKept {
+    fn drop(&mut self) {
+        self.alive.lock().leave(self.sequence);
+    }
+}
 
 /// Pages and segments that one change of view made unreachable.
 #[derive(Default)]
@@ -85,7 +119,8 @@ impl Views {
     /// The first view: `active` as L0' above `levels`, no frozen L0.
     pub fn new(active: Arc<Memory>, levels: Arc<Levels>) -> Self {
         let sequence = ViewSequence(0);
-        let alive = Arc::new(Alive::new(BTreeSet::from([sequence])));
+        let alive = Arc::new(Alive::default());
+        alive.lock().enter(sequence);
         let first = View {
             active,
             frozen: None,
@@ -120,6 +155,16 @@ impl Views {
         self.current.load_full()
     }
 
+    /// Keeps what the current view reaches on the volume, for as long as the answer lives. L0' and L0 are not kept.
+    pub fn keep_pages(&self) -> PagesKept {
+        let view = self.current.load_full();
+        self.alive.lock().enter(view.sequence);
+        PagesKept {
+            sequence: view.sequence,
+            alive: Arc::clone(&self.alive),
+        }
+    }
+
     /// Replaces the current view by the (active, frozen, levels) that `change` returns for it.
     pub fn change(
         &self,
@@ -134,7 +179,7 @@ impl Views {
             "a view is newer than the one before"
         );
         *next += 1;
-        self.alive.lock().insert(sequence);
+        self.alive.lock().enter(sequence);
         self.sequence.store(sequence.0, Ordering::Release);
         self.current.store(Arc::new(View {
             active,
@@ -164,7 +209,7 @@ impl Views {
 
     /// Removes from the queue what no view reaches any more, oldest first.
     pub fn reclaim(&self) -> Vec<Retired> {
-        let oldest = self.alive.lock().first().copied();
+        let oldest = self.alive.lock().oldest();
         planted!(ReusedUnderReaders => let oldest = None);
         let mut retired = self.retired.lock();
         let mut free = Vec::new();
@@ -224,6 +269,18 @@ mod tests {
         let free: Vec<_> = views.reclaim().into_iter().flat_map(|r| r.pages).collect();
         assert_eq!(free, [PageNo(1), PageNo(2)]);
         assert_eq!(views.waiting(), (0, 0));
+    }
+
+    #[test]
+    fn kept_pages_wait_though_no_reader_has_the_view() {
+        let views = views();
+        let (one, other) = (views.keep_pages(), views.keep_pages());
+        step(&views);
+        views.retire(vec![PageNo(4)], vec![SegmentId(3)]);
+        drop(one);
+        assert!(views.reclaim().is_empty());
+        drop(other);
+        assert_eq!(views.reclaim().len(), 1);
     }
 
     #[test]

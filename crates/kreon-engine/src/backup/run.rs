@@ -1,0 +1,153 @@
+//! One backup.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kreon_base::{Error, Lsn, PAGE_BYTES, Result};
+use kreon_format::BackupManifest;
+
+use super::Tell;
+use super::data::DataFile;
+use super::kept::{self, bytes_of};
+use super::log::{LogCopy, by_segment};
+use super::moment::Moment;
+use super::pace::Pace;
+use super::pages::PageCopy;
+use super::shelf::{Access, LOCK, Shelf};
+use crate::state::Storage;
+
+/// Settings of a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackupOptions {
+    /// Most bytes read and copied in a second, on average; none: as fast as it goes.
+    pub bytes_per_second: Option<u64>,
+    /// How many backups stay on the shelf, this one included; at least 1.
+    pub keep: u32,
+}
+
+impl Default for BackupOptions {
+    fn default() -> Self {
+        Self {
+            bytes_per_second: None,
+            keep: 1,
+        }
+    }
+}
+
+/// A backup that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupReport {
+    /// Its number on the shelf, from 1 on.
+    pub number: u32,
+    /// The backup before on the shelf, whose pages it shares.
+    pub before: Option<u32>,
+    /// Bytes of the state: what a restore writes.
+    pub bytes: u64,
+    /// Bytes of pages and log that were written; the rest the shelf had.
+    pub copied_bytes: u64,
+    /// Bytes of the manifest.
+    pub manifest_bytes: u64,
+    /// Every write before is in the backup.
+    pub log_end: Lsn,
+}
+
+/// Makes backups of an open store.
+pub struct Backups {
+    storage: Arc<Storage>,
+}
+
+impl Backups {
+    /// Of the store on `storage`.
+    pub fn new(storage: &Arc<Storage>) -> Self {
+        Self {
+            storage: Arc::clone(storage),
+        }
+    }
+
+    /// See [`Engine::backup`](crate::Engine::backup); what is durable is in it.
+    pub fn run(
+        &self,
+        shelf: &dyn Shelf,
+        options: &BackupOptions,
+        tell: Tell<'_>,
+    ) -> Result<BackupReport> {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH);
+        let _alone = shelf.open(LOCK, Access::Write)?;
+        let newest = kept::numbers(shelf)?.last().copied();
+        let before = newest
+            .map(|number| kept::manifest(shelf, number))
+            .transpose()?;
+        if before
+            .as_ref()
+            .is_some_and(|before| before.superblock.store != self.storage.store)
+        {
+            return Err(Error::invalid("there are backups of another store"));
+        }
+        let number = newest.unwrap_or(0).checked_add(1);
+        let number = number.ok_or_else(|| Error::invalid("all numbers of backups were used"))?;
+        kept::sweep(shelf, number - 1)?;
+        let moment = Moment::take(&self.storage)?;
+        let is_open = || self.storage.check_open();
+        let mut pace = Pace::new(tell, &is_open, moment.bytes(), options.bytes_per_second)?;
+        let mut data = DataFile::new(shelf, number);
+        let (pages, pieces) = self.copy(&moment, before.as_ref(), &mut data, &mut pace)?;
+        // If the store was closed meanwhile, another process may have written what was read last.
+        self.storage.check_open()?;
+        let manifest = BackupManifest {
+            number,
+            time_ms: time.map_or(0, |time| time.as_millis() as u64),
+            superblock: moment.superblock,
+            log_end: moment.log_end,
+            pages,
+            pieces,
+        };
+        drop(moment);
+        pace.step("manifest")?;
+        let copied_bytes = data.finish()? * PAGE_BYTES as u64;
+        let manifest_bytes = kept::publish(shelf, &manifest)?;
+        pace.step("old backups")?;
+        kept::prune(shelf, &manifest, options.keep)?;
+        pace.finish()?;
+        Ok(BackupReport {
+            number,
+            before: newest,
+            bytes: bytes_of(&manifest),
+            copied_bytes,
+            manifest_bytes,
+            log_end: manifest.log_end,
+        })
+    }
+
+    #[allow(clippy::type_complexity, reason = "two lists")]
+    fn copy(
+        &self,
+        moment: &Moment,
+        before: Option<&BackupManifest>,
+        data: &mut DataFile<'_>,
+        pace: &mut Pace<'_>,
+    ) -> Result<(
+        Vec<kreon_format::BackupPage>,
+        Vec<kreon_format::BackupPiece>,
+    )> {
+        let mut pages = PageCopy {
+            storage: &self.storage,
+            before: before.map_or(&[], |before| &before.pages),
+            data,
+            pace,
+            pages: Vec::new(),
+        };
+        pages.all(moment)?;
+        let pages = pages.pages;
+        pace.step("log")?;
+        let mut log = LogCopy {
+            storage: &self.storage,
+            before: by_segment(before.map_or(&[], |before| &before.pieces)),
+            data,
+            pace,
+            pieces: Vec::new(),
+        };
+        log.all(&moment.segments)?;
+        Ok((pages, log.pieces))
+    }
+}
