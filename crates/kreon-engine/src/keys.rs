@@ -69,3 +69,13 @@ pub enum Direction {
     /// Descending keys.
     Backward,
 }
+
+impl Direction {
+    /// The other one.
+    pub fn opposite(self) -> Self {
+        match self {
+            Self::Forward => Self::Backward,
+            Self::Backward => Self::Forward,
+        }
+    }
+}

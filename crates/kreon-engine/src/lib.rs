@@ -44,6 +44,7 @@ pub use engine::Engine;
 pub use inspect::{
     GetStats, LevelStats, MemoryStats, PageClassStats, PageStats, Stats, VerifyReport,
 };
+pub use keys::Direction;
 pub use kreon_device::{DeviceStats, TransferStats};
 pub use kreon_format::Superblock;
 pub use kreon_log::{Fill, LogMirror, LogRun, LogTap, Own, Show, TakeValue};
@@ -55,7 +56,7 @@ pub use maintenance::{CollectionStats, IdleStats, ImageStats, Pairs, Reorganisat
 pub use operation::Operation;
 pub use options::{Background, Designs, Durability, MEMORY_BYTES_MIN, Mirroring, Options, Work};
 pub use progress::Progress;
-pub use read::{GetTask, KeyBounds, Scan, Seen, TakePair, ValueReader, prefix_bounds};
+pub use read::{GetTask, KeyBounds, Scan, Seen, ShowPair, TakePair, ValueReader, prefix_bounds};
 pub use recovery::Examined;
 pub use regions::RegionState;
 pub use salvage::{

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kreon_engine::{Engine, Fill, Own, TakePair, TakeValue};
+use kreon_engine::{Direction, Engine, Fill, Own, ShowPair, TakePair, TakeValue};
 
 use crate::{Error, Result, Value};
 
@@ -72,8 +72,8 @@ impl Scan {
         Keys(self)
     }
 
-    /// Ends the scan after `pairs` pairs. Unlike `take` it lets the scan read exactly those pairs, in one step. Call it
-    /// before taking the first pair.
+    /// Ends the scan after `pairs` pairs; a seek begins to count anew. Unlike `take` it lets the scan read exactly those
+    /// pairs, in one step. Call it before taking the first pair.
     ///
     /// ```
     /// # fn main() -> kreon::Result<()> {
@@ -126,6 +126,79 @@ impl Scan {
     pub fn next_back_into(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<bool> {
         let pair = FillPair { key, value };
         Ok(self.step(|scan| scan.next_back_pair(pair))?.is_some())
+    }
+
+    /// Lets [`next`](Iterator::next) go on at the first key that is not less than `key`, ahead or back, within the range of
+    /// the scan and at its moment. What was taken from the back is not shown again: a `key` behind that leaves nothing in
+    /// front.
+    ///
+    /// It reads nothing itself and cannot fail. If `key` is among the pairs that were read ahead, the next pair costs no
+    /// lookup; else it costs one in each level, which is what a new scan costs without its snapshot and its memory. A scan
+    /// that ended goes on; one that ended by an error does not.
+    ///
+    /// ```
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let region = kreon::Store::open(folder.path().join("store"))?.region("r")?;
+    /// for key in ["a", "c", "e"] {
+    ///     region.put(key, "")?;
+    /// }
+    /// let mut keys = region.iter().keys();
+    /// keys.seek("b");
+    /// assert_eq!(keys.peek()?.as_deref(), Some(b"c".as_slice()));
+    /// keys.seek("a");
+    /// assert_eq!(keys.next().unwrap()?, b"a".as_slice());
+    /// keys.seek_back("d");
+    /// assert_eq!(keys.next_back().unwrap()?, b"c".as_slice());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) {
+        self.seek_from(Direction::Forward, key.as_ref());
+    }
+
+    /// Lets [`next_back`](DoubleEndedIterator::next_back) go on at the last key that is not greater than `key`, like
+    /// [`seek`](Self::seek) of the other end: what was taken from the front is not shown again.
+    pub fn seek_back(&mut self, key: impl AsRef<[u8]>) {
+        self.seek_from(Direction::Backward, key.as_ref());
+    }
+
+    fn seek_from(&mut self, way: Direction, key: &[u8]) {
+        if let ScanState::Going(scan) = &mut self.state {
+            scan.seek(way, key);
+        }
+    }
+
+    /// The next pair, which stays the next one; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Region::get`](crate::Region::get); the scan has ended then.
+    pub fn peek(&mut self) -> Result<Option<(Value, Value)>> {
+        self.step(|scan| scan.peek_pair(Direction::Forward, OwnPair))
+    }
+
+    /// The next pair from the back, which stays the next one; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`peek`](Self::peek).
+    pub fn peek_back(&mut self) -> Result<Option<(Value, Value)>> {
+        self.step(|scan| scan.peek_pair(Direction::Backward, OwnPair))
+    }
+
+    /// Calls `show` with the next pair, without copying or taking it; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`peek`](Self::peek).
+    pub fn peek_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+        self.step(|scan| scan.peek_pair(Direction::Forward, ShowPair(show)))
+    }
+
+    /// Calls `show` with the next pair from the back, without copying or taking it; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`peek`](Self::peek).
+    pub fn peek_back_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
+        self.step(|scan| scan.peek_pair(Direction::Backward, ShowPair(show)))
     }
 
     fn step<R>(
@@ -216,6 +289,50 @@ impl fmt::Debug for Scan {
 #[derive(Debug)]
 #[must_use = "a scan does nothing until it is iterated"]
 pub struct Keys(Scan);
+
+impl Keys {
+    /// Goes on at the first key that is not less than `key`. See [`Scan::seek`].
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) {
+        self.0.seek(key);
+    }
+
+    /// Goes on from the back at the last key that is not greater than `key`. See [`Scan::seek_back`].
+    pub fn seek_back(&mut self, key: impl AsRef<[u8]>) {
+        self.0.seek_back(key);
+    }
+
+    /// The next key, which stays the next one; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Scan::peek`].
+    pub fn peek(&mut self) -> Result<Option<Value>> {
+        self.0.peek_with(|key, _| Value::from(key))
+    }
+
+    /// The next key from the back, which stays the next one; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Scan::peek`].
+    pub fn peek_back(&mut self) -> Result<Option<Value>> {
+        self.0.peek_back_with(|key, _| Value::from(key))
+    }
+
+    /// Calls `show` with the next key, without copying it; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Scan::next_with`].
+    pub fn next_with<R>(&mut self, show: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.0.next_with(|key, _| show(key))
+    }
+
+    /// Calls `show` with the next key from the back, without copying it; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Scan::next_back_with`].
+    pub fn next_back_with<R>(&mut self, show: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.0.next_back_with(|key, _| show(key))
+    }
+}
 
 impl Iterator for Keys {
     type Item = Result<Value>;

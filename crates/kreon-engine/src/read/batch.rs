@@ -12,6 +12,8 @@ pub struct Batch {
     pairs: VecDeque<Pair>,
     /// So many pairs are expected at the most.
     expected: usize,
+    /// The key that was taken last from the front, and the one from the back.
+    taken: [Option<Span>; 2],
 }
 
 /// Most pairs and bytes that get their memory before they come.
@@ -101,17 +103,56 @@ impl Batch {
 
     /// Takes the first pair out.
     pub fn pop_first(&mut self) -> Option<Pair> {
-        self.pairs.pop_front()
+        let pair = self.pairs.pop_front()?;
+        self.taken[0] = Some(pair.key);
+        Some(pair)
     }
 
     /// Takes the last pair out.
     pub fn pop_last(&mut self) -> Option<Pair> {
-        self.pairs.pop_back()
+        let pair = self.pairs.pop_back()?;
+        self.taken[1] = Some(pair.key);
+        Some(pair)
+    }
+
+    /// Takes pairs out from the first on whose keys are to be dropped. Keys are in order, so that those come first.
+    pub fn drop_while(&mut self, is_dropped: impl Fn(&[u8]) -> bool) {
+        let dropped = self
+            .pairs
+            .partition_point(|pair| is_dropped(self.slice(pair.key)));
+        if let Some(last) = self.pairs.drain(..dropped).next_back() {
+            self.taken[0] = Some(last.key);
+        }
+    }
+
+    /// The key that was taken last from the front.
+    pub fn taken_first(&self) -> Option<&[u8]> {
+        self.taken[0].map(|span| self.slice(span))
+    }
+
+    /// The key that was taken last from the back.
+    pub fn taken_last(&self) -> Option<&[u8]> {
+        self.taken[1].map(|span| self.slice(span))
+    }
+
+    /// The first key.
+    pub fn first(&self) -> Option<&[u8]> {
+        self.pairs.front().map(|pair| self.key(pair))
+    }
+
+    /// The last key.
+    pub fn last(&self) -> Option<&[u8]> {
+        self.pairs.back().map(|pair| self.key(pair))
     }
 
     /// A copy of the last key.
     pub fn last_key(&self) -> Option<Vec<u8>> {
-        self.pairs.back().map(|pair| self.key(pair).to_vec())
+        self.last().map(<[u8]>::to_vec)
+    }
+
+    /// The pair that [`pop_last`](Self::pop_last) would take.
+    pub fn back(&self) -> Option<&Pair> {
+        self.pairs.back()
     }
 
     /// The pair `ahead` places behind the first.
@@ -156,6 +197,12 @@ impl Batch {
     /// Forgets all pairs, keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.pairs.clear();
+        self.taken = [None; 2];
+    }
+
+    /// Forgets the pairs; what was taken last stays known.
+    pub fn end(&mut self) {
         self.pairs.clear();
     }
 

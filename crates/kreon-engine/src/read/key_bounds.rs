@@ -5,9 +5,9 @@ use std::ops::Bound;
 /// A range of keys.
 pub type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Whether no key can lie within, so that ranges given the wrong way round are empty.
-pub fn is_empty(bounds: &KeyBounds) -> bool {
-    match bounds {
+/// Whether no key can lie between, so that ranges given the wrong way round are empty.
+pub fn is_empty<K: Ord>(low: &Bound<K>, high: &Bound<K>) -> bool {
+    match (low, high) {
         (Bound::Included(low), Bound::Included(high)) => low > high,
         (Bound::Included(low), Bound::Excluded(high))
         | (Bound::Excluded(low), Bound::Included(high))
@@ -47,11 +47,11 @@ mod tests {
     #[test]
     fn bounds_the_wrong_way_round_are_empty() {
         let bound = |key: &str| Bound::Excluded(key.as_bytes().to_vec());
-        assert!(is_empty(&(bound("b"), bound("a"))));
-        assert!(is_empty(&(bound("a"), bound("a"))));
-        assert!(!is_empty(&(
-            Bound::Included(b"a".to_vec()),
-            Bound::Included(b"a".to_vec())
-        )));
+        assert!(is_empty(&bound("b"), &bound("a")));
+        assert!(is_empty(&bound("a"), &bound("a")));
+        assert!(!is_empty(
+            &Bound::Included(b"a".to_vec()),
+            &Bound::Included(b"a".to_vec())
+        ));
     }
 }

@@ -2,14 +2,16 @@
 //!
 //! - [`get`], [`multi_get`], [`get_task`], [`seen`]: gets; [`value_reader`]: a value a part at a time; [`covering`]: deleted
 //!   ranges that cover a key
-//! - [`scan`], [`scan_pair`], [`merge_scan`], [`scan_source`], [`batch`], [`key_bounds`]: scans; [`scan_memory`]: the memory of
-//!   their read-ahead
+//! - [`scan`], [`scan_pair`], [`merge_scan`], [`scan_source`], [`scan_rest`], [`ahead`], [`batch`], [`key_bounds`]: scans;
+//!   [`scan_memory`]: the memory of their read-ahead
+//! - [`records`]: reads of many records at once
 //! - [`changed`]: whether keys and ranges were changed since a snapshot; [`unmoved`]: gets that can be asked for later
 //!   changes without one
 //! - [`sweep`]: finds gaps around a deletion, for later scans
 //! - [`leaves`], [`charge`], [`credits`], [`scan_queue`], [`scattered`]: excess reads of scans, credited to leaves whose
 //!   values are scattered
 
+mod ahead;
 mod batch;
 mod changed;
 mod charge;
@@ -21,10 +23,12 @@ mod key_bounds;
 mod leaves;
 pub mod merge_scan;
 mod multi_get;
+mod records;
 mod scan;
 mod scan_memory;
 mod scan_pair;
 mod scan_queue;
+mod scan_rest;
 pub mod scan_source;
 mod scattered;
 mod seen;
@@ -50,7 +54,7 @@ pub use get_task::GetTask;
 pub use key_bounds::{KeyBounds, is_empty, prefix_bounds};
 pub use scan::Scan;
 pub use scan_memory::ScanShare;
-pub use scan_pair::TakePair;
+pub use scan_pair::{ShowPair, TakePair};
 pub use scan_queue::{RECORD_BYTES_MAX, ScanBuffer};
 pub use scattered::{Scattered, ScatteredValues};
 pub use seen::Seen;

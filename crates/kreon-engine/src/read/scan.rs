@@ -9,23 +9,22 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use arc_swap::Guard;
-use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Result, planted};
+use kreon_base::{Error, KEY_BYTES_MAX, Result, planted};
 use kreon_format::fragment_bytes;
-use kreon_mapping::Fetched;
 
 use super::Reader;
-use super::batch::{Batch, Found, Pair};
+use super::ahead::Ahead;
+use super::batch::{Found, Pair};
 use super::get::Once;
-use super::key_bounds::{KeyBounds, is_empty};
-use super::leaves::Leaves;
+use super::key_bounds::KeyBounds;
 use super::merge_scan::{self, Step};
 use super::scan_memory::ScanShare;
 use super::scan_pair::{ShowPair, TakePair, WithKey};
+use super::scan_rest::{Edge, Rest};
 use super::scan_source::Located;
 use crate::keys::Direction;
 use crate::level::ResidentLog;
-use crate::level::log_source::{FetchedLog, LOG_PRIORITY};
-use crate::level::view::ViewSequence;
+use crate::level::log_source::FetchedLog;
 use crate::regions::RegionState;
 use crate::visibility::OpenSnapshot;
 use kreon_log::{TakeValue, ValueAt};
@@ -58,43 +57,17 @@ pub struct Scan {
     region: Arc<RegionState>,
     snapshot: Arc<OpenSnapshot>,
     /// What neither end has fetched yet.
-    rest: Option<KeyBounds>,
+    rest: Rest,
     /// Fetched from the front, ascending, and from the back, descending: by [`Direction`].
     ends: [Ahead; 2],
     step_entries: usize,
-    /// Pairs that may still be shown.
+    /// Pairs that may be shown from the beginning on, or from a seek on.
+    most: usize,
+    /// Pairs of these that may still be shown.
     left: usize,
-    /// Pairs that were found so far.
+    /// Pairs that were found so far, since the last seek.
     found: usize,
     with_values: bool,
-}
-
-/// What one end has found ahead.
-#[derive(Default)]
-struct Ahead {
-    batch: Batch,
-    /// The view in which the records are where the batch says.
-    view: ViewSequence,
-    /// Records that are not in memory otherwise.
-    fetched: Fetched,
-    /// The leaves in which they were found.
-    leaves: Leaves,
-    /// The memory that all this takes.
-    share: Option<ScanShare>,
-}
-
-impl Ahead {
-    /// Forgets all; gives the memory back, but for a little.
-    fn clear(&mut self) {
-        self.batch.clear();
-        self.fetched.clear();
-        self.leaves.clear();
-        self.share = None;
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.batch.memory_bytes() + self.fetched.memory_bytes()
-    }
 }
 
 impl Scan {
@@ -109,9 +82,10 @@ impl Scan {
             reader: Arc::clone(reader),
             region: Arc::clone(region),
             snapshot,
-            rest: (!is_empty(&bounds)).then_some(bounds),
+            rest: Rest::new(bounds),
             ends: Default::default(),
             step_entries: FIRST_STEP_ENTRIES,
+            most: usize::MAX,
             left: usize::MAX,
             found: 0,
             with_values: true,
@@ -124,11 +98,42 @@ impl Scan {
         self.with_values = false;
     }
 
-    /// The same scan, ended after `pairs` pairs from both ends together. It reads at once what it will
-    /// show, and nothing else. Before the first pair is taken.
+    /// The same scan, ended after `pairs` pairs from both ends together, which a seek counts anew. It reads at once what it
+    /// will show, and nothing else. Before the first pair is taken.
     pub fn limit(&mut self, pairs: usize) {
-        self.left = pairs;
-        self.step_entries = pairs.clamp(1, STEP_ENTRIES_MAX);
+        self.most = pairs;
+        self.begin();
+    }
+
+    /// Counts pairs and steps anew.
+    fn begin(&mut self) {
+        (self.left, self.found) = (self.most, 0);
+        self.step_entries = match self.most {
+            usize::MAX => FIRST_STEP_ENTRIES,
+            most => most.clamp(1, STEP_ENTRIES_MAX),
+        };
+    }
+
+    /// Lets the end that goes in `way` go on at `key`, or at the first key behind it, within the bounds of the scan; the
+    /// other end stays where it is. Reads nothing: what was found ahead from `key` on is kept, else the next step looks it
+    /// up. After an error it does nothing.
+    pub fn seek(&mut self, way: Direction, key: &[u8]) {
+        let (own, other) = (way as usize, 1 - way as usize);
+        if self.ends[own].seek(key, way) {
+            self.left = self.most;
+            return;
+        }
+        // Pairs of the other end that this one took are its own.
+        let position = match self.ends[own].batch.taken_last() {
+            Some(key) => Some(Edge::At(Bound::Excluded(key.to_vec()))),
+            None => self.ends[other].position(),
+        };
+        self.rest.seek(way, key, position);
+        for ahead in &mut self.ends {
+            ahead.clear();
+            ahead.start = None;
+        }
+        self.begin();
     }
 
     /// Shows the next pair from the front.
@@ -188,10 +193,36 @@ impl Scan {
         Ok(Some(shown))
     }
 
+    /// Hands the pair to `take` that the end that goes in `way` takes next.
+    ///
+    /// # Errors
+    /// Of reading; the scan ends with the first.
+    pub fn peek_pair<T: TakePair>(&mut self, way: Direction, take: T) -> Result<Option<T::Taken>> {
+        self.reader.storage.lifecycle.check_home()?;
+        self.try_peek(way, take).inspect_err(|_| self.fail())
+    }
+
+    fn try_peek<T: TakePair>(&mut self, way: Direction, take: T) -> Result<Option<T::Taken>> {
+        let (own, other) = (way as usize, 1 - way as usize);
+        if self.ends[own].batch.is_empty() {
+            self.fetch(way)?;
+        }
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let [own, other] = [&self.ends[own], &self.ends[other]];
+        let found = own.batch.nth(0).map(|pair| (own, pair));
+        match found.or_else(|| Some((other, other.batch.back()?))) {
+            Some((ahead, pair)) => self.show(ahead, pair, take).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// A read failed: the scan ends, and its memory goes back with the account of it.
     fn fail(&mut self) {
         self.ends = Default::default();
-        (self.rest, self.left) = (None, 0);
+        self.rest.end();
+        (self.most, self.left) = (0, 0);
     }
 
     /// The memory of what it has found ahead.
@@ -202,7 +233,7 @@ impl Scan {
 
     /// There is no more to show: what it held goes back.
     fn end<R>(&mut self) -> Option<R> {
-        self.ends.iter_mut().for_each(Ahead::clear);
+        self.ends.iter_mut().for_each(Ahead::end);
         None
     }
 
@@ -274,19 +305,17 @@ impl Scan {
     }
 
     fn fetch(&mut self, direction: Direction) -> Result<()> {
-        let Some(bounds) = self.rest.take().filter(|_| self.left > 0) else {
+        if self.left == 0 || !self.rest.is_left() {
             return Ok(());
-        };
-        let (last, is_exhausted) = self.locate(&bounds, direction)?;
-        if !is_exhausted && let Some(last) = last {
-            let behind = Bound::Excluded;
-            planted!(ScanStepRepeatsKey => let behind = Bound::Included);
-            let rest = match direction {
-                Direction::Forward => (behind(last), bounds.1),
-                Direction::Backward => (bounds.0, Bound::Excluded(last)),
-            };
-            self.rest = Some(rest);
         }
+        let (last, is_exhausted) = self.locate(direction)?;
+        let edge = last.filter(|_| !is_exhausted).map(|last| {
+            planted!(ScanStepRepeatsKey => if direction == Direction::Forward {
+                return Bound::Included(last);
+            });
+            Bound::Excluded(last)
+        });
+        self.ends[direction as usize].start = Some(self.rest.advance(direction, edge));
         Ok(())
     }
 
@@ -310,21 +339,17 @@ impl Scan {
 
     /// Finds the pairs of one step for the end that goes in `direction`. Returns the last key, and whether
     /// the range is exhausted. The view is held only in here.
-    fn locate(
-        &mut self,
-        bounds: &KeyBounds,
-        direction: Direction,
-    ) -> Result<(Option<Vec<u8>>, bool)> {
+    fn locate(&mut self, direction: Direction) -> Result<(Option<Vec<u8>>, bool)> {
         let view = Guard::into_inner(self.reader.view_of(&self.region)?);
         let nodes = self.reader.storage.nodes(&view, self.region.id);
         self.ends[direction as usize].clear();
         let (mut share, entries_max, bytes_max) = self.reach();
         let room = share.bytes();
         let ahead = &mut self.ends[direction as usize];
-        let (start, end) = match direction {
-            Direction::Forward => (&bounds.0, &bounds.1),
-            Direction::Backward => (&bounds.1, &bounds.0),
-        };
+        let (start, end) = (
+            self.rest.edge(direction),
+            self.rest.edge(direction.opposite()),
+        );
         let known = self.region.gaps.known();
         let step = Step {
             region: self.region.id,
@@ -374,31 +399,6 @@ impl Scan {
             );
         }
         Ok((ahead.batch.last_key(), walked.is_exhausted))
-    }
-}
-
-impl Reader {
-    /// Has records at hand that are not in frames, all at once; large ones are read by themselves. They are given by their
-    /// places and the bytes of key and value.
-    pub fn fetch_records(
-        &self,
-        records: impl Iterator<Item = (LogOffset, usize)>,
-        into: &mut Fetched,
-    ) -> Result<()> {
-        const FETCH_BYTES_MAX: usize = 64 << 10;
-        let (log, mapping) = (self.storage.log.reader(), &self.storage.mapping);
-        let mut missing = records
-            .filter(|(offset, payload_bytes)| {
-                !mapping.are_resident(offset.0, fragment_bytes(*payload_bytes))
-            })
-            .filter_map(|(offset, payload_bytes)| log.on_device(offset, payload_bytes))
-            .filter(|bytes| bytes.len_bytes <= FETCH_BYTES_MAX)
-            .peekable();
-        if missing.peek().is_none() {
-            into.clear();
-            return Ok(());
-        }
-        mapping.fetch(missing, LOG_PRIORITY, into)
     }
 }
 

@@ -40,7 +40,7 @@ impl<'t> TransactionScan<'t> {
             transaction,
             region: Arc::clone(region),
             place,
-            is_at_end: is_empty(&bounds),
+            is_at_end: is_empty(&bounds.0, &bounds.1),
             rest: bounds.clone(),
             bounds,
             scan,
@@ -71,7 +71,7 @@ impl<'t> TransactionScan<'t> {
                 return Ok(Some((key, value)));
             }
             // An own deletion.
-            self.is_at_end = is_empty(&self.rest);
+            self.is_at_end = is_empty(&self.rest.0, &self.rest.1);
         }
     }
 
@@ -81,7 +81,7 @@ impl<'t> TransactionScan<'t> {
         self.look_ahead(is_from_front)?;
         let rest = (as_slice(&self.rest.0), as_slice(&self.rest.1));
         let writes = self.transaction.writes();
-        let own = match is_empty(&self.rest) {
+        let own = match is_empty(&self.rest.0, &self.rest.1) {
             true => None,
             false => writes.next_within(self.region.id, rest, is_from_front),
         };
