@@ -9,6 +9,8 @@ use serde_json::Value;
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/stats.md");
 
+const METRICS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/observability.md");
+
 /// Objects whose fields are listed as a part of their parent.
 const WHOLE: [&str; 1] = ["last_image"];
 
@@ -99,4 +101,78 @@ fn no_number_of_the_library_is_left_out_of_the_object() {
         );
     }
     assert!(debug.contains("device_flushes:"), "{debug}");
+}
+
+/// Splits a sample into its name and its labels, with their values unescaped.
+fn sample(line: &str) -> (&str, Vec<(String, String)>) {
+    let (series, number) = line.rsplit_once(' ').unwrap();
+    assert!(number.parse::<f64>().is_ok(), "{line}");
+    let Some((name, rest)) = series.split_once('{') else {
+        return (series, Vec::new());
+    };
+    let mut rest = rest.strip_suffix('}').unwrap();
+    let mut labels = Vec::new();
+    while !rest.is_empty() {
+        let (label, behind) = rest.split_once("=\"").unwrap();
+        let (mut value, mut chars) = (String::new(), behind.char_indices());
+        let end = loop {
+            match chars.next().unwrap() {
+                (at, '"') => break at,
+                (_, '\\') => match chars.next().unwrap().1 {
+                    'n' => value.push('\n'),
+                    escaped @ ('\\' | '"') => value.push(escaped),
+                    other => panic!("\\{other} in {line}"),
+                },
+                (_, other) => value.push(other),
+            }
+        };
+        labels.push((label.to_owned(), value));
+        rest = &behind[end + 1..];
+        rest = rest.strip_prefix(',').unwrap_or(rest);
+    }
+    (name, labels)
+}
+
+#[test]
+fn metrics_parse_and_their_names_are_those_that_are_documented() {
+    let fixture = Fixture::new();
+    let odd = "a\"b\\c";
+    fixture.ok(&["-r", odd, "put", "k", "v"]);
+    fixture.ok(&["compact"]);
+    let text = fixture.ok(&["stats", "--prometheus"]);
+    assert!(text.ends_with('\n'));
+    let is_name = |name: &str| {
+        let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        name.starts_with("kreon_store_") && name.chars().all(is_part)
+    };
+    let (mut there, mut series) = (BTreeSet::new(), BTreeSet::new());
+    let (mut helped, mut typed) = ("", ("", ""));
+    let mut regions = BTreeSet::new();
+    for line in text.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            helped = help.split_once(' ').unwrap().0;
+            assert!(is_name(helped), "{line}");
+        } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+            typed = kind.split_once(' ').unwrap();
+            assert_eq!(typed.0, helped);
+            let expected = match helped.ends_with("_total") {
+                true => "counter",
+                false => "gauge",
+            };
+            assert_eq!(typed.1, expected, "{line}");
+            assert!(there.insert(helped.to_owned()), "{helped} twice");
+        } else {
+            let (name, labels) = sample(line);
+            assert_eq!(name, typed.0, "{line}");
+            assert!(series.insert((name.to_owned(), labels.clone())), "{line}");
+            let of_region = labels.into_iter().filter(|(label, _)| label == "region");
+            regions.extend(of_region.map(|(_, region)| region));
+        }
+    }
+    assert!(regions.contains(odd), "{regions:?}");
+    let document = std::fs::read_to_string(METRICS).unwrap();
+    let names = document.lines().filter_map(|line| line.strip_prefix("| `"));
+    let names = names.filter_map(|line| Some(line.split_once('`')?.0.to_owned()));
+    let documented: BTreeSet<_> = names.filter(|name| is_name(name)).collect();
+    assert_eq!(there, documented);
 }

@@ -8,6 +8,7 @@
 mod memory_stats;
 mod page_set;
 mod page_stats;
+mod prometheus;
 mod sizes;
 mod stats;
 mod verify;

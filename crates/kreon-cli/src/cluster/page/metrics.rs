@@ -1,7 +1,6 @@
 //! Metrics in the text format of Prometheus. Names end in their unit; counters in `_total`.
 
-use std::fmt::Write as _;
-
+use kreon_base::metrics::{labels, push_metric};
 use kreon_node::{GroupStatus, MemberStatus, NodeStatus};
 
 /// A metric of each `T`: name, help, value.
@@ -180,7 +179,7 @@ fn of_members(group: &GroupStatus, value: impl Fn(&MemberStatus) -> u64) -> u64 
 /// All metrics of a server.
 pub fn text(status: &NodeStatus) -> String {
     let mut text = String::new();
-    let label = |group: &GroupStatus| format!("{{group=\"{}\"}}", group.group.0);
+    let label = |group: &GroupStatus| labels(&[("group", &group.group.0.to_string())]);
     for (name, help, value) in OF_GROUPS {
         let samples = status
             .groups
@@ -194,29 +193,29 @@ pub fn text(status: &NodeStatus) -> String {
     push(&mut text, ("group_", "free_bytes", help), free);
     for (name, help, value) in OF_BACKUPS {
         let samples = status.groups.iter().flat_map(|group| {
-            let of = group.group.0;
+            let of = group.group.0.to_string();
             group.members.iter().map(move |member| {
-                let server = member.member.server.0;
-                let label = format!("{{group=\"{of}\",server=\"{server}\"}}");
+                let server = member.member.server.0.to_string();
+                let label = labels(&[("group", &of), ("server", &server)]);
                 (label, value(member))
             })
         });
         push(&mut text, ("backup_", name, help), samples);
     }
     let refusals = status.groups.iter().flat_map(|group| {
-        let of = group.group.0;
+        let of = group.group.0.to_string();
         let refusals = group.refusals.iter();
         refusals.map(move |(kind, count)| {
-            let label = format!("{{group=\"{of}\",kind=\"{kind:?}\"}}");
-            (label, *count)
+            let kind = format!("{kind:?}");
+            (labels(&[("group", &of), ("kind", &kind)]), *count)
         })
     });
     let help = "Requests of clients that were refused.";
     push(&mut text, ("", "refusals_total", help), refusals);
-    let violations = status.violations.iter().map(|(class, count)| {
-        let class = class.to_string().replace(['\\', '"', '\n'], "_");
-        (format!("{{class=\"{class}\"}}"), *count)
-    });
+    let violations = status
+        .violations
+        .iter()
+        .map(|(class, count)| (labels(&[("class", &class.to_string())]), *count));
     let help = "Packets that break the protocol.";
     push(&mut text, ("", "violations_total", help), violations);
     for (name, help, value) in OF_SERVER {
@@ -232,15 +231,7 @@ fn push(
     (of, name, help): (&str, &str, &str),
     samples: impl Iterator<Item = (String, u64)>,
 ) {
-    let kind = match name.ends_with("_total") {
-        true => "counter",
-        false => "gauge",
-    };
-    let _ = write!(
-        text,
-        "# HELP kreon_{of}{name} {help}\n# TYPE kreon_{of}{name} {kind}\n"
-    );
-    for (labels, value) in samples {
-        let _ = writeln!(text, "kreon_{of}{name}{labels} {value}");
-    }
+    let name = format!("kreon_{of}{name}");
+    let samples = samples.map(|(labels, value)| (labels, value.into()));
+    push_metric(text, (&name, help), samples);
 }

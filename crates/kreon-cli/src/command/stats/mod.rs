@@ -20,12 +20,18 @@ pub struct Stats {
     /// Everything as one JSON object, with sizes in bytes (docs/stats.md lists the fields)
     #[arg(long)]
     json: bool,
+    /// Everything as metrics for Prometheus (docs/observability.md lists them)
+    #[arg(long, conflicts_with_all = ["json", "all"])]
+    prometheus: bool,
 }
 
 impl Stats {
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
         let store = session.place.store()?;
         let stats = store.stats();
+        if self.prometheus {
+            return Ok(out.write(stats.to_prometheus().as_bytes())?);
+        }
         let place = Place::of(session, store, &stats);
         let text = match (self.json, self.all) {
             (true, _) => json::as_json(&stats, &place).to_string() + "\n",
