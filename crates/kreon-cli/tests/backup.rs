@@ -4,7 +4,7 @@ mod fixture;
 
 use std::fs;
 
-use fixture::Fixture;
+use fixture::{Fixture, bare_command, run};
 
 #[test]
 fn a_backup_is_restored_and_a_damaged_one_exits_with_3() {
@@ -27,7 +27,9 @@ fn a_backup_is_restored_and_a_damaged_one_exits_with_3() {
     );
     fixture.ok(&["verify-backup", folder]);
     fixture.ok(&["restore", folder, target]);
-    assert_eq!(fixture.ok(&["-s", target, "get", "second"]).trim(), "2");
+    let mut get = bare_command();
+    get.args(["-s", target, "get", "second"]);
+    assert_eq!(run(get, b"").ok().trim(), "2");
     let there = fixture.run(&["restore", folder, target]);
     assert_eq!(there.code, 2, "{there:?}");
     let manifest = fixture.path("backups/manifest-000002");

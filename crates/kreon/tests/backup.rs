@@ -177,3 +177,38 @@ fn a_backup_that_is_killed_leaves_a_whole_one_and_the_next_goes_on() {
     backup.make(&store).expect("a backup");
     assert_eq!(backup.list().expect("a list").len(), 1);
 }
+
+#[test]
+fn a_store_of_an_older_backup_shares_no_log_of_the_newer_ones() {
+    const VALUES: u64 = 6000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let fill = |store: &Store, byte: u8| {
+        let region = store.region("r").expect("a region");
+        for key in 0..VALUES {
+            let put = region.put(key.to_be_bytes(), [byte; 1000]);
+            put.expect("a put");
+        }
+    };
+    let backup = Backup::at(path("backups")).keep(9);
+    let first = open(&path("first"));
+    first.region("r").expect("a region");
+    let oldest = backup.make(&first).expect("a backup").number;
+    fill(&first, b'a');
+    backup.make(&first).expect("a backup");
+    first.close().expect("the end");
+
+    let older = backup.clone().number(oldest);
+    older.restore(path("second")).expect("a restore");
+    let second = open(&path("second"));
+    fill(&second, b'b');
+    backup.make(&second).expect("a backup");
+    backup.restore(path("third")).expect("a restore");
+    let third = open(&path("third"));
+    let region = third.region("r").expect("a region");
+    for key in 0..VALUES {
+        let found = region.get(key.to_be_bytes()).expect("a read");
+        assert!(found.as_deref() == Some(&[b'b'; 1000][..]), "{key}");
+    }
+    assert!(third.verify().expect("a look").problems.is_empty());
+}

@@ -9,6 +9,7 @@
 //! - [`moment`]: what the state is, held until all of it was copied
 //! - [`data`]: the data file that this run writes
 //! - [`pages`]: the pages of catalogue, bitmap and trees
+//! - [`lineage`]: whether the log goes on from the backup before
 //! - [`log`]: the segments of the logs
 //! - [`run`]: one backup, from start to end
 //! - [`kept`]: the backups of a folder; which parts of data files still count
@@ -16,6 +17,7 @@
 
 mod data;
 mod kept;
+mod lineage;
 mod log;
 mod moment;
 mod pace;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kreon_base::{Error, Lsn, PAGE_BYTES, Result};
-use kreon_format::BackupManifest;
+use kreon_format::{BackupManifest, BackupPage, BackupPiece};
 
 use super::Tell;
 use super::data::DataFile;
 use super::kept::{self, bytes_of};
+use super::lineage;
 use super::log::{LogCopy, by_segment};
 use super::moment::Moment;
 use super::pace::Pace;
@@ -91,7 +92,15 @@ impl Backups {
         let is_open = || self.storage.check_open();
         let mut pace = Pace::new(tell, &is_open, moment.bytes(), options.bytes_per_second)?;
         let mut data = DataFile::new(shelf, number);
-        let (pages, pieces) = self.copy(&moment, before.as_ref(), &mut data, &mut pace)?;
+        let pages = self.copy_pages(&moment, before.as_ref(), &mut data, &mut pace)?;
+        pace.step("log")?;
+        // What another log has at the same place is not shared.
+        let goes_on = match &before {
+            Some(before) => lineage::goes_on(&self.storage, shelf, before, &moment.segments)?,
+            None => false,
+        };
+        let before = before.filter(|_| goes_on);
+        let pieces = self.copy_log(&moment, before.as_ref(), &mut data, &mut pace)?;
         // If the store was closed meanwhile, another process may have written what was read last.
         self.storage.check_open()?;
         let manifest = BackupManifest {
@@ -119,17 +128,13 @@ impl Backups {
         })
     }
 
-    #[allow(clippy::type_complexity, reason = "two lists")]
-    fn copy(
+    fn copy_pages(
         &self,
         moment: &Moment,
         before: Option<&BackupManifest>,
         data: &mut DataFile<'_>,
         pace: &mut Pace<'_>,
-    ) -> Result<(
-        Vec<kreon_format::BackupPage>,
-        Vec<kreon_format::BackupPiece>,
-    )> {
+    ) -> Result<Vec<BackupPage>> {
         let mut pages = PageCopy {
             storage: &self.storage,
             before: before.map_or(&[], |before| &before.pages),
@@ -138,8 +143,16 @@ impl Backups {
             pages: Vec::new(),
         };
         pages.all(moment)?;
-        let pages = pages.pages;
-        pace.step("log")?;
+        Ok(pages.pages)
+    }
+
+    fn copy_log(
+        &self,
+        moment: &Moment,
+        before: Option<&BackupManifest>,
+        data: &mut DataFile<'_>,
+        pace: &mut Pace<'_>,
+    ) -> Result<Vec<BackupPiece>> {
         let mut log = LogCopy {
             storage: &self.storage,
             before: by_segment(before.map_or(&[], |before| &before.pieces)),
@@ -148,6 +161,6 @@ impl Backups {
             pieces: Vec::new(),
         };
         log.all(&moment.segments)?;
-        Ok((pages, log.pieces))
+        Ok(log.pieces)
     }
 }
