@@ -89,7 +89,8 @@ impl Backup {
     /// # Errors
     /// `Corruption`: a page or record of the store does not verify, and the message names it. `InvalidArgument`: the folder
     /// has backups of another store. `Busy`: another backup is being made there. `OutOfSpace`, `Io`, `Closed`, `Poisoned`.
-    /// The folder then has the backups that it had; the next run removes what was begun.
+    /// The folder then has the backups that it had; the next run removes what was begun. Only if older backups cannot be
+    /// removed, by `Io` or as one of them is being read (`Busy`), the new one is there all the same: [`list`](Self::list) says.
     pub fn make_with(
         &self,
         store: &Store,
