@@ -31,6 +31,8 @@ pub struct LogCopy<'a, 'd, 'p> {
     pub before: BTreeMap<(SegmentId, u64), Vec<BackupPiece>>,
     pub data: &'a mut DataFile<'d>,
     pub pace: &'a mut Pace<'p>,
+    /// All segments of the state.
+    pub segments: &'a [LogSegment],
     pub pieces: Vec<BackupPiece>,
 }
 
@@ -49,9 +51,9 @@ impl LogCopy<'_, '_, '_> {
     ///
     /// # Errors
     /// `Corruption` names segment and byte that do not verify; those of device, target and pace.
-    pub fn all(&mut self, segments: &[LogSegment]) -> Result<()> {
+    pub fn all(&mut self) -> Result<()> {
         let mut buffer = AlignedBuf::new(SEGMENT);
-        for segment in segments {
+        for segment in self.segments {
             self.segment(segment, &mut buffer)
                 .map_err(|error| error.within(format!("{} of {}", segment.id, segment.log)))?;
         }
@@ -148,10 +150,43 @@ impl LogCopy<'_, '_, '_> {
         };
         match segment.log == MAIN_LOG {
             true => walk
-                .main(segment.end as usize, segment.ends_at_seam)
+                .main(segment.end as usize, |mark| {
+                    self.ends_at_seam(segment, mark)
+                })
                 .map(Some),
             false => walk.moved().map(Some),
         }
+    }
+
+    /// Whether a run with this mark may have ended in the last page of what the state has of `segment`, as another one went
+    /// on behind it.
+    fn ends_at_seam(&self, segment: &LogSegment, mark: Option<u16>) -> Result<bool> {
+        if segment.ends_at_seam {
+            return Ok(true); // and has written nothing
+        }
+        if segment.end as usize != SEGMENT {
+            return Ok(false);
+        }
+        let is_next =
+            |next: &&LogSegment| next.log == MAIN_LOG && next.sequence == segment.sequence + 1;
+        let Some(next) = self.segments.iter().find(is_next) else {
+            return Ok(true); // it was freed, so nobody knows
+        };
+        let mut bytes = AlignedBuf::new(SEGMENT);
+        self.storage
+            .device
+            .read_at(next.id.offset_bytes(), &mut bytes)?;
+        let seal = FragmentSeal {
+            store: self.storage.store,
+            sequence: next.sequence,
+        };
+        let walk = Walk {
+            bytes: &bytes,
+            seal,
+            offset: next.id.offset_bytes(),
+        };
+        let first = walk.decode(LOG_HEADER_BYTES as usize);
+        Ok(first.is_ok_and(|first| mark != Some(mark_of(&first))))
     }
 }
 
@@ -170,8 +205,12 @@ impl Walk<'_> {
     }
 
     /// Fragments and pads stand one behind the other up to `end`. What does not verify is damage, unless it is the rest of a
-    /// page behind which another run went on.
-    fn main(&self, end: usize, ends_at_seam: bool) -> Result<usize> {
+    /// page behind which another run went on; `ends_at_seam` tells that of the last page, by the mark of the run before.
+    fn main(
+        &self,
+        end: usize,
+        ends_at_seam: impl Fn(Option<u16>) -> Result<bool>,
+    ) -> Result<usize> {
         let (mut at, mut mark) = (LOG_HEADER_BYTES as usize, None);
         while at < end {
             let error = match self.decode(at) {
@@ -186,8 +225,7 @@ impl Walk<'_> {
             let seam = self.decode(border).ok();
             let is_seam = match border < end {
                 true => seam.is_some_and(|seam| mark != Some(mark_of(&seam))),
-                // The run that went on here has written nothing.
-                false => border == end && ends_at_seam,
+                false => border == end && ends_at_seam(mark)?,
             };
             match is_seam {
                 true => at = border,

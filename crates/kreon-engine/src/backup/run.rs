@@ -158,9 +158,10 @@ impl Backups {
             before: by_segment(before.map_or(&[], |before| &before.pieces)),
             data,
             pace,
+            segments: &moment.segments,
             pieces: Vec::new(),
         };
-        log.all(&moment.segments)?;
+        log.all()?;
         Ok(log.pieces)
     }
 }

@@ -13,6 +13,12 @@ fn every_backup_of_a_chain_restores_to_the_store_at_its_moment() {
     }
 }
 
+#[test]
+fn a_run_that_ends_in_the_last_page_of_a_segment_is_no_damage() {
+    let counts = backups(4445);
+    assert_eq!(counts.failures, Vec::<String>::new());
+}
+
 /// A store with trees and a log behind them.
 fn filled() -> (Held, Dice) {
     let mut dice = Dice::new(7);
