@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kreon_base::{
-    Checksum, Error, LogOffset, PAGE_BYTES, PageNo, Result, SEGMENT_BYTES, SegmentId, planted,
+    Checksum, Error, LogOffset, Lsn, PAGE_BYTES, PageNo, Result, SEGMENT_BYTES, SegmentId, planted,
 };
 use kreon_device::AlignedBuf;
-use kreon_format::{BackupPiece, Fragment, FragmentSeal, LOG_HEADER_BYTES, LogSegmentHeader};
+use kreon_format::{
+    BackupPiece, Fragment, FragmentSeal, LOG_HEADER_BYTES, LogSegmentHeader, place_of,
+};
 
 use super::data::{DataFile, read_runs};
 use super::moment::LogSegment;
@@ -29,6 +31,8 @@ pub struct LogCopy<'a, 'd, 'p> {
     pub storage: &'a Storage,
     /// What the backup before has, by segment and sequence.
     pub before: BTreeMap<(SegmentId, u64), Vec<BackupPiece>>,
+    /// Where the log of that one ends.
+    pub before_end: Lsn,
     pub data: &'a mut DataFile<'d>,
     pub pace: &'a mut Pace<'p>,
     /// All segments of the state.
@@ -64,7 +68,9 @@ impl LogCopy<'_, '_, '_> {
         let before = self.before.remove(&(segment.id, segment.sequence));
         let before = before.unwrap_or_default();
         let had = before.last().map_or(0, |last| last.first + last.count);
-        let is_whole = usize::from(had) * PAGE_BYTES == SEGMENT;
+        // The page in which the log ended was not full.
+        let was_last = segment.log == MAIN_LOG && segment.sequence == place_of(self.before_end).0;
+        let is_whole = usize::from(had) * PAGE_BYTES == SEGMENT && !was_last;
         planted!(BackupTakesGrownForWhole => let is_whole = had > 0);
         self.pieces.extend(before);
         if is_whole {

@@ -156,6 +156,7 @@ impl Backups {
         let mut log = LogCopy {
             storage: &self.storage,
             before: by_segment(before.map_or(&[], |before| &before.pieces)),
+            before_end: before.map_or(Lsn(0), |before| before.log_end),
             data,
             pace,
             segments: &moment.segments,

@@ -19,6 +19,12 @@ fn a_run_that_ends_in_the_last_page_of_a_segment_is_no_damage() {
     assert_eq!(counts.failures, Vec::<String>::new());
 }
 
+#[test]
+fn the_last_page_of_a_segment_is_copied_again_if_the_log_ended_in_it() {
+    let counts = backups(11_454);
+    assert_eq!(counts.failures, Vec::<String>::new());
+}
+
 /// A store with trees and a log behind them.
 fn filled() -> (Held, Dice) {
     let mut dice = Dice::new(7);
