@@ -41,99 +41,123 @@ pub(super) struct Office {
     is_poisoned: bool,
 }
 
-/// What the thread that flushes is to do.
-#[derive(Debug, Default)]
-struct Wanted {
-    /// The log is to be durable here up to this.
-    here: Lsn,
-    /// And on all counted members up to this.
-    everywhere: Lsn,
-    is_over: bool,
+/// Makes the log durable: here, because a sole member acknowledges nothing else, and on all counted members, for those that
+/// ask for it. Each by a thread of its own: a member that is to be removed may never answer, and before it is removed the log
+/// may have to be durable here.
+pub(super) struct Flusher {
+    here: Wanted,
+    everywhere: Wanted,
 }
 
-/// A thread that makes the log durable, because a sole member acknowledges nothing else, and for those that ask for it.
-pub(super) struct Flusher {
-    wanted: Mutex<Wanted>,
+/// How far the log is to be durable.
+#[derive(Default)]
+struct Wanted {
+    /// `None`: the thread is to end.
+    upto: Mutex<Option<Lsn>>,
     changed: Condvar,
 }
 
-impl Flusher {
-    fn start(group: Weak<Group>, store: Arc<Store>) -> Result<Arc<Self>> {
-        let flusher = Arc::new(Self {
-            wanted: Mutex::default(),
-            changed: Condvar::new(),
-        });
-        let mine = Arc::clone(&flusher);
-        Builder::new()
-            .name("kreon-flush".into())
-            .spawn(move || mine.run(&group, store))
-            .map_err(|error| kreon_base::Error::io("start a thread that flushes", error))?;
-        Ok(flusher)
-    }
-
-    /// The log is to be durable here up to this.
-    pub fn flush(&self, upto: Lsn) {
-        let mut wanted = self.wanted.lock();
-        wanted.here = wanted.here.max(upto);
-        drop(wanted);
-        self.changed.notify_all();
-    }
-
-    /// And on all counted members.
-    pub fn sync(&self, upto: Lsn) {
-        let mut wanted = self.wanted.lock();
-        wanted.everywhere = wanted.everywhere.max(upto);
+impl Wanted {
+    fn ask(&self, upto: Lsn) {
+        let mut wanted = self.upto.lock();
+        *wanted = wanted.map(|wanted| wanted.max(upto));
         drop(wanted);
         self.changed.notify_all();
     }
 
     fn end(&self) {
-        self.wanted.lock().is_over = true;
+        *self.upto.lock() = None;
         self.changed.notify_all();
     }
 
-    fn run(&self, group: &Weak<Group>, store: Arc<Store>) {
-        let (mut here, mut everywhere) = (Lsn(0), Lsn(0));
-        let term = store.mirror().term();
-        loop {
-            let mut wanted = self.wanted.lock();
-            while !wanted.is_over && wanted.here <= here && wanted.everywhere <= everywhere {
-                self.changed.wait(&mut wanted);
-            }
-            if wanted.is_over {
-                return;
-            }
-            // A member that is to be removed may never answer: what has to be durable here comes first.
-            let is_here = wanted.here > here;
-            drop(wanted);
-            let done = match is_here {
-                true => flush_here(&store).inspect(|upto| here = *upto),
-                false => store.engine().sync().map(|()| {
-                    everywhere = store.engine().log_durable();
-                    everywhere
-                }),
-            };
-            let Some(group) = group.upgrade() else {
-                return;
-            };
-            let mut core = group.core();
-            let is_it = |office: &Office| office.machine.term() == term;
-            if !core.office.as_ref().is_some_and(is_it) {
-                return;
-            }
-            match done {
-                Ok(upto) => group.primary(&mut core, Event::Durable(upto)),
-                Err(error) if error.kind() == ErrorKind::Closed => return,
-                Err(error) => {
-                    tracing::error!(%error, "the log cannot be made durable");
-                    core.has_failed = true;
-                    return group.primary(&mut core, Event::DeviceFailed);
-                }
-            }
-            // Those of the members.
-            group.sample(&mut core);
+    /// Waits until more is wanted than what is `done`; `false`: the thread is to end.
+    fn wait_for_more(&self, done: Lsn) -> bool {
+        let mut wanted = self.upto.lock();
+        while wanted.is_some_and(|wanted| wanted <= done) {
+            self.changed.wait(&mut wanted);
         }
+        wanted.is_some()
     }
+}
+
+impl Flusher {
+    fn start(group: &Weak<Group>, store: &Arc<Store>) -> Result<Arc<Self>> {
+        let wanted = || Wanted {
+            upto: Mutex::new(Some(Lsn(0))),
+            changed: Condvar::new(),
+        };
+        let flusher = Arc::new(Self {
+            here: wanted(),
+            everywhere: wanted(),
+        });
+        let start = |name: &str, run: fn(&Self, &Weak<Group>, &Store)| {
+            let (mine, group, store) =
+                (Arc::clone(&flusher), Weak::clone(group), Arc::clone(store));
+            let thread = Builder::new().name(name.to_owned());
+            let started = thread.spawn(move || run(&mine, &group, &store));
+            started.map_err(|error| kreon_base::Error::io("start a thread that flushes", error))
+        };
+        let started = start("kreon-flush", |flusher, group, store| {
+            run(&flusher.here, group, store, flush_here);
+        });
+        let started = started.and_then(|_| {
+            start("kreon-sync", |flusher, group, store| {
+                run(&flusher.everywhere, group, store, flush_everywhere);
+            })
+        });
+        started
+            .map(|_| Arc::clone(&flusher))
+            .inspect_err(|_| flusher.end())
+    }
+
+    /// The log is to be durable here up to this.
+    pub fn flush(&self, upto: Lsn) {
+        self.here.ask(upto);
+    }
+
+    /// And on all counted members.
+    pub fn sync(&self, upto: Lsn) {
+        self.everywhere.ask(upto);
+    }
+
+    fn end(&self) {
+        self.here.end();
+        self.everywhere.end();
+    }
+}
+
+/// Flushes whenever something is `wanted`, while the office lasts.
+fn run(wanted: &Wanted, group: &Weak<Group>, store: &Store, flush: fn(&Store) -> Result<Lsn>) {
+    let mut done = Lsn(0);
+    let term = store.mirror().term();
+    while wanted.wait_for_more(done) {
+        let flushed = flush(store).inspect(|upto| done = *upto);
+        let Some(group) = group.upgrade() else {
+            return;
+        };
+        let mut core = group.core();
+        let is_it = |office: &Office| office.machine.term() == term;
+        if !core.office.as_ref().is_some_and(is_it) {
+            return;
+        }
+        match flushed {
+            Ok(upto) => group.primary(&mut core, Event::Durable(upto)),
+            Err(error) if error.kind() == ErrorKind::Closed => return,
+            Err(error) => {
+                tracing::error!(%error, "the log cannot be made durable");
+                core.has_failed = true;
+                return group.primary(&mut core, Event::DeviceFailed);
+            }
+        }
+        // Those of the members.
+        group.sample(&mut core);
+    }
+}
+
+/// Makes all of the log durable on all counted members.
+fn flush_everywhere(store: &Store) -> Result<Lsn> {
+    store.engine().sync()?;
+    Ok(store.engine().log_durable())
 }
 
 /// Makes all of the log durable in the file here, whatever the members do: one of them may be silent.
@@ -236,7 +260,7 @@ impl Group {
         let end = store.engine().log_tail();
         let (now, timing) = (self.now(), self.settings.timing);
         let machine = Primary::new(self.me, known, end, since, now, timing);
-        let flusher = match Flusher::start(Weak::clone(&self.weak), Arc::clone(&store)) {
+        let flusher = match Flusher::start(&self.weak, &store) {
             Ok(flusher) => flusher,
             Err(error) => {
                 tracing::error!(%error, "an office cannot begin");

@@ -1,10 +1,10 @@
-//! Control messages that are lost.
+//! Control messages and streams that are lost.
 
 use std::sync::{Arc, Weak};
 
 use kreon_base::Error;
 use kreon_fabric::Bytes;
-use kreon_sync::{AtomicU64, Mutex, Ordering};
+use kreon_sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use kreon_wire::{Control, Frame, Member, Role, ServerId, Violation};
 
 use super::super::Server;
@@ -12,12 +12,14 @@ use super::super::links::{Receiver, Wire};
 
 type Drops = Box<dyn Fn(&Control) -> bool + Send + Sync>;
 
-/// What comes in from other servers, but for control messages that are to be lost.
+/// What comes in from other servers, but for what is to be lost.
 #[derive(Default)]
 pub struct Filter {
     server: Mutex<Weak<Server>>,
     drops: Mutex<Option<Drops>>,
     pub dropped: AtomicU64,
+    /// Packets of streams are lost.
+    pub is_deaf: AtomicBool,
 }
 
 impl Filter {
@@ -59,6 +61,9 @@ impl Receiver for Filter {
     }
 
     fn stream(&self, wire: &Arc<Wire>, packets: &[Bytes]) -> Result<(), Violation> {
+        if self.is_deaf.load(Ordering::Acquire) {
+            return Ok(());
+        }
         self.there()
             .map_or(Ok(()), |server| server.stream(wire, packets))
     }

@@ -70,3 +70,35 @@ fn a_backup_that_hears_of_its_removal_from_nobody_comes_back() {
     backup.filter.let_pass();
     cluster.await_set(GROUP, &[primary, backup]);
 }
+
+#[test]
+fn a_last_backup_that_answers_no_flush_is_removed_though_somebody_waits_for_that_flush() {
+    let cluster = Cluster::new(&[GROUP], timing());
+    let nodes = [1, 2].map(|server| {
+        let volume = Arc::new(SimVolume::new());
+        cluster.start(server, vec![(GROUP, volume)], options())
+    });
+    cluster.make(GROUP, &[&nodes[0], &nodes[1]], 1);
+    cluster.await_set(GROUP, &[&nodes[0], &nodes[1]]);
+    let (primary, backup) = match nodes[0].serves(GROUP) {
+        true => (&nodes[0], &nodes[1]),
+        false => (&nodes[1], &nodes[0]),
+    };
+    assert!(primary.put(GROUP, 0..20));
+    let bit = 1 << backup.me.server.0;
+    cluster.unwatched.store(bit, Ordering::Release);
+    backup.filter.is_deaf.store(true, Ordering::Release);
+    backup.filter.lose(|_| true);
+    // Waits for the backup, which hears nothing of it.
+    let store = primary.group(GROUP).store().unwrap();
+    primary.group(GROUP).sync(store.engine().log_tail());
+    std::thread::sleep(SILENCE / 4);
+    assert!(
+        primary.put(GROUP, 20..30),
+        "acknowledged without the backup"
+    );
+    assert_eq!(cluster.known(GROUP).config.in_sync[..], [primary.me]);
+    backup.filter.is_deaf.store(false, Ordering::Release);
+    backup.filter.let_pass();
+    cluster.await_set(GROUP, &[primary, backup]);
+}
