@@ -70,8 +70,8 @@ fn a_merge_without_space_changes_nothing_and_succeeds_later() {
     assert_eq!(bench.problems(), Vec::<String>::new());
 }
 
-/// The pages of the lowest tree of region "r" are read slowly.
-fn slowly(bench: Bench, time: Duration) -> Bench {
+/// Opened again; the root of the lowest tree of region "r" is read slowly once.
+fn slow(bench: Bench, time: Duration, background: Background) -> Bench {
     let region = bench.engine.region("r").unwrap();
     let subsystems = &bench.engine.subsystems;
     let lowest = *subsystems
@@ -87,19 +87,40 @@ fn slowly(bench: Bench, time: Duration) -> Bench {
     let slow = Fault::nth(1, Call::Read, Effect::Slow { time });
     device.inject(slow.within(start..start + 4096));
     let device = Arc::new(device);
-    let options = level_options(Background::Threads);
+    let options = level_options(background);
     let engine = Engine::open(Arc::clone(&device) as Arc<dyn Device>, options).unwrap();
-    let bench = Bench { device, engine };
-    while bench
-        .engine
-        .subsystems
-        .tree_locks
-        .merged(region.id)
-        .is_empty()
-    {
-        std::thread::sleep(Duration::from_millis(2));
+    Bench { device, engine }
+}
+
+impl Bench {
+    /// Waits until a merge of region "r" is under way.
+    fn await_merge(&self) {
+        let region = self.engine.region("r").unwrap();
+        let locks = &self.engine.subsystems.tree_locks;
+        while locks.merged(region.id).is_empty() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
+}
+
+/// A store in the middle of a merge of its own thread that takes `time`.
+fn slowly(bench: Bench, time: Duration) -> Bench {
+    let bench = slow(bench, time, Background::Threads);
+    bench.await_merge();
     bench
+}
+
+#[test]
+fn a_checkpoint_succeeds_while_the_region_that_it_merges_is_dropped() {
+    let bench = slow(Bench::due(), Duration::from_millis(400), Background::Driven);
+    std::thread::scope(|scope| {
+        let checkpoint = scope.spawn(|| bench.engine.checkpoint());
+        bench.await_merge();
+        bench.engine.drop_region("r").unwrap();
+        checkpoint.join().unwrap().unwrap();
+    });
+    assert_eq!(bench.engine.stats().merges, 0);
+    assert_eq!(bench.problems(), Vec::<String>::new());
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl Merger {
         }
     }
 
-    /// Merges what is due in any region.
+    /// Merges what is due in any region that no other thread drops meanwhile.
     ///
     /// # Errors
     /// Those of a spill, the first of any region; what was not merged stays as it is.
@@ -146,7 +146,12 @@ impl Merger {
         drop(view);
         let mut outcome = Ok(());
         for region in due {
-            outcome = outcome.and(self.merge_region(region));
+            let merged = match self.merge_region(region) {
+                // Of the region, which is being dropped, or of the store.
+                Err(error) if error.kind() == ErrorKind::Closed => self.on.storage.check_writable(),
+                merged => merged,
+            };
+            outcome = outcome.and(merged);
         }
         outcome
     }
