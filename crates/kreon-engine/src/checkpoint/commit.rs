@@ -179,7 +179,11 @@ fn account(
     }
     let needed_from = change.ledger.log_needed_from();
     planted!(SegmentFreedTooEarly => let needed_from = storage.log.tail());
-    let mut dead = allocator.retire_dead_log_segments(MAIN_LOG, place_of(needed_from).0)?;
+    // An open segment that is full has nothing behind the marker, and stays the open one until the next record.
+    let open = catalogue.logs.first().and_then(|log| log.open);
+    let open_sequence = open.map_or(u64::MAX, |open| open.sequence);
+    let end = place_of(needed_from).0.min(open_sequence);
+    let mut dead = allocator.retire_dead_log_segments(MAIN_LOG, end)?;
     let moved_sequence = place_of(change.ledger.moved_marker).0;
     planted!(MovedSegmentFreedTooEarly => let moved_sequence = u64::MAX);
     dead.extend(allocator.retire_dead_log_segments(MOVED_LOG, moved_sequence)?);
