@@ -7,6 +7,8 @@ use std::ptr::NonNull;
 
 use kreon_base::PAGE_BYTES;
 
+use crate::system::want_huge_pages;
+
 /// Size of a huge page of the processor.
 const HUGE_BYTES: usize = 2 << 20;
 
@@ -104,7 +106,7 @@ fn layout(len_bytes: usize, align: usize) -> Layout {
 }
 
 /// Memory in a mapping of its own.
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(target_os = "linux", not(any(miri, feature = "portable"))))]
 mod sparse {
     use super::*;
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
@@ -129,7 +131,7 @@ mod sparse {
 }
 
 /// Without `mmap` the heap is used.
-#[cfg(not(all(target_os = "linux", not(miri))))]
+#[cfg(not(all(target_os = "linux", not(any(miri, feature = "portable")))))]
 mod sparse {
     use super::*;
 
@@ -145,18 +147,6 @@ mod sparse {
         unsafe { dealloc(start.as_ptr(), layout) }
     }
 }
-
-/// Asks for huge pages for memory that starts on the boundary of one. Without them small pages are used.
-#[cfg(all(target_os = "linux", not(miri)))]
-fn want_huge_pages(start: NonNull<u8>, len_bytes: usize) {
-    use rustix::mm::{Advice, madvise};
-    // SAFETY: the range is memory that the caller owns, whole pages; the advice changes no byte of it and leaves it
-    // mapped as it is.
-    let _ = unsafe { madvise(start.as_ptr().cast(), len_bytes, Advice::LinuxHugepage) };
-}
-
-#[cfg(not(all(target_os = "linux", not(miri))))]
-fn want_huge_pages(_: NonNull<u8>, _: usize) {}
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {

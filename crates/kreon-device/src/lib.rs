@@ -1,8 +1,10 @@
 //! All system calls on a volume: files, block devices, direct I/O, `io_uring` with a fallback to `preadv` and
 //! `pwritev`, flush and lock; and the memory for such I/O.
 //!
-//! This is well 1. Its unsafe code is in [`AlignedBuf`], [`AppendBuffer`], `FileMap`, the rings, [`HomeProcess`] and
-//! [`take_short_turns`].
+//! Other systems than Linux get `preadv` and `pwritev` through the page cache, without allocation ahead and holes.
+//!
+//! This is well 1. Its unsafe code is in [`AlignedBuf`], [`AppendBuffer`], `FileMap`, the rings, [`HomeProcess`],
+//! [`take_short_turns`] and `system`.
 
 mod aligned_buf;
 mod append;
@@ -12,6 +14,7 @@ mod file;
 mod process;
 mod processors;
 mod stats;
+mod system;
 mod transfer;
 mod turns;
 

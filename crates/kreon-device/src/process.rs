@@ -13,7 +13,9 @@ use std::sync::atomic::{
 };
 
 use kreon_base::{Error, ErrorKind, PAGE_BYTES, Result};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::munmap;
+
+use crate::system::forked_page;
 
 /// The page; null before the first use. Not behind a lock: a child forked while another thread creates the page would
 /// wait for ever.
@@ -162,7 +164,7 @@ fn number_in(page: &AtomicU64) -> u64 {
 fn wiped_page() -> Option<&'static AtomicU64> {
     let mut page = PAGE.load(Acquire);
     if page.is_null() {
-        let made = make_page()?;
+        let made = forked_page()?.as_ptr();
         page = match PAGE.compare_exchange(ptr::null_mut(), made, Release, Acquire) {
             Ok(_) => made,
             Err(others) => {
@@ -175,21 +177,6 @@ fn wiped_page() -> Option<&'static AtomicU64> {
     // SAFETY: a non-null `PAGE` is the aligned start of a mapping that is never unmapped. It is readable and writable,
     // its zeroes are a valid `AtomicU64`, and it is used only as such.
     Some(unsafe { &*page })
-}
-
-fn make_page() -> Option<*mut AtomicU64> {
-    let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping at an address that the kernel chooses overlaps no memory in use.
-    let start =
-        unsafe { mmap_anonymous(ptr::null_mut(), PAGE_BYTES, access, MapFlags::PRIVATE) }.ok()?;
-    // SAFETY: the range is the mapping just made; the advice changes only what forked children see of it.
-    let advised = unsafe { madvise(start, PAGE_BYTES, Advice::LinuxWipeOnFork) };
-    if advised.is_err() {
-        // SAFETY: the mapping was made above and is known to nobody else.
-        let _ = unsafe { munmap(start, PAGE_BYTES) };
-        return None;
-    }
-    Some(start.cast())
 }
 
 #[cfg(test)]
@@ -221,7 +208,8 @@ mod tests {
 
     #[test]
     fn a_child_and_its_child_are_other_processes_with_homes_of_their_own() {
-        assert!(wiped_page().is_some(), "this kernel has MADV_WIPEONFORK");
+        let is_linux = cfg!(all(target_os = "linux", not(feature = "portable")));
+        assert_eq!(wiped_page().is_some(), is_linux, "MADV_WIPEONFORK");
         let home = HomeProcess::this();
         assert!(home.is_this() && HomeProcess::this().is_this());
         assert!(holds_in_child(|| {

@@ -103,7 +103,7 @@ impl DeviceCounters {
     }
 
     /// Transfers in flight now.
-    #[cfg(test)]
+    #[cfg(all(test, target_os = "linux", not(feature = "portable")))]
     pub(crate) fn in_flight(&self) -> u32 {
         self.depth.load(Relaxed)
     }

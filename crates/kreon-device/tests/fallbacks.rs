@@ -26,6 +26,26 @@ fn a_file_system_that_cannot_allocate_or_punch_holes_does_without() {
     assert_eq!((stats.allocations, stats.discards), (2, 2));
 }
 
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
+#[test]
+fn other_systems_than_linux_do_without_direct_io_rings_allocation_and_holes() {
+    use std::os::unix::fs::MetadataExt;
+    let scratch = Scratch::new();
+    let path = scratch.path("volume");
+    let device = device(&path, &creating(), 8 << 20);
+    assert!(!device.is_direct() && !device.has_rings() && device.read_queue().is_none());
+    device.allocate(0, 4 << 20).unwrap();
+    let used_bytes = || std::fs::metadata(&path).unwrap().blocks() * 512;
+    assert!(used_bytes() < 1 << 20, "nothing is allocated ahead");
+    let bytes = pattern(1 << 20, 1);
+    device.write_at(2 << 20, &bytes).unwrap();
+    device.flush().unwrap();
+    device.discard(2 << 20, 1 << 20).unwrap();
+    let mut found = AlignedBuf::new(1 << 20);
+    device.read_at(2 << 20, &mut found).unwrap();
+    assert!(found[..] == bytes[..], "what cannot be discarded stays");
+}
+
 #[test]
 fn what_the_file_system_cannot_grow_to_is_an_error_and_changes_nothing() {
     let scratch = Scratch::new();

@@ -115,7 +115,9 @@ fn a_full_disk_is_out_of_space_and_recovers() {
         device.read(&mut [Read::new(0, &mut found)]).unwrap();
         assert_eq!(found[..], bytes[..]);
         device.discard(1 << 20, 3 << 20).unwrap();
-        device.write_at(3 << 20, &bytes[..256 << 10]).unwrap();
+        if cfg!(not(feature = "portable")) {
+            device.write_at(3 << 20, &bytes[..256 << 10]).unwrap();
+        }
         device.flush().unwrap();
     }
 }

@@ -1,4 +1,6 @@
 //! Disk space of a store.
+// Other systems than Linux give nothing back to the file system.
+#![cfg(not(feature = "portable"))]
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! A file or a block device as a [`Device`].
 
 use std::fmt;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -11,18 +11,19 @@ use std::sync::atomic::{
 
 use kreon_base::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
-use rustix::fs::{Advice, FallocateFlags, FlockOperation};
+use rustix::fs::FlockOperation;
 use rustix::io::{Errno, retry_on_intr};
 
 #[cfg(feature = "comparison")]
 use super::file_map::{FileMap, MapAdvice};
-use super::kind::{Kind, make_direct};
+use super::kind::Kind;
 use super::opening;
 use super::options::{Facility, FileOptions};
 use crate::bounds::Bounds;
 use crate::device::{BLOCK_BYTES_MAX, Device, Read, ReadQueue, Write};
 use crate::process::OpenDevice;
 use crate::stats::{DeviceCounters, DeviceStats};
+use crate::system;
 use crate::transfer::{self, RingPool, RingQueue, Slice, TransferBatch};
 
 /// Most transfers that one call may have in flight.
@@ -142,11 +143,11 @@ impl FileDevice {
         error.within(self.path.display())
     }
 
-    /// `fallocate` on a range. If the file system does not support it, sets `cannot` and succeeds.
-    fn fallocate(
+    /// Allocates or discards a range. If the system does not support it, sets `cannot` and succeeds.
+    fn change_blocks(
         &self,
         action: &str,
-        flags: FallocateFlags,
+        change: impl Fn(BorrowedFd<'_>, u64, u64) -> rustix::io::Result<()>,
         (offset, len_bytes): (u64, u64),
         cannot: &AtomicBool,
     ) -> Result<()> {
@@ -155,7 +156,7 @@ impl FileDevice {
         if range.map_err(|e| self.named(&e))?.is_empty() || cannot.load(Relaxed) {
             return Ok(());
         }
-        match retry_on_intr(|| rustix::fs::fallocate(&self.file, flags, offset, len_bytes)) {
+        match retry_on_intr(|| change(self.file.as_fd(), offset, len_bytes)) {
             Ok(()) => Ok(()),
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
                 if !cannot.swap(true, Relaxed) {
@@ -216,19 +217,14 @@ impl Device for FileDevice {
 
     fn allocate(&self, offset: u64, len_bytes: u64) -> Result<()> {
         self.counters.allocations.fetch_add(1, Relaxed);
-        let flags = FallocateFlags::KEEP_SIZE;
-        self.fallocate(
-            "allocate",
-            flags,
-            (offset, len_bytes),
-            &self.cannot_allocate,
-        )
+        let range = (offset, len_bytes);
+        self.change_blocks("allocate", system::allocate, range, &self.cannot_allocate)
     }
 
     fn discard(&self, offset: u64, len_bytes: u64) -> Result<()> {
         self.counters.discards.fetch_add(1, Relaxed);
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        self.fallocate("discard", flags, (offset, len_bytes), &self.cannot_discard)
+        let range = (offset, len_bytes);
+        self.change_blocks("discard", system::discard, range, &self.cannot_discard)
     }
 
     fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
@@ -288,7 +284,7 @@ impl Device for FileDevice {
         self.counters.flushes.fetch_add(1, Relaxed);
         // Never repeated, not even when interrupted: after a failure the kernel may have dropped the pages that it
         // could not write, and the next call would succeed without them.
-        rustix::fs::fdatasync(&self.file)
+        system::flush(self.file.as_fd())
             .map_err(|error| self.named(&Error::io("flush", error.into())))
     }
 
@@ -375,7 +371,7 @@ fn check_options(options: &FileOptions) -> Result<()> {
 /// Whether I/O is direct, and the block size in bytes.
 fn choose_block(file: &OwnedFd, kind: Kind, path: &Path, options: &FileOptions) -> (bool, u32) {
     if options.direct == Facility::Auto {
-        match make_direct(file, kind) {
+        match system::make_direct(file.as_fd(), kind) {
             Ok(block_bytes) => {
                 let least = options.block_bytes_min.min(BLOCK_BYTES_MAX);
                 return (true, block_bytes.max(least.next_power_of_two()));
@@ -387,7 +383,7 @@ fn choose_block(file: &OwnedFd, kind: Kind, path: &Path, options: &FileOptions) 
         }
     }
     // The store has its own frames, so readahead by the kernel would read pages that nobody requested.
-    if let Err(error) = rustix::fs::fadvise(file, 0, None, Advice::Random) {
+    if let Err(error) = system::no_readahead(file.as_fd()) {
         tracing::debug!(path = %path.display(), %error, "cannot switch readahead off");
     }
     // The page cache writes whole pages, so a smaller write can tear its neighbours.

@@ -10,4 +10,5 @@ mod options;
 pub use file_device::FileDevice;
 #[cfg(feature = "comparison")]
 pub use file_map::{FileMap, MapAdvice};
+pub(crate) use kind::Kind;
 pub use options::{Facility, FileOptions};

@@ -1,13 +1,21 @@
 //! Transfers between buffers and a file: batches, and two engines that execute them, with and without a ring.
 
 mod batch;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod queue;
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+#[path = "no_ring.rs"]
+mod ring;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod ring;
 mod ring_pool;
 mod slice;
 
 pub(crate) use batch::TransferBatch;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 pub(crate) use queue::RingQueue;
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+pub(crate) use ring::RingQueue;
 pub(crate) use ring_pool::RingPool;
 pub(crate) use slice::Slice;
 

@@ -106,6 +106,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
     }
 
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     #[test]
     fn a_ring_is_used_again() {
         let pool = RingPool::new(4);

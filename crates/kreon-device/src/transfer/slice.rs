@@ -1,8 +1,11 @@
 //! The directions of a transfer, as types of buffers.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsRawFd, BorrowedFd};
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+use std::os::fd::AsRawFd;
+use std::os::fd::BorrowedFd;
 
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 use io_uring::{opcode, squeue, types};
 
 use crate::stats::{DeviceCounters, TransferCounters};
@@ -26,6 +29,7 @@ pub(crate) trait Slice: Sized {
     fn transfer(file: BorrowedFd<'_>, slices: &mut [Self], offset: u64) -> io::Result<usize>;
 
     /// The same transfer as an entry of a ring, for 1 to 1024 `slices`.
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     fn entry(file: BorrowedFd<'_>, slices: &mut [Self], offset: u64) -> squeue::Entry;
 
     /// The counters of this direction.
@@ -48,6 +52,7 @@ impl Slice for IoSliceMut<'_> {
         Ok(rustix::io::preadv(file, slices, offset)?)
     }
 
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     fn entry(file: BorrowedFd<'_>, slices: &mut [Self], offset: u64) -> squeue::Entry {
         let file = types::Fd(file.as_raw_fd());
         match slices {
@@ -84,6 +89,7 @@ impl Slice for IoSlice<'_> {
         Ok(rustix::io::pwritev(file, slices, offset)?)
     }
 
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
     fn entry(file: BorrowedFd<'_>, slices: &mut [Self], offset: u64) -> squeue::Entry {
         let file = types::Fd(file.as_raw_fd());
         match slices {

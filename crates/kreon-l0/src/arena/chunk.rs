@@ -53,7 +53,9 @@ mod memory {
     use std::ffi::c_void;
     use std::ptr::{self, NonNull};
 
-    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+    #[cfg(target_os = "linux")]
+    use rustix::mm::{Advice, madvise};
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
     use super::CHUNK_BYTES;
 
@@ -72,6 +74,7 @@ mod memory {
         let behind = start.wrapping_add(CHUNK_BYTES);
         // SAFETY: the part behind the chunk; `skip` is less than the length of a chunk, so it is not empty.
         unsafe { give_back(behind, CHUNK_BYTES - skip) };
+        #[cfg(target_os = "linux")]
         // SAFETY: the chunk just mapped; this advice does not change content.
         let _ = unsafe { madvise(start.cast::<c_void>(), CHUNK_BYTES, Advice::LinuxNoHugepage) };
         NonNull::new(start)

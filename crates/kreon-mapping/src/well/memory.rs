@@ -49,7 +49,9 @@ mod kernel {
     use super::*;
     use kreon_base::{Error, PAGE_BYTES};
     use rustix::io::Errno;
-    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+    #[cfg(all(target_os = "linux", not(feature = "portable")))]
+    use rustix::mm::{Advice, madvise};
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
     /// Length of a huge page.
     const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -57,6 +59,25 @@ mod kernel {
     /// Bytes requested from the kernel at once. While it looks for pages, no other thread of the process can start, or get
     /// large memory.
     const POPULATE_BYTES: usize = 16 << 20;
+
+    /// Address space for which no memory is put aside. Systems without such a flag put none aside by themselves.
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    const UNRESERVED: MapFlags = MapFlags::NORESERVE;
+    #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+    const UNRESERVED: MapFlags = MapFlags::empty();
+
+    /// Advice that changes cost and never content. Systems other than Linux are not given any.
+    #[derive(Clone, Copy)]
+    enum Hint {
+        /// Pages of 4 KiB.
+        Small,
+        /// Pages of 2 MiB.
+        Huge,
+        /// Children of a fork do not get the memory.
+        NotForked,
+        /// The memory may go; it reads as zeroes then.
+        Forgotten,
+    }
 
     /// A range from `mmap`, unmapped when dropped.
     pub(super) struct AddressRange {
@@ -73,6 +94,17 @@ mod kernel {
                 unsafe { mmap_anonymous(std::ptr::null_mut(), len_bytes, protection, flags) }?;
             Ok(Self { address, len_bytes })
         }
+
+        /// A range of reserved huge pages, if the system has enough of them.
+        #[cfg(all(target_os = "linux", not(feature = "portable")))]
+        fn of_huge_pages(len_bytes: usize) -> Option<Self> {
+            Self::new(len_bytes, MapFlags::HUGETLB).ok()
+        }
+
+        #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+        fn of_huge_pages(_: usize) -> Option<Self> {
+            None
+        }
     }
 
     impl Drop for AddressRange {
@@ -88,12 +120,12 @@ mod kernel {
         /// Memory that is allocated where it is touched, a 4 KiB page at a time.
         pub fn sparse(len_bytes: usize) -> Result<Self> {
             let len_bytes = len_bytes.max(1).next_multiple_of(PAGE_BYTES);
-            let reservation = AddressRange::new(len_bytes, MapFlags::NORESERVE)
+            let reservation = AddressRange::new(len_bytes, UNRESERVED)
                 .map_err(|errno| refused(len_bytes, errno))?;
             let memory = Self::within(reservation, PAGE_BYTES, len_bytes)?;
             // With transparent huge pages a single touched word would take 2 MiB.
-            memory.hint(0..len_bytes, Advice::LinuxNoHugepage);
-            memory.hint(0..len_bytes, Advice::LinuxDontFork);
+            memory.hint(0..len_bytes, Hint::Small);
+            memory.hint(0..len_bytes, Hint::NotForked);
             Ok(memory)
         }
 
@@ -101,7 +133,7 @@ mod kernel {
             let len_bytes = len_bytes.max(1).next_multiple_of(PAGE_BYTES);
             let huge_bytes = len_bytes - len_bytes % HUGE_PAGE_BYTES;
             let reserved = (huge && huge_bytes == len_bytes)
-                .then(|| AddressRange::new(len_bytes, MapFlags::HUGETLB).ok())
+                .then(|| AddressRange::of_huge_pages(len_bytes))
                 .flatten();
             let memory = match reserved {
                 Some(reservation) => Self::within(reservation, PAGE_BYTES, len_bytes)?,
@@ -109,7 +141,7 @@ mod kernel {
             };
             // A child of fork would otherwise share the frames, and a device read that is under way
             // could end up in the child's copy.
-            memory.hint(0..len_bytes, Advice::LinuxDontFork);
+            memory.hint(0..len_bytes, Hint::NotForked);
             Ok(memory)
         }
 
@@ -119,8 +151,8 @@ mod kernel {
             let reservation = AddressRange::new(len_bytes + HUGE_PAGE_BYTES, MapFlags::empty())
                 .map_err(|errno| refused(len_bytes, errno))?;
             let memory = Self::within(reservation, HUGE_PAGE_BYTES, len_bytes)?;
-            memory.hint(0..huge_bytes, Advice::LinuxHugepage);
-            memory.hint(huge_bytes..len_bytes, Advice::LinuxNoHugepage);
+            memory.hint(0..huge_bytes, Hint::Huge);
+            memory.hint(huge_bytes..len_bytes, Hint::Small);
             Ok(memory)
         }
 
@@ -139,13 +171,26 @@ mod kernel {
             }
         }
 
-        /// Advice that changes cost and never content; an older kernel may refuse it.
-        fn hint(&self, range: Range<usize>, advice: Advice) {
+        /// Gives advice; an older kernel may refuse it.
+        #[cfg(all(target_os = "linux", not(feature = "portable")))]
+        fn hint(&self, range: Range<usize>, hint: Hint) {
+            let advice = match hint {
+                Hint::Small => Advice::LinuxNoHugepage,
+                Hint::Huge => Advice::LinuxHugepage,
+                Hint::NotForked => Advice::LinuxDontFork,
+                Hint::Forgotten => Advice::LinuxDontNeed,
+            };
             if !range.is_empty() {
                 let _ = self.advise(range, advice);
             }
         }
 
+        #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+        fn hint(&self, range: Range<usize>, hint: Hint) {
+            let _ = (range, hint);
+        }
+
+        #[cfg(all(target_os = "linux", not(feature = "portable")))]
         fn advise(&self, range: Range<usize>, advice: Advice) -> Result<(), Errno> {
             assert!(range.start <= range.end && range.end <= self.len_bytes);
             let address = self
@@ -161,26 +206,40 @@ mod kernel {
 
         pub(super) fn populate(&self) -> Result<()> {
             for start in (0..self.len_bytes).step_by(POPULATE_BYTES) {
-                let end = self.len_bytes.min(start + POPULATE_BYTES);
-                match self.advise(start..end, Advice::LinuxPopulateWrite) {
-                    Ok(()) => {}
-                    // Kernels before 5.14 have no such advice: touch.
-                    Err(Errno::INVAL) => {
-                        let bytes = self.start.as_ptr().wrapping_add(start);
-                        // SAFETY: the range lies in our own fresh mapping, as `advise` asserts, and nobody else knows
-                        // of it yet.
-                        unsafe { bytes.write_bytes(0, end - start) };
-                    }
-                    Err(errno) => return Err(refused(self.len_bytes, errno)),
-                }
+                self.populate_range(start..self.len_bytes.min(start + POPULATE_BYTES))?;
             }
             Ok(())
         }
 
-        /// Gives the memory of a range back; it reads as zero from then on. For ranges whose every
-        /// access, here and on other threads, is atomic or ordered against this call.
+        #[cfg(all(target_os = "linux", not(feature = "portable")))]
+        fn populate_range(&self, range: Range<usize>) -> Result<()> {
+            match self.advise(range.clone(), Advice::LinuxPopulateWrite) {
+                Ok(()) => {}
+                // Kernels before 5.14 have no such advice.
+                Err(Errno::INVAL) => self.touch(range),
+                Err(errno) => return Err(refused(self.len_bytes, errno)),
+            }
+            Ok(())
+        }
+
+        #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+        fn populate_range(&self, range: Range<usize>) -> Result<()> {
+            self.touch(range);
+            Ok(())
+        }
+
+        /// Writes zeroes into a range of zeroes, so that the kernel allocates it.
+        fn touch(&self, range: Range<usize>) {
+            assert!(range.start <= range.end && range.end <= self.len_bytes);
+            let bytes = self.start.as_ptr().wrapping_add(range.start);
+            // SAFETY: the range lies in our own fresh mapping (asserted), and nobody else knows of it yet.
+            unsafe { bytes.write_bytes(0, range.len()) };
+        }
+
+        /// Gives the memory of a range of zeroes back, where the system takes it; it reads as zero from then on. For
+        /// ranges whose every access, here and on other threads, is atomic or ordered against this call.
         pub fn forget_range(&self, range: Range<usize>) {
-            self.hint(range, Advice::LinuxDontNeed);
+            self.hint(range, Hint::Forgotten);
         }
     }
 

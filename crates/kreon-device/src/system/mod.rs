@@ -1,0 +1,18 @@
+//! What an operating system offers beyond the plain calls of Unix, and what is done where it does not.
+//!
+//! Both variants have the same functions. The feature `portable` chooses the one of other systems on Linux, so that it is
+//! tested.
+
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod linux;
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+mod portable;
+
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+pub(crate) use linux::{
+    allocate, discard, flush, forked_page, make_direct, no_readahead, want_huge_pages,
+};
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+pub(crate) use portable::{
+    allocate, discard, flush, forked_page, make_direct, no_readahead, want_huge_pages,
+};
