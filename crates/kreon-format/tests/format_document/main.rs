@@ -5,6 +5,7 @@
 //! of another width shows.
 #![allow(missing_docs)]
 
+mod backup;
 mod catalogue;
 mod document;
 mod log;
