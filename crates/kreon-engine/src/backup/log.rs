@@ -38,6 +38,8 @@ pub struct LogCopy<'a, 'd, 'p> {
     /// All segments of the state.
     pub segments: &'a [LogSegment],
     pub pieces: Vec<BackupPiece>,
+    /// Of the last segment: bytes in front of its end that are a record without its rest.
+    pub torn_bytes: u32,
 }
 
 /// Pieces by segment and sequence, in their order.
@@ -83,6 +85,9 @@ impl LogCopy<'_, '_, '_> {
         let Some(end) = self.read(segment, &pages, bytes)? else {
             return self.pace.passed(segment.end.into());
         };
+        if segment.log == MAIN_LOG {
+            self.torn_bytes += segment.end - end as u32;
+        }
         // What stands behind the end is of no run, or of this run and not of this state.
         bytes.get_mut(end..).unwrap_or_default().fill(0);
         let count = end.div_ceil(PAGE_BYTES);
@@ -156,7 +161,7 @@ impl LogCopy<'_, '_, '_> {
         };
         match segment.log == MAIN_LOG {
             true => walk
-                .main(segment.end as usize, |mark| {
+                .main(segment.end as usize, segment.torn_from as usize, |mark| {
                     self.ends_at_seam(segment, mark)
                 })
                 .map(Some),
@@ -212,14 +217,19 @@ impl Walk<'_> {
 
     /// Fragments and pads stand one behind the other up to `end`. What does not verify is damage, unless it is the rest of a
     /// page behind which another run went on; `ends_at_seam` tells that of the last page, by the mark of the run before.
+    /// A fragment from `torn_from` on may be cut by `end`. Returns where the whole ones end.
     fn main(
         &self,
         end: usize,
+        torn_from: usize,
         ends_at_seam: impl Fn(Option<u16>) -> Result<bool>,
     ) -> Result<usize> {
         let (mut at, mut mark) = (LOG_HEADER_BYTES as usize, None);
         while at < end {
             let error = match self.decode(at) {
+                Ok(fragment) if at >= torn_from && at + fragment.extent_bytes() > end => {
+                    return Ok(at);
+                }
                 Ok(fragment) => {
                     mark = Some(mark_of(&fragment));
                     at += fragment.extent_bytes();
@@ -235,6 +245,7 @@ impl Walk<'_> {
             };
             match is_seam {
                 true => at = border,
+                false if at >= torn_from => return Ok(at),
                 false => return Err(error),
             }
         }

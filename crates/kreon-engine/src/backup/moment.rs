@@ -28,6 +28,8 @@ pub struct LogSegment {
     pub ends_at_seam: bool,
     /// Behind the last byte of the state, from the start of the segment. Of moved records: at the most.
     pub end: u32,
+    /// A record from here on may be cut by `end`: its rest was not durable. The state ends in front of it.
+    pub torn_from: u32,
 }
 
 /// A state of the store. While it lives, none of its pages and segments is used for anything else.
@@ -45,11 +47,11 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// The state that a crash now would leave. Checkpoints wait for some reads of the device; nobody else does.
+    /// The state that a crash now would leave, with everything before `acknowledged`. Checkpoints wait for some reads of the device; nobody else does.
     ///
     /// # Errors
     /// `Corruption` if the catalogue or the bitmap is damaged; `Io`, `Closed`.
-    pub fn take(storage: &Storage) -> Result<Self> {
+    pub fn take(storage: &Storage, acknowledged: Lsn) -> Result<Self> {
         let ledger = storage.ledger.lock();
         storage.check_open()?;
         let device = storage.device.as_ref();
@@ -68,10 +70,11 @@ impl Moment {
         let mut catalogue_pages = chain(storage, superblock.catalogue)?;
         catalogue_pages.extend(read.region_pages.iter().map(|(pointer, _)| *pointer));
         // After the ledger was locked: nothing of the checkpoint is behind the log.
-        let log_end = storage.log.durable();
+        let whole = storage.log.claim().max(acknowledged);
+        let log_end = storage.log.durable().max(whole);
         let (bitmap, mut segments) = bitmap(storage, &read.catalogue)?;
         let log = catalogue::main_log(&read.catalogue)?;
-        main_log(storage, log, log_end, &mut segments)?;
+        main_log(storage, log, (whole, log_end), &mut segments)?;
         Ok(Self {
             superblock,
             catalogue: read.catalogue,
@@ -146,6 +149,7 @@ fn bitmap(storage: &Storage, catalogue: &Catalogue) -> Result<(BitmapPages, Segm
                         is_live: record.live_bytes > 0,
                         ends_at_seam: false,
                         end: SEGMENT_BYTES as u32,
+                        torn_from: SEGMENT_BYTES as u32,
                     },
                 );
             }
@@ -154,9 +158,19 @@ fn bitmap(storage: &Storage, catalogue: &Catalogue) -> Result<(BitmapPages, Segm
     Ok((bitmap, segments))
 }
 
-/// Adds the segments into which the main log went on behind the checkpoint, and cuts all at `end`.
-fn main_log(storage: &Storage, log: &LogRecord, end: Lsn, segments: &mut Segments) -> Result<()> {
+/// Adds the segments into which the main log went on behind the checkpoint, and cuts all at `end`. Records before `whole`, a
+/// border of them, are not cut by that.
+fn main_log(
+    storage: &Storage,
+    log: &LogRecord,
+    (whole, end): (Lsn, Lsn),
+    segments: &mut Segments,
+) -> Result<()> {
     let (last, within) = place_of(end);
+    let torn_from = match place_of(whole) {
+        (sequence, within) if sequence == last => within,
+        _ => LOG_HEADER_BYTES,
+    };
     for (id, sequence) in storage.allocator.lock().log_segments(MAIN_LOG) {
         segments.entry(id).or_insert(LogSegment {
             id,
@@ -165,6 +179,7 @@ fn main_log(storage: &Storage, log: &LogRecord, end: Lsn, segments: &mut Segment
             is_live: false,
             ends_at_seam: false,
             end: SEGMENT_BYTES as u32,
+            torn_from: SEGMENT_BYTES as u32,
         });
     }
     // Reserved, or opened without a record: the header goes with the first one.
@@ -181,6 +196,7 @@ fn main_log(storage: &Storage, log: &LogRecord, end: Lsn, segments: &mut Segment
     for segment in of_main {
         if segment.sequence == last {
             segment.end = within;
+            segment.torn_from = torn_from;
             // Of a run before the marker the checkpoint knows no more than where it ended: there.
             let resumed = log.resumes.iter().map(|run| run.resume);
             let resumed = resumed.chain([log.marker]);

@@ -66,11 +66,18 @@ impl Backups {
         }
     }
 
-    /// See [`Engine::backup`](crate::Engine::backup); what is durable is in it.
+    /// The end of the log: everything that was acknowledged is before it.
+    pub fn tail(&self) -> Lsn {
+        self.storage.log.tail()
+    }
+
+    /// See [`Engine::backup`](crate::Engine::backup); what is durable is in it. Everything before `acknowledged` is, which is
+    /// the border of a record.
     pub fn run(
         &self,
         shelf: &dyn Shelf,
         options: &BackupOptions,
+        acknowledged: Lsn,
         tell: Tell<'_>,
     ) -> Result<BackupReport> {
         let time = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -88,7 +95,7 @@ impl Backups {
         let number = newest.unwrap_or(0).checked_add(1);
         let number = number.ok_or_else(|| Error::invalid("all numbers of backups were used"))?;
         kept::sweep(shelf, number - 1)?;
-        let moment = Moment::take(&self.storage)?;
+        let moment = Moment::take(&self.storage, acknowledged)?;
         let is_open = || self.storage.check_open();
         let mut pace = Pace::new(tell, &is_open, moment.bytes(), options.bytes_per_second)?;
         let mut data = DataFile::new(shelf, number);
@@ -100,14 +107,14 @@ impl Backups {
             None => false,
         };
         let before = before.filter(|_| goes_on);
-        let pieces = self.copy_log(&moment, before.as_ref(), &mut data, &mut pace)?;
+        let (pieces, torn_bytes) = self.copy_log(&moment, before.as_ref(), &mut data, &mut pace)?;
         // If the store was closed meanwhile, another process may have written what was read last.
         self.storage.check_open()?;
         let manifest = BackupManifest {
             number,
             time_ms: time.map_or(0, |time| time.as_millis() as u64),
             superblock: moment.superblock,
-            log_end: moment.log_end,
+            log_end: Lsn(moment.log_end.0 - u64::from(torn_bytes)),
             pages,
             pieces,
         };
@@ -152,7 +159,7 @@ impl Backups {
         before: Option<&BackupManifest>,
         data: &mut DataFile<'_>,
         pace: &mut Pace<'_>,
-    ) -> Result<Vec<BackupPiece>> {
+    ) -> Result<(Vec<BackupPiece>, u32)> {
         let mut log = LogCopy {
             storage: &self.storage,
             before: by_segment(before.map_or(&[], |before| &before.pieces)),
@@ -161,8 +168,9 @@ impl Backups {
             pace,
             segments: &moment.segments,
             pieces: Vec::new(),
+            torn_bytes: 0,
         };
         log.all()?;
-        Ok(log.pieces)
+        Ok((log.pieces, log.torn_bytes))
     }
 }

@@ -118,7 +118,9 @@ impl Engine {
         options: &BackupOptions,
         tell: Tell<'_>,
     ) -> Result<BackupReport> {
+        let acknowledged = self.subsystems.backups.tail();
         self.sync()?;
-        self.subsystems.backups.run(shelf, options, tell)
+        let backups = &self.subsystems.backups;
+        backups.run(shelf, options, acknowledged, tell)
     }
 }
