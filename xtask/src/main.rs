@@ -12,6 +12,7 @@ mod fuzz;
 mod interleavings;
 mod miri;
 mod package;
+mod portability;
 mod results;
 mod sanitize;
 mod soak;
@@ -77,6 +78,9 @@ enum Command {
     Results(results::Arguments),
     /// Packs the crates that are published, without the network (`--verify` builds each from its package).
     Package(package::Arguments),
+    /// Tests what other systems than Linux get, builds and tests for musl, and compiles for other targets, as far as the
+    /// compiler has their standard libraries (`--all`).
+    Portability(portability::Arguments),
     /// Loads a real list of cities into a store and asks it questions with the `kreon` command.
     Demo,
     /// Fetches ZooKeeper and runs servers of it until Ctrl-C (`--servers`, `--port`, `--data`, `--fetch-only`). Ends
@@ -125,6 +129,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Damage(arguments) => torture::run("damage", &arguments),
         Command::Results(arguments) => results::run(&arguments),
         Command::Package(arguments) => package::run(&arguments),
+        Command::Portability(arguments) => portability::run(&arguments),
         Command::Demo => demo::run(),
         Command::Zookeeper(arguments) => zookeeper::run(&arguments),
         Command::CrashWriter(arguments) => crash::write(&arguments),
