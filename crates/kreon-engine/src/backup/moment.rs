@@ -47,7 +47,8 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// The state that a crash now would leave, with everything before `acknowledged`. Checkpoints wait for some reads of the device; nobody else does.
+    /// The state that a crash now would leave, with everything before `acknowledged`, the border of a record. Checkpoints wait
+    /// for some reads of the device; nobody else does.
     ///
     /// # Errors
     /// `Corruption` if the catalogue or the bitmap is damaged; `Io`, `Closed`.
@@ -70,6 +71,7 @@ impl Moment {
         let mut catalogue_pages = chain(storage, superblock.catalogue)?;
         catalogue_pages.extend(read.region_pages.iter().map(|(pointer, _)| *pointer));
         // After the ledger was locked: nothing of the checkpoint is behind the log.
+        // The durable end may lie within a record, these do not.
         let whole = storage.log.claim().max(acknowledged);
         let log_end = storage.log.durable().max(whole);
         let (bitmap, mut segments) = bitmap(storage, &read.catalogue)?;
