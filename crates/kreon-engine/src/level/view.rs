@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use kreon_base::{Lsn, PageNo, SegmentId, planted};
+use kreon_base::{Lsn, PAGE_BYTES, PageNo, SEGMENT_BYTES, SegmentId, planted};
 use kreon_sync::{AtomicU64, Mutex, Ordering};
 
 use super::{Levels, Memory};
@@ -104,6 +104,13 @@ pub struct Retired {
     reachable_from: ViewSequence,
 }
 
+impl Retired {
+    /// What they take on the volume.
+    fn bytes(&self) -> u64 {
+        (self.pages.len() * PAGE_BYTES) as u64 + self.segments.len() as u64 * SEGMENT_BYTES
+    }
+}
+
 /// The current view, and the queue of retired pages and segments.
 pub struct Views {
     current: ArcSwap<View>,
@@ -113,6 +120,8 @@ pub struct Views {
     /// Serialises changes; holds the number of the next view.
     next: Mutex<u64>,
     retired: Mutex<VecDeque<Retired>>,
+    /// Bytes on the volume of all in `retired`.
+    retired_bytes: AtomicU64,
 }
 
 impl Views {
@@ -134,6 +143,7 @@ impl Views {
             alive,
             next: Mutex::new(1),
             retired: Mutex::default(),
+            retired_bytes: AtomicU64::new(0),
         }
     }
 
@@ -200,11 +210,13 @@ impl Views {
             last <= Some(reachable_from),
             "what is retired later is free later"
         );
-        retired.push_back(Retired {
+        let new = Retired {
             pages,
             segments,
             reachable_from,
-        });
+        };
+        self.retired_bytes.fetch_add(new.bytes(), Ordering::Relaxed);
+        retired.push_back(new);
     }
 
     /// Removes from the queue what no view reaches any more, oldest first.
@@ -218,7 +230,14 @@ impl Views {
         {
             free.extend(retired.pop_front());
         }
+        let freed = free.iter().map(Retired::bytes).sum();
+        self.retired_bytes.fetch_sub(freed, Ordering::Relaxed);
         free
+    }
+
+    /// Bytes on the volume of all queued pages and segments.
+    pub fn retired_bytes(&self) -> u64 {
+        self.retired_bytes.load(Ordering::Relaxed)
     }
 
     /// Numbers of queued pages and segments.

@@ -170,10 +170,12 @@ impl Space {
         unspilled - stock.hidden_of(unspilled)
     }
 
-    /// How many bytes may be taken until the plan's target is reached, and how many are dead, as far as known.
+    /// How many bytes may be taken until the plan's target is reached, and how many are dead, as far as known. What a backup
+    /// or a scan keeps from being reused counts as free: no collection frees it, and to slow writers down would not either.
     pub(super) fn room(&self, plan: &Plan, space: &SpaceUse) -> (i64, u64) {
         let stock = &self.snapshot;
-        let goal = self.goal(plan, space) + stock.excess_bytes();
+        let kept_bytes = self.storage.views.retired_bytes();
+        let goal = self.goal(plan, space) + stock.excess_bytes() + kept_bytes;
         let unspilled = stock.unspilled_bytes(self.storage.log.tail());
         (
             goal as i64 - space.needed_bytes as i64,

@@ -84,6 +84,34 @@ fn a_load_of_new_keys_is_not_slowed_down_and_overwriting_is() {
 }
 
 #[test]
+fn what_a_backup_keeps_from_being_reused_slows_nobody_down() {
+    let mut options = driven();
+    (options.unspilled_bytes_min, options.space_amplification) = (1 << 20, 4.0);
+    let bench = Bench::open(Image::default(), options).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    let subsystems = &bench.engine.subsystems;
+    let mut kept = None;
+    // Each version makes the segments of the one before dead as a whole.
+    for version in 0..6 {
+        for key in 0..1200 {
+            let value = content(key, version, 10_000);
+            bench.put(&region, &name(key), &value).unwrap();
+        }
+        bench.spill();
+        kept.get_or_insert_with(|| subsystems.storage.views.keep_pages());
+    }
+    let (_, waiting) = subsystems.storage.views.waiting();
+    assert!(waiting > 12, "{waiting} segments wait for the backup");
+    subsystems.maintenance.gc.collect_lazily().unwrap();
+    assert!(subsystems.inspector.throttle.owed_for(1 << 20).is_zero());
+    drop(kept);
+    bench.engine.background(Work::Spill).unwrap();
+    bench.engine.checkpoint().unwrap();
+    subsystems.versions.reclaim().unwrap();
+    assert_eq!(subsystems.storage.views.retired_bytes(), 0);
+}
+
+#[test]
 fn only_what_overwrites_is_spilled_before_l0_is_full() {
     let mut options = driven();
     options.unspilled_bytes_min = 2 << 20;
