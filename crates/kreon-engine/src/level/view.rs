@@ -85,11 +85,14 @@ impl Kept {
 pub struct PagesKept {
     sequence: ViewSequence,
     alive: Arc<Alive>,
+    /// How many there are.
+    count: Arc<AtomicU64>,
 }
 
 impl Drop for PagesKept {
     fn drop(&mut self) {
         self.alive.lock().leave(self.sequence);
+        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -122,6 +125,8 @@ pub struct Views {
     retired: Mutex<VecDeque<Retired>>,
     /// Bytes on the volume of all in `retired`.
     retired_bytes: AtomicU64,
+    /// Number of [`PagesKept`].
+    keepers: Arc<AtomicU64>,
 }
 
 impl Views {
@@ -144,6 +149,7 @@ impl Views {
             next: Mutex::new(1),
             retired: Mutex::default(),
             retired_bytes: AtomicU64::new(0),
+            keepers: Arc::default(),
         }
     }
 
@@ -169,9 +175,11 @@ impl Views {
     pub fn keep_pages(&self) -> PagesKept {
         let view = self.current.load_full();
         self.alive.lock().enter(view.sequence);
+        self.keepers.fetch_add(1, Ordering::Relaxed);
         PagesKept {
             sequence: view.sequence,
             alive: Arc::clone(&self.alive),
+            count: Arc::clone(&self.keepers),
         }
     }
 
@@ -235,9 +243,12 @@ impl Views {
         free
     }
 
-    /// Bytes on the volume of all queued pages and segments.
-    pub fn retired_bytes(&self) -> u64 {
-        self.retired_bytes.load(Ordering::Relaxed)
+    /// Bytes on the volume of all queued pages and segments, while some are kept by [`keep_pages`](Self::keep_pages); else 0.
+    pub fn kept_bytes(&self) -> u64 {
+        match self.keepers.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.retired_bytes.load(Ordering::Relaxed),
+        }
     }
 
     /// Numbers of queued pages and segments.

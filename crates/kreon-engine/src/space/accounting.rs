@@ -171,10 +171,10 @@ impl Space {
     }
 
     /// How many bytes may be taken until the plan's target is reached, and how many are dead, as far as known. What a backup
-    /// or a scan keeps from being reused counts as free: no collection frees it, and to slow writers down would not either.
+    /// keeps from being reused counts as free: no collection frees it, and to slow writers down would not either.
     pub(super) fn room(&self, plan: &Plan, space: &SpaceUse) -> (i64, u64) {
         let stock = &self.snapshot;
-        let kept_bytes = self.storage.views.retired_bytes();
+        let kept_bytes = self.storage.views.kept_bytes();
         let goal = self.goal(plan, space) + stock.excess_bytes() + kept_bytes;
         let unspilled = stock.unspilled_bytes(self.storage.log.tail());
         (
