@@ -66,11 +66,6 @@ impl Backups {
         }
     }
 
-    /// The end of the log: everything that was acknowledged is before it.
-    pub fn tail(&self) -> Lsn {
-        self.storage.log.tail()
-    }
-
     /// See [`Engine::backup`](crate::Engine::backup); what is durable is in it. Everything before `acknowledged` is, which is
     /// the border of a record.
     pub fn run(

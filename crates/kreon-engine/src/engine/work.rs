@@ -118,7 +118,7 @@ impl Engine {
         options: &BackupOptions,
         tell: Tell<'_>,
     ) -> Result<BackupReport> {
-        let acknowledged = self.subsystems.backups.tail();
+        let acknowledged = self.log_tail();
         self.sync()?;
         let backups = &self.subsystems.backups;
         backups.run(shelf, options, acknowledged, tell)

@@ -85,14 +85,12 @@ impl Kept {
 pub struct PagesKept {
     sequence: ViewSequence,
     alive: Arc<Alive>,
-    /// How many there are.
-    count: Arc<AtomicU64>,
+    _keeper: Arc<()>,
 }
 
 impl Drop for PagesKept {
     fn drop(&mut self) {
         self.alive.lock().leave(self.sequence);
-        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -107,13 +105,6 @@ pub struct Retired {
     reachable_from: ViewSequence,
 }
 
-impl Retired {
-    /// What they take on the volume.
-    fn bytes(&self) -> u64 {
-        (self.pages.len() * PAGE_BYTES) as u64 + self.segments.len() as u64 * SEGMENT_BYTES
-    }
-}
-
 /// The current view, and the queue of retired pages and segments.
 pub struct Views {
     current: ArcSwap<View>,
@@ -123,10 +114,8 @@ pub struct Views {
     /// Serialises changes; holds the number of the next view.
     next: Mutex<u64>,
     retired: Mutex<VecDeque<Retired>>,
-    /// Bytes on the volume of all in `retired`.
-    retired_bytes: AtomicU64,
-    /// Number of [`PagesKept`].
-    keepers: Arc<AtomicU64>,
+    /// Each [`PagesKept`] has a clone.
+    keeper: Arc<()>,
 }
 
 impl Views {
@@ -148,8 +137,7 @@ impl Views {
             alive,
             next: Mutex::new(1),
             retired: Mutex::default(),
-            retired_bytes: AtomicU64::new(0),
-            keepers: Arc::default(),
+            keeper: Arc::default(),
         }
     }
 
@@ -175,11 +163,10 @@ impl Views {
     pub fn keep_pages(&self) -> PagesKept {
         let view = self.current.load_full();
         self.alive.lock().enter(view.sequence);
-        self.keepers.fetch_add(1, Ordering::Relaxed);
         PagesKept {
             sequence: view.sequence,
             alive: Arc::clone(&self.alive),
-            count: Arc::clone(&self.keepers),
+            _keeper: Arc::clone(&self.keeper),
         }
     }
 
@@ -218,13 +205,11 @@ impl Views {
             last <= Some(reachable_from),
             "what is retired later is free later"
         );
-        let new = Retired {
+        retired.push_back(Retired {
             pages,
             segments,
             reachable_from,
-        };
-        self.retired_bytes.fetch_add(new.bytes(), Ordering::Relaxed);
-        retired.push_back(new);
+        });
     }
 
     /// Removes from the queue what no view reaches any more, oldest first.
@@ -238,17 +223,16 @@ impl Views {
         {
             free.extend(retired.pop_front());
         }
-        let freed = free.iter().map(Retired::bytes).sum();
-        self.retired_bytes.fetch_sub(freed, Ordering::Relaxed);
         free
     }
 
     /// Bytes on the volume of all queued pages and segments, while some are kept by [`keep_pages`](Self::keep_pages); else 0.
     pub fn kept_bytes(&self) -> u64 {
-        match self.keepers.load(Ordering::Relaxed) {
-            0 => 0,
-            _ => self.retired_bytes.load(Ordering::Relaxed),
+        if Arc::strong_count(&self.keeper) == 1 {
+            return 0;
         }
+        let (pages, segments) = self.waiting();
+        pages * PAGE_BYTES as u64 + segments * SEGMENT_BYTES
     }
 
     /// Numbers of queued pages and segments.
