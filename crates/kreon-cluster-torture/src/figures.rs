@@ -16,6 +16,8 @@ pub struct Happened {
     pub hit: Vec<usize>,
     /// When it was made, in microseconds of the run.
     pub at_us: u64,
+    /// It came on top of another one.
+    pub is_second: bool,
 }
 
 /// Times, in milliseconds.
@@ -38,6 +40,8 @@ pub struct OfClass {
     pub faults: u64,
     /// From a fault to the first acknowledged write that was sent behind it, of groups whose primary it hit.
     pub hit: Times,
+    /// The same where another fault was under way, or came before writes went on.
+    pub hit_doubly: Times,
     /// The same of other groups.
     pub others: Times,
 }
@@ -47,6 +51,7 @@ pub struct OfClass {
 pub struct Figures {
     faults: BTreeMap<Class, u64>,
     hit: BTreeMap<Class, Vec<u64>>,
+    hit_doubly: BTreeMap<Class, Vec<u64>>,
     others: BTreeMap<Class, Vec<u64>>,
     acknowledged: u64,
     refused: u64,
@@ -90,8 +95,10 @@ pub struct Report {
     pub pauses: u64,
     /// Questions that frozen primaries found, and answered or refused, when they went on.
     pub asked_frozen: u64,
-    /// Of one server at a time: time until writes went on in groups whose primary was hit.
+    /// Of one fault of one server at a time: time until writes went on in groups whose primary was hit.
     pub unavailable: Times,
+    /// The same of two faults at a time.
+    pub unavailable_doubly: Times,
     /// From the end of a stretch, when everything works again, until all sets are whole.
     pub whole: Times,
     /// By class.
@@ -115,7 +122,8 @@ impl Figures {
                     continue;
                 };
                 let times = match fault.hit.contains(&range) {
-                    true => &mut self.hit,
+                    true if is_alone(fault, faults, us) => &mut self.hit,
+                    true => &mut self.hit_doubly,
                     false => &mut self.others,
                 };
                 times.entry(fault.class).or_default().push(us);
@@ -128,30 +136,32 @@ impl Figures {
         self.faults.get(&class).copied().unwrap_or(0)
     }
 
-    /// By class, and of all that hit one server.
-    pub fn told(&self) -> (BTreeMap<&'static str, OfClass>, Times) {
+    /// By class; and of all that hit one server, alone and with another fault.
+    pub fn told(&self) -> (BTreeMap<&'static str, OfClass>, [Times; 2]) {
         let mut classes = BTreeMap::new();
-        let mut single = Vec::new();
+        let (mut alone, mut doubly) = (Vec::new(), Vec::new());
         for class in Class::ALL.iter().filter(|class| self.faults(**class) > 0) {
             let of =
                 |times: &BTreeMap<Class, Vec<u64>>| times.get(class).cloned().unwrap_or_default();
-            let hit = of(&self.hit);
+            let (hit, hit_doubly) = (of(&self.hit), of(&self.hit_doubly));
             if is_of_one_server(*class) {
-                single.extend_from_slice(&hit);
+                alone.extend_from_slice(&hit);
+                doubly.extend_from_slice(&hit_doubly);
             }
             let told = OfClass {
                 faults: self.faults(*class),
                 hit: times(hit),
+                hit_doubly: times(hit_doubly),
                 others: times(of(&self.others)),
             };
             classes.insert(class.name(), told);
         }
-        (classes, times(single))
+        (classes, [times(alone), times(doubly)])
     }
 
     /// The report of a run without violations.
     pub fn report(&self, seed: u64, seconds: u64, lacks: Vec<String>) -> Report {
-        let (classes, unavailable) = self.told();
+        let (classes, [unavailable, unavailable_doubly]) = self.told();
         Report {
             seed,
             seconds,
@@ -167,6 +177,7 @@ impl Figures {
             pauses: self.pauses,
             asked_frozen: self.asked_frozen,
             unavailable,
+            unavailable_doubly,
             whole: times(self.whole_us.clone()),
             classes,
             lacks,
@@ -180,6 +191,14 @@ const fn is_of_one_server(class: Class) -> bool {
         class,
         Class::Kill | Class::Pause | Class::Isolated | Class::CoordinatorCut | Class::DiskHung
     )
+}
+
+/// Whether no other fault of a stretch was under way from `fault` until writes went on.
+fn is_alone(fault: &Happened, stretch: &[Happened], us: u64) -> bool {
+    let until = fault.at_us + us;
+    let is_with =
+        |other: &Happened| other.is_second && (fault.at_us + 1..until).contains(&other.at_us);
+    !fault.is_second && !stretch.iter().any(is_with)
 }
 
 /// From a moment to the first acknowledgement of a write that was sent behind it.
@@ -221,29 +240,29 @@ impl Report {
                 "{} writes acknowledged, {} unknown; {} calls refused; {} snapshots ended with their primaries",
                 self.acknowledged, self.unknown, self.refused, self.closed
             ),
-            format!(
-                "{} failovers; writes went on after p50 {:.0} ms, p99 {:.0} ms, at most {:.0} ms ({} groups that lost one primary)",
-                self.failovers,
-                self.unavailable.p50_ms,
-                self.unavailable.p99_ms,
-                self.unavailable.max_ms,
-                self.unavailable.count
-            ),
+            format!("{} failovers", self.failovers),
+            went_on("one fault", &self.unavailable),
+            went_on("two at a time", &self.unavailable_doubly),
             format!(
                 "sets were whole again, after everything worked, after p50 {:.0} ms, at most {:.0} ms; {} questions to frozen primaries",
                 self.whole.p50_ms, self.whole.max_ms, self.asked_frozen
             ),
             format!(
-                "{:<30} {:>6}  {:>27}  {:>27}",
-                "fault", "times", "primary hit: p50/p99/max ms", "others: p50/p99/max ms"
+                "{:<30} {:>6}  {:>27}  {:>18}  {:>18}",
+                "fault",
+                "times",
+                "primary hit: p50/p99/max ms",
+                "with another fault",
+                "other groups"
             ),
         ];
         let said = |t: &Times| format!("{:.0}/{:.0}/{:.0}", t.p50_ms, t.p99_ms, t.max_ms);
         for (name, of) in &self.classes {
             lines.push(format!(
-                "{name:<30} {:>6}  {:>27}  {:>27}",
+                "{name:<30} {:>6}  {:>27}  {:>18}  {:>18}",
                 of.faults,
                 said(&of.hit),
+                said(&of.hit_doubly),
                 said(&of.others)
             ));
         }
@@ -256,12 +275,19 @@ impl Report {
     }
 }
 
+fn went_on(faults: &str, times: &Times) -> String {
+    format!(
+        "{faults}: writes went on after p50 {:.0} ms, p99 {:.0} ms, at most {:.0} ms ({} groups whose primary was hit)",
+        times.p50_ms, times.p99_ms, times.max_ms, times.count
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_write_that_was_sent_before_a_fault_does_not_end_it() {
+    fn a_fault_ends_with_a_write_that_was_sent_behind_it() {
         let ack = |range, begun_us, ended_us| Ack {
             range,
             begun_us,
@@ -280,12 +306,30 @@ mod tests {
             class: Class::Kill,
             hit: vec![0],
             at_us: 100,
+            is_second: false,
         };
-        let mut figures = Figures::default();
-        figures.add(&log, &[fault], 2);
-        let (classes, single) = figures.told();
+        let told = |faults: &[Happened]| {
+            let mut figures = Figures::default();
+            figures.add(&log, faults, 2);
+            figures.told()
+        };
+        let (classes, [alone, doubly]) = told(std::slice::from_ref(&fault));
         assert_eq!(classes["kill -9"].hit.max_ms, 3.0);
         assert_eq!(classes["kill -9"].others.max_ms, 0.5);
-        assert_eq!((single.count, single.p50_ms), (1, 3.0));
+        assert_eq!((alone.count, alone.p50_ms, doubly.count), (1, 3.0, 0));
+
+        // Another fault counts if it comes before writes go on.
+        let second = |at_us| Happened {
+            class: Class::Pause,
+            hit: Vec::new(),
+            at_us,
+            is_second: true,
+        };
+        let counts = |at_us| {
+            let (_, [alone, doubly]) = told(&[fault.clone(), second(at_us)]);
+            (alone.count, doubly.count)
+        };
+        assert_eq!(counts(3099), (0, 1));
+        assert_eq!(counts(3100), (1, 0));
     }
 }

@@ -22,7 +22,7 @@ pub fn pauses(run: &mut Run<'_>, count: u64) -> Result<(), String> {
             for _ in 0..now {
                 actor.view.wait_until_whole(Settings::PATIENCE)?;
                 pass(actor.cluster, shared, Duration::from_millis(300))?;
-                let hold = actor.happen(Class::Pause, shared, &mut suffered.faults)?;
+                let hold = actor.happen(Class::Pause, false, shared, &mut suffered.faults)?;
                 pass(actor.cluster, shared, hold)?;
                 actor.mend_before_witnesses(shared, &mut suffered)?;
             }

@@ -169,14 +169,14 @@ impl Actor<'_> {
                 suffered.cut = Some(self.kill_all(shared, &mut suffered.faults)?);
                 return Ok(suffered);
             }
-            let hold = self.happen(*class, shared, &mut suffered.faults)?;
+            let hold = self.happen(*class, false, shared, &mut suffered.faults)?;
             let second = match class.may_be_first() {
                 true => deck.draw_second().filter(|second| second != class),
                 false => None,
             };
             if let Some(second) = second {
                 pass(self.cluster, shared, hold / 2)?;
-                self.happen(second, shared, &mut suffered.faults)?;
+                self.happen(second, true, shared, &mut suffered.faults)?;
             }
             pass(self.cluster, shared, hold)?;
             self.mend_before_witnesses(shared, &mut suffered)?;
@@ -186,13 +186,14 @@ impl Actor<'_> {
         Ok(suffered)
     }
 
-    /// Makes a fault and says how long it is to last.
+    /// Makes a fault, maybe on top of another one, and says how long it is to last.
     ///
     /// # Errors
     /// It could not be made, or a server did what it should not.
     pub fn happen(
         &mut self,
         class: Class,
+        is_second: bool,
         shared: &Shared,
         faults: &mut Vec<Happened>,
     ) -> Result<Duration, String> {
@@ -208,6 +209,7 @@ impl Actor<'_> {
             class,
             hit: made.hit,
             at_us,
+            is_second,
         });
         Ok(made.hold)
     }
@@ -241,7 +243,7 @@ impl Actor<'_> {
         let settled = shared.moment();
         pass(self.cluster, shared, Duration::from_secs(1))?;
         let killed = shared.moment();
-        let hold = self.happen(Class::AllKilled, shared, faults)?;
+        let hold = self.happen(Class::AllKilled, false, shared, faults)?;
         pass(self.cluster, shared, hold)?;
         Ok(Cut { settled, killed })
     }
