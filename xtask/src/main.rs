@@ -68,8 +68,10 @@ enum Command {
     Miri,
     /// Runs tests under a sanitizer: address, leak or thread.
     Sanitize(sanitize::Arguments),
-    /// Runs concurrent clients on stores and judges what they saw (`--seconds`, `--seed`).
+    /// Runs concurrent clients on stores and judges what they saw (`--seconds`, `--seed`, `--transactions`, `--isolation`).
     History(torture::Arguments),
+    /// Makes chains of backups and compares each, restored, with the store at its moment (`--runs`, `--seed`).
+    Backups(torture::Arguments),
     /// Does the same operations under many settings (`--runs`, `--seed`).
     Metamorphic(torture::Arguments),
     /// Changes every byte of every structure on a simulated device (`--stride`).
@@ -125,6 +127,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Miri => miri::run(),
         Command::Sanitize(arguments) => sanitize::run(&arguments),
         Command::History(arguments) => torture::run("history", &arguments),
+        Command::Backups(arguments) => torture::run("backups", &arguments),
         Command::Metamorphic(arguments) => torture::run("metamorphic", &arguments),
         Command::Damage(arguments) => torture::run("damage", &arguments),
         Command::Results(arguments) => results::run(&arguments),

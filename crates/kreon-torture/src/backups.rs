@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Instant;
 
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
@@ -18,6 +19,7 @@ use parking_lot::Mutex;
 
 use crate::Counts;
 use crate::settings::options;
+use crate::watchdog::{Watchdog, without_panic};
 
 const KEYS: u64 = 400;
 const BACKUPS: u64 = 10;
@@ -84,6 +86,22 @@ impl Shelf for SimShelf {
         self.files.lock().remove(name);
         Ok(())
     }
+}
+
+/// Tries `runs` chains of backups, each by its own seed from `seed` on. A failure does not end it.
+pub fn many_backups(runs: u64, seed: u64) -> Counts {
+    let started = Instant::now();
+    let watchdog = Watchdog::start();
+    let mut counts = Counts::default();
+    for seed in seed..seed.saturating_add(runs) {
+        watchdog.begin(format!("backups --seed {seed}"));
+        match without_panic(|| Ok(backups(seed))) {
+            Ok(tried) => counts.add(tried),
+            Err(what) => counts.fail(format!("backups: {what} with seed {seed}")),
+        }
+    }
+    counts.elapsed = started.elapsed();
+    counts
 }
 
 /// Pairs by region.

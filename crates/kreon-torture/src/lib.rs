@@ -65,14 +65,14 @@ pub mod trial;
 pub mod watchdog;
 pub mod workload;
 
-pub use backups::backups;
+pub use backups::{backups, many_backups};
 pub use counts::Counts;
 pub use course::{Origin, State};
 pub use crashes::{Sim, replay, sim};
 pub use damage::{Extent, damage, replay as replay_damage};
 pub use faults::{faults, replay as replay_fault};
 pub use gaps::gaps;
-pub use history::history;
+pub use history::{Crowd, history, history_of};
 pub use members::members;
 pub use metamorphic::metamorphic;
 pub use overwrites::overwrites;

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use kreon_engine::Isolation;
 use kreon_torture::settings::set_memory_bytes_min;
-use kreon_torture::{Counts, Extent, Origin, Sim, State};
+use kreon_torture::{Counts, Crowd, Extent, Origin, Sim, State};
 
 #[derive(Parser)]
 #[command(
@@ -96,12 +97,21 @@ enum Command {
     Trace(kreon_torture::trace::run::Arguments),
     /// Runs concurrent clients on stores and judges what they saw.
     History {
-        /// For how long.
-        #[arg(long, default_value_t = 60)]
-        seconds: u64,
+        /// For how long at most; 60 without `transactions`.
+        #[arg(long)]
+        seconds: Option<u64>,
         /// Seed of the first store.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Clients of each round, at most 40; 2 to 6 by default.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=40))]
+        clients: Option<u32>,
+        /// Mostly transactions over power cuts, until so many commits of each isolation were judged.
+        #[arg(long)]
+        transactions: Option<u64>,
+        /// Of all transactions.
+        #[arg(long, value_enum, default_value = "both")]
+        isolation: IsolationOf,
     },
     /// Does the same operations under many settings and compares the answers.
     Metamorphic {
@@ -127,6 +137,15 @@ enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// Makes chains of backups of a store that goes on, and compares each, restored, with the store at its moment.
+    Backups {
+        /// How many chains are tried.
+        #[arg(long, default_value_t = 1000)]
+        runs: u64,
+        /// Seed of the first.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Plants bugs in the store, one after the other, and demands that each is caught.
     #[cfg(feature = "planted")]
     Planted(kreon_torture::planted::Arguments),
@@ -135,6 +154,27 @@ enum Command {
     #[command(hide = true)]
     Hunt(kreon_torture::planted::HuntArguments),
 }
+
+/// The isolation of transactions of clients.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum IsolationOf {
+    Snapshot,
+    Serializable,
+    Both,
+}
+
+impl IsolationOf {
+    fn only(self) -> Option<Isolation> {
+        match self {
+            Self::Snapshot => Some(Isolation::Snapshot),
+            Self::Serializable => Some(Isolation::Serializable),
+            Self::Both => None,
+        }
+    }
+}
+
+/// Longer than anybody waits.
+const MONTH_SECONDS: u64 = 30 * 86_400;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -202,8 +242,24 @@ fn run(command: Command) -> Option<Counts> {
             Ok(counts) => counts?,
             Err(what) => one(Err(what)),
         },
-        Command::History { seconds, seed } => {
-            kreon_torture::history(Duration::from_secs(seconds), seed)
+        Command::History {
+            seconds,
+            seed,
+            clients,
+            transactions,
+            isolation,
+        } => {
+            let crowd = Crowd {
+                clients,
+                transactions,
+                isolation: isolation.only(),
+            };
+            let seconds = seconds.unwrap_or(if transactions.is_some() {
+                MONTH_SECONDS
+            } else {
+                60
+            });
+            kreon_torture::history_of(crowd, Duration::from_secs(seconds), seed)
         }
         Command::Metamorphic {
             seed,
@@ -212,6 +268,7 @@ fn run(command: Command) -> Option<Counts> {
         } => kreon_torture::metamorphic::replay(seed, course),
         Command::Metamorphic { runs, seed, .. } => kreon_torture::metamorphic(runs, seed),
         Command::Mirror { scripts, seed, all } => kreon_torture::mirror::run(scripts, seed, all),
+        Command::Backups { runs, seed } => kreon_torture::many_backups(runs, seed),
         #[cfg(feature = "planted")]
         Command::Planted(arguments) => kreon_torture::planted::planted(&arguments),
         #[cfg(feature = "planted")]

@@ -25,6 +25,13 @@ fn the_last_page_of_a_segment_is_copied_again_if_the_log_ended_in_it() {
     assert_eq!(counts.failures, Vec::<String>::new());
 }
 
+#[test]
+fn a_chain_whose_store_once_ended_in_the_middle_is_whole() {
+    let counts = many_backups(1, 13_314);
+    assert_eq!(counts.total(), 1);
+    assert_eq!(counts.failures, Vec::<String>::new());
+}
+
 /// A store with trees and a log behind them.
 fn filled() -> (Held, Dice) {
     let mut dice = Dice::new(7);

@@ -58,6 +58,7 @@ impl<'w> Client<'w> {
         match self.mix.pick(&mut session.dice) {
             Action::Put => writes::put(session),
             Action::Delete => writes::delete(session),
+            Action::DeleteRange => writes::delete_range(session),
             Action::Batch => writes::batch(session),
             Action::Transaction => transactions::transaction(session),
             Action::Update => transactions::update(session),

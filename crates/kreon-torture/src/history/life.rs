@@ -1,5 +1,6 @@
 //! The life of one store: rounds of concurrent clients, between them ends and power cuts.
 
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use kreon_base::Error;
@@ -8,6 +9,7 @@ use kreon_judge::judge;
 use kreon_judge::{Call, History, Seen, State, Verdict};
 use kreon_sim::{Dice, Keep};
 
+use super::crowd::{Crowd, is_commit_in_doubt};
 use super::place::Place;
 use super::round::{Cut, calls_of_clients, up_to_the_cut};
 use super::world::{Shape, World};
@@ -16,6 +18,9 @@ use crate::settings::{with_idle_time, with_memory_min};
 
 /// How often a store is opened in its life.
 const SITTINGS: u64 = 3;
+
+/// Counts histories that explain too much.
+const NO_VERDICT: &str = "no verdict";
 
 /// See the module's text.
 pub struct Life {
@@ -37,14 +42,14 @@ impl Life {
     ///
     /// # Errors
     /// There is no place for it.
-    pub fn new(seed: u64, end: Instant) -> Result<Self, String> {
+    pub fn new(seed: u64, end: Instant, crowd: Crowd) -> Result<Self, String> {
         let mut dice = Dice::new(seed);
         let (place, has_power_cuts) = match dice.below(5) {
-            0 | 1 => (Place::file(&mut dice).map_err(said)?, false),
-            2 => (Place::sim(), false),
+            0 | 1 if crowd.transactions.is_none() => (Place::file(&mut dice).map_err(said)?, false),
+            2 if crowd.transactions.is_none() => (Place::sim(), false),
             _ => (Place::sim(), true),
         };
-        let mut shape = Shape::of(&mut dice);
+        let mut shape = Shape::of(&mut dice, crowd);
         if has_power_cuts {
             // A change of regions is durable even where the writes before it are not.
             shape.names = 0;
@@ -104,6 +109,7 @@ impl Life {
 
     fn round(&mut self, world: &World, counts: &mut Counts) -> Result<(), String> {
         let (mut calls, _) = calls_of_clients(world, &mut self.dice, None)?;
+        note_conflicts(world, counts);
         let mut last = Call::read("everything at the end", world.now(), 0);
         let after = world.read_all()?;
         last.returned = Some(world.now());
@@ -134,6 +140,7 @@ impl Life {
         world.engine.sync().map_err(said)?;
         let device = self.place.sim_device().cloned();
         let (calls, cut) = calls_of_clients(&world, &mut self.dice, device.as_deref())?;
+        note_conflicts(&world, counts);
         self.version = world.next_version();
         drop(world);
         self.place.power_cut(&mut keep(&mut self.dice));
@@ -147,8 +154,12 @@ impl Life {
             calls: up_to_the_cut(&calls, cut.unwrap_or(Cut::NEVER)),
             recovered: Some(found),
         };
-        let outcome = tried(surviving, &mut Counts::default());
+        let mut judged = Counts::default();
+        let outcome = tried(surviving, &mut judged);
         outcome.map_err(|what| format!("after a power cut: {what}"))?;
+        if judged.tried.contains_key(NO_VERDICT) {
+            counts.count(NO_VERDICT);
+        }
         let history = History {
             before,
             calls,
@@ -161,6 +172,11 @@ impl Life {
         self.place.closed();
         Ok(())
     }
+}
+
+fn note_conflicts(world: &World, counts: &mut Counts) {
+    let conflicts = world.conflicts.swap(0, Ordering::Relaxed);
+    *counts.beside.entry("conflicts".to_owned()).or_default() += conflicts;
 }
 
 fn said(error: Error) -> String {
@@ -202,11 +218,17 @@ fn keep(dice: &mut Dice) -> Keep {
 fn tried(history: History, counts: &mut Counts) -> Result<(), String> {
     match judge(&history) {
         Verdict::Linearizable => {}
-        Verdict::Undecided => counts.count("no verdict"),
+        Verdict::Undecided => {
+            counts.count(NO_VERDICT);
+            return Ok(());
+        }
         Verdict::Wrong(violation) => return Err(violation.text),
     }
     for call in &history.calls {
-        counts.count(call.what);
+        match is_commit_in_doubt(call) {
+            true => counts.note("commits in doubt"),
+            false => counts.count(call.what),
+        }
     }
     Ok(())
 }

@@ -9,6 +9,8 @@ pub enum Action {
     Put,
     /// One deletion.
     Delete,
+    /// The deletion of a range.
+    DeleteRange,
     /// Several changes at once.
     Batch,
     /// Reads and writes, and a commit.
@@ -50,7 +52,7 @@ pub enum Action {
 }
 
 /// Actions and how often each is done, usually.
-const ACTIONS: [(Action, u64); 21] = [
+const ACTIONS: [(Action, u64); 22] = [
     (Action::Put, 400),
     (Action::Delete, 100),
     (Action::Batch, 150),
@@ -72,7 +74,11 @@ const ACTIONS: [(Action, u64); 21] = [
     (Action::Checkpoint, 3),
     (Action::Image, 4),
     (Action::Load, 4),
+    (Action::DeleteRange, 15),
 ];
+
+/// Shares of the actions beside transactions where those are most of what is done.
+const BESIDE_TRANSACTIONS: u64 = 6;
 
 /// Weights of the actions.
 #[derive(Clone, Debug)]
@@ -101,6 +107,18 @@ impl Mix {
             sum: weights.iter().sum(),
             sync_every: [5, 40, 400][dice.below(3) as usize],
         }
+    }
+
+    /// The same, but most actions are transactions.
+    pub fn with_transactions(mut self) -> Self {
+        for ((action, _), weight) in ACTIONS.iter().zip(&mut self.weights) {
+            *weight = match action {
+                Action::Transaction => 2000,
+                _ => weight.div_ceil(BESIDE_TRANSACTIONS),
+            };
+        }
+        self.sum = self.weights.iter().sum();
+        self
     }
 
     /// The next action.

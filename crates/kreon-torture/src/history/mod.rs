@@ -3,11 +3,14 @@
 //! The crate `kreon-judge` judges.
 //!
 //! - `values`, `handle`, `reserved`, `world`, `place`, `jitter`: the store that the clients share
+//! - `crowd`: what all rounds have in common
 //! - `session`: what every action of a client needs
-//! - `writes`, `gets`, `transactions`, `tasks`, `passing`, `loading`, `reader` with `moment`: the actions
+//! - `writes`, `gets`, `transactions` with `course`, `tasks`, `passing`, `loading`, `reader` with `moment`: the actions
 //! - `mix`, `client`: which action comes next
 //! - `round`, `life`: rounds of clients, between them ends and power cuts
 mod client;
+mod course;
+mod crowd;
 mod gets;
 mod handle;
 mod jitter;
@@ -28,4 +31,5 @@ mod values;
 mod world;
 mod writes;
 
-pub use run::history;
+pub use crowd::Crowd;
+pub use run::{history, history_of};

@@ -274,6 +274,19 @@ fn unless_gone<T>(
     Ok(told)
 }
 
+/// As [`any_bounds`], most of a few keys.
+pub fn few_keys(session: &mut Session<'_>) -> (KeyBounds, usize, usize) {
+    if session.dice.below(6) == 0 {
+        return any_bounds(session);
+    }
+    let (front, count) = (session.any_key(), 1 + session.dice.below(4) as usize);
+    let keys = &session.world.keys;
+    let (start, back) = (keys[front].clone(), (front + count).min(keys.len()));
+    let end = keys.get(back).cloned();
+    let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+    ((Bound::Included(start), end), front, back)
+}
+
 /// Bounds, and the keys within: from the first to behind the last.
 pub fn any_bounds(session: &mut Session<'_>) -> (KeyBounds, usize, usize) {
     let keys = &session.world.keys;

@@ -39,10 +39,15 @@ pub fn calls_of_clients(
     dice: &mut Dice,
     device: Option<&SimDevice>,
 ) -> Result<(Vec<Call>, Option<Cut>), String> {
-    let clients = 2 + dice.below(5) as u32;
+    let any_number = 2 + dice.below(5) as u32;
+    let clients = world.crowd.clients.unwrap_or(any_number);
     let calls_each = 100 + dice.below(CALLS_MAX - 100);
     // A load that had not returned may survive without the buffered writes beside it: no prefix has that.
     let mix = Mix::of(dice, device.is_none());
+    let mix = match world.crowd.transactions {
+        Some(_) => mix.with_transactions(),
+        None => mix,
+    };
     let begun = world.calls.load(Ordering::Relaxed);
     let cut_at = begun + dice.below(u64::from(clients) * calls_each);
     std::thread::scope(|scope| {

@@ -1,6 +1,7 @@
 //! The session of a client: its number, its dice, and the calls that it recorded.
 
 use kreon_base::{Error, ErrorKind, Result as Said};
+use kreon_engine::Durability;
 use kreon_judge::{Call, Seen};
 use kreon_sim::Dice;
 
@@ -71,6 +72,14 @@ impl<'w> Session<'w> {
         match self.dice.below(2) {
             0 => self.dice.below(keys.min(4)) as usize,
             _ => self.dice.below(keys) as usize,
+        }
+    }
+
+    /// Durable or not, as often as the mix has it.
+    pub fn any_durability(&mut self) -> Durability {
+        match self.dice.below(self.sync_every) {
+            0 => Durability::Sync,
+            _ => Durability::Buffered,
         }
     }
 

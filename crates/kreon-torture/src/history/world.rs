@@ -8,6 +8,7 @@ use kreon_judge::{State, Version};
 use kreon_sim::Dice;
 use parking_lot::Mutex;
 
+use super::crowd::Crowd;
 use super::handle::Handle;
 use super::reserved::Reserved;
 use super::values::{self, Taste};
@@ -33,6 +34,10 @@ pub struct World {
     pub stop: AtomicBool,
     /// When the power was cut; `u64::MAX`: not yet.
     pub cut: AtomicU64,
+    /// Who uses it.
+    pub crowd: Crowd,
+    /// Commits that failed because others came first.
+    pub conflicts: AtomicU64,
     /// Calls that began.
     pub calls: AtomicU64,
     clock: AtomicU64,
@@ -57,6 +62,8 @@ impl World {
             taste: shape.taste,
             stop: AtomicBool::new(false),
             cut: AtomicU64::new(u64::MAX),
+            crowd: shape.crowd,
+            conflicts: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             clock: AtomicU64::new(1),
             versions: AtomicU64::new(version),
@@ -129,16 +136,19 @@ pub struct Shape {
     pub names: u32,
     /// Values.
     pub taste: Taste,
+    /// Who uses it.
+    pub crowd: Crowd,
 }
 
 impl Shape {
     /// Any.
-    pub fn of(dice: &mut Dice) -> Self {
+    pub fn of(dice: &mut Dice, crowd: Crowd) -> Self {
         let keys = [4, 12, 40, 150][dice.below(4) as usize];
         Self {
             keys,
             names: dice.below(4) as u32,
             taste: Taste::of(dice),
+            crowd,
         }
     }
 }

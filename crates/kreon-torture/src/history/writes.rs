@@ -1,10 +1,11 @@
 //! Puts, deletions, batches, and calls that make what was written durable.
 
 use kreon_base::Result as Said;
-use kreon_engine::{Durability, Operation};
+use kreon_engine::{DeletedRange, Durability, Operation};
 use kreon_judge::Seen;
 
 use super::handle::Handle;
+use super::reader::few_keys;
 use super::session::{End, Session};
 use super::tasks;
 use super::values;
@@ -42,6 +43,30 @@ pub fn batch(session: &mut Session<'_>) -> Result<(), End> {
         changes.push((handle, session.any_key(), session.dice.below(5) > 0));
     }
     write(session, "batch", &changes)
+}
+
+/// The deletion of a range, unless some of its keys belong to a load.
+pub fn delete_range(session: &mut Session<'_>) -> Result<(), End> {
+    let world = session.world;
+    world.reserved.beside(|allowed| {
+        let handle = session.any_fixed_region();
+        let (bounds, front, back) = few_keys(session);
+        let range = DeletedRange::of(bounds);
+        let range = range.map_err(|error| session.refused("deletion of a range", &error))?;
+        let is_free = (front..back).all(|key| allowed(&handle, key) == key);
+        let Some(range) = range.filter(|_| is_free) else {
+            return Ok(());
+        };
+        let mut call = session.call("deletion of a range");
+        let deleted = (front..back).map(|key| (handle.register(key), None));
+        call.writes.extend(deleted);
+        let durability = session.any_durability();
+        call.invoked = world.now();
+        let outcome = tasks::apply(session, &[range.operation(&handle.region)], durability);
+        call.returned = Some(world.now());
+        call.is_durable = outcome.is_ok() && durability == Durability::Sync;
+        session.record(call, outcome)
+    })
 }
 
 fn write(
@@ -87,10 +112,7 @@ fn write_allowed(
             is_range: false,
         })
         .collect();
-    let durability = match session.dice.below(session.sync_every) {
-        0 => Durability::Sync,
-        _ => Durability::Buffered,
-    };
+    let durability = session.any_durability();
     call.invoked = session.world.now();
     let outcome = tasks::apply(session, &operations, durability);
     call.returned = Some(session.world.now());
