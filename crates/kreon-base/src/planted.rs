@@ -130,6 +130,10 @@ bugs! {
     ReadKeysNotChecked,
     /// The commit of a serializable transaction does not look at the ranges that the transaction has read.
     ReadRangesNotChecked,
+    /// A commit does not look at the keys that the transaction is to write.
+    WrittenKeysNotChecked,
+    /// Other writers come between the check of a commit and its writes.
+    CommitInTwoSteps,
     /// A put into a stretch of keys that is known to be without values does not make it shorter.
     GapNotCut,
     /// Each step of a scan begins with the last key of the step before.
@@ -190,6 +194,8 @@ bugs! {
     BufferReusedBeforeLanding,
     /// A backup takes a segment of the log that has grown since the backup before for one that it has whole.
     BackupTakesGrownForWhole,
+    /// A backup leaves out the first segment of the log.
+    BackupMissesSegment,
     /// A primary goes on with the set from before a removal: the removed member is counted, and the primary not alone.
     RemovedMemberCounted,
     /// A joiner is not counted until its addition to the set is known.

@@ -105,10 +105,12 @@ impl Hunt {
             | Bug::SnapshotWithoutGate
             | Bug::ReusedUnderReaders
             | Bug::ReadKeysNotChecked
-            | Bug::ReadRangesNotChecked => Self::History,
+            | Bug::ReadRangesNotChecked
+            | Bug::WrittenKeysNotChecked
+            | Bug::CommitInTwoSteps => Self::History,
             Bug::ScanStepRepeatsKey => Self::Metamorphic,
             Bug::GapNotCut => Self::Gaps,
-            Bug::BackupTakesGrownForWhole => Self::Backups,
+            Bug::BackupTakesGrownForWhole | Bug::BackupMissesSegment => Self::Backups,
             Bug::RelocationWithoutCompare
             | Bug::MovedSegmentFreedTooEarly
             | Bug::BufferOfEarlierUse

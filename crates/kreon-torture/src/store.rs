@@ -1,13 +1,14 @@
 //! A store on a simulated device, driven by steps, beside the model of what it must hold.
 
 mod opening;
+mod unit;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
-use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Operation, Options, Work};
+use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Options, Work};
 use kreon_sim::{Image, Keep, SimDevice};
 
 use crate::content::{self, Content, Digest};
@@ -317,19 +318,6 @@ impl Store {
         for change in changes {
             regions.insert(&change.region, engine.existing_region(&change.region)?);
         }
-        let operations: Vec<_> = changes
-            .iter()
-            .zip(&values)
-            .filter_map(|(change, value)| {
-                let region = regions.get(&change.region)?;
-                Some(Operation {
-                    region,
-                    key: &change.key,
-                    value: value.as_deref(),
-                    is_range: change.until.is_some(),
-                })
-            })
-            .collect();
         let digests: Vec<_> = values
             .iter()
             .map(|v| v.as_deref().map(Digest::of))
@@ -338,7 +326,10 @@ impl Store {
         self.progress.begun_units += 1;
         let at = (self.device.events(), self.progress);
         self.timeline.push(at);
-        let outcome = engine.write(&operations, durability);
+        let outcome = match unit::is_commit(self.progress.begun_units, changes) {
+            true => unit::commit(&engine, &regions, changes, durability),
+            false => unit::write(&engine, &regions, changes.iter().zip(&values), durability),
+        };
         if outcome.is_ok() && durability == Durability::Sync {
             self.all_durable();
         }

@@ -1,5 +1,9 @@
 //! The gate by itself and whole stores in memory, under many schedules. `cargo xtask interleavings
 //! shuttle`.
+//!
+//! - `commits`: transactions
+
+mod commits;
 
 use std::sync::Arc;
 

@@ -38,7 +38,10 @@ impl<'a> Unchanged<'a> {
         let reads = self.reads.keys();
         let reads = reads.filter(move |(_, _, is_for_update)| *is_for_update || are_reads_checked);
         let reads = reads.map(|(region, key, _)| (region, key));
-        self.writes.keys().chain(reads)
+        let are_writes_checked = true;
+        planted!(WrittenKeysNotChecked => let are_writes_checked = false);
+        let writes = self.writes.keys().filter(move |_| are_writes_checked);
+        writes.chain(reads)
     }
 
     /// Ranges that were deleted or read.

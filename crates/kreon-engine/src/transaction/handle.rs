@@ -106,15 +106,16 @@ impl Transaction {
         is_for_update: bool,
     ) -> Result<Option<T::Taken>> {
         region.check()?;
+        let is_own = !matches!(self.writes.own(region.id, key), Own::Unknown);
+        // An own write is looked at in any case, but it may be undone.
+        if is_for_update || (self.isolation == Isolation::Serializable && !is_own) {
+            self.make_room(Reads::bytes_of_key(key))?;
+            self.reads.add_key(region, key, is_for_update);
+        }
         match self.writes.own(region.id, key) {
-            // A write of the key is looked at in any case.
             Own::Value(value) => return Ok(Some(take.take(value))),
             Own::Deleted => return Ok(None),
             Own::Unknown => {}
-        }
-        if is_for_update || self.isolation == Isolation::Serializable {
-            self.make_room(Reads::bytes_of_key(key))?;
-            self.reads.add_key(region, key, is_for_update);
         }
         self.reader
             .get_value(region, key, self.snapshot.lsn(), take)

@@ -5,7 +5,7 @@
 //! judgement needs the trees, they are looked at before, and again if they changed until the gate was closed. The flush
 //! of a `Sync` write follows when the gate is open again, together with those of other writers.
 
-use kreon_base::{Error, Result};
+use kreon_base::{Error, Result, planted};
 
 use super::path::Writer;
 use crate::level::View;
@@ -57,10 +57,17 @@ impl Writer {
                 let changes =
                     (looks >= LOOKS_BESIDE_CHANGES).then(|| self.on.versions.lock_changes());
                 condition.look(&self.reader)?;
-                let _closed = self.on.visibility.gate.close();
+                let closed = self.on.visibility.gate.close();
                 let view = self.on.storage.views.load();
                 match condition.judge(&self.reader, &view) {
-                    Judgement::Holds => return self.append_inside(operations, is_admitted),
+                    Judgement::Holds => {
+                        planted!(CommitInTwoSteps => {
+                            drop(closed);
+                            kreon_sync::yield_now();
+                            return self.append_and_insert(operations, is_admitted)
+                        });
+                        return self.append_inside(operations, is_admitted);
+                    }
                     Judgement::Broken(conflict) => return Err(conflict),
                     Judgement::LookAgain => looks += 1,
                 }

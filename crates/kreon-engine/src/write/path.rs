@@ -197,7 +197,7 @@ impl Writer {
 
     /// From the reservation in the log to the insertion in L0, inside the gate. `None`: nothing was
     /// written, as the writer is to [make room](Self::make_room) first and was not admitted.
-    fn append_and_insert(
+    pub(super) fn append_and_insert(
         &self,
         operations: &[Operation<'_>],
         is_admitted: bool,

@@ -9,6 +9,7 @@ use kreon_engine::{Durability, Engine, KeyBounds, Operation as Write, RegionStat
 
 use super::operations::{Change, Operation, REGIONS, lane_bounds};
 use super::settings::Settings;
+use super::transaction;
 use crate::content::{Digest, Pairs};
 
 /// What a lane must find, by region.
@@ -31,11 +32,11 @@ pub struct Seen<'a> {
     pub settings: &'a Settings,
 }
 
-fn said(error: Error) -> String {
+pub(super) fn said(error: Error) -> String {
     error.to_string()
 }
 
-fn agree<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T) -> Result<(), String> {
+pub(super) fn agree<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T) -> Result<(), String> {
     match found == expected {
         true => Ok(()),
         false => Err(format!("said {found:?}, must be {expected:?}")),
@@ -109,6 +110,8 @@ impl Lane {
                 }
                 agree(&count, &self.pairs[*region].len())
             }
+            Operation::Transaction(transaction) => transaction.run(self, durability, seen),
+            Operation::Update(change) => transaction::update(self, change, durability, seen),
             Operation::Checkpoint => engine.checkpoint().map_err(said),
             Operation::Sync => engine.sync().map_err(said),
         }
@@ -175,7 +178,10 @@ impl Lane {
     }
 }
 
-fn within(pairs: &BTreeMap<Vec<u8>, Digest>, bounds: &KeyBounds) -> Vec<(Vec<u8>, Digest)> {
+pub(super) fn within(
+    pairs: &BTreeMap<Vec<u8>, Digest>,
+    bounds: &KeyBounds,
+) -> Vec<(Vec<u8>, Digest)> {
     let is_above = |key: &Vec<u8>| match &bounds.0 {
         Bound::Unbounded => true,
         Bound::Included(low) => key >= low,

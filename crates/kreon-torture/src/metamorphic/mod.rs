@@ -4,6 +4,7 @@
 //! - [`settings`]: the table of settings
 //! - `store`: a store that is opened again with other settings
 //! - `lane`: what one thread does, and what its answers must be
+//! - `transaction`: transactions of a lane
 //! - `run`: operations under settings
 //! - `shrink`: fewer operations that still fail
 mod lane;
@@ -12,5 +13,6 @@ mod run;
 pub mod settings;
 mod shrink;
 mod store;
+mod transaction;
 
 pub use run::{metamorphic, replay};

@@ -3,9 +3,10 @@
 
 use std::ops::Bound;
 
-use kreon_engine::KeyBounds;
+use kreon_engine::{Isolation, KeyBounds};
 use kreon_sim::Dice;
 
+use super::transaction::{Step, Transaction};
 use crate::script::Value;
 
 /// Lanes of a chapter.
@@ -30,6 +31,10 @@ pub struct Change {
 pub enum Operation {
     /// A put, a deletion, or a batch.
     Write(Vec<Change>),
+    /// Reads and writes, and a commit.
+    Transaction(Transaction),
+    /// One key is changed by what it has.
+    Update(Change),
     /// One get, and whether the key is there.
     Get(usize, Vec<u8>),
     /// Many gets.
@@ -82,7 +87,11 @@ fn operation(dice: &mut Dice, taste: &Taste, lane: usize) -> Operation {
     let region = dice.below(REGIONS as u64) as usize;
     match dice.below(12 + taste.reads * 4) {
         0..8 => Operation::Write(vec![change(dice, taste, lane)]),
-        8..11 => {
+        8 => match dice.below(2) {
+            0 => Operation::Transaction(transaction(dice, taste, lane)),
+            _ => Operation::Update(change(dice, taste, lane)),
+        },
+        9..11 => {
             let count = 1 + dice.below(12);
             Operation::Write((0..count).map(|_| change(dice, taste, lane)).collect())
         }
@@ -99,6 +108,32 @@ fn operation(dice: &mut Dice, taste: &Taste, lane: usize) -> Operation {
             1 => Operation::Scan(region, bounds(dice, taste, lane), turns(dice)),
             _ => Operation::Get(region, key(dice, taste, lane)),
         },
+    }
+}
+
+fn transaction(dice: &mut Dice, taste: &Taste, lane: usize) -> Transaction {
+    let isolation = match dice.below(2) {
+        0 => Isolation::Snapshot,
+        _ => Isolation::Serializable,
+    };
+    let count = 1 + dice.below(14);
+    Transaction {
+        isolation,
+        steps: (0..count).map(|_| step(dice, taste, lane)).collect(),
+        commits: dice.below(5) > 0,
+    }
+}
+
+fn step(dice: &mut Dice, taste: &Taste, lane: usize) -> Step {
+    let region = dice.below(REGIONS as u64) as usize;
+    match dice.below(20) {
+        0..4 => Step::Get(region, key(dice, taste, lane), dice.below(2) == 0),
+        4..7 => Step::Scan(region, bounds(dice, taste, lane), turns(dice)),
+        7 => Step::DeleteRange(region, bounds(dice, taste, lane)),
+        8..10 => Step::Save,
+        10..12 => Step::Return(dice.below(3) as usize),
+        12 if dice.below(4) == 0 => Step::Checkpoint,
+        _ => Step::Write(change(dice, taste, lane)),
     }
 }
 
