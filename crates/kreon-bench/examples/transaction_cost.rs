@@ -1,12 +1,15 @@
-//! What transactions and updates cost beside the same reads and writes without them, in CPU time of one thread.
-//! `cargo run --release --example transaction_cost -p kreon`
+//! What transactions and updates cost beside the same reads and writes without them: CPU time of the one thread, and how
+//! many a second. `cargo run --release -p kreon-bench --example transaction_cost`
+
+use std::time::Instant;
 
 use kreon::{Durability, Isolation, Region, Result, Store, TransactionOptions, Update, WriteBatch};
 
 const KEYS: u64 = 200_000;
-const ROUNDS: u64 = 50_000;
-/// Of each way, by turns; the quickest counts.
-const TURNS: usize = 5;
+/// Of each way, by turns; the median counts.
+const ROUNDS: usize = 15;
+/// Calls of a round.
+const CALLS: u64 = 20_000;
 
 struct Bench {
     store: Store,
@@ -90,22 +93,53 @@ fn cpu_ns() -> i64 {
 
 type Way = (&'static str, fn(&mut Bench) -> Result<()>);
 
-const WAYS: [Way; 8] = [
-    ("4 gets and a batch of 4", Bench::plain),
-    ("snapshot, 4 + 4", |bench| {
-        bench.transaction(Isolation::Snapshot)
-    }),
-    ("serializable, 4 + 4", |bench| {
-        bench.transaction(Isolation::Serializable)
-    }),
-    ("4 gets and a batch of 4, beside a put", Bench::plain_beside),
-    ("serializable, 4 + 4, beside a put", |bench| {
-        bench.beside(Isolation::Serializable)
-    }),
-    ("get and put", Bench::get_and_put),
-    ("update", Bench::update),
-    ("serializable, 1 + 1", Bench::by_transaction),
+/// In groups: the others are compared with the first.
+const GROUPS: [&[Way]; 3] = [
+    &[
+        ("4 gets and a batch of 4", Bench::plain),
+        ("snapshot, 4 + 4", |bench| {
+            bench.transaction(Isolation::Snapshot)
+        }),
+        ("serializable, 4 + 4", |bench| {
+            bench.transaction(Isolation::Serializable)
+        }),
+    ],
+    &[
+        ("4 gets and a batch of 4, beside a put", Bench::plain_beside),
+        ("serializable, 4 + 4, beside a put", |bench| {
+            bench.beside(Isolation::Serializable)
+        }),
+    ],
+    &[
+        ("get and put", Bench::get_and_put),
+        ("update", Bench::update),
+        ("serializable, 1 + 1", Bench::by_transaction),
+    ],
 ];
+
+/// What a round took: CPU time of the thread, and time, in ns for each.
+#[derive(Clone, Copy, Default)]
+struct Took {
+    cpu: i64,
+    wall: i64,
+}
+
+fn median(took: &[Took], of: fn(&Took) -> i64) -> i64 {
+    let mut all: Vec<_> = took.iter().map(of).collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or(0)
+}
+
+fn round(bench: &mut Bench, way: fn(&mut Bench) -> Result<()>) -> Result<Took> {
+    let (begun, cpu) = (Instant::now(), cpu_ns());
+    for _ in 0..CALLS {
+        way(bench)?;
+    }
+    Ok(Took {
+        cpu: (cpu_ns() - cpu) / CALLS as i64,
+        wall: begun.elapsed().as_nanos() as i64 / CALLS as i64,
+    })
+}
 
 fn main() -> Result<()> {
     let path = std::env::temp_dir().join(format!("kreon-cost-{}", std::process::id()));
@@ -119,18 +153,35 @@ fn main() -> Result<()> {
         region,
         dice: 1,
     };
-    let mut best = [i64::MAX; WAYS.len()];
-    for _ in 0..TURNS {
-        for ((_, way), best) in WAYS.iter().zip(&mut best) {
-            let begun = cpu_ns();
-            for _ in 0..ROUNDS {
-                way(&mut bench)?;
+    let mut took = GROUPS.map(|group| vec![Vec::new(); group.len()]);
+    // Interleaved: what else the machine does befalls all of them.
+    for _ in 0..ROUNDS {
+        for (group, took) in GROUPS.iter().zip(&mut took) {
+            for ((_, way), took) in group.iter().zip(took) {
+                took.push(round(&mut bench, *way)?);
             }
-            *best = (*best).min((cpu_ns() - begun) / ROUNDS as i64);
         }
     }
-    for ((name, _), ns) in WAYS.iter().zip(best) {
-        println!("{name:<40} {ns:>6} ns");
+    println!("medians of {ROUNDS} interleaved rounds of {CALLS}");
+    println!(
+        "{:<40} {:>8} {:>6} {:>10} {:>6}",
+        "", "CPU ns", "x", "a second", "x"
+    );
+    for (group, took) in GROUPS.iter().zip(&took) {
+        let mut first = None;
+        for ((name, _), took) in group.iter().zip(took) {
+            let (cpu, wall) = (
+                median(took, |took| took.cpu),
+                median(took, |took| took.wall),
+            );
+            let (of_cpu, of_wall) = *first.get_or_insert((cpu, wall));
+            println!(
+                "{name:<40} {cpu:>8} {:>6.2} {:>10} {:>6.2}",
+                cpu as f64 / of_cpu as f64,
+                1_000_000_000 / wall.max(1),
+                of_wall as f64 / wall as f64,
+            );
+        }
     }
     drop(bench);
     let _ = std::fs::remove_file(&path);
