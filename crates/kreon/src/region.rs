@@ -44,7 +44,8 @@ impl Region {
     ///
     /// # Errors
     /// `InvalidArgument` (key over 64 KiB, value over 1 GiB), `OutOfSpace`, `Closed`, `Poisoned`: nothing was changed.
-    /// `Io` with [`Durability::Sync`]: it is unknown whether the write is durable.
+    /// With [`Durability::Sync`], `Poisoned` also if the flush failed: then readers see the write, and it is unknown
+    /// whether it is durable.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_with(key, value, self.durability)
     }

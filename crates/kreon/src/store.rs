@@ -107,7 +107,8 @@ impl Store {
     ///
     /// # Errors
     /// `InvalidArgument` (a key or value over its limit, or a region of another store), `Closed`, `Poisoned`,
-    /// `OutOfSpace`: nothing was applied. `Io` with [`Durability::Sync`]: it is unknown whether the batch is durable.
+    /// `OutOfSpace`: nothing was applied. With [`Durability::Sync`], `Poisoned` also if the flush failed: then readers
+    /// see the batch, and it is unknown whether it is durable.
     pub fn write(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
         self.engine.write(&self.operations(&batch)?, durability)
     }

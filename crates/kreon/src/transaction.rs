@@ -316,7 +316,8 @@ impl Transaction {
     /// # Errors
     /// `Conflict`: others have changed what this transaction has written or, if serializable, read; run it again.
     /// `Closed` (also if a region that it has read or written was dropped), `Poisoned`, `OutOfSpace`, `Corruption`:
-    /// nothing was applied. `Io` with [`Durability::Sync`]: it is unknown whether the transaction is durable.
+    /// nothing was applied. With [`Durability::Sync`], `Poisoned` also if the flush failed: then readers see the
+    /// transaction, and it is unknown whether it is durable.
     pub fn commit(self, durability: Durability) -> Result<()> {
         self.engine.commit(self.inner, durability)
     }

@@ -102,8 +102,8 @@ impl Writer {
     /// Applies `operations` as one unit: all or nothing, for readers and for crashes.
     ///
     /// # Errors
-    /// `InvalidArgument`, `Closed`, `Poisoned`, `OutOfSpace`: nothing was applied. `Io` with
-    /// [`Durability::Sync`]: applied for readers, but not known to be durable; the store is poisoned.
+    /// `InvalidArgument`, `Closed`, `Poisoned`, `OutOfSpace`: nothing was applied. `Poisoned` with
+    /// [`Durability::Sync`] also if the flush failed: applied for readers, but not known to be durable.
     pub fn write(&self, operations: &[Operation<'_>], durability: Durability) -> Result<()> {
         self.write_by(operations, durability, |is_admitted| {
             self.append_and_insert(operations, is_admitted)

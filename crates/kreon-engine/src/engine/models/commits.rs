@@ -75,17 +75,17 @@ fn commit(bench: &Bench, mut transaction: Transaction, effect: Effect) -> Option
     }
 }
 
-/// Sets `key` to the sum of `a` and `b`.
-fn sum_of_two(bench: &Bench, key: u8) -> Option<Effect> {
+/// Sets a key to the sum of the keys that `is_read` holds for.
+fn sum_of_some(bench: &Bench, key: u8, is_read: fn(u8) -> bool) -> Option<Effect> {
     let mut transaction = begin(bench);
     let mut seen = State::new();
-    for read in [b'a', b'b'] {
+    for read in (b'a'..=b'c').filter(|key| is_read(*key)) {
         let value = transaction.get(&bench.region, &[read], Own);
         let value = value.expect("a read of memory");
         seen.extend(value.map(|value| (read, value[0])));
     }
     let effect = Effect {
-        is_read: |key| key == b'a' || key == b'b',
+        is_read,
         write: (key, seen.values().sum()),
         seen,
     };
@@ -128,7 +128,8 @@ impl Tally {
     }
 }
 
-/// Two who would skew each other's writes, one who sees everything or a phantom, and a put; maybe a spill.
+/// Two who would skew each other's writes, one in whose range the other's key is new, and a put; maybe a spill. Who sets
+/// `b` reads `c`, so that a scan that is not checked leaves no order either.
 fn run(tally: &Tally, has_spill: bool) {
     let bench = Bench::open();
     bench.write(&[b"a"], 1);
@@ -137,8 +138,8 @@ fn run(tally: &Tally, has_spill: bool) {
     let spiller =
         has_spill.then(|| bench.beside(|bench| bench.engine.checkpoint().expect("there is room")));
     let transactions = [
-        bench.beside(|bench| sum_of_two(bench, b'a')),
-        bench.beside(|bench| sum_of_two(bench, b'b')),
+        bench.beside(|bench| sum_of_some(bench, b'a', |key| key != b'c')),
+        bench.beside(|bench| sum_of_some(bench, b'b', |_| true)),
         bench.beside(sum_of_all),
     ];
     let put = bench.beside(|bench| bench.write(&[b"b"], 50));
@@ -172,14 +173,14 @@ fn explore_commits(name: &str, schedules: usize, has_spill: bool) {
 
 #[test]
 fn model_commits_beside_a_put_have_an_order() {
-    explore_commits("commits: three transactions, a put", 3000, false);
+    explore_commits("commits: three transactions, a put", 2000, false);
 }
 
 #[test]
 fn model_commits_beside_a_put_and_a_spill_have_an_order() {
     explore_commits(
         "commits: three transactions, a put, a checkpoint",
-        1500,
+        1000,
         true,
     );
 }
