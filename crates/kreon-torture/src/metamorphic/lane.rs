@@ -1,14 +1,9 @@
 //! What one lane does to the store, beside a map.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
-use std::sync::Arc;
-
-use kreon_base::Error;
-use kreon_engine::{Durability, Engine, KeyBounds, Operation as Write, RegionState};
+use kreon_engine::{Durability, KeyBounds, Operation as Write};
 
 use super::operations::{Change, Operation, REGIONS, lane_bounds};
-use super::settings::Settings;
+use super::seen::{Seen, agree, said, within};
 use super::transaction;
 use crate::content::{Digest, Pairs};
 
@@ -19,28 +14,6 @@ pub struct Lane {
     pub number: usize,
     /// Its pairs.
     pub pairs: [Pairs; REGIONS],
-}
-
-/// The store as a lane sees it.
-#[derive(Clone, Copy)]
-pub struct Seen<'a> {
-    /// The store.
-    pub engine: &'a Engine,
-    /// Its regions.
-    pub regions: &'a [Arc<RegionState>],
-    /// How it is used.
-    pub settings: &'a Settings,
-}
-
-pub(super) fn said(error: Error) -> String {
-    error.to_string()
-}
-
-pub(super) fn agree<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T) -> Result<(), String> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(format!("said {found:?}, must be {expected:?}")),
-    }
 }
 
 impl Lane {
@@ -110,8 +83,12 @@ impl Lane {
                 }
                 agree(&count, &self.pairs[*region].len())
             }
-            Operation::Transaction(transaction) => transaction.run(self, durability, seen),
-            Operation::Update(change) => transaction::update(self, change, durability, seen),
+            Operation::Transaction(done) => {
+                transaction::run(done, &mut self.pairs, durability, seen)
+            }
+            Operation::Update(change) => {
+                transaction::update(&mut self.pairs, change, durability, seen)
+            }
             Operation::Checkpoint => engine.checkpoint().map_err(said),
             Operation::Sync => engine.sync().map_err(said),
         }
@@ -176,24 +153,4 @@ impl Lane {
         }
         Ok(())
     }
-}
-
-pub(super) fn within(
-    pairs: &BTreeMap<Vec<u8>, Digest>,
-    bounds: &KeyBounds,
-) -> Vec<(Vec<u8>, Digest)> {
-    let is_above = |key: &Vec<u8>| match &bounds.0 {
-        Bound::Unbounded => true,
-        Bound::Included(low) => key >= low,
-        Bound::Excluded(low) => key > low,
-    };
-    let is_below = |key: &Vec<u8>| match &bounds.1 {
-        Bound::Unbounded => true,
-        Bound::Included(high) => key <= high,
-        Bound::Excluded(high) => key < high,
-    };
-    let pairs = pairs.iter().map(|(key, value)| (key.clone(), *value));
-    pairs
-        .filter(|(key, _)| is_above(key) && is_below(key))
-        .collect()
 }

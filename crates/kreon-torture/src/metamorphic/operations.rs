@@ -6,7 +6,6 @@ use std::ops::Bound;
 use kreon_engine::{Isolation, KeyBounds};
 use kreon_sim::Dice;
 
-use super::transaction::{Step, Transaction};
 use crate::script::Value;
 
 /// Lanes of a chapter.
@@ -24,6 +23,36 @@ pub struct Change {
     pub key: Vec<u8>,
     /// `None` deletes.
     pub value: Option<Value>,
+}
+
+/// What is done in a transaction.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A get, for update or not.
+    Get(usize, Vec<u8>, bool),
+    /// A scan of so many pairs, by these turns.
+    Scan(usize, KeyBounds, Vec<bool>),
+    /// A put or a deletion.
+    Write(Change),
+    /// The deletion of a range.
+    DeleteRange(usize, KeyBounds),
+    /// A savepoint.
+    Save,
+    /// The return to the savepoint with this number, if there are so many.
+    Return(usize),
+    /// Everything is spilled, beside the transaction.
+    Checkpoint,
+}
+
+/// A transaction.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    /// Of the commit.
+    pub isolation: Isolation,
+    /// In this order.
+    pub steps: Vec<Step>,
+    /// Else it is forgotten.
+    pub commits: bool,
 }
 
 /// One call.

@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use kreon_sim::Dice;
 
-use super::lane::{Lane, Seen};
+use super::lane::Lane;
 use super::operations::{Chapter, LANES, REGIONS, chapters};
+use super::seen::Seen;
 use super::settings::Settings;
 use super::shrink::shrink;
 use super::store::{Store, region_name};

@@ -1,41 +1,11 @@
 //! Transactions and updates of a lane. Nobody else has its keys, so none of them conflicts, whatever is spilled, merged or
 //! moved until the commit.
 
-use kreon_engine::{Durability, Isolation, KeyBounds, Own, Savepoint, Update};
+use kreon_engine::{Durability, KeyBounds, Own, Savepoint, Update};
 
-use super::lane::{Lane, Seen, agree, said, within};
-use super::operations::{Change, REGIONS};
+use super::operations::{Change, REGIONS, Step, Transaction};
+use super::seen::{Seen, agree, said, within};
 use crate::content::{Digest, Pairs};
-
-/// What is done in a transaction.
-#[derive(Clone, Debug)]
-pub enum Step {
-    /// A get, for update or not.
-    Get(usize, Vec<u8>, bool),
-    /// A scan of so many pairs, by these turns.
-    Scan(usize, KeyBounds, Vec<bool>),
-    /// A put or a deletion.
-    Write(Change),
-    /// The deletion of a range.
-    DeleteRange(usize, KeyBounds),
-    /// A savepoint.
-    Save,
-    /// The return to the savepoint with this number, if there are so many.
-    Return(usize),
-    /// Everything is spilled, beside the transaction.
-    Checkpoint,
-}
-
-/// A transaction.
-#[derive(Clone, Debug)]
-pub struct Transaction {
-    /// Of the commit.
-    pub isolation: Isolation,
-    /// In this order.
-    pub steps: Vec<Step>,
-    /// Else it is forgotten.
-    pub commits: bool,
-}
 
 const BYTES_MAX: usize = 64 << 20;
 
@@ -47,34 +17,32 @@ struct Course<'a> {
     savepoints: Vec<(Savepoint, [Pairs; REGIONS])>,
 }
 
-impl Transaction {
-    /// Does it.
-    ///
-    /// # Errors
-    /// The first wrong answer.
-    pub fn run(
-        &self,
-        lane: &mut Lane,
-        durability: Durability,
-        seen: Seen<'_>,
-    ) -> Result<(), String> {
-        let mut course = Course {
-            seen,
-            transaction: seen.engine.transaction(self.isolation, BYTES_MAX),
-            pairs: lane.pairs.clone(),
-            savepoints: Vec::new(),
-        };
-        for (number, step) in self.steps.iter().enumerate() {
-            let outcome = course.step(step);
-            outcome.map_err(|what| format!("step {number} of a transaction: {what}"))?;
-        }
-        if self.commits {
-            let committed = seen.engine.commit(course.transaction, durability);
-            committed.map_err(|error| format!("commit: {error}"))?;
-            lane.pairs = course.pairs;
-        }
-        Ok(())
+/// Does a transaction of a lane that has `pairs`.
+///
+/// # Errors
+/// The first wrong answer.
+pub fn run(
+    done: &Transaction,
+    pairs: &mut [Pairs; REGIONS],
+    durability: Durability,
+    seen: Seen<'_>,
+) -> Result<(), String> {
+    let mut course = Course {
+        seen,
+        transaction: seen.engine.transaction(done.isolation, BYTES_MAX),
+        pairs: pairs.clone(),
+        savepoints: Vec::new(),
+    };
+    for (number, step) in done.steps.iter().enumerate() {
+        let outcome = course.step(step);
+        outcome.map_err(|what| format!("step {number} of a transaction: {what}"))?;
     }
+    if done.commits {
+        let committed = seen.engine.commit(course.transaction, durability);
+        committed.map_err(|error| format!("commit: {error}"))?;
+        *pairs = course.pairs;
+    }
+    Ok(())
 }
 
 impl Course<'_> {
@@ -159,7 +127,7 @@ impl Course<'_> {
 /// # Errors
 /// The first wrong answer.
 pub fn update(
-    lane: &mut Lane,
+    pairs: &mut [Pairs; REGIONS],
     change: &Change,
     durability: Durability,
     seen: Seen<'_>,
@@ -167,7 +135,7 @@ pub fn update(
     let region = &seen.regions[change.region];
     let value = change.value.map(|value| value.bytes());
     let after = value.as_deref().map(Digest::of);
-    let pairs = &mut lane.pairs[change.region];
+    let pairs = &mut pairs[change.region];
     let before = match after {
         Some(after) => pairs.insert(change.key.clone(), after),
         None => pairs.remove(&change.key),
