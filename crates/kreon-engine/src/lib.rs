@@ -1,7 +1,7 @@
 //! The engine of Kreon: level trees, spill, checkpoint, recovery, and the paths of reads and writes over a volume and
 //! its log. Floor 5.
 //!
-//! From the ground: `tree` -> `level` -> `state` -> `spill`, `checkpoint` -> `image`, `throttle`, `tree_locks`, `visibility`
+//! From the ground: `events` -> `options` -> `tree` -> `level` -> `state` -> `spill`, `checkpoint` -> `image`, `throttle`, `tree_locks`, `visibility`
 //! -> `recovery`, `regions`, `space` -> `versions` -> `read` -> `maintenance` -> `backup`, `inspect`, `write` -> `transaction` -> `engine` ->
 //! `salvage`. All modules: `FLOORS.toml`.
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@ mod backup;
 mod by_region;
 mod checkpoint;
 mod engine;
+mod events;
 mod image;
 mod inspect;
 mod keys;
@@ -41,6 +42,7 @@ pub use backup::{
     list as list_backups, restore as restore_backup,
 };
 pub use engine::Engine;
+pub use events::{Event, Events, Stall};
 pub use inspect::{
     GetStats, LevelStats, MemoryStats, PageClassStats, PageStats, Stats, VerifyReport,
 };

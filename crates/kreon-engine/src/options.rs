@@ -9,6 +9,8 @@ use kreon_base::{Error, Result};
 use kreon_device::{Backing, processors};
 use kreon_mapping::MappingModes;
 
+use crate::events::Events;
+
 pub use mirroring::Mirroring;
 
 /// Most bytes that are written for each byte given by users, the copies of idle time included: what else is written comes
@@ -158,6 +160,8 @@ pub struct Options {
     pub regions_in_stream_max: usize,
     /// Identity of a new store. `None`: random. Tests set it to get the same bytes in every run.
     pub store_id: Option<u64>,
+    /// Who is told of events.
+    pub events: Events,
     /// What the primary of a group is opened with.
     pub mirroring: Mirroring,
 }
@@ -221,6 +225,7 @@ impl Default for Options {
             scatter_pages: false,
             regions_in_stream_max: 16,
             store_id: None,
+            events: Events::default(),
             mirroring: Mirroring::default(),
         }
     }

@@ -12,15 +12,32 @@ pub struct Poison {
     /// The first failure, or `Closed`.
     cause: OnceLock<Error>,
     is_closed: AtomicBool,
+    tell: Option<Box<Tell>>,
 }
 
+/// Told the first failure.
+type Tell = dyn Fn(&Error) + Send + Sync;
+
 impl Poison {
+    /// `tell` is told the first failure, once.
+    pub fn telling(tell: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+        Self {
+            tell: Some(Box::new(tell)),
+            ..Self::default()
+        }
+    }
+
     /// Stops all further writing because of `cause`.
     pub fn set(&self, cause: &Error) {
         planted!(NotPoisoned => return);
-        let is_news = !matches!(cause.kind(), ErrorKind::Closed | ErrorKind::Poisoned);
-        if self.cause.set(cause.clone()).is_ok() && is_news {
+        if self.cause.set(cause.clone()).is_err() || cause.kind() == ErrorKind::Closed {
+            return;
+        }
+        if cause.kind() != ErrorKind::Poisoned {
             tracing::error!(%cause, "the store takes no more writes until it is reopened");
+        }
+        if let Some(tell) = &self.tell {
+            tell(cause);
         }
     }
 

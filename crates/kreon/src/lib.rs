@@ -67,10 +67,10 @@ pub use kreon_base::{
 pub use kreon_engine::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, Writeback};
 pub use kreon_engine::{
     BackupInfo, BackupReport, CollectionStats, DamagedPage, DeviceStats, Durability, Durable,
-    GetStats, IdleStats, ImageStats, Isolation, LevelStats, LogHole, LostRange, MappingStats,
-    MemoryStats, PageClassStats, PageRole, PageStats, Progress, ReorganisationStats,
+    Event, GetStats, IdleStats, ImageStats, Isolation, LevelStats, LogHole, LostRange,
+    MappingStats, MemoryStats, PageClassStats, PageRole, PageStats, Progress, ReorganisationStats,
     Restored as RestoreReport, SalvageProgress as RepairProgress, SalvageReport as RepairReport,
-    SalvagedRegion, Savepoint, Stats, TransferStats, Update, VerifyReport, prefix_bounds,
+    SalvagedRegion, Savepoint, Stall, Stats, TransferStats, Update, VerifyReport, prefix_bounds,
 };
 #[doc(hidden)]
 pub use kreon_engine::{Engine, Mirroring};

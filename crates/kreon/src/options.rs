@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_device::{Device, Facility, FileDevice, FileOptions};
-use kreon_engine::{Engine, Mirroring};
+use kreon_engine::{Engine, Event, Events, Mirroring};
 
 use crate::cluster;
 use crate::{Durability, Error, Result, Store};
@@ -276,6 +276,35 @@ impl Options {
     /// larger the region is. Change it for indexes much larger than L0.
     pub fn growth_factor(mut self, factor: impl Into<Option<u32>>) -> Self {
         self.engine.growth_factor = factor.into();
+        self
+    }
+
+    /// Calls `listener` for each [`Event`] of the store: spills, merges, collection, checkpoints, stalls of writers, and the failure
+    /// that ends all writing. A later call replaces the listener. Subscribers of `tracing` get the same without one.
+    ///
+    /// It is called by the thread to which the event happened, a writer that stalls for instance, while that holds locks
+    /// of the store: it must return soon, and call no method of the store, or it may wait for itself. Hand events on by a
+    /// channel or count them. A panic in it is logged. Without work to tell of it costs nothing.
+    ///
+    /// ```
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("heard.kreon");
+    /// use std::sync::mpsc;
+    /// use kreon::{Event, Store};
+    ///
+    /// let (told, events) = mpsc::channel();
+    /// let store = Store::options()
+    ///     .listener(move |event| drop(told.send(event.clone())))
+    ///     .open(&path)?;
+    /// store.region("r")?.put("k", "v")?;
+    /// store.checkpoint()?;
+    /// assert!(events.try_iter().any(|event| matches!(event, Event::SpillEnded { error: None, .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn listener(mut self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.engine.events = Events::of(listener);
         self
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::mem::take;
 use std::sync::Arc;
+use std::time::Instant;
 
 use kreon_base::{Error, ErrorKind, PageBytes, PageNo, Result, SegmentId, planted};
 use kreon_device::Device;
@@ -13,6 +14,7 @@ use kreon_sync::RankedGuard;
 
 use super::catalogue::{self, MAIN_LOG};
 use super::regions::{RegionPages, pointers};
+use crate::events::Event;
 use crate::level::Levels;
 use crate::state::{Ledger, Storage};
 use kreon_log::MOVED_LOG;
@@ -63,11 +65,19 @@ pub fn commit(
     change: Change,
 ) -> Result<Unreachable> {
     storage.poison.check()?;
+    let begun = Instant::now();
+    let _span = tracing::debug_span!("checkpoint").entered();
     let outcome = write(storage, ledger, change);
     if let Err(error) = &outcome
         && error.kind() != ErrorKind::OutOfSpace
     {
         storage.poison.set(error);
+    }
+    if outcome.is_ok() {
+        storage.tell(&Event::Checkpointed {
+            epoch: ledger.epoch.0,
+            took: begun.elapsed(),
+        });
     }
     outcome
 }

@@ -68,7 +68,7 @@ impl Subsystems {
             regions.insert(RegionState::new(id, Arc::clone(&entry.name), Lsn(0)));
         }
         let collection_wanted = Arc::new(Wakeup::default());
-        let throttle = Arc::new(Throttle::default());
+        let throttle = Arc::new(Throttle::new(&storage.options.events));
         let visibility = Arc::new(Visibility::new(&storage));
         let space = Arc::new(Space::new(&storage, &throttle, &collection_wanted));
         let tree_locks = Arc::new(TreeLocks::default());

@@ -15,6 +15,7 @@ use kreon_format::{ImagePart, pages_of};
 
 use super::ground::Ground;
 use crate::checkpoint::{self, Change};
+use crate::events::Event;
 use crate::image::{ImagePages, Stretch, build};
 use crate::state::Ledger;
 use kreon_sync::{Mutex, Rank, RankedGuard, RankedMutex, Wakeup};
@@ -117,12 +118,15 @@ impl L0Images {
         let Some(plan) = self.plan_image(log_bytes_min) else {
             return Ok(false);
         };
+        let _span = tracing::debug_span!("image").entered();
         match self.write_image(plan) {
             Ok(None) => Ok(false),
             Ok(Some(bytes)) => {
                 let mut taken = self.taken.lock();
                 let (took, at) = (begun.elapsed(), Instant::now());
                 *taken = (taken.0 + 1, Some(Taken { bytes, took, at }));
+                drop(taken);
+                self.on.storage.tell(&Event::ImageTaken { bytes, took });
                 Ok(true)
             }
             Err(error) if error.kind() == ErrorKind::OutOfSpace => {

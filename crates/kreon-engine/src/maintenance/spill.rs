@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use kreon_base::{ErrorKind, PageNo, Result, planted};
 
 use super::counts::PageCounts;
 use super::ground::Ground;
+use crate::events::Event;
 use crate::level::{Frozen, View};
 use crate::options::Background;
 use crate::spill::{self, Orders};
@@ -118,7 +120,7 @@ impl Spiller {
         let Some(frozen) = view.frozen.clone() else {
             return Ok(());
         };
-        let outcome = self.spill_and_commit(&view, &frozen);
+        let outcome = self.spill_and_tell(&view, &frozen);
         drop((view, frozen));
         if let Err(error) = &outcome {
             tracing::warn!(%error, "a spill failed");
@@ -137,7 +139,24 @@ impl Spiller {
         outcome.and_then(|()| self.on.versions.reclaim())
     }
 
-    fn spill_and_commit(&self, view: &Arc<View>, frozen: &Frozen) -> Result<()> {
+    fn spill_and_tell(&self, view: &Arc<View>, frozen: &Frozen) -> Result<()> {
+        let (storage, entries) = (&self.on.storage, frozen.l0.len() as u64);
+        let _span = tracing::debug_span!("spill", entries).entered();
+        let begun = Instant::now();
+        storage.tell(&Event::SpillBegan { entries });
+        let outcome = self.spill_and_commit(view, frozen);
+        let (pages_read, pages_written) = *outcome.as_ref().unwrap_or(&(0, 0));
+        storage.tell(&Event::SpillEnded {
+            pages_read,
+            pages_written,
+            took: begun.elapsed(),
+            error: outcome.as_ref().err().cloned(),
+        });
+        outcome.map(drop)
+    }
+
+    /// Returns the numbers of tree pages that were taken apart and written.
+    fn spill_and_commit(&self, view: &Arc<View>, frozen: &Frozen) -> Result<(u64, u64)> {
         // Snapshots that open from now on are not before `frozen.end` and need only the newest versions.
         let snapshots = self.on.visibility.snapshots.list();
         let regions = self
@@ -170,7 +189,7 @@ impl Spiller {
         self.on.versions.install(spilled, advance, false)?;
         self.counts.count(read, written);
         self.note_erased(view, frozen);
-        Ok(())
+        Ok((read as u64, written as u64))
     }
 
     /// Invalidates merges of trees to which the spill of `frozen` applied deleted ranges; `view` has the trees before it.

@@ -10,6 +10,7 @@ use kreon_sync::{Rank, RankedMutex};
 
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::checkpoint::{self, Change};
+use crate::events::Event;
 use crate::level::{KeptLog, Levels, Memory, Views, VolumeSpace};
 use crate::options::{MemorySplit, Options};
 use crate::state::{DeadRecords, Ledger, Lifecycle, MadeRegions, Storage};
@@ -96,11 +97,21 @@ pub fn assemble(mut parts: Parts, options: &Options, split: &MemorySplit) -> Res
         ledger: RankedMutex::new(Rank::Ledger, parts.ledger),
         regions_in_stream_max: options.regions_in_stream_max,
         dead: DeadRecords::new(split.dead_record_bytes),
-        poison: Poison::default(),
+        poison: poison(options),
         options: options.clone(),
         split: *split,
         gets: Arc::default(),
         lifecycle: Lifecycle::begin(),
+    })
+}
+
+/// One that tells who listens what it was set for.
+fn poison(options: &Options) -> Poison {
+    let events = options.events.clone();
+    Poison::telling(move |cause| {
+        events.tell(&Event::Poisoned {
+            cause: cause.clone(),
+        });
     })
 }
 

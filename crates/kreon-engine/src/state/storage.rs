@@ -9,6 +9,7 @@ use kreon_mapping::Mapping;
 use kreon_sync::RankedMutex;
 
 use super::{DeadRecords, Ledger, Lifecycle, MadeRegions};
+use crate::events::Event;
 use crate::level::{GetCounts, MappedLog, MappedNodes, View, Views};
 use crate::options::{MemorySplit, Options};
 use kreon_log::{Log, MovedStream, Poison};
@@ -52,6 +53,11 @@ pub struct Storage {
 }
 
 impl Storage {
+    /// Tells who listens.
+    pub fn tell(&self, event: &Event) {
+        self.options.events.tell(event);
+    }
+
     /// # Errors
     /// Those of [`Lifecycle::check_open`].
     pub fn check_open(&self) -> Result<()> {

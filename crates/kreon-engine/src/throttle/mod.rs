@@ -2,10 +2,11 @@
 //!
 //! [`pace`] computes the sleep from the progress of the spill, so that L0' fills when the spill ends. A full L0' makes
 //! writers wait for that end, which bounds the memory; it happens when a spill fails or slows down suddenly. [`debt`] turns
-//! what a writer is to sleep for scarce space into sleeps.
+//! what a writer is to sleep for scarce space into sleeps. [`stalls`] tells of waits and sleeps.
 
 use std::time::{Duration, Instant};
 
+use crate::events::{Events, Stall};
 use crate::spill::Progress;
 use crate::tuning::{
     LOOKS_OF_MEAN, PACE_LOOK_BYTES, SPACE_SLEEP_LONG, SPACE_SLEEP_PER_KIB, WRITES_PER_LONG_SLEEP,
@@ -15,12 +16,13 @@ use kreon_sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
 
 mod debt;
 mod pace;
+mod stalls;
 
 use debt::Sleeps;
 use pace::{Last, Moment, Pace};
+use stalls::{Sleeping, Stalled, Waiting};
 
 /// Delays and waits of writers. One for the store; shared by the spill, the space plan and the write path.
-#[derive(Default)]
 pub struct Throttle {
     /// Of the spill that is under way.
     pub progress: Progress,
@@ -34,6 +36,9 @@ pub struct Throttle {
     sleep_ns_per_kib: AtomicU64,
     /// Its mean over the last looks at the space, times [`LOOKS_OF_MEAN`].
     sum_ns_per_kib: AtomicU64,
+    full_l0: Waiting,
+    full_volume: Waiting,
+    sleeping: Sleeping,
 }
 
 /// The times of a spill.
@@ -54,6 +59,23 @@ struct State {
 }
 
 impl Throttle {
+    /// Nobody is slowed down yet. What happens to writers is told to `events`.
+    pub fn new(events: &Events) -> Self {
+        Self {
+            progress: Progress::default(),
+            is_spilling: AtomicBool::new(false),
+            look_at_bytes: AtomicU64::new(0),
+            spill: Mutex::default(),
+            state: Mutex::default(),
+            changed: Condvar::default(),
+            sleep_ns_per_kib: AtomicU64::new(0),
+            sum_ns_per_kib: AtomicU64::new(0),
+            full_l0: Waiting::new(Stall::FullL0, events),
+            full_volume: Waiting::new(Stall::FullVolume, events),
+            sleeping: Sleeping::new(events),
+        }
+    }
+
     /// A spill of so many keys starts.
     pub fn spill_starts(&self, keys: u64) {
         self.progress.start(keys);
@@ -109,6 +131,10 @@ impl Throttle {
     /// # Errors
     /// Why spills fail, if they do: there will be no room. That of `is_full`.
     pub fn wait_for_room(&self, is_full: impl Fn() -> Result<bool>) -> Result<()> {
+        if !is_full()? {
+            return Ok(());
+        }
+        let _stalled = self.full_l0.begin();
         let mut state = self.state.lock();
         while is_full()? {
             if let Some(failure) = &state.failure {
@@ -119,6 +145,11 @@ impl Throttle {
                 .wait_for(&mut state, Duration::from_millis(200));
         }
         Ok(())
+    }
+
+    /// A writer found the volume full, and makes room until what is returned is dropped.
+    pub fn begin_full_volume(&self) -> Stalled<'_> {
+        self.full_volume.begin()
     }
 
     /// Ends a spill and wakes all writers that wait for room.
@@ -138,6 +169,7 @@ impl Throttle {
         let sum = self.sum_ns_per_kib.load(Ordering::Relaxed);
         let sum = sum - sum / LOOKS_OF_MEAN + sleep as u64;
         self.sum_ns_per_kib.store(sum, Ordering::Relaxed);
+        self.sleeping.note(sleep as u64 > 0);
     }
 
     /// How long a writer of so many bytes of the log is to sleep because space is scarce.
@@ -200,7 +232,7 @@ mod tests {
 
     #[test]
     fn writers_are_slowed_down_while_a_spill_is_under_way_only() {
-        let throttle = Throttle::default();
+        let throttle = Throttle::new(&Events::default());
         let fill = |throttle: &Throttle| {
             let looks = (1..=32).map(|i| throttle.delay(i * 30_000, 1_000_000));
             looks.max().unwrap_or_default()
@@ -216,7 +248,7 @@ mod tests {
 
     #[test]
     fn sleeps_are_long_until_writes_owe_much_for_a_while() {
-        let throttle = Throttle::default();
+        let throttle = Throttle::new(&Events::default());
         let sleeps = || sleeps_of(Duration::from_nanos(throttle.mean_ns_per_kib()));
         throttle.slow_down(0.02);
         assert_eq!(sleeps(), Sleeps::Long, "once is not much on average");
@@ -230,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_failed_spill_fails_those_who_wait_for_room() {
-        let throttle = Throttle::default();
+        let throttle = Throttle::new(&Events::default());
         throttle.spill_ended(&Err(Error::new(ErrorKind::OutOfSpace, "full")));
         let error = throttle.wait_for_room(|| Ok(true)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfSpace);

@@ -3,6 +3,7 @@
 mod collecting;
 mod damage;
 mod damage_in_memory;
+mod events;
 mod filtering;
 mod formats;
 mod futures;

@@ -8,6 +8,7 @@ use super::candidates::Candidates;
 use super::insert::Moved;
 use super::state::{Gc, GcState};
 use super::victims::{Rules, choose};
+use crate::events::Event;
 use crate::space::Victim;
 
 /// Outcome of a round.
@@ -41,7 +42,18 @@ impl Gc {
     /// `Corruption`, `Io`, `Closed`.
     pub fn collect_victims(&self, turn: &mut GcState, victims: &[Victim]) -> Result<Round> {
         let (begun, spills) = (Instant::now(), self.on.throttle.spills_ended());
-        let moved = self.empty(turn, victims)?;
+        let segments = victims.len() as u64;
+        let _span = tracing::debug_span!("collection", segments).entered();
+        let outcome = self.empty(turn, victims);
+        let moved = outcome.as_ref().ok();
+        self.on.storage.tell(&Event::CollectionEnded {
+            segments,
+            records_moved: moved.map_or(0, |moved| moved.records),
+            bytes_copied: moved.map_or(0, |moved| moved.bytes_copied),
+            took: begun.elapsed(),
+            error: outcome.as_ref().err().cloned(),
+        });
+        let moved = outcome?;
         for victim in victims {
             turn.note(victim, spills);
         }

@@ -60,6 +60,7 @@ impl Gc {
         if self.on.storage.options.background == Background::Driven {
             return Ok(false);
         }
+        let _stalled = self.on.throttle.begin_full_volume();
         let mut turn = self.turn.lock();
         self.on.storage.check_writable()?;
         let mut least = self.free_segments();

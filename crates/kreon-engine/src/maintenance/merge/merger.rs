@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::time::Instant;
 
 use kreon_base::{Error, ErrorKind, LogOffset, Lsn, PageNo, RegionId, Result, SegmentId, planted};
 use kreon_format::TreeRecord;
@@ -16,6 +17,7 @@ use super::super::counts::PageCounts;
 use super::super::ground::Ground;
 use super::super::spill::Spiller;
 use super::overlay::{Overlay, Upper};
+use crate::events::Event;
 use crate::level::{Levels, MappedNodes, View};
 use crate::spill::sink::FreshNodes;
 use crate::spill::{LEAF_FILL, Notes, Spilled};
@@ -222,6 +224,41 @@ impl Merger {
         changes: RankedGuard<'_, ()>,
         seen: &mut dyn FnMut(u64),
     ) -> Result<bool> {
+        let storage = &self.on.storage;
+        let region = self.on.regions.of(job.region);
+        let region = region.map_or_else(|| "".into(), |region| Arc::clone(&region.name));
+        let (level, levels, bytes) = (job.level, job.trees.len(), job.bytes());
+        let _span = tracing::debug_span!("merge", %region, level, levels).entered();
+        let begun = Instant::now();
+        storage.tell(&Event::MergeBegan {
+            region: Arc::clone(&region),
+            level,
+            levels,
+            bytes,
+        });
+        let outcome = self.merge(job, hold, changes, seen);
+        let (pages_read, pages_written) = outcome
+            .as_ref()
+            .map_or((0, 0), |pages| pages.unwrap_or_default());
+        storage.tell(&Event::MergeEnded {
+            region,
+            level,
+            pages_read,
+            pages_written,
+            took: begun.elapsed(),
+            error: outcome.as_ref().err().cloned(),
+        });
+        outcome.map(|pages| pages.is_some())
+    }
+
+    /// Returns the numbers of pages that were taken apart and written; `None`: the trees stay.
+    fn merge(
+        &self,
+        job: &Job,
+        hold: &TreeLock<'_>,
+        changes: RankedGuard<'_, ()>,
+        seen: &mut dyn FnMut(u64),
+    ) -> Result<Option<(u64, u64)>> {
         let mut changes = Some(changes);
         hold.begin_merge();
         if !job.holds_spills_up {
@@ -241,7 +278,7 @@ impl Merger {
                 .as_ref()
                 .is_err_and(|error| error.kind() == ErrorKind::Closed)
         {
-            return self.on.storage.check_writable().map(|()| false);
+            return self.on.storage.check_writable().map(|()| None);
         }
         merged.inspect_err(|error| {
             // A tree that does not verify harms only its readers; a failed write poisons the store.
@@ -251,13 +288,13 @@ impl Merger {
         })
     }
 
-    fn install(&self, job: &Job, merged: Merged<'_>) -> Result<bool> {
+    fn install(&self, job: &Job, merged: Merged<'_>) -> Result<Option<(u64, u64)>> {
         let mut levels = Levels::clone(&self.on.storage.views.load().levels);
         let mut trees = levels.of(job.region).to_vec();
         let count = job.trees.len();
         let Some(at) = trees.windows(count).position(|window| window == job.trees) else {
             // A spill took a range out of them meanwhile: what was merged has it still.
-            return Ok(false);
+            return Ok(None);
         };
         trees.splice(at..at + count, [merged.record]);
         levels.set(job.region, trees);
@@ -272,7 +309,7 @@ impl Merger {
         self.on.versions.install(change, |_| {}, true)?;
         self.counts.count(read, written);
         self.on.versions.tidy(job.region);
-        Ok(true)
+        Ok(Some((read as u64, written as u64)))
     }
 
     /// Whether everything before `position` is in the levels. A merge gives the entries of a hidden tree the
