@@ -31,6 +31,8 @@ pub enum ErrorKind {
     Poisoned,
     /// Another process has the store open, or another load into the region is in progress. Try again later.
     Busy,
+    /// The store is open for reading only; nothing was done. Open it for writing.
+    ReadOnly,
     /// Something that a transaction has read or written was changed by another writer before its commit; nothing of the
     /// transaction was applied. Run the whole transaction again, from its reads on.
     Conflict,
@@ -47,6 +49,7 @@ impl fmt::Display for ErrorKind {
             Self::Closed => "closed",
             Self::Poisoned => "poisoned",
             Self::Busy => "busy",
+            Self::ReadOnly => "read-only",
             Self::Conflict => "conflict",
         })
     }

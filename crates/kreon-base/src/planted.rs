@@ -192,6 +192,8 @@ bugs! {
     ClaimUnclamped,
     /// The buffer of a segment is used again before the log's mirror has landed it.
     BufferReusedBeforeLanding,
+    /// An opening for reading only writes a checkpoint, as one for writing does.
+    ReadOnlyOpenWrites,
     /// A backup takes a segment of the log that has grown since the backup before for one that it has whole.
     BackupTakesGrownForWhole,
     /// A backup leaves out the first segment of the log.

@@ -158,7 +158,7 @@ fn a_read_only_device_reads_and_refuses_the_rest() {
     ];
     for refusal in refusals {
         let error = refusal.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert_eq!(error.kind(), ErrorKind::ReadOnly);
         assert!(error.to_string().contains("reading only"), "{error}");
     }
     assert_eq!(device.len_bytes(), 8192);

@@ -22,6 +22,7 @@ use super::options::{Facility, FileOptions};
 use crate::bounds::Bounds;
 use crate::device::{BLOCK_BYTES_MAX, Device, Read, ReadQueue, Write};
 use crate::process::OpenDevice;
+use crate::read_only::read_only;
 use crate::stats::{DeviceCounters, DeviceStats};
 use crate::system;
 use crate::transfer::{self, RingPool, RingQueue, Slice, TransferBatch};
@@ -63,8 +64,8 @@ impl FileDevice {
     /// Opens and locks `path`; the flag is true if the file was created.
     ///
     /// Errors: `NotFound` (no such file, or no folder to create it in), `InvalidArgument` (a directory, a pipe, or
-    /// options out of range), `Busy` (open already, in this process or another, or the block device is mounted), `Io`
-    /// (permission), `Closed` (in a process forked from one that had a device open: its inherited locks are
+    /// options out of range), `Busy` (open already, in this process or another, or the block device is mounted; the
+    /// message names the process where the system tells it), `Io` (permission), `Closed` (in a process forked from one that had a device open: its inherited locks are
     /// unreliable).
     pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<(Self, bool)> {
         let path = path.as_ref();
@@ -125,10 +126,7 @@ impl FileDevice {
     fn check_writable(&self) -> Result<()> {
         self.open.home().check()?;
         if self.read_only {
-            return Err(Error::invalid(format!(
-                "{} is open for reading only",
-                self.path.display()
-            )));
+            return Err(self.named(&read_only()));
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod file_device;
 #[cfg(feature = "comparison")]
 mod file_map;
+mod holders;
 mod kind;
 mod opening;
 mod options;
@@ -10,5 +11,6 @@ mod options;
 pub use file_device::FileDevice;
 #[cfg(feature = "comparison")]
 pub use file_map::{FileMap, MapAdvice};
+pub(crate) use holders::Holder;
 pub(crate) use kind::Kind;
 pub use options::{Facility, FileOptions};

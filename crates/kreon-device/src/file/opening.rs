@@ -9,6 +9,7 @@ use kreon_base::{Error, ErrorKind, Result};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::holders::busy;
 use super::kind::Kind;
 use super::options::FileOptions;
 
@@ -49,6 +50,7 @@ fn open_existing(path: &Path, kind: Kind, options: &FileOptions) -> Result<Owned
             Err(Errno::BUSY) if flags.contains(OFlags::EXCL) && start.elapsed() < LOCK_PATIENCE => {
                 std::thread::sleep(PAUSE);
             }
+            Err(Errno::BUSY) if flags.contains(OFlags::EXCL) => return Err(busy(path)),
             opened => return opened.map_err(|e| failure(path, "open", e)),
         }
     }
@@ -91,13 +93,7 @@ fn lock(file: &OwnedFd, path: &Path, options: &FileOptions) -> Result<()> {
         match rustix::fs::flock(file, operation) {
             Ok(()) => return Ok(()),
             Err(Errno::WOULDBLOCK) if start.elapsed() < LOCK_PATIENCE => std::thread::sleep(PAUSE),
-            Err(Errno::WOULDBLOCK) => {
-                let message = format!(
-                    "{} is open already, here or in another process",
-                    path.display()
-                );
-                return Err(Error::new(ErrorKind::Busy, message));
-            }
+            Err(Errno::WOULDBLOCK) => return Err(busy(path)),
             Err(error) => return Err(failure(path, "lock", error)),
         }
     }

@@ -5,6 +5,8 @@
 
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod linux;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod lock_holders;
 #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
 mod portable;
 
@@ -12,7 +14,10 @@ mod portable;
 pub(crate) use linux::{
     allocate, discard, flush, forked_page, make_direct, no_readahead, want_huge_pages,
 };
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+pub(crate) use lock_holders::lock_holders;
 #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
 pub(crate) use portable::{
-    allocate, discard, flush, forked_page, make_direct, no_readahead, want_huge_pages,
+    allocate, discard, flush, forked_page, lock_holders, make_direct, no_readahead,
+    want_huge_pages,
 };

@@ -4,9 +4,10 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
+use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use crate::file::Kind;
+use crate::file::{Holder, Kind};
 
 /// Unit of `st_blocks` in bytes, on all of them.
 const BLOCK_BYTES: u64 = 512;
@@ -52,6 +53,11 @@ pub(crate) fn flush(file: BorrowedFd<'_>) -> rustix::io::Result<()> {
 /// Readahead stays as the system has it.
 pub(crate) fn no_readahead(_: BorrowedFd<'_>) -> rustix::io::Result<()> {
     Ok(())
+}
+
+/// There is no list of locks that all such systems have.
+pub(crate) fn lock_holders(_: &Stat) -> Vec<Holder> {
+    Vec::new()
 }
 
 /// There are none to ask for.
