@@ -1,6 +1,7 @@
 //! Settings of an opening, and the split of the memory budget.
 
 mod mirroring;
+mod reading;
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use kreon_mapping::MappingModes;
 use crate::events::Events;
 
 pub use mirroring::Mirroring;
+pub(crate) use reading::Replayed;
 
 /// Most bytes that are written for each byte given by users, the copies of idle time included: what else is written comes
 /// first. A factor without a unit. Larger: stores that are overwritten have more of their values laid together. Smaller:
@@ -145,6 +147,10 @@ pub struct Options {
     /// With `create`: whether a store may be created over a device that is not empty and holds no store that can be
     /// opened. See `kreon::Options::format`.
     pub format: bool,
+    /// Whether nothing is ever written: see `kreon::Options::read_only`. Nothing is created then.
+    pub read_only: bool,
+    /// With `read_only`: most bytes of L0. `None`: what the budget leaves.
+    pub replay_bytes_max: Option<usize>,
     /// See [`Background`].
     pub background: Background,
     /// Threads that merge one spill, by ranges of keys; more than 64 count as 64. 0: a quarter of the processors, at
@@ -219,6 +225,8 @@ impl Default for Options {
             designs: Designs::default(),
             create: true,
             format: false,
+            read_only: false,
+            replay_bytes_max: None,
             background: Background::Threads,
             spill_threads: 0,
             growth_factor: Some(8),

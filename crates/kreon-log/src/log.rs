@@ -72,20 +72,22 @@ impl Log {
             &options,
             (resume, supply),
             (table, buffers),
+            (Positions::new(resume.lsn), Poison::default()),
         ))
     }
 
     /// The parts, each with those that it works on.
-    fn new(
+    pub(super) fn new(
         home: LogHome,
         history: LogHistory,
         options: &LogOptions,
         (resume, supply): (Resume, Supply),
         (table, buffers): (SegmentTable, Buffers),
+        (positions, poison): (Positions, Poison),
     ) -> Self {
         let (table, buffers) = (Arc::new(table), Arc::new(buffers));
-        let positions = Arc::new(Positions::new(resume.lsn));
-        let (poison, load) = (Arc::new(Poison::default()), Arc::new(SyncLoad::default()));
+        let (positions, poison) = (Arc::new(positions), Arc::new(poison));
+        let load = Arc::new(SyncLoad::default());
         let framing = Framing::new(&home, Arc::clone(&positions), Arc::clone(&poison));
         let sources = Sources {
             buffers: Arc::clone(&buffers),

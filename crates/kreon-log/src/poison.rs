@@ -9,7 +9,7 @@ use kreon_sync::{AtomicBool, Ordering};
 /// is durable, and never lifted: a flush that failed may succeed when tried again although the data is gone. Reads go on.
 #[derive(Default)]
 pub struct Poison {
-    /// The first failure, or `Closed`.
+    /// The first failure, `Closed` or `ReadOnly`.
     cause: OnceLock<Error>,
     is_closed: AtomicBool,
     tell: Option<Box<Tell>>,
@@ -27,9 +27,17 @@ impl Poison {
         }
     }
 
+    /// Of a store that is open for reading only: nothing is ever written.
+    pub fn of_reader() -> Self {
+        let poison = Self::default();
+        _ = poison.cause.set(read_only());
+        poison
+    }
+
     /// Stops all further writing because of `cause`.
     pub fn set(&self, cause: &Error) {
         planted!(NotPoisoned => return);
+        // A reader's has its cause from the beginning.
         if self.cause.set(cause.clone()).is_err() || cause.kind() == ErrorKind::Closed {
             return;
         }
@@ -51,7 +59,7 @@ impl Poison {
     /// Costs one load while nothing has failed.
     ///
     /// # Errors
-    /// `Closed`; or `Poisoned`, telling the cause.
+    /// `Closed`; `ReadOnly`; or `Poisoned`, telling the cause.
     #[inline]
     pub fn check(&self) -> Result<()> {
         match self.cause.get() {
@@ -67,7 +75,7 @@ impl Poison {
         }
         match cause.kind() {
             // Another poison was set first, and tells the cause itself.
-            ErrorKind::Poisoned => cause.clone(),
+            ErrorKind::Poisoned | ErrorKind::ReadOnly => cause.clone(),
             _ => Error::new(
                 ErrorKind::Poisoned,
                 format!("reopen the store to write again; writing stopped because of: {cause}"),
@@ -79,6 +87,14 @@ impl Poison {
 /// What every call on a closed store returns.
 pub fn closed() -> Error {
     Error::new(ErrorKind::Closed, "the store was closed; open it again")
+}
+
+/// What every call that would write gets of a store that is open for reading only.
+pub fn read_only() -> Error {
+    Error::new(
+        ErrorKind::ReadOnly,
+        "the store is open for reading only; open it for writing",
+    )
 }
 
 #[cfg(all(test, not(shuttle)))]
@@ -98,6 +114,15 @@ mod tests {
         let told = poison.check().map_err(|error| error.to_string());
         assert!(told.is_err_and(|told| told.contains("first")));
         assert_eq!(kind(&poison), Some(ErrorKind::Poisoned));
+        poison.close();
+        assert_eq!(kind(&poison), Some(ErrorKind::Closed));
+    }
+
+    #[test]
+    fn a_reader_refuses_to_write_until_it_is_closed() {
+        let poison = Poison::of_reader();
+        poison.set(&Error::new(ErrorKind::Io, "late"));
+        assert_eq!(kind(&poison), Some(ErrorKind::ReadOnly));
         poison.close();
         assert_eq!(kind(&poison), Some(ErrorKind::Closed));
     }

@@ -1,6 +1,6 @@
 //! The segment that an opened log goes on in: the tail segment of the run before, or a new one.
 
-use kreon_base::{Error, ErrorKind, Lsn, Result};
+use kreon_base::{Error, ErrorKind, Lsn, Result, SegmentId};
 use kreon_device::AppendBuffer;
 use kreon_format::place_of;
 use kreon_volume::Purpose;
@@ -11,6 +11,9 @@ use super::home::LogHome;
 use super::roll::open_segment;
 use super::segments::SegmentTable;
 use super::supply::Supply;
+
+/// A segment that no volume has.
+const NOWHERE: SegmentId = SegmentId(u32::MAX);
 
 /// Where a log goes on.
 #[derive(Clone, Copy)]
@@ -48,6 +51,37 @@ impl Resume {
         }
     }
 
+    /// The end of a log that is only read, in `buffer`: nothing can be appended. A segment that would be begun anew is none
+    /// of the volume, and no reader finds it.
+    ///
+    /// # Errors
+    /// `Corruption` if the segment is unknown.
+    pub fn stand(self, home: &LogHome, table: &SegmentTable, buffer: AppendBuffer) -> Result<Buffered> {
+        let segment = match self.is_fresh() {
+            true => NOWHERE,
+            false => self.segment(home, table)?,
+        };
+        buffer.set_limit(self.within);
+        let link = ChainLink {
+            segment,
+            sequence: self.sequence,
+            next: NOWHERE,
+            was_written: false,
+        };
+        Ok(Buffered::new(link, buffer, &[], self.within))
+    }
+
+    /// The segment that holds records already.
+    fn segment(self, home: &LogHome, table: &SegmentTable) -> Result<SegmentId> {
+        let sequence = self.sequence;
+        table.by_sequence(sequence).ok_or_else(|| {
+            Error::corruption(format!(
+                "{} ends in its segment number {sequence}, which is unknown",
+                home.log
+            ))
+        })
+    }
+
     /// Opens the segment in `buffer`.
     ///
     /// # Errors
@@ -66,12 +100,7 @@ impl Resume {
             return supply.take_next(open);
         }
         let (sequence, within) = (self.sequence, self.within);
-        let Some(segment) = table.by_sequence(sequence) else {
-            return Err(Error::corruption(format!(
-                "{} ends in its segment number {sequence}, which is unknown",
-                home.log
-            )));
-        };
+        let segment = self.segment(home, table)?;
         let limit = home
             .space
             .back(segment, (within, within), Purpose::Maintenance);

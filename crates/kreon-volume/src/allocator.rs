@@ -87,6 +87,13 @@ impl Allocator {
             .extend_to(&mut self.supply.segments, segments)
     }
 
+    /// The same for a volume that nobody writes: no group is backed.
+    pub fn know(&mut self, segments: u32) {
+        while self.supply.segments.count() < segments {
+            self.supply.segments.add();
+        }
+    }
+
     /// After a load: the segments `named` by the log may have no blocks, the `last` one, which the log had written up
     /// to `end`, only those of its front, and a store with few segments is small.
     pub fn settle_log_end(

@@ -83,6 +83,32 @@ impl Options {
         self
     }
 
+    /// Whether the store is only read. Default `false`. Any number of processes may have a store open for reading, and
+    /// none for writing meanwhile: an opening is `Busy` for whoever comes second.
+    ///
+    /// Not one byte is written: the file is opened with `O_RDONLY`, so it may lie on a medium or a mount that is
+    /// read-only, and file permissions to read it suffice. What the log has behind the last spill is replayed into
+    /// memory, at each opening anew. Gets, scans, snapshots, figures, verification, [backups](Store::backup_to) and
+    /// transactions that write nothing work as ever; all that would write fails with
+    /// [`ReadOnly`](crate::ErrorKind::ReadOnly), and a [`sync`](Store::sync) has nothing to do. No background work runs.
+    ///
+    /// A store is never created: [`create`](Self::create) and [`format`](Self::format) have no effect, and an opening
+    /// fails with `NotFound` where there is none. What is replayed must fit in [`memory_bytes`](Self::memory_bytes), all
+    /// of which is for that and for frames; if it does not, the opening fails with `InvalidArgument`, and the error tells
+    /// how much would do. A budget as large as the writer's always does. See also
+    /// [`replay_bytes_max`](Self::replay_bytes_max).
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.engine.read_only = read_only;
+        self
+    }
+
+    /// With [`read_only`](Self::read_only): most bytes of memory for what is replayed, beyond the budget if it must be:
+    /// frames keep the share that they have in a store that is written. Default `None`: what the budget leaves.
+    pub fn replay_bytes_max(mut self, bytes: impl Into<Option<usize>>) -> Self {
+        self.engine.replay_bytes_max = bytes.into();
+        self
+    }
+
     /// Largest size of the volume in bytes, rounded down to whole segments of 2 MiB: up to 256 TiB, default 16 TiB.
     ///
     /// A full volume refuses puts with `OutOfSpace`; reads and deletions go on. The store reserves address space (not
@@ -332,7 +358,7 @@ impl Options {
     ///
     /// # Errors
     /// `NotFound`: the folder does not exist, or there is no store and `create(false)` is set. `Busy`: another process
-    /// has the store open. `InvalidArgument`: `path` is a directory or has content that is not a store, the format is
+    /// has the store open, and the message names it where the system tells. `InvalidArgument`: `path` is a directory or has content that is not a store, the format is
     /// newer, a setting is out of range, or the folder belongs to a server of a cluster (it has a file `CLUSTER`). `Corruption`: metadata that an opening needs does not verify, or there are
     /// remains of a store without a superblock. `OutOfSpace`, `Io`. `Closed`: this process was forked from one with an
     /// open store.
@@ -340,7 +366,8 @@ impl Options {
         // What is read from the page cache must be written through it.
         let reads_page_cache = self.engine.designs.mapping.reads_page_cache();
         let file = FileOptions {
-            create: self.engine.create,
+            create: self.engine.create && !self.engine.read_only,
+            read_only: self.engine.read_only,
             direct: facility(self.direct_io_off || reads_page_cache),
             ring: facility(self.io_uring_off),
             ..FileOptions::default()

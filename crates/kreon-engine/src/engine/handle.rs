@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use kreon_base::{Error, ErrorKind, Lsn, Result};
-use kreon_device::{Backing, Device};
+use kreon_base::{Error, ErrorKind, Lsn, Result, planted};
+use kreon_device::{Backing, Device, ReadOnlyDevice};
 use kreon_log::{Show, TakeValue};
 use kreon_sync::Mutex;
 
@@ -35,8 +35,19 @@ impl Engine {
         if options.backing == Backing::Ahead {
             kreon_mapping::check_memory(options.memory_bytes as u64)?;
         }
+        let device = match options.read_only {
+            true => reading(device, &options)?,
+            false => device,
+        };
         let storage = recovery::open_or_create(device, &options, &split)?;
         let subsystems = Arc::new(Subsystems::new(Arc::new(storage)));
+        if options.read_only {
+            // Nothing is planned, spilled or collected.
+            return Ok(Self {
+                subsystems,
+                threads: Arc::default(),
+            });
+        }
         subsystems.space.set_reserve();
         let marker = subsystems.storage.ledger.lock().marker;
         subsystems.space.plan_space();
@@ -197,8 +208,11 @@ impl Engine {
         Scan::new(&self.subsystems.reader, region, snapshot, bounds)
     }
 
-    /// Makes all writes so far durable.
+    /// Makes all writes so far durable. A store that is open for reading only has none.
     pub fn sync(&self) -> Result<()> {
+        if self.subsystems.storage.options.read_only {
+            return self.subsystems.storage.check_open();
+        }
         self.subsystems.storage.check_writable()?;
         self.subsystems.maintenance.spiller.sync()
     }
@@ -256,7 +270,10 @@ impl Engine {
         // Waits for writers that entered the gate before the store was closed.
         drop(self.subsystems.visibility.gate.close());
         self.subsystems.storage.mapping.quiesce();
-        let outcome = self.subsystems.maintenance.spiller.settle();
+        let outcome = match self.subsystems.storage.options.read_only {
+            true => Ok(()),
+            false => self.subsystems.maintenance.spiller.settle(),
+        };
         self.join(&mut threads);
         // Nothing is written from here on: the lock is given up.
         let _changes = self.subsystems.versions.lock_changes();
@@ -290,6 +307,21 @@ impl Drop for Engine {
             tracing::warn!(%error, "closing the store failed");
         }
     }
+}
+
+/// A device that nothing is written to.
+///
+/// # Errors
+/// `InvalidArgument` for the primary of a group.
+fn reading(device: Arc<dyn Device>, options: &Options) -> Result<Arc<dyn Device>> {
+    if options.mirroring.is_given() {
+        return Err(Error::invalid(
+            "the primary of a group is not opened for reading only",
+        ));
+    }
+    let reading: Arc<dyn Device> = Arc::new(ReadOnlyDevice::new(Arc::clone(&device)));
+    planted!(ReadOnlyOpenWrites => let reading = device);
+    Ok(reading)
 }
 
 fn at(snapshot: Option<&OpenSnapshot>) -> Lsn {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::{ErrorKind, Result};
+use kreon_base::{ErrorKind, Lsn, Result};
 
 use super::handle::Engine;
 use crate::backup::{BackupOptions, BackupReport, Shelf, Tell};
@@ -63,8 +63,11 @@ impl Engine {
     /// The future ends when all writes so far are durable.
     pub fn sync_async(&self) -> Durable {
         let storage = &self.subsystems.storage;
-        let writable = storage.check_writable();
-        Durable::new(storage, writable.map(|()| storage.log.tail()))
+        let end = match storage.options.read_only {
+            true => storage.check_open().map(|()| Lsn(0)),
+            false => storage.check_writable().map(|()| storage.log.tail()),
+        };
+        Durable::new(storage, end)
     }
 
     /// Checks everything, and reports its progress.
@@ -118,7 +121,12 @@ impl Engine {
         options: &BackupOptions,
         tell: Tell<'_>,
     ) -> Result<BackupReport> {
-        let acknowledged = self.log_tail();
+        let log = &self.subsystems.storage.log;
+        // A log that is only read ends within a page.
+        let acknowledged = match self.subsystems.storage.options.read_only {
+            true => log.durable(),
+            false => log.tail(),
+        };
         self.sync()?;
         let backups = &self.subsystems.backups;
         backups.run(shelf, options, acknowledged, tell)

@@ -9,6 +9,7 @@ use kreon_format::{
 };
 use kreon_l0::{Keep, L0};
 
+use super::room::{ENTRY_BYTES_MAX, Room};
 use crate::keys::L0Key;
 use kreon_sync::Mutex;
 use kreon_volume::page_io::is_there;
@@ -34,13 +35,21 @@ pub struct LongEntry {
     pub value_bytes: Option<u32>,
 }
 
+impl LongEntry {
+    /// What it takes in L0, at the most.
+    pub fn bytes_max(&self) -> usize {
+        self.key_bytes as usize + ENTRY_BYTES_MAX
+    }
+}
+
 /// Most bytes of one read.
 const READ_BYTES_MAX: usize = 256 << 10;
 
 /// Most loading threads. Each takes one node above the leaves at a time.
 const THREADS_MAX: usize = 8;
 
-/// Inserts the entries of `image` into `l0`, without regions for which `exists` is false; these are checked as well.
+/// Inserts the entries of `image` into `l0` as far as there is `room`, without regions for which `exists` is false; all are
+/// checked.
 ///
 /// # Errors
 /// `Corruption` if any part does not verify, `Io`. Then the content of `l0` is undefined.
@@ -49,7 +58,7 @@ pub fn load(
     store: StoreId,
     image: &[ImagePart],
     exists: &(dyn Fn(RegionId) -> bool + Sync),
-    l0: &L0,
+    (l0, room): (&L0, &Room),
 ) -> Result<Loaded> {
     let long = Mutex::new(Vec::new());
     let mut entries = 0;
@@ -61,6 +70,7 @@ pub fn load(
                 region: *region,
                 part,
                 l0: exists(*region).then_some(l0),
+                room,
                 long: &long,
             };
             entries += loader.tree(tree)?;
@@ -78,6 +88,7 @@ struct Loader<'a> {
     part: &'a ImagePart,
     /// None: the region was dropped.
     l0: Option<&'a L0>,
+    room: &'a Room,
     long: &'a Mutex<Vec<LongEntry>>,
 }
 
@@ -177,8 +188,14 @@ impl Loader<'_> {
         };
         if entry.key_bytes as usize <= LONG_KEY_STORED_BYTES {
             leaf.key_into(index, key)?;
-            let key = L0Key::new(self.region, key);
-            l0.insert(key.as_slice(), entry.lsn, entry.payload, Keep::default());
+            let inline_bytes = match entry.payload {
+                Payload::Inline { value } => value.len(),
+                _ => 0,
+            };
+            if self.room.admits(l0, key.len() + inline_bytes) {
+                let key = L0Key::new(self.region, key);
+                l0.insert(key.as_slice(), entry.lsn, entry.payload, Keep::default());
+            }
             return Ok(());
         }
         let (offset, value_bytes) = match entry.payload {

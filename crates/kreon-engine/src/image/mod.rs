@@ -13,11 +13,13 @@
 //!   part was: the replay finds the version with its whole unit.
 //! - The part has nothing from behind `end`, so a unit that was partly in L0 comes from the log only.
 //!
-//! Modules: [`mod@build`] (a part from the entries of its stretch), [`pages`] (the sink of its nodes), [`load`].
+//! Modules: [`mod@build`] (a part from the entries of its stretch), [`pages`] (the sink of its nodes), [`load`], [`room`] (memory for what
+//! an opening puts into L0).
 
 pub mod build;
 pub mod load;
 pub mod pages;
+pub mod room;
 
 pub use build::{Stretch, build};
 pub use pages::ImagePages;

@@ -76,7 +76,7 @@ impl Inspector {
         const FRAME_BYTES: u64 = PAGE_BYTES as u64;
         let mapping = &self.storage.mapping;
         let mut stats = MemoryStats {
-            l0_bytes: 2 * self.storage.split.l0_bytes as u64,
+            l0_bytes: self.l0_bytes(),
             log_buffer_bytes: self.storage.split.log_bytes as u64,
             collector_bytes: (self.storage.split.collector_bytes
                 + self.storage.split.dead_record_bytes) as u64,
@@ -103,6 +103,17 @@ impl Inspector {
         let budget_bytes = self.storage.options.memory_bytes as u64;
         stats.spare_bytes = budget_bytes.saturating_sub(stats.sum_bytes());
         stats
+    }
+
+    /// What L0s may take; what they take, where none is ever written.
+    fn l0_bytes(&self) -> u64 {
+        match self.storage.options.read_only {
+            true => {
+                let view = self.storage.views.load();
+                view.l0s().map(|l0| l0.bytes() as u64).sum()
+            }
+            false => 2 * self.storage.split.l0_bytes as u64,
+        }
     }
 }
 

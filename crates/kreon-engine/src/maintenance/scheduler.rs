@@ -111,6 +111,9 @@ impl Maintenance {
     /// Does a piece of background work in the calling thread.
     pub fn background(&self, work: Work) -> Result<()> {
         self.on.storage.check_open()?;
+        if self.on.storage.options.read_only {
+            return self.on.storage.check_writable();
+        }
         match work {
             Work::Spill => self
                 .spiller

@@ -78,7 +78,16 @@ pub fn assemble(mut parts: Parts, options: &Options, split: &MemorySplit) -> Res
         verifies_every_read: options.verify_every_read,
         ..LogOptions::default()
     };
-    let log = Log::open(home, parts.history, log_options)?;
+    let (log, poison) = match options.read_only {
+        true => (
+            Log::open_to_read(home, parts.history, log_options)?,
+            Poison::of_reader(),
+        ),
+        false => (
+            Log::open(home, parts.history, log_options)?,
+            poison(options),
+        ),
+    };
     let stream = MovedStream::new(&moved, split.collector_bytes / 2, options.backing);
     // Records moved by an earlier run are referenced by the levels, or dead.
     parts.ledger.moved_marker = stream.end();
@@ -97,7 +106,7 @@ pub fn assemble(mut parts: Parts, options: &Options, split: &MemorySplit) -> Res
         ledger: RankedMutex::new(Rank::Ledger, parts.ledger),
         regions_in_stream_max: options.regions_in_stream_max,
         dead: DeadRecords::new(split.dead_record_bytes),
-        poison: poison(options),
+        poison,
         options: options.clone(),
         split: *split,
         gets: Arc::default(),

@@ -14,6 +14,7 @@ use kreon_l0::L0;
 use kreon_log::ReplayRecord;
 
 use super::replayed::{TOGETHER, insert};
+use crate::image::room::Room;
 use kreon_sync::Mutex;
 
 /// Bytes of keys and short values in one batch.
@@ -52,6 +53,7 @@ struct Gathered {
 pub struct Crew<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     l0: &'scope L0,
+    room: &'scope Room,
     /// Values up to this length go into L0.
     inline_max: usize,
     batch: Batch,
@@ -62,8 +64,12 @@ pub struct Crew<'scope, 'env> {
 }
 
 impl Crew<'_, '_> {
-    /// Queues a record; it is in L0 when [`with_crew`] returns.
+    /// Queues a record; it is in L0 when [`with_crew`] returns, unless there is no room.
     pub fn insert(&mut self, record: &ReplayRecord<'_>) -> Result<()> {
+        let value_bytes = record.value.unwrap_or_default().len();
+        if !self.room.admits(self.l0, record.key.len() + value_bytes) {
+            return Ok(());
+        }
         let Batch { records, bytes } = &mut self.batch;
         records.push(Gathered {
             lsn: record.lsn,
@@ -156,12 +162,12 @@ impl Batch {
     }
 }
 
-/// Runs `work` with a crew; on return all its records are in `l0`.
+/// Runs `work` with a crew; on return all its records are in `l0`, but for those that had no `room`.
 ///
 /// # Errors
 /// Those of `work`; `Io` if a thread cannot be started.
 pub fn with_crew<R>(
-    l0: &L0,
+    (l0, room): (&L0, &Room),
     inline_max: usize,
     work: impl FnOnce(&mut Crew<'_, '_>) -> Result<R>,
 ) -> Result<R> {
@@ -169,6 +175,7 @@ pub fn with_crew<R>(
         let mut crew = Crew {
             scope,
             l0,
+            room,
             inline_max,
             batch: Batch::default(),
             put_alone: 0,

@@ -8,6 +8,7 @@ use kreon_log::ReplayRecord;
 
 use super::replayed;
 use crate::image::load::{LongEntry, load};
+use crate::image::room::Room;
 use crate::level::{MappedLog, Memory};
 use crate::state::{Ledger, Storage};
 
@@ -22,16 +23,16 @@ pub struct Restored {
 }
 
 /// Loads the image of `ledger`. A damaged image is removed from the ledger and the log replayed from the marker
-/// instead. `l0_bytes` is the memory budget of L0 and its successors.
+/// instead. `l0_bytes` is the memory budget of L0 and its successors; what has no `room` is left out.
 pub fn restore(
     device: &dyn Device,
     store: StoreId,
     ledger: &mut Ledger,
-    l0_bytes: usize,
+    (l0_bytes, room): (usize, &mut Room),
 ) -> Restored {
     let l0 = Memory::new(L0::with_budget(l0_bytes));
     let exists = |region| ledger.regions.contains(region);
-    match load(device, store, &ledger.image, &exists, &l0) {
+    match load(device, store, &ledger.image, &exists, (&l0, room)) {
         Ok(loaded) => {
             tracing::info!(entries = loaded.entries, "loaded the image of L0");
             let (long, damaged) = (loaded.long, Vec::new());
@@ -39,6 +40,7 @@ pub fn restore(
         }
         Err(error) => {
             tracing::warn!(%error, "the image of L0 is passed over, the log replayed instead");
+            room.begin_anew();
             let image = std::mem::take(&mut ledger.image);
             ledger.found_damaged_image = true;
             let pages = image.iter().flat_map(|part| pages_of(&part.pages));

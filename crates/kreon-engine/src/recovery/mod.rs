@@ -1,6 +1,7 @@
 //! From a volume to an open store: superblock, catalogue, bitmap, levels, replay of the log.
 //!
 //! - [`open`]: an existing store
+//! - [`read`]: an existing store, to be read only
 //! - [`create`]: a new store
 //! - [`mod@image`]: loads the image of L0
 //! - [`made`]: regions created by log records
@@ -16,6 +17,7 @@ mod examine;
 mod image;
 mod made;
 mod open;
+mod read;
 mod replayed;
 
 use std::sync::Arc;
@@ -33,7 +35,8 @@ use kreon_volume::superblock::{self, Found};
 /// Opens the store on `device`. With `Options::create` it creates one on an empty device and after an interrupted
 /// creation; with `Options::format` as well, over anything without a valid superblock.
 ///
-/// On return a checkpoint of this run is durable, so the log may be written.
+/// On return a checkpoint of this run is durable, so the log may be written. With `Options::read_only` nothing is, and
+/// nothing may be.
 ///
 /// # Errors
 /// `NotFound` if there is no store and `Options::create` is not set; `Corruption` if data needed for the open does not
@@ -46,7 +49,8 @@ pub fn open_or_create(
 ) -> Result<Storage> {
     // Unflushed writes of a killed process are readable now but may vanish in a power cut. If its last superblock
     // vanished after this open trusted it, the first checkpoint might have overwritten pages of the superblock before.
-    if device.len_bytes() != 0 {
+    // A reader writes nothing: the next opening finds what this one found, whatever vanishes meanwhile.
+    if device.len_bytes() != 0 && !options.read_only {
         device.flush()?;
     }
     match superblock::read(device.as_ref())? {
@@ -54,12 +58,16 @@ pub fn open_or_create(
             for slot in damaged_slots {
                 tracing::warn!(%slot, "a superblock slot is damaged; another one is whole");
             }
-            open::open(device, options, split, &superblock).map_err(needs_repair)
+            match options.read_only {
+                true => read::open(device, options, split, &superblock),
+                false => open::open(device, options, split, &superblock),
+            }
+            .map_err(needs_repair)
         }
-        Found::Other(told) if !(options.create && options.format) => {
+        Found::Other(told) if options.read_only || !(options.create && options.format) => {
             Err(needs_repair(remains::refusal(device.as_ref(), told)?))
         }
-        Found::Nothing | Found::Other(_) if options.create => {
+        Found::Nothing | Found::Other(_) if options.create && !options.read_only => {
             create::create(device, options, split)
         }
         Found::Nothing | Found::Other(_) => Err(Error::new(

@@ -20,6 +20,7 @@ use super::image::{self, Restored};
 use super::made::Made;
 use crate::by_region::{ByRegion, chunk_of};
 use crate::checkpoint::catalogue::{self, MAIN_LOG, ReadCatalogue};
+use crate::image::room::Room;
 use crate::level::{Levels, Memory};
 use crate::options::{MemorySplit, Options};
 use crate::state::{Ledger, RegionEntry, Storage, WrittenChunk, WrittenRegions};
@@ -38,25 +39,16 @@ pub fn open(
         .mirroring
         .incarnation_after(superblock.incarnation)?;
     planted!(IncarnationKept => let incarnation = superblock.incarnation);
-    check_length(device.as_ref(), superblock.segments)?;
-    let read = catalogue::read(
-        device.as_ref(),
-        store,
-        superblock.catalogue,
-        superblock.catalogue_bytes,
-    )?;
-    check_trees(&read.catalogue, superblock.segments)?;
+    let Durable {
+        read,
+        mut allocator,
+        mut ledger,
+        levels,
+    } = Durable::read(&device, options, superblock, incarnation)?;
     let record = catalogue::main_log(&read.catalogue)?;
-    let mut allocator = Allocator::load(
-        Arc::clone(&device),
-        segments_max(options),
-        store,
-        superblock.segments,
-        &read.catalogue.groups,
-    )?;
-
-    let (mut ledger, levels) = durable_state((superblock, incarnation), &read, record);
-    let image = image::restore(device.as_ref(), store, &mut ledger, 2 * split.l0_bytes);
+    let mut room = Room::unlimited();
+    let l0_bytes = 2 * split.l0_bytes;
+    let image = image::restore(device.as_ref(), store, &mut ledger, (l0_bytes, &mut room));
     let Restored { l0, long, damaged } = image;
     let start = ReplayStart {
         device: device.as_ref(),
@@ -71,12 +63,12 @@ pub fn open(
     };
     let mapping = || new_mapping(&device, options, split);
     let (mapping, end) = match options.backing {
-        Backing::Ahead => beside(mapping, || replay_into(&l0, &mut ledger, &start))?,
-        Backing::Sparse => (mapping()?, replay_into(&l0, &mut ledger, &start)?),
+        Backing::Ahead => beside(mapping, || replay_into((&l0, &room), &mut ledger, &start))?,
+        Backing::Sparse => (mapping()?, replay_into((&l0, &room), &mut ledger, &start)?),
     };
-    tracing::info!(records = end.record_count, "replayed the log");
     trust_image(&mut ledger, end.history.end);
-    let history = settle_segments(&device, &mut allocator, end)?;
+    let extend = |allocator: &mut Allocator, count| allocator.extend_to(count);
+    let history = settle_segments(&device, &mut allocator, end, extend)?;
     let storage = assemble(
         Parts {
             device,
@@ -94,6 +86,42 @@ pub fn open(
     image::insert_long(&storage, &long)?;
     first_checkpoint(&storage, damaged)?;
     Ok(storage)
+}
+
+/// The last checkpoint.
+pub(super) struct Durable {
+    pub read: ReadCatalogue,
+    pub allocator: Allocator,
+    /// With the incarnation of this run.
+    pub ledger: Ledger,
+    pub levels: Levels,
+}
+
+impl Durable {
+    /// Reads what `superblock` leads to, but for the trees, the image of L0 and the log.
+    pub fn read(
+        device: &Arc<dyn Device>,
+        options: &Options,
+        superblock: &Superblock,
+        incarnation: Incarnation,
+    ) -> Result<Self> {
+        let (store, segments) = (superblock.store, superblock.segments);
+        check_length(device.as_ref(), segments)?;
+        let (head, bytes) = (superblock.catalogue, superblock.catalogue_bytes);
+        let read = catalogue::read(device.as_ref(), store, head, bytes)?;
+        check_trees(&read.catalogue, segments)?;
+        let record = catalogue::main_log(&read.catalogue)?;
+        let (shared, groups) = (Arc::clone(device), &read.catalogue.groups);
+        let segments_max = segments_max(options);
+        let allocator = Allocator::load(shared, segments_max, store, segments, groups)?;
+        let (ledger, levels) = durable_state((superblock, incarnation), &read, record);
+        Ok(Self {
+            read,
+            allocator,
+            ledger,
+            levels,
+        })
+    }
 }
 
 /// Runs both at once, so that memory is touched while the log is read from the device.
@@ -114,11 +142,15 @@ fn beside<A: Send, B>(
     })
 }
 
-/// Replays the log behind the image, or from the marker, into L0.
-fn replay_into(l0: &Memory, ledger: &mut Ledger, start: &ReplayStart<'_>) -> Result<ReplayEnd> {
+/// Replays the log behind the image, or from the marker, into L0 as far as there is room.
+pub(super) fn replay_into(
+    (l0, room): (&Memory, &Room),
+    ledger: &mut Ledger,
+    start: &ReplayStart<'_>,
+) -> Result<ReplayEnd> {
     let mut made = Made::default();
     // Values that stay in L0 are those that the replay hands on.
-    crew::with_crew(l0, start.value_bytes_max, |crew| {
+    let end = crew::with_crew((l0, room), start.value_bytes_max, |crew| {
         replay(start, |record| {
             if record.kind == RecordKind::MakeRegion {
                 return made.replay(ledger, &record);
@@ -139,7 +171,9 @@ fn replay_into(l0: &Memory, ledger: &mut Ledger, start: &ReplayStart<'_>) -> Res
                 _ => crew.insert(&record),
             }
         })
-    })
+    })?;
+    tracing::info!(records = end.record_count, "replayed the log");
+    Ok(end)
 }
 
 /// Lowers `needed` of the image's parts to the end of the replayed log. It may lie in a unit that never ended; this
@@ -272,11 +306,13 @@ fn written_regions(
     (written, others)
 }
 
-/// Tells the allocator the log segments found behind the checkpoint, also those in later growth of the volume.
-fn settle_segments(
+/// Tells the allocator the log segments found behind the checkpoint, also those in later growth of the volume, up to which
+/// `extend` makes it know segments.
+pub(super) fn settle_segments(
     device: &Arc<dyn Device>,
     allocator: &mut Allocator,
     end: ReplayEnd,
+    extend: impl FnOnce(&mut Allocator, u32) -> Result<()>,
 ) -> Result<LogHistory> {
     let highest = end
         .found
@@ -291,7 +327,7 @@ fn settle_segments(
             SegmentId(highest - 1)
         )));
     }
-    allocator.extend_to(highest)?;
+    extend(allocator, highest)?;
     for (segment, sequence) in &end.found {
         allocator.claim_log_segment(*segment, MAIN_LOG, *sequence)?;
     }
