@@ -10,6 +10,7 @@ use crate::content::{self, Content, difference};
 use crate::course::Course;
 use crate::model::{Model, Prefix};
 use crate::progress::Progress;
+use crate::reading;
 use crate::script::{Change, Step, Value};
 use crate::settings::{options, options_of_check};
 use crate::store::Store;
@@ -61,9 +62,11 @@ pub fn check_with(
     record: bool,
 ) -> Result<Recovered, String> {
     let keeps_record = record || matches!(after, After::PowerCut);
-    let mut store = Store::on(image, &Content::new(), keeps_record).with(options);
+    let before = image.clone();
+    let mut store = Store::on(image, &Content::new(), keeps_record).with(options.clone());
     let engine = store.open().map_err(said("open"))?;
     let content = content::read(engine).map_err(said("read"))?;
+    reading::check(&before, &options, &content)?;
     let units = progress.durable_units..=progress.begun_units;
     let region_changes = progress.durable_region_changes..=progress.begun_region_changes;
     if model.find(&content, units, region_changes).is_none() {

@@ -9,6 +9,7 @@
 //! - [`duet`]: background work at moments that a seed decides
 //! - [`plan`]: which crash states are tried at a power cut
 //! - [`stale`]: superblock slots that a device puts back
+//! - [`reading`]: openings for reading only
 //! - [`check`]: whether a crash state is what it must be
 //! - [`course`]: a script carried out, and the power cuts in it
 //! - [`crashes`]: all power cuts of many scripts
@@ -53,6 +54,7 @@ pub mod plan;
 #[cfg(feature = "planted")]
 pub mod planted;
 pub mod progress;
+pub mod reading;
 pub mod script;
 pub mod sequences;
 pub mod settings;

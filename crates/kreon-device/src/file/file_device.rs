@@ -24,6 +24,7 @@ use crate::device::{BLOCK_BYTES_MAX, Device, Read, ReadQueue, Write};
 use crate::process::OpenDevice;
 use crate::read_only::read_only;
 use crate::stats::{DeviceCounters, DeviceStats};
+use crate::status::StatusSocket;
 use crate::system;
 use crate::transfer::{self, RingPool, RingQueue, Slice, TransferBatch};
 
@@ -114,6 +115,14 @@ impl FileDevice {
     /// Whether calls with several transfers go through `io_uring`.
     pub fn has_rings(&self) -> bool {
         self.rings.is_available()
+    }
+
+    /// A socket on which to tell others how the volume is, which [`ask_status`](crate::ask_status) finds by its path.
+    ///
+    /// # Errors
+    /// `Io`: the system has none, or the name is taken.
+    pub fn status_socket(&self) -> Result<StatusSocket> {
+        StatusSocket::bind(&self.file)
     }
 
     fn bounds(&self) -> Bounds {

@@ -1,6 +1,8 @@
 //! Systems of which only the plain calls of Unix are used.
 
+use std::io;
 use std::os::fd::BorrowedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
@@ -58,6 +60,21 @@ pub(crate) fn no_readahead(_: BorrowedFd<'_>) -> rustix::io::Result<()> {
 /// There is no list of locks that all such systems have.
 pub(crate) fn lock_holders(_: &Stat) -> Vec<Holder> {
     Vec::new()
+}
+
+/// There are no names outside the file system.
+pub(crate) fn listen(_: &str) -> io::Result<UnixListener> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Nobody has such a name.
+pub(crate) fn connect(_: &str) -> io::Result<UnixStream> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Nobody is connected.
+pub(crate) fn peer_user(_: BorrowedFd<'_>) -> io::Result<u32> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// There are none to ask for.
