@@ -7,6 +7,7 @@ mod checksum;
 mod error;
 mod hash;
 mod ids;
+pub mod json;
 pub mod metrics;
 mod payload;
 mod planted;

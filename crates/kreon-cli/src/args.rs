@@ -94,6 +94,7 @@ impl Command {
         Opening {
             creates_store: self.creates_store(),
             formats_store: self.formats_store(),
+            reads_only: self.reads_only(),
             memory_bytes_default: self.memory_bytes_default(),
             takes_signals: matches!(self, Self::Import(_) | Self::Backup(_)),
         }
@@ -103,6 +104,20 @@ impl Command {
         match self {
             Self::Put(_) | Self::Import(_) | Self::Shell(_) => true,
             Self::Regions(regions) => regions.command.creates_store(),
+            _ => false,
+        }
+    }
+
+    fn reads_only(&self) -> bool {
+        match self {
+            Self::Get(_)
+            | Self::Scan(_)
+            | Self::Count(_)
+            | Self::Export(_)
+            | Self::Stats(_)
+            | Self::Verify(_)
+            | Self::Backup(_) => true,
+            Self::Regions(regions) => regions.command.reads_only(),
             _ => false,
         }
     }
@@ -129,6 +144,8 @@ impl Command {
     /// Runs a command that opens no store, or other stores than the one named; none: the command needs it.
     pub fn run_without_store(&self, shared: &Shared, out: &mut Sink) -> Option<Result<()>> {
         Some(match self {
+            // Of a store that is open elsewhere the process there tells.
+            Self::Stats(stats) => return stats.command.run_elsewhere(shared, out).transpose(),
             Self::Repair(repair) => repair.command.run(shared, out),
             Self::Restore(restore) => restore.run(out),
             Self::VerifyBackup(verify) => verify.run(out),

@@ -114,8 +114,8 @@ impl Failure {
                 )
             }
             ErrorKind::Io if is_not_permitted(&error) => Self::from(error).with_advice(
-                "a store must be readable and writable, also for commands that only read: check the \
-                 permissions of the path and its folder",
+                "a store must be readable, and writable for commands that write: check the permissions of the \
+                 path and its folder",
             ),
             _ => error.into(),
         }
@@ -185,6 +185,7 @@ impl From<Error> for Failure {
                 Code::Other,
                 "check the path, its permissions and the device, then try again",
             ),
+            ErrorKind::ReadOnly => (Code::Usage, "see `kreon help`"),
             ErrorKind::Poisoned | ErrorKind::Closed => (Code::Other, "run the command again"),
             _ => (Code::Other, ""),
         };

@@ -36,6 +36,8 @@ pub struct Opening {
     pub creates_store: bool,
     /// Also over something that is not empty.
     pub formats_store: bool,
+    /// Nothing is written: others may read beside, and a file that can be read suffices.
+    pub reads_only: bool,
     /// Memory budget if none is given, in bytes. It is all taken when the store is opened (about 1 ms for
     /// each MiB where pages are small), so a command that touches little takes little.
     pub memory_bytes_default: usize,
@@ -81,7 +83,13 @@ impl Session {
             .memory_bytes(memory_bytes.unwrap_or(opening.memory_bytes_default))
             .durability(shared.durability())
             .create(opening.creates_store)
-            .format(opening.formats_store);
+            .format(opening.formats_store)
+            .read_only(opening.reads_only)
+            .status(true);
+        // As an opening for writing takes what it needs for the log, whatever the budget of a command is by default.
+        if memory_bytes.is_none() {
+            options = options.replay_bytes_max(usize::MAX);
+        }
         if let Some(volume_bytes_max) = shared.growth.volume_max {
             options = options.volume_bytes_max(volume_bytes_max as u64);
         }

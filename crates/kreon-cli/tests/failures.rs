@@ -151,6 +151,34 @@ fn a_store_that_is_open_elsewhere_is_busy() {
 }
 
 #[test]
+fn commands_that_read_run_beside_each_other_and_write_nothing() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "k", "v"]);
+    let before = fs::read(fixture.store()).unwrap();
+    let reader = kreon::Store::options().memory_bytes(8 << 20).read_only(true);
+    let reader = reader.open(fixture.store()).unwrap();
+    let backups = fixture.path("backups");
+    for command in [
+        vec!["get", "k"],
+        vec!["scan"],
+        vec!["count"],
+        vec!["export", "-"],
+        vec!["stats"],
+        vec!["verify"],
+        vec!["regions"],
+        vec!["backup", backups.to_str().unwrap()],
+    ] {
+        fixture.ok(&command);
+    }
+    let named = format!("in process {}", std::process::id());
+    fixture.run(&["put", "k", "w"]).fails(4, &["busy", &named]);
+    fixture.run(&["delete", "k"]).fails(4, &["busy", &named]);
+    drop(reader);
+    assert!(fs::read(fixture.store()).unwrap() == before);
+    assert_eq!(fixture.ok(&["get", "k"]), "v\n");
+}
+
+#[test]
 fn a_folder_as_input_is_an_io_failure() {
     let fixture = Fixture::new();
     let folder = fixture.path("");

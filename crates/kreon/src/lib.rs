@@ -29,7 +29,8 @@
 //! # }
 //! ```
 //!
-//! A store is one file or one raw block device, open in one process at a time. Handles are cheap to clone and may be
+//! A store is one file or one raw block device, open in one process at a time, or in several that only
+//! [read](Options::read_only). Handles are cheap to clone and may be
 //! used from many threads at once. [`Options`] has the settings, [`Durability`] says what survives a crash.
 //!
 //! | limit | value |
@@ -50,6 +51,7 @@ mod region;
 mod repair;
 mod scan;
 mod snapshot;
+mod status;
 mod store;
 mod transaction;
 mod update;
@@ -80,6 +82,7 @@ pub use region::Region;
 pub use repair::Repair;
 pub use scan::{Keys, Scan};
 pub use snapshot::Snapshot;
+pub use status::StoreStatus;
 pub use store::Store;
 pub use transaction::{Transaction, TransactionOptions, TransactionScan};
 pub use value::Value;

@@ -35,6 +35,7 @@ pub struct Options {
     pub(crate) durability: Durability,
     direct_io_off: bool,
     io_uring_off: bool,
+    status: bool,
 }
 
 impl Options {
@@ -88,7 +89,7 @@ impl Options {
     ///
     /// Not one byte is written: the file is opened with `O_RDONLY`, so it may lie on a medium or a mount that is
     /// read-only, and file permissions to read it suffice. What the log has behind the last spill is replayed into
-    /// memory, at each opening anew. Gets, scans, snapshots, figures, verification, [backups](Store::backup_to) and
+    /// memory, at each opening anew. Gets, scans, snapshots, figures, verification, [backups](crate::Backup) and
     /// transactions that write nothing work as ever; all that would write fails with
     /// [`ReadOnly`](crate::ErrorKind::ReadOnly), and a [`sync`](Store::sync) has nothing to do. No background work runs.
     ///
@@ -268,6 +269,18 @@ impl Options {
         self
     }
 
+    /// Whether other processes can ask for the figures of the store while it is open for writing:
+    /// [`StoreStatus`](crate::StoreStatus), and `kreon stats` of the command. Default `false`: no socket, no thread.
+    ///
+    /// One thread answers on a Unix socket whose name lies outside the file system (an abstract one, of the network
+    /// namespace). It makes no call of the store slower, and leaves nothing behind when the process is killed. Only
+    /// processes of the same user and of root get an answer. Where it cannot be had, on other systems than Linux for one,
+    /// the store opens without it and says so through `tracing`.
+    pub fn status(mut self, status: bool) -> Self {
+        self.status = status;
+        self
+    }
+
     /// Size of the Bloom filter of each leaf, in bits for each key of the leaf: 0 to 24, default 10. 0: leaves have no
     /// filter.
     ///
@@ -381,7 +394,13 @@ impl Options {
                 ));
             }
             let (device, _created) = FileDevice::open(path, &file)?;
-            self.open_on(Arc::new(device))
+            let device = Arc::new(device);
+            let is_told = self.status && !self.engine.read_only;
+            let store = self.open_on(Arc::clone(&device) as Arc<dyn Device>)?;
+            if is_told {
+                store.engine.serve_status(device.status_socket());
+            }
+            Ok(store)
         };
         open().map_err(|error| error.within(path.display()))
     }

@@ -34,6 +34,10 @@ enum Action {
 }
 
 impl Regions {
+    pub fn reads_only(&self) -> bool {
+        matches!(self.action, None | Some(Action::List))
+    }
+
     pub fn creates_store(&self) -> bool {
         matches!(self.action, Some(Action::Create { .. }))
     }

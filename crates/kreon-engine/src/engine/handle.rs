@@ -9,6 +9,7 @@ use kreon_log::{Show, TakeValue};
 use kreon_sync::Mutex;
 
 use super::forked;
+use super::status::StatusServer;
 use super::subsystems::Subsystems;
 use crate::inspect::{Stats, VerifyReport};
 use crate::maintenance::Pairs;
@@ -23,6 +24,8 @@ use crate::visibility::OpenSnapshot;
 pub struct Engine {
     pub(super) subsystems: Arc<Subsystems>,
     pub(super) threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    /// Tells others how the store is, if it is to.
+    pub(super) status: Mutex<Option<Arc<StatusServer>>>,
 }
 
 impl Engine {
@@ -46,6 +49,7 @@ impl Engine {
             return Ok(Self {
                 subsystems,
                 threads: Arc::default(),
+                status: Mutex::default(),
             });
         }
         subsystems.space.set_reserve();
@@ -57,6 +61,7 @@ impl Engine {
         let engine = Self {
             subsystems,
             threads: Arc::new(Mutex::new(threads)),
+            status: Mutex::default(),
         };
         // What was replayed may fill more than one L0.
         engine.subsystems.maintenance.freeze_if_full();
@@ -288,6 +293,9 @@ impl Engine {
     /// Waits for the background threads, which end because the store was closed.
     pub(super) fn join(&self, threads: &mut Vec<JoinHandle<()>>) {
         self.subsystems.maintenance.wake_all();
+        if let Some(status) = self.status.lock().take() {
+            status.stop();
+        }
         let this = std::thread::current().id();
         for thread in threads.drain(..) {
             // A thread of the store may be the one that closes it: it woke the task that held the last handle.

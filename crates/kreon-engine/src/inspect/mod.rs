@@ -1,10 +1,12 @@
 //! Statistics and verification of an open store. Changes nothing.
 //!
-//! - [`stats`]: all figures; [`memory_stats`]: memory by class; [`page_stats`]: pages by kind
+//! - [`stats`]: all figures; [`memory_stats`]: memory by class; [`page_stats`]: pages by kind;
+//!   [`json`], [`prometheus`]: all of them for machines
 //! - [`sizes`]: sizes for people
 //! - [`verify`]: verification of everything; [`verify_durable`]: of the last checkpoint; [`verify_records`]: of log records;
 //!   [`page_set`]: the pages that were met
 
+mod json;
 mod memory_stats;
 mod page_set;
 mod page_stats;

@@ -41,6 +41,16 @@ pub fn device(image: Image, record: bool) -> Arc<SimDevice> {
     Arc::new(SimDevice::from_image(image, options))
 }
 
+/// Opens the store on `device` for reading only.
+pub fn open_to_read(device: &Arc<SimDevice>) -> Result<Engine> {
+    let options = Options {
+        read_only: true,
+        ..options()
+    };
+    let device = Arc::clone(device) as Arc<dyn Device>;
+    Engine::open(device, with_memory_min(options))
+}
+
 /// Opens what stands on `device`.
 pub fn open(device: &Arc<SimDevice>) -> Result<Engine> {
     Engine::open(

@@ -63,15 +63,10 @@ impl Case {
         let (image, older) = (&self.fixture.image, &self.fixture.older);
         let expected = expected(&self.atlas, hurt, image, older);
         let device = build::device(hurt.apply(image, older), false);
-        let engine = match (build::open(&device), expected.open) {
-            (Ok(engine), Open::Units(_)) => engine,
-            (Ok(_), Open::Refused) => return Err("the open notices nothing".to_owned()),
-            (Err(error), Open::Refused) => {
-                return self
-                    .is_good_refusal(&error, &expected)
-                    .map(|()| Outcome::Refused);
-            }
-            (Err(error), Open::Units(_)) => return Err(format!("the open fails: {error}")),
+        self.judge_reader(&expected, build::open_to_read(&device))
+            .map_err(|what| format!("for reading only: {what}"))?;
+        let Some(engine) = self.opened(&expected, build::open(&device))? else {
+            return Ok(Outcome::Refused);
         };
         let content = self.content(&expected)?;
         let told = self.read(&engine, content, &expected)?;
@@ -87,6 +82,34 @@ impl Case {
             () if expected.hit.is_empty() => Outcome::Harmless,
             () => Outcome::Right,
         })
+    }
+
+    /// The store, if it is open as it should be; `None` if it was refused as it should be.
+    fn opened(
+        &self,
+        expected: &Expected,
+        opened: kreon_base::Result<Engine>,
+    ) -> Result<Option<Engine>, String> {
+        match (opened, expected.open) {
+            (Ok(engine), Open::Units(_)) => Ok(Some(engine)),
+            (Ok(_), Open::Refused) => Err("the open notices nothing".to_owned()),
+            (Err(error), Open::Refused) => self.is_good_refusal(&error, expected).map(|()| None),
+            (Err(error), Open::Units(_)) => Err(format!("the open fails: {error}")),
+        }
+    }
+
+    /// A store that is opened for reading only is refused where one for writing is, and shows the same.
+    fn judge_reader(
+        &self,
+        expected: &Expected,
+        opened: kreon_base::Result<Engine>,
+    ) -> Result<(), String> {
+        if let Some(engine) = self.opened(expected, opened)? {
+            let content = self.content(expected)?;
+            self.read(&engine, content, expected)?;
+            engine.close().map_err(|error| format!("close: {error}"))?;
+        }
+        Ok(())
     }
 
     /// The right kind, and the words that lead to the place.

@@ -1,17 +1,21 @@
 //! `kreon stats`: what the store holds and has done.
 
-mod json;
 mod place;
 mod summary;
 
 use clap::Args;
+use kreon::StoreStatus;
+use serde_json::Value;
 
-use crate::failure::Result;
+use crate::failure::{Code, Failure, Result};
+use crate::options::{Shared, Target};
 use crate::session::Session;
 use crate::sink::Sink;
 use place::Place;
 
 /// Print what the store holds and how it is, in a few lines
+///
+/// If another process has the store open, that process tells, and what it did since it opened the store is told too.
 #[derive(Debug, Args)]
 pub struct Stats {
     /// All tables, with what the store did since it was opened
@@ -26,18 +30,50 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Of a store that this process opened.
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
         let store = session.place.store()?;
         let stats = store.stats();
-        if self.prometheus {
-            return Ok(out.write(stats.to_prometheus().as_bytes())?);
-        }
-        let place = Place::of(session, store, &stats);
-        let text = match (self.json, self.all) {
-            (true, _) => json::as_json(&stats, &place).to_string() + "\n",
-            (false, true) => stats.to_string(),
-            (false, false) => summary::lines(&stats, &place),
+        let text = match (self.prometheus, self.all) {
+            (true, _) => stats.to_prometheus(),
+            (_, true) => stats.to_string(),
+            _ => self.document(
+                &stats.to_json(&store.region_names()),
+                Place::at(session.path()),
+            )?,
         };
         Ok(out.write(text.as_bytes())?)
+    }
+
+    /// Of a store that another process has open and tells of; none: that is not so.
+    pub fn run_elsewhere(&self, shared: &Shared, out: &mut Sink) -> Result<Option<()>> {
+        let Ok(Target::Store(path)) = shared.target() else {
+            return Ok(None);
+        };
+        // What is wrong with the path, the opening tells better.
+        let Ok(Some(status)) = StoreStatus::of(&path) else {
+            return Ok(None);
+        };
+        let document;
+        let text = match (self.prometheus, self.all) {
+            (true, _) => status.prometheus(),
+            (_, true) => status.table(),
+            _ => {
+                document = self.document(status.json(), Place::at(&path))?;
+                &document
+            }
+        };
+        Ok(Some(out.write(text.as_bytes())?))
+    }
+
+    /// The figures in JSON, with what is known of the place, as they are or in a few lines.
+    fn document(&self, json: &str, place: Place) -> Result<String> {
+        let mut figures: Value = serde_json::from_str(json)
+            .map_err(|error| Failure::new(Code::Other, format!("figures: {error}"), ""))?;
+        place.add_to(&mut figures);
+        Ok(match self.json {
+            true => figures.to_string() + "\n",
+            false => summary::lines(&figures),
+        })
     }
 }

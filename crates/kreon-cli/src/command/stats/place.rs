@@ -1,31 +1,36 @@
-//! What a store is from outside: its path, its regions, its blocks on the disk.
+//! What a store is from outside: its path, its blocks on the disk.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::Path;
 
-use kreon::{Stats, Store};
-
-use crate::session::Session;
+use serde_json::{Value, json};
 
 /// `st_blocks` counts in these, whatever the file system's own blocks are.
 const BLOCK_BYTES: u64 = 512;
 
 pub struct Place {
-    pub path: PathBuf,
-    /// Blocks of a file; the volume on a device, which has no blocks of its own.
-    pub disk_bytes: u64,
-    pub regions: Vec<String>,
+    path: String,
+    /// Blocks of a file; a device has none of its own.
+    disk_bytes: Option<u64>,
 }
 
 impl Place {
-    pub fn of(session: &Session, store: &Store, stats: &Stats) -> Self {
-        let path = session.path().to_owned();
-        let file = fs::metadata(&path).ok().filter(fs::Metadata::is_file);
+    pub fn at(path: &Path) -> Self {
+        let file = fs::metadata(path).ok().filter(fs::Metadata::is_file);
         Self {
-            path,
-            disk_bytes: file.map_or(stats.volume_bytes, |file| file.blocks() * BLOCK_BYTES),
-            regions: store.region_names(),
+            path: path.to_string_lossy().into_owned(),
+            disk_bytes: file.map(|file| file.blocks() * BLOCK_BYTES),
+        }
+    }
+
+    /// Adds the fields of the place to the figures of the store. On a device it takes the volume.
+    pub fn add_to(self, figures: &mut Value) {
+        let volume_bytes = figures.get("volume_bytes").cloned();
+        if let Some(fields) = figures.as_object_mut() {
+            let disk_bytes = self.disk_bytes.map(Value::from).or(volume_bytes);
+            fields.insert("path".to_owned(), json!(self.path));
+            fields.insert("disk_bytes".to_owned(), json!(disk_bytes));
         }
     }
 }

@@ -1,50 +1,91 @@
 //! About ten lines on a store for a person who does not know how it works inside.
 
 use indicatif::{BinaryBytes, HumanCount};
-use kreon::Stats;
-use kreon_format::FORMAT_VERSION;
+use serde_json::Value;
 
-use super::place::Place;
 use crate::encoding::{Encoding, shown};
 
 /// Regions that are named.
 const NAMED_MAX: usize = 5;
 
-pub fn lines(stats: &Stats, place: &Place) -> String {
-    let size = |bytes| BinaryBytes(bytes).to_string();
+/// Of the figures in JSON.
+pub fn lines(figures: &Value) -> String {
+    let figures = &Figures(figures);
+    let size = |name: &str| BinaryBytes(figures.number(name)).to_string();
     let lines = [
-        ("store", place.path.display().to_string()),
-        ("format", FORMAT_VERSION.to_string()),
+        ("store", figures.text("path")),
+        ("format", figures.number("format_version").to_string()),
         (
             "size on disk",
             format!(
                 "{} (volume {}, {} of it free)",
-                size(place.disk_bytes),
-                size(stats.volume_bytes),
-                size(stats.free_bytes)
+                size("disk_bytes"),
+                size("volume_bytes"),
+                size("free_bytes")
             ),
         ),
-        ("live data", live(stats)),
+        (
+            "live data",
+            format!(
+                "{} of values in the log, {} of index",
+                size("log_live_bytes"),
+                BinaryBytes(figures.sum_of_levels("bytes"))
+            ),
+        ),
         (
             "space amplification",
-            ratio(stats.collection.space_amplification),
+            ratio(figures.within("collection").real("space_amplification")),
         ),
-        ("regions", regions(&place.regions)),
-        ("keys", keys(stats)),
-        ("memory", memory(stats)),
+        ("regions", regions(&figures.texts("regions"))),
+        ("keys", keys(figures)),
+        ("memory", memory(figures)),
         (
             "last checkpoint",
             format!(
                 "number {}; the next opening replays {}",
-                stats.epoch,
-                size(stats.replay_bytes)
+                figures.number("epoch"),
+                size("replay_bytes")
             ),
         ),
-        ("health", health(stats)),
+        ("health", health(figures)),
     ];
     lines
         .map(|(name, text)| format!("{name:<20} {text}\n"))
         .concat()
+}
+
+/// A JSON object of figures; what is missing counts as nothing.
+struct Figures<'a>(&'a Value);
+
+impl Figures<'_> {
+    fn within(&self, name: &str) -> Figures<'_> {
+        Figures(self.0.get(name).unwrap_or(&Value::Null))
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        self.0.get(name).and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    fn real(&self, name: &str) -> Option<f64> {
+        self.0.get(name)?.as_f64()
+    }
+
+    fn text(&self, name: &str) -> String {
+        let text = self.0.get(name).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    }
+
+    fn texts(&self, name: &str) -> Vec<String> {
+        let texts = self.0.get(name).and_then(Value::as_array);
+        let texts = texts.into_iter().flatten().filter_map(Value::as_str);
+        texts.map(str::to_owned).collect()
+    }
+
+    fn sum_of_levels(&self, name: &str) -> u64 {
+        let levels = self.0.get("levels").and_then(Value::as_array);
+        let levels = levels.into_iter().flatten();
+        levels.map(|level| Figures(level).number(name)).sum()
+    }
 }
 
 /// A ratio for a person; `-` where it is not defined.
@@ -53,16 +94,6 @@ fn ratio(value: impl Into<Option<f64>>) -> String {
         Some(value) if value.is_finite() => format!("{value:.2}"),
         _ => "-".to_owned(),
     }
-}
-
-/// What the trees hold and point at.
-fn live(stats: &Stats) -> String {
-    let trees: u64 = stats.levels.iter().map(|level| level.bytes).sum();
-    format!(
-        "{} of values in the log, {} of index",
-        BinaryBytes(stats.log_live_bytes),
-        BinaryBytes(trees)
-    )
 }
 
 fn regions(names: &[String]) -> String {
@@ -82,34 +113,33 @@ fn regions(names: &[String]) -> String {
 }
 
 /// Entries count each version of a key, and deletions.
-fn keys(stats: &Stats) -> String {
-    let spilled: u64 = stats.levels.iter().map(|level| level.entries).sum();
+fn keys(figures: &Figures<'_>) -> String {
+    let entries = figures.sum_of_levels("entries") + figures.number("l0_entries");
     format!(
         "at most {} (`kreon count` counts them)",
-        HumanCount(spilled + stats.l0_entries)
+        HumanCount(entries)
     )
 }
 
-fn memory(stats: &Stats) -> String {
-    let memory = &stats.memory;
-    let cached =
-        memory.index_bytes + memory.leaf_bytes + memory.log_page_bytes + memory.record_bytes;
+fn memory(figures: &Figures<'_>) -> String {
+    let memory = figures.within("memory");
+    let cached = ["index_bytes", "leaf_bytes", "log_page_bytes", "record_bytes"];
+    let cached: u64 = cached.iter().map(|name| memory.number(name)).sum();
     format!(
         "{} of pages and {} of new writes, of a budget of {}",
         BinaryBytes(cached),
-        BinaryBytes(stats.l0_bytes),
-        BinaryBytes(stats.memory_bytes)
+        BinaryBytes(figures.number("l0_bytes")),
+        BinaryBytes(figures.number("memory_bytes"))
     )
 }
 
-fn health(stats: &Stats) -> String {
-    if stats.mapping.write_errors > 0 {
-        return format!(
-            "{} writes failed: open the store again",
-            stats.mapping.write_errors
-        );
+fn health(figures: &Figures<'_>) -> String {
+    let write_errors = figures.within("mapping").number("write_errors");
+    if write_errors > 0 {
+        return format!("{write_errors} writes failed: open the store again");
     }
-    if stats.found_damaged_image {
+    let has_damage = figures.0.get("found_damaged_image") == Some(&Value::Bool(true));
+    if has_damage {
         return "a checkpoint of memory was damaged; the log replaced it".to_owned();
     }
     "no error met since the opening; `kreon verify` checks everything".to_owned()
