@@ -155,7 +155,9 @@ fn commands_that_read_run_beside_each_other_and_write_nothing() {
     let fixture = Fixture::new();
     fixture.ok(&["put", "k", "v"]);
     let before = fs::read(fixture.store()).unwrap();
-    let reader = kreon::Store::options().memory_bytes(8 << 20).read_only(true);
+    let reader = kreon::Store::options()
+        .memory_bytes(8 << 20)
+        .read_only(true);
     let reader = reader.open(fixture.store()).unwrap();
     let backups = fixture.path("backups");
     for command in [

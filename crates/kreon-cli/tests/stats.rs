@@ -55,7 +55,10 @@ fn a_store_that_is_open_elsewhere_tells_its_own_figures() {
     assert_eq!(json["l0_entries"], 1);
     assert_eq!(json["path"], fixture.store().to_str().unwrap());
     let metrics = fixture.ok(&["stats", "--prometheus"]);
-    assert_eq!(metrics.lines().count(), store.stats().to_prometheus().lines().count());
+    assert_eq!(
+        metrics.lines().count(),
+        store.stats().to_prometheus().lines().count()
+    );
     let all = fixture.ok(&["stats", "--all"]);
     assert!(all.contains("L0 entries"), "{all}");
     // Others cannot tell.

@@ -11,8 +11,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-use kreon_base::{Error, Result};
+use kreon_base::{Error, ErrorKind, Result};
 use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
 
 use crate::system;
 
@@ -50,7 +51,8 @@ impl StatusSocket {
         let failed = |error| Error::io("wait for who asks for the status", error);
         let (stream, _) = self.listener.accept().map_err(failed)?;
         let own = rustix::process::geteuid().as_raw();
-        let is_known = system::peer_user(stream.as_fd()).is_ok_and(|user| user == own || user == ROOT);
+        let is_known =
+            system::peer_user(stream.as_fd()).is_ok_and(|user| user == own || user == ROOT);
         Ok(is_known.then_some(stream))
     }
 
@@ -68,7 +70,10 @@ impl StatusSocket {
 pub fn ask_status(path: &Path) -> Result<Option<Vec<u8>>> {
     let text = || format!("ask for the status of {}", path.display());
     let failed = |error: io::Error| Error::io(text(), error);
-    let about = rustix::fs::stat(path).map_err(|error| failed(error.into()))?;
+    let about = match rustix::fs::stat(path) {
+        Err(Errno::NOENT) => return Err(Error::new(ErrorKind::NotFound, text())),
+        about => about.map_err(|error| failed(error.into()))?,
+    };
     let Ok(mut stream) = system::connect(&name_of(&about)) else {
         return Ok(None);
     };
@@ -82,7 +87,9 @@ pub fn ask_status(path: &Path) -> Result<Option<Vec<u8>>> {
         .set_read_timeout(Some(ANSWER_PATIENCE))
         .map_err(failed)?;
     let mut answer = Vec::new();
-    let read = (&mut stream).take(ANSWER_BYTES_MAX).read_to_end(&mut answer);
+    let read = (&mut stream)
+        .take(ANSWER_BYTES_MAX)
+        .read_to_end(&mut answer);
     read.map_err(failed)?;
     let _ = stream.shutdown(Shutdown::Both);
     // A process that is being closed, or whose user may not tell this one, says nothing.

@@ -56,7 +56,12 @@ impl Resume {
     ///
     /// # Errors
     /// `Corruption` if the segment is unknown.
-    pub fn stand(self, home: &LogHome, table: &SegmentTable, buffer: AppendBuffer) -> Result<Buffered> {
+    pub fn stand(
+        self,
+        home: &LogHome,
+        table: &SegmentTable,
+        buffer: AppendBuffer,
+    ) -> Result<Buffered> {
         let segment = match self.is_fresh() {
             true => NOWHERE,
             false => self.segment(home, table)?,

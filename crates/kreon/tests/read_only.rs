@@ -38,7 +38,8 @@ fn filled(folder: &Path) -> PathBuf {
     let late = store.region("made late").unwrap();
     for number in 0..1000_u32 {
         region.put((7 * number).to_be_bytes(), b"newer").unwrap();
-        late.put(format!("{number}/{}", "long".repeat(300)), b"x").unwrap();
+        late.put(format!("{number}/{}", "long".repeat(300)), b"x")
+            .unwrap();
     }
     region.delete(3_u32.to_be_bytes()).unwrap();
     let gone = 100_u32.to_be_bytes()..200_u32.to_be_bytes();
@@ -65,7 +66,7 @@ fn content(store: &Store) -> Content {
 }
 
 /// Runs the test `child` of this program as a process of its own with a task.
-fn child(task: &str, store: &Path) -> Child {
+fn begin(task: &str, store: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--nocapture"])
         .env(TASK, task)
@@ -76,9 +77,9 @@ fn child(task: &str, store: &Path) -> Child {
         .unwrap()
 }
 
-/// The next line of the child's that is for the parent.
+/// The next line of the child's that is for the parent. Its output stays open: the harness prints more at the end.
 fn told(child: &mut Child) -> String {
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
     let mut told = lines.map_while(std::io::Result::ok).filter_map(|line| {
         let told = line.strip_prefix("told: ")?;
         Some(told.to_owned())
@@ -114,7 +115,7 @@ fn two_processes_read_at_once_and_see_the_same() {
     let path = filled(folder.path());
     let store = reading().open(&path).unwrap();
     let found = content(&store);
-    let mut other = child("read", &path);
+    let mut other = begin("read", &path);
     assert_eq!(told(&mut other), found.len().to_string());
     // Both are open now, and a third one.
     assert_eq!(content(&reading().open(&path).unwrap()), found);
@@ -130,7 +131,7 @@ fn a_writer_and_readers_exclude_each_other_and_busy_names_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = filled(folder.path());
     for (task, refused) in [("read", options()), ("write", reading())] {
-        let mut other = child(task, &path);
+        let mut other = begin(task, &path);
         assert!(!told(&mut other).is_empty());
         let error = refused.open(&path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Busy);
@@ -155,7 +156,12 @@ fn a_reader_changes_no_byte_and_has_the_file_open_for_reading() {
     let path = filled(folder.path());
     let about = || {
         let about = fs::metadata(&path).unwrap();
-        (about.len(), about.blocks(), about.mtime(), about.mtime_nsec())
+        (
+            about.len(),
+            about.blocks(),
+            about.mtime(),
+            about.mtime_nsec(),
+        )
     };
     let (before, bytes) = (about(), fs::read(&path).unwrap());
     let mut permissions = fs::metadata(&path).unwrap().permissions();
@@ -173,7 +179,10 @@ fn a_reader_changes_no_byte_and_has_the_file_open_for_reading() {
     let snapshot = store.snapshot();
     let region = store.existing_region("first").unwrap();
     assert_eq!(region.get("a").unwrap().unwrap().len(), 100_000);
-    assert_eq!(store.drive(region.get_async("a")).unwrap().unwrap().len(), 100_000);
+    assert_eq!(
+        store.drive(region.get_async("a")).unwrap().unwrap().len(),
+        100_000
+    );
     assert!(region.get(3_u32.to_be_bytes()).unwrap().is_none());
     drop(snapshot);
     store.close().unwrap();
@@ -228,7 +237,10 @@ fn every_call_that_writes_is_refused_and_what_has_nothing_to_write_is_not() {
         ("batch", store.write(batch(), Durability::Buffered)),
         ("write_async", store.drive(store.write_async(batch()))),
         ("ingest", region.ingest([("k", "v")]).map(drop)),
-        ("update", region.update("k", |_| Update::Put(vec![1])).map(drop)),
+        (
+            "update",
+            region.update("k", |_| Update::Put(vec![1])).map(drop),
+        ),
         ("commit", committed()),
         ("region", store.region("new").map(drop)),
         ("drop_region", store.drop_region("first")),
@@ -268,7 +280,10 @@ fn nothing_is_created_for_a_reader() {
 fn a_log_that_does_not_fit_is_told_with_the_memory_that_would_do() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    let store = Store::options().memory_bytes(160 << 20).open(&path).unwrap();
+    let store = Store::options()
+        .memory_bytes(160 << 20)
+        .open(&path)
+        .unwrap();
     let region = store.region("r").unwrap();
     for number in 0..150_000_u32 {
         region.put(number.to_be_bytes(), [1; 60]).unwrap();
@@ -287,13 +302,20 @@ fn a_log_that_does_not_fit_is_told_with_the_memory_that_would_do() {
     let told = error.to_string();
     let needed = told.split("a memory_bytes of ").nth(1).unwrap();
     let needed: usize = needed.split(' ').next().unwrap().parse().unwrap();
-    assert!((l0_bytes as usize..6 * l0_bytes as usize).contains(&needed), "{told}");
+    assert!(
+        (l0_bytes as usize..6 * l0_bytes as usize).contains(&needed),
+        "{told}"
+    );
     let enough = Store::options().memory_bytes(needed).read_only(true);
     let enough = enough.open(&copy).unwrap();
     let region = enough.existing_region("r").unwrap();
     assert_eq!(region.iter().count(), 150_000);
     let stats = enough.stats();
-    assert!(stats.memory.sum_bytes() <= needed as u64, "{}", stats.memory);
+    assert!(
+        stats.memory.sum_bytes() <= needed as u64,
+        "{}",
+        stats.memory
+    );
     let beyond = small().replay_bytes_max(usize::MAX).open(&copy).unwrap();
     let region = beyond.existing_region("r").unwrap();
     assert_eq!(region.iter().count(), 150_000);

@@ -42,8 +42,12 @@ fn opened_by_a_child(path: &Path) -> Child {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.map_while(std::io::Result::ok).any(|line| line == "open"));
+    let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    assert!(
+        lines
+            .map_while(std::io::Result::ok)
+            .any(|line| line == "open")
+    );
     child
 }
 

@@ -7,10 +7,10 @@
 mod linux;
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod lock_holders;
-#[cfg(all(target_os = "linux", not(feature = "portable")))]
-mod sockets;
 #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
 mod portable;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod sockets;
 
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 pub(crate) use linux::{
@@ -18,10 +18,10 @@ pub(crate) use linux::{
 };
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 pub(crate) use lock_holders::lock_holders;
-#[cfg(all(target_os = "linux", not(feature = "portable")))]
-pub(crate) use sockets::{connect, listen, peer_user};
 #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
 pub(crate) use portable::{
     allocate, connect, discard, flush, forked_page, listen, lock_holders, make_direct,
     no_readahead, peer_user, want_huge_pages,
 };
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+pub(crate) use sockets::{connect, listen, peer_user};

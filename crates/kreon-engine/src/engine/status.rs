@@ -118,7 +118,10 @@ impl Engine {
 fn answer(subsystems: &Subsystems) -> String {
     let stats = subsystems.inspector.stats();
     let regions = subsystems.regions.list();
-    let regions: Vec<_> = regions.iter().map(|region| region.name.to_string()).collect();
+    let regions: Vec<_> = regions
+        .iter()
+        .map(|region| region.name.to_string())
+        .collect();
     let mut text = STATUS_HEAD.to_owned();
     for (name, part) in [
         ("json", stats.to_json(&regions)),

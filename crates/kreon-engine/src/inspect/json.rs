@@ -45,27 +45,33 @@ fn store_as_json(stats: &Stats, regions: &[String]) -> JsonObject {
         .field("merge_pages_read", stats.merge_pages_read)
         .field("merge_pages_written", stats.merge_pages_written)
         .field("collection", collection_as_json(&stats.collection))
-        .field("gets", JsonObject::default()
-            .field("leaf_reads", stats.gets.leaf_reads)
-            .field("index_reads", stats.gets.index_reads)
-            .field("filter_checks", stats.gets.filter_checks)
-            .field("filter_exclusions", stats.gets.filter_exclusions)
-            .field("filter_failures", stats.gets.filter_failures)
+        .field(
+            "gets",
+            JsonObject::default()
+                .field("leaf_reads", stats.gets.leaf_reads)
+                .field("index_reads", stats.gets.index_reads)
+                .field("filter_checks", stats.gets.filter_checks)
+                .field("filter_exclusions", stats.gets.filter_exclusions)
+                .field("filter_failures", stats.gets.filter_failures),
         )
         .field("scanned_dead", stats.scanned_dead)
-        .field("reorganisation", JsonObject::default()
-            .field("ranges_found", stats.reorganisation.ranges_found)
-            .field("ranges_moved", stats.reorganisation.ranges_moved)
-            .field("records_moved", stats.reorganisation.records_moved)
-            .field("bytes_copied", stats.reorganisation.bytes_copied)
-            .field("seconds", stats.reorganisation.seconds)
-            .field("idle", JsonObject::default()
-                .field("passes", stats.reorganisation.idle.passes)
-                .field("records_moved", stats.reorganisation.idle.records_moved)
-                .field("bytes_copied", stats.reorganisation.idle.bytes_copied)
-                .field("budget_bytes", stats.reorganisation.idle.budget_bytes)
-                .field("seconds", stats.reorganisation.idle.seconds)
-            )
+        .field(
+            "reorganisation",
+            JsonObject::default()
+                .field("ranges_found", stats.reorganisation.ranges_found)
+                .field("ranges_moved", stats.reorganisation.ranges_moved)
+                .field("records_moved", stats.reorganisation.records_moved)
+                .field("bytes_copied", stats.reorganisation.bytes_copied)
+                .field("seconds", stats.reorganisation.seconds)
+                .field(
+                    "idle",
+                    JsonObject::default()
+                        .field("passes", stats.reorganisation.idle.passes)
+                        .field("records_moved", stats.reorganisation.idle.records_moved)
+                        .field("bytes_copied", stats.reorganisation.idle.bytes_copied)
+                        .field("budget_bytes", stats.reorganisation.idle.budget_bytes)
+                        .field("seconds", stats.reorganisation.idle.seconds),
+                ),
         )
         .field("snapshots", stats.snapshots)
         .field("retired_pages", stats.retired_pages)
@@ -73,10 +79,12 @@ fn store_as_json(stats: &Stats, regions: &[String]) -> JsonObject {
         .field("memory", memory_as_json(&stats.memory))
         .field("resident_pages", stats.resident_pages)
         .field("mapping", mapping_as_json(&stats.mapping))
-        .field("pages", JsonObject::default()
-            .field("index", pages_as_json(&stats.pages.index))
-            .field("leaves", pages_as_json(&stats.pages.leaves))
-            .field("log", pages_as_json(&stats.pages.log))
+        .field(
+            "pages",
+            JsonObject::default()
+                .field("index", pages_as_json(&stats.pages.index))
+                .field("leaves", pages_as_json(&stats.pages.leaves))
+                .field("log", pages_as_json(&stats.pages.log)),
         )
 }
 

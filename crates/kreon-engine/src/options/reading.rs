@@ -117,7 +117,10 @@ mod tests {
         let outcome = options.split_of_reader(&split, replayed(most, 10 * MIB as u64));
         let told = outcome.unwrap_err().to_string();
         let needed = options.memory_bytes + 10 * MIB;
-        assert!(told.contains(&format!("a memory_bytes of {needed}")), "{told}");
+        assert!(
+            told.contains(&format!("a memory_bytes of {needed}")),
+            "{told}"
+        );
         let larger = Options {
             memory_bytes: needed,
             ..options

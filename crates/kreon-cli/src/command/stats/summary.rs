@@ -123,7 +123,12 @@ fn keys(figures: &Figures<'_>) -> String {
 
 fn memory(figures: &Figures<'_>) -> String {
     let memory = figures.within("memory");
-    let cached = ["index_bytes", "leaf_bytes", "log_page_bytes", "record_bytes"];
+    let cached = [
+        "index_bytes",
+        "leaf_bytes",
+        "log_page_bytes",
+        "record_bytes",
+    ];
     let cached: u64 = cached.iter().map(|name| memory.number(name)).sum();
     format!(
         "{} of pages and {} of new writes, of a budget of {}",
