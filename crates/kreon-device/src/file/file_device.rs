@@ -66,8 +66,8 @@ impl FileDevice {
     ///
     /// Errors: `NotFound` (no such file, or no folder to create it in), `InvalidArgument` (a directory, a pipe, or
     /// options out of range), `Busy` (open already, in this process or another, or the block device is mounted; the
-    /// message names the process where the system tells it), `Io` (permission), `Closed` (in a process forked from one that had a device open: its inherited locks are
-    /// unreliable).
+    /// message names the process where the system tells it), `Io` (permission), `Closed` (in a process forked from one that
+    /// had a device open: its inherited locks are unreliable).
     pub fn open(path: impl AsRef<Path>, options: &FileOptions) -> Result<(Self, bool)> {
         let path = path.as_ref();
         check_options(options)?;

@@ -15,8 +15,8 @@ pub enum Facility {
 pub struct FileOptions {
     /// Create the file if it does not exist. Its folder must exist.
     pub create: bool,
-    /// The file is opened with `O_RDONLY`, and writes fail with `ReadOnly`. Any number of read-only opens may share a file, but not with an open for
-    /// writing.
+    /// The file is opened with `O_RDONLY`, and writes fail with `ReadOnly`. Any number of read-only opens may share a file,
+    /// but not with an open for writing.
     pub read_only: bool,
     /// Direct I/O (`O_DIRECT`). Without it transfers use the page cache, and
     /// [`block_bytes`](crate::Device::block_bytes) is a page.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::{PAGE_BYTES, PageNo, Result, SEGMENT_BYTES};
+use kreon_base::{PAGE_BYTES, PageNo, Result, SEGMENT_BYTES, planted};
 use kreon_device::Device;
 use kreon_format::StoreId;
 use kreon_mapping::{Mapping, MappingOptions};
@@ -88,6 +88,7 @@ pub fn assemble(mut parts: Parts, options: &Options, split: &MemorySplit) -> Res
             poison(options),
         ),
     };
+    planted!(ReadOnlyOpenWrites => let poison = Poison::default());
     let stream = MovedStream::new(&moved, split.collector_bytes / 2, options.backing);
     // Records moved by an earlier run are referenced by the levels, or dead.
     parts.ledger.moved_marker = stream.end();
