@@ -86,8 +86,7 @@ impl Log {
         (positions, poison): (Positions, Poison),
     ) -> Self {
         let (table, buffers) = (Arc::new(table), Arc::new(buffers));
-        let (positions, poison) = (Arc::new(positions), Arc::new(poison));
-        let load = Arc::new(SyncLoad::default());
+        let (positions, poison, load) = (Arc::new(positions), Arc::new(poison), Arc::default());
         let framing = Framing::new(&home, Arc::clone(&positions), Arc::clone(&poison));
         let sources = Sources {
             buffers: Arc::clone(&buffers),
