@@ -115,8 +115,7 @@ impl Command {
             | Self::Count(_)
             | Self::Export(_)
             | Self::Stats(_)
-            | Self::Verify(_)
-            | Self::Backup(_) => true,
+            | Self::Verify(_) => true,
             Self::Regions(regions) => regions.command.reads_only(),
             _ => false,
         }

@@ -74,8 +74,11 @@ pub fn ask_status(path: &Path) -> Result<Option<Vec<u8>>> {
         Err(Errno::NOENT) => return Err(Error::new(ErrorKind::NotFound, text())),
         about => about.map_err(|error| failed(error.into()))?,
     };
-    let Ok(mut stream) = system::connect(&name_of(&about)) else {
-        return Ok(None);
+    let mut stream = match system::connect(&name_of(&about)) {
+        // Many ask, and the process answers none.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(failed(error)),
+        Err(_) => return Ok(None),
+        Ok(stream) => stream,
     };
     // Anybody could have taken the name.
     let own = rustix::process::geteuid().as_raw();
@@ -90,7 +93,11 @@ pub fn ask_status(path: &Path) -> Result<Option<Vec<u8>>> {
     let read = (&mut stream)
         .take(ANSWER_BYTES_MAX)
         .read_to_end(&mut answer);
-    read.map_err(failed)?;
+    match read {
+        // It was closed, or killed, before it accepted.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+        read => read.map_err(failed)?,
+    };
     let _ = stream.shutdown(Shutdown::Both);
     // A process that is being closed, or whose user may not tell this one, says nothing.
     Ok((!answer.is_empty()).then_some(answer))

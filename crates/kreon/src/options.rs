@@ -89,9 +89,9 @@ impl Options {
     ///
     /// Not one byte is written: the file is opened with `O_RDONLY`, so it may lie on a medium or a mount that is
     /// read-only, and file permissions to read it suffice. What the log has behind the last spill is replayed into
-    /// memory, at each opening anew. Gets, scans, snapshots, figures, verification, [backups](crate::Backup) and
-    /// transactions that write nothing work as ever; all that would write fails with
-    /// [`ReadOnly`](crate::ErrorKind::ReadOnly), and a [`sync`](Store::sync) has nothing to do. No background work runs.
+    /// memory, at each opening anew. Gets, scans, snapshots, figures, verification and transactions that write nothing
+    /// work as ever; all that would write fails with [`ReadOnly`](crate::ErrorKind::ReadOnly), as do
+    /// [backups](crate::Backup), and a [`sync`](Store::sync) has nothing to do. No background work runs.
     ///
     /// A store is never created: [`create`](Self::create) and [`format`](Self::format) have no effect, and an opening
     /// fails with `NotFound` where there is none. What is replayed must fit in [`memory_bytes`](Self::memory_bytes), all

@@ -112,7 +112,7 @@ impl Engine {
     /// Brings all writes so far to `shelf`, as its newest backup.
     ///
     /// # Errors
-    /// Those of a sync; `Corruption` names what does not verify here; `InvalidArgument` if the shelf is of another store,
+    /// `ReadOnly`; those of a sync; `Corruption` names what does not verify here; `InvalidArgument` if the shelf is of another store,
     /// `Busy` if somebody else writes to it; `OutOfSpace` and `Io` of either; that of `tell`. The shelf has the backups
     /// that it had, whole.
     pub fn backup(
@@ -121,12 +121,10 @@ impl Engine {
         options: &BackupOptions,
         tell: Tell<'_>,
     ) -> Result<BackupReport> {
-        let log = &self.subsystems.storage.log;
-        // A log that is only read ends within a page.
-        let acknowledged = match self.subsystems.storage.options.read_only {
-            true => log.durable(),
-            false => log.tail(),
-        };
+        let acknowledged = self.log_tail();
+        // The log of a reader ends where the replay stopped, which may be before what the catalogue on the device names as
+        // durable: within a unit that never ended. A writer's first checkpoint has mended that.
+        self.subsystems.storage.check_writable()?;
         self.sync()?;
         let backups = &self.subsystems.backups;
         backups.run(shelf, options, acknowledged, tell)

@@ -60,7 +60,7 @@ impl Inspector {
         let mut meter = Meter::new(tell, "log", work_of(&view, &regions));
         let mut report = VerifyReport::default();
         let (superblock, damaged) = superblock::inspect(self.storage.device.as_ref())?;
-        // A crash leaves slots behind that the next opening for writing mends. One for reading has told of damaged ones.
+        // A crash may leave torn and older slots, which the next opening for writing mends. One for reading logs them.
         if !self.storage.options.read_only {
             report.problems.extend(damaged);
         }

@@ -49,7 +49,7 @@ pub fn open_or_create(
 ) -> Result<Storage> {
     // Unflushed writes of a killed process are readable now but may vanish in a power cut. If its last superblock
     // vanished after this open trusted it, the first checkpoint might have overwritten pages of the superblock before.
-    // A reader writes nothing: the next opening finds what this one found, whatever vanishes meanwhile.
+    // A reader overwrites nothing: what vanishes meanwhile is what a crash may take.
     if device.len_bytes() != 0 && !options.read_only {
         device.flush()?;
     }

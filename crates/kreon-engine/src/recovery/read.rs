@@ -20,6 +20,9 @@ use crate::image::room::Room;
 use crate::options::{MemorySplit, Options, Replayed};
 use crate::state::Storage;
 
+/// What threads that replay put into L0 beside each other once it is full, at the most.
+const UNDER_WAY_BYTES: usize = 1 << 20;
+
 /// Opens the store that `superblock` describes. `device` refuses all writes.
 pub fn open(
     device: Arc<dyn Device>,
@@ -82,10 +85,11 @@ pub fn open(
 fn replayed(bytes: usize, room: &Room, long: &[LongEntry], limit_bytes: usize) -> Replayed {
     let long_bytes: usize = long.iter().map(LongEntry::bytes_max).sum();
     let l0_bytes = bytes.saturating_add(long_bytes);
-    // A limit is kept but for what goes in at the same time.
-    let beyond = match long_bytes {
-        0 => 0,
-        _ => l0_bytes.saturating_sub(limit_bytes) as u64,
+    // A limit is kept but for entries that go in at the same time; deleted ranges and long entries do not ask for room.
+    let allowed = limit_bytes.saturating_add(UNDER_WAY_BYTES);
+    let beyond = match l0_bytes > allowed {
+        true => (l0_bytes - limit_bytes) as u64,
+        false => 0,
     };
     Replayed {
         l0_bytes,

@@ -4,7 +4,7 @@ mod place;
 mod summary;
 
 use clap::Args;
-use kreon::StoreStatus;
+use kreon::{ErrorKind, StoreStatus};
 use serde_json::Value;
 
 use crate::failure::{Code, Failure, Result};
@@ -51,8 +51,10 @@ impl Stats {
             return Ok(None);
         };
         // What is wrong with the path, the opening tells better.
-        let Ok(Some(status)) = StoreStatus::of(&path) else {
-            return Ok(None);
+        let status = match StoreStatus::of(&path) {
+            Ok(Some(status)) => status,
+            Err(error) if error.kind() == ErrorKind::Io => return Err(error.into()),
+            _ => return Ok(None),
         };
         let document;
         let text = match (self.prometheus, self.all) {
