@@ -66,7 +66,10 @@ pub fn check_with(
     let mut store = Store::on(image, &Content::new(), keeps_record).with(options.clone());
     let engine = store.open().map_err(said("open"))?;
     let content = content::read(engine).map_err(said("read"))?;
-    reading::check(&before, &options, &content)?;
+    // A part of the states: it costs as much as the opening for writing.
+    if before.digest().is_multiple_of(4) {
+        reading::check(&before, &options, &content)?;
+    }
     let units = progress.durable_units..=progress.begun_units;
     let region_changes = progress.durable_region_changes..=progress.begun_region_changes;
     if model.find(&content, units, region_changes).is_none() {
