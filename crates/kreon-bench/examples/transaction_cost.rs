@@ -9,7 +9,7 @@ const KEYS: u64 = 200_000;
 /// Of each way, by turns; the median counts.
 const ROUNDS: usize = 15;
 /// Calls of a round.
-const CALLS: u64 = 20_000;
+const CALLS: u64 = 4000;
 
 struct Bench {
     store: Store,

@@ -142,9 +142,8 @@ fn a_poisoned_store_refuses_commits_and_shows_open_transactions_what_they_saw() 
         let error = engine.commit(late, durability).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
     }
-    // It has read what was overwritten.
     let error = engine.commit(open_one, Durability::Sync).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
     let keys: Vec<_> = pairs(&engine, &region)
         .into_iter()
         .map(|pair| pair.0)
