@@ -3,6 +3,7 @@
 //! Floor 0: no I/O, no unsafe code, no state.
 #![forbid(unsafe_code)]
 
+mod attributes;
 mod checksum;
 mod error;
 mod hash;
@@ -15,6 +16,7 @@ pub mod sync;
 mod units;
 mod wake;
 
+pub use attributes::{Attributes, Timestamp};
 pub use checksum::Checksum;
 pub use error::{Error, ErrorKind, Result};
 pub use hash::KeyHash;

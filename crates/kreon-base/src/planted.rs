@@ -134,6 +134,10 @@ bugs! {
     WrittenKeysNotChecked,
     /// Other writers come between the check of a commit and its writes.
     CommitInTwoSteps,
+    /// A value is seen although it has expired.
+    ExpiredKeySeen,
+    /// A merge drops an expired value although an older version lies further down.
+    ExpiryDroppedEarly,
     /// A put into a stretch of keys that is known to be without values does not make it shorter.
     GapNotCut,
     /// Each step of a scan begins with the last key of the step before.

@@ -4,8 +4,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cluster::ClusterCommand;
 use crate::command::{
-    Backup, Compact, Completions, Count, Delete, Export, Get, Import, Man, Put, Regions, Repair,
-    Restore, Scan, Stats, Verify, VerifyBackup, Version,
+    Backup, Compact, Completions, Count, Delete, Export, Get, Import, Man, Persist, Put, Regions,
+    Repair, Restore, Scan, Stats, Ttl, Verify, VerifyBackup, Version,
 };
 use crate::failure::{EXIT_CODES, Result};
 use crate::options::{
@@ -38,6 +38,8 @@ pub enum Command {
     Put(With<Writes, Put>),
     Get(With<Reads, Get>),
     Delete(With<DeletesKeys, Delete>),
+    Ttl(With<ReadsKeys, Ttl>),
+    Persist(With<DeletesKeys, Persist>),
     Scan(With<Reads, Scan>),
     Count(With<ReadsKeys, Count>),
     Import(With<Writes, Import>),
@@ -69,6 +71,8 @@ impl Command {
             Self::Put(put) => put.groups.given(),
             Self::Get(get) => get.groups.given(),
             Self::Delete(delete) => delete.groups.given(),
+            Self::Ttl(ttl) => ttl.groups.given(),
+            Self::Persist(persist) => persist.groups.given(),
             Self::Scan(scan) => scan.groups.given(),
             Self::Count(count) => count.groups.given(),
             Self::Import(import) => import.groups.given(),
@@ -115,6 +119,7 @@ impl Command {
             | Self::Count(_)
             | Self::Export(_)
             | Self::Stats(_)
+            | Self::Ttl(_)
             | Self::Verify(_) => true,
             Self::Regions(regions) => regions.command.reads_only(),
             _ => false,
@@ -133,9 +138,13 @@ impl Command {
 
     fn memory_bytes_default(&self) -> usize {
         match self {
-            Self::Put(_) | Self::Get(_) | Self::Delete(_) | Self::Stats(_) | Self::Regions(_) => {
-                32 << 20
-            }
+            Self::Put(_)
+            | Self::Get(_)
+            | Self::Delete(_)
+            | Self::Ttl(_)
+            | Self::Persist(_)
+            | Self::Stats(_)
+            | Self::Regions(_) => 32 << 20,
             _ => 256 << 20,
         }
     }
@@ -162,6 +171,8 @@ impl Command {
             Self::Put(put) => put.command.run(session)?,
             Self::Get(get) => get.command.run(session, out)?,
             Self::Delete(delete) => delete.command.run(session)?,
+            Self::Ttl(ttl) => ttl.command.run(session, out)?,
+            Self::Persist(persist) => persist.command.run(session)?,
             Self::Scan(scan) => scan.command.run(session, out)?,
             Self::Count(count) => count.command.run(session, out)?,
             Self::Import(import) => import.command.run(session, out)?,

@@ -11,6 +11,7 @@ mod command;
 mod encoding;
 mod failure;
 mod interrupt;
+mod lifetime;
 mod options;
 pub mod parsing;
 mod place;

@@ -197,3 +197,28 @@ fn a_long_value_is_printed_whole_in_every_encoding() {
     assert!(fixture.ok(&["scan"]) == line);
     assert!(fixture.ok(&["scan", "--reverse"]) == line);
 }
+
+#[test]
+fn a_pair_with_a_time_to_live_expires_unless_it_is_persisted() {
+    let fixture = Fixture::new();
+    fixture.ok(&["put", "--ttl", "1h", "session", "anna"]);
+    let left = fixture.ok(&["ttl", "session"]);
+    assert!(left.starts_with("35") && left.ends_with("s\n"), "{left}");
+    fixture.ok(&["persist", "session", "never there"]);
+    assert_eq!(fixture.ok(&["ttl", "session"]), "unlimited\n");
+    // Another process takes longer than that to begin.
+    fixture.ok(&["--sync", "put", "session", "bert", "--ttl", "1ms"]);
+    for command in ["get", "ttl"] {
+        fixture.run(&[command, "session"]).fails(1, &["`session`"]);
+    }
+    assert_eq!(fixture.ok(&["count"]), "0\n");
+    fixture
+        .run(&["put", "--ttl", "0s", "k", "v"])
+        .fails(2, &["not above 0", "10s"]);
+    let shell = fixture.run_with_input(&["shell"], "put --ttl 2h k v\nttl k\npersist k\nttl k\n");
+    let told = shell.ok();
+    assert!(
+        told.starts_with("7") && told.ends_with("s\nunlimited\n"),
+        "{told}"
+    );
+}

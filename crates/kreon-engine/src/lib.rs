@@ -56,7 +56,9 @@ pub use kreon_mapping::{MappingModes, MappingStats};
 pub use kreon_volume::{Occupied, OccupiedLog};
 pub use maintenance::{CollectionStats, IdleStats, ImageStats, Pairs, ReorganisationStats};
 pub use operation::Operation;
-pub use options::{Background, Designs, Durability, MEMORY_BYTES_MIN, Mirroring, Options, Work};
+pub use options::{
+    Background, Clock, Designs, Durability, MEMORY_BYTES_MIN, Mirroring, Options, Work,
+};
 pub use progress::Progress;
 pub use read::{GetTask, KeyBounds, Scan, Seen, ShowPair, TakePair, ValueReader, prefix_bounds};
 pub use recovery::Examined;
@@ -66,7 +68,7 @@ pub use salvage::{
     SalvagedRegion, Survey,
 };
 pub use transaction::{
-    Isolation, Savepoint, TRANSACTION_BYTES_MAX, Transaction, TransactionScan, Update,
+    Current, Isolation, Savepoint, TRANSACTION_BYTES_MAX, Transaction, TransactionScan, Update,
 };
 pub use visibility::OpenSnapshot;
 pub use write::{DeletedRange, Durable};

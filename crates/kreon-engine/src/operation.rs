@@ -1,6 +1,6 @@
 //! One operation of a write.
 
-use kreon_base::{Error, KEY_BYTES_MAX, Result, VALUE_BYTES_MAX};
+use kreon_base::{Attributes, Error, KEY_BYTES_MAX, Result, Timestamp, VALUE_BYTES_MAX};
 use kreon_format::{RecordKind, range_end};
 use kreon_log::NewRecord;
 
@@ -18,17 +18,22 @@ pub struct Operation<'a> {
     /// Deletes all keys from `key` on, up to where `value` says, which [`range_value`](kreon_format::range_value)
     /// has made.
     pub is_range: bool,
+    /// When the new value ends; `None`: not by itself. A value that has ended by now deletes the key for readers.
+    pub expires: Option<Timestamp>,
 }
 
 impl Operation<'_> {
     /// # Errors
-    /// `InvalidArgument`: a key or value that is too long, a range that is none.
+    /// `InvalidArgument`: a key or value that is too long, a range that is none, a deletion that expires.
     pub fn check(&self) -> Result<()> {
         if self.key.len() > KEY_BYTES_MAX {
             return Err(Error::invalid(format!(
                 "a key has at most {KEY_BYTES_MAX} bytes, this one {}",
                 self.key.len()
             )));
+        }
+        if self.expires.is_some() && (self.is_range || self.value.is_none()) {
+            return Err(Error::invalid("a deletion that expires"));
         }
         if self.is_range {
             return self.range().map(drop);
@@ -49,6 +54,18 @@ impl Operation<'_> {
         Ok((self.key, end))
     }
 
+    /// What is kept beside the value.
+    #[inline]
+    pub fn attributes(&self) -> Attributes {
+        Attributes::expiring(self.expires)
+    }
+
+    /// Bytes behind the key in its record.
+    #[inline]
+    pub fn value_bytes(&self) -> usize {
+        self.value.map_or(0, <[u8]>::len) + self.attributes().stored_bytes()
+    }
+
     /// Its record in the log.
     pub fn record(&self) -> NewRecord<'_> {
         NewRecord {
@@ -60,6 +77,7 @@ impl Operation<'_> {
             },
             key: self.key,
             value: self.value.unwrap_or_default(),
+            attributes: self.attributes(),
         }
     }
 }

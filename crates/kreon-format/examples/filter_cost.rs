@@ -5,7 +5,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use kreon_base::{Epoch, Error, LogOffset, Lsn, PAGE_BYTES, PageNo, Payload, RegionId, Result};
+use kreon_base::{
+    Attributes, Epoch, Error, LogOffset, Lsn, PAGE_BYTES, PageNo, Payload, RegionId, Result,
+};
 use kreon_format::{FilterBuilder, Leaf, LeafBuilder, NodeIdentity, StoreId};
 
 const KEYS: u64 = 200_000;
@@ -77,6 +79,7 @@ fn leaves(keys: &[Vec<u8>]) -> Result<Vec<Page>> {
         let payload = Payload::Logged {
             offset: LogOffset(1 << 30),
             value_bytes: 1000,
+            attributes: Attributes::NONE,
         };
         if builder.push(key, Lsn(0), payload).is_err() {
             let mut page = Box::new([0; PAGE_BYTES]);

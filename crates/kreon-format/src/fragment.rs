@@ -3,6 +3,8 @@
 //! A fragment: checksum (4 bytes) | length (4) | region (4) | meta (4) | payload | zeroes up to a multiple of 8. The
 //! length word has the length of the payload (22 bits), 9 bits of the incarnation, and a bit that marks a pad. The meta
 //! word has the length of the key (17 bits), the kind (4), flags (4) and the other 7 bits of the incarnation.
+//!
+//! The payload of a record: key | attributes (8 bytes, if a flag says so) | value.
 
 use kreon_base::{
     Checksum, Error, Incarnation, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, SEGMENT_BYTES,
@@ -35,7 +37,8 @@ const KIND_MASK: u32 = 0xf;
 const STARTS_RECORD: u32 = 1 << 21;
 const ENDS_RECORD: u32 = 1 << 22;
 const ENDS_UNIT: u32 = 1 << 23;
-const UNUSED_FLAG: u32 = 1 << 24;
+/// Since format 5.
+const HAS_ATTRIBUTES: u32 = 1 << 24;
 const META_MARK_SHIFT: u32 = 25;
 
 const _: () = assert!(KEY_BYTES_MAX <= KEY_MASK as usize);
@@ -61,6 +64,11 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
+    /// Whether the record gives a key a value, beside which attributes may stand.
+    pub const fn may_have_attributes(self) -> bool {
+        matches!(self, Self::Put | Self::Relocation | Self::Ingested)
+    }
+
     const fn of(code: u32) -> Option<Self> {
         match code {
             1 => Some(Self::Put),
@@ -86,6 +94,9 @@ pub struct FragmentHeader {
     pub key_bytes: u32,
     /// Kind of the record.
     pub kind: RecordKind,
+    /// Whether [attributes](crate::encode_attributes) stand between its key and its value, the same in each of its
+    /// fragments. Only records with a value of a key have any.
+    pub has_attributes: bool,
     /// Whether this is the first fragment of its record.
     pub starts_record: bool,
     /// Whether this is the last fragment of its record.
@@ -180,6 +191,7 @@ impl FragmentHeader {
             | flag(self.starts_record, STARTS_RECORD)
             | flag(self.ends_record, ENDS_RECORD)
             | flag(self.ends_unit, ENDS_UNIT)
+            | flag(self.has_attributes, HAS_ATTRIBUTES)
             | u32::from(self.incarnation >> LENGTH_MARK_MASK.count_ones()) << META_MARK_SHIFT
     }
 
@@ -194,12 +206,13 @@ impl FragmentHeader {
             region: RegionId(u32_at(bytes, REGION_AT)),
             key_bytes: meta & KEY_MASK,
             kind: RecordKind::of(meta >> KIND_SHIFT & KIND_MASK)?,
+            has_attributes: meta & HAS_ATTRIBUTES != 0,
             starts_record: meta & STARTS_RECORD != 0,
             ends_record: meta & ENDS_RECORD != 0,
             ends_unit: meta & ENDS_UNIT != 0,
             incarnation: length.mark() | high_mark << LENGTH_MARK_MASK.count_ones(),
         };
-        let sound = meta & UNUSED_FLAG == 0
+        let sound = (!header.has_attributes || header.kind.may_have_attributes())
             && header.key_bytes as usize <= KEY_BYTES_MAX
             && (header.ends_record || !header.ends_unit);
         sound.then_some(header)

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::ops::Range;
 
-use kreon_base::{Lsn, PageBytes, Payload, RegionId, Result};
+use kreon_base::{Lsn, PageBytes, Payload, RegionId, Result, Timestamp};
 
 use crate::LONG_KEY_STORED_BYTES;
 use crate::heads::Probe;
-use crate::leaf_entry::{decode_body, has_lsn, is_long};
+use crate::leaf_entry::{decode_body, has_attributes, has_lsn, is_long};
 use crate::node::{KeyPosition, NodeView, RawEntry, stored_part};
 
 /// A leaf: versions of keys in key order, versions of the same key from newest to oldest.
@@ -94,12 +94,19 @@ impl<'a> Leaf<'a> {
         })
     }
 
-    /// The first entry of `range` with an LSN; the end of the range if none has one. Reads at most one byte of each
-    /// entry.
-    pub fn next_with_lsn(&self, range: Range<usize>) -> usize {
+    /// The first entry of `range` with an LSN, or with a value that has expired by `horizon`; the end of the range if there
+    /// is none. Reads at most one byte of each entry whose value has no attributes.
+    pub fn next_to_judge(&self, range: Range<usize>, horizon: Option<Timestamp>) -> usize {
         let end = range.end;
-        let carries = |index: &usize| self.0.tag(*index).is_some_and(has_lsn);
-        range.into_iter().find(carries).unwrap_or(end)
+        let has_expired = |index| {
+            let entry = self.entry(index);
+            horizon.is_some_and(|now| entry.is_ok_and(|entry| entry.payload.has_expired(now)))
+        };
+        let is_found = |index: &usize| {
+            let tag = self.0.tag(*index);
+            tag.is_some_and(|tag| has_lsn(tag) || (has_attributes(tag) && has_expired(*index)))
+        };
+        range.into_iter().find(is_found).unwrap_or(end)
     }
 
     /// The LSN of entry `index`.

@@ -1,14 +1,20 @@
 //! The body of a leaf's entry: LSN, payload, length of a long key.
 //!
 //! LSN (8 bytes, if not 0) | log offset (6 bytes, unless inline, or erased and not long) | length of the value (1 to 4
-//! bytes, unless a tombstone or erased) | length of the whole key (3 bytes, if long) | the value, if inline. The tag of
-//! the entry says which of them are present.
+//! bytes, unless a tombstone or erased) | length of the whole key (3 bytes, if long) | attributes (8 bytes, if the value
+//! has any) | the value, if inline. The tag of the entry says which of them are present. The length of a value in the log
+//! is that of all bytes behind the key there, attributes included.
 
-use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, VALUE_BYTES_MAX};
+use kreon_base::{
+    Attributes, Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, VALUE_BYTES_MAX,
+};
 
 use crate::bytes::{ByteReader, array_at, u48, u48_bytes};
 use crate::node::RawEntry;
-use crate::{INLINE_VALUE_BYTES_MAX, LOG_OFFSET_MAX, LONG_KEY_STORED_BYTES};
+use crate::{
+    INLINE_VALUE_BYTES_MAX, LOG_OFFSET_MAX, LONG_KEY_STORED_BYTES, decode_attributes,
+    encode_attributes,
+};
 
 const KIND_MASK: u8 = 0x03;
 const KIND_LOGGED: u8 = 0;
@@ -21,12 +27,13 @@ const LONG: u8 = 0x08;
 /// Two bits: number of bytes of the value's length, less one.
 const WIDTH_SHIFT: u8 = 4;
 const WIDTH_MASK: u8 = 0x30;
-const UNUSED: u8 = 0x40;
+/// Since format 5.
+const HAS_ATTRIBUTES: u8 = 0x40;
 
 const KEY_LENGTH_BYTES: usize = 3;
 
 /// Largest length of a body without its inline value, in bytes.
-pub(crate) const FIXED_BYTES_MAX: usize = 8 + 6 + 4 + KEY_LENGTH_BYTES;
+pub(crate) const FIXED_BYTES_MAX: usize = 8 + 6 + 4 + KEY_LENGTH_BYTES + Attributes::BYTES;
 
 /// Whether the tag is that of an entry with a long key.
 pub(crate) const fn is_long(tag: u8) -> bool {
@@ -36,6 +43,11 @@ pub(crate) const fn is_long(tag: u8) -> bool {
 /// Whether the tag is that of an entry with an LSN.
 pub(crate) const fn has_lsn(tag: u8) -> bool {
     tag & HAS_LSN != 0
+}
+
+/// Whether the tag is that of an entry whose value has attributes.
+pub(crate) const fn has_attributes(tag: u8) -> bool {
+    tag & HAS_ATTRIBUTES != 0
 }
 
 /// An encoded body.
@@ -66,12 +78,13 @@ impl<'v> Body<'v> {
             Payload::Logged {
                 offset,
                 value_bytes,
+                ..
             } => {
                 body.tag |= KIND_LOGGED;
                 body.add(&u48_bytes(offset.0));
                 body.add_value_length(value_bytes);
             }
-            Payload::Inline { value } => {
+            Payload::Inline { value, .. } => {
                 body.tag |= KIND_INLINE;
                 body.add_value_length(value.len() as u32);
                 body.value = value;
@@ -90,6 +103,11 @@ impl<'v> Body<'v> {
         if key_bytes > LONG_KEY_STORED_BYTES {
             body.tag |= LONG;
             body.add(&(key_bytes as u32).to_le_bytes()[..KEY_LENGTH_BYTES]);
+        }
+        let attributes = payload.attributes();
+        if !attributes.is_none() {
+            body.tag |= HAS_ATTRIBUTES;
+            body.add(&encode_attributes(attributes));
         }
         Ok(body)
     }
@@ -123,10 +141,21 @@ fn broken_limit(key_bytes: usize, payload: Payload<'_>) -> Option<&'static str> 
         {
             Some("a log offset above the largest")
         }
-        Payload::Logged { value_bytes, .. } if value_bytes as usize > VALUE_BYTES_MAX => {
+        Payload::Logged {
+            value_bytes,
+            attributes,
+            ..
+        } if value_bytes as usize > VALUE_BYTES_MAX + attributes.stored_bytes() => {
             Some("a value above the longest")
         }
-        Payload::Inline { value } if value.len() > INLINE_VALUE_BYTES_MAX => {
+        Payload::Logged {
+            value_bytes,
+            attributes,
+            ..
+        } if (value_bytes as usize) < attributes.stored_bytes() => {
+            Some("a value shorter than its attributes")
+        }
+        Payload::Inline { value, .. } if value.len() > INLINE_VALUE_BYTES_MAX => {
             Some("an inline value above the longest")
         }
         Payload::Inline { .. } if key_bytes > LONG_KEY_STORED_BYTES => {
@@ -177,13 +206,19 @@ pub(crate) fn decode_body<'a>(entry: &RawEntry<'a>) -> Option<DecodedBody<'a>> {
     } else {
         None
     };
+    let attributes = match has_attributes(tag) {
+        false => Attributes::NONE,
+        true => decode_attributes(reader.array()?)?,
+    };
     let payload = match kind {
         KIND_LOGGED => Payload::Logged {
             offset,
             value_bytes,
+            attributes,
         },
         KIND_INLINE => Payload::Inline {
             value: reader.slice(value_bytes as usize)?,
+            attributes,
         },
         KIND_TOMBSTONE => Payload::Tombstone { offset },
         _ => Payload::Erased { key_at: offset },
@@ -213,8 +248,8 @@ pub(crate) fn is_well_formed(tag: u8, stored_bytes: usize, body: &DecodedBody<'_
         body.payload,
         Payload::Tombstone { .. } | Payload::Erased { .. }
     );
-    let no_width = !has_no_value || tag & WIDTH_MASK == 0;
-    tag & UNUSED == 0 && no_width && broken_limit(key_bytes, body.payload).is_none()
+    let is_bare = !has_no_value || tag & (WIDTH_MASK | HAS_ATTRIBUTES) == 0;
+    is_bare && broken_limit(key_bytes, body.payload).is_none()
 }
 
 /// The next integer, of 1 to 4 bytes.

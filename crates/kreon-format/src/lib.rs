@@ -6,6 +6,7 @@
 //! store does not verify.
 #![forbid(unsafe_code)]
 
+mod attributes;
 mod backup;
 mod bitmap;
 mod bytes;
@@ -36,6 +37,7 @@ mod range_end;
 mod sealed;
 mod superblock;
 
+pub use attributes::{decode_attributes, encode_attributes};
 pub use backup::{
     BACKUP_PAGE_BYTES, BACKUP_PIECE_BYTES, BackupManifest, BackupPage, BackupPiece, BackupPlace,
     verify_pointed,

@@ -12,7 +12,8 @@ use crate::bytes::{put, put_u32, put_u64, u32_at};
 /// - 3: index nodes above leaves may have filters; such a node carries 3. Moved records are in segments of their own,
 ///   of log 1. Records can delete ranges, and leaves may have deletions without a record.
 /// - 4: records of the log create regions. A catalogue with many regions has them in pages of their own.
-pub const FORMAT_VERSION: u8 = 4;
+/// - 5: values can have attributes, such as their expiry: in records of the log, and in entries of leaves.
+pub const FORMAT_VERSION: u8 = 5;
 
 /// The oldest version that this build reads.
 pub const FORMAT_VERSION_MIN: u8 = 1;

@@ -5,7 +5,9 @@ mod keys;
 mod samples;
 
 use keys::{Version, key, versions};
-use kreon_base::{Epoch, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId};
+use kreon_base::{
+    Attributes, Epoch, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId,
+};
 use kreon_format::*;
 use proptest::prelude::*;
 use samples::{STORE, cases, identity, pointer};
@@ -197,6 +199,7 @@ fn false_positives(key: impl Fn(u64) -> Vec<u8>, bits_per_key: usize) -> f64 {
         let payload = Payload::Logged {
             offset: LogOffset(1 << 30),
             value_bytes: 1000,
+            attributes: Attributes::NONE,
         };
         if builder.push(&key, Lsn(0), payload).is_err() {
             let mut page = [0; PAGE_BYTES];

@@ -4,7 +4,9 @@
 
 mod samples;
 
-use kreon_base::{Checksum, Epoch, PageNo, RegionId};
+use kreon_base::{
+    Attributes, Checksum, Epoch, LogOffset, Lsn, PAGE_BYTES, PageNo, Payload, RegionId, Timestamp,
+};
 use kreon_format::*;
 use samples::*;
 
@@ -29,7 +31,7 @@ fn page_pointer_bytes() {
 fn superblock_bytes() {
     assert_eq!(
         digest(&*superblock().encode(2)),
-        "6668e7db6b5304004b72656f6e566f6cefcdab896745230102000000b8010000221100000000000005000000000000000110000000000800000000000100dec0 778e8194"
+        "9bc438c16b5305004b72656f6e566f6cefcdab896745230102000000b8010000221100000000000005000000000000000110000000000800000000000100dec0 0983ab67"
     );
 }
 
@@ -176,6 +178,31 @@ fn fragment_and_pad_bytes() {
         hex(&pad(24)),
         "6dd7e0e9100040f334120000000000000000000000000000"
     );
+}
+
+#[test]
+fn attributes_bytes() {
+    let expires = Timestamp::of_ms(0x0001_9a2b_3c4d);
+    let attributes = Attributes::expiring(Some(expires));
+    assert_eq!(hex(&encode_attributes(attributes)), "4d3c2b9a01000000");
+    // In a record, behind the key, with bit 24 of the meta word.
+    let header = FragmentHeader {
+        has_attributes: true,
+        ..fragment_header()
+    };
+    let payload = [b"abcde", &encode_attributes(attributes)[..]];
+    let front = header.encode(&SEAL, LogOffset(0), &payload);
+    assert_eq!(hex(&front[4..]), "0d004073030000000500e2ab");
+    // In a leaf, behind the length of the value.
+    let mut builder = LeafBuilder::new();
+    let value = b"v";
+    builder
+        .push(b"k", Lsn(0), Payload::Inline { value, attributes })
+        .unwrap();
+    let mut page = [0; PAGE_BYTES];
+    builder.finish(&identity(1, 0), &mut page).unwrap();
+    // Tag, key length, value length, attributes, value; the key is the prefix.
+    assert_eq!(hex(&page[4096 - 13..]), "4100014d3c2b9a01000000766b");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod keys;
 mod samples;
 
 use keys::{Version, probes, stored, versions};
-use kreon_base::{ErrorKind, LogOffset, Lsn, PAGE_BYTES, PageBytes, Payload};
+use kreon_base::{Attributes, ErrorKind, LogOffset, Lsn, PAGE_BYTES, PageBytes, Payload};
 use kreon_format::*;
 use proptest::prelude::*;
 use samples::{STORE, cases, identity, logged};
@@ -21,10 +21,11 @@ fn room_bytes(versions: &[Version]) -> usize {
         let key = version.stored().len() - prefix;
         let body = match version.payload() {
             Payload::Logged { value_bytes, .. } => 6 + number_bytes(value_bytes),
-            Payload::Inline { value } => number_bytes(value.len() as u32) + value.len(),
+            Payload::Inline { value, .. } => number_bytes(value.len() as u32) + value.len(),
             Payload::Tombstone { .. } => 6,
             Payload::Erased { .. } => 6 * usize::from(version.is_long()),
         };
+        let body = body + version.payload().attributes().stored_bytes();
         let lsn = if version.lsn == Lsn(0) { 0 } else { 8 };
         let long = if version.is_long() { 3 } else { 0 };
         let length = if key < 256 { 1 } else { 2 };
@@ -201,9 +202,17 @@ fn builder_refuses_what_is_out_of_order_or_range() {
         0,
         Payload::Inline {
             value: &[0; INLINE_VALUE_BYTES_MAX + 1],
+            attributes: Attributes::NONE,
         },
     );
-    refuses(&long, 0, Payload::Inline { value: b"" });
+    refuses(
+        &long,
+        0,
+        Payload::Inline {
+            value: b"",
+            attributes: Attributes::NONE,
+        },
+    );
     refuses(
         &vec![b'c'; 65537],
         0,

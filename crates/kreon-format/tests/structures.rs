@@ -218,6 +218,7 @@ proptest! {
             ends_record: flags & 6 != 0,
             ends_unit: flags & 4 != 0,
             incarnation: incarnation_mark(Incarnation(incarnation)),
+            has_attributes: flags & 8 != 0 && kind < 4 && kind != 1,
         };
         let slices: Vec<_> = pieces.iter().map(Vec::as_slice).collect();
         let mut bytes = header.encode(&SEAL, RECORD_OFFSET, &slices).to_vec();

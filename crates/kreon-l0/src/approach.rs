@@ -95,8 +95,8 @@ fn check(key: &[u8], lsn: Lsn, payload: &Payload<'_>) {
     assert!(key.len() <= L0_KEY_BYTES_MAX, "key of {} bytes", key.len());
     assert!(lsn.0 < LSN_MAX, "{lsn} is out of range");
     match *payload {
-        Payload::Inline { value } => assert!(
-            value.len() <= INLINE_BYTES_MAX,
+        Payload::Inline { value, attributes } => assert!(
+            value.len() + attributes.stored_bytes() <= INLINE_BYTES_MAX,
             "inline value of {} bytes",
             value.len()
         ),

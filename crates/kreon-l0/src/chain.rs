@@ -3,13 +3,14 @@
 //! Invariants: LSNs strictly fall along the chain at any time, for every reader. A version removed from the chain keeps
 //! its own link, so a reader on it can go on.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use kreon_base::{Lsn, Payload};
 
 use crate::arena::{Arena, AtomicTagged, Ref, Tagged};
 use crate::latch::Backoff;
-use crate::record::{HeldRecord, Newest, Record, Retained, ValuePlace, Where};
+use crate::record::{HeldRecord, Newest, Record, Retained, ValuePlace, Where, attribute_bytes};
 use crate::version::{Keep, Version};
 
 /// The versions of one key, newest first, as of the call that returned this iterator.
@@ -81,7 +82,7 @@ impl NewVersion<'_> {
             place,
             link: self.link_to(None),
         };
-        arena.put(Record::new(newest), key, self.inline())
+        arena.put(Record::new(newest), key, &self.inline())
     }
 
     /// Puts the version outside a record into the arena, not linked to older versions yet.
@@ -91,7 +92,7 @@ impl NewVersion<'_> {
             place: self.place(Where::Retained),
             link: AtomicTagged::new(self.link_to(None)),
         };
-        arena.put(version, &[], self.inline())
+        arena.put(version, &[], &self.inline())
     }
 
     fn place(&self, inline: Where) -> ValuePlace {
@@ -101,7 +102,7 @@ impl NewVersion<'_> {
     fn link_to(&self, to: Option<Ref<Retained>>) -> Tagged<Retained> {
         let tag = match self.payload {
             Payload::Logged { value_bytes, .. } => value_bytes,
-            Payload::Inline { value } => value.len() as u32,
+            Payload::Inline { value, .. } => value.len() as u32,
             Payload::Tombstone { .. } | Payload::Erased { .. } => 0,
         };
         Tagged { tag, to }
@@ -111,10 +112,20 @@ impl NewVersion<'_> {
         !matches!(self.payload, Payload::Inline { .. })
     }
 
-    fn inline(&self) -> &[u8] {
-        match self.payload {
-            Payload::Inline { value } => value,
+    /// Whether it cannot be in a record that has a version: readers may borrow the bytes of that.
+    fn is_outside(&self) -> bool {
+        !self.in_log() || !self.payload.attributes().is_none()
+    }
+
+    /// What stands behind it in the arena: attributes, inline value.
+    fn inline(&self) -> Cow<'_, [u8]> {
+        let value = match self.payload {
+            Payload::Inline { value, .. } => value,
             _ => &[],
+        };
+        match self.payload.attributes() {
+            attributes if attributes.is_none() => Cow::Borrowed(value),
+            attributes => Cow::Owned([&attribute_bytes(attributes), value].concat()),
         }
     }
 }
@@ -156,18 +167,19 @@ impl ChainUpdate<'_> {
     fn on_top(&self) -> Option<()> {
         let Self { arena, write, .. } = *self;
         let retained = write.keep.retains(self.newest.lsn).then(|| self.retained());
-        let outside = match write.payload {
-            Payload::Inline { .. } => Some(write.put_retained(arena)),
-            _ => None,
-        };
+        let outside = write.is_outside().then(|| write.put_retained(arena));
         let held = self.hold()?;
         let beneath = retained.or_else(|| self.first_kept(self.second_newest()));
         if let Some(outside) = outside {
             arena.get(outside).link.store(write.link_to(beneath));
         }
+        let place = match outside {
+            Some(_) => ValuePlace::new(Where::Retained, write.keep.unit_pending),
+            None => write.place(Where::Retained),
+        };
         held.publish(Newest {
             lsn: write.lsn.0,
-            place: write.place(Where::Retained),
+            place,
             link: write.link_to(outside.or(beneath)),
         });
         Some(())
@@ -176,7 +188,18 @@ impl ChainUpdate<'_> {
     /// Replaces the offset of the newest version, which has this LSN already: its log record was moved. An inline value
     /// stays, as it cannot differ.
     fn moved(&self) -> Option<()> {
-        if self.newest.place.in_log() && self.write.in_log() {
+        if !self.write.in_log() {
+            return Some(());
+        }
+        if let Some(outside) = self.newest.retained() {
+            if self.arena.get(outside).place.in_log() {
+                self.replace_outside()?;
+            }
+        } else if self.newest.place.in_log()
+            && self.newest.place.has_attributes() != self.write.is_outside()
+        {
+            debug_assert!(false, "a moved record has the attributes that it had");
+        } else if self.newest.place.in_log() {
             let place = self.write.place(Where::Retained);
             // Only the place changes: with an equal LSN a reader could not detect a change of two words.
             self.hold()?.publish(Newest {
@@ -184,6 +207,19 @@ impl ChainUpdate<'_> {
                 ..self.newest
             });
         }
+        Some(())
+    }
+
+    /// The same of a newest version outside the record. Only the link changes.
+    fn replace_outside(&self) -> Option<()> {
+        let own = self.write.put_retained(self.arena);
+        let held = self.hold()?;
+        let beneath = self.second_newest();
+        self.arena.get(own).link.store(self.write.link_to(beneath));
+        held.publish(Newest {
+            link: self.write.link_to(Some(own)),
+            ..self.newest
+        });
         Some(())
     }
 
@@ -258,7 +294,13 @@ impl ChainUpdate<'_> {
                 false => link.to,
             };
             let link = AtomicTagged::new(Tagged { to, ..link });
-            self.arena.put(Retained { lsn, place, link }, &[], &[])
+            // Of a logged value they alone stand behind the key, and those of an inline value stay there.
+            let attributes = match place.at() {
+                Where::Logged(_) if place.has_attributes() => self.arena.second(self.record),
+                _ => &[],
+            };
+            self.arena
+                .put(Retained { lsn, place, link }, &[], attributes)
         })
     }
 

@@ -28,7 +28,7 @@ const _: () = {
 ///
 /// A new key takes 28 bytes, the key rounded up to a multiple of 8, about 13 bytes of nodes, and its inline value if it
 /// has one. An update of a logged value takes no memory, or 32 bytes if it retains the older version; an update with an
-/// inline value takes 28 bytes and the value.
+/// inline value takes 28 bytes and the value. Attributes take 8 bytes more, and make an update of a logged value take 36.
 pub struct L0 {
     tree: Tree,
 }
@@ -70,7 +70,7 @@ impl L0 {
     ///
     /// # Panics
     /// If an argument is out of range, which the caller must rule out: a key over [`L0_KEY_BYTES_MAX`], an inline value
-    /// over [`INLINE_BYTES_MAX`], an LSN from 2^63 on, an offset from 2^61 on, or [`Payload::Erased`]; also if
+    /// over [`INLINE_BYTES_MAX`], attributes counted, an LSN from 2^63 on, an offset from 2^60 on, or [`Payload::Erased`]; also if
     /// [`bytes`](Self::bytes) has reached [`L0_BYTES_MAX`]. The L0 is unchanged then. If the system has no more memory,
     /// the process ends, as with any allocation.
     ///

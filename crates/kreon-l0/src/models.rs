@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kreon_base::sync::{AtomicU32, Ordering::Relaxed, explore};
-use kreon_base::{LogOffset, Lsn, Payload};
+use kreon_base::{Attributes, LogOffset, Lsn, Payload};
 use loom::thread;
 
 use crate::latch::Latch;
@@ -86,6 +86,7 @@ fn logged(lsn: u64) -> Payload<'static> {
     Payload::Logged {
         offset: LogOffset(lsn << 20),
         value_bytes: lsn as u32,
+        attributes: Attributes::NONE,
     }
 }
 
@@ -103,7 +104,7 @@ fn versions(l0: &L0, key: &[u8]) -> Vec<u64> {
 fn whole(version: &crate::Version<'_>) -> u64 {
     let lsn = version.lsn.0;
     match version.payload {
-        Payload::Inline { value } => assert_eq!(value, lsn.to_le_bytes()),
+        Payload::Inline { value, .. } => assert_eq!(value, lsn.to_le_bytes()),
         payload => assert_eq!(payload, logged(lsn)),
     }
     lsn
@@ -119,7 +120,15 @@ fn put(l0: &L0, key: &[u8], lsn: u64, keep: Keep) {
 
 fn put_inline(l0: &L0, key: &[u8], lsn: u64, keep: Keep) {
     let value = lsn.to_le_bytes();
-    l0.insert(key, Lsn(lsn), Payload::Inline { value: &value }, keep);
+    l0.insert(
+        key,
+        Lsn(lsn),
+        Payload::Inline {
+            value: &value,
+            attributes: Attributes::NONE,
+        },
+        keep,
+    );
 }
 
 fn l0_with(keys: &[&[u8]]) -> Arc<L0> {

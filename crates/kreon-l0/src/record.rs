@@ -3,11 +3,12 @@
 //! The newest version is in the record itself, in three words that a writer replaces under a latch in the first of them
 //! (a sequence lock whose sequence is the LSN), so an update of a logged value allocates nothing. The bytes of a value
 //! are never replaced, as readers borrow them: an inline value is behind the key (first version of a key) or in a
-//! [`Retained`] version.
+//! [`Retained`] version. Attributes stand in front of it, or there alone if the value is in the log: a version with
+//! attributes is in the record itself only as the first of its key.
 
 use kreon_base::sync::{AtomicU64, Ordering, fence};
 
-use kreon_base::{LogOffset, Lsn, Payload};
+use kreon_base::{Attributes, LogOffset, Lsn, Payload, Timestamp};
 
 use crate::arena::{AtomicTagged, Ref, Tagged};
 use crate::latch::Backoff;
@@ -17,12 +18,12 @@ use crate::version::Version;
 pub(crate) const LSN_MAX: u64 = LSN_HELD;
 
 /// Limit of log offsets, exclusive.
-pub(crate) const OFFSET_MAX: u64 = 1 << 61;
+pub(crate) const OFFSET_MAX: u64 = 1 << 60;
 
 /// Flag in the LSN word of a record: a writer is replacing the newest version.
 const LSN_HELD: u64 = 1 << 63;
 
-/// The record of one key. In the arena the key follows, then the first inline value.
+/// The record of one key. In the arena the key follows, then attributes and inline value of its first version.
 pub(crate) struct Record {
     lsn: AtomicU64,
     place: AtomicU64,
@@ -31,8 +32,8 @@ pub(crate) struct Record {
     link: AtomicTagged<Retained>,
 }
 
-/// A version outside the record: an older one, or one with an inline value (which follows in the arena). Only the
-/// reference to the version beneath can change.
+/// A version outside the record: an older one, or one with an inline value or attributes (which follow in the arena). Only
+/// the reference to the version beneath can change.
 pub(crate) struct Retained {
     pub lsn: u64,
     pub place: ValuePlace,
@@ -40,7 +41,8 @@ pub(crate) struct Retained {
     pub link: AtomicTagged<Retained>,
 }
 
-/// Place of a version's value and the pending mark, in one word: two bits, one bit, and 61 bits of log offset.
+/// Place of a version's value, the pending mark, and the mark of attributes, in one word: two bits, two times one bit, and
+/// 60 bits of log offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ValuePlace(u64);
 
@@ -57,6 +59,7 @@ pub(crate) enum Where {
 
 impl ValuePlace {
     const PENDING: u64 = 1 << 61;
+    const ATTRIBUTES: u64 = 1 << 60;
 
     /// Packs a place; an offset must be below [`OFFSET_MAX`].
     pub(crate) fn new(at: Where, pending: bool) -> Self {
@@ -77,7 +80,11 @@ impl ValuePlace {
             // `Erased` occurs only in trees; an insert rejects it.
             Payload::Inline { .. } | Payload::Erased { .. } => inline,
         };
-        Self::new(at, pending)
+        let place = Self::new(at, pending);
+        match payload.attributes().is_none() {
+            true => place,
+            false => Self(place.0 | Self::ATTRIBUTES),
+        }
     }
 
     /// Unpacks the place.
@@ -96,26 +103,54 @@ impl ValuePlace {
         matches!(self.at(), Where::Logged(_) | Where::Deleted(_))
     }
 
+    /// Whether the version has attributes: they begin the bytes that stand where an inline value would.
+    #[inline]
+    pub(crate) fn has_attributes(self) -> bool {
+        self.0 & Self::ATTRIBUTES != 0
+    }
+
     /// Whether it is marked pending.
     pub(crate) fn pending(self) -> bool {
         self.0 & Self::PENDING != 0
     }
 
-    /// The version with this place, LSN, length and inline value.
+    /// The version with this place, LSN, length, and attributes and inline value.
+    #[inline]
     pub(crate) fn version(self, lsn: u64, value_bytes: u32, inline: &[u8]) -> Version<'_> {
+        let (attributes, value) = match self.has_attributes() {
+            false => (Attributes::NONE, inline),
+            true => split_attributes(inline),
+        };
         let payload = match self.at() {
             Where::Logged(offset) => Payload::Logged {
                 offset,
                 value_bytes,
+                attributes,
             },
             Where::Deleted(offset) => Payload::Tombstone { offset },
-            Where::Record | Where::Retained => Payload::Inline { value: inline },
+            Where::Record | Where::Retained => Payload::Inline { value, attributes },
         };
         Version {
             lsn: Lsn(lsn),
             payload,
             pending: self.pending(),
         }
+    }
+}
+
+/// Bytes of attributes in the arena.
+pub(crate) fn attribute_bytes(attributes: Attributes) -> [u8; Attributes::BYTES] {
+    attributes.expires.map_or(0, Timestamp::ms).to_le_bytes()
+}
+
+/// Attributes and what follows them.
+fn split_attributes(bytes: &[u8]) -> (Attributes, &[u8]) {
+    match bytes.split_first_chunk() {
+        Some((stored, value)) => {
+            let expires = Timestamp::of_ms(u64::from_le_bytes(*stored));
+            (Attributes::expiring(Some(expires)), value)
+        }
+        None => (Attributes::NONE, bytes),
     }
 }
 

@@ -4,7 +4,7 @@ use kreon_base::{Lsn, Payload};
 
 use crate::arena::SECOND_BYTES_MAX;
 
-/// Longest inline value in bytes. (A leaf of a tree allows far less.)
+/// Longest inline value in bytes, with its attributes. (A leaf of a tree allows far less.)
 pub const INLINE_BYTES_MAX: usize = SECOND_BYTES_MAX;
 
 /// One version of a key.

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use kreon_base::{LogOffset, Lsn, Payload};
+use kreon_base::{Attributes, LogOffset, Lsn, Payload, Timestamp};
 use kreon_l0::{Keep, L0, L0_KEY_BYTES_MAX, Version};
 
 /// A small deterministic generator (splitmix64).
@@ -46,27 +46,30 @@ impl Random {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
-    Logged(u64, u32),
-    Inline(Vec<u8>),
+    Logged(u64, u32, Attributes),
+    Inline(Vec<u8>, Attributes),
     Deleted(u64),
 }
 
 impl Value {
     fn random(random: &mut Random, lsn: u64) -> Self {
+        let expires = random.one_in(3).then(|| Timestamp::of_ms(lsn + 1));
+        let attributes = Attributes::expiring(expires);
         match random.below(4) {
-            0 => Self::Inline(lsn.to_le_bytes().repeat(random.below(6))),
+            0 => Self::Inline(lsn.to_le_bytes().repeat(random.below(6)), attributes),
             1 => Self::Deleted(lsn * 8),
-            _ => Self::Logged(lsn * 8, lsn as u32 % 1000),
+            _ => Self::Logged(lsn * 8, lsn as u32 % 1000, attributes),
         }
     }
 
     fn payload(&self) -> Payload<'_> {
         match *self {
-            Self::Logged(offset, value_bytes) => Payload::Logged {
+            Self::Logged(offset, value_bytes, attributes) => Payload::Logged {
                 offset: LogOffset(offset),
                 value_bytes,
+                attributes,
             },
-            Self::Inline(ref value) => Payload::Inline { value },
+            Self::Inline(ref value, attributes) => Payload::Inline { value, attributes },
             Self::Deleted(offset) => Payload::Tombstone {
                 offset: LogOffset(offset),
             },
@@ -78,8 +81,9 @@ impl Value {
             Payload::Logged {
                 offset,
                 value_bytes,
-            } => Self::Logged(offset.0, value_bytes),
-            Payload::Inline { value } => Self::Inline(value.to_vec()),
+                attributes,
+            } => Self::Logged(offset.0, value_bytes, attributes),
+            Payload::Inline { value, attributes } => Self::Inline(value.to_vec(), attributes),
             Payload::Tombstone { offset } => Self::Deleted(offset.0),
             Payload::Erased { .. } => unreachable!("of trees alone"),
         }

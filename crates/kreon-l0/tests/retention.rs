@@ -1,6 +1,6 @@
 //! Which versions are retained, and their memory.
 
-use kreon_base::{LogOffset, Lsn, Payload};
+use kreon_base::{Attributes, LogOffset, Lsn, Payload, Timestamp};
 use kreon_l0::{INLINE_BYTES_MAX, Keep, L0, L0_KEY_BYTES_MAX};
 
 const NONE: Keep = Keep {
@@ -26,6 +26,7 @@ fn logged(offset: u64) -> Payload<'static> {
     Payload::Logged {
         offset: LogOffset(offset),
         value_bytes: 10,
+        attributes: Attributes::NONE,
     }
 }
 
@@ -36,7 +37,10 @@ fn chain(writes: &[(u64, Keep)]) -> Vec<u64> {
         for &(lsn, keep) in writes {
             let value = lsn.to_le_bytes();
             let payload = match inline {
-                true => Payload::Inline { value: &value },
+                true => Payload::Inline {
+                    value: &value,
+                    attributes: Attributes::NONE,
+                },
                 false => logged(lsn * 8),
             };
             l0.insert(b"key", Lsn(lsn), payload, keep);
@@ -48,7 +52,7 @@ fn chain(writes: &[(u64, Keep)]) -> Vec<u64> {
             .map(|version| {
                 let lsn = version.lsn.0;
                 match version.payload {
-                    Payload::Inline { value } => assert_eq!(value, lsn.to_le_bytes()),
+                    Payload::Inline { value, .. } => assert_eq!(value, lsn.to_le_bytes()),
                     payload => assert_eq!(payload, logged(lsn * 8)),
                 }
                 lsn
@@ -223,14 +227,22 @@ fn values_and_keys_of_the_greatest_lengths_come_back() {
     for lsn in 1..4 {
         let value = vec![lsn as u8; INLINE_BYTES_MAX];
         let keep = snapshot(2);
-        l0.insert(&key, Lsn(lsn), Payload::Inline { value: &value }, keep);
+        l0.insert(
+            &key,
+            Lsn(lsn),
+            Payload::Inline {
+                value: &value,
+                attributes: Attributes::NONE,
+            },
+            keep,
+        );
         let same = |at| {
             l0.get(
                 &key,
                 at,
                 |_| true,
                 |v| match v.payload {
-                    Payload::Inline { value } => (value.len(), value[0]),
+                    Payload::Inline { value, .. } => (value.len(), value[0]),
                     _ => (0, 0),
                 },
             )
@@ -277,4 +289,30 @@ fn dropping_frees_all_memory() {
     // Sixteen times 16 MiB if they leaked.
     let grown = resident_bytes().saturating_sub(before);
     assert!(grown < 100 << 20, "{grown} bytes more");
+}
+
+/// A value in the log that ends.
+fn ending(offset: u64, ms: u64) -> Payload<'static> {
+    Payload::Logged {
+        offset: LogOffset(offset),
+        value_bytes: 18,
+        attributes: Attributes::expiring(Some(Timestamp::of_ms(ms))),
+    }
+}
+
+#[test]
+fn a_moved_record_with_attributes_has_its_new_place_and_keeps_the_versions_beneath() {
+    let l0 = L0::new();
+    let told = |payload: Payload<'_>| format!("{payload:?}");
+    let of = |at: u64| l0.get(b"key", Lsn(at), |_| true, |version| told(version.payload));
+    // As the first version of the key, and as one outside its record.
+    l0.insert(b"key", Lsn(4), ending(32, 4), NONE);
+    l0.insert(b"key", Lsn(4), ending(40, 4), NONE);
+    assert_eq!(of(u64::MAX), Some(told(ending(40, 4))));
+    l0.insert(b"key", Lsn(6), logged(48), snapshot(5));
+    l0.insert(b"key", Lsn(8), ending(64, 8), snapshot(7));
+    l0.insert(b"key", Lsn(8), ending(72, 8), snapshot(7));
+    let expected = [ending(40, 4), logged(48), ending(72, 8)];
+    let found = [of(5), of(7), of(u64::MAX)];
+    assert_eq!(found, expected.map(|payload| Some(told(payload))));
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use kreon_base::{LogOffset, Lsn, Payload};
+use kreon_base::{Attributes, LogOffset, Lsn, Payload, Timestamp};
 use kreon_l0::{Keep, L0, Version};
 
 fn mix(mut x: u64) -> u64 {
@@ -38,10 +38,14 @@ fn insert_at(l0: &L0, key: &[u8], lsn: u64, keep: Keep) {
 fn with_payload(lsn: u64, insert: impl FnOnce(Payload<'_>)) {
     let bytes = mix(lsn).to_le_bytes().repeat(3);
     insert(match lsn % 4 {
-        0 | 1 => Payload::Inline { value: &bytes },
+        0 | 1 => Payload::Inline {
+            value: &bytes,
+            attributes: attributes_of(lsn),
+        },
         2 => Payload::Logged {
             offset: LogOffset(mix(lsn) >> 4),
             value_bytes: mix(lsn) as u32 >> 2,
+            attributes: attributes_of(lsn),
         },
         _ => Payload::Tombstone {
             offset: LogOffset(mix(lsn) >> 4),
@@ -49,17 +53,23 @@ fn with_payload(lsn: u64, insert: impl FnOnce(Payload<'_>)) {
     });
 }
 
+fn attributes_of(lsn: u64) -> Attributes {
+    let expires = mix(lsn).is_multiple_of(3).then(|| Timestamp::of_ms(lsn));
+    Attributes::expiring(expires)
+}
+
 /// Checks that a version is consistent; returns its LSN.
 fn whole(version: Version<'_>) -> u64 {
     let lsn = version.lsn.0;
     match (version.payload, lsn % 4) {
-        (Payload::Inline { value }, 0 | 1) => {
+        (Payload::Inline { value, .. }, 0 | 1) => {
             assert_eq!(value, mix(lsn).to_le_bytes().repeat(3));
         }
         (
             Payload::Logged {
                 offset,
                 value_bytes,
+                ..
             },
             2,
         ) => {
@@ -71,6 +81,9 @@ fn whole(version: Version<'_>) -> u64 {
         (Payload::Tombstone { offset }, 3) => assert_eq!(offset.0, mix(lsn) >> 4),
         (payload, _) => panic!("version {lsn} has {payload:?}"),
     }
+    let has_value = lsn % 4 != 3;
+    let attributes = Some(attributes_of(lsn)).filter(|_| has_value);
+    assert_eq!(version.payload.attributes(), attributes.unwrap_or_default());
     lsn
 }
 

@@ -37,7 +37,7 @@ pub(super) fn cut(left_bytes: usize, rest_bytes: usize) -> Option<usize> {
 pub struct Piece {
     /// Start of the fragment, from the start of its segment.
     pub within: u32,
-    /// Bytes of key and value in it.
+    /// Bytes of key, attributes and value in it.
     pub payload_bytes: usize,
     /// No fragment of the record follows.
     pub is_last: bool,
@@ -50,7 +50,7 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// The fragments of a record of `payload_bytes` (key and value) that starts at `within`.
+    /// The fragments of a record of `payload_bytes` (key, attributes and value) that starts at `within`.
     pub fn new(within: u32, payload_bytes: usize) -> Self {
         Self {
             next: Some(within),

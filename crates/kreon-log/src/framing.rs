@@ -7,7 +7,8 @@ use std::sync::Arc;
 use kreon_base::planted;
 use kreon_device::Reservation;
 use kreon_format::{
-    FRAGMENT_HEADER_BYTES, FragmentHeader, FragmentSeal, StoreId, encode_pad, fragment_bytes,
+    FRAGMENT_HEADER_BYTES, FragmentHeader, FragmentSeal, StoreId, encode_attributes, encode_pad,
+    fragment_bytes,
 };
 
 use super::buffered::Buffered;
@@ -83,9 +84,9 @@ impl Framing {
 /// The part of a record that goes into one fragment.
 pub(super) struct Part<'a> {
     pub record: &'a NewRecord<'a>,
-    /// Bytes of key and value in fragments before this one.
+    /// Bytes of key, attributes and value in fragments before this one.
     pub from: usize,
-    /// Bytes of key and value in this one.
+    /// Bytes of them in this one.
     pub payload_bytes: usize,
     /// The record is the last of its unit.
     pub ends_unit: bool,
@@ -102,6 +103,7 @@ impl Part<'_> {
             region: record.region,
             key_bytes: record.key.len() as u32,
             kind: record.kind,
+            has_attributes: !record.attributes.is_none(),
             incarnation,
             starts_record: self.from == 0,
             ends_record,
@@ -111,6 +113,9 @@ impl Part<'_> {
 
     /// Copies the part to the start of `room`, and zeroes the rest of it.
     fn copy_into(&self, room: &mut [u8]) {
+        if !self.record.attributes.is_none() {
+            return self.copy_with_attributes_into(room);
+        }
         let key = self.record.key.get(self.from..).unwrap_or_default();
         let key = key.get(..self.payload_bytes).unwrap_or(key);
         let value_from = self.from.saturating_sub(self.record.key.len());
@@ -121,5 +126,22 @@ impl Part<'_> {
         let (value_room, fill) = room.split_at_mut(value.len());
         value_room.copy_from_slice(value);
         fill.fill(0);
+    }
+
+    /// The same with attributes between key and value, each of which may be cut.
+    fn copy_with_attributes_into(&self, room: &mut [u8]) {
+        let record = self.record;
+        let attributes = encode_attributes(record.attributes);
+        let (mut passed, mut left, mut room) = (self.from, self.payload_bytes, room);
+        for bytes in [record.key, &attributes, record.value] {
+            let part = bytes.get(passed..).unwrap_or_default();
+            passed = passed.saturating_sub(bytes.len());
+            let part = part.get(..left).unwrap_or(part);
+            left -= part.len();
+            let (mine, behind) = room.split_at_mut(part.len());
+            mine.copy_from_slice(part);
+            room = behind;
+        }
+        room.fill(0);
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-use kreon_base::{Error, ErrorKind, Incarnation, LogId, RegionId, Result, SegmentId};
+use kreon_base::{Attributes, Error, ErrorKind, Incarnation, LogId, RegionId, Result, SegmentId};
 use kreon_device::{Device, DeviceStats, Read, Write};
 use kreon_format::{RecordKind, StoreId};
 use parking_lot::Mutex;
@@ -152,6 +152,7 @@ fn append(log: &Log) -> Result<(Vec<Place>, kreon_base::Lsn)> {
         kind: RecordKind::Put,
         key: b"key",
         value: &[7; 300],
+        attributes: Attributes::NONE,
     };
     let mut places = Vec::new();
     let end = log.append(&[record, record], |place| {

@@ -107,6 +107,7 @@ impl MovedStream {
                     true => RecordKind::Delete,
                     false => RecordKind::Relocation,
                 },
+                has_attributes: record.has_attributes,
                 starts_record: left == record.payload_bytes,
                 ends_record: left == bytes,
                 ends_unit: left == bytes,

@@ -12,14 +12,16 @@ pub struct MovedRecord<'a> {
     pub region: RegionId,
     /// A deletion stays one; all else becomes a relocation.
     pub is_deletion: bool,
+    /// Whether attributes stand between its key and its value.
+    pub has_attributes: bool,
     /// Its key.
     pub key: &'a [u8],
-    /// Length of key and value.
+    /// Length of key, attributes and value.
     pub payload_bytes: usize,
 }
 
 impl MovedRecord<'_> {
-    /// Key and value of the record, which `fragment` holds in one piece.
+    /// Key, attributes and value of the record, which `fragment` holds in one piece.
     ///
     /// # Errors
     /// `Corruption`: another one stands there.
@@ -45,6 +47,7 @@ impl MovedRecord<'_> {
         };
         let is_of_it = header.region == self.region
             && header.key_bytes as usize == self.key.len()
+            && header.has_attributes == self.has_attributes
             && payload.len() == piece.payload_bytes
             && header.starts_record == (from == 0)
             && header.ends_record == piece.is_last;

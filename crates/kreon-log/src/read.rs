@@ -5,7 +5,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use kreon_base::{Error, ErrorKind, LogOffset, RegionId, Result, SegmentId};
+use kreon_base::{Attributes, Error, ErrorKind, LogOffset, RegionId, Result, SegmentId};
 use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, RecordKind, fragment_bytes};
 
 use super::cut::{PAYLOAD_START, Piece, Pieces};
@@ -22,11 +22,22 @@ pub struct ValueAt<'a> {
     pub region: RegionId,
     /// Its key.
     pub key: &'a [u8],
-    /// Length of its value.
+    /// Bytes behind its key: its value, and in front of that its attributes, if it has any.
     pub value_bytes: u32,
+    /// Whether it has attributes.
+    pub has_attributes: bool,
 }
 
 impl ValueAt<'_> {
+    /// Bytes in front of the value: the key and, if there are any, the attributes.
+    #[inline]
+    fn front_bytes(&self) -> usize {
+        match self.has_attributes {
+            true => self.key.len() + Attributes::BYTES,
+            false => self.key.len(),
+        }
+    }
+
     fn payload_bytes(&self) -> usize {
         self.key.len() + self.value_bytes as usize
     }
@@ -53,6 +64,9 @@ impl ValueAt<'_> {
         if header.key_bytes as usize != self.key.len() || payload.len() != piece.payload_bytes {
             return wrong("the record has other lengths");
         }
+        if header.has_attributes != self.has_attributes {
+            return wrong("the record has other attributes");
+        }
         if header.starts_record != (from == 0) || header.ends_record != piece.is_last {
             return wrong("a piece of another record stands here");
         }
@@ -67,7 +81,8 @@ impl ValueAt<'_> {
         if !payload.starts_with(key) {
             return wrong("the record has another key");
         }
-        Ok(key.len()..payload.len())
+        let front = self.front_bytes().saturating_sub(from).min(payload.len());
+        Ok(front..payload.len())
     }
 }
 
@@ -139,10 +154,10 @@ impl LogReader {
         part: &mut Vec<u8>,
     ) -> Result<u32> {
         part.clear();
-        if position >= at.value_bytes {
+        let (mut start, wanted) = (0, at.front_bytes() + position as usize);
+        if wanted >= at.payload_bytes() {
             return Ok(position);
         }
-        let (mut start, wanted) = (0, at.key.len() + position as usize);
         let mut end = 0;
         for piece in at.pieces() {
             (start, end) = (end, end + piece.payload_bytes);
@@ -151,11 +166,11 @@ impl LogReader {
             }
         }
         self.read_parts(pages, at, start, part, |_| ControlFlow::Break(()))?;
-        Ok(start.saturating_sub(at.key.len()) as u32)
+        Ok(start.saturating_sub(at.front_bytes()) as u32)
     }
 
-    /// Appends the parts of the value to `out` from the fragment on that begins with byte `first` of key and
-    /// value. `read` is called behind each and says whether to read on.
+    /// Appends the parts of the value to `out` from the fragment on that begins with byte `first` of key, attributes
+    /// and value. `read` is called behind each and says whether to read on.
     fn read_parts(
         &self,
         pages: &impl LogPages,
@@ -249,7 +264,8 @@ impl LogReader {
         }
     }
 
-    /// How many bytes of which segments a record takes, in the order of the log. Costs no I/O.
+    /// How many bytes of which segments a record takes, in the order of the log; `value_bytes` are all behind its key.
+    /// Costs no I/O.
     pub fn charges(
         &self,
         offset: LogOffset,

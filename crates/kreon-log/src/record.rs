@@ -1,6 +1,8 @@
 //! Records that a writer hands to the log, and the places that it gets back.
 
-use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, VALUE_BYTES_MAX};
+use kreon_base::{
+    Attributes, Error, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, VALUE_BYTES_MAX,
+};
 use kreon_format::{RecordKind, dropped_epoch, fragment_bytes, range_end};
 
 use kreon_volume::Purpose;
@@ -16,12 +18,15 @@ pub struct NewRecord<'a> {
     pub key: &'a [u8],
     /// The value, at most [`VALUE_BYTES_MAX`] bytes; empty for a deletion.
     pub value: &'a [u8],
+    /// What is kept beside the value; nothing but for a value of a key.
+    pub attributes: Attributes,
 }
 
 impl NewRecord<'_> {
-    /// Bytes of key and value.
+    /// Bytes of key, attributes and value.
+    #[inline]
     pub(super) fn payload_bytes(&self) -> usize {
-        self.key.len() + self.value.len()
+        self.key.len() + self.attributes.stored_bytes() + self.value.len()
     }
 
     fn deletes(&self) -> bool {
@@ -39,6 +44,11 @@ impl NewRecord<'_> {
             return Err(Error::invalid(format!(
                 "a value has {value_bytes} bytes, the most is {VALUE_BYTES_MAX}"
             )));
+        }
+        if !self.attributes.is_none() && !self.kind.may_have_attributes() {
+            return Err(Error::invalid(
+                "a record without a value carries attributes",
+            ));
         }
         if self.kind == RecordKind::DeleteRange {
             return range_end(self.value).map(drop);

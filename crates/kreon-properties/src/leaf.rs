@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use arbitrary::{Result, Unstructured};
-use kreon_base::{Epoch, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId};
+use kreon_base::{
+    Attributes, Epoch, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId, Timestamp,
+};
 use kreon_format::*;
 
 use crate::case::with;
@@ -26,8 +28,8 @@ struct Version {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Owned {
-    Logged(LogOffset, u32),
-    Inline(Vec<u8>),
+    Logged(LogOffset, u32, Attributes),
+    Inline(Vec<u8>, Attributes),
     Tombstone(LogOffset),
     Erased(LogOffset),
 }
@@ -134,6 +136,11 @@ fn build(
     Ok(Some((versions, pointer)))
 }
 
+fn any_attributes(u: &mut Unstructured<'_>) -> Result<Attributes> {
+    let expires: Option<u64> = u.arbitrary()?;
+    Ok(Attributes::expiring(expires.map(Timestamp::of_ms)))
+}
+
 fn any_payload(u: &mut Unstructured<'_>, key_bytes: usize) -> Result<Owned> {
     let offset = LogOffset(u.int_in_range(0..=LOG_OFFSET_MAX)?);
     Ok(match u.int_in_range(0..=3)? {
@@ -142,20 +149,29 @@ fn any_payload(u: &mut Unstructured<'_>, key_bytes: usize) -> Result<Owned> {
         0 => Owned::Tombstone(offset),
         1 if key_bytes <= LONG_KEY_STORED_BYTES => {
             let len_bytes = u.int_in_range(0..=INLINE_VALUE_BYTES_MAX)?;
-            Owned::Inline(vec![7; len_bytes])
+            Owned::Inline(vec![7; len_bytes], any_attributes(u)?)
         }
-        _ => Owned::Logged(offset, u.int_in_range(0..=1 << 30)?),
+        _ => {
+            let attributes = any_attributes(u)?;
+            let least = attributes.stored_bytes() as u32;
+            let value_bytes = u.int_in_range(least..=(1 << 30) + least)?;
+            Owned::Logged(offset, value_bytes, attributes)
+        }
     })
 }
 
 impl Owned {
     fn borrow(&self) -> Payload<'_> {
         match self {
-            Self::Logged(offset, value_bytes) => Payload::Logged {
+            Self::Logged(offset, value_bytes, attributes) => Payload::Logged {
                 offset: *offset,
                 value_bytes: *value_bytes,
+                attributes: *attributes,
             },
-            Self::Inline(value) => Payload::Inline { value },
+            Self::Inline(value, attributes) => Payload::Inline {
+                value,
+                attributes: *attributes,
+            },
             Self::Tombstone(offset) => Payload::Tombstone { offset: *offset },
             Self::Erased(key_at) => Payload::Erased { key_at: *key_at },
         }
@@ -166,8 +182,9 @@ impl Owned {
             Payload::Logged {
                 offset,
                 value_bytes,
-            } => Self::Logged(offset, value_bytes),
-            Payload::Inline { value } => Self::Inline(value.to_vec()),
+                attributes,
+            } => Self::Logged(offset, value_bytes, attributes),
+            Payload::Inline { value, attributes } => Self::Inline(value.to_vec(), attributes),
             Payload::Tombstone { offset } => Self::Tombstone(offset),
             Payload::Erased { key_at } => Self::Erased(key_at),
         }

@@ -125,18 +125,20 @@ fn add_fragment(
     let len_bytes = u.int_in_range(0..=100)?;
     let payload = u.bytes(len_bytes)?;
     let ends_record = u.arbitrary()?;
+    let kind = *u.choose(&[
+        RecordKind::Put,
+        RecordKind::Delete,
+        RecordKind::Relocation,
+        RecordKind::Ingested,
+        RecordKind::DeleteRange,
+        RecordKind::MakeRegion,
+    ])?;
     let header = FragmentHeader {
         length_bytes: payload.len() as u32,
         region: RegionId(u.arbitrary()?),
         key_bytes: u.int_in_range(0..=KEY_BYTES_MAX as u32)?,
-        kind: *u.choose(&[
-            RecordKind::Put,
-            RecordKind::Delete,
-            RecordKind::Relocation,
-            RecordKind::Ingested,
-            RecordKind::DeleteRange,
-            RecordKind::MakeRegion,
-        ])?,
+        kind,
+        has_attributes: kind.may_have_attributes() && u.arbitrary()?,
         starts_record: u.arbitrary()?,
         ends_record,
         ends_unit: ends_record && u.arbitrary()?,

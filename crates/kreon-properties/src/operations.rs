@@ -6,7 +6,7 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use kreon_engine::Durability;
 use kreon_sim::{Image, Keep};
 use kreon_torture::content::{self, Content, Digest};
-use kreon_torture::script::{Change, Step, Until, Value};
+use kreon_torture::script::{Change, Lifetime, Step, Until, Value};
 use kreon_torture::store::Store;
 
 use crate::case::with;
@@ -278,6 +278,7 @@ fn change(region: u8, key: u8, value: Option<Length>) -> Change {
             seed: u64::from(key),
         }),
         until: None,
+        lifetime: Lifetime::Unlimited,
     }
 }
 

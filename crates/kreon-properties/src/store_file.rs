@@ -202,6 +202,7 @@ fn write(engine: &Engine) -> bool {
         key: NEW_KEY,
         value: Some(&[9; 100]),
         is_range: false,
+        expires: None,
     };
     engine.write(&[put], Durability::Sync).is_ok()
 }

@@ -9,7 +9,7 @@ use kreon_format::*;
 use kreon_sim::Image;
 use kreon_torture::content::Content;
 use kreon_torture::model::Prefix;
-use kreon_torture::script::{Change, Step, Value};
+use kreon_torture::script::{Change, Lifetime, Step, Value};
 use kreon_torture::store::Store;
 
 /// A store as its device holds it, with the places of its structures.
@@ -115,6 +115,7 @@ fn delete(region: &str, key: Vec<u8>) -> Step {
         key,
         value: None,
         until: None,
+        lifetime: Lifetime::Unlimited,
     };
     Step::Write(vec![change], Durability::Buffered)
 }
@@ -126,6 +127,7 @@ fn put(region: &str, key: Vec<u8>, len_bytes: usize) -> Step {
         key,
         value: Some(Value { len_bytes, seed }),
         until: None,
+        lifetime: Lifetime::Unlimited,
     };
     Step::Write(vec![change], Durability::Buffered)
 }

@@ -127,6 +127,7 @@ fn nodes_of_store(records: u64, value_bytes: usize) -> Result<(Vec<Node>, StoreI
             key: key.as_bytes(),
             value: Some(&value),
             is_range: false,
+            expires: None,
         };
         engine.write(&[operation], Durability::Buffered)?;
     }

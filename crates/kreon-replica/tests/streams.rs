@@ -148,6 +148,7 @@ fn put(engine: &Engine, number: u32, len_bytes: usize, durability: Durability) -
         key: &key,
         value: Some(&value),
         is_range: false,
+        expires: None,
     };
     engine.write(&[operation], durability)
 }

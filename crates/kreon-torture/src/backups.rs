@@ -306,6 +306,7 @@ impl Held {
                 key,
                 value: value.as_deref(),
                 is_range: false,
+                expires: None,
             })
             .collect();
         self.engine.write(&operations, Durability::Buffered)?;

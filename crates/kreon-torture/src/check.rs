@@ -11,7 +11,7 @@ use crate::course::Course;
 use crate::model::{Model, Prefix};
 use crate::progress::Progress;
 use crate::reading;
-use crate::script::{Change, Step, Value};
+use crate::script::{Change, Lifetime, Step, Value};
 use crate::settings::{options, options_of_check};
 use crate::store::Store;
 
@@ -197,6 +197,7 @@ fn further_steps(store: &Store) -> Vec<Step> {
             seed: 99,
         }),
         until: None,
+        lifetime: Lifetime::Unlimited,
     };
     let mut steps = vec![Step::Create("after".to_owned())];
     steps.push(Step::Write(
@@ -210,6 +211,7 @@ fn further_steps(store: &Store) -> Vec<Step> {
             key,
             value: None,
             until: None,
+            lifetime: Lifetime::Unlimited,
         });
     }
     steps.push(Step::Write(batch, Durability::Buffered));

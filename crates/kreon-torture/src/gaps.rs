@@ -117,6 +117,7 @@ impl Held {
             key: &key.to_be_bytes(),
             value: bytes.as_ref().map(|bytes| &bytes[..]),
             is_range: false,
+            expires: None,
         };
         self.engine.write(&[operation], Durability::Buffered)?;
         match value {

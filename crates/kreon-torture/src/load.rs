@@ -6,7 +6,7 @@ use kreon_base::{Error, ErrorKind, Result};
 use kreon_engine::Pairs;
 
 use crate::content::Digest;
-use crate::script::{Change, Handed, Step};
+use crate::script::{Change, Handed, Lifetime, Step};
 use crate::store::Store;
 
 /// Carries out a load. It counts as a unit behind what is written while its pairs are handed in, and leaves
@@ -88,6 +88,7 @@ impl Load<'_> {
             key: handed.key.clone(),
             value: Some(handed.value),
             until: None,
+            lifetime: Lifetime::Unlimited,
         });
         let changes: Vec<_> = changes.collect();
         let digest = |change: &Change| change.value.map(|value| Digest::of(&value.bytes()));

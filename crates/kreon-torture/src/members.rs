@@ -163,6 +163,7 @@ fn write(engine: &Engine, region: &RegionState, key: u64, value: &[u8]) -> Resul
         key: &key.to_be_bytes(),
         value: Some(value),
         is_range: false,
+        expires: None,
     };
     engine.write(&[operation], Durability::Buffered)
 }

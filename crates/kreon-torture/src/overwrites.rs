@@ -146,6 +146,7 @@ impl Store {
             key: &key.to_be_bytes(),
             value: (!is_deletion).then_some(value.as_slice()),
             is_range: false,
+            expires: None,
         };
         if self.engine.is_spill_due() {
             self.engine.background(Work::Spill)?;

@@ -2,9 +2,12 @@
 
 mod loads;
 
+use kreon_base::Timestamp;
 use kreon_engine::Durability;
 use kreon_format::range_value;
 use kreon_sim::Dice;
+
+use crate::content::Digest;
 
 /// One change of one key, or the deletion of a range of keys.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +20,40 @@ pub struct Change {
     pub value: Option<Value>,
     /// Deletes all keys from `key` on, up to there.
     pub until: Option<Until>,
+    /// How long the value lives.
+    pub lifetime: Lifetime,
+}
+
+/// How long a value lives. No run waits for an expiry, so all of them take the same course whatever the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Until the next write of its key.
+    #[default]
+    Unlimited,
+    /// It has an expiry that no run reaches.
+    Long,
+    /// It has ended before it is written: a deletion for whoever reads.
+    Over,
+}
+
+impl Lifetime {
+    /// One in eight has an expiry, and one in sixteen has ended.
+    pub fn of(dice: &mut Dice) -> Self {
+        match dice.below(16) {
+            0 => Self::Long,
+            1 => Self::Over,
+            _ => Self::Unlimited,
+        }
+    }
+
+    /// When the value ends.
+    pub fn expires(self) -> Option<Timestamp> {
+        match self {
+            Self::Unlimited => None,
+            Self::Long => Some(Timestamp::MAX),
+            Self::Over => Some(Timestamp::MIN),
+        }
+    }
 }
 
 /// Where the deletion of a range ends.
@@ -46,6 +83,19 @@ impl Change {
             Some(Until::Last) => Some(range_value(None)),
             None => self.value.map(|value| value.bytes()),
         }
+    }
+
+    /// When its value ends.
+    pub fn expires(&self) -> Option<Timestamp> {
+        let lives = self.value.is_some() && self.until.is_none();
+        self.lifetime.expires().filter(|_| lives)
+    }
+
+    /// What its key has afterwards, if `value` is that of its record; `None`: no value.
+    pub fn digest(&self, value: Option<&[u8]>) -> Option<Digest> {
+        value
+            .filter(|_| self.lifetime != Lifetime::Over)
+            .map(Digest::of)
     }
 }
 
@@ -329,6 +379,7 @@ impl Author {
             key,
             value,
             until,
+            lifetime: Lifetime::of(&mut self.dice),
         }
     }
 

@@ -4,7 +4,7 @@
 use kreon_base::SEGMENT_BYTES;
 use kreon_engine::Durability;
 
-use crate::script::{Change, Handed, Step, Value};
+use crate::script::{Change, Handed, Lifetime, Step, Value};
 
 /// Letters of the alphabet; see [`Writer::letter`].
 const LETTERS: u64 = 14;
@@ -194,6 +194,7 @@ fn put(region: &str, key: &str, len_bytes: usize, seed: u64) -> Change {
         key: key.as_bytes().to_vec(),
         value: Some(Value { len_bytes, seed }),
         until: None,
+        lifetime: Lifetime::Unlimited,
     }
 }
 
@@ -203,6 +204,7 @@ fn delete(region: &str, key: &str) -> Change {
         key: key.as_bytes().to_vec(),
         value: None,
         until: None,
+        lifetime: Lifetime::Unlimited,
     }
 }
 

@@ -11,7 +11,7 @@ use kreon_device::Device;
 use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Options, Work};
 use kreon_sim::{Image, Keep, SimDevice};
 
-use crate::content::{self, Content, Digest};
+use crate::content::{self, Content};
 use crate::duet::{Done, Duet, Job, is_harmless};
 use crate::load;
 use crate::model::{Model, Prefix};
@@ -318,9 +318,9 @@ impl Store {
         for change in changes {
             regions.insert(&change.region, engine.existing_region(&change.region)?);
         }
-        let digests: Vec<_> = values
-            .iter()
-            .map(|v| v.as_deref().map(Digest::of))
+        let pairs = changes.iter().zip(&values);
+        let digests: Vec<_> = pairs
+            .map(|(change, value)| change.digest(value.as_deref()))
             .collect();
         self.model.write(changes, &digests);
         self.progress.begun_units += 1;

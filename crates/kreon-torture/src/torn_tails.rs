@@ -117,6 +117,7 @@ impl Writer {
             key: &key,
             value: Some(&value),
             is_range: false,
+            expires: None,
         };
         life.engine.write(&[operation], Durability::Buffered)?;
         Ok((key, value))

@@ -11,7 +11,7 @@ use crate::class::{Class, Manner};
 use crate::content::{self, Content};
 use crate::model::Prefix;
 use crate::progress::Progress;
-use crate::script::{Change, Step, Value};
+use crate::script::{Change, Lifetime, Step, Value};
 use crate::store::Store;
 
 /// A store under a fault.
@@ -331,6 +331,7 @@ impl Trial {
                 key,
                 value: None,
                 until: None,
+                lifetime: Lifetime::Unlimited,
             };
             let step = Step::Write(vec![change], kreon_engine::Durability::Sync);
             if let Err(error) = self.store.step(&step)? {
@@ -354,6 +355,7 @@ impl Trial {
                     key,
                     value: None,
                     until: None,
+                    lifetime: Lifetime::Unlimited,
                 };
                 let step = Step::Write(vec![change], kreon_engine::Durability::Buffered);
                 self.store
@@ -391,6 +393,7 @@ impl Trial {
             key: b"key".to_vec(),
             value,
             until: None,
+            lifetime: Lifetime::Unlimited,
         };
         let durability = kreon_engine::Durability::Sync;
         for step in [

@@ -5,7 +5,7 @@ use kreon_engine::Durability::{Buffered, Sync};
 use kreon_sim::{Call, Effect};
 
 use crate::class::Class;
-use crate::script::{Change, Handed, Shape, Step, Value, script};
+use crate::script::{Change, Handed, Lifetime, Shape, Step, Value, script};
 
 /// What a script is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +78,7 @@ fn change(region: &str, key: &str, len_bytes: Option<usize>) -> Change {
         key: key.as_bytes().to_vec(),
         value: len_bytes.map(|len_bytes| Value { len_bytes, seed }),
         until: None,
+        lifetime: Lifetime::Unlimited,
     }
 }
 

@@ -37,6 +37,7 @@ fn put(engine: &Engine, region: &RegionState, key: &[u8], value: &[u8]) -> Resul
         key,
         value: Some(value),
         is_range: false,
+        expires: None,
     };
     engine.write(&[operation], Durability::Buffered)
 }

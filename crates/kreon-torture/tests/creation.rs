@@ -34,6 +34,7 @@ fn put(engine: &Engine, region: &str, key: &str) {
         key: key.as_bytes(),
         value: Some(&[1; 3000]),
         is_range: false,
+        expires: None,
     };
     engine.write(&[put], Durability::Sync).unwrap();
 }

@@ -22,6 +22,7 @@ fn a_checkpoint_that_is_cut_short_by_a_full_disk_stops_the_store() {
         key: b"key",
         value: Some(b"value"),
         is_range: false,
+        expires: None,
     };
     engine.write(&[put], Durability::Sync).unwrap();
 
@@ -53,6 +54,7 @@ fn a_device_that_refuses_to_take_space_back_fails_nothing() {
             key: &[number],
             value: Some(&value),
             is_range: false,
+            expires: None,
         };
         engine.write(&[put], Durability::Buffered).unwrap();
     }
@@ -62,6 +64,7 @@ fn a_device_that_refuses_to_take_space_back_fails_nothing() {
             key: &[number],
             value: None,
             is_range: false,
+            expires: None,
         };
         engine.write(&[gone], Durability::Buffered).unwrap();
     }
@@ -73,6 +76,7 @@ fn a_device_that_refuses_to_take_space_back_fails_nothing() {
         key: b"key",
         value: Some(&value),
         is_range: false,
+        expires: None,
     };
     engine.write(&[put], Durability::Sync).unwrap();
     assert!(engine.verify().unwrap().is_clean());
@@ -93,6 +97,7 @@ fn a_store_that_opens_on_a_full_device_takes_deletions() {
                 key: key.as_bytes(),
                 value,
                 is_range: false,
+                expires: None,
             };
             engine.write(&[operation], Durability::Sync).map(|_| ())
         };

@@ -32,6 +32,7 @@ fn a_region_that_cannot_be_read_is_not_called_damaged() {
         key: b"key",
         value: Some(b"value"),
         is_range: false,
+        expires: None,
     };
     engine.write(&[put], Durability::Sync).unwrap();
     engine.checkpoint().unwrap();

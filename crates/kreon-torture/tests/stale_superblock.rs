@@ -20,6 +20,7 @@ fn put(engine: &Engine, region: &str, key: &[u8]) {
         key,
         value: Some(b"value"),
         is_range: false,
+        expires: None,
     };
     engine.write(&[put], Durability::Sync).unwrap();
 }

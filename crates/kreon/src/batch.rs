@@ -1,5 +1,7 @@
 //! Batches: changes that are applied atomically.
 
+use std::time::Duration;
+
 use kreon_engine::DeletedRange;
 
 use crate::{KeyRange, Region, Result};
@@ -37,6 +39,8 @@ pub(crate) struct BatchChange {
     pub value_bytes: Option<usize>,
     /// A range deletion: the key is the start of the range, the value its end.
     pub is_range: bool,
+    /// How long the value lives from the write on; `None`: until the next one.
+    pub ttl: Option<Duration>,
 }
 
 impl WriteBatch {
@@ -90,6 +94,7 @@ impl WriteBatch {
             key_bytes: key.len(),
             value_bytes: value.map(<[u8]>::len),
             is_range,
+            ttl: None,
         });
     }
 

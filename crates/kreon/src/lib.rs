@@ -54,6 +54,7 @@ mod snapshot;
 mod status;
 mod store;
 mod transaction;
+mod ttl;
 mod update;
 mod value;
 mod value_reader;
@@ -62,6 +63,8 @@ mod whole_levels;
 pub use backup::Backup;
 pub use batch::WriteBatch;
 pub use get_async::GetAsync;
+#[doc(hidden)]
+pub use kreon_base::Timestamp;
 pub use kreon_base::{
     Error, ErrorKind, KEY_BYTES_MAX, REGION_NAME_BYTES_MAX, Result, VALUE_BYTES_MAX,
 };
@@ -75,7 +78,7 @@ pub use kreon_engine::{
     SalvagedRegion, Savepoint, Stall, Stats, TransferStats, Update, VerifyReport, prefix_bounds,
 };
 #[doc(hidden)]
-pub use kreon_engine::{Engine, Mirroring};
+pub use kreon_engine::{Clock, Engine, Mirroring};
 pub use options::Options;
 pub use range::KeyRange;
 pub use region::Region;
@@ -85,5 +88,6 @@ pub use snapshot::Snapshot;
 pub use status::StoreStatus;
 pub use store::Store;
 pub use transaction::{Transaction, TransactionOptions, TransactionScan};
+pub use ttl::Ttl;
 pub use value::Value;
 pub use value_reader::ValueReader;

@@ -354,6 +354,14 @@ impl Options {
         self
     }
 
+    /// The clock by which keys expire, for tests: see [`Region::put_with_ttl`](crate::Region::put_with_ttl). Like `Device`
+    /// not part of the stable API.
+    #[doc(hidden)]
+    pub fn clock(mut self, clock: kreon_engine::Clock) -> Self {
+        self.engine.clock = clock;
+        self
+    }
+
     /// Opens the store as the primary of a group of identical volumes: see [`Mirroring`]. For
     /// [`open_on`](Self::open_on) only, on a device that sends the other members what it is told to write;
     /// [`Store::engine`] has what such a primary needs besides. Like `Device` not part of the stable API.

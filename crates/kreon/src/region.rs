@@ -37,7 +37,8 @@ impl Region {
         &self.state.name
     }
 
-    /// Sets the value of `key`, with the durability that the store was opened with.
+    /// Sets the value of `key`, with the durability that the store was opened with. It stays until the next write of the
+    /// key; for one that expires see [`put_with_ttl`](Self::put_with_ttl).
     ///
     /// The value is copied into the log buffers piece by piece, so a long value takes no memory beyond the store's
     /// budget; other writers wait while a long value is copied.
@@ -195,12 +196,13 @@ impl Region {
         self.engine.write(&[self.operation(key, value)], durability)
     }
 
-    fn operation<'a>(&'a self, key: &'a [u8], value: Option<&'a [u8]>) -> Operation<'a> {
+    pub(crate) fn operation<'a>(&'a self, key: &'a [u8], value: Option<&'a [u8]>) -> Operation<'a> {
         Operation {
             region: &self.state,
             key,
             value,
             is_range: false,
+            expires: None,
         }
     }
 

@@ -117,7 +117,7 @@ impl Snapshot {
         }
     }
 
-    fn check(&self, region: &Region) -> Result<()> {
+    pub(crate) fn check(&self, region: &Region) -> Result<()> {
         match Arc::ptr_eq(&self.engine, &region.engine) {
             true => Ok(()),
             false => Err(Error::invalid(

@@ -106,8 +106,8 @@ impl Store {
     /// Applies a batch atomically: readers and crashes see all of it or nothing.
     ///
     /// # Errors
-    /// `InvalidArgument` (a key or value over its limit, or a region of another store), `Closed`, `Poisoned`,
-    /// `OutOfSpace`: nothing was applied. With [`Durability::Sync`], `Poisoned` also if the flush failed: then readers
+    /// `InvalidArgument` (a key or value over its limit, a time to live of zero, or a region of another store), `Closed`,
+    /// `Poisoned`, `OutOfSpace`: nothing was applied. With [`Durability::Sync`], `Poisoned` also if the flush failed: then readers
     /// see the batch, and it is unknown whether it is durable.
     pub fn write(&self, batch: WriteBatch, durability: Durability) -> Result<()> {
         self.engine.write(&self.operations(&batch)?, durability)
@@ -127,6 +127,7 @@ impl Store {
     }
 
     fn operations<'a>(&self, batch: &'a WriteBatch) -> Result<Vec<Operation<'a>>> {
+        let expiry_after = |ttl| self.engine.expiry_after(ttl);
         let mut rest = batch.bytes.as_slice();
         let mut operations = Vec::with_capacity(batch.changes.len());
         for change in &batch.changes {
@@ -141,6 +142,7 @@ impl Store {
                 key,
                 value,
                 is_range: change.is_range,
+                expires: change.ttl.map(expiry_after).transpose()?,
             });
             rest = after;
         }

@@ -42,8 +42,8 @@ use crate::{Durability, Error, KeyRange, Region, Result, Store, Value};
 /// looks for changes, in memory only: about as long as a get for each key, and as a scan of those keys of a read range
 /// that are in the in-memory level.
 pub struct Transaction {
-    engine: Arc<Engine>,
-    inner: kreon_engine::Transaction,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) inner: kreon_engine::Transaction,
 }
 
 /// Settings of a transaction.
@@ -322,7 +322,7 @@ impl Transaction {
         self.engine.commit(self.inner, durability)
     }
 
-    fn check(&self, region: &Region) -> Result<()> {
+    pub(crate) fn check(&self, region: &Region) -> Result<()> {
         match Arc::ptr_eq(&self.engine, &region.engine) {
             true => Ok(()),
             false => Err(Error::invalid(

@@ -1,6 +1,6 @@
 //! Atomic read-modify-write of one key.
 
-use kreon_engine::Update;
+use kreon_engine::{Current, Update};
 
 use crate::{Error, Region, Result, Value};
 
@@ -12,7 +12,8 @@ const COUNTER_BYTES: usize = size_of::<i64>();
 /// the time of the latter.
 impl Region {
     /// Does with `key` what `change` says of its value (`None`: it has none) and returns the value before. `change` is
-    /// called again if another write of the key came between, so it should have no other effects.
+    /// called again if another write of the key came between, so it should have no other effects. An expired key has no
+    /// value; [`Update`] says what becomes of the expiry of one that has.
     ///
     /// ```
     /// # fn main() -> kreon::Result<()> {
@@ -33,20 +34,22 @@ impl Region {
         key: impl AsRef<[u8]>,
         mut change: impl FnMut(Option<&[u8]>) -> Update,
     ) -> Result<Option<Value>> {
-        let before = self.try_update(key.as_ref(), |value| Ok(change(value)))?;
+        let change = |current: Option<Current<'_>>| Ok(change(current.map(|it| it.value)));
+        let before = self.try_update(key.as_ref(), change)?;
         Ok(before.map(Value::from))
     }
 
-    fn try_update(
+    pub(crate) fn try_update(
         &self,
         key: &[u8],
-        change: impl FnMut(Option<&[u8]>) -> Result<Update>,
+        change: impl FnMut(Option<Current<'_>>) -> Result<Update>,
     ) -> Result<Option<Vec<u8>>> {
         self.engine
             .update(&self.state, key, self.durability, change)
     }
 
-    /// Sets `key` to `new` if its value is `expected`; `None` stands for no value. Returns whether it did.
+    /// Sets `key` to `new` if its value is `expected`; `None` stands for no value. Returns whether it did. As after a put, the
+    /// key does not expire then.
     ///
     /// # Errors
     /// As [`update`](Self::update).
@@ -56,7 +59,8 @@ impl Region {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<bool> {
-        let before = self.try_update(key.as_ref(), |value| {
+        let before = self.try_update(key.as_ref(), |current| {
+            let value = current.map(|current| current.value);
             Ok(match (value == expected, new) {
                 (false, _) => Update::Keep,
                 (true, Some(new)) => Update::Put(new.to_vec()),
@@ -75,7 +79,8 @@ impl Region {
     }
 
     /// Adds `by` to the counter at `key` and returns its new value. A counter is a value of 8 bytes, an `i64` in little
-    /// endian order (`i64::to_le_bytes`); a key without a value counts as 0.
+    /// endian order (`i64::to_le_bytes`); a key without a value counts as 0. A counter that [expires](Self::put_with_ttl)
+    /// does so at the same time as before.
     ///
     /// ```
     /// # fn main() -> kreon::Result<()> {
@@ -93,11 +98,11 @@ impl Region {
     /// [`update`](Self::update).
     pub fn increment(&self, key: impl AsRef<[u8]>, by: i64) -> Result<i64> {
         let mut sum = 0;
-        self.try_update(key.as_ref(), |value| {
-            let counted = value.map_or(Ok(0), counter)?;
+        self.try_update(key.as_ref(), |current| {
+            let counted = current.map_or(Ok(0), |current| counter(current.value))?;
             let too_large = || Error::invalid(format!("the counter {counted} cannot grow by {by}"));
             sum = counted.checked_add(by).ok_or_else(too_large)?;
-            Ok(Update::Put(sum.to_le_bytes().to_vec()))
+            Ok(Update::PutKeepingTtl(sum.to_le_bytes().to_vec()))
         })?;
         Ok(sum)
     }

@@ -87,6 +87,7 @@ fn the_store_of_a_primary_is_a_store_and_has_its_engine() {
         key: b"heraklion",
         value: Some(b"140730"),
         is_range: false,
+        expires: None,
     };
     let end = engine.write_ahead(&[operation]).unwrap();
     assert_eq!(engine.log_tail(), end);

@@ -74,7 +74,7 @@ fn print(
     Ok(true)
 }
 
-fn no_such_key(session: &Session, key: &[u8]) -> Failure {
+pub(super) fn no_such_key(session: &Session, key: &[u8]) -> Failure {
     let key = shown(session.key_encoding, key);
     let region = session.region_name();
     Failure::new(

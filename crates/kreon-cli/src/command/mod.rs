@@ -15,6 +15,7 @@ mod repair;
 mod scan;
 mod selection;
 mod stats;
+mod ttl;
 mod verify;
 mod version;
 
@@ -32,5 +33,6 @@ pub use regions::Regions;
 pub use repair::Repair;
 pub use scan::Scan;
 pub use stats::Stats;
+pub use ttl::{Persist, Ttl};
 pub use verify::Verify;
 pub use version::Version;

@@ -4,11 +4,13 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
-use kreon::{Error, VALUE_BYTES_MAX};
+use kreon::{Error, VALUE_BYTES_MAX, WriteBatch};
 
 use crate::failure::Result;
+use crate::lifetime::parse_lifetime;
 use crate::options::Formatting;
 use crate::session::Session;
 
@@ -30,6 +32,9 @@ pub struct Put {
     /// Take the value from a file (`-`: standard input), byte for byte
     #[arg(short, long, value_name = "PATH")]
     file: Option<PathBuf>,
+    /// The pair expires after so long: a number with ms, s, m, h or d, such as 10s or 1.5h
+    #[arg(long, value_name = "TIME", value_parser = parse_lifetime)]
+    ttl: Option<Duration>,
     #[command(flatten)]
     pub formatting: Formatting,
 }
@@ -42,7 +47,16 @@ impl Put {
             (None, Some(value)) => session.value(value)?,
             (None, None) => Vec::new(),
         };
-        session.region()?.put(&key, &value, session.durability)
+        let region = session.region()?;
+        match self.ttl {
+            Some(ttl) => {
+                let region = region.of_store()?;
+                let mut batch = WriteBatch::new();
+                batch.put_with_ttl(region, &key, &value, ttl);
+                Ok(session.place.store()?.write(batch, session.durability)?)
+            }
+            None => region.put(&key, &value, session.durability),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use kreon::{Durability, Value, WriteBatch};
 
 use super::of_cluster;
 use super::scan::{Direction, Keys, Scan, TableScan};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
 /// The keys from one bound to another.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -19,6 +19,19 @@ pub enum Region {
 }
 
 impl Region {
+    /// The region of a store, for what only a store can do.
+    ///
+    /// # Errors
+    /// Wrong use if it is a table of a cluster.
+    pub fn of_store(&self) -> Result<&kreon::Region> {
+        match self {
+            Self::Store(region) => Ok(region),
+            Self::Cluster(_) => Err(Failure::usage(
+                "keys expire in a store, not in a cluster: see `kreon cluster help`",
+            )),
+        }
+    }
+
     /// The value of a key.
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         match self {

@@ -128,7 +128,7 @@ fn place(before: &[&str], word: &str) -> Place {
             "scan" | "count" | "delete",
             Some("-p" | "--prefix" | "-f" | "--from" | "-t" | "--to"),
         ) => Place::Key,
-        ("delete", _) | ("get" | "put", None) => Place::Key,
+        ("delete" | "persist", _) | ("get" | "put" | "ttl", None) => Place::Key,
         _ => Place::Nothing,
     }
 }

@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::command::{Compact, Count, Delete, Get, Put, Regions, Scan, Stats, Verify};
+use crate::command::{
+    Compact, Count, Delete, Get, Persist, Put, Regions, Scan, Stats, Ttl, Verify,
+};
 use crate::failure::{Failure, Result};
 use crate::options::{LineDeletes, LineReads, LineReadsKeys, LineRegion, LineWrites, With};
 
@@ -26,6 +28,8 @@ pub enum LineCommand {
     Put(With<LineWrites, Put>),
     Get(With<LineReads, Get>),
     Delete(With<LineDeletes, Delete>),
+    Ttl(With<LineReadsKeys, Ttl>),
+    Persist(With<LineDeletes, Persist>),
     Scan(With<LineReads, Scan>),
     Count(With<LineReadsKeys, Count>),
     /// Go to another region, or print the name of the present one

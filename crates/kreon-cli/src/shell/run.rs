@@ -80,6 +80,8 @@ fn run_line(line: &str, session: &Session, out: &mut Sink) -> Result<Flow> {
         LineCommand::Put(put) => put.command.run(&on(&put.groups))?,
         LineCommand::Get(get) => get.command.run(&on(&get.groups), out)?,
         LineCommand::Delete(delete) => delete.command.run(&on(&delete.groups))?,
+        LineCommand::Ttl(ttl) => ttl.command.run(&on(&ttl.groups), out)?,
+        LineCommand::Persist(persist) => persist.command.run(&on(&persist.groups))?,
         LineCommand::Scan(scan) => scan.command.run(&on(&scan.groups), out)?,
         LineCommand::Count(count) => count.command.run(&on(&count.groups), out)?,
         LineCommand::Region { name: Some(name) } => go_to(&name, session)?,

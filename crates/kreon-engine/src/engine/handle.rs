@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use kreon_base::{Error, ErrorKind, Lsn, Result, planted};
+use kreon_base::{Error, ErrorKind, Result, planted};
 use kreon_device::{Backing, Device, ReadOnlyDevice};
 use kreon_log::{Show, TakeValue};
 use kreon_sync::Mutex;
@@ -18,7 +18,7 @@ use crate::options::{Durability, Options, Work};
 use crate::read::{GetTask, KeyBounds, Scan, ValueReader};
 use crate::recovery;
 use crate::regions::RegionState;
-use crate::visibility::OpenSnapshot;
+use crate::visibility::{OpenSnapshot, ReadPoint};
 
 /// An open store. Dropping it closes it.
 pub struct Engine {
@@ -143,7 +143,7 @@ impl Engine {
     ) -> Result<Option<T::Taken>> {
         self.subsystems
             .reader
-            .get_value(region, key, at(snapshot), take)
+            .get_value(region, key, self.at(snapshot), take)
     }
 
     /// The value of a key at a snapshot, to be read a part at a time; `None` if there is none.
@@ -183,7 +183,9 @@ impl Engine {
         key: &[u8],
         snapshot: Option<&OpenSnapshot>,
     ) -> Result<bool> {
-        self.subsystems.reader.contains(region, key, at(snapshot))
+        self.subsystems
+            .reader
+            .contains(region, key, self.at(snapshot))
     }
 
     /// Hands on the values of many keys with their indexes.
@@ -195,7 +197,7 @@ impl Engine {
     ) -> Result<()> {
         self.subsystems
             .reader
-            .multi_get(region, keys, Lsn::MAX, found)
+            .multi_get(region, keys, self.at(None).settled(), found)
     }
 
     /// Opens a snapshot.
@@ -332,6 +334,11 @@ fn reading(device: Arc<dyn Device>, options: &Options) -> Result<Arc<dyn Device>
     Ok(reading)
 }
 
-fn at(snapshot: Option<&OpenSnapshot>) -> Lsn {
-    snapshot.map_or(Lsn::MAX, OpenSnapshot::lsn)
+impl Engine {
+    fn at(&self, snapshot: Option<&OpenSnapshot>) -> ReadPoint<'_> {
+        match snapshot {
+            Some(snapshot) => snapshot.point(),
+            None => self.subsystems.reader.now(),
+        }
+    }
 }

@@ -81,6 +81,7 @@ impl Bench {
                 key,
                 value: Some(&value),
                 is_range: false,
+                expires: None,
             })
             .collect();
         self.engine
@@ -99,6 +100,7 @@ impl Bench {
             key,
             value: None,
             is_range: false,
+            expires: None,
         };
         self.engine
             .write(&[operation], Durability::Buffered)

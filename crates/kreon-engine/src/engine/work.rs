@@ -1,8 +1,9 @@
 //! Calls of an open store that take long, or that return before their work is durable.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use kreon_base::{ErrorKind, Lsn, Result};
+use kreon_base::{Attributes, ErrorKind, Lsn, Result, Timestamp};
 
 use super::handle::Engine;
 use crate::backup::{BackupOptions, BackupReport, Shelf, Tell};
@@ -11,7 +12,8 @@ use crate::operation::Operation;
 use crate::options::Durability;
 use crate::progress::Progress;
 use crate::regions::RegionState;
-use crate::transaction::{self, Isolation, Transaction, Update};
+use crate::transaction::{self, Current, Isolation, Transaction, Update};
+use crate::visibility::OpenSnapshot;
 use crate::write::Durable;
 
 impl Engine {
@@ -54,10 +56,38 @@ impl Engine {
         region: &RegionState,
         key: &[u8],
         durability: Durability,
-        change: impl FnMut(Option<&[u8]>) -> Result<Update>,
+        change: impl FnMut(Option<Current<'_>>) -> Result<Update>,
     ) -> Result<Option<Vec<u8>>> {
         let (reader, writer) = (&self.subsystems.reader, &self.subsystems.writer);
         transaction::update((reader, writer), (region, key), durability, change)
+    }
+
+    /// What is kept beside the value of a key, now or at a snapshot; `None`: it has no value. With the time of that read.
+    ///
+    /// # Errors
+    /// As those of a get.
+    pub fn attributes(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        snapshot: Option<&OpenSnapshot>,
+    ) -> Result<Option<(Attributes, Timestamp)>> {
+        let reader = &self.subsystems.reader;
+        let point = match snapshot {
+            Some(snapshot) => snapshot.point(),
+            None => reader.now().settled(),
+        };
+        let found = reader.attributes(region, key, point)?;
+        Ok(found.map(|attributes| (attributes, point.time())))
+    }
+
+    /// When a value ends that is written now and lives for `ttl`: to the millisecond, rounded up, and not after
+    /// [`Timestamp::MAX`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` for no time at all.
+    pub fn expiry_after(&self, ttl: Duration) -> Result<Timestamp> {
+        self.subsystems.writer.expiry_after(ttl)
     }
 
     /// The future ends when all writes so far are durable.

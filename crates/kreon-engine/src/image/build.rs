@@ -37,6 +37,7 @@ pub fn build(
     // A snapshot below all entries, so that every entry keeps its LSN.
     let rules = MergeRules {
         snapshots: &[Lsn(1)],
+        expired_by: None,
         last_level: false,
         rewrites_all: false,
         fill: 1.0,

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use kreon_base::{Error, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId, Result};
+use kreon_base::{
+    Attributes, Error, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId, Result,
+};
 use kreon_device::{AlignedBuf, Device, Read, processors};
 use kreon_format::{
     ImagePart, IndexNode, LONG_KEY_STORED_BYTES, Leaf, PagePointer, StoreId, TreeRecord, check_node,
@@ -31,8 +33,10 @@ pub struct LongEntry {
     pub offset: LogOffset,
     /// Length of its key.
     pub key_bytes: u32,
-    /// Length of its value; `None` for a deletion.
+    /// Bytes behind the key; `None` for a deletion.
     pub value_bytes: Option<u32>,
+    /// What is kept beside its value.
+    pub attributes: Attributes,
 }
 
 impl LongEntry {
@@ -189,7 +193,7 @@ impl Loader<'_> {
         if entry.key_bytes as usize <= LONG_KEY_STORED_BYTES {
             leaf.key_into(index, key)?;
             let inline_bytes = match entry.payload {
-                Payload::Inline { value } => value.len(),
+                Payload::Inline { value, .. } => value.len(),
                 _ => 0,
             };
             if self.room.admits(l0, key.len() + inline_bytes) {
@@ -202,6 +206,7 @@ impl Loader<'_> {
             Payload::Logged {
                 offset,
                 value_bytes,
+                ..
             } => (offset, Some(value_bytes)),
             Payload::Tombstone { offset } => (offset, None),
             Payload::Inline { .. } | Payload::Erased { .. } => {
@@ -214,6 +219,7 @@ impl Loader<'_> {
             offset,
             key_bytes: entry.key_bytes,
             value_bytes,
+            attributes: entry.payload.attributes(),
         });
         Ok(())
     }

@@ -337,11 +337,13 @@ fn value_at<'k>(region: &RegionState, key: &'k [u8], payload: Payload<'_>) -> Op
         Payload::Logged {
             offset,
             value_bytes,
+            attributes,
         } => Some(ValueAt {
             offset,
             region: region.id,
             key,
             value_bytes,
+            has_attributes: !attributes.is_none(),
         }),
         _ => None,
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Error, ErrorKind, Lsn, Result, planted};
+use kreon_base::{Attributes, Error, ErrorKind, Lsn, Result, planted};
 use kreon_format::{RecordKind, dropped_value};
 
 use super::gc::Gc;
@@ -79,6 +79,7 @@ impl RegionMaker {
             kind: RecordKind::MakeRegion,
             key: name.as_bytes(),
             value: &dropped_value(self.on.storage.made.dropped()),
+            attributes: Attributes::NONE,
         };
         let end = self.log_region(&record)?;
         next.0 = after;

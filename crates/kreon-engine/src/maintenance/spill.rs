@@ -159,6 +159,7 @@ impl Spiller {
     fn spill_and_commit(&self, view: &Arc<View>, frozen: &Frozen) -> Result<(u64, u64)> {
         // Snapshots that open from now on are not before `frozen.end` and need only the newest versions.
         let snapshots = self.on.visibility.snapshots.list();
+        let expired_by = self.on.visibility.horizon();
         let regions = self
             .on
             .storage
@@ -171,6 +172,7 @@ impl Spiller {
         let orders = Orders {
             exists: &exists,
             snapshots: &snapshots,
+            expired_by,
             filter_bits_per_key: self.on.storage.options.filter_bits_per_key,
             workers: self.on.storage.options.spill_workers(),
             progress: &self.on.throttle.progress,

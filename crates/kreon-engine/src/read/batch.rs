@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use kreon_base::{LogOffset, Payload};
+use kreon_base::{Attributes, LogOffset, Payload};
 
 /// Pairs in the order of the scan.
 #[derive(Default)]
@@ -37,7 +37,11 @@ struct Span {
 #[derive(Clone)]
 enum Place {
     Inline(Span),
-    Logged { offset: LogOffset, value_bytes: u32 },
+    Logged {
+        offset: LogOffset,
+        value_bytes: u32,
+        attributes: Attributes,
+    },
 }
 
 /// Where the value of a pair is.
@@ -48,8 +52,10 @@ pub enum Found<'a> {
     Logged {
         /// Its record.
         offset: LogOffset,
-        /// Its length.
+        /// Bytes behind the key there.
         value_bytes: u32,
+        /// What is kept beside it.
+        attributes: Attributes,
     },
 }
 
@@ -67,13 +73,15 @@ impl Batch {
         }
         let key = self.append(key);
         let value = match payload {
-            Payload::Inline { value } => Place::Inline(self.append(value)),
+            Payload::Inline { value, .. } => Place::Inline(self.append(value)),
             Payload::Logged {
                 offset,
                 value_bytes,
+                attributes,
             } => Place::Logged {
                 offset,
                 value_bytes,
+                attributes,
             },
             Payload::Tombstone { .. } | Payload::Erased { .. } => return,
         };
@@ -172,9 +180,11 @@ impl Batch {
             Place::Logged {
                 offset,
                 value_bytes,
+                attributes,
             } => Found::Logged {
                 offset: *offset,
                 value_bytes: *value_bytes,
+                attributes: *attributes,
             },
         }
     }
@@ -226,6 +236,7 @@ impl Pair {
             Place::Logged {
                 offset,
                 value_bytes,
+                ..
             } => Some((offset, self.key.len as usize + value_bytes as usize)),
             Place::Inline(_) => None,
         }

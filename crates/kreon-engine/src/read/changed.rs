@@ -6,8 +6,10 @@
 //! - A spill or merge sets LSNs below all open snapshots to 0 ([`crate::tree`]), and S is one of them: a frozen L0 with
 //!   versions from S on was frozen after S was opened, and its spill asks for the snapshots after that.
 //! - A deletion may be dropped, with all versions that it hides, where S sees no value. Then the key has no value at S
-//!   and none now, which is no change for who read it at S.
+//!   and none now, which is no change for who read it at S. So with a value that had ended by the time of S.
 //! - A load writes LSN 0 into a tree of its own, which is hidden from S if it was shown later.
+//!
+//! That a value ends is no write, and no change: both looks at a range are as of the time of S.
 //!
 //! So the newest version has an LSN from S on, or stands in a tree that is hidden from S, if and only if a reader of now
 //! sees another version than one at S.
@@ -26,6 +28,7 @@ use crate::keys::{L0Key, split};
 use crate::level::{Levels, Memory, View};
 use crate::regions::RegionState;
 use crate::tree;
+use crate::visibility::ReadPoint;
 
 /// Pairs that a comparison takes from one moment at a time.
 const TAKEN_PAIRS: usize = 256;
@@ -131,7 +134,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// A key of a range that was changed from the snapshot at `since` to the one at `until`, both open. Reads the index
+    /// A key of a range that was changed from the snapshot that reads from `since` to the one at `until`, both open. Reads the index
     /// of the range twice, without values.
     ///
     /// # Errors
@@ -141,10 +144,10 @@ impl Reader {
         view: &View,
         region: &RegionState,
         bounds: &KeyBounds,
-        (since, until): (Lsn, Lsn),
+        (since, until): (ReadPoint<'static>, Lsn),
     ) -> Result<Option<Vec<u8>>> {
         let mut then = Walk::new(bounds, since);
-        let mut now = Walk::new(bounds, until);
+        let mut now = Walk::new(bounds, ReadPoint::at(until, since.time()));
         loop {
             let pair = (
                 then.next(self, view, region)?,
@@ -156,7 +159,7 @@ impl Reader {
                 (Some((then, _)), Some((now, _))) if then != now => return Ok(Some(then.min(now))),
                 (Some((key, then)), Some((_, now))) => {
                     // The record may have been moved between the two looks.
-                    if then != now && self.is_changed(view, region, &key, since)? {
+                    if then != now && self.is_changed(view, region, &key, since.lsn)? {
                         return Ok(Some(key));
                     }
                 }
@@ -168,12 +171,12 @@ impl Reader {
 /// The pairs of a range at a snapshot, without the values that are in the log.
 struct Walk {
     rest: Option<KeyBounds>,
-    at: Lsn,
+    at: ReadPoint<'static>,
     taken: std::vec::IntoIter<(Vec<u8>, Located)>,
 }
 
 impl Walk {
-    fn new(bounds: &KeyBounds, at: Lsn) -> Self {
+    fn new(bounds: &KeyBounds, at: ReadPoint<'static>) -> Self {
         Self {
             rest: Some(bounds.clone()),
             at,
@@ -194,15 +197,14 @@ impl Walk {
             return Ok(None);
         };
         let step = Step {
-            at: self.at,
             entries_max: TAKEN_PAIRS,
             bytes_max: TAKEN_BYTES,
-            ..Step::whole(region.id, &start, &end)
+            ..Step::whole(region.id, self.at, &start, &end)
         };
         let nodes = reader.storage.nodes(view, region.id);
         let mut taken = Vec::new();
         let walked = merge_scan::run(&step, view, &nodes, |key, payload, _| {
-            taken.push((key.to_vec(), payload.into()));
+            taken.push((key.to_vec(), Located::of(payload, step.at)));
         })?;
         if let Some((last, _)) = taken.last().filter(|_| !walked.is_exhausted) {
             self.rest = Some((Bound::Excluded(last.clone()), end));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::Guard;
-use kreon_base::{Lsn, Payload, Result};
+use kreon_base::{Attributes, Lsn, Payload, Result};
 use kreon_l0::{L0, Version};
 
 use super::Reader;
@@ -13,10 +13,11 @@ use crate::keys::L0Key;
 use crate::level::View;
 use crate::regions::RegionState;
 use crate::tree::{self, NodeSource};
+use crate::visibility::ReadPoint;
 use kreon_log::{LogPages, Show, TakeValue, ValueAt};
 
 impl Reader {
-    /// Hands the value of `key` at `at` ([`Lsn::MAX`]: now) to `take`; `None` if there is none.
+    /// Hands the value of `key` at `at` to `take`; `None` if there is none.
     ///
     /// A hit in memory takes no lock and makes no system call. `take` may run while a frame is held:
     /// it should be short.
@@ -24,7 +25,7 @@ impl Reader {
         &self,
         region: &RegionState,
         key: &[u8],
-        at: Lsn,
+        at: ReadPoint<'_>,
         take: T,
     ) -> Result<Option<T::Taken>> {
         self.get_meeting(region, key, at, take, &mut |_| ())
@@ -35,12 +36,12 @@ impl Reader {
         &self,
         region: &RegionState,
         key: &[u8],
-        at: Lsn,
+        at: ReadPoint<'_>,
         take: T,
         meet: &mut impl FnMut(Lsn),
     ) -> Result<Option<T::Taken>> {
         let view = self.view_of(region)?;
-        let mut take = Once(Some(take));
+        let mut take = Once::new(take);
         match self.find(&view, region, key, at, &mut take, meet)? {
             None | Some(Found::Deleted) => Ok(None),
             Some(Found::Shown(taken)) => Ok(taken),
@@ -64,7 +65,7 @@ impl Reader {
         view: &View,
         region: &RegionState,
         key: &[u8],
-        at: Lsn,
+        at: ReadPoint<'_>,
         take: &mut Once<T>,
         meet: &mut impl FnMut(Lsn),
     ) -> Result<Option<Found<T::Taken>>> {
@@ -81,16 +82,31 @@ impl Reader {
         view: &View,
         region: &RegionState,
         key: &[u8],
-        at: Lsn,
+        at: ReadPoint<'_>,
     ) -> Result<Option<Located>> {
-        let found = self.find(view, region, key, at, &mut located(), &mut |_| ())?;
-        Ok(found.and_then(Found::place))
+        let mut take = located();
+        let found = self.find(view, region, key, at, &mut take, &mut |_| ())?;
+        Ok(found.and_then(|found| found.place(take.attributes)))
+    }
+
+    /// What is kept beside the value of `key` at `at`; `None` if there is none. Reads no value.
+    pub fn attributes(
+        &self,
+        region: &RegionState,
+        key: &[u8],
+        at: ReadPoint<'_>,
+    ) -> Result<Option<Attributes>> {
+        let view = self.view_of(region)?;
+        let mut take = Once::new(Show(|_: &[u8]| ()));
+        let found = self.find(&view, region, key, at, &mut take, &mut |_| ())?;
+        let is_there = !matches!(found, None | Some(Found::Deleted));
+        Ok(is_there.then_some(take.attributes))
     }
 
     /// Whether `key` has a value at `at`. Reads no value.
-    pub fn contains(&self, region: &RegionState, key: &[u8], at: Lsn) -> Result<bool> {
+    pub fn contains(&self, region: &RegionState, key: &[u8], at: ReadPoint<'_>) -> Result<bool> {
         let view = self.view_of(region)?;
-        let mut take = Once(Some(Show(|_: &[u8]| ())));
+        let mut take = Once::new(Show(|_: &[u8]| ()));
         let found = self.find(&view, region, key, at, &mut take, &mut |_| ())?;
         Ok(!matches!(found, None | Some(Found::Deleted)))
     }
@@ -101,10 +117,11 @@ impl Reader {
         view: &View,
         region: &RegionState,
         key: &[u8],
-        at: Lsn,
+        at: ReadPoint<'_>,
     ) -> Option<Located> {
-        self.find_in_l0s(view, region, key, at, &mut located())?
-            .place()
+        let mut take = located();
+        let found = self.find_in_l0s(view, region, key, at, &mut take)?;
+        found.place(take.attributes)
     }
 
     pub fn find_in_l0s<T: TakeValue>(
@@ -112,7 +129,7 @@ impl Reader {
         view: &View,
         region: &RegionState,
         key: &[u8],
-        at: Lsn,
+        at: ReadPoint<'_>,
         show: &mut Once<T>,
     ) -> Option<Found<T::Taken>> {
         self.find_in_l0s_meeting(view, region, key, at, show, &mut |_| ())
@@ -123,7 +140,7 @@ impl Reader {
         view: &View,
         region: &RegionState,
         key: &[u8],
-        at: Lsn,
+        at: ReadPoint<'_>,
         show: &mut Once<T>,
         meet: &mut impl FnMut(Lsn),
     ) -> Option<Found<T::Taken>> {
@@ -132,10 +149,10 @@ impl Reader {
         loop {
             // Before the versions, and anew if those show that a unit has ended meanwhile.
             let ranges = SeenRanges::of(view);
-            let covering = ranges.covering(region.id, key, at, &sight);
+            let covering = ranges.covering(region.id, key, at.lsn, &sight);
             let sees = |lsn| covering.deletes(lsn) || sight.sees(lsn);
             let mut look = |l0: &L0| {
-                l0.get(l0_key.as_slice(), at, sees, |version: Version<'_>| {
+                l0.get(l0_key.as_slice(), at.lsn, sees, |version: Version<'_>| {
                     let is_deleted = covering.deletes(version.lsn);
                     meet(version.lsn);
                     covering
@@ -145,7 +162,7 @@ impl Reader {
                         .for_each(&mut *meet);
                     (!sight.is_stale()).then(|| match is_deleted {
                         true => Found::Deleted,
-                        false => show.at_payload(version.payload),
+                        false => show.at_payload(version.payload, at),
                     })
                 })
             };
@@ -177,14 +194,16 @@ impl Reader {
             Located::Logged {
                 offset,
                 value_bytes,
+                attributes,
             } => ValueAt {
                 offset: *offset,
                 region: region.id,
                 key,
                 value_bytes: *value_bytes,
+                has_attributes: !attributes.is_none(),
             },
-            Located::Inline(value) => return Ok(Some(take.take(value))),
-            Located::Deleted => return Ok(None),
+            Located::Inline(value, _) => return Ok(Some(take.take(value))),
+            Located::Deleted | Located::Expired(_) => return Ok(None),
         };
         self.storage
             .log
@@ -202,7 +221,7 @@ impl Reader {
         pages: &impl LogPages,
         take: &mut Once<T>,
     ) -> Result<Option<T::Taken>> {
-        match take.0.take() {
+        match take.take.take() {
             Some(take) => self.show_logged(region, key, located, pages, take),
             None => Ok(None),
         }
@@ -214,13 +233,13 @@ pub fn find_in_levels<T: TakeValue, S: NodeSource>(
     view: &View,
     region: &RegionState,
     key: &[u8],
-    at: Lsn,
+    at: ReadPoint<'_>,
     nodes_of: impl Fn(u8) -> S,
     show: &mut Once<T>,
 ) -> Result<Option<Found<T::Taken>>> {
-    for (level, record) in view.levels.seen(region.id, at) {
-        let found = tree::get(&nodes_of(level), record, key, at, |version| {
-            show.at_payload(version.payload)
+    for (level, record) in view.levels.seen(region.id, at.lsn) {
+        let found = tree::get(&nodes_of(level), record, key, at.lsn, |version| {
+            show.at_payload(version.payload, at)
         });
         if let Some(found) = found? {
             return Ok(Some(found));
@@ -235,15 +254,15 @@ pub enum Found<R> {
     Shown(Option<R>),
     /// The value is in the log.
     Logged(Located),
-    /// The key was deleted.
+    /// The key was deleted, or its value has ended.
     Deleted,
 }
 
-impl Found<Located> {
-    /// Where the value is; none if the index had it and it was taken before.
-    fn place(self) -> Option<Located> {
+impl Found<Vec<u8>> {
+    /// Where the value is, beside which `attributes` are kept; none if the index had it and it was taken before.
+    fn place(self, attributes: Attributes) -> Option<Located> {
         match self {
-            Self::Shown(located) => located,
+            Self::Shown(value) => value.map(|value| Located::Inline(value, attributes)),
             Self::Logged(located) => Some(located),
             Self::Deleted => Some(Located::Deleted),
         }
@@ -251,18 +270,40 @@ impl Found<Located> {
 }
 
 /// Takes a value that is in the index as its own place.
-fn located() -> Once<Show<impl FnOnce(&[u8]) -> Located>> {
-    Once(Some(Show(|value: &[u8]| Located::Inline(value.to_vec()))))
+fn located() -> Once<Show<impl FnOnce(&[u8]) -> Vec<u8>>> {
+    Once::new(Show(|value: &[u8]| value.to_vec()))
 }
 
 /// What takes a value at most once, from one of several places.
-pub struct Once<T>(pub Option<T>);
+pub struct Once<T> {
+    /// What has not been called yet.
+    pub take: Option<T>,
+    /// What is kept beside the value that was found.
+    pub attributes: Attributes,
+}
+
+impl<T> Once<T> {
+    /// Nothing was found yet.
+    pub fn new(take: T) -> Self {
+        Self {
+            take: Some(take),
+            attributes: Attributes::NONE,
+        }
+    }
+}
 
 impl<T: TakeValue> Once<T> {
-    fn at_payload(&mut self, payload: Payload<'_>) -> Found<T::Taken> {
+    #[inline]
+    fn at_payload(&mut self, payload: Payload<'_>, at: ReadPoint<'_>) -> Found<T::Taken> {
+        self.attributes = payload.attributes();
+        if at.has_expired(self.attributes) {
+            return Found::Deleted;
+        }
         match payload {
-            Payload::Inline { value } => Found::Shown(self.0.take().map(|take| take.take(value))),
-            Payload::Logged { .. } => Found::Logged(payload.into()),
+            Payload::Inline { value, .. } => {
+                Found::Shown(self.take.take().map(|take| take.take(value)))
+            }
+            Payload::Logged { .. } => Found::Logged(Located::of(payload, at)),
             Payload::Tombstone { .. } | Payload::Erased { .. } => Found::Deleted,
         }
     }

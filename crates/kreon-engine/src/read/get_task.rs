@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use kreon_base::{Lsn, PageNo, Result};
+use kreon_base::{PageNo, Result};
 use kreon_mapping::{Begun, FinalBytes, PagesWanted, Ticket};
 
 use super::Reader;
@@ -19,7 +19,7 @@ use crate::level::View;
 use crate::level::log_source::LOG_PRIORITY;
 use crate::level::view::ViewSequence;
 use crate::regions::RegionState;
-use crate::visibility::OpenSnapshot;
+use crate::visibility::{OpenSnapshot, ReadPoint};
 use kreon_log::TakeValue;
 
 /// After so many loads whose pages were evicted before the next poll, a poll waits for the device, so that the get ends.
@@ -78,7 +78,7 @@ impl GetTask {
         take: T,
     ) -> Poll<Result<Option<T::Taken>>> {
         self.reader.storage.lifecycle.check_home()?;
-        let mut show = Once(Some(take));
+        let mut show = Once::new(take);
         loop {
             match self.ticket.as_ref().map(|ticket| ticket.poll(waker)) {
                 Some(Poll::Pending) => return Poll::Pending,
@@ -105,14 +105,15 @@ impl GetTask {
         }
     }
 
-    fn at(&self) -> Lsn {
-        self.snapshot.as_ref().map_or(Lsn::MAX, |open| open.lsn())
+    fn at(&self) -> ReadPoint<'_> {
+        let snapshot = self.snapshot.as_ref();
+        snapshot.map_or_else(|| self.reader.now(), |open| open.point())
     }
 
     /// The same as a get that waits.
     #[cold]
     fn wait<T: TakeValue>(&self, key: &[u8], take: Once<T>) -> Result<Option<T::Taken>> {
-        match take.0 {
+        match take.take {
             Some(take) => self.reader.get_value(&self.region, key, self.at(), take),
             None => Ok(None),
         }

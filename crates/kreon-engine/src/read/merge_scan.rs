@@ -3,21 +3,22 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use kreon_base::{Lsn, PageNo, Payload, RegionId, Result};
+use kreon_base::{PageNo, Payload, RegionId, Result, Timestamp};
 
 use super::covering::DeadKeys;
-use super::scan_source::{Located, Source};
+use super::scan_source::{Located, Met, Source};
 use crate::keys::Direction;
 use crate::level::{MappedNodes, View};
 use crate::regions::gaps::{DeadRun, Gap, Passing};
 use crate::tree;
+use crate::visibility::{ReadPoint, Visibility};
 
 /// One step of a scan.
 pub struct Step<'a> {
     /// Of which region.
     pub region: RegionId,
-    /// At which snapshot.
-    pub at: Lsn,
+    /// Where it looks from.
+    pub at: ReadPoint<'a>,
     /// Which way.
     pub direction: Direction,
     /// Where it starts, in its direction.
@@ -32,14 +33,21 @@ pub struct Step<'a> {
     pub dead_max: u64,
     /// Gaps of the region.
     pub gaps: &'a [Gap],
+    /// Says which values have ended for all readers, so that a run of dead entries may have them. `None`: none.
+    pub visibility: Option<&'a Visibility>,
 }
 
 impl<'a> Step<'a> {
-    /// Everything in a range as it is now, ascending.
-    pub fn whole(region: RegionId, start: &'a Bound<Vec<u8>>, end: &'a Bound<Vec<u8>>) -> Self {
+    /// Everything in a range as it is at `at`, ascending.
+    pub fn whole(
+        region: RegionId,
+        at: ReadPoint<'a>,
+        start: &'a Bound<Vec<u8>>,
+        end: &'a Bound<Vec<u8>>,
+    ) -> Self {
         Self {
             region,
-            at: Lsn::MAX,
+            at,
             direction: Direction::Forward,
             start,
             end,
@@ -47,7 +55,14 @@ impl<'a> Step<'a> {
             bytes_max: usize::MAX,
             dead_max: u64::MAX,
             gaps: &[],
+            visibility: None,
         }
+    }
+
+    /// Values that end by then have ended for all readers.
+    fn horizon(&self) -> Timestamp {
+        let horizon = self.visibility.map(Visibility::horizon);
+        horizon.unwrap_or(Timestamp::MIN)
     }
 }
 
@@ -73,7 +88,7 @@ pub fn run<'a>(
     let Step {
         at, direction, end, ..
     } = *step;
-    let passing = Passing::new(step.gaps, at, direction);
+    let passing = Passing::new(step.gaps, at.lsn, direction);
     let mut walked = Walked::default();
     let mut run = DeadRun::new(direction);
     let past_gap = passing.start(step.start);
@@ -93,13 +108,13 @@ pub fn run<'a>(
             start
         }
     };
-    let mut dead = DeadKeys::of(view, step.region, at);
+    let mut dead = DeadKeys::of(view, step.region, at.lsn);
     let mut sources = open(view, step, nodes);
     for source in &mut sources {
         source.start(start, direction)?;
         source.leave_dead(&mut dead, direction)?;
     }
-    let (mut entries, mut bytes) = (0, 0);
+    let (mut entries, mut bytes, mut horizon) = (0, 0, None);
     let mut key = Vec::new();
     while entries < step.entries_max
         && bytes < step.bytes_max
@@ -118,7 +133,16 @@ pub fn run<'a>(
             bytes += key.len() + value_bytes(payload);
             found(&key, payload, leaf);
         };
-        if !take(&mut sources, nearest, &key, step, &mut dead, show)? {
+        let met = take(&mut sources, nearest, &key, step, &mut dead, show)?;
+        if let Met::Expired(expires) = met
+            && expires > *horizon.get_or_insert_with(|| step.horizon())
+        {
+            // An older snapshot sees it: these keys are no gap.
+            walked.dead_entries += 1;
+            walked.note(&mut run);
+            continue;
+        }
+        if met != Met::Value {
             walked.dead_entries += 1;
             let past_gap = passing.behind(&key);
             run.pass(&mut key);
@@ -142,7 +166,7 @@ pub fn run<'a>(
     Ok(walked)
 }
 
-/// Moves all sources behind `key`; shows its value at the step's snapshot. Returns whether it has one.
+/// Moves all sources behind `key`; shows its value at the step's snapshot, if it has one.
 #[inline]
 fn take(
     sources: &mut [Source<'_>],
@@ -151,7 +175,7 @@ fn take(
     step: &Step<'_>,
     dead: &mut DeadKeys,
     mut show: impl FnMut(Payload<'_>),
-) -> Result<bool> {
+) -> Result<Met> {
     let is_ahead = step.direction == Direction::Forward;
     if let Some(source) = sources.get_mut(nearest.at)
         && nearest.is_sole
@@ -161,8 +185,14 @@ fn take(
         return source.show_ahead(key, step.at, show);
     }
     let located = take_from_all(sources, key, step, dead)?;
+    if let Some(Located::Expired(expires)) = located {
+        return Ok(Met::Expired(expires));
+    }
     let value = located.as_ref().and_then(Located::value);
-    Ok(value.map(&mut show).is_some())
+    Ok(value.map_or(Met::Dead, |value| {
+        show(value);
+        Met::Value
+    }))
 }
 
 fn take_from_all(
@@ -200,7 +230,7 @@ fn skip_to(
 
 fn value_bytes(payload: Payload<'_>) -> usize {
     match payload {
-        Payload::Inline { value } => value.len(),
+        Payload::Inline { value, .. } => value.len(),
         Payload::Logged { value_bytes, .. } => value_bytes as usize,
         Payload::Tombstone { .. } | Payload::Erased { .. } => 0,
     }
@@ -226,7 +256,7 @@ fn open<'a>(view: &'a View, step: &Step<'_>, nodes: &'a [MappedNodes<'a>]) -> Ve
     if let Some(frozen) = &view.frozen {
         sources.push(Source::in_l0(&frozen.l0, region));
     }
-    for (level, record) in view.levels.seen(region, step.at) {
+    for (level, record) in view.levels.seen(region, step.at.lsn) {
         if let Some(nodes) = nodes.get(usize::from(level) - 1) {
             let cursor = tree::Cursor::new(nodes, record);
             sources.push(Source::Level(cursor));

@@ -45,7 +45,7 @@ use kreon_sync::{AtomicU64, Ordering};
 use crate::level::View;
 use crate::state::Storage;
 use crate::tree_locks::TreeLocks;
-use crate::visibility::Visibility;
+use crate::visibility::{ReadPoint, Visibility};
 use scan_memory::ScanMemory;
 
 pub use changed::{LevelsSeen, changed_in_l0s, newest_in_l0s};
@@ -94,6 +94,11 @@ impl Reader {
     /// The current view.
     pub fn view(&self) -> Guard<Arc<View>> {
         self.storage.views.load()
+    }
+
+    /// Where a read of now looks from.
+    pub fn now(&self) -> ReadPoint<'_> {
+        ReadPoint::now(&self.storage.options.clock)
     }
 
     /// The log's tail.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::Guard;
-use kreon_base::{Lsn, Result};
+use kreon_base::Result;
 use kreon_mapping::Fetched;
 
 use super::Reader;
@@ -13,6 +13,7 @@ use crate::level::View;
 use crate::level::log_source::FetchedLog;
 use crate::regions::RegionState;
 use crate::tree::{self, Filtering};
+use crate::visibility::ReadPoint;
 use kreon_log::Own;
 
 /// So many searches of the L0s wait for memory together.
@@ -40,7 +41,7 @@ impl Reader {
         self: &Arc<Self>,
         region: &RegionState,
         keys: &[&[u8]],
-        at: Lsn,
+        at: ReadPoint<'_>,
         mut found_value: impl FnMut(usize, Vec<u8>),
     ) -> Result<()> {
         let view = Guard::into_inner(self.view_of(region)?);
@@ -57,15 +58,15 @@ impl Reader {
                 }
             }
         }
-        for (level, record) in view.levels.seen(region.id, at) {
+        for (level, record) in view.levels.seen(region.id, at.lsn) {
             let nodes = self.storage.nodes_for_gets(region.id, level);
             let wanted: Vec<_> = missing.iter().map(|index| keys[*index]).collect();
             let passed = tree::prefetch_paths(&nodes, record, &wanted)?;
             let mut still_missing = Vec::new();
             for (place, index) in missing.into_iter().enumerate() {
                 let key = keys[index];
-                match tree::get(&nodes, record, key, at, |version| {
-                    Located::from(version.payload)
+                match tree::get(&nodes, record, key, at.lsn, |version| {
+                    Located::of(version.payload, at)
                 })? {
                     Some(located) => found.push((index, located)),
                     None => {

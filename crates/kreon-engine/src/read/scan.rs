@@ -9,13 +9,12 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use arc_swap::Guard;
-use kreon_base::{Error, KEY_BYTES_MAX, Result, planted};
+use kreon_base::{Attributes, Error, KEY_BYTES_MAX, Result, planted};
 use kreon_format::fragment_bytes;
 
 use super::Reader;
 use super::ahead::Ahead;
 use super::batch::{Found, Pair};
-use super::get::Once;
 use super::key_bounds::KeyBounds;
 use super::merge_scan::{self, Step};
 use super::scan_memory::ScanShare;
@@ -243,12 +242,13 @@ impl Scan {
         if !self.with_values {
             return Ok(take.take(key, b""));
         }
-        let (offset, value_bytes) = match ahead.batch.value(pair) {
+        let (offset, value_bytes, attributes) = match ahead.batch.value(pair) {
             Found::Inline(value) => return Ok(take.take(key, value)),
             Found::Logged {
                 offset,
                 value_bytes,
-            } => (offset, value_bytes),
+                attributes,
+            } => (offset, value_bytes, attributes),
         };
         let storage = &self.reader.storage;
         storage.check_open()?;
@@ -263,6 +263,7 @@ impl Scan {
             region: self.region.id,
             key,
             value_bytes,
+            has_attributes: !attributes.is_none(),
         };
         let frames = ResidentLog {
             log: storage.log_pages(),
@@ -273,7 +274,7 @@ impl Scan {
         let (log, mut copy) = (storage.log.reader(), Vec::new());
         match log.with_resident_value(&frames, &at, &mut copy, &mut take) {
             Some(taken) => Ok(taken),
-            None => self.show_elsewhere(ahead, &at, Once(take)),
+            None => self.show_elsewhere(ahead, &at, attributes, take),
         }
     }
 
@@ -282,7 +283,8 @@ impl Scan {
         &self,
         ahead: &Ahead,
         at: &ValueAt<'_>,
-        mut take: Once<T>,
+        attributes: Attributes,
+        take: Option<T>,
     ) -> Result<T::Taken> {
         let (reader, region, key) = (&self.reader, &self.region, at.key);
         let view = reader.storage.views.load();
@@ -292,12 +294,16 @@ impl Scan {
             let located = Located::Logged {
                 offset: at.offset,
                 value_bytes: at.value_bytes,
+                attributes,
             };
-            reader.show_once(region, key, &located, &log, &mut take)?
+            match take {
+                Some(take) => reader.show_logged(region, key, &located, &log, take)?,
+                None => None,
+            }
         } else {
             drop(view);
-            match take.0 {
-                Some(take) => reader.get_value(region, key, self.snapshot.lsn(), take)?,
+            match take {
+                Some(take) => reader.get_value(region, key, self.snapshot.point(), take)?,
                 None => None,
             }
         };
@@ -353,7 +359,7 @@ impl Scan {
         let known = self.region.gaps.known();
         let step = Step {
             region: self.region.id,
-            at: self.snapshot.lsn(),
+            at: self.snapshot.point(),
             direction,
             start,
             end,
@@ -361,6 +367,7 @@ impl Scan {
             bytes_max,
             dead_max: u64::MAX,
             gaps: known.as_ref().map_or(&[], |known| known.gaps()),
+            visibility: Some(&self.reader.visibility),
         };
         ahead.batch.fit(room);
         ahead.batch.expect(entries_max);

@@ -3,72 +3,101 @@
 use std::borrow::Cow;
 use std::ops::Bound;
 
-use kreon_base::{LogOffset, Lsn, PageNo, Payload, RegionId, Result};
+use kreon_base::{Attributes, LogOffset, Lsn, PageNo, Payload, RegionId, Result, Timestamp};
 use kreon_l0::L0;
 
 use super::covering::DeadKeys;
 use crate::keys::{Direction, L0Key, split};
 use crate::level::MappedNodes;
 use crate::tree;
+use crate::visibility::ReadPoint;
 
 /// Where a visible value is.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Located {
     /// It was in the index.
-    Inline(Vec<u8>),
+    Inline(Vec<u8>, Attributes),
     /// It is in the log.
     Logged {
         /// Its record.
         offset: LogOffset,
-        /// Its length.
+        /// Bytes behind the key there.
         value_bytes: u32,
+        /// What is kept beside it.
+        attributes: Attributes,
     },
     /// The key was deleted.
     Deleted,
+    /// The value has ended, at this time.
+    Expired(Timestamp),
 }
 
 impl Located {
-    /// Where the record of `key` is, and the bytes of key and value; none if the value is not in the log.
+    /// What an index says to who reads from `point`.
+    pub fn of(payload: Payload<'_>, point: ReadPoint<'_>) -> Self {
+        let attributes = payload.attributes();
+        if let Some(expires) = attributes.expires
+            && point.has_expired(attributes)
+        {
+            return Self::Expired(expires);
+        }
+        match payload {
+            Payload::Inline { value, attributes } => Self::Inline(value.to_vec(), attributes),
+            Payload::Logged {
+                offset,
+                value_bytes,
+                attributes,
+            } => Self::Logged {
+                offset,
+                value_bytes,
+                attributes,
+            },
+            Payload::Tombstone { .. } | Payload::Erased { .. } => Self::Deleted,
+        }
+    }
+
+    /// Where the record of `key` is, and the bytes of key, attributes and value; none if the value is not in the log.
     pub fn record(&self, key: &[u8]) -> Option<(LogOffset, usize)> {
         match self {
             Self::Logged {
                 offset,
                 value_bytes,
+                ..
             } => Some((*offset, key.len() + *value_bytes as usize)),
-            Self::Inline(_) | Self::Deleted => None,
+            Self::Inline(..) | Self::Deleted | Self::Expired(_) => None,
         }
     }
 
     /// The same as what an index says; none of a deletion.
     pub fn value(&self) -> Option<Payload<'_>> {
         match self {
-            Self::Inline(value) => Some(Payload::Inline { value }),
+            Self::Inline(value, attributes) => Some(Payload::Inline {
+                value,
+                attributes: *attributes,
+            }),
             Self::Logged {
                 offset,
                 value_bytes,
+                attributes,
             } => Some(Payload::Logged {
                 offset: *offset,
                 value_bytes: *value_bytes,
+                attributes: *attributes,
             }),
-            Self::Deleted => None,
+            Self::Deleted | Self::Expired(_) => None,
         }
     }
 }
 
-impl From<Payload<'_>> for Located {
-    fn from(payload: Payload<'_>) -> Self {
-        match payload {
-            Payload::Inline { value } => Self::Inline(value.to_vec()),
-            Payload::Logged {
-                offset,
-                value_bytes,
-            } => Self::Logged {
-                offset,
-                value_bytes,
-            },
-            Payload::Tombstone { .. } | Payload::Erased { .. } => Self::Deleted,
-        }
-    }
+/// What a scan met of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// A value.
+    Value,
+    /// None, for whoever reads at this position or behind it.
+    Dead,
+    /// A value that has ended, at this time.
+    Expired(Timestamp),
 }
 
 /// One source of a scan, with its cursor.
@@ -145,7 +174,7 @@ impl<'a> Source<'a> {
     pub fn take(
         &mut self,
         key: &[u8],
-        at: Lsn,
+        at: ReadPoint<'_>,
         deleted: Option<Lsn>,
         direction: Direction,
     ) -> Result<Option<Located>> {
@@ -155,12 +184,12 @@ impl<'a> Source<'a> {
                 region,
                 key,
             } => {
-                let visible = cursor.versions().find(|version| version.lsn < at);
+                let visible = cursor.versions().find(|version| version.lsn < at.lsn);
                 *key = step_in_l0(cursor, *region, direction);
                 let is_dead = |lsn: Lsn| deleted.is_some_and(|deleted| lsn < deleted);
                 Ok(visible.map(|version| match is_dead(version.lsn) {
                     true => Located::Deleted,
-                    false => version.payload.into(),
+                    false => Located::of(version.payload, at),
                 }))
             }
             Self::Level(cursor) => take_in_level(cursor, key, at, direction),
@@ -173,15 +202,21 @@ impl<'a> Source<'a> {
     pub fn show_ahead(
         &mut self,
         key: &[u8],
-        at: Lsn,
+        at: ReadPoint<'_>,
         mut show: impl FnMut(Payload<'_>),
-    ) -> Result<bool> {
+    ) -> Result<Met> {
         let mut show_value = |payload: Payload<'_>| {
-            let is_value = matches!(payload, Payload::Logged { .. } | Payload::Inline { .. });
-            if is_value {
-                show(payload);
+            let attributes = payload.attributes();
+            if let Some(expires) = attributes.expires
+                && at.has_expired(attributes)
+            {
+                return Met::Expired(expires);
             }
-            is_value
+            if matches!(payload, Payload::Logged { .. } | Payload::Inline { .. }) {
+                show(payload);
+                return Met::Value;
+            }
+            Met::Dead
         };
         match self {
             Self::L0 {
@@ -189,24 +224,24 @@ impl<'a> Source<'a> {
                 region,
                 key,
             } => {
-                let visible = cursor.versions().find(|version| version.lsn < at);
-                let is_value = visible.is_some_and(|version| show_value(version.payload));
+                let visible = cursor.versions().find(|version| version.lsn < at.lsn);
+                let met = visible.map_or(Met::Dead, |version| show_value(version.payload));
                 *key = step_in_l0(cursor, *region, Direction::Forward);
-                Ok(is_value)
+                Ok(met)
             }
             Self::Level(cursor) => {
                 let mut outcome = None;
                 loop {
-                    let is_visible = cursor.lsn() < at || cursor.lsn() == Lsn(0);
+                    let is_visible = cursor.lsn() < at.lsn || cursor.lsn() == Lsn(0);
                     if is_visible && outcome.is_none() {
                         outcome = Some(show_value(cursor.payload()?));
                     }
                     if !cursor.next()? || cursor.key() != key {
-                        return Ok(outcome.unwrap_or(false));
+                        return Ok(outcome.unwrap_or(Met::Dead));
                     }
                 }
             }
-            Self::Ended => Ok(false),
+            Self::Ended => Ok(Met::Dead),
         }
     }
 
@@ -328,15 +363,15 @@ fn sought(start: &Bound<Vec<u8>>, direction: Direction) -> Option<Cow<'_, [u8]>>
 fn take_in_level(
     cursor: &mut tree::Cursor<'_, MappedNodes<'_>>,
     key: &[u8],
-    at: Lsn,
+    at: ReadPoint<'_>,
     direction: Direction,
 ) -> Result<Option<Located>> {
     let mut visible = None;
     while cursor.is_valid() && cursor.key() == key {
-        let is_visible = cursor.lsn() < at || cursor.lsn() == Lsn(0);
+        let is_visible = cursor.lsn() < at.lsn || cursor.lsn() == Lsn(0);
         // Versions come newest first going forward, oldest first going backward.
         if is_visible && (visible.is_none() || direction == Direction::Backward) {
-            visible = Some(cursor.payload()?.into());
+            visible = Some(Located::of(cursor.payload()?, at));
         }
         match direction {
             Direction::Forward => cursor.next()?,

@@ -37,7 +37,7 @@ impl Reader {
     ) -> Result<(Option<T::Taken>, Seen)> {
         let mut seen = Seen::default();
         let mut meet = |lsn| seen.meet(lsn);
-        let taken = self.get_meeting(region, key, Lsn::MAX, take, &mut meet)?;
+        let taken = self.get_meeting(region, key, self.now(), take, &mut meet)?;
         Ok((taken, seen))
     }
 }

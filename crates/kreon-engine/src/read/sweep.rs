@@ -33,7 +33,7 @@ impl Reader {
             let known = region.gaps.known();
             let step = Step {
                 region: region.id,
-                at: snapshot.lsn(),
+                at: snapshot.point(),
                 direction,
                 start: &Bound::Included(key.to_vec()),
                 end: &Bound::Unbounded,
@@ -41,6 +41,7 @@ impl Reader {
                 bytes_max: usize::MAX,
                 dead_max: SWEEP_ENTRIES_MAX,
                 gaps: known.as_ref().map_or(&[], |known| known.gaps()),
+                visibility: Some(&self.visibility),
             };
             let walked = merge_scan::run(&step, &view, &nodes, |_, _, _| {});
             // Where a node is not in memory nothing is noted.

@@ -1,6 +1,6 @@
 //! Gets of now whose answer can be asked for later changes, without a snapshot.
 
-use kreon_base::{Lsn, Result};
+use kreon_base::{Attributes, Lsn, Result};
 
 use super::Reader;
 use super::changed::{LevelsSeen, newest_in_l0s};
@@ -33,8 +33,11 @@ impl Unmoved {
     }
 }
 
+/// What became of a value, and what is kept beside it; `None`: there is none.
+type Kept<T> = Option<(T, Attributes)>;
+
 impl Reader {
-    /// As [`get_value`](Self::get_value), now, with what it has met.
+    /// As [`get_value`](Self::get_value), now, with what is kept beside the value, and with what it has met.
     ///
     /// # Errors
     /// Those of a get.
@@ -43,7 +46,7 @@ impl Reader {
         region: &RegionState,
         key: &[u8],
         take: T,
-    ) -> Result<(Option<T::Taken>, Unmoved)> {
+    ) -> Result<(Kept<T::Taken>, Unmoved)> {
         let view = self.view_of(region)?;
         // Before the get: what is shown or written later is met later.
         let mut unmoved = Unmoved {
@@ -51,10 +54,10 @@ impl Reader {
             levels: LevelsSeen::of(&view),
             loads_shown: view.levels.shown_since(region.id, Lsn(0)),
         };
-        let mut take = Once(Some(take));
+        let mut take = Once::new(take);
         let newest = &mut unmoved.newest;
         let mut meet = |lsn| *newest = (*newest).max(Some(lsn));
-        let taken = match self.find(&view, region, key, Lsn::MAX, &mut take, &mut meet)? {
+        let taken = match self.find(&view, region, key, self.now(), &mut take, &mut meet)? {
             None | Some(Found::Deleted) => None,
             Some(Found::Shown(taken)) => taken,
             Some(Found::Logged(located)) => {
@@ -62,6 +65,6 @@ impl Reader {
                 self.show_once(region, key, &located, &pages, &mut take)?
             }
         };
-        Ok((taken, unmoved))
+        Ok((taken.map(|taken| (taken, take.attributes)), unmoved))
     }
 }

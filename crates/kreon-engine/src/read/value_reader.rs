@@ -65,26 +65,28 @@ impl ValueReader {
         let reader = &*self.reader;
         let view = reader.view_of(&self.region)?;
         if view.sequence() != self.view {
-            let at = self.snapshot.lsn();
+            let at = self.snapshot.point();
             let located = reader.locate(&view, &self.region, &self.key, at)?;
             self.located = located.ok_or_else(gone)?;
             self.view = view.sequence();
         }
         self.part.clear();
         match &self.located {
-            Located::Inline(value) => {
+            Located::Inline(value, _) => {
                 self.start = 0;
                 self.part.extend_from_slice(value);
             }
             Located::Logged {
                 offset,
                 value_bytes,
+                attributes,
             } => {
                 let at = ValueAt {
                     offset: *offset,
                     region: self.region.id,
                     key: &self.key,
                     value_bytes: *value_bytes,
+                    has_attributes: !attributes.is_none(),
                 };
                 let read = reader.storage.log.reader().read_part(
                     &reader.storage.log_pages(),
@@ -94,7 +96,7 @@ impl ValueReader {
                 );
                 self.start = read.inspect_err(|_| self.part.clear())?;
             }
-            Located::Deleted => return Err(gone()),
+            Located::Deleted | Located::Expired(_) => return Err(gone()),
         }
         Ok(())
     }
@@ -116,13 +118,17 @@ impl ValueReader {
         snapshot: Arc<OpenSnapshot>,
     ) -> Result<Option<Self>> {
         let view = reader.view_of(region)?;
-        let Some(located) = reader.locate(&view, region, key, snapshot.lsn())? else {
+        let Some(located) = reader.locate(&view, region, key, snapshot.point())? else {
             return Ok(None);
         };
         let len_bytes = match &located {
-            Located::Inline(value) => value.len() as u32,
-            Located::Logged { value_bytes, .. } => *value_bytes,
-            Located::Deleted => return Ok(None),
+            Located::Inline(value, _) => value.len() as u32,
+            Located::Logged {
+                value_bytes,
+                attributes,
+                ..
+            } => value_bytes.saturating_sub(attributes.stored_bytes() as u32),
+            Located::Deleted | Located::Expired(_) => return Ok(None),
         };
         Ok(Some(Self {
             reader: Arc::clone(reader),

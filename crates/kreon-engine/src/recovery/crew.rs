@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, Scope};
 
-use kreon_base::{Error, LogOffset, Lsn, RegionId, Result};
+use kreon_base::{Attributes, Error, LogOffset, Lsn, RegionId, Result};
 use kreon_device::processors;
 use kreon_format::RecordKind;
 use kreon_l0::L0;
@@ -44,6 +44,7 @@ struct Gathered {
     region: RegionId,
     kind: RecordKind,
     key_bytes: u32,
+    attributes: Attributes,
     value_bytes: u32,
     /// Whether the value follows the key.
     has_value: bool,
@@ -77,6 +78,7 @@ impl Crew<'_, '_> {
             region: record.region,
             kind: record.kind,
             key_bytes: record.key.len() as u32,
+            attributes: record.attributes,
             value_bytes: record.value_bytes,
             has_value: record.value.is_some(),
         });
@@ -143,13 +145,16 @@ impl Batch {
         let mut together = Vec::with_capacity(TOGETHER);
         for record in &self.records {
             let key = take(record.key_bytes as usize);
-            let value = record.has_value.then(|| take(record.value_bytes as usize));
+            let bytes =
+                (record.value_bytes as usize).saturating_sub(record.attributes.stored_bytes());
+            let value = record.has_value.then(|| take(bytes));
             together.push(ReplayRecord {
                 lsn: record.lsn,
                 offset: record.offset,
                 region: record.region,
                 kind: record.kind,
                 key,
+                attributes: record.attributes,
                 value_bytes: record.value_bytes,
                 value,
             });

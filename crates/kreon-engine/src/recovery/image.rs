@@ -74,6 +74,7 @@ pub fn insert_long(storage: &Storage, long: &[LongEntry]) -> Result<()> {
                 .value_bytes
                 .map_or(RecordKind::Delete, |_| RecordKind::Put),
             key: &key,
+            attributes: entry.attributes,
             value_bytes: entry.value_bytes.unwrap_or(0),
             value: None,
         };

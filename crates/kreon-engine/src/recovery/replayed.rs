@@ -23,7 +23,8 @@ pub fn insert(l0: &L0, records: &[ReplayRecord<'_>], inline_max: usize) {
     for (record, spot) in records.iter().zip(spots) {
         let ReplayRecord { key, offset, .. } = *record;
         let value_bytes = (record.kind != RecordKind::Delete).then_some(record.value_bytes);
-        let payload = placement::place(key, value_bytes, record.value, offset, inline_max);
+        let whole = (record.value, record.attributes);
+        let payload = placement::place(key, value_bytes, whole, offset, inline_max);
         if let Some(spot) = spot {
             spot.insert(record.lsn, payload, Keep::default());
         }

@@ -1,6 +1,6 @@
 //! Reads log records that leaves point at.
 
-use kreon_base::{Error, LogOffset, Lsn, RegionId, Result};
+use kreon_base::{Attributes, Error, LogOffset, Lsn, RegionId, Result};
 use kreon_format::{Fragment, FragmentSeal, RecordKind, fragment_bytes};
 
 use super::log_walk::LogAt;
@@ -16,7 +16,9 @@ pub struct Wanted {
     /// The stored part of the key.
     pub stored: Vec<u8>,
     pub key_bytes: u32,
+    /// Bytes behind the key.
     pub value_bytes: u32,
+    pub attributes: Attributes,
     pub is_deletion: bool,
     /// The key is erased by a deleted range; the record is of an older version.
     pub is_erased: bool,
@@ -127,6 +129,7 @@ impl LogAt<'_> {
             && header.starts_record == part.is_first
             && header.ends_record == part.is_last
             && header.kind != RecordKind::MakeRegion
+            && header.has_attributes != wanted.attributes.is_none()
             && (header.kind == RecordKind::Delete) == wanted.is_deletion;
         if !is_it {
             return Err(Error::corruption("another record stands there"));
@@ -137,9 +140,11 @@ impl LogAt<'_> {
 }
 
 fn split(wanted: &Wanted, mut whole: Vec<u8>) -> Result<KeyValue> {
-    if !whole.starts_with(&wanted.stored) || whole.len() < wanted.key_bytes as usize {
+    let front_bytes = wanted.key_bytes as usize + wanted.attributes.stored_bytes();
+    if !whole.starts_with(&wanted.stored) || whole.len() < front_bytes {
         return Err(Error::corruption("a record with another key stands there"));
     }
-    let key = whole.drain(..wanted.key_bytes as usize).collect();
+    let mut key: Vec<u8> = whole.drain(..front_bytes).collect();
+    key.truncate(wanted.key_bytes as usize);
     Ok(KeyValue { key, value: whole })
 }

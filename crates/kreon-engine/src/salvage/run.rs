@@ -315,5 +315,6 @@ fn apply(target: &mut Target<'_>, record: &ReplayRecord<'_>) -> Result<()> {
         RecordKind::DeleteRange | RecordKind::MakeRegion => return Ok(()),
         RecordKind::Put | RecordKind::Relocation | RecordKind::Ingested => record.value,
     };
+    let value = value.map(|value| (value, record.attributes.expires));
     target.change(record.region, record.key, value)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use kreon_base::{RegionId, Result};
+use kreon_base::{RegionId, Result, Timestamp};
 use kreon_format::range_value;
 
 use super::losses::Losses;
@@ -30,11 +30,16 @@ pub struct TargetRegion {
     pub told: SalvagedRegion,
 }
 
+/// A value, and when it ends; `None`: not by itself. One that has ended hides older ones in the new store as it did in the
+/// old one.
+pub type Expiring<'v> = (&'v [u8], Option<Timestamp>);
+
 struct Change {
     region: RegionId,
     key: Vec<u8>,
     value: Option<Vec<u8>>,
     is_range: bool,
+    expires: Option<Timestamp>,
 }
 
 /// The new store, written in batches.
@@ -122,7 +127,12 @@ impl<'a> Target<'a> {
     }
 
     /// Puts `key`, or deletes it if `value` is none.
-    pub fn change(&mut self, region: RegionId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    pub fn change(
+        &mut self,
+        region: RegionId,
+        key: &[u8],
+        value: Option<Expiring<'_>>,
+    ) -> Result<()> {
         self.add(region, key, value, false)
     }
 
@@ -133,26 +143,27 @@ impl<'a> Target<'a> {
         start: &[u8],
         end: Option<&[u8]>,
     ) -> Result<()> {
-        self.add(region, start, Some(&range_value(end)), true)
+        self.add(region, start, Some((&range_value(end), None)), true)
     }
 
     fn add(
         &mut self,
         region: RegionId,
         key: &[u8],
-        value: Option<&[u8]>,
+        value: Option<Expiring<'_>>,
         is_range: bool,
     ) -> Result<()> {
         self.region(region)?;
-        if let Some(long) = value.filter(|value| value.len() >= BATCH_BYTES_MAX) {
+        if let Some(long) = value.filter(|(value, _)| value.len() >= BATCH_BYTES_MAX) {
             return self.put_long(region, key, long);
         }
-        self.bytes += key.len() + value.map_or(0, <[u8]>::len);
+        self.bytes += key.len() + value.map_or(0, |(value, _)| value.len());
         self.changes.push(Change {
             region,
             key: key.to_vec(),
-            value: value.map(<[u8]>::to_vec),
+            value: value.map(|(value, _)| value.to_vec()),
             is_range,
+            expires: value.and_then(|(_, expires)| expires),
         });
         if self.changes.len() >= BATCH_MAX || self.bytes >= BATCH_BYTES_MAX {
             self.flush()?;
@@ -161,7 +172,12 @@ impl<'a> Target<'a> {
     }
 
     /// Writes a long value without copying it, after the pending batch.
-    fn put_long(&mut self, region: RegionId, key: &[u8], value: &[u8]) -> Result<()> {
+    fn put_long(
+        &mut self,
+        region: RegionId,
+        key: &[u8],
+        (value, expires): Expiring<'_>,
+    ) -> Result<()> {
         self.flush()?;
         let Some(region) = self.regions.get(&region) else {
             return Ok(());
@@ -171,6 +187,7 @@ impl<'a> Target<'a> {
             key,
             value: Some(value),
             is_range: false,
+            expires,
         };
         self.engine.write(&[operation], Durability::Buffered)?;
         self.written += 1;
@@ -194,6 +211,7 @@ impl<'a> Target<'a> {
                     key: &change.key,
                     value: change.value.as_deref(),
                     is_range: change.is_range,
+                    expires: change.expires,
                 })
             })
             .collect();

@@ -11,7 +11,7 @@ use kreon_format::{
 use super::log_walk::LogAt;
 use super::records::Wanted;
 use super::report::{PageRole, SalvageReport};
-use super::target::Target;
+use super::target::{Expiring, Target};
 use crate::inspect::PageSet;
 
 /// Most bytes of keys and values in one round of log reads.
@@ -75,7 +75,9 @@ impl<'a, 't> LeafTaker<'a, 't> {
             } else if self.last.as_ref() != Some(&key) {
                 self.last = Some(key.clone());
                 match entry.payload {
-                    Payload::Inline { value } => self.found(region, &key, value)?,
+                    Payload::Inline { value, attributes } => {
+                        self.found(region, &key, (value, attributes.expires))?;
+                    }
                     Payload::Logged { .. } => self.want(region, &key, &entry)?,
                     Payload::Tombstone { .. } | Payload::Erased { .. } => {
                         self.deleted(region, &key)?;
@@ -94,7 +96,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
     }
 
     /// Takes a value. It replaces losses of the key in lower trees.
-    fn found(&mut self, region: RegionId, key: &[u8], value: &[u8]) -> Result<()> {
+    fn found(&mut self, region: RegionId, key: &[u8], value: Expiring<'_>) -> Result<()> {
         if self.is_above {
             let losses = &mut self.target.region(region)?.losses;
             losses.overwritten(key, Lsn::MAX);
@@ -127,6 +129,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
             Payload::Logged {
                 offset,
                 value_bytes,
+                ..
             } => (offset, value_bytes, false),
             Payload::Tombstone { offset } => (offset, 0, true),
             Payload::Erased { key_at } => {
@@ -150,6 +153,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
             stored: key.to_vec(),
             key_bytes: entry.key_bytes,
             value_bytes,
+            attributes: entry.payload.attributes(),
             is_deletion,
             is_erased: self.erased.take() == Some(offset),
         });
@@ -180,7 +184,8 @@ impl<'a, 't> LeafTaker<'a, 't> {
                     if wanted.is_deletion || wanted.is_erased {
                         self.deleted(wanted.region, &pair.key)?;
                     } else {
-                        self.found(wanted.region, &pair.key, &pair.value)?;
+                        let expires = wanted.attributes.expires;
+                        self.found(wanted.region, &pair.key, (&pair.value, expires))?;
                     }
                 }
                 Err(error) => {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kreon_base::{Epoch, LogOffset, Lsn, PageNo, RegionId, Result, SegmentId, planted};
+use kreon_base::{Epoch, LogOffset, Lsn, PageNo, RegionId, Result, SegmentId, Timestamp, planted};
 use kreon_format::TreeRecord;
 
 use super::erase::replace;
@@ -33,6 +33,8 @@ pub struct Orders<'a> {
     pub exists: &'a (dyn Fn(RegionId) -> bool + Sync),
     /// The open snapshots, ascending; the spill keeps the versions that they see.
     pub snapshots: &'a [Lsn],
+    /// Values that end by then have ended for them and for all later readers.
+    pub expired_by: Timestamp,
     /// Filter bits per key for fresh leaves.
     pub filter_bits_per_key: usize,
     /// Merging threads, including the caller's. With one, the spill is deterministic.
@@ -108,6 +110,7 @@ pub fn spill(
         }
         let rules = MergeRules {
             snapshots: orders.snapshots,
+            expired_by: Some(orders.expired_by),
             last_level: trees.len() == 1,
             fill: LEAF_FILL,
             rewrites_all: orders.rewrites_all,

@@ -14,13 +14,15 @@ use super::writes::Writes;
 use crate::level::View;
 use crate::read::{KeyBounds, LevelsSeen, Reader, changed_in_l0s, newest_in_l0s};
 use crate::regions::RegionState;
-use crate::visibility::{OpenSnapshot, Visibility};
+use crate::visibility::{OpenSnapshot, ReadPoint, Visibility};
 use crate::write::{Condition, Judgement};
 
 /// What a commit must find unchanged.
 pub struct Unchanged<'a> {
     pub isolation: Isolation,
     pub since: Lsn,
+    /// Where its snapshot reads from.
+    pub point: ReadPoint<'static>,
     pub reads: &'a Reads,
     pub writes: &'a Writes,
     /// The levels that hold nothing from `since` on, or were looked at.
@@ -78,7 +80,7 @@ impl<'a> Unchanged<'a> {
         let now = OpenSnapshot::new(self.visibility);
         for (region, bounds) in &ranges {
             region.check()?;
-            let moments = (self.since, now.lsn());
+            let moments = (self.point, now.lsn());
             if let Some(key) = reader.changed_between(view, region, bounds, moments)? {
                 return Err(conflict(region, &key));
             }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Error, Result};
+use kreon_base::{Attributes, Error, Result, Timestamp};
 use kreon_log::TakeValue;
 
 use super::check::Unchanged;
 use super::reads::{RangePlace, Reads};
 use super::scan::TransactionScan;
-use super::writes::{Own, Writes};
+use super::writes::{Own, Put, Writes};
 use crate::operation::Operation;
 use crate::options::Durability;
 use crate::read::{KeyBounds, LevelsSeen, Reader, Scan};
@@ -106,19 +106,29 @@ impl Transaction {
         is_for_update: bool,
     ) -> Result<Option<T::Taken>> {
         region.check()?;
-        let is_own = !matches!(self.writes.own(region.id, key), Own::Unknown);
-        // An own write is looked at in any case, but it may be undone.
-        if is_for_update || (self.isolation == Isolation::Serializable && !is_own) {
-            self.make_room(Reads::bytes_of_key(key))?;
-            self.reads.add_key(region, key, is_for_update);
-        }
+        self.note_read(region, key, is_for_update)?;
         match self.writes.own(region.id, key) {
-            Own::Value(value) => return Ok(Some(take.take(value))),
+            Own::Value(value, _) => return Ok(Some(take.take(value))),
             Own::Deleted => return Ok(None),
             Own::Unknown => {}
         }
         self.reader
-            .get_value(region, key, self.snapshot.lsn(), take)
+            .get_value(region, key, self.snapshot.point(), take)
+    }
+
+    /// An own write is looked at in any case, but it may be undone.
+    fn note_read(
+        &mut self,
+        region: &Arc<RegionState>,
+        key: &[u8],
+        is_for_update: bool,
+    ) -> Result<()> {
+        let is_own = !matches!(self.writes.own(region.id, key), Own::Unknown);
+        if is_for_update || (self.isolation == Isolation::Serializable && !is_own) {
+            self.make_room(Reads::bytes_of_key(key))?;
+            self.reads.add_key(region, key, is_for_update);
+        }
+        Ok(())
     }
 
     /// A scan of a range, from both ends, with own writes.
@@ -146,7 +156,46 @@ impl Transaction {
     /// `InvalidArgument`: key or value are too long, or the transaction has no memory left. `Closed`: the region was
     /// dropped.
     pub fn put(&mut self, region: &Arc<RegionState>, key: &[u8], value: &[u8]) -> Result<()> {
-        self.set(region, key, Some(value))
+        self.set(region, key, Some(value), None)
+    }
+
+    /// Sets the value of `key` until `expires`.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn put_until(
+        &mut self,
+        region: &Arc<RegionState>,
+        key: &[u8],
+        value: &[u8],
+        expires: Timestamp,
+    ) -> Result<()> {
+        self.set(region, key, Some(value), Some(expires))
+    }
+
+    /// What is kept beside the value of `key`: that of the transaction, or that of its snapshot; `None`: there is none.
+    /// The key counts as read.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn attributes(
+        &mut self,
+        region: &Arc<RegionState>,
+        key: &[u8],
+    ) -> Result<Option<Attributes>> {
+        region.check()?;
+        match self.writes.own(region.id, key) {
+            Own::Value(_, expires) => return Ok(Some(Attributes::expiring(expires))),
+            Own::Deleted => return Ok(None),
+            Own::Unknown => {}
+        }
+        self.note_read(region, key, false)?;
+        self.reader.attributes(region, key, self.snapshot.point())
+    }
+
+    /// The time at which it reads.
+    pub fn time(&self) -> Timestamp {
+        self.snapshot.point().time()
     }
 
     /// Deletes `key`.
@@ -154,20 +203,31 @@ impl Transaction {
     /// # Errors
     /// As [`put`](Self::put).
     pub fn delete(&mut self, region: &Arc<RegionState>, key: &[u8]) -> Result<()> {
-        self.set(region, key, None)
+        self.set(region, key, None, None)
     }
 
-    fn set(&mut self, region: &Arc<RegionState>, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    fn set(
+        &mut self,
+        region: &Arc<RegionState>,
+        key: &[u8],
+        value: Option<&[u8]>,
+        expires: Option<Timestamp>,
+    ) -> Result<()> {
         let operation = Operation {
             region,
             key,
             value,
             is_range: false,
+            expires,
         };
         operation.check()?;
         region.check()?;
         self.make_room(Writes::bytes_of(key, value))?;
-        self.writes.set(region, key, value.map(<[u8]>::to_vec));
+        let write = value.map(|value| Put {
+            value: value.to_vec(),
+            expires,
+        });
+        self.writes.set(region, key, write);
         Ok(())
     }
 
@@ -215,6 +275,7 @@ impl Transaction {
         let mut unchanged = Unchanged {
             isolation: self.isolation,
             since: self.snapshot.moment().at,
+            point: self.snapshot.point(),
             reads: &self.reads,
             writes: &self.writes,
             levels: self.levels.clone(),

@@ -17,4 +17,4 @@ mod writes;
 
 pub use handle::{Isolation, Savepoint, TRANSACTION_BYTES_MAX, Transaction};
 pub use scan::TransactionScan;
-pub use update::{Update, update};
+pub use update::{Current, Update, update};

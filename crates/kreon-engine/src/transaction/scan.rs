@@ -14,6 +14,9 @@ use crate::regions::RegionState;
 /// A key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
+/// The value of a key now; `None`: the transaction has deleted it.
+type Now = Option<Vec<u8>>;
+
 /// A scan of a range. What it has passed counts as read when it is dropped; if it is leaked, the whole range.
 pub struct TransactionScan<'t> {
     transaction: &'t mut Transaction,
@@ -76,7 +79,7 @@ impl<'t> TransactionScan<'t> {
     }
 
     /// The nearest key of the snapshot or of the own writes, and its value now.
-    fn nearest(&mut self, is_from_front: bool) -> Result<Option<(Vec<u8>, Write)>> {
+    fn nearest(&mut self, is_from_front: bool) -> Result<Option<(Vec<u8>, Now)>> {
         let end = usize::from(!is_from_front);
         self.look_ahead(is_from_front)?;
         let rest = (as_slice(&self.rest.0), as_slice(&self.rest.1));
@@ -85,6 +88,7 @@ impl<'t> TransactionScan<'t> {
             true => None,
             false => writes.next_within(self.region.id, rest, is_from_front),
         };
+        let value_of = |write: &Write| write.as_ref().map(|put| put.value.clone());
         let Some((own, write)) = own else {
             let pair = self.ahead[end].take();
             return Ok(pair.map(|(key, value)| (key, Some(value))));
@@ -95,11 +99,11 @@ impl<'t> TransactionScan<'t> {
                 Ok(pair.map(|(key, value)| (key, Some(value))))
             }
             Some((key, _)) if key.as_slice() == own => {
-                let found = (own.to_vec(), write.clone());
+                let found = (own.to_vec(), value_of(write));
                 self.ahead[end] = None;
                 Ok(Some(found))
             }
-            _ => Ok(Some((own.to_vec(), write.clone()))),
+            _ => Ok(Some((own.to_vec(), value_of(write)))),
         }
     }
 

@@ -3,7 +3,9 @@
 //! It takes no snapshot: the get says which version it has met, and the write goes through if that is still the newest
 //! when the gate is closed. If not, it reads again.
 
-use kreon_base::{Error, ErrorKind, Result};
+use std::time::Duration;
+
+use kreon_base::{Attributes, Error, ErrorKind, Result, Timestamp};
 use kreon_log::Own;
 
 use crate::level::View;
@@ -18,10 +20,23 @@ use crate::write::{Condition, Judgement, Writer};
 pub enum Update {
     /// It stays as it is.
     Keep,
-    /// It gets this value.
+    /// It gets this value, and no expiry: as a put.
     Put(Vec<u8>),
+    /// It gets this value, and keeps the expiry that it has; a key without a value gets none.
+    PutKeepingTtl(Vec<u8>),
+    /// It gets this value for so long, from the write on. Zero is refused.
+    PutWithTtl(Vec<u8>, Duration),
     /// It is deleted.
     Delete,
+}
+
+/// What a key has before an update.
+#[derive(Clone, Copy, Debug)]
+pub struct Current<'a> {
+    /// Its value.
+    pub value: &'a [u8],
+    /// When that ends; `None`: not by itself.
+    pub expires: Option<Timestamp>,
 }
 
 /// Tries after which each further one first lets other threads go on.
@@ -31,6 +46,8 @@ struct StillNewest<'a> {
     region: &'a RegionState,
     key: &'a [u8],
     unmoved: Unmoved,
+    /// What the get found has not ended.
+    found: Attributes,
 }
 
 impl Condition for StillNewest<'_> {
@@ -38,8 +55,10 @@ impl Condition for StillNewest<'_> {
         Ok(())
     }
 
-    fn judge(&self, _: &Reader, view: &View) -> Judgement {
-        match self.unmoved.is_newest(view, self.region, self.key) {
+    fn judge(&self, reader: &Reader, view: &View) -> Judgement {
+        // Or else others may have seen that it has, and would see it come back.
+        let has_ended = reader.now().has_expired(self.found);
+        match !has_ended && self.unmoved.is_newest(view, self.region, self.key) {
             true => Judgement::Holds,
             false => Judgement::Broken(Error::new(ErrorKind::Conflict, "")),
         }
@@ -54,26 +73,36 @@ pub fn update(
     (reader, writer): (&Reader, &Writer),
     (region, key): (&RegionState, &[u8]),
     durability: Durability,
-    mut change: impl FnMut(Option<&[u8]>) -> Result<Update>,
+    mut change: impl FnMut(Option<Current<'_>>) -> Result<Update>,
 ) -> Result<Option<Vec<u8>>> {
     let mut tries = 0;
     loop {
         let (before, unmoved) = reader.get_unmoved(region, key, Own)?;
-        let after = match change(before.as_deref())? {
+        let found = before.as_ref().map(|(_, attributes)| *attributes);
+        let found = found.unwrap_or_default();
+        let expires = found.expires;
+        let current = before.as_ref().map(|(value, _)| Current { value, expires });
+        let change = change(current)?;
+        let before = before.map(|(value, _)| value);
+        let (after, expires) = match change {
             Update::Keep => return Ok(before),
-            Update::Put(value) => Some(value),
-            Update::Delete => None,
+            Update::Put(value) => (Some(value), None),
+            Update::PutKeepingTtl(value) => (Some(value), expires),
+            Update::PutWithTtl(value, ttl) => (Some(value), Some(writer.expiry_after(ttl)?)),
+            Update::Delete => (None, None),
         };
         let operation = Operation {
             region,
             key,
             value: after.as_deref(),
             is_range: false,
+            expires,
         };
         let mut condition = StillNewest {
             region,
             key,
             unmoved,
+            found,
         };
         match writer.write_if(&[operation], durability, &mut condition) {
             Err(error) if error.kind() == ErrorKind::Conflict => {}

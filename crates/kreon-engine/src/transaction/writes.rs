@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use kreon_base::RegionId;
+use kreon_base::{RegionId, Timestamp};
 
 use crate::operation::Operation;
 use crate::read::KeyBounds;
@@ -14,13 +14,21 @@ use crate::write::DeletedRange;
 /// Memory of a write beside its key and value, in bytes.
 const WRITE_BYTES: usize = 96;
 
+/// A new value.
+#[derive(Clone)]
+pub struct Put {
+    pub value: Vec<u8>,
+    /// When it ends; `None`: not by itself.
+    pub expires: Option<Timestamp>,
+}
+
 /// A new value; `None` deletes the key.
-pub type Write = Option<Vec<u8>>;
+pub type Write = Option<Put>;
 
 /// What a transaction says about a key of its snapshot.
 pub enum Own<'a> {
-    /// The transaction has set it.
-    Value(&'a [u8]),
+    /// The transaction has set it, until this time.
+    Value(&'a [u8], Option<Timestamp>),
     /// The transaction has deleted it.
     Deleted,
     /// Nothing.
@@ -58,13 +66,13 @@ enum Undo {
 }
 
 fn bytes_of(key: &[u8], write: &Write) -> usize {
-    WRITE_BYTES + key.len() + write.as_ref().map_or(0, Vec::len)
+    WRITE_BYTES + key.len() + write.as_ref().map_or(0, |put| put.value.len())
 }
 
 impl RegionWrites {
     fn own(&self, key: &[u8]) -> Own<'_> {
         match self.keys.get(key) {
-            Some(Some(value)) => Own::Value(value),
+            Some(Some(put)) => Own::Value(&put.value, put.expires),
             Some(None) => Own::Deleted,
             None if self.ranges.iter().any(|range| range.has(key)) => Own::Deleted,
             None => Own::Unknown,
@@ -268,8 +276,9 @@ impl Writes {
             operations.extend(writes.keys.iter().map(|(key, write)| Operation {
                 region,
                 key,
-                value: write.as_deref(),
+                value: write.as_ref().map(|put| put.value.as_slice()),
                 is_range: false,
+                expires: write.as_ref().and_then(|put| put.expires),
             }));
         }
         operations

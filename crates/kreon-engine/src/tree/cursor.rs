@@ -1,6 +1,6 @@
 //! Walking through a tree in both directions.
 
-use kreon_base::{Error, Lsn, PageNo, Payload, Result};
+use kreon_base::{Attributes, Error, Lsn, PageNo, Payload, Result};
 use kreon_format::{Leaf, PagePointer, TreeRecord};
 
 use super::leaf_copy::LeafCopy;
@@ -80,7 +80,10 @@ impl<'a, S: NodeSource> Cursor<'a, S> {
             is_valid: false,
             key: Vec::new(),
             lsn: Lsn(0),
-            payload: Payload::Inline { value: &[] },
+            payload: Payload::Inline {
+                value: &[],
+                attributes: Attributes::NONE,
+            },
         }
     }
 

@@ -28,13 +28,18 @@ impl<'a> Version<'a> {
     /// The version with an inline value cut out, so that it borrows nothing.
     pub(super) fn without_value(self) -> Version<'static> {
         let payload = match self.payload {
-            Payload::Inline { .. } => Payload::Inline { value: &[] },
+            Payload::Inline { attributes, .. } => Payload::Inline {
+                value: &[],
+                attributes,
+            },
             Payload::Logged {
                 offset,
                 value_bytes,
+                attributes,
             } => Payload::Logged {
                 offset,
                 value_bytes,
+                attributes,
             },
             Payload::Tombstone { offset } => Payload::Tombstone { offset },
             Payload::Erased { key_at } => Payload::Erased { key_at },
@@ -76,7 +81,7 @@ pub struct Reference {
     pub offset: LogOffset,
     /// Length of its key.
     pub key_bytes: u32,
-    /// Length of its value; 0 for a deletion.
+    /// Bytes behind its key: value and attributes; 0 for a deletion.
     pub value_bytes: u32,
 }
 
@@ -87,6 +92,7 @@ impl Reference {
             Payload::Logged {
                 offset,
                 value_bytes,
+                ..
             } => (offset, value_bytes),
             Payload::Tombstone { offset } => (offset, 0),
             Payload::Inline { .. } | Payload::Erased { .. } => return None,

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use kreon_base::{Error, Lsn, PAGE_BYTES, PageBytes, Result};
+use kreon_base::{Error, Lsn, PAGE_BYTES, PageBytes, Result, Timestamp};
 use kreon_format::{IndexNode, Leaf, LeafEntry, LeafFilter, PagePointer, Pivot, TreeRecord};
 
 use super::child::{Bound, Child};
@@ -22,7 +22,6 @@ use super::output::Output;
 use super::prefetch::prefetch_round;
 use super::search::root_of;
 use super::version_filter::{Origin, VersionFilter};
-use super::version_rules::VersionRules;
 use super::window::Window;
 use super::{Changes, EntryStream, NodeSink, NodeSource, Version};
 
@@ -58,6 +57,8 @@ pub(super) struct Merge<'m, S, K, I, C> {
     pub(super) tree: &'m TreeRecord,
     window: Window<'m, I>,
     pub(super) filter: VersionFilter<'m, K, C>,
+    /// See [`MergeRules::expired_by`].
+    pub(super) expired_by: Option<Timestamp>,
     rewrites_all: bool,
     /// Nodes freed, and the totals of merged parts.
     pub(super) counts: Counts,
@@ -80,7 +81,8 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
             source,
             tree,
             window: Window::new(input),
-            filter: VersionFilter::new(output, changes, VersionRules::new(rules), ranges),
+            filter: VersionFilter::new(output, changes, rules, ranges),
+            expired_by: rules.expired_by,
             rewrites_all: rules.rewrites_all,
             counts: Counts::default(),
             spare_pages: Vec::new(),
@@ -274,7 +276,7 @@ impl<'m, S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'m, S, K,
     }
 
     /// Copies entries of keys without input. Entries with an LSN are judged again, because their snapshots may
-    /// be gone, and entries in deleted ranges as well.
+    /// be gone, and expired ones and those in deleted ranges as well.
     fn copy(&mut self, leaf: &Leaf<'_>, range: Range<usize>) -> Result<()> {
         let mut start = range.start;
         loop {

@@ -63,9 +63,9 @@ impl<S: NodeSource, K: NodeSink, I: EntryStream, C: Changes> Merge<'_, S, K, I, 
         Ok(self.is_erased())
     }
 
-    /// The first entry in `range` that cannot be copied as it is: it carries an LSN, or is in a deleted range.
+    /// The first entry in `range` that cannot be copied as it is: it carries an LSN, has expired, or is in a deleted range.
     pub(super) fn next_to_judge(&mut self, leaf: &Leaf<'_>, range: Range<usize>) -> Result<usize> {
-        let end = leaf.next_with_lsn(range.clone());
+        let end = leaf.next_to_judge(range.clone(), self.expired_by);
         if self.filter.ranges.is_none() {
             return Ok(end);
         }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use kreon_base::{LogOffset, Lsn, Payload, Result, planted};
+use kreon_base::{LogOffset, Lsn, Payload, Result, Timestamp, planted};
 
 use super::leaf_keys::is_long;
 use super::output::Output;
 use super::version_rules::{Verdict, VersionRules};
-use super::{Changes, NodeSink, Reference, Version};
+use super::{Changes, MergeRules, NodeSink, Reference, Version};
 use crate::ranges::RegionRanges;
 
 /// Source of a version.
@@ -15,7 +15,7 @@ use crate::ranges::RegionRanges;
 pub(super) enum Origin {
     Input,
     Tree,
-    /// A deleted range of the input.
+    /// A deleted range of the input, or what becomes of an expired value.
     Range,
 }
 
@@ -25,6 +25,7 @@ pub(super) struct VersionFilter<'m, K, C> {
     pub(super) output: Output<'m, K>,
     pub(super) changes: &'m mut C,
     rules: VersionRules<'m>,
+    expired_by: Option<Timestamp>,
     /// The deleted ranges of the input.
     pub(super) ranges: Option<Arc<RegionRanges>>,
     key: Vec<u8>,
@@ -41,7 +42,7 @@ pub(super) struct VersionFilter<'m, K, C> {
 
 struct Deletion {
     lsn: Lsn,
-    /// Log record of the tombstone; none for a deleted range.
+    /// Log record of the tombstone; none for a deleted range or an expired value.
     record: Option<LogOffset>,
     origin: Origin,
 }
@@ -69,13 +70,14 @@ impl<'m, K: NodeSink, C: Changes> VersionFilter<'m, K, C> {
     pub(super) fn new(
         output: Output<'m, K>,
         changes: &'m mut C,
-        rules: VersionRules<'m>,
+        rules: &MergeRules<'m>,
         ranges: Option<Arc<RegionRanges>>,
     ) -> Self {
         Self {
             output,
             changes,
-            rules,
+            rules: VersionRules::new(rules),
+            expired_by: rules.expired_by,
             ranges,
             key: Vec::new(),
             is_open: false,
@@ -110,6 +112,9 @@ impl<'m, K: NodeSink, C: Changes> VersionFilter<'m, K, C> {
         while let Some(lsn) = self.erasures.pop_if(|lsn| *lsn > version.lsn) {
             self.erase(lsn);
         }
+        if self.has_expired(version.payload) {
+            return self.take_expired(version, origin);
+        }
         let deletion = match version.payload {
             Payload::Tombstone { offset } => Some(Some(offset)),
             Payload::Erased { .. } => Some(None),
@@ -137,6 +142,31 @@ impl<'m, K: NodeSink, C: Changes> VersionFilter<'m, K, C> {
                 self.keep(lsn, version.payload, origin)
             }
         }
+    }
+
+    fn has_expired(&self, payload: Payload<'_>) -> bool {
+        self.expired_by.is_some_and(|by| payload.has_expired(by))
+    }
+
+    /// Takes a value that nobody sees any more, but that hides older versions. In the last level a deletion without a
+    /// record does so as well. Further up that would hide nothing in lower trees, so there the value stays as it is.
+    fn take_expired(&mut self, version: Version<'_>, origin: Origin) -> Result<()> {
+        let verdict = self.rules.judge(version.lsn, true);
+        planted!(ExpiryDroppedEarly => let verdict = Verdict::Drop);
+        match verdict {
+            Verdict::Keep(lsn) => {
+                self.keep_deletions(version.payload)?;
+                return self.keep(lsn, version.payload, origin);
+            }
+            Verdict::KeepIfOlder(lsn) => self.deletions.push(Deletion {
+                lsn,
+                record: None,
+                origin: Origin::Range,
+            }),
+            Verdict::Drop => {}
+        }
+        self.count_gone(version.payload, origin);
+        Ok(())
     }
 
     /// Judges a range deletion as the next older version of the open key. It becomes an entry only above an older

@@ -93,6 +93,7 @@ mod tests {
         let snapshots: Vec<_> = snapshots.iter().copied().map(Lsn).collect();
         let mut rules = VersionRules::new(&MergeRules {
             snapshots: &snapshots,
+            expired_by: None,
             last_level,
             fill: 0.95,
             rewrites_all: false,

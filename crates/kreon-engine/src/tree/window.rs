@@ -51,8 +51,9 @@ impl<'i, I: EntryStream> Window<'i, I> {
             key: self.slice(&held.key),
             lsn: held.version.lsn,
             payload: match held.version.payload {
-                Payload::Inline { .. } => Payload::Inline {
+                Payload::Inline { attributes, .. } => Payload::Inline {
                     value: self.slice(&held.value),
+                    attributes,
                 },
                 payload => payload,
             },
@@ -123,7 +124,7 @@ fn is_before(last: (&[u8], Lsn), next: &Entry<'_>) -> bool {
 
 fn hold(bytes: &mut Vec<u8>, entry: &Entry<'_>) -> Held {
     let value = match entry.payload {
-        Payload::Inline { value } => value,
+        Payload::Inline { value, .. } => value,
         _ => &[],
     };
     let version = Version {

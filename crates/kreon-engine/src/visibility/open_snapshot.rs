@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kreon_base::{Lsn, planted};
 
-use super::{Moment, Visibility};
+use super::{Moment, ReadPoint, Visibility};
 
 /// An open snapshot: sees every write before its position and none after. Old versions are kept while
 /// it is open; that costs space, not memory.
@@ -18,7 +18,10 @@ impl OpenSnapshot {
     pub fn new(visibility: &Arc<Visibility>) -> Self {
         let (storage, snapshots) = (&visibility.storage, &visibility.snapshots);
         let moment = match storage.lifecycle.is_home() {
-            true => snapshots.open(&visibility.gate, || storage.log.tail()),
+            true => {
+                let clock = &storage.options.clock;
+                snapshots.open(&visibility.gate, clock, || storage.log.tail())
+            }
             false => Moment::default(),
         };
         Self {
@@ -33,7 +36,12 @@ impl OpenSnapshot {
         self.moment.at
     }
 
-    /// Its position and its closing of the gate.
+    /// Where reads through it look from.
+    pub fn point(&self) -> ReadPoint<'static> {
+        ReadPoint::at(self.lsn(), self.moment.time)
+    }
+
+    /// Its position, its time and its closing of the gate.
     pub fn moment(&self) -> Moment {
         self.moment
     }

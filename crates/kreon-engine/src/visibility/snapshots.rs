@@ -4,18 +4,31 @@ use kreon_sync::{AtomicU64, Ordering};
 use std::collections::VecDeque;
 use std::sync::atomic::fence;
 
-use kreon_base::{Lsn, planted};
+use kreon_base::{Lsn, Timestamp, planted};
 use kreon_sync::Mutex;
 
 use super::gate::Gate;
+use crate::options::Clock;
 
-/// The LSN of a snapshot, and the number of the closing of the gate that made it.
-#[derive(Clone, Copy, Debug, Default)]
+/// The LSN of a snapshot, its time, and the number of the closing of the gate that made it.
+#[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// Its LSN.
     pub at: Lsn,
+    /// Values that end by then have ended for it.
+    pub time: Timestamp,
     /// The number of the closing of the gate.
     pub closing: u64,
+}
+
+impl Default for Moment {
+    fn default() -> Self {
+        Self {
+            at: Lsn(0),
+            time: Timestamp::MIN,
+            closing: 0,
+        }
+    }
 }
 
 /// The open snapshots. A snapshot at S sees every write before S.
@@ -28,7 +41,8 @@ pub struct Snapshots {
 
 #[derive(Default)]
 struct Open {
-    /// Ascending positions with the snapshots there. Most end soon after they began, so most changes are at the end.
+    /// Ascending positions with the snapshots there, and so ascending times: these are read with the lock held, and the
+    /// clock does not go back. Most end soon after they began, so most changes are at the end.
     positions: VecDeque<Opened>,
     /// The last moment that was made with the gate closed.
     last: Option<Moment>,
@@ -42,14 +56,17 @@ struct Opened {
 }
 
 impl Open {
-    /// Counts a snapshot of `moment`, or of the one that was opened there before.
+    /// Counts a snapshot of `moment`, or of the one that was opened there before, at a time of its own.
     fn add(&mut self, moment: Moment) -> Moment {
         let place = self.place(moment.at);
         if let Some(opened) = self.positions.get_mut(place)
             && opened.moment.at == moment.at
         {
             opened.count += 1;
-            return opened.moment;
+            return Moment {
+                time: moment.time,
+                ..opened.moment
+            };
         }
         self.positions.insert(place, Opened { moment, count: 1 });
         moment
@@ -85,21 +102,22 @@ impl Open {
 impl Snapshots {
     /// Opens a snapshot of this moment. `tail` reads the log's tail; it is called with the gate closed,
     /// unless nothing was written since the last closing for a snapshot.
-    pub fn open(&self, gate: &Gate, tail: impl Fn() -> Lsn) -> Moment {
-        if let Some(moment) = self.open_same(gate, &tail) {
+    pub fn open(&self, gate: &Gate, clock: &Clock, tail: impl Fn() -> Lsn) -> Moment {
+        if let Some(moment) = self.open_same(gate, clock, &tail) {
             return moment;
         }
-        planted!(SnapshotWithoutGate => return self.open_new(0, tail));
+        planted!(SnapshotWithoutGate => return self.open_new(0, clock, tail));
         let closed = gate.close();
-        self.open_new(closed.number(), tail)
+        self.open_new(closed.number(), clock, tail)
     }
 
     /// Opens a snapshot at the log's tail; `closing` is the number of the gate's closing under which this happens.
-    fn open_new(&self, closing: u64, tail: impl Fn() -> Lsn) -> Moment {
+    fn open_new(&self, closing: u64, clock: &Clock, tail: impl Fn() -> Lsn) -> Moment {
         let mut open = self.open.lock();
-        let at = tail();
-        open.last = Some(Moment { at, closing });
-        let moment = open.add(Moment { at, closing });
+        let (at, time) = (tail(), clock.now());
+        let moment = Moment { at, time, closing };
+        open.last = Some(moment);
+        let moment = open.add(moment);
         self.set_newest(&open);
         moment
     }
@@ -110,14 +128,15 @@ impl Snapshots {
     /// That nothing was written is checked while the snapshot counts as open: a writer that comes after
     /// the check finds it (it moves the tail before it reads [`Self::newest`]), and so does who closes the gate (it
     /// counts the closing before). A closing or a mark since then wants snapshots of a later closing.
-    fn open_same(&self, gate: &Gate, tail: &impl Fn() -> Lsn) -> Option<Moment> {
+    fn open_same(&self, gate: &Gate, clock: &Clock, tail: &impl Fn() -> Lsn) -> Option<Moment> {
         let mut open = self.open.lock();
         let last = open.last?;
         let is_same = || gate.is_last(last.closing) && tail() == last.at;
         if !is_same() {
             return None;
         }
-        let moment = open.add(last);
+        let time = clock.now();
+        let moment = open.add(Moment { time, ..last });
         self.set_newest(&open);
         // The looks behind it come after the store before it, for all threads.
         fence(Ordering::SeqCst);
@@ -158,6 +177,14 @@ impl Snapshots {
             .collect()
     }
 
+    /// The time of the oldest open one, or that of the clock: values that end by then have ended for all that are open, and
+    /// for all that will be.
+    pub fn horizon(&self, clock: &Clock) -> Timestamp {
+        let open = self.open.lock();
+        let oldest = open.positions.front();
+        oldest.map_or_else(|| clock.now(), |opened| opened.moment.time)
+    }
+
     /// Whether one is open from `from` on, before `to`.
     pub fn is_any_within(&self, from: Lsn, to: Lsn) -> bool {
         let open = self.open.lock();
@@ -176,11 +203,15 @@ impl Snapshots {
 mod tests {
     use super::*;
 
+    fn parts() -> (Gate, Snapshots, Clock) {
+        Default::default()
+    }
+
     #[test]
     fn equal_moments_share_a_position_until_both_are_closed() {
-        let (gate, snapshots) = (Gate::default(), Snapshots::default());
-        let first = snapshots.open(&gate, || Lsn(10));
-        let second = snapshots.open(&gate, || Lsn(10));
+        let (gate, snapshots, clock) = parts();
+        let first = snapshots.open(&gate, &clock, || Lsn(10));
+        let second = snapshots.open(&gate, &clock, || Lsn(10));
         assert_eq!((first.at, second.at), (Lsn(10), Lsn(10)));
         assert_eq!(first.closing, second.closing);
         snapshots.close(first.at);
@@ -191,9 +222,9 @@ mod tests {
 
     #[test]
     fn a_write_between_two_snapshots_parts_them() {
-        let (gate, snapshots) = (Gate::default(), Snapshots::default());
-        snapshots.open(&gate, || Lsn(10));
-        snapshots.open(&gate, || Lsn(20));
+        let (gate, snapshots, clock) = parts();
+        snapshots.open(&gate, &clock, || Lsn(10));
+        snapshots.open(&gate, &clock, || Lsn(20));
         assert_eq!(snapshots.list(), [Lsn(10), Lsn(20)]);
         assert!(snapshots.is_any_within(Lsn(10), Lsn(20)));
         assert!(!snapshots.is_any_within(Lsn(11), Lsn(20)));
@@ -203,12 +234,12 @@ mod tests {
 
     #[test]
     fn without_a_write_or_a_closing_the_gate_stays_open_for_the_next_snapshot() {
-        let (gate, snapshots) = (Gate::default(), Snapshots::default());
-        let first = snapshots.open(&gate, || Lsn(10));
+        let (gate, snapshots, clock) = parts();
+        let first = snapshots.open(&gate, &clock, || Lsn(10));
         snapshots.close(first.at);
         let _inside = gate.enter();
         // With a writer inside, a closing would wait for ever.
-        let again = snapshots.open(&gate, || Lsn(10));
+        let again = snapshots.open(&gate, &clock, || Lsn(10));
         assert_eq!((again.at, again.closing), (first.at, first.closing));
         assert_eq!(snapshots.newest(), Some(Lsn(10)));
         snapshots.close(again.at);
@@ -217,33 +248,33 @@ mod tests {
 
     #[test]
     fn a_mark_wants_a_later_closing() {
-        let (gate, snapshots) = (Gate::default(), Snapshots::default());
-        let first = snapshots.open(&gate, || Lsn(10));
+        let (gate, snapshots, clock) = parts();
+        let first = snapshots.open(&gate, &clock, || Lsn(10));
         snapshots.close(first.at);
         let mark = gate.mark();
         assert!(first.closing < mark);
-        assert!(snapshots.open(&gate, || Lsn(10)).closing > mark);
+        assert!(snapshots.open(&gate, &clock, || Lsn(10)).closing > mark);
     }
 
     #[test]
     fn a_write_that_comes_while_a_snapshot_is_opened_parts_it_from_the_last() {
-        let (gate, snapshots) = (Gate::default(), Snapshots::default());
-        let first = snapshots.open(&gate, || Lsn(10));
+        let (gate, snapshots, clock) = parts();
+        let first = snapshots.open(&gate, &clock, || Lsn(10));
         snapshots.close(first.at);
         let looks = std::cell::Cell::new(0);
         let tail = || {
             looks.set(looks.get() + 1);
             Lsn(if looks.get() > 1 { 20 } else { 10 })
         };
-        assert_eq!(snapshots.open(&gate, tail).at, Lsn(20));
+        assert_eq!(snapshots.open(&gate, &clock, tail).at, Lsn(20));
         assert_eq!(snapshots.list(), [Lsn(20)]);
     }
 
     #[test]
     fn positions_are_closed_in_any_order() {
-        let (gate, snapshots) = (Gate::default(), Snapshots::default());
+        let (gate, snapshots, clock) = parts();
         for at in [10, 20, 20, 30] {
-            snapshots.open(&gate, || Lsn(at));
+            snapshots.open(&gate, &clock, || Lsn(at));
         }
         snapshots.close(Lsn(20));
         snapshots.close(Lsn(10));
@@ -253,5 +284,32 @@ mod tests {
         assert!(!snapshots.is_any_within(Lsn(21), Lsn(30)));
         snapshots.close(Lsn(30));
         assert_eq!(snapshots.newest(), Some(Lsn(20)));
+    }
+
+    #[test]
+    fn the_horizon_is_the_time_of_the_oldest_snapshot() {
+        let (gate, snapshots, _) = parts();
+        let shown = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(5));
+        let read = std::sync::Arc::clone(&shown);
+        let order = std::sync::atomic::Ordering::Relaxed;
+        let clock = Clock::of(move || Timestamp::of_ms(read.load(order)));
+        let open = |at, ms| {
+            shown.store(ms, order);
+            snapshots.open(&gate, &clock, || Lsn(at))
+        };
+        let horizon = || snapshots.horizon(&clock).ms();
+        assert_eq!(horizon(), 5);
+        let (first, second) = (open(10, 6), open(10, 7));
+        assert_eq!((first.time.ms(), second.time.ms()), (6, 7));
+        let third = open(20, 8);
+        assert_eq!(horizon(), 6);
+        // Of equal positions the first time counts until both are closed.
+        snapshots.close(first.at);
+        assert_eq!(horizon(), 6);
+        snapshots.close(second.at);
+        assert_eq!(horizon(), third.time.ms());
+        snapshots.close(third.at);
+        shown.store(9, order);
+        assert_eq!(horizon(), 9);
     }
 }

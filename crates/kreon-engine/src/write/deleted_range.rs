@@ -74,6 +74,7 @@ impl DeletedRange {
             key: &self.start,
             value: Some(&self.end),
             is_range: true,
+            expires: None,
         }
     }
 }

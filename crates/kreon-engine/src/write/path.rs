@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kreon_base::{ErrorKind, Lsn, Result, planted};
+use kreon_base::{Error, ErrorKind, Lsn, Result, Timestamp, planted};
 use kreon_format::{FRAGMENT_HEADER_BYTES, LOG_PAYLOAD_BYTES, fragment_bytes};
 use kreon_l0::{Approach, Keep, L0};
 
@@ -37,10 +37,9 @@ fn purpose(operations: &[Operation<'_>]) -> Purpose {
     }
 }
 
-/// Bytes of keys and values.
+/// Bytes of keys, attributes and values.
 fn record_bytes(operations: &[Operation<'_>]) -> u64 {
-    let bytes =
-        |operation: &Operation<'_>| operation.key.len() + operation.value.map_or(0, <[u8]>::len);
+    let bytes = |operation: &Operation<'_>| operation.key.len() + operation.value_bytes();
     operations.iter().map(bytes).sum::<usize>() as u64
 }
 
@@ -97,6 +96,20 @@ impl Writer {
             reader: Arc::clone(reader),
             maintenance: Arc::clone(maintenance),
         }
+    }
+
+    /// When a value ends that is written now and lives for `ttl`: to the millisecond, rounded up, and not after
+    /// [`Timestamp::MAX`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` for no time at all.
+    pub fn expiry_after(&self, ttl: Duration) -> Result<Timestamp> {
+        if ttl.is_zero() {
+            return Err(Error::invalid("a value lives for no time at all"));
+        }
+        let ms = ttl.as_nanos().div_ceil(1_000_000);
+        let ms = u64::try_from(ms).unwrap_or(u64::MAX);
+        Ok(self.on.storage.options.clock.now().plus_ms(ms))
     }
 
     /// Applies `operations` as one unit: all or nothing, for readers and for crashes.
@@ -330,9 +343,10 @@ impl Writer {
         keep: Keep,
     ) {
         let (region, key, value) = (operation.region, operation.key, operation.value);
-        let value_bytes = value.map(|value| value.len() as u32);
+        let value_bytes = value.map(|_| operation.value_bytes() as u32);
         let inline_max = self.on.storage.options.inline_value_bytes_max;
-        let payload = placement::place(key, value_bytes, value, place.offset, inline_max);
+        let whole = (value, operation.attributes());
+        let payload = placement::place(key, value_bytes, whole, place.offset, inline_max);
         let was_known = spot.insert(place.lsn, payload, keep);
         if value.is_some() {
             region.gaps.note_put(key);

@@ -6,6 +6,7 @@ use kreon_base::{
 use kreon_format::*;
 
 use crate::document::Document;
+use crate::nodes::expiring;
 use crate::values::Value::{Bytes, Number};
 use crate::values::{STORE, distinct};
 
@@ -62,6 +63,7 @@ impl Document {
                 ("starts record", header.starts_record.into()),
                 ("ends record", header.ends_record.into()),
                 ("ends unit", header.ends_unit.into()),
+                ("has attributes", header.has_attributes.into()),
                 ("high mark", marks().1),
             ],
         )
@@ -184,6 +186,7 @@ fn a_fragment_is_as_the_document_draws_it_whatever_its_kind_and_flags() {
             ends_record: index % 3 == 0,
             ends_unit: index == 3,
             incarnation: INCARNATION,
+            has_attributes: kind.may_have_attributes(),
         };
         let front = header.encode(&seal(), OFFSET, &[payload]);
         let mut fragment = [&front[..], payload].concat();
@@ -219,6 +222,12 @@ fn values_of_records_are_as_the_document_says() {
     let epoch = kreon_base::Epoch(distinct(8, 1));
     let told = document.assemble("Value of a new region", &[("dropped", Number(epoch.0))]);
     assert_eq!(dropped_value(epoch)[..], told);
+}
+
+#[test]
+fn attributes_are_as_the_document_says() {
+    let told = Document::read().attributes(expiring());
+    assert_eq!(encode_attributes(expiring())[..], told);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Leaves, index nodes, filters.
 
-use kreon_base::{Epoch, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId};
+use kreon_base::{
+    Attributes, Epoch, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId, Timestamp,
+};
 use kreon_format::*;
 
 use crate::document::Document;
@@ -112,8 +114,9 @@ impl Document {
             Payload::Logged {
                 offset,
                 value_bytes,
+                ..
             } => ("logged", Some(offset), Some(value_bytes), &[][..]),
-            Payload::Inline { value } => ("inline", None, Some(value.len() as u32), value),
+            Payload::Inline { value, .. } => ("inline", None, Some(value.len() as u32), value),
             Payload::Tombstone { offset } => ("tombstone", Some(offset), None, &[][..]),
             Payload::Erased { key_at } => ("erased", is_long.then_some(key_at), None, &[][..]),
         };
@@ -124,6 +127,7 @@ impl Document {
             ("has LSN", u64::from(lsn != Lsn(0))),
             ("long key", is_long.into()),
             ("value width", width.saturating_sub(1) as u64),
+            ("has attributes", u64::from(!payload.attributes().is_none())),
             ("wide", u64::from(stored.len() > usize::from(u8::MAX))),
         ];
         let body = self.assemble(
@@ -145,10 +149,20 @@ impl Document {
                     "whole key length",
                     Bytes(bytes(whole as u64, if is_long { 3 } else { 0 })),
                 ),
+                ("attributes", Bytes(self.attributes(payload.attributes()))),
                 ("value", Bytes(value.to_vec())),
             ],
         );
         self.entry(self.pack("Tag of a leaf entry", &fields), stored, body)
+    }
+
+    /// Attributes of a value; no bytes if there are none.
+    pub fn attributes(&self, attributes: Attributes) -> Vec<u8> {
+        let Some(expires) = attributes.expires else {
+            return Vec::new();
+        };
+        let fields = [("expiry", Number(expires.ms())), ("codec", Number(0))];
+        self.assemble("Attributes", &fields)
     }
 
     fn filter(&self, prefix: usize, probes: u64, words: Vec<Vec<u8>>) -> Vec<u8> {
@@ -209,6 +223,11 @@ fn width_of(value: u32) -> usize {
     (1..4).find(fits).unwrap_or(4)
 }
 
+/// Attributes with bytes that all differ.
+pub fn expiring() -> Attributes {
+    Attributes::expiring(Some(Timestamp::of_ms(distinct(6, 9))))
+}
+
 fn wide_key() -> Vec<u8> {
     [&b"f"[..], &[b'w'; 300]].concat()
 }
@@ -224,6 +243,7 @@ fn a_leaf_is_as_the_document_draws_it() {
     let logged = |value_bytes| Payload::Logged {
         offset,
         value_bytes,
+        attributes: Attributes::NONE,
     };
     let entries: Vec<(Vec<u8>, u64, Payload<'_>)> = vec![
         (b"a".to_vec(), 0, logged(0xf1)),
@@ -232,15 +252,42 @@ fn a_leaf_is_as_the_document_draws_it() {
         (
             b"d".to_vec(),
             distinct(8, 6),
-            Payload::Inline { value: &[7; 256] },
+            Payload::Inline {
+                value: &[7; 256],
+                attributes: Attributes::NONE,
+            },
         ),
-        (b"d".to_vec(), 0, Payload::Inline { value: b"" }),
+        (
+            b"d".to_vec(),
+            0,
+            Payload::Inline {
+                value: b"",
+                attributes: Attributes::NONE,
+            },
+        ),
         (b"e".to_vec(), distinct(8, 7), Payload::Tombstone { offset }),
         (
             b"ee".to_vec(),
             distinct(8, 7),
             Payload::Erased {
                 key_at: LogOffset(0),
+            },
+        ),
+        (
+            b"eee".to_vec(),
+            0,
+            Payload::Logged {
+                offset,
+                value_bytes: 8,
+                attributes: expiring(),
+            },
+        ),
+        (
+            b"eeee".to_vec(),
+            distinct(8, 8),
+            Payload::Inline {
+                value: b"value",
+                attributes: expiring(),
             },
         ),
         (wide_key(), 0, logged(1 << 30)),

@@ -1,7 +1,7 @@
 //! Keys that are hard on a node: prefixes of one another, zeroes and ones, with lengths around the limits.
 #![allow(dead_code, missing_docs)]
 
-use kreon_base::{LogOffset, Lsn, Payload};
+use kreon_base::{Attributes, LogOffset, Lsn, Payload, Timestamp};
 use kreon_format::{INLINE_VALUE_BYTES_MAX, LONG_KEY_STORED_BYTES};
 use proptest::prelude::*;
 
@@ -21,13 +21,24 @@ pub enum Owned {
 }
 
 impl Version {
+    /// What is kept beside its value, if it has one: of every third key something.
+    pub fn attributes(&self) -> Attributes {
+        let salt = self.key.len() as u64 + self.lsn.0;
+        let expires = salt
+            .is_multiple_of(3)
+            .then(|| Timestamp::of_ms(1 << (salt % 48)));
+        Attributes::expiring(expires)
+    }
+
     pub fn payload(&self) -> Payload<'_> {
+        let attributes = self.attributes();
         match &self.owned {
             Owned::Logged(offset, value_bytes) => Payload::Logged {
                 offset: LogOffset(*offset),
-                value_bytes: *value_bytes,
+                value_bytes: value_bytes + attributes.stored_bytes() as u32,
+                attributes,
             },
-            Owned::Inline(value) => Payload::Inline { value },
+            Owned::Inline(value) => Payload::Inline { value, attributes },
             Owned::Tombstone(offset) => Payload::Tombstone {
                 offset: LogOffset(*offset),
             },

@@ -2,8 +2,8 @@
 #![allow(dead_code, missing_docs)]
 
 use kreon_base::{
-    Epoch, Incarnation, LogId, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId,
-    SegmentId,
+    Attributes, Epoch, Incarnation, LogId, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload,
+    RegionId, SegmentId,
 };
 use kreon_format::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -49,6 +49,7 @@ pub fn logged(offset: u64, value_bytes: u32) -> Payload<'static> {
     Payload::Logged {
         offset: LogOffset(offset),
         value_bytes,
+        attributes: Attributes::NONE,
     }
 }
 
@@ -177,6 +178,7 @@ pub fn fragment_header() -> FragmentHeader {
         ends_record: true,
         ends_unit: true,
         incarnation: 0xabcd,
+        has_attributes: false,
     }
 }
 
@@ -207,9 +209,30 @@ pub fn leaf() -> (PageBytes, PagePointer) {
             offset: LogOffset(8),
         },
     );
-    push(b"user100000000", 0, Payload::Inline { value: b"old" });
-    push(b"user1000000001", 0, Payload::Inline { value: b"" });
-    push(b"user10000000011", 5, Payload::Inline { value: &[7; 256] });
+    push(
+        b"user100000000",
+        0,
+        Payload::Inline {
+            value: b"old",
+            attributes: Attributes::NONE,
+        },
+    );
+    push(
+        b"user1000000001",
+        0,
+        Payload::Inline {
+            value: b"",
+            attributes: Attributes::NONE,
+        },
+    );
+    push(
+        b"user10000000011",
+        5,
+        Payload::Inline {
+            value: &[7; 256],
+            attributes: Attributes::NONE,
+        },
+    );
     push(b"user2", 5, logged(77, 1 << 30));
     push(
         &[&b"user3"[..], &[b'y'; 300]].concat(),

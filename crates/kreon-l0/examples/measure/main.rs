@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::sync::RwLock;
 use std::{env, thread};
 
-use kreon_base::{LogOffset, Lsn, Payload};
+use kreon_base::{Attributes, LogOffset, Lsn, Payload};
 use kreon_l0::{Keep, L0};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -140,6 +140,7 @@ fn logged(lsn: u64) -> Payload<'static> {
     Payload::Logged {
         offset: LogOffset(lsn * 1024),
         value_bytes: 1000,
+        attributes: Attributes::NONE,
     }
 }
 

@@ -1,7 +1,11 @@
 //! Puts fragments together to records and units, and hands on whole units only.
 
-use kreon_base::{KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, VALUE_BYTES_MAX, planted};
-use kreon_format::{DROPPED_VALUE_BYTES, FragmentHeader, RANGE_VALUE_BYTES_MAX, RecordKind};
+use kreon_base::{
+    Attributes, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, VALUE_BYTES_MAX, planted,
+};
+use kreon_format::{
+    DROPPED_VALUE_BYTES, FragmentHeader, RANGE_VALUE_BYTES_MAX, RecordKind, decode_attributes,
+};
 
 /// A record of a whole unit, as replay hands it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +20,9 @@ pub struct ReplayRecord<'a> {
     pub kind: RecordKind,
     /// The key.
     pub key: &'a [u8],
-    /// Length of the value.
+    /// What is kept beside the value.
+    pub attributes: Attributes,
+    /// Bytes behind the key: the value, and in front of it its attributes, if it has any.
     pub value_bytes: u32,
     /// The value, unless it is longer than the replay asked for.
     pub value: Option<&'a [u8]>,
@@ -58,9 +64,12 @@ struct Gathered {
     region: RegionId,
     kind: RecordKind,
     key_bytes: usize,
-    /// Bytes of key and value so far.
+    has_attributes: bool,
+    /// Known when the record is whole.
+    attributes: Attributes,
+    /// Bytes of key, attributes and value so far.
     payload_bytes: usize,
-    /// Start of the key in `bytes`; the value follows it if it is short.
+    /// Start of the key in `bytes`. Its attributes follow it, if it has any, and the value if it is short.
     at: usize,
 }
 
@@ -108,15 +117,16 @@ impl Units {
             return self.hand_on_alone(record, found.payload, visit);
         }
         self.gather(&mut record, found.payload);
-        if record.payload_bytes > KEY_BYTES_MAX + VALUE_BYTES_MAX {
+        if record.payload_bytes > KEY_BYTES_MAX + Attributes::BYTES + VALUE_BYTES_MAX {
             return Ok(Err("a record longer than any can be"));
         }
         if !header.ends_record {
             self.partial = Some(record);
             return Ok(Ok(()));
         }
-        if record.payload_bytes < record.key_bytes {
-            return Ok(Err("a record shorter than its key"));
+        let whole = self.bytes.get(record.at..).unwrap_or_default();
+        if let Err(what) = record.complete(whole) {
+            return Ok(Err(what));
         }
         self.records.push(record);
         if header.ends_unit {
@@ -135,17 +145,17 @@ impl Units {
         }
     }
 
-    /// Keeps the key's and, if it may be short, the value's part of `payload`.
+    /// Keeps what is in front of the value and, if that may be short, the value's part of `payload`.
     fn gather(&mut self, record: &mut Gathered, payload: &[u8]) {
-        let key_left = record.key_bytes.saturating_sub(record.payload_bytes);
+        let front_left = record.front_bytes().saturating_sub(record.payload_bytes);
         record.payload_bytes += payload.len();
-        let value_bytes = record.payload_bytes.saturating_sub(record.key_bytes);
+        let value_bytes = record.payload_bytes.saturating_sub(record.front_bytes());
         if self.keeps(record.kind, value_bytes) {
             self.bytes.extend_from_slice(payload);
         } else {
             self.bytes
-                .extend_from_slice(payload.get(..key_left).unwrap_or(payload));
-            self.bytes.truncate(record.at + record.key_bytes);
+                .extend_from_slice(payload.get(..front_left).unwrap_or(payload));
+            self.bytes.truncate(record.at + record.front_bytes());
         }
     }
 
@@ -157,9 +167,10 @@ impl Units {
         visit: &mut impl FnMut(ReplayRecord<'_>) -> Result<()>,
     ) -> Result<Result<(), &'static str>> {
         record.payload_bytes = payload.len();
-        let Some((key, value)) = payload.split_at_checked(record.key_bytes) else {
-            return Ok(Err("a record shorter than its key"));
-        };
+        if let Err(what) = record.complete(payload) {
+            return Ok(Err(what));
+        }
+        let (key, value) = record.split(payload);
         let value = self.keeps(record.kind, value.len()).then_some(value);
         visit(record.shown(key, value))?;
         self.record_count += 1;
@@ -169,9 +180,8 @@ impl Units {
 
     fn hand_on(&mut self, visit: &mut impl FnMut(ReplayRecord<'_>) -> Result<()>) -> Result<()> {
         for record in &self.records {
-            let rest = self.bytes.get(record.at..).unwrap_or_default();
-            let (key, rest) = rest.split_at_checked(record.key_bytes).unwrap_or_default();
-            let value_bytes = record.payload_bytes - record.key_bytes;
+            let (key, rest) = record.split(self.bytes.get(record.at..).unwrap_or_default());
+            let value_bytes = record.payload_bytes - record.front_bytes();
             let is_kept = self.keeps(record.kind, value_bytes);
             visit(record.shown(key, rest.get(..value_bytes).filter(|_| is_kept)))?;
         }
@@ -192,15 +202,45 @@ impl Gathered {
             region: header.region,
             kind: header.kind,
             key_bytes: header.key_bytes as usize,
+            has_attributes: header.has_attributes,
+            attributes: Attributes::NONE,
             payload_bytes: 0,
             at,
         }
+    }
+
+    /// Bytes in front of the value.
+    fn front_bytes(&self) -> usize {
+        match self.has_attributes {
+            true => self.key_bytes + Attributes::BYTES,
+            false => self.key_bytes,
+        }
+    }
+
+    /// All of the record is there; `bytes` begin with what is in front of its value.
+    fn complete(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
+        if self.payload_bytes < self.key_bytes {
+            return Err("a record shorter than its key");
+        }
+        if self.has_attributes {
+            let stored = bytes.get(self.key_bytes..).and_then(<[u8]>::first_chunk);
+            let attributes = stored.and_then(|stored| decode_attributes(*stored));
+            self.attributes = attributes.ok_or("a record with attributes that are none")?;
+        }
+        Ok(())
+    }
+
+    /// The key and what there is of the value, in `bytes`, which begin with the key.
+    fn split<'b>(&self, bytes: &'b [u8]) -> (&'b [u8], &'b [u8]) {
+        let key = bytes.get(..self.key_bytes).unwrap_or_default();
+        (key, bytes.get(self.front_bytes()..).unwrap_or_default())
     }
 
     fn is_of(&self, header: &FragmentHeader) -> bool {
         self.region == header.region
             && self.kind == header.kind
             && self.key_bytes == header.key_bytes as usize
+            && self.has_attributes == header.has_attributes
     }
 
     fn shown<'a>(&self, key: &'a [u8], value: Option<&'a [u8]>) -> ReplayRecord<'a> {
@@ -210,6 +250,7 @@ impl Gathered {
             region: self.region,
             kind: self.kind,
             key,
+            attributes: self.attributes,
             value_bytes: (self.payload_bytes - self.key_bytes) as u32,
             value,
         }
@@ -218,6 +259,9 @@ impl Gathered {
 
 #[cfg(test)]
 mod tests {
+    use kreon_base::Timestamp;
+    use kreon_format::encode_attributes;
+
     use super::*;
 
     /// The whole of a record of one fragment that is not alone in its unit.
@@ -226,6 +270,7 @@ mod tests {
         region: RegionId(1),
         key_bytes: 3,
         kind: RecordKind::Put,
+        has_attributes: false,
         starts_record: true,
         ends_record: true,
         ends_unit: false,
@@ -285,9 +330,73 @@ mod tests {
             key_bytes: 4,
             ..END
         };
-        for header in [of_another_region, of_another_kind, of_another_key] {
+        let with_attributes = FragmentHeader {
+            has_attributes: true,
+            ..END
+        };
+        let others = [of_another_region, of_another_kind, of_another_key];
+        for header in others.into_iter().chain([with_attributes]) {
             let why = refusal(&[(BEGIN, b"key"), (header, b"value")]);
             assert_eq!(why, "a piece of another record");
+        }
+    }
+
+    #[test]
+    fn attributes_are_whole_and_known() {
+        let with = |ends_unit| FragmentHeader {
+            has_attributes: true,
+            ends_unit,
+            ..WHOLE
+        };
+        let none = "a record with attributes that are none";
+        for ends_unit in [true, false] {
+            assert_eq!(refusal(&[(with(ends_unit), b"key1234567")]), none);
+            assert_eq!(refusal(&[(with(ends_unit), &[0; 11])]), none);
+        }
+    }
+
+    #[test]
+    fn attributes_are_handed_on_beside_a_value_that_is_not() {
+        let expires = Timestamp::of_ms(0x0102_0304_0506);
+        let front = [
+            b"key",
+            &encode_attributes(Attributes::expiring(Some(expires)))[..],
+        ]
+        .concat();
+        let payload = [&front[..], &[7; 101]].concat();
+        let header = |starts_record, ends_record| FragmentHeader {
+            has_attributes: true,
+            starts_record,
+            ends_record,
+            ends_unit: ends_record,
+            ..WHOLE
+        };
+        // Cut nowhere, in the key, in the attributes, in the value.
+        for cut in [0, 2, 7, 50] {
+            let (mut units, mut seen) = (Units::new(100), Vec::new());
+            let parts = match cut {
+                0 => vec![(header(true, true), &payload[..])],
+                _ => {
+                    let (first, last) = payload.split_at(cut);
+                    vec![(header(true, false), first), (header(false, true), last)]
+                }
+            };
+            for (header, payload) in parts {
+                let found = Found {
+                    lsn: Lsn(8),
+                    offset: LogOffset(8),
+                    header,
+                    payload,
+                    fills_segment: !header.ends_record,
+                };
+                let mut visit = |record: ReplayRecord<'_>| {
+                    assert_eq!((record.key, record.value), (&b"key"[..], None));
+                    seen.push((record.attributes.expires, record.value_bytes));
+                    Ok(())
+                };
+                units.add(&found, &mut visit).unwrap().unwrap();
+            }
+            assert_eq!(seen, [(Some(expires), 109)], "cut at {cut}");
         }
     }
 
@@ -302,7 +411,7 @@ mod tests {
         assert_eq!(refusal(&[(alone, b"ke")]), short);
         assert_eq!(refusal(&[(BEGIN, b"k"), (END, b"e")]), short);
         // Never touched: its memory is not taken.
-        let long = vec![0; KEY_BYTES_MAX + VALUE_BYTES_MAX + 1];
+        let long = vec![0; KEY_BYTES_MAX + Attributes::BYTES + VALUE_BYTES_MAX + 1];
         assert_eq!(
             refusal(&[(WHOLE, &long)]),
             "a record longer than any can be"

@@ -160,6 +160,7 @@ fn the_log_goes_to_its_own_device_and_moved_records_do_not() {
         is_deletion: false,
         key: b"key",
         payload_bytes: 8,
+        has_attributes: false,
     };
     let fill = |room: &mut [u8]| {
         room.fill(7);

@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kreon_base::{
-    Error, ErrorKind, Incarnation, LogId, Lsn, RegionId, Result, SEGMENT_BYTES, SegmentId,
+    Attributes, Error, ErrorKind, Incarnation, LogId, Lsn, RegionId, Result, SEGMENT_BYTES,
+    SegmentId,
 };
 use kreon_device::{Backing, Device};
 use kreon_format::{LogRecord, RecordKind, StoreId};
@@ -223,6 +224,7 @@ fn put<'a>(key: &'a [u8], value: &'a [u8]) -> NewRecord<'a> {
         kind: RecordKind::Put,
         key,
         value,
+        attributes: Attributes::NONE,
     }
 }
 
@@ -232,6 +234,7 @@ fn value_at(place: Place, key: &[u8], value_bytes: usize) -> ValueAt<'_> {
         region: REGION,
         key,
         value_bytes: value_bytes as u32,
+        has_attributes: false,
     }
 }
 

@@ -73,6 +73,7 @@ fn moved_records_are_not_read_from_the_buffer_of_an_earlier_use() {
         is_deletion: false,
         key: b"key",
         payload_bytes: 103,
+        has_attributes: false,
     };
     let payload: Vec<u8> = b"key".iter().copied().chain(noise(100, 5)).collect();
     let fill = |room: &mut [u8]| {

@@ -82,6 +82,7 @@ impl Asked {
                 key,
                 value,
                 is_range: false,
+                expires: None,
             });
         }
         let value_bytes = |change: &Change<'_>| change.value.map_or(0, <[u8]>::len);

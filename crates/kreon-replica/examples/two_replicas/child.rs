@@ -255,6 +255,7 @@ impl Store {
             key: &key_bytes(key),
             value: Some(value),
             is_range: false,
+            expires: None,
         }])?;
         let reply = (Arc::clone(client), number);
         let leaves = self.state().replies.put(end, reply);

@@ -267,6 +267,7 @@ mod tests {
             key,
             value: Some(&value),
             is_range: false,
+            expires: None,
         };
         let operations: Vec<_> = keys.iter().map(|key| operation(&key[..])).collect();
         engine.write_ahead(&operations).unwrap();

@@ -235,6 +235,7 @@ pub fn put(engine: &Engine, numbers: std::ops::Range<u32>) {
             key: &key,
             value: Some(&value),
             is_range: false,
+            expires: None,
         };
         engine.write(&[operation], Durability::Buffered).unwrap();
     }

@@ -118,6 +118,7 @@ impl Builder {
                     key,
                     value: value.as_deref(),
                     is_range: false,
+                    expires: None,
                 })
             })
             .collect();

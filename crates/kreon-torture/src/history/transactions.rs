@@ -90,7 +90,7 @@ pub fn update(session: &mut Session<'_>) -> Result<(), End> {
         let outcome = world
             .engine
             .update(&handle.region, &world.keys[key], durability, |old| {
-                let old = old.map(values::decode);
+                let old = old.map(|old| values::decode(old.value));
                 is_kept = keeps_odd && matches!(old, Some(Ok(version)) if version % 2 == 1);
                 before = Some(old);
                 Ok(match (is_kept, deletes) {

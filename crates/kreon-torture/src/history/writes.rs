@@ -1,6 +1,6 @@
 //! Puts, deletions, batches, and calls that make what was written durable.
 
-use kreon_base::Result as Said;
+use kreon_base::{Result as Said, Timestamp};
 use kreon_engine::{DeletedRange, Durability, Operation};
 use kreon_judge::Seen;
 
@@ -96,7 +96,17 @@ fn write_allowed(
             0..20 => session.world.taste.len_bytes(&mut session.dice),
             _ => session.dice.below(100) as usize,
         };
-        values.push(version.map(|version| values::encode(version, len_bytes)));
+        // A value that ends far ahead, and one that has ended: a deletion.
+        let is_short_lived = session.dice.below(8) == 0;
+        let expires = is_short_lived.then_some(match version {
+            Some(_) => Timestamp::MAX,
+            None => Timestamp::MIN,
+        });
+        let ended = (version.is_none() && is_short_lived).then_some(0);
+        let value = version
+            .or(ended)
+            .map(|version| values::encode(version, len_bytes));
+        values.push((value, expires));
         call.writes.push((handle.register(*key), version));
         if handle.may_go {
             call.reads.push((handle.mark(), Seen::Absent));
@@ -105,11 +115,12 @@ fn write_allowed(
     call.reads.dedup();
     let with_values = changes.iter().zip(&values);
     let operations: Vec<_> = with_values
-        .map(|((handle, key, _), value)| Operation {
+        .map(|((handle, key, _), (value, expires))| Operation {
             region: &handle.region,
             key: &session.world.keys[*key],
             value: value.as_deref(),
             is_range: false,
+            expires: *expires,
         })
         .collect();
     let durability = session.any_durability();

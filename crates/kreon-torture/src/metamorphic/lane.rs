@@ -6,6 +6,7 @@ use super::operations::{Change, Operation, REGIONS, lane_bounds};
 use super::seen::{Seen, agree, said, within};
 use super::transaction;
 use crate::content::{Digest, Pairs};
+use crate::script::Lifetime;
 
 /// What a lane must find, by region.
 #[derive(Clone, Debug, Default)]
@@ -112,13 +113,15 @@ impl Lane {
                 key: &change.key,
                 value: value.as_deref(),
                 is_range: false,
+                expires: change.lifetime.expires().filter(|_| value.is_some()),
             })
             .collect();
         let outcome = seen.engine.write(&writes, durability);
         outcome.map_err(said)?;
         for (change, value) in changes.iter().zip(&values) {
             let pairs = &mut self.pairs[change.region];
-            match value {
+            let is_over = change.lifetime == Lifetime::Over;
+            match value.as_ref().filter(|_| !is_over) {
                 Some(value) => pairs.insert(change.key.clone(), Digest::of(value)),
                 None => pairs.remove(&change.key),
             };

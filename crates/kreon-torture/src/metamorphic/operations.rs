@@ -6,7 +6,7 @@ use std::ops::Bound;
 use kreon_engine::{Isolation, KeyBounds};
 use kreon_sim::Dice;
 
-use crate::script::Value;
+use crate::script::{Lifetime, Value};
 
 /// Lanes of a chapter.
 pub const LANES: usize = 4;
@@ -23,6 +23,8 @@ pub struct Change {
     pub key: Vec<u8>,
     /// `None` deletes.
     pub value: Option<Value>,
+    /// How long the value lives.
+    pub lifetime: Lifetime,
 }
 
 /// What is done in a transaction.
@@ -178,6 +180,7 @@ fn change(dice: &mut Dice, taste: &Taste, lane: usize) -> Change {
         region: dice.below(REGIONS as u64) as usize,
         key: key(dice, taste, lane),
         value: (dice.below(4) > 0).then_some(value),
+        lifetime: Lifetime::of(dice),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::check::{After, check, said};
 use crate::content::Content;
 use crate::counts::Counts;
 use crate::progress::Progress;
-use crate::script::{Change, Step, Value};
+use crate::script::{Change, Lifetime, Step, Value};
 use crate::store::Store;
 
 /// Longest values of the part that only one has: with the longer ones it fills more than a segment.
@@ -135,6 +135,7 @@ pub fn put(region: &str, value_bytes_max: u64, dice: &mut Dice) -> Step {
             seed: dice.roll(),
         }),
         until: None,
+        lifetime: Lifetime::Unlimited,
     };
     Step::Write(vec![change], Durability::Buffered)
 }

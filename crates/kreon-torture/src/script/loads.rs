@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use kreon_engine::Durability;
 
-use super::{Author, Change, Handed, Step, Value};
+use super::{Author, Change, Handed, Lifetime, Step, Value};
 
 /// Longer than a log segment: what was logged before lies in one that ends.
 const GIANT_BYTES: usize = 2 << 20;
@@ -82,6 +82,7 @@ impl Author {
                 seed: self.dice.roll(),
             }),
             until: None,
+            lifetime: Lifetime::Unlimited,
         };
         let write = Step::Write(vec![giant], Durability::Buffered);
         handed.before.extend([write, Step::Checkpoint]);

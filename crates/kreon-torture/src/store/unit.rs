@@ -41,6 +41,7 @@ pub fn write<'a>(
                 key: &change.key,
                 value: value.as_deref(),
                 is_range: change.until.is_some(),
+                expires: change.expires(),
             })
         })
         .collect();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use kreon_engine::Durability;
 use kreon_sim::Dice;
 
-use crate::script::{Change, Shape, Step, Taste, script};
+use crate::script::{Change, Lifetime, Shape, Step, Taste, script};
 
 /// Steps that are made up at once.
 const BLOCK_STEPS: usize = 150;
@@ -87,6 +87,7 @@ impl Course {
                     key: handed.key,
                     value: Some(handed.value),
                     until: None,
+                    lifetime: Lifetime::Unlimited,
                 });
                 let changes: Vec<_> = changes.collect();
                 match changes.is_empty() {

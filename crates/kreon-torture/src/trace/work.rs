@@ -10,7 +10,7 @@ use kreon_engine::{Durability, Engine, Operation};
 use super::course::Course;
 use super::mark::Mark;
 use super::marking::Marking;
-use crate::content::{self, Content, Digest};
+use crate::content::{self, Content};
 use crate::model::{Model, Prefix};
 use crate::script::{Change, Step};
 
@@ -53,8 +53,10 @@ impl Work {
             for _ in 0..done.steps {
                 match course.next_step() {
                     Step::Write(changes, _) => {
-                        let digest =
-                            |change: &Change| change.value.map(|value| Digest::of(&value.bytes()));
+                        let digest = |change: &Change| {
+                            let value = change.value.map(|value| value.bytes());
+                            change.digest(value.as_deref())
+                        };
                         let digests: Vec<_> = changes.iter().map(digest).collect();
                         model.write(&changes, &digests);
                     }
@@ -260,6 +262,7 @@ impl Worker {
                 key: &change.key,
                 value: value.as_deref(),
                 is_range: change.until.is_some(),
+                expires: change.expires(),
             })
         };
         let operations: Vec<_> = changes.iter().zip(&values).filter_map(operation).collect();

@@ -4,6 +4,7 @@
 mod documents;
 mod durability;
 mod excerpts;
+mod expiry;
 mod first_steps;
 mod links;
 mod migration;

@@ -58,6 +58,7 @@ impl Bench {
             key: &key,
             value: Some(&value),
             is_range: false,
+            expires: None,
         };
         self.engine.write_async(&[operation])
     }
@@ -139,6 +140,7 @@ fn what_a_future_ended_for_survives_a_cut_of_the_power() {
         key: &key,
         value: Some(b"durable"),
         is_range: false,
+        expires: None,
     };
     block_on(engine.write_async(&[operation])).unwrap();
     // Nothing of what was not flushed.
@@ -212,6 +214,7 @@ fn threads_and_futures_share_flushes() {
                         key: &name(key),
                         value: Some(&value(key)),
                         is_range: false,
+                        expires: None,
                     };
                     bench.engine.write(&[operation], Durability::Sync).unwrap();
                 }
@@ -241,6 +244,7 @@ fn a_write_that_overtakes_an_earlier_one_is_durable_only_with_it() {
             key,
             value,
             is_range: false,
+            expires: None,
         };
         engine.write(&[operation], durability)
     };

@@ -35,6 +35,7 @@ impl Bench {
             key,
             value: None,
             is_range: false,
+            expires: None,
         };
         self.engine
             .write(&[operation], Durability::Buffered)
@@ -309,6 +310,7 @@ fn images_beside_writers_and_spills_lose_nothing() {
                         key,
                         value: Some(&value),
                         is_range: false,
+                        expires: None,
                     });
                     bench
                         .engine

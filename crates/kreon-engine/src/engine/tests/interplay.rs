@@ -1,4 +1,4 @@
-//! Everything at once, against a map: ranges, batches, loads, snapshots, garbage collection, merges, images and crashes
+//! Everything at once, against a map: ranges, expiries, batches, loads, snapshots, garbage collection, merges, images and crashes
 //! of tiny stores, in an order that a seed tells.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,11 @@ use kreon_base::ErrorKind;
 use super::*;
 use crate::options::{Designs, Work};
 
+mod driven;
+mod of_expiry;
 mod of_ranges;
+
+use of_expiry::Hands;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -21,6 +25,8 @@ struct Run {
     bench: Option<Bench>,
     region: Arc<RegionState>,
     map: Map,
+    /// When the pairs of the map end that do; and the clock.
+    hands: Hands,
     snapshots: Vec<(Arc<OpenSnapshot>, Map)>,
     /// Keys that were written since the load that is under way began.
     written: Option<BTreeSet<Vec<u8>>>,
@@ -62,13 +68,15 @@ fn designs(_full_compaction: bool) -> Designs {
 }
 
 enum Change {
-    Put(Vec<u8>, Vec<u8>),
+    /// The milliseconds that it lives, if it does not stay.
+    Put(Vec<u8>, Vec<u8>, Option<u64>),
     Delete(Vec<u8>),
     Range(Vec<u8>, Vec<u8>),
 }
 
 impl Run {
     fn new(seed: u64, background: Background) -> Self {
+        let hands = Hands::default();
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let options = Options {
             memory_bytes: 8 << 20,
@@ -83,6 +91,7 @@ impl Run {
             spill_threads: 2,
             background,
             store_id: Some(7),
+            clock: hands.clock(),
             ..Options::default()
         };
         let bench = Bench::open(Image::default(), options.clone()).unwrap();
@@ -93,6 +102,7 @@ impl Run {
             bench: Some(bench),
             region,
             map: Map::new(),
+            hands,
             snapshots: Vec::new(),
             written: None,
             trace: Vec::new(),
@@ -143,7 +153,7 @@ impl Run {
 
     fn change(&mut self) -> Change {
         match self.dice.below(10) {
-            0..=5 => Change::Put(self.key(), self.value()),
+            0..=5 => Change::Put(self.key(), self.value(), self.ttl()),
             6..=8 => Change::Delete(self.key()),
             _ => {
                 let (start, end) = self.range();
@@ -154,21 +164,24 @@ impl Run {
 
     fn model(&mut self, change: &Change) {
         match change {
-            Change::Put(key, value) => {
+            Change::Put(key, value, ttl) => {
                 self.map.insert(key.clone(), value.clone());
+                self.hands.note(key, *ttl);
             }
             Change::Delete(key) => {
                 self.map.remove(key);
+                self.hands.note(key, None);
             }
             Change::Range(start, end) => {
                 self.map.retain(|key, _| key < start || key >= end);
+                self.hands.until.retain(|key, _| key < start || key >= end);
             }
         }
         let Some(written) = &mut self.written else {
             return;
         };
         match change {
-            Change::Put(key, _) | Change::Delete(key) => {
+            Change::Put(key, ..) | Change::Delete(key) => {
                 written.insert(key.clone());
             }
             Change::Range(start, end) => {
@@ -189,9 +202,9 @@ impl Run {
         let ranges: Vec<Option<DeletedRange>> = changes.iter().map(range).collect();
         let region = Arc::clone(&self.region);
         let operations = changes.iter().zip(&ranges).filter_map(|(change, range)| {
-            let (key, value): (&[u8], Option<&[u8]>) = match change {
-                Change::Put(key, value) => (key, Some(value)),
-                Change::Delete(key) => (key, None),
+            let (key, value, ttl): (&[u8], Option<&[u8]>, _) = match change {
+                Change::Put(key, value, ttl) => (key, Some(value), *ttl),
+                Change::Delete(key) => (key, None, None),
                 Change::Range(..) => return range.as_ref().map(|range| range.operation(&region)),
             };
             Some(Operation {
@@ -199,10 +212,12 @@ impl Run {
                 key,
                 value,
                 is_range: false,
+                expires: ttl.map(|ttl| self.hands.now().plus_ms(ttl)),
             })
         });
         let operations: Vec<_> = operations.collect();
         loop {
+            self.make_room();
             match self.engine().write(&operations, Durability::Buffered) {
                 Ok(()) => break,
                 Err(error) if error.kind() == ErrorKind::OutOfSpace => {
@@ -216,7 +231,7 @@ impl Run {
         }
     }
 
-    fn work(&mut self, work: Work) {
+    fn work(&self, work: Work) {
         self.engine().background(work).unwrap();
     }
 
@@ -266,6 +281,7 @@ impl Run {
             957..=959 if !is_loading => self.reopen(),
             960..=961 if !is_loading => self.drop_region(),
             962..=969 => self.engine().checkpoint().unwrap(),
+            970..=984 => self.tick(),
             _ => self.read(),
         }
     }
@@ -290,7 +306,10 @@ impl Run {
         );
         let written = self.written.take().unwrap();
         let counts = pairs.into_iter().filter(|(key, _)| !written.contains(key));
-        self.map.extend(counts);
+        for (key, value) in counts {
+            self.hands.note(&key, None);
+            self.map.insert(key, value);
+        }
     }
 
     fn get(&self, key: &[u8], at: Option<&OpenSnapshot>) -> Option<Vec<u8>> {
@@ -327,11 +346,8 @@ impl Run {
             count += 1;
         }
         assert_eq!(count, found.len());
-        let keys = |map: &Map| {
-            map.keys()
-                .map(|key| key[..key.len().min(8)].to_vec())
-                .collect::<Vec<_>>()
-        };
+        let brief = |key: &Vec<u8>| key[..key.len().min(8)].to_vec();
+        let keys = |map: &Map| map.keys().map(brief).collect::<Vec<_>>();
         assert_eq!(keys(&found), keys(map));
         assert!(found == *map);
     }
@@ -371,6 +387,7 @@ impl Run {
         self.snapshots.clear();
         self.engine().drop_region("r").unwrap();
         self.map.clear();
+        self.hands.until.clear();
         self.region = self.engine().region("r").unwrap();
     }
 

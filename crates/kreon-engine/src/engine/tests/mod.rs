@@ -4,6 +4,7 @@ mod collecting;
 mod damage;
 mod damage_in_memory;
 mod events;
+mod expiring;
 mod filtering;
 mod formats;
 mod futures;
@@ -83,6 +84,7 @@ impl Bench {
             key,
             value: Some(value),
             is_range: false,
+            expires: None,
         };
         self.engine.write(&[operation], Durability::Buffered)
     }
@@ -95,7 +97,7 @@ impl Bench {
     fn place_of(&self, region: &RegionState, key: &[u8]) -> LogOffset {
         let reader = &self.engine.subsystems.reader;
         let view = reader.view_of(region).unwrap();
-        let located = reader.locate(&view, region, key, Lsn::MAX).unwrap();
+        let located = reader.locate(&view, region, key, reader.now()).unwrap();
         let (offset, _) = located.unwrap().record(key).unwrap();
         offset
     }

@@ -26,6 +26,7 @@ impl Bench {
             key: &name(key),
             value: Some(&[7; 3000]),
             is_range: false,
+            expires: None,
         };
         self.engine.write(&[operation], Durability::Sync)
     }

@@ -64,6 +64,7 @@ fn a_spill_of_which_one_thread_fails_gives_all_its_pages_back() {
     let orders = Orders {
         rewrites_all: false,
         exists: &|_| true,
+        expired_by: kreon_base::Timestamp::MIN,
         snapshots: &[],
         filter_bits_per_key: 10,
         workers: 3,

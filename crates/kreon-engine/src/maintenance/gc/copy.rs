@@ -34,12 +34,13 @@ pub struct Copied {
 impl Copied {
     /// The entry that points at the copy.
     pub fn payload(&self) -> Payload<'static> {
-        let offset = self.offset;
-        match self.live.value_bytes {
+        let (offset, live) = (self.offset, &self.live);
+        match live.value_bytes.filter(|_| !live.has_expired) {
             None => Payload::Tombstone { offset },
             Some(value_bytes) => Payload::Logged {
                 offset,
                 value_bytes,
+                attributes: live.attributes,
             },
         }
     }
@@ -112,6 +113,7 @@ impl<'a> Wanted<'a> {
             record: MovedRecord {
                 region: candidate.region,
                 is_deletion: live.value_bytes.is_none(),
+                has_attributes: !live.attributes.is_none(),
                 key,
                 payload_bytes: key.len() + live.value_bytes.unwrap_or(0) as usize,
             },
@@ -186,12 +188,19 @@ impl Copier<'_> {
         buffer: &mut AlignedBuf,
     ) -> Result<()> {
         let is_absent = |wanted: &&Wanted<'_>| {
+            if wanted.live.has_expired {
+                return false;
+            }
             let has = storage.mapping.has_bytes(wanted.offset.0, wanted.extent());
             !has
         };
         let absent: Vec<_> = round.iter().filter(is_absent).collect();
         let ranges = load(storage, ranges_of(&absent), buffer)?;
         for wanted in round {
+            if wanted.live.has_expired {
+                self.deletion(wanted)?;
+                continue;
+            }
             let behind = ranges.partition_point(|range| range.start <= wanted.offset.0);
             let range = behind.checked_sub(1).and_then(|index| ranges.get(index));
             let end = wanted.offset.0 + wanted.extent() as u64;
@@ -232,8 +241,32 @@ impl Copier<'_> {
         })
     }
 
+    /// In place of a value that has ended: its key is known.
+    fn deletion(&mut self, wanted: &Wanted<'_>) -> Result<()> {
+        let key = wanted.record.key;
+        let deletion = Wanted {
+            record: MovedRecord {
+                is_deletion: true,
+                has_attributes: false,
+                payload_bytes: key.len(),
+                ..wanted.record
+            },
+            ..*wanted
+        };
+        let mut rest = key;
+        self.append(&deletion, |room| {
+            let part = rest.split_off(..room.len());
+            let part = part.ok_or_else(|| Error::invalid("a copy longer than its key"))?;
+            room.copy_from_slice(part);
+            Ok(())
+        })
+    }
+
     /// A record of several pieces, or longer than the buffer.
     fn long(&mut self, wanted: &Wanted<'_>) -> Result<()> {
+        if wanted.live.has_expired {
+            return self.deletion(wanted);
+        }
         let mut record = self.log.reader().record_at(wanted.offset, wanted.record);
         self.append(wanted, |room| record.read(room))
     }

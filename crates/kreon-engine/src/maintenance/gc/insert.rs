@@ -18,7 +18,7 @@ use kreon_l0::Keep;
 
 use super::candidates::Candidates;
 use super::copy::Copied;
-use super::judge::judge;
+use super::judge::{Bench, Live, judge};
 use super::state::Gc;
 use crate::keys::{L0Key, split};
 use crate::level::{Frozen, Levels, View};
@@ -176,7 +176,6 @@ impl Gc {
     fn judge_again(&self, insertion: &mut Insertion<'_>, from: usize) -> Result<()> {
         let mut rest = insertion.copied.split_off(from);
         let view = self.on.storage.views.load_full();
-        let marker = self.on.storage.ledger.lock().marker;
         let mut indexes: Vec<_> = rest.iter().map(|copied| copied.live.index).collect();
         let candidates = insertion.candidates;
         let key = |index: &usize| {
@@ -184,14 +183,19 @@ impl Gc {
             candidate.map(|candidate| (candidate.region, candidates.key(candidate)))
         };
         indexes.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
-        let live = judge(&self.on.storage, &view, marker, candidates, &indexes)?;
+        let bench = Bench::of(&self.on.storage, &self.on.visibility, &view);
+        let live = judge(bench, candidates, &indexes)?;
         let before = rest.len();
         debug_assert!(indexes.len() == before && live.len() <= before);
         rest.retain_mut(|copied| {
             let found = live.binary_search_by_key(&copied.live.index, |live| live.index);
             let found = found.ok().and_then(|at| live.get(at));
             if let Some(found) = found {
-                copied.live = *found;
+                // The copy of a value that has ended since is one of a value.
+                copied.live = Live {
+                    has_expired: copied.live.has_expired,
+                    ..*found
+                };
             }
             found.is_some()
         });

@@ -4,13 +4,14 @@
 //! that points at exactly its place. Older versions, which snapshots alone see, stay where they are and keep their
 //! segments until the snapshots are gone.
 
-use kreon_base::{LogOffset, Lsn, Payload, RegionId, Result, planted};
+use kreon_base::{Attributes, LogOffset, Lsn, Payload, RegionId, Result, Timestamp, planted};
 
 use super::candidates::Candidates;
 use crate::keys::L0Key;
 use crate::level::{MappedNodes, View};
 use crate::state::Storage;
 use crate::tree::{self, prefetch_paths};
+use crate::visibility::Visibility;
 
 /// Keys whose leaves are loaded together, in the order of the keys.
 const ROUND_KEYS: usize = 256;
@@ -25,38 +26,54 @@ pub struct Live {
     pub index: usize,
     /// What the tree's entry says of its age: it counts for the copy, too.
     pub lsn: Lsn,
-    /// Length of its value; none: it is a deletion.
+    /// Bytes behind its key; none: it is a deletion.
     pub value_bytes: Option<u32>,
+    /// What is kept beside its value.
+    pub attributes: Attributes,
+    /// The value has ended for all readers: its copy is a deletion, which takes the place of the entry.
+    pub has_expired: bool,
+}
+
+/// What is judged, and by what.
+#[derive(Clone, Copy)]
+pub struct Bench<'a> {
+    pub storage: &'a Storage,
+    pub view: &'a View,
+    /// What is written from here on is left where it is: images of L0 would take its copy for a new write.
+    pub marker: Lsn,
+    /// Values that end by then have ended for all readers.
+    pub horizon: Timestamp,
+}
+
+impl<'a> Bench<'a> {
+    /// In `view`, as of now.
+    pub fn of(storage: &'a Storage, visibility: &Visibility, view: &'a View) -> Self {
+        let horizon = visibility.horizon();
+        let marker = storage.ledger.lock().marker;
+        Self {
+            storage,
+            view,
+            marker,
+            horizon,
+        }
+    }
 }
 
 /// Those of the candidates at `indexes`, which are in the order of their keys, that are live, in the order of the
-/// candidates. What is written from `marker` on is left where it is: images of L0 would take its copy for a new write.
+/// candidates.
 ///
 /// # Errors
 /// `Corruption`, `Io` of trees.
-pub fn judge(
-    storage: &Storage,
-    view: &View,
-    marker: Lsn,
-    candidates: &Candidates,
-    indexes: &[usize],
-) -> Result<Vec<Live>> {
+pub fn judge(bench: Bench<'_>, candidates: &Candidates, indexes: &[usize]) -> Result<Vec<Live>> {
     let mut live = Vec::new();
-    let open = unknown_to_l0s(view, candidates, indexes);
+    let open = unknown_to_l0s(bench.view, candidates, indexes);
     let region_of = |index: &usize| candidates.get(*index).map(|candidate| candidate.region);
     for of_region in open.chunk_by(|a, b| region_of(a) == region_of(b)) {
         let Some(region) = of_region.first().and_then(region_of) else {
             continue;
         };
         for round in of_region.chunks(ROUND_KEYS) {
-            judge_round(
-                storage,
-                view,
-                (region, marker),
-                candidates,
-                round,
-                &mut live,
-            )?;
+            judge_round(bench, region, candidates, round, &mut live)?;
         }
     }
     live.sort_unstable_by_key(|live| live.index);
@@ -82,13 +99,13 @@ fn unknown_to_l0s(view: &View, candidates: &Candidates, indexes: &[usize]) -> Ve
 }
 
 fn judge_round(
-    storage: &Storage,
-    view: &View,
-    (region, marker): (RegionId, Lsn),
+    bench: Bench<'_>,
+    region: RegionId,
     candidates: &Candidates,
     round: &[usize],
     live: &mut Vec<Live>,
 ) -> Result<()> {
+    let Bench { storage, view, .. } = bench;
     let mut open = round.to_vec();
     for (level, record) in (1..).zip(view.levels.of(region)) {
         let nodes = MappedNodes {
@@ -111,18 +128,21 @@ fn judge_round(
         let mut absent = Vec::new();
         for (index, key) in open.iter().zip(keys) {
             let found = tree::get(&nodes, record, key, Lsn::MAX, |version| {
-                (version.lsn, place_of(version.payload))
+                let place = place_of(version.payload);
+                (version.lsn, version.payload.attributes(), place)
             })?;
             let offset = candidates.get(*index).map(|candidate| candidate.offset);
             match found {
                 None => absent.push(*index),
-                Some((lsn, Some((at, value_bytes))))
-                    if Some(at) == offset && !is_hidden && lsn < marker =>
+                Some((lsn, attributes, Some((at, value_bytes))))
+                    if Some(at) == offset && !is_hidden && lsn < bench.marker =>
                 {
                     live.push(Live {
                         index: *index,
                         lsn,
                         value_bytes,
+                        attributes,
+                        has_expired: attributes.has_expired(bench.horizon),
                     });
                 }
                 Some(_) => {}
@@ -133,12 +153,13 @@ fn judge_round(
     Ok(())
 }
 
-/// The record that an entry points at, and the length of its value if it is no deletion.
+/// The record that an entry points at, and the bytes behind its key if it is no deletion.
 fn place_of(payload: Payload<'_>) -> Option<(LogOffset, Option<u32>)> {
     match payload {
         Payload::Logged {
             offset,
             value_bytes,
+            ..
         } => Some((offset, Some(value_bytes))),
         Payload::Tombstone { offset } => Some((offset, None)),
         Payload::Inline { .. } | Payload::Erased { .. } => None,

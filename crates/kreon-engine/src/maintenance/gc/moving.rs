@@ -13,7 +13,7 @@ use kreon_device::AlignedBuf;
 use super::candidates::Candidates;
 use super::copy::{Copied, copy as copy_records};
 use super::insert::{Insertion, Moved};
-use super::judge::{Live, judge};
+use super::judge::{Bench, Live, judge};
 use super::state::Gc;
 use kreon_log::MovedStream;
 
@@ -51,9 +51,11 @@ impl Gc {
         let (levels, frozen, copied, is_cut_short) = {
             // This view keeps the segments from being reused.
             let view = self.on.storage.views.load_full();
-            let marker = self.on.storage.ledger.lock().marker;
-            let storage = &self.on.storage;
-            let live = judge(storage, &view, marker, candidates, &candidates.by_key())?;
+            let (storage, bench) = (
+                &self.on.storage,
+                Bench::of(&self.on.storage, &self.on.visibility, &view),
+            );
+            let live = judge(bench, candidates, &candidates.by_key())?;
             let outcome = copy(&mut stream, &live);
             if let Err(error) = &outcome
                 && stream.is_broken()

@@ -1,6 +1,8 @@
 //! Pairs on their way into log and tree.
 
-use kreon_base::{Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, VALUE_BYTES_MAX};
+use kreon_base::{
+    Attributes, Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, VALUE_BYTES_MAX,
+};
 use kreon_format::RecordKind;
 
 use super::super::ground::Ground;
@@ -64,7 +66,8 @@ impl<P: Pairs> EntryStream for Incoming<'_, P> {
         self.count += 1;
         let inline_max = self.on.storage.options.inline_value_bytes_max;
         let value_bytes = Some(value.len() as u32);
-        let mut payload = placement::place(key, value_bytes, Some(value), LogOffset(0), inline_max);
+        let whole = (Some(value), Attributes::NONE);
+        let mut payload = placement::place(key, value_bytes, whole, LogOffset(0), inline_max);
         if let Payload::Logged { offset, .. } = &mut payload {
             *offset = append(self.on, self.region, key, value)?;
         } else {
@@ -119,5 +122,6 @@ pub fn record<'a>(region: &RegionState, key: &'a [u8], value: &'a [u8]) -> NewRe
         kind: RecordKind::Ingested,
         key,
         value,
+        attributes: Attributes::NONE,
     }
 }

@@ -64,6 +64,7 @@ struct Built<'a> {
 fn rules(storage: &Storage) -> MergeRules<'static> {
     MergeRules {
         snapshots: &[],
+        expired_by: None,
         last_level: true,
         fill: LEAF_FILL,
         rewrites_all: false,

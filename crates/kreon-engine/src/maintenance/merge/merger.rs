@@ -329,6 +329,7 @@ impl Merger {
         let storage = &self.on.storage;
         // Snapshots that open from now on see all that is in the trees.
         let snapshots = self.on.visibility.snapshots.list();
+        let expired_by = Some(self.on.visibility.horizon());
         let levels = (job.level..).take(job.trees.len());
         let nodes: Vec<MappedNodes<'_>> = levels
             .map(|level| storage.nodes_of_level(job.region, level))
@@ -358,6 +359,7 @@ impl Merger {
         let mut sink = FreshNodes::new(storage, &mut pages, (epoch, job.region, level));
         let rules = MergeRules {
             snapshots: &snapshots,
+            expired_by,
             last_level: job.is_last,
             filter_bits_per_key: storage.options.filter_bits_per_key,
             fill: LEAF_FILL,

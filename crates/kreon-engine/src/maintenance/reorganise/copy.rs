@@ -140,11 +140,16 @@ impl<'a> Wanted<'a> {
         let key = candidates.key(candidate);
         let value_bytes = live.value_bytes? as usize;
         Some(Self {
-            live: *live,
+            // What has ended since a scan met it is moved as it is.
+            live: Live {
+                has_expired: false,
+                ..*live
+            },
             offset: candidate.offset,
             record: MovedRecord {
                 region: candidate.region,
                 is_deletion: false,
+                has_attributes: !live.attributes.is_none(),
                 key,
                 payload_bytes: key.len() + value_bytes,
             },

@@ -12,6 +12,7 @@ use crate::read::merge_scan::{self, Step};
 use crate::read::{RECORD_BYTES_MAX, Scattered, ScatteredValues, enough};
 use crate::state::Storage;
 use crate::tree::Cursor;
+use crate::visibility::ReadPoint;
 
 /// Most leaves on each side of one that come along with it: a scan that goes over a border reads on.
 const BESIDE_MAX: usize = 8;
@@ -77,12 +78,14 @@ impl Ranges<'_> {
             Bound::Included(run.first),
             Bound::Included(run.last.clone()),
         );
-        let step = Step::whole(region, &first, &last);
+        let point = ReadPoint::now(&self.storage.options.clock);
+        let step = Step::whole(region, point, &first, &last);
         let (mut found, mut places) = (Vec::new(), Vec::new());
         merge_scan::run(&step, view, &nodes, |key, payload, _| {
             if let Payload::Logged {
                 offset,
                 value_bytes,
+                ..
             } = payload
             {
                 let len = fragment_bytes(key.len() + value_bytes as usize);

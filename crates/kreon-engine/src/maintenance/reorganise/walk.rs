@@ -16,6 +16,7 @@ use crate::read::RECORD_BYTES_MAX;
 use crate::read::merge_scan::{self, Step};
 use crate::state::Storage;
 use crate::tuning::IDLE_RECORDS_PER_READ;
+use crate::visibility::ReadPoint;
 
 /// Entries that are looked at together. A leaf over a border counts as two.
 const STEP_ENTRIES: usize = 1024;
@@ -119,9 +120,10 @@ impl Walk<'_> {
             return Ok((Vec::new(), None));
         }
         let nodes = self.storage.nodes(self.view, region);
+        let point = ReadPoint::now(&self.storage.options.clock);
         let step = Step {
             entries_max: STEP_ENTRIES,
-            ..Step::whole(region, start, &Bound::Unbounded)
+            ..Step::whole(region, point, start, &Bound::Unbounded)
         };
         let (mut values, mut last) = (Vec::new(), Vec::new());
         let walked = merge_scan::run(&step, self.view, &nodes, |key, payload, leaf| {
@@ -129,6 +131,7 @@ impl Walk<'_> {
             if let Payload::Logged {
                 offset,
                 value_bytes,
+                ..
             } = payload
             {
                 let len = fragment_bytes(key.len() + value_bytes as usize);

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::*;
+use crate::options::Clock;
 
 const KEYS: u64 = 200;
 
@@ -71,7 +72,8 @@ impl Model {
 
     fn snapshot(&mut self) -> Moment {
         let tail = self.tail;
-        self.snapshots.open(&self.gate, || Lsn(tail))
+        self.snapshots
+            .open(&self.gate, &Clock::default(), || Lsn(tail))
     }
 
     /// Walks from `start` as a scan does, up to the first key with a value. Returns the dead entries that it passed.

@@ -93,6 +93,7 @@ fn numbered(count: u32) -> Model {
         input.insert(key, vec![(Lsn(1), content)]);
     }
     let rules = MergeRules {
+        expired_by: None,
         snapshots: &[],
         last_level: true,
         fill: 0.1,

@@ -8,6 +8,7 @@ use super::random::Random;
 use crate::tree::{Cursor, MergeRules, get};
 
 const RULES: MergeRules<'_> = MergeRules {
+    expired_by: None,
     snapshots: &[],
     last_level: true,
     fill: 0.15,

@@ -7,6 +7,7 @@ use crate::tree::{Filtering, MergeRules, get, prefetch_paths};
 
 const KEYS: u32 = 30_000;
 const RULES: MergeRules<'_> = MergeRules {
+    expired_by: None,
     snapshots: &[],
     last_level: true,
     fill: 0.95,

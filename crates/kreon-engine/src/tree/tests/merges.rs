@@ -105,6 +105,7 @@ impl History {
     fn merge(&mut self, input: &Entries) {
         let before = self.model.entries.clone();
         let rules = MergeRules {
+            expired_by: None,
             snapshots: &self.snapshots,
             last_level: self.random.one_in(2),
             fill: self.fill,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use kreon_base::{LogOffset, Lsn, PageNo, Payload, Result};
+use kreon_base::{Attributes, LogOffset, Lsn, PageNo, Payload, Result};
 use kreon_format::{PagePointer, TreeRecord};
 
 use super::memory::{Memory, REGION, Sink};
@@ -26,8 +26,9 @@ impl Content {
             Payload::Logged {
                 offset,
                 value_bytes,
+                ..
             } => Self::Logged(offset, value_bytes),
-            Payload::Inline { value } => Self::Inline(value.to_vec()),
+            Payload::Inline { value, .. } => Self::Inline(value.to_vec()),
             Payload::Tombstone { offset } => Self::Deleted(offset),
             Payload::Erased { key_at } => Self::Erased(key_at),
         }
@@ -38,8 +39,12 @@ impl Content {
             Self::Logged(offset, value_bytes) => Payload::Logged {
                 offset: *offset,
                 value_bytes: *value_bytes,
+                attributes: Attributes::NONE,
             },
-            Self::Inline(value) => Payload::Inline { value },
+            Self::Inline(value) => Payload::Inline {
+                value,
+                attributes: Attributes::NONE,
+            },
             Self::Deleted(offset) => Payload::Tombstone { offset: *offset },
             Self::Erased(key_at) => Payload::Erased { key_at: *key_at },
         }

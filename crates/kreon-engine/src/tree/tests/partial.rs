@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kreon_base::{ErrorKind, Lsn, PageNo, Payload};
+use kreon_base::{Attributes, ErrorKind, Lsn, PageNo, Payload};
 use kreon_format::{IndexNode, Leaf, TreeRecord};
 
 use super::model::{Content, Entries, Listed, Model, Reported};
@@ -10,6 +10,7 @@ use super::random::Random;
 use crate::tree::{Cursor, Entry, MergeRules, merge};
 
 const PLAIN: MergeRules<'_> = MergeRules {
+    expired_by: None,
     snapshots: &[],
     last_level: true,
     fill: 0.95,
@@ -369,7 +370,10 @@ fn input_out_of_order_is_refused_far_into_it() {
         let entry = |key| Entry {
             key,
             lsn: Lsn(1),
-            payload: Payload::Inline { value: b"v" },
+            payload: Payload::Inline {
+                value: b"v",
+                attributes: Attributes::NONE,
+            },
         };
         let mut list: Vec<_> = keys.iter().map(|key| entry(key)).collect();
         list.swap(wrong - 1, wrong);

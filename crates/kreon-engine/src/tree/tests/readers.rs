@@ -31,6 +31,7 @@ pub fn check_gets(model: &Model, pool: &[Vec<u8>], snapshots: &[Lsn], random: &m
 }
 
 const PLAIN: MergeRules<'_> = MergeRules {
+    expired_by: None,
     snapshots: &[],
     last_level: true,
     fill: 0.95,
@@ -63,7 +64,7 @@ fn an_inline_value_is_handed_out_from_the_page() {
     let found = get(&model.memory, &model.tree, b"key", Lsn(1), |version| {
         assert_eq!(version.lsn, Lsn(0));
         match version.payload {
-            Payload::Inline { value } => value.to_vec(),
+            Payload::Inline { value, .. } => value.to_vec(),
             _ => Vec::new(),
         }
     });
@@ -104,6 +105,7 @@ fn versions_of_one_key_that_fill_many_leaves_are_all_found() {
         input.insert(key.to_vec(), vec![(Lsn(1), logged(&model, key))]);
     }
     let rules = MergeRules {
+        expired_by: None,
         snapshots: &snapshots,
         ..PLAIN
     };

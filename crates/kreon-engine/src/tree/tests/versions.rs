@@ -7,6 +7,7 @@ use crate::tree::MergeRules;
 
 fn rules<'a>(snapshots: &'a [Lsn], last_level: bool) -> MergeRules<'a> {
     MergeRules {
+        expired_by: None,
         snapshots,
         last_level,
         fill: 0.95,

@@ -1,6 +1,6 @@
 //! What `verify` finds in trees that are wrong though every page is whole.
 
-use kreon_base::{Epoch, LogOffset, Lsn, PAGE_BYTES, PageNo, Payload, RegionId};
+use kreon_base::{Attributes, Epoch, LogOffset, Lsn, PAGE_BYTES, PageNo, Payload, RegionId};
 use kreon_format::{
     IndexBuilder, LeafBuilder, LeafFilter, NodeIdentity, PagePointer, Pivot, TreeRecord,
 };
@@ -23,7 +23,10 @@ fn identity(page: u64, region: RegionId, level: u8) -> NodeIdentity {
 fn leaf_of(memory: &Memory, page: u64, keys: &[&[u8]], region: RegionId) -> PagePointer {
     let mut builder = LeafBuilder::new();
     for key in keys {
-        let payload = Payload::Inline { value: b"v" };
+        let payload = Payload::Inline {
+            value: b"v",
+            attributes: Attributes::NONE,
+        };
         builder.push(key, Lsn(0), payload).unwrap();
     }
     let mut bytes = [0; PAGE_BYTES];
@@ -186,6 +189,7 @@ fn a_long_key_whose_record_is_gone_is_found_and_the_others_are_seen() {
         let payload = Payload::Logged {
             offset,
             value_bytes,
+            attributes: Attributes::NONE,
         };
         builder.push(key, Lsn(0), payload).unwrap();
     }

@@ -331,6 +331,7 @@ impl Node {
                     key: &key.to_be_bytes(),
                     value: Some(&value(key)),
                     is_range: false,
+                    expires: None,
                 }])
             });
             match appended {

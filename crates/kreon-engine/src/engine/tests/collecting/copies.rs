@@ -1,6 +1,6 @@
 //! Copies of records: of the one that is meant, and never of another that stands in its place.
 
-use kreon_base::LogOffset;
+use kreon_base::{Attributes, LogOffset};
 use kreon_device::AlignedBuf;
 use kreon_format::place_of;
 
@@ -38,6 +38,8 @@ impl Bench {
         let mut candidates = Candidates::default();
         candidates.push(region.id, key, offset);
         let live = Live {
+            attributes: Attributes::NONE,
+            has_expired: false,
             index: 0,
             lsn: Lsn(0),
             value_bytes: Some(value_bytes as u32),
