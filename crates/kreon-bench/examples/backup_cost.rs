@@ -15,6 +15,8 @@ const VALUE_BYTES: usize = 1000;
 const ROUNDS: usize = 5;
 /// How long a round without one takes, about as long as one with.
 const ALONE: Duration = Duration::from_secs(4);
+/// Before all of them: as long as it takes until collection keeps up with the writer.
+const STEADY: Duration = Duration::from_secs(20);
 
 struct Writer {
     stop: Arc<AtomicBool>,
@@ -99,7 +101,11 @@ fn effect(
     limit: Option<u64>,
 ) -> Result<()> {
     let writer = Writer::start(region, rate);
-    thread::sleep(Duration::from_secs(1));
+    thread::sleep(STEADY);
+    let (steady, ()) = writer.rate_during(|| {
+        thread::sleep(STEADY);
+        Ok(())
+    })?;
     let (mut alone, mut beside, mut seconds) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let sleep = || {
@@ -125,14 +131,14 @@ fn effect(
     writer.end()?;
     let (alone, beside) = (median(alone), median(beside));
     println!(
-        "writer {}, backup {}: {alone:.0} puts/s alone, {beside:.0} beside a backup of {:.1} s ({:+.1} %)",
+        "writer {}, backup {}: {steady:.0} puts/s without backups, {alone:.0} between them, {beside:.0} beside one of {:.1} s ({:+.1} %)",
         rate.map_or("unpaced".to_owned(), |rate| format!("of {rate} puts/s")),
         limit.map_or("unpaced".to_owned(), |limit| format!(
             "of {} MB/s",
             limit / 1_000_000
         )),
         median(seconds),
-        (beside / alone - 1.0) * 100.0
+        (beside / steady - 1.0) * 100.0
     );
     Ok(())
 }
