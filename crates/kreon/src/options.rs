@@ -321,21 +321,18 @@ impl Options {
     /// Calls `listener` for each [`Event`] of the store: spills, merges, collection, checkpoints, stalls of writers, and the failure
     /// that ends all writing. A later call replaces the listener. Subscribers of `tracing` get the same without one.
     ///
-    /// It is called by the thread to which the event happened, a writer that stalls for instance, while that holds locks
-    /// of the store: it must return soon, and call no method of the store, or it may wait for itself. Hand events on by a
-    /// channel or count them. A panic in it is logged. Without work to tell of it costs nothing.
+    /// It is called by the thread to which the event happened while that holds locks of the store: it must return soon and
+    /// call no method of the store. A panic in it is logged.
     ///
     /// ```
     /// # fn main() -> kreon::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let path = folder.path().join("heard.kreon");
-    /// use std::sync::mpsc;
     /// use kreon::{Event, Store};
     ///
-    /// let (told, events) = mpsc::channel();
-    /// let store = Store::options()
-    ///     .listener(move |event| drop(told.send(event.clone())))
-    ///     .open(&path)?;
+    /// let (told, events) = std::sync::mpsc::channel();
+    /// let listener = move |event: &Event| drop(told.send(event.clone()));
+    /// let store = Store::options().listener(listener).open(&path)?;
     /// store.region("r")?.put("k", "v")?;
     /// store.checkpoint()?;
     /// assert!(events.try_iter().any(|event| matches!(event, Event::SpillEnded { error: None, .. })));

@@ -37,7 +37,7 @@ impl Ttl {
 /// goes back: while the system's is behind what was told before, it stands still. Set back between two openings it lets keys
 /// that had expired come back, if their space was not taken back by then.
 impl Region {
-    /// Sets the value of `key` for `ttl` from now on, with the durability that the store was opened with ([`WriteBatch`] for
+    /// Sets the value of `key` for `ttl` from this call on, with the durability that the store was opened with ([`WriteBatch`] for
     /// another one). A later [`put`](Self::put) of the key removes the expiry.
     ///
     /// ```
@@ -138,7 +138,7 @@ impl Snapshot {
 }
 
 impl WriteBatch {
-    /// Adds a put of `value` for `key` in `region` that expires `ttl` after the batch is written. With a `ttl` of zero the
+    /// Adds a put of `value` for `key` in `region` that expires `ttl` after the call that writes the batch. With a `ttl` of zero the
     /// write fails with `InvalidArgument`. See [`Region::put_with_ttl`].
     pub fn put_with_ttl(
         &mut self,
@@ -156,7 +156,7 @@ impl WriteBatch {
 
 impl Transaction {
     /// Sets the value of `key` for `ttl` from this call on. That a key expires is no change: a commit does not fail because
-    /// of it. See [`Region::put_with_ttl`].
+    /// of it, even if it writes on from a value that has ended meanwhile ([`Region::update`] reads again then). See [`Region::put_with_ttl`].
     ///
     /// # Errors
     /// As [`put`](Self::put); `InvalidArgument` for a `ttl` of zero.
@@ -173,8 +173,8 @@ impl Transaction {
             .put_until(&region.state, key.as_ref(), value.as_ref(), expires)
     }
 
-    /// How long the value of `key` lives, as this transaction has set it, else as of when the transaction began; `None` if
-    /// it has none. The key counts as read.
+    /// How long the value of `key` lives as of when the transaction began, also if the transaction itself has set it
+    /// later; `None` if it has none. The key counts as read.
     ///
     /// # Errors
     /// As [`get`](Self::get).

@@ -175,6 +175,12 @@ fn a_store_of_format_3_opens() {
     opens(3);
 }
 
+/// The same.
+#[test]
+fn a_store_of_format_4_opens() {
+    opens(4);
+}
+
 fn opens(version: u8) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");

@@ -47,6 +47,9 @@ impl Put {
             (None, Some(value)) => session.value(value)?,
             (None, None) => Vec::new(),
         };
+        if self.ttl.is_some() {
+            session.place.store()?;
+        }
         let region = session.region()?;
         match self.ttl {
             Some(ttl) => {

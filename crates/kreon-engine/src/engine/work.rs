@@ -151,7 +151,7 @@ impl Engine {
         options: &BackupOptions,
         tell: Tell<'_>,
     ) -> Result<BackupReport> {
-        let acknowledged = self.log_tail();
+        let acknowledged = self.subsystems.storage.log.tail();
         // The log of a reader ends where the replay stopped, which may be before what the catalogue on the device names as
         // durable: within a unit that never ended. A writer's first checkpoint has mended that.
         self.subsystems.storage.check_writable()?;

@@ -35,7 +35,7 @@ pub struct VerifyReport {
     pub entries: u64,
     /// Records of the log read and checked.
     pub records: u64,
-    /// Bytes of those values.
+    /// Bytes of those values, with 8 of each that expires.
     pub value_bytes: u64,
 }
 
@@ -315,8 +315,7 @@ impl Reached<'_, '_> {
             return self.meter.add(1);
         };
         self.not_dead(region, &at);
-        let place = (at.offset, at.region, at.value_bytes);
-        if !self.reads.add(place, key, self.report, self.meter) {
+        if !self.reads.add(&at, self.report, self.meter) {
             self.inspector.verify_record(region, &at, self.report);
             self.meter.add(1);
         }

@@ -13,6 +13,7 @@ use std::collections::{BinaryHeap, binary_heap::PeekMut};
 use kreon_base::{KeyHash, LogOffset, PAGE_BYTES, RegionId, Result};
 use kreon_device::{AlignedBuf, Read};
 use kreon_format::{Fragment, RecordKind, fragment_bytes};
+use kreon_log::ValueAt;
 use kreon_mapping::LentFrames;
 
 use super::Inspector;
@@ -50,19 +51,19 @@ const EXTENT_BITS: u32 = 14;
 struct Wanted {
     /// Its offset, and how many bytes of the log it takes.
     place: u64,
-    /// Of region, key, and length of the value.
+    /// Of region, key, length of the value, and whether attributes are beside it.
     fingerprint: u64,
 }
 
 impl Wanted {
     /// None: too long, or too far back in the volume.
-    fn new(offset: LogOffset, region: RegionId, key: &[u8], value_bytes: u32) -> Option<Self> {
-        let extent = fragment_bytes(key.len() + value_bytes as usize);
-        let (offset, extent_units) = (offset.0 / 8, extent as u64 / 8);
+    fn new(at: &ValueAt<'_>) -> Option<Self> {
+        let extent = fragment_bytes(at.key.len() + at.value_bytes as usize);
+        let (offset, extent_units) = (at.offset.0 / 8, extent as u64 / 8);
         let fits = extent <= RUN_RECORD_BYTES_MAX && offset >> (64 - EXTENT_BITS) == 0;
         fits.then(|| Self {
             place: offset << EXTENT_BITS | extent_units,
-            fingerprint: fingerprint(region, key, value_bytes),
+            fingerprint: fingerprint(at.region, at.key, at.value_bytes, at.has_attributes),
         })
     }
 
@@ -89,8 +90,8 @@ impl Wanted {
 
 const _: () = assert!(RUN_RECORD_BYTES_MAX / 8 < 1 << EXTENT_BITS);
 
-fn fingerprint(region: RegionId, key: &[u8], value_bytes: u32) -> u64 {
-    KeyHash::new(key.len() as u64)
+fn fingerprint(region: RegionId, key: &[u8], value_bytes: u32, has_attributes: bool) -> u64 {
+    KeyHash::new((key.len() as u64) << 1 | u64::from(has_attributes))
         .word(u64::from(region.0) << 32 | u64::from(value_bytes))
         .bytes(key)
         .finish()
@@ -300,22 +301,21 @@ impl<'a> RecordReads<'a> {
     /// Has a record read, now or later; false if it is none for here: too long, or not on the device yet.
     pub fn add(
         &mut self,
-        (offset, region, value_bytes): (LogOffset, RegionId, u32),
-        key: &[u8],
+        at: &ValueAt<'_>,
         report: &mut VerifyReport,
         meter: &mut Meter<'_>,
     ) -> bool {
-        let payload_bytes = key.len() + value_bytes as usize;
+        let payload_bytes = at.key.len() + at.value_bytes as usize;
         let is_whole = |len_bytes| len_bytes == fragment_bytes(payload_bytes);
         let on_device = self
             .inspector
             .storage
             .log
             .reader()
-            .on_device(offset, payload_bytes);
+            .on_device(at.offset, payload_bytes);
         let wanted = on_device
             .filter(|bytes| is_whole(bytes.len_bytes))
-            .and_then(|_| Wanted::new(offset, region, key, value_bytes));
+            .and_then(|_| Wanted::new(at));
         let Some(wanted) = wanted else {
             return false;
         };
@@ -385,7 +385,8 @@ fn value_bytes(inspector: &Inspector, wanted: Wanted, bytes: &[u8]) -> Option<u6
     let is_whole = header.starts_record && header.ends_record;
     let is_put = !matches!(header.kind, RecordKind::Delete | RecordKind::DeleteRange);
     let (key, value) = payload.split_at_checked(header.key_bytes as usize)?;
-    let found = fingerprint(header.region, key, value.len() as u32);
+    let value_bytes = value.len() as u32;
+    let found = fingerprint(header.region, key, value_bytes, header.has_attributes);
     (is_whole && is_put && found == wanted.fingerprint).then_some(value.len() as u64)
 }
 
@@ -393,8 +394,18 @@ fn value_bytes(inspector: &Inspector, wanted: Wanted, bytes: &[u8]) -> Option<u6
 mod tests {
     use super::*;
 
+    fn at(offset: u64, value_bytes: u32) -> ValueAt<'static> {
+        ValueAt {
+            offset: LogOffset(offset),
+            region: RegionId(3),
+            key: b"key",
+            value_bytes,
+            has_attributes: false,
+        }
+    }
+
     fn wanted(offset: u64, payload_bytes: u32) -> Wanted {
-        Wanted::new(LogOffset(offset), RegionId(3), b"key", payload_bytes - 3).unwrap()
+        Wanted::new(&at(offset, payload_bytes - 3)).unwrap()
     }
 
     #[test]
@@ -406,9 +417,14 @@ mod tests {
         );
         assert!(Wanted::decode(one.encode()) == one);
         assert_ne!(one.fingerprint, wanted(8, 1001).fingerprint);
-        let far = Wanted::new(LogOffset(1 << 54), RegionId(3), b"key", 5);
-        let long = Wanted::new(LogOffset(0), RegionId(3), b"key", 64 << 10);
-        assert!(far.is_none() && long.is_none());
+        let expiring = ValueAt {
+            has_attributes: true,
+            ..at(8, 998)
+        };
+        let expiring = Wanted::new(&expiring).unwrap();
+        assert_ne!(expiring.fingerprint, wanted(8, 1001).fingerprint);
+        let (far, long) = (at(1 << 54, 5), at(0, 64 << 10));
+        assert!(Wanted::new(&far).is_none() && Wanted::new(&long).is_none());
     }
 
     #[test]

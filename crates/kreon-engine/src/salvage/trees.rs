@@ -101,6 +101,10 @@ impl<'a, 't> LeafTaker<'a, 't> {
             let losses = &mut self.target.region(region)?.losses;
             losses.overwritten(key, Lsn::MAX);
         }
+        if value.1.is_some() {
+            // It may have ended, or end before the log is read: then a get of it tells no more than of a deleted key.
+            self.target.region(region)?.losses.deleted(key);
+        }
         self.target.change(region, key, Some(value))
     }
 

@@ -56,7 +56,7 @@ impl Condition for StillNewest<'_> {
     }
 
     fn judge(&self, reader: &Reader, view: &View) -> Judgement {
-        // Or else others may have seen that it has, and would see it come back.
+        // Or else others may have seen that it has, and would see it come back. What ends from here to the insertion still may.
         let has_ended = reader.now().has_expired(self.found);
         match !has_ended && self.unmoved.is_newest(view, self.region, self.key) {
             true => Judgement::Holds,
