@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "an example has a main")]
 mod backup;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kreon::{Repair, Store};
 
@@ -53,4 +53,31 @@ fn a_store_is_looked_at_and_salvaged() {
             .contains("chania")
             .unwrap()
     );
+}
+
+fn open_and_tell(path: PathBuf) -> kreon::Result<(Store, PathBuf)> {
+    let store = Store::options().status(true).open(&path)?;
+    Ok((store, path))
+}
+
+fn open_to_read(path: PathBuf) -> kreon::Result<(Store, PathBuf)> {
+    let store = Store::options().read_only(true).open(&path)?;
+    Ok((store, path))
+}
+
+#[test]
+fn two_read_a_store_that_one_has_written() {
+    let place = Place::new();
+    place.region(&[("chania", "53910")]);
+    place.store.close().unwrap();
+    let path = place.folder.path().join("data.kreon");
+    drop(place.store);
+    let (store, path) = open_and_tell(path).unwrap();
+    store.close().unwrap();
+    let (first, path) = open_to_read(path).unwrap();
+    let (second, _) = open_to_read(path).unwrap();
+    for reader in [first, second] {
+        let cities = reader.existing_region("cities").unwrap();
+        assert!(cities.contains("chania").unwrap());
+    }
 }
