@@ -159,7 +159,6 @@ fn commands_that_read_run_beside_each_other_and_write_nothing() {
         .memory_bytes(8 << 20)
         .read_only(true);
     let reader = reader.open(fixture.store()).unwrap();
-    let backups = fixture.path("backups");
     for command in [
         vec!["get", "k"],
         vec!["scan"],
@@ -168,13 +167,16 @@ fn commands_that_read_run_beside_each_other_and_write_nothing() {
         vec!["stats"],
         vec!["verify"],
         vec!["regions"],
-        vec!["backup", backups.to_str().unwrap()],
+        vec!["ttl", "k"],
     ] {
         fixture.ok(&command);
     }
     let named = format!("in process {}", std::process::id());
     fixture.run(&["put", "k", "w"]).fails(4, &["busy", &named]);
     fixture.run(&["delete", "k"]).fails(4, &["busy", &named]);
+    let backups = fixture.path("backups");
+    let backup = ["backup", backups.to_str().unwrap()];
+    fixture.run(&backup).fails(4, &["busy", &named]);
     drop(reader);
     assert!(fs::read(fixture.store()).unwrap() == before);
     assert_eq!(fixture.ok(&["get", "k"]), "v\n");
