@@ -336,7 +336,7 @@ mod tests {
             let failure = Failure::opening(error, Path::new("x"));
             assert_eq!(failure.code(), Code::Other);
             let told = failure.to_string();
-            assert!(told.contains("readable and writable"), "{told}");
+            assert!(told.contains("readable, and writable"), "{told}");
         }
     }
 
