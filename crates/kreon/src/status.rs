@@ -13,7 +13,7 @@ use kreon_engine::STATUS_HEAD;
 /// let path = folder.path().join("store");
 /// let store = kreon::Store::options().status(true).open(&path)?;
 /// if let Some(status) = kreon::StoreStatus::of(&path)? {
-///     assert!(status.prometheus().contains("kreon_epoch_total"));
+///     assert!(status.prometheus().contains("kreon_store_epoch_total"));
 /// }
 /// store.close()?;
 /// assert!(kreon::StoreStatus::of(&path)?.is_none());

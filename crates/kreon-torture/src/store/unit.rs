@@ -84,7 +84,10 @@ fn apply(transaction: &mut Transaction, region: &Arc<RegionState>, change: &Chan
             transaction.delete_range(region, (start, Bound::Excluded(end.clone())))
         }
         (Some(Until::Last), _) => transaction.delete_range(region, (start, Bound::Unbounded)),
-        (None, Some(value)) => transaction.put(region, &change.key, &value.bytes()),
+        (None, Some(value)) => match change.expires() {
+            Some(expires) => transaction.put_until(region, &change.key, &value.bytes(), expires),
+            None => transaction.put(region, &change.key, &value.bytes()),
+        },
         (None, None) => transaction.delete(region, &change.key),
     }
 }
