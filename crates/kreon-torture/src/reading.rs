@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::Result;
+use kreon_base::{ErrorKind, Result};
 use kreon_device::Device;
 use kreon_engine::{Engine, Options};
 use kreon_sim::{Call, Image, SimDevice, SimOptions};
@@ -65,9 +65,12 @@ pub fn read(image: &Image, options: &Options) -> Result<Result<Content>, String>
 /// # Errors
 /// What is wrong.
 pub fn check(image: &Image, options: &Options, content: &Content) -> Result<(), String> {
-    let found = read(image, options)
-        .and_then(|found| found.map_err(said("open or read")))
-        .map_err(|what| format!("for reading only: {what}"))?;
+    let told = |what: String| format!("for reading only: {what}");
+    let found = match read(image, options).map_err(told)? {
+        // The power was cut before there was a store; the opening for writing made an empty one.
+        Err(error) if error.kind() == ErrorKind::NotFound && content.is_empty() => return Ok(()),
+        found => found.map_err(said("open or read")).map_err(told)?,
+    };
     match found == *content {
         true => Ok(()),
         false => Err(format!(
