@@ -116,14 +116,14 @@ pub enum Stall {
     FullVolume,
 }
 
-/// Who is told of events. By default nobody.
+/// The listener of a store; none by default.
 #[derive(Clone, Default)]
 pub struct Events(Option<Arc<Listener>>);
 
 type Listener = dyn Fn(&Event) + Send + Sync;
 
 impl Events {
-    /// For `listener`.
+    /// With `listener`.
     pub fn of(listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(listener)))
     }

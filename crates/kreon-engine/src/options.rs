@@ -170,7 +170,7 @@ pub struct Options {
     pub regions_in_stream_max: usize,
     /// Identity of a new store. `None`: random. Tests set it to get the same bytes in every run.
     pub store_id: Option<u64>,
-    /// Who is told of events.
+    /// The listener of the store.
     pub events: Events,
     /// What the primary of a group is opened with.
     pub mirroring: Mirroring,

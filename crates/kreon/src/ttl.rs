@@ -138,8 +138,8 @@ impl Snapshot {
 }
 
 impl WriteBatch {
-    /// Adds a put of `value` for `key` in `region` that expires `ttl` after the call that writes the batch. With a `ttl` of zero the
-    /// write fails with `InvalidArgument`. See [`Region::put_with_ttl`].
+    /// Adds a put of `value` for `key` in `region` that expires `ttl` after the call that writes the batch. With a `ttl` of
+    /// zero the write fails with `InvalidArgument`. See [`Region::put_with_ttl`].
     pub fn put_with_ttl(
         &mut self,
         region: &Region,
@@ -156,7 +156,8 @@ impl WriteBatch {
 
 impl Transaction {
     /// Sets the value of `key` for `ttl` from this call on. That a key expires is no change: a commit does not fail because
-    /// of it, even if it writes on from a value that has ended meanwhile ([`Region::update`] reads again then). See [`Region::put_with_ttl`].
+    /// of it, even if it writes on from a value that has ended meanwhile ([`Region::update`] reads again then). See
+    /// [`Region::put_with_ttl`].
     ///
     /// # Errors
     /// As [`put`](Self::put); `InvalidArgument` for a `ttl` of zero.

@@ -53,7 +53,7 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Tells who listens.
+    /// Tells the listener.
     pub fn tell(&self, event: &Event) {
         self.options.events.tell(event);
     }
