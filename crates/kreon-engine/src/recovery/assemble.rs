@@ -115,7 +115,7 @@ pub fn assemble(mut parts: Parts, options: &Options, split: &MemorySplit) -> Res
     })
 }
 
-/// One that tells who listens what it was set for.
+/// A poison that tells the listener its cause.
 fn poison(options: &Options) -> Poison {
     let events = options.events.clone();
     Poison::telling(move |cause| {

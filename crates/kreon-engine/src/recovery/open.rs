@@ -39,33 +39,23 @@ pub fn open(
         .mirroring
         .incarnation_after(superblock.incarnation)?;
     planted!(IncarnationKept => let incarnation = superblock.incarnation);
+    let mut durable = Durable::read(&device, options, superblock, incarnation)?;
+    let mut room = Room::unlimited();
+    let memory = (2 * split.l0_bytes, &mut room);
+    let image = image::restore(device.as_ref(), store, &mut durable.ledger, memory);
+    let Restored { l0, long, damaged } = image;
+    let mapping = || new_mapping(&device, options, split);
+    let mut replay = || durable.replay(device.as_ref(), options, superblock, (&l0, &room));
+    let (mapping, end) = match options.backing {
+        Backing::Ahead => beside(mapping, replay)?,
+        Backing::Sparse => (mapping()?, replay()?),
+    };
     let Durable {
-        read,
         mut allocator,
         mut ledger,
         levels,
-    } = Durable::read(&device, options, superblock, incarnation)?;
-    let record = catalogue::main_log(&read.catalogue)?;
-    let mut room = Room::unlimited();
-    let l0_bytes = 2 * split.l0_bytes;
-    let image = image::restore(device.as_ref(), store, &mut ledger, (l0_bytes, &mut room));
-    let Restored { l0, long, damaged } = image;
-    let start = ReplayStart {
-        device: device.as_ref(),
-        store,
-        record,
-        newest: superblock.incarnation,
-        segments: &allocator.log_segments(MAIN_LOG),
-        taken: &allocator.taken_segments(),
-        value_bytes_max: options.inline_value_bytes_max,
-        backing: options.backing,
-        has_image: !ledger.image.is_empty(),
-    };
-    let mapping = || new_mapping(&device, options, split);
-    let (mapping, end) = match options.backing {
-        Backing::Ahead => beside(mapping, || replay_into((&l0, &room), &mut ledger, &start))?,
-        Backing::Sparse => (mapping()?, replay_into((&l0, &room), &mut ledger, &start)?),
-    };
+        ..
+    } = durable;
     trust_image(&mut ledger, end.history.end);
     let extend = |allocator: &mut Allocator, count| allocator.extend_to(count);
     let history = settle_segments(&device, &mut allocator, end, extend)?;
@@ -122,6 +112,28 @@ impl Durable {
             levels,
         })
     }
+
+    /// Replays the log behind the image, or from the marker, into L0 as far as there is room.
+    pub fn replay(
+        &mut self,
+        device: &dyn Device,
+        options: &Options,
+        superblock: &Superblock,
+        into: (&Memory, &Room),
+    ) -> Result<ReplayEnd> {
+        let start = ReplayStart {
+            device,
+            store: superblock.store,
+            record: catalogue::main_log(&self.read.catalogue)?,
+            newest: superblock.incarnation,
+            segments: &self.allocator.log_segments(MAIN_LOG),
+            taken: &self.allocator.taken_segments(),
+            value_bytes_max: options.inline_value_bytes_max,
+            backing: options.backing,
+            has_image: !self.ledger.image.is_empty(),
+        };
+        replay_into(into, &mut self.ledger, &start)
+    }
 }
 
 /// Runs both at once, so that memory is touched while the log is read from the device.
@@ -142,8 +154,7 @@ fn beside<A: Send, B>(
     })
 }
 
-/// Replays the log behind the image, or from the marker, into L0 as far as there is room.
-pub(super) fn replay_into(
+fn replay_into(
     (l0, room): (&Memory, &Room),
     ledger: &mut Ledger,
     start: &ReplayStart<'_>,

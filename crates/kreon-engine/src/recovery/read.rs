@@ -8,13 +8,11 @@ use std::sync::Arc;
 use kreon_base::{Result, planted};
 use kreon_device::Device;
 use kreon_format::Superblock;
-use kreon_log::ReplayStart;
 use kreon_volume::Allocator;
 
 use super::assemble::{Parts, assemble, first_checkpoint, new_mapping};
 use super::image::{self, Restored};
-use super::open::{Durable, replay_into, settle_segments};
-use crate::checkpoint::catalogue::{self, MAIN_LOG};
+use super::open::{Durable, settle_segments};
 use crate::image::load::LongEntry;
 use crate::image::room::Room;
 use crate::options::{MemorySplit, Options, Replayed};
@@ -31,32 +29,21 @@ pub fn open(
     superblock: &Superblock,
 ) -> Result<Storage> {
     let store = superblock.store;
-    let Durable {
-        read,
-        mut allocator,
-        mut ledger,
-        levels,
-    } = Durable::read(&device, options, superblock, superblock.incarnation)?;
-    let record = catalogue::main_log(&read.catalogue)?;
+    let mut durable = Durable::read(&device, options, superblock, superblock.incarnation)?;
     let limit_bytes = options.l0_bytes_of_reader(split);
     let mut room = Room::new(limit_bytes);
     // No later L0 takes its memory over.
-    let image = image::restore(device.as_ref(), store, &mut ledger, (0, &mut room));
+    let image = image::restore(device.as_ref(), store, &mut durable.ledger, (0, &mut room));
     let Restored { l0, long, damaged } = image;
     // As the first checkpoint of a writer does.
-    allocator.drop_pages(&damaged)?;
-    let start = ReplayStart {
-        device: device.as_ref(),
-        store,
-        record,
-        newest: superblock.incarnation,
-        segments: &allocator.log_segments(MAIN_LOG),
-        taken: &allocator.taken_segments(),
-        value_bytes_max: options.inline_value_bytes_max,
-        backing: options.backing,
-        has_image: !ledger.image.is_empty(),
-    };
-    let end = replay_into((&l0, &room), &mut ledger, &start)?;
+    durable.allocator.drop_pages(&damaged)?;
+    let end = durable.replay(device.as_ref(), options, superblock, (&l0, &room))?;
+    let Durable {
+        mut allocator,
+        ledger,
+        levels,
+        ..
+    } = durable;
     let replayed = replayed(l0.bytes(), &room, &long, limit_bytes);
     let split = options.split_of_reader(split, replayed)?;
     let extend = |allocator: &mut Allocator, count| {
