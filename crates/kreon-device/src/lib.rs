@@ -19,6 +19,7 @@ mod status;
 mod system;
 mod transfer;
 mod turns;
+mod wall_clock;
 
 pub use aligned_buf::{AlignedBuf, Backing};
 pub use append::{AppendBuffer, Reservation, Reserve};
@@ -33,3 +34,4 @@ pub use read_only::ReadOnlyDevice;
 pub use stats::{DeviceStats, SIZE_CLASSES, TransferStats};
 pub use status::{StatusSocket, ask_status};
 pub use turns::take_short_turns;
+pub use wall_clock::wall_clock_ms;

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use kreon_base::Timestamp;
 
@@ -41,10 +40,7 @@ impl Clock {
 
 impl Default for Clock {
     fn default() -> Self {
-        Self::of(|| {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH);
-            Timestamp::of_ms(since.map_or(0, |since| since.as_millis() as u64))
-        })
+        Self::of(|| Timestamp::of_ms(kreon_device::wall_clock_ms()))
     }
 }
 
