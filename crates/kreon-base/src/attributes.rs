@@ -3,6 +3,8 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
+use crate::Codec;
+
 /// A moment of the wall clock: milliseconds since 1970, 1 to [`MAX`](Self::MAX).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(NonZeroU64);
@@ -40,29 +42,77 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// What is kept beside a value. Most values have none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attributes {
-    /// From this moment on the key has no value; none: it has until the next write.
-    pub expires: Option<Timestamp>,
-}
+/// What is kept beside a value: its expiry and its codec. Most values have none.
+///
+/// One word, as in the log and in leaves: the expiry in the lower 48 bits, 0 for none, above it the byte of the codec.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Attributes(u64);
 
 impl Attributes {
     /// Of a value without any.
-    pub const NONE: Self = Self { expires: None };
+    pub const NONE: Self = Self(0);
 
     /// Bytes that they take in front of a value, if there are any.
     pub const BYTES: usize = 8;
 
+    const EXPIRY: u64 = (1 << 48) - 1;
+    const CODEC_SHIFT: u32 = 48;
+
     /// Of a value that ends at `expires`.
     pub const fn expiring(expires: Option<Timestamp>) -> Self {
-        Self { expires }
+        match expires {
+            Some(expires) => Self(expires.ms()),
+            None => Self::NONE,
+        }
+    }
+
+    /// The same with another codec.
+    #[must_use]
+    pub const fn with_codec(self, codec: Codec) -> Self {
+        Self((self.0 & Self::EXPIRY) | ((codec.code() as u64) << Self::CODEC_SHIFT))
+    }
+
+    /// From this moment on the key has no value; none: it has until the next write.
+    #[inline]
+    pub const fn expires(self) -> Option<Timestamp> {
+        match self.0 & Self::EXPIRY {
+            0 => None,
+            ms => Some(Timestamp::of_ms(ms)),
+        }
+    }
+
+    /// How the bytes of the value are packed.
+    #[inline]
+    pub const fn codec(self) -> Codec {
+        // No other code is ever put in.
+        match Codec::of_code((self.0 >> Self::CODEC_SHIFT) as u8) {
+            Some(codec) => codec,
+            None => Codec::None,
+        }
+    }
+
+    /// The word.
+    #[inline]
+    pub const fn word(self) -> u64 {
+        self.0
+    }
+
+    /// The attributes of a word; `None` if no value has these: there are none, or this build does not know them.
+    #[inline]
+    pub const fn of_word(word: u64) -> Option<Self> {
+        let code = word >> Self::CODEC_SHIFT;
+        let is_known = code <= u8::MAX as u64 && Codec::of_code(code as u8).is_some();
+        if is_known && word != 0 {
+            Some(Self(word))
+        } else {
+            None
+        }
     }
 
     /// Whether there are none.
     #[inline]
     pub const fn is_none(self) -> bool {
-        self.expires.is_none()
+        self.0 == 0
     }
 
     /// Bytes that they take in front of the value: none if there are none.
@@ -74,7 +124,15 @@ impl Attributes {
     /// Whether the value has ended by `now`.
     #[inline]
     pub fn has_expired(self, now: Timestamp) -> bool {
-        self.expires.is_some_and(|expires| expires <= now)
+        self.expires().is_some_and(|expires| expires <= now)
+    }
+}
+
+impl fmt::Debug for Attributes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Attributes");
+        shown.field("expires", &self.expires());
+        shown.field("codec", &self.codec()).finish()
     }
 }
 
@@ -101,6 +159,27 @@ mod tests {
             (attributes.stored_bytes(), Attributes::NONE.stored_bytes()),
             (8, 0)
         );
+    }
+
+    #[test]
+    fn a_word_has_expiry_and_codec_and_nothing_else() {
+        let expiring = Attributes::expiring(Some(Timestamp::MAX));
+        for attributes in [
+            expiring,
+            expiring.with_codec(Codec::Zstd),
+            Attributes::NONE.with_codec(Codec::Lz4),
+        ] {
+            assert_eq!(Attributes::of_word(attributes.word()), Some(attributes));
+        }
+        assert_eq!(
+            expiring.with_codec(Codec::Lz4).expires(),
+            Some(Timestamp::MAX)
+        );
+        assert_eq!(expiring.with_codec(Codec::Lz4).codec(), Codec::Lz4);
+        assert!(expiring.with_codec(Codec::Lz4).with_codec(Codec::None) == expiring);
+        for unknown in [0, 3 << 48, 1 << 56, 1 << 63] {
+            assert_eq!(Attributes::of_word(unknown), None);
+        }
     }
 
     #[test]

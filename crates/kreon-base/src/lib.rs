@@ -5,6 +5,7 @@
 
 mod attributes;
 mod checksum;
+mod codec;
 mod error;
 mod hash;
 mod ids;
@@ -12,17 +13,20 @@ pub mod json;
 pub mod metrics;
 mod payload;
 mod planted;
+mod region_options;
 pub mod sync;
 mod units;
 mod wake;
 
 pub use attributes::{Attributes, Timestamp};
 pub use checksum::Checksum;
+pub use codec::Codec;
 pub use error::{Error, ErrorKind, Result};
 pub use hash::KeyHash;
 pub use ids::{Epoch, Incarnation, LogId, LogOffset, Lsn, PageNo, Priority, RegionId, SegmentId};
 pub use payload::Payload;
 pub use planted::Bug;
+pub use region_options::RegionOptions;
 pub use units::{
     KEY_BYTES_MAX, PAGE_BYTES, PageBytes, REGION_NAME_BYTES_MAX, SEGMENT_BYTES, SEGMENT_PAGES,
     VALUE_BYTES_MAX,

@@ -55,6 +55,7 @@ fn each_command_has_a_manual_page() {
         "stats",
         "repair",
         "regions-drop",
+        "regions-options",
     ] {
         let page = page(&format!("kreon-{command}.1"));
         assert!(page.contains(".SH NAME"), "{command}");

@@ -23,6 +23,42 @@ fn regions_are_listed_made_and_dropped() {
 }
 
 #[test]
+fn options_of_a_region_are_given_printed_and_changed() {
+    let fixture = Fixture::new();
+    let options = [
+        "--compression",
+        "lz4",
+        "--ttl",
+        "90m",
+        "--growth-factor",
+        "4",
+    ];
+    fixture.ok(&[&["regions", "create", "towns"], &options[..]].concat());
+    let of_towns = || fixture.ok(&["regions", "options", "towns"]);
+    let told = |ttl: &str| {
+        format!("compression lz4\nttl {ttl}\ninline-value-bytes-max store\ngrowth-factor 4\n")
+    };
+    assert_eq!(of_towns(), told("5400s"));
+    // The same again is no failure, others are.
+    fixture.ok(&[&["regions", "create", "towns"], &options[..]].concat());
+    fixture
+        .run(&["regions", "create", "towns", "--ttl", "1s"])
+        .fails(2, &["other options"]);
+    fixture.ok(&["regions", "create", "towns"]);
+    fixture.ok(&["regions", "options", "towns", "--ttl", "none"]);
+    assert_eq!(of_towns(), told("none"));
+    let value = "the same again and again ".repeat(100);
+    fixture.ok(&["-r", "towns", "put", "k", &value]);
+    assert_eq!(fixture.ok(&["-r", "towns", "get", "k"]), value + "\n");
+    fixture
+        .run(&["regions", "options", "towns", "--growth-factor", "1"])
+        .fails(2, &["growth_factor"]);
+    fixture
+        .run(&["regions", "options", "nowhere"])
+        .fails(8, &["nowhere"]);
+}
+
+#[test]
 fn regions_keep_their_keys_apart() {
     let fixture = Fixture::new();
     fixture.ok(&["put", "k", "1"]);

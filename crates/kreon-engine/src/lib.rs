@@ -9,6 +9,7 @@
 mod backup;
 mod by_region;
 mod checkpoint;
+mod compression;
 mod engine;
 mod events;
 mod image;
@@ -47,6 +48,7 @@ pub use inspect::{
     GetStats, LevelStats, MemoryStats, PageClassStats, PageStats, Stats, VerifyReport,
 };
 pub use keys::Direction;
+pub use kreon_base::{Codec, RegionOptions};
 pub use kreon_device::{DeviceStats, TransferStats};
 pub use kreon_format::Superblock;
 pub use kreon_log::{Fill, LogMirror, LogRun, LogTap, Own, Show, TakeValue};
@@ -55,7 +57,7 @@ pub use kreon_mapping::{Backend, Eviction, KeepRecords, MapAdvice, Writeback};
 pub use kreon_mapping::{MappingModes, MappingStats};
 pub use kreon_volume::{Occupied, OccupiedLog};
 pub use maintenance::{CollectionStats, IdleStats, ImageStats, Pairs, ReorganisationStats};
-pub use operation::Operation;
+pub use operation::{Expiry, Operation, Terms};
 pub use options::{
     Background, Clock, Designs, Durability, MEMORY_BYTES_MIN, Mirroring, Options, Work,
 };

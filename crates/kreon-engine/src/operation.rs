@@ -1,10 +1,57 @@
 //! One operation of a write.
 
-use kreon_base::{Attributes, Error, KEY_BYTES_MAX, Result, Timestamp, VALUE_BYTES_MAX};
+use kreon_base::{Attributes, Codec, Error, KEY_BYTES_MAX, Result, Timestamp, VALUE_BYTES_MAX};
 use kreon_format::{RecordKind, range_end};
 use kreon_log::NewRecord;
 
 use crate::regions::RegionState;
+
+/// When a new value ends. One that has ended by now deletes the key for readers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expiry {
+    /// As its region says: at the end of the region's TTL, or not by itself.
+    #[default]
+    OfRegion,
+    /// Not by itself.
+    Never,
+    /// At this moment.
+    At(Timestamp),
+}
+
+impl Expiry {
+    /// At `expires`, or not by itself, whatever the region says.
+    pub fn of(expires: Option<Timestamp>) -> Self {
+        expires.map_or(Self::Never, Self::At)
+    }
+
+    /// The moment; `None`: none is known yet, or there is none.
+    #[inline]
+    pub fn moment(self) -> Option<Timestamp> {
+        match self {
+            Self::At(expires) => Some(expires),
+            Self::OfRegion | Self::Never => None,
+        }
+    }
+}
+
+/// What a write says of its value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// When it ends.
+    pub expiry: Expiry,
+    /// How its bytes are packed already; if they are not, the region may have them packed.
+    pub codec: Codec,
+}
+
+impl Terms {
+    /// Of a value as it is that ends at `expires`, or not by itself, whatever the region says.
+    pub fn until(expires: Option<Timestamp>) -> Self {
+        Self {
+            expiry: Expiry::of(expires),
+            codec: Codec::None,
+        }
+    }
+}
 
 /// One change of one key, or the deletion of a range of keys.
 #[derive(Clone, Copy)]
@@ -18,8 +65,8 @@ pub struct Operation<'a> {
     /// Deletes all keys from `key` on, up to where `value` says, which [`range_value`](kreon_format::range_value)
     /// has made.
     pub is_range: bool,
-    /// When the new value ends; `None`: not by itself. A value that has ended by now deletes the key for readers.
-    pub expires: Option<Timestamp>,
+    /// What it says of the new value.
+    pub terms: Terms,
 }
 
 impl Operation<'_> {
@@ -32,7 +79,7 @@ impl Operation<'_> {
                 self.key.len()
             )));
         }
-        if self.expires.is_some() && (self.is_range || self.value.is_none()) {
+        if self.terms.expiry.moment().is_some() && (self.is_range || self.value.is_none()) {
             return Err(Error::invalid("a deletion that expires"));
         }
         if self.is_range {
@@ -54,10 +101,10 @@ impl Operation<'_> {
         Ok((self.key, end))
     }
 
-    /// What is kept beside the value.
+    /// What is kept beside the value, but for what its region adds.
     #[inline]
     pub fn attributes(&self) -> Attributes {
-        Attributes::expiring(self.expires)
+        Attributes::expiring(self.terms.expiry.moment()).with_codec(self.terms.codec)
     }
 
     /// Bytes behind the key in its record.

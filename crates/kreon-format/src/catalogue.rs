@@ -1,6 +1,8 @@
 //! The catalogue: all durable metadata besides pages and log.
 
-use kreon_base::{Epoch, Incarnation, LogId, Lsn, PAGE_BYTES, PageNo, RegionId, SegmentId};
+use kreon_base::{
+    Epoch, Incarnation, LogId, Lsn, PAGE_BYTES, PageNo, RegionId, RegionOptions, SegmentId,
+};
 
 use crate::PagePointer;
 
@@ -37,6 +39,8 @@ pub struct RegionRecord {
     pub id: RegionId,
     /// Name, at most [`REGION_NAME_BYTES_MAX`](kreon_base::REGION_NAME_BYTES_MAX) bytes.
     pub name: String,
+    /// What it has of its own.
+    pub options: RegionOptions,
     /// The log of its writes.
     pub log: LogId,
     /// The trees of L1, L2 and so on; at most [`TREE_LEVELS_MAX`].

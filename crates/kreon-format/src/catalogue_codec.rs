@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use kreon_base::{
     Epoch, Error, Incarnation, LogId, Lsn, PAGE_BYTES, PageNo, REGION_NAME_BYTES_MAX, RegionId,
-    Result, SegmentId,
+    RegionOptions, Result, SegmentId,
 };
 
 use crate::bytes::{ByteReader, u48, u48_bytes};
@@ -19,7 +19,7 @@ use crate::sealed::newer;
 use crate::{
     CATALOGUE_PAGE_PAYLOAD_BYTES, Catalogue, GroupPointer, ImagePart, LOG_SEQUENCE_MAX, LogRecord,
     LogResume, OpenSegment, PAGE_NO_MAX, PAGE_POINTER_BYTES, PagePointer, PageRun, RegionRecord,
-    TREE_LEVELS_MAX, TreeRecord, place_of,
+    TREE_LEVELS_MAX, TreeRecord, decode_region_options, encode_region_options, place_of,
 };
 
 /// First word of a stream that states its version.
@@ -30,6 +30,10 @@ const REGIONS_MARK: u32 = u32::MAX - 1;
 
 /// The version that this build writes.
 const VERSION: u8 = 3;
+
+/// The bit of the count of trees of a region that has options of its own, since format 6. Other regions take no byte for
+/// that, so that as many as before go into a page.
+const HAS_OPTIONS: u8 = 0x80;
 
 /// Least bytes of an encoded record, to reject a count that cannot fit in the bytes left.
 const REGION_BYTES_MIN: usize = 4 + 2 + 2 + 1;
@@ -106,9 +110,9 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Numbers and names of regions in the first bytes of a catalogue or of a page of regions, as far as they can be
+    /// Numbers, names and options of regions in the first bytes of a catalogue or of a page of regions, as far as they can be
     /// decoded. For a salvage, when the rest is lost.
-    pub fn decode_names(start: &[u8]) -> Vec<(RegionId, String)> {
+    pub fn decode_names(start: &[u8]) -> Vec<(RegionId, (String, RegionOptions))> {
         let mut reader = Reader::new(start);
         // The first word is the next region (version 1) or the mark of a page of regions.
         let Some((_, count)) = reader.u32().zip(reader.u32()) else {
@@ -116,7 +120,7 @@ impl Catalogue {
         };
         (0..count)
             .map_while(|_| read_region(&mut reader))
-            .map(|region| (region.id, region.name))
+            .map(|region| (region.id, (region.name, region.options)))
             .collect()
     }
 
@@ -193,7 +197,13 @@ fn encode_region(region: &RegionRecord, out: &mut Vec<u8>) {
     out.extend((region.name.len() as u16).to_le_bytes());
     out.extend(region.name.as_bytes());
     out.extend(region.log.0.to_le_bytes());
-    out.push(region.levels.len() as u8);
+    let count = region.levels.len() as u8;
+    if region.options.is_default() {
+        out.push(count);
+    } else {
+        out.push(count | HAS_OPTIONS);
+        out.extend(encode_region_options(&region.options));
+    }
     for tree in &region.levels {
         encode_tree(tree, out);
     }
@@ -214,13 +224,19 @@ fn read_region(reader: &mut Reader<'_>) -> Option<RegionRecord> {
     let name_bytes = usize::from(reader.u16()?);
     let name = std::str::from_utf8(reader.input.slice(name_bytes)?).ok()?;
     let log = LogId(reader.u16()?);
-    let levels = usize::from(reader.u8()?);
+    let count = reader.u8()?;
+    let options = match count & HAS_OPTIONS {
+        0 => RegionOptions::DEFAULT,
+        _ => decode_region_options(reader.input.array()?)?,
+    };
+    let levels = usize::from(count & !HAS_OPTIONS);
     if name_bytes > REGION_NAME_BYTES_MAX || levels > TREE_LEVELS_MAX {
         return None;
     }
     Some(RegionRecord {
         id,
         name: name.to_owned(),
+        options,
         log,
         levels: (0..levels)
             .map(|_| read_tree(reader))

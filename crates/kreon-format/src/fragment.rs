@@ -58,7 +58,7 @@ pub enum RecordKind {
     Ingested = 4,
     /// All keys from this key to the end in the value are deleted: see [`range_end`](crate::range_end).
     DeleteRange = 5,
-    /// The region of the record is created; the key is its name, the value a [`dropped_value`](crate::dropped_value).
+    /// The region of the record is created; the key is its name, the value a [`made_value`](crate::made_value).
     /// It precedes all other records of the region and those of regions with higher numbers.
     MakeRegion = 6,
 }

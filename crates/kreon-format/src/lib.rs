@@ -16,7 +16,6 @@ mod catalogue_page;
 mod claim;
 mod creation;
 mod draft_run;
-mod dropped;
 mod entry_code;
 mod filter;
 mod fragment;
@@ -27,6 +26,7 @@ mod leaf;
 mod leaf_builder;
 mod leaf_entry;
 mod log_segment;
+mod made_value;
 mod node;
 mod node_check;
 mod node_draft;
@@ -34,6 +34,7 @@ mod pad;
 mod pivot;
 mod pointer;
 mod range_end;
+mod region_options;
 mod sealed;
 mod superblock;
 
@@ -57,7 +58,6 @@ pub use claim::{
     claimed_store, trace_of,
 };
 pub use creation::{CREATION_PAGE, CreationMark};
-pub use dropped::{DROPPED_VALUE_BYTES, dropped_epoch, dropped_value};
 pub use filter::{FILTER_BITS_PER_KEY_MAX, FilterBuilder, LeafFilter};
 pub use fragment::{
     FRAGMENT_HEADER_BYTES, Fragment, FragmentHeader, FragmentSeal, RECORD_ALIGN_BYTES, RecordKind,
@@ -71,6 +71,7 @@ pub use log_segment::{
     LOG_HEADER_BYTES, LOG_PAYLOAD_BYTES, LOG_SEQUENCE_MAX, LogSegmentHeader, MOVED_SEQUENCE_MIN,
     lsn_at, place_of,
 };
+pub use made_value::{DROPPED_VALUE_BYTES, MADE_VALUE_BYTES_MAX, made_value, read_made_value};
 pub use node::{INLINE_VALUE_BYTES_MAX, LONG_KEY_STORED_BYTES, NODE_HEADER_BYTES, NodeIdentity};
 pub use node_check::check_node;
 pub use pad::{PAD_BYTES_MIN, encode_pad};
@@ -80,5 +81,6 @@ pub use pointer::{
     VOLUME_SEGMENTS_MAX,
 };
 pub use range_end::{RANGE_END_BYTES_MAX, RANGE_VALUE_BYTES_MAX, range_end, range_value};
+pub use region_options::{REGION_OPTIONS_BYTES, decode_region_options, encode_region_options};
 pub use sealed::{FORMAT_VERSION, FORMAT_VERSION_MIN};
 pub use superblock::{INCARNATION_MAX, SUPERBLOCK_PAGES, Superblock, SuperblockSlot};

@@ -13,7 +13,8 @@ use crate::bytes::{put, put_u32, put_u64, u32_at};
 ///   of log 1. Records can delete ranges, and leaves may have deletions without a record.
 /// - 4: records of the log create regions. A catalogue with many regions has them in pages of their own.
 /// - 5: values can have attributes, such as their expiry: in records of the log, and in entries of leaves.
-pub const FORMAT_VERSION: u8 = 5;
+/// - 6: values can be packed. Regions can have options of their own, in the catalogue and in the record that creates them.
+pub const FORMAT_VERSION: u8 = 6;
 
 /// The oldest version that this build reads.
 pub const FORMAT_VERSION_MIN: u8 = 1;

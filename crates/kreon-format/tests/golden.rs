@@ -4,8 +4,11 @@
 
 mod samples;
 
+use std::num::NonZeroU64;
+
 use kreon_base::{
-    Attributes, Checksum, Epoch, LogOffset, Lsn, PAGE_BYTES, PageNo, Payload, RegionId, Timestamp,
+    Attributes, Checksum, Codec, Epoch, LogId, LogOffset, Lsn, PAGE_BYTES, PageNo, Payload,
+    RegionId, RegionOptions, Timestamp,
 };
 use kreon_format::*;
 use samples::*;
@@ -31,7 +34,7 @@ fn page_pointer_bytes() {
 fn superblock_bytes() {
     assert_eq!(
         digest(&*superblock().encode(2)),
-        "9bc438c16b5305004b72656f6e566f6cefcdab896745230102000000b8010000221100000000000005000000000000000110000000000800000000000100dec0 0983ab67"
+        "9c3158ee6b5306004b72656f6e566f6cefcdab896745230102000000b8010000221100000000000005000000000000000110000000000800000000000100dec0 8b94d472"
     );
 }
 
@@ -85,11 +88,34 @@ fn region_page_bytes() {
         [expected]
     );
     assert_eq!(decode_region_page(&pages[0]).unwrap(), catalogue().regions);
-    let names = [
-        (RegionId(1), "cities".to_owned()),
-        (RegionId(8), String::new()),
-    ];
+    let names = catalogue().regions.into_iter();
+    let names: Vec<_> = names
+        .map(|region| (region.id, (region.name, region.options)))
+        .collect();
     assert_eq!(Catalogue::decode_names(&pages[0]), names);
+}
+
+#[test]
+fn region_with_options_bytes() {
+    let options = RegionOptions {
+        compression: Codec::Zstd,
+        ttl_ms: NonZeroU64::new(86_400_000),
+        inline_value_bytes_max: Some(16),
+        growth_factor: Some(4),
+    };
+    let region = RegionRecord {
+        id: RegionId(7),
+        name: "r".into(),
+        options,
+        log: LogId(0),
+        levels: vec![TreeRecord::default()],
+    };
+    let pages = encode_region_pages(std::slice::from_ref(&region));
+    // Behind the log: the count of trees with its highest bit set, and the options.
+    let expected =
+        "feffffff 01000000 07000000 0100 72 0000 81 02 04 1000 005c26050000 00".replace(' ', "");
+    assert_eq!(hex(&pages[0]), expected);
+    assert_eq!(decode_region_page(&pages[0]).unwrap(), [region]);
 }
 
 #[test]
@@ -122,10 +148,23 @@ fn regions_are_spread_over_as_many_pages_as_they_need() {
 }
 
 #[test]
-fn what_the_making_of_a_region_tells_of_drops() {
-    assert_eq!(hex(&dropped_value(Epoch(0x0102))), "0201000000000000");
-    assert_eq!(dropped_epoch(&dropped_value(Epoch(77))).unwrap(), Epoch(77));
-    assert!(dropped_epoch(b"1234567").is_err());
+fn value_of_a_new_region_bytes() {
+    let value = made_value(Epoch(0x0102), &RegionOptions::DEFAULT);
+    assert_eq!(hex(&value), "0201000000000000");
+    assert_eq!(
+        read_made_value(&value).unwrap(),
+        (Epoch(0x0102), RegionOptions::DEFAULT)
+    );
+    let options = RegionOptions {
+        compression: Codec::Lz4,
+        ..RegionOptions::DEFAULT
+    };
+    let packed = made_value(Epoch(77), &options);
+    assert_eq!(hex(&packed), "4d000000000000000100ffff000000000000");
+    assert_eq!(read_made_value(&packed).unwrap(), (Epoch(77), options));
+    for cut in (0..packed.len()).filter(|cut| *cut != 8) {
+        assert!(read_made_value(&packed[..cut]).is_err(), "cut at {cut}");
+    }
 }
 
 #[test]
@@ -140,7 +179,8 @@ fn catalogue_bytes_of_version_1_read_as_a_catalogue_without_image() {
     expected.region_pages.clear();
     assert_eq!(Catalogue::decode(&bytes).unwrap(), expected);
     let names = Catalogue::decode_names(&bytes[..70]);
-    assert_eq!(names, [(RegionId(1), "cities".to_owned())]);
+    let cities = ("cities".to_owned(), RegionOptions::DEFAULT);
+    assert_eq!(names, [(RegionId(1), cities)]);
     assert_eq!(names, Catalogue::decode_names(&expected.encode()[..75]));
 }
 

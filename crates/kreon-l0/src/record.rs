@@ -8,7 +8,7 @@
 
 use kreon_base::sync::{AtomicU64, Ordering, fence};
 
-use kreon_base::{Attributes, LogOffset, Lsn, Payload, Timestamp};
+use kreon_base::{Attributes, LogOffset, Lsn, Payload};
 
 use crate::arena::{AtomicTagged, Ref, Tagged};
 use crate::latch::Backoff;
@@ -140,15 +140,15 @@ impl ValuePlace {
 
 /// Bytes of attributes in the arena.
 pub(crate) fn attribute_bytes(attributes: Attributes) -> [u8; Attributes::BYTES] {
-    attributes.expires.map_or(0, Timestamp::ms).to_le_bytes()
+    attributes.word().to_le_bytes()
 }
 
 /// Attributes and what follows them.
 fn split_attributes(bytes: &[u8]) -> (Attributes, &[u8]) {
     match bytes.split_first_chunk() {
         Some((stored, value)) => {
-            let expires = Timestamp::of_ms(u64::from_le_bytes(*stored));
-            (Attributes::expiring(Some(expires)), value)
+            let attributes = Attributes::of_word(u64::from_le_bytes(*stored));
+            (attributes.unwrap_or_default(), value)
         }
         None => (Attributes::NONE, bytes),
     }

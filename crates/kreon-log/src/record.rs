@@ -3,7 +3,7 @@
 use kreon_base::{
     Attributes, Error, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, VALUE_BYTES_MAX,
 };
-use kreon_format::{RecordKind, dropped_epoch, fragment_bytes, range_end};
+use kreon_format::{RecordKind, fragment_bytes, range_end, read_made_value};
 
 use kreon_volume::Purpose;
 
@@ -54,7 +54,7 @@ impl NewRecord<'_> {
             return range_end(self.value).map(drop);
         }
         if self.kind == RecordKind::MakeRegion {
-            return dropped_epoch(self.value).map(drop);
+            return read_made_value(self.value).map(drop);
         }
         if self.kind == RecordKind::Delete && value_bytes > 0 {
             return Err(Error::invalid("a deletion carries a value"));

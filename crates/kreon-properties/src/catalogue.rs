@@ -1,7 +1,11 @@
 //! The catalogue: its stream of bytes, and the chain of pages that holds it.
 
+use std::num::NonZeroU64;
+
 use arbitrary::{Result, Unstructured};
-use kreon_base::{Epoch, Incarnation, LogId, Lsn, PageBytes, PageNo, RegionId, SegmentId};
+use kreon_base::{
+    Codec, Epoch, Incarnation, LogId, Lsn, PageBytes, PageNo, RegionId, RegionOptions, SegmentId,
+};
 use kreon_format::*;
 
 use crate::case::with;
@@ -164,8 +168,24 @@ fn any_region(u: &mut Unstructured<'_>, id: RegionId) -> Result<RegionRecord> {
     Ok(RegionRecord {
         id,
         name: name.chars().take(60).collect(),
+        options: any_options(u)?,
         log: LogId(u.arbitrary()?),
         levels,
+    })
+}
+
+fn any_options(u: &mut Unstructured<'_>) -> Result<RegionOptions> {
+    Ok(RegionOptions {
+        compression: *u.choose(&Codec::ALL)?,
+        ttl_ms: NonZeroU64::new(u.int_in_range(0..=(1 << 48) - 1)?),
+        inline_value_bytes_max: match u.arbitrary()? {
+            true => Some(u.int_in_range(0..=INLINE_VALUE_BYTES_MAX as u16)?),
+            false => None,
+        },
+        growth_factor: match u.arbitrary()? {
+            true => Some(u.int_in_range(2..=100)?),
+            false => None,
+        },
     })
 }
 

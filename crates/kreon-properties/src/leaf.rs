@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use arbitrary::{Result, Unstructured};
 use kreon_base::{
-    Attributes, Epoch, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId, Timestamp,
+    Attributes, Codec, Epoch, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId,
+    Timestamp,
 };
 use kreon_format::*;
 
@@ -138,7 +139,8 @@ fn build(
 
 fn any_attributes(u: &mut Unstructured<'_>) -> Result<Attributes> {
     let expires: Option<u64> = u.arbitrary()?;
-    Ok(Attributes::expiring(expires.map(Timestamp::of_ms)))
+    let codec = *u.choose(&Codec::ALL)?;
+    Ok(Attributes::expiring(expires.map(Timestamp::of_ms)).with_codec(codec))
 }
 
 fn any_payload(u: &mut Unstructured<'_>, key_bytes: usize) -> Result<Owned> {

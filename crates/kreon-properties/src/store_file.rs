@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arbitrary::Arbitrary;
 use kreon_base::{Error, ErrorKind, LogOffset, PAGE_BYTES, PageNo, SEGMENT_BYTES};
 use kreon_device::Device;
-use kreon_engine::{Durability, Engine, Operation, Options};
+use kreon_engine::{Durability, Engine, Operation, Options, Terms};
 use kreon_format::SUPERBLOCK_PAGES;
 use kreon_sim::{Image, SimDevice, SimOptions};
 use kreon_torture::content::{self, Content, Digest};
@@ -202,7 +202,7 @@ fn write(engine: &Engine) -> bool {
         key: NEW_KEY,
         value: Some(&[9; 100]),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     engine.write(&[put], Durability::Sync).is_ok()
 }

@@ -17,7 +17,7 @@ use kreon_base::{
     SEGMENT_BYTES,
 };
 use kreon_device::Device;
-use kreon_engine::{Durability, Engine, Operation, Options};
+use kreon_engine::{Durability, Engine, Operation, Options, Terms};
 use kreon_format::{IndexNode, Leaf, PagePointer, StoreId, check_node, claimed_node};
 use kreon_sim::{Image, SimDevice, SimOptions};
 use rustix::time::{ClockId, clock_gettime};
@@ -127,7 +127,7 @@ fn nodes_of_store(records: u64, value_bytes: usize) -> Result<(Vec<Node>, StoreI
             key: key.as_bytes(),
             value: Some(&value),
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         engine.write(&[operation], Durability::Buffered)?;
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::{Backing, Device};
-use kreon_engine::{Durability, Engine, Operation, Options};
+use kreon_engine::{Durability, Engine, Operation, Options, Terms};
 use kreon_format::{LOG_HEADER_BYTES, lsn_at};
 use kreon_replica::equalise::{Primary, Tapping};
 use kreon_replica::follower::{Answer, Ballast, Capacity, Follower, FollowerThread};
@@ -148,7 +148,7 @@ fn put(engine: &Engine, number: u32, len_bytes: usize, durability: Durability) -
         key: &key,
         value: Some(&value),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     engine.write(&[operation], durability)
 }

@@ -11,8 +11,8 @@ use std::time::Instant;
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
 use kreon_engine::{
-    Access, BackupOptions, DeletedRange, Durability, Engine, Operation, RegionState, Shelf, Work,
-    check_backup, restore_backup,
+    Access, BackupOptions, DeletedRange, Durability, Engine, Operation, RegionState, Shelf, Terms,
+    Work, check_backup, restore_backup,
 };
 use kreon_sim::{Dice, Image, SimDevice, SimOptions};
 use parking_lot::Mutex;
@@ -306,7 +306,7 @@ impl Held {
                 key,
                 value: value.as_deref(),
                 is_range: false,
-                expires: None,
+                terms: Terms::default(),
             })
             .collect();
         self.engine.write(&operations, Durability::Buffered)?;

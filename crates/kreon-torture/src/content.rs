@@ -7,6 +7,8 @@ use kreon_base::Result;
 use kreon_engine::{Engine, OpenSnapshot, RegionState};
 use std::sync::Arc;
 
+use crate::own_options;
+
 /// Length and hash of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Digest {
@@ -86,6 +88,7 @@ pub fn read_at(engine: &Engine, snapshot: &Arc<OpenSnapshot>) -> Result<Content>
     let mut content = Content::new();
     for name in engine.region_names() {
         let region = engine.existing_region(&name)?;
+        own_options::check(&region)?;
         content.insert(name, read_region(engine, &region, snapshot)?);
     }
     Ok(content)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use kreon_base::Result;
 use kreon_device::Device;
-use kreon_engine::{Durability, Engine, OpenSnapshot, Operation, RegionState};
+use kreon_engine::{Durability, Engine, OpenSnapshot, Operation, RegionState, Terms};
 use kreon_sim::{Dice, Image, SimDevice, SimOptions};
 
 use crate::Counts;
@@ -117,7 +117,7 @@ impl Held {
             key: &key.to_be_bytes(),
             value: bytes.as_ref().map(|bytes| &bytes[..]),
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         self.engine.write(&[operation], Durability::Buffered)?;
         match value {

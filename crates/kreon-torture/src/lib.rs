@@ -50,6 +50,7 @@ pub mod metamorphic;
 pub mod mirror;
 pub mod model;
 pub mod overwrites;
+mod own_options;
 pub mod plan;
 #[cfg(feature = "planted")]
 pub mod planted;

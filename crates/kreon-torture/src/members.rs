@@ -14,7 +14,8 @@ use std::sync::Arc;
 use kreon_base::{Incarnation, Result};
 use kreon_device::Device;
 use kreon_engine::{
-    Background, Durability, Engine, LogMirror, Mirroring, Operation, Options, RegionState, Work,
+    Background, Durability, Engine, LogMirror, Mirroring, Operation, Options, RegionState, Terms,
+    Work,
 };
 use kreon_sim::{Dice, Image, SimDevice, SimOptions};
 
@@ -163,7 +164,7 @@ fn write(engine: &Engine, region: &RegionState, key: u64, value: &[u8]) -> Resul
         key: &key.to_be_bytes(),
         value: Some(value),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     engine.write(&[operation], Durability::Buffered)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
-use kreon_engine::{Background, Durability, Engine, Operation, Options, RegionState, Work};
+use kreon_engine::{Background, Durability, Engine, Operation, Options, RegionState, Terms, Work};
 use kreon_sim::{Call, Dice, Effect, Fault, Image, SimDevice, SimOptions};
 
 use crate::Counts;
@@ -146,7 +146,7 @@ impl Store {
             key: &key.to_be_bytes(),
             value: (!is_deletion).then_some(value.as_slice()),
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         if self.engine.is_spill_due() {
             self.engine.background(Work::Spill)?;

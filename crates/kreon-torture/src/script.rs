@@ -109,12 +109,13 @@ pub struct Value {
 }
 
 impl Value {
-    /// Its bytes.
+    /// Its bytes. Of every other value each word comes four times, so that it can be packed.
     pub fn bytes(&self) -> Vec<u8> {
         let mut dice = Dice::new(self.seed);
-        let mut bytes = Vec::with_capacity(self.len_bytes + 8);
+        let times = if self.seed.is_multiple_of(2) { 4 } else { 1 };
+        let mut bytes = Vec::with_capacity(self.len_bytes + 8 * times);
         while bytes.len() < self.len_bytes {
-            bytes.extend_from_slice(&dice.roll().to_le_bytes());
+            bytes.extend(dice.roll().to_le_bytes().repeat(times));
         }
         bytes.truncate(self.len_bytes);
         bytes

@@ -15,6 +15,7 @@ use crate::content::{self, Content};
 use crate::duet::{Done, Duet, Job, is_harmless};
 use crate::load;
 use crate::model::{Model, Prefix};
+use crate::own_options::options_of;
 use crate::progress::Progress;
 use crate::script::{Change, Step};
 use crate::settings::{options, with_memory_min};
@@ -343,9 +344,12 @@ impl Store {
         }
         let engine = self.engine()?;
         if !name.ends_with("ta") {
-            return engine.region_with(name, Durability::Buffered).map(drop);
+            let region = (name, &options_of(name));
+            return engine
+                .region_with_options(region, Durability::Buffered)
+                .map(drop);
         }
-        engine.region(name)?;
+        engine.region_with_options((name, &options_of(name)), Durability::Sync)?;
         self.all_durable();
         Ok(())
     }

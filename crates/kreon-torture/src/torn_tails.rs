@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use kreon_base::Result;
 use kreon_device::Device;
-use kreon_engine::{Durability, Engine, Operation, RegionState, Work};
+use kreon_engine::{Durability, Engine, Operation, RegionState, Terms, Work};
 use kreon_format::{FRAGMENT_HEADER_BYTES, fragment_bytes};
 use kreon_sim::{Dice, Image, Keep, SimDevice, SimOptions};
 
@@ -117,7 +117,7 @@ impl Writer {
             key: &key,
             value: Some(&value),
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         life.engine.write(&[operation], Durability::Buffered)?;
         Ok((key, value))

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use kreon_base::{ErrorKind, Result};
 use kreon_device::Device;
 use kreon_engine::{
-    Durability, Engine, Isolation, Operation, Own, RegionState, TRANSACTION_BYTES_MAX, Transaction,
+    Durability, Engine, Isolation, Operation, Own, RegionState, TRANSACTION_BYTES_MAX, Terms,
+    Transaction,
 };
 use kreon_sim::{Call, Effect, Fault, SimDevice, SimOptions};
 use kreon_torture::settings::options;
@@ -37,7 +38,7 @@ fn put(engine: &Engine, region: &RegionState, key: &[u8], value: &[u8]) -> Resul
         key,
         value: Some(value),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     engine.write(&[operation], Durability::Buffered)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kreon_base::ErrorKind;
 use kreon_device::Device;
-use kreon_engine::{Durability, Engine, Operation, Options, SalvageOptions, Survey};
+use kreon_engine::{Durability, Engine, Operation, Options, SalvageOptions, Survey, Terms};
 use kreon_format::SUPERBLOCK_PAGES;
 use kreon_sim::{Call, Effect, Fault, Image, Keep, SimDevice, SimOptions};
 use kreon_torture::content;
@@ -34,7 +34,7 @@ fn put(engine: &Engine, region: &str, key: &str) {
         key: key.as_bytes(),
         value: Some(&[1; 3000]),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     engine.write(&[put], Durability::Sync).unwrap();
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kreon_base::{ErrorKind, PAGE_BYTES};
 use kreon_device::Device;
-use kreon_engine::{Durability, Engine, Operation};
+use kreon_engine::{Durability, Engine, Operation, Terms};
 use kreon_sim::{Call, Effect, Fault, SimDevice, SimOptions};
 use kreon_torture::settings::options;
 
@@ -22,7 +22,7 @@ fn a_checkpoint_that_is_cut_short_by_a_full_disk_stops_the_store() {
         key: b"key",
         value: Some(b"value"),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     engine.write(&[put], Durability::Sync).unwrap();
 
@@ -54,7 +54,7 @@ fn a_device_that_refuses_to_take_space_back_fails_nothing() {
             key: &[number],
             value: Some(&value),
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         engine.write(&[put], Durability::Buffered).unwrap();
     }
@@ -64,7 +64,7 @@ fn a_device_that_refuses_to_take_space_back_fails_nothing() {
             key: &[number],
             value: None,
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         engine.write(&[gone], Durability::Buffered).unwrap();
     }
@@ -76,7 +76,7 @@ fn a_device_that_refuses_to_take_space_back_fails_nothing() {
         key: b"key",
         value: Some(&value),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     engine.write(&[put], Durability::Sync).unwrap();
     assert!(engine.verify().unwrap().is_clean());
@@ -97,7 +97,7 @@ fn a_store_that_opens_on_a_full_device_takes_deletions() {
                 key: key.as_bytes(),
                 value,
                 is_range: false,
-                expires: None,
+                terms: Terms::default(),
             };
             engine.write(&[operation], Durability::Sync).map(|_| ())
         };

@@ -1,7 +1,7 @@
 //! That a fault is told as what it is.
 
 use kreon_base::ErrorKind;
-use kreon_engine::{Durability, Engine, Operation};
+use kreon_engine::{Durability, Engine, Operation, Terms};
 use kreon_sim::{Call, Effect, Fault, Image, SimDevice};
 use kreon_torture::class::Class;
 use kreon_torture::content::{self, Content};
@@ -32,7 +32,7 @@ fn a_region_that_cannot_be_read_is_not_called_damaged() {
         key: b"key",
         value: Some(b"value"),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     engine.write(&[put], Durability::Sync).unwrap();
     engine.checkpoint().unwrap();

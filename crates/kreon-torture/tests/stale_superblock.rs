@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kreon_base::{ErrorKind, PAGE_BYTES};
 use kreon_device::Device;
-use kreon_engine::{Durability, Engine, Operation};
+use kreon_engine::{Durability, Engine, Operation, Terms};
 use kreon_format::SUPERBLOCK_PAGES;
 use kreon_sim::{Image, SimDevice, SimOptions};
 use kreon_torture::settings::options;
@@ -20,7 +20,7 @@ fn put(engine: &Engine, region: &str, key: &[u8]) {
         key,
         value: Some(b"value"),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     engine.write(&[put], Durability::Sync).unwrap();
 }

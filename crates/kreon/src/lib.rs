@@ -48,6 +48,7 @@ mod get_async;
 mod options;
 mod range;
 mod region;
+mod region_options;
 mod repair;
 mod scan;
 mod snapshot;
@@ -68,6 +69,8 @@ pub use kreon_base::Timestamp;
 pub use kreon_base::{
     Error, ErrorKind, KEY_BYTES_MAX, REGION_NAME_BYTES_MAX, Result, VALUE_BYTES_MAX,
 };
+/// How the bytes of a value are packed: see [`RegionOptions::compression`].
+pub use kreon_engine::Codec as Compression;
 #[cfg(feature = "comparison")]
 pub use kreon_engine::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, Writeback};
 pub use kreon_engine::{
@@ -82,6 +85,7 @@ pub use kreon_engine::{Clock, Engine, Mirroring};
 pub use options::Options;
 pub use range::KeyRange;
 pub use region::Region;
+pub use region_options::RegionOptions;
 pub use repair::Repair;
 pub use scan::{Keys, Scan};
 pub use snapshot::Snapshot;

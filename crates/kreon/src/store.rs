@@ -4,11 +4,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use kreon_engine::{Engine, Operation};
+use kreon_engine::{Engine, Operation, Terms};
 
 use crate::{
-    Durability, Durable, Error, Options, Progress, Region, Result, Snapshot, Stats, VerifyReport,
-    WriteBatch,
+    Durability, Durable, Error, Options, Progress, Region, RegionOptions, Result, Snapshot, Stats,
+    VerifyReport, WriteBatch,
 };
 
 /// An open store: one volume with its regions. Clones are handles to the same store; dropping the last handle,
@@ -63,6 +63,33 @@ impl Store {
     /// [`Durability::Sync`]: it is unknown whether the region is durable.
     pub fn region(&self, name: &str) -> Result<Region> {
         Ok(self.handle(self.engine.region_with(name, self.durability)?))
+    }
+
+    /// The region called `name`, created with `options` if it does not exist; one that exists keeps its own, which
+    /// [`Region::set_options`] changes. Otherwise as [`region`](Self::region).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use kreon::{Compression, RegionOptions};
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let store = kreon::Store::open(folder.path().join("store"))?;
+    /// let options = RegionOptions::new()
+    ///     .compression(Compression::Lz4)
+    ///     .ttl(Duration::from_secs(3600));
+    /// let sessions = store.region_with("sessions", &options)?;
+    /// sessions.put("anna", vec![b'x'; 1000])?; // takes a few bytes, and is gone in an hour
+    /// assert_eq!(sessions.get("anna")?.unwrap(), vec![b'x'; 1000]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`region`](Self::region); `InvalidArgument` for options out of their range.
+    pub fn region_with(&self, name: &str, options: &RegionOptions) -> Result<Region> {
+        let region = (name, &options.inner()?);
+        let state = self.engine.region_with_options(region, self.durability)?;
+        Ok(self.handle(state))
     }
 
     /// The region called `name`.
@@ -127,7 +154,6 @@ impl Store {
     }
 
     fn operations<'a>(&self, batch: &'a WriteBatch) -> Result<Vec<Operation<'a>>> {
-        let expiry_after = |ttl| self.engine.expiry_after(ttl);
         let mut rest = batch.bytes.as_slice();
         let mut operations = Vec::with_capacity(batch.changes.len());
         for change in &batch.changes {
@@ -142,7 +168,10 @@ impl Store {
                 key,
                 value,
                 is_range: change.is_range,
-                expires: change.ttl.map(expiry_after).transpose()?,
+                terms: match change.ttl {
+                    Some(ttl) => Terms::until(Some(self.engine.expiry_after(ttl)?)),
+                    None => Terms::default(),
+                },
             });
             rest = after;
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kreon_base::{Attributes, Timestamp};
-use kreon_engine::Update;
+use kreon_engine::{Terms, Update};
 
 use crate::{Durable, Region, Result, Snapshot, Transaction, WriteBatch};
 
@@ -19,7 +19,7 @@ pub enum Ttl {
 impl Ttl {
     /// What is left at `now`.
     pub(crate) fn of((attributes, now): (Attributes, Timestamp)) -> Self {
-        match attributes.expires {
+        match attributes.expires() {
             None => Self::Unlimited,
             Some(expires) => {
                 let ms = expires.ms().saturating_sub(now.ms());
@@ -63,7 +63,7 @@ impl Region {
         ttl: Duration,
     ) -> Result<()> {
         let mut operation = self.operation(key.as_ref(), Some(value.as_ref()));
-        operation.expires = Some(self.engine.expiry_after(ttl)?);
+        operation.terms = Terms::until(Some(self.engine.expiry_after(ttl)?));
         self.engine.write(&[operation], self.durability)
     }
 
@@ -79,7 +79,7 @@ impl Region {
     ) -> Durable {
         let mut operation = self.operation(key.as_ref(), Some(value.as_ref()));
         match self.engine.expiry_after(ttl) {
-            Ok(expires) => operation.expires = Some(expires),
+            Ok(expires) => operation.terms = Terms::until(Some(expires)),
             Err(error) => return Durable::refused(error),
         }
         self.engine.write_async(&[operation])
@@ -104,7 +104,9 @@ impl Region {
         self.try_update(key.as_ref(), |current| {
             let ending = current.filter(|current| current.expires.is_some());
             had_one = ending.is_some();
-            Ok(ending.map_or(Update::Keep, |current| Update::Put(current.value.to_vec())))
+            Ok(ending.map_or(Update::Keep, |current| {
+                Update::PutPersistent(current.value.to_vec())
+            }))
         })?;
         Ok(had_one)
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kreon::{Durability, ErrorKind, Mirroring, Store};
 use kreon_base::{Incarnation, Lsn};
 use kreon_device::{Device, FileDevice, FileOptions};
-use kreon_engine::{LogMirror, Operation};
+use kreon_engine::{LogMirror, Operation, Terms};
 
 /// Members that have everything, and count what they are asked for.
 #[derive(Default)]
@@ -87,7 +87,7 @@ fn the_store_of_a_primary_is_a_store_and_has_its_engine() {
         key: b"heraklion",
         value: Some(b"140730"),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     let end = engine.write_ahead(&[operation]).unwrap();
     assert_eq!(engine.log_tail(), end);

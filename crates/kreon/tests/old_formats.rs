@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use kreon::{ErrorKind, Options, Store};
 
@@ -50,7 +51,18 @@ fn content_of_format_1() -> Content {
     ])
 }
 
-/// Writes the store of [`content_of_format_1`].
+/// Content of the store of a format: since format 5 with keys that expire.
+fn content_of(version: u8) -> Content {
+    let mut content = content_of_format_1();
+    if version >= 5 {
+        let pairs = [("inline", vec![1; 20]), ("logged", vec![2; 500])];
+        let pairs = pairs.map(|(key, value)| (key.as_bytes().to_vec(), value));
+        content.insert("expiring".to_owned(), pairs.into());
+    }
+    content
+}
+
+/// Writes the store of [`content_of`] the present format.
 fn write_store(path: &Path) {
     let store = options().open(path).unwrap();
     let (cities, texts) = (
@@ -58,6 +70,13 @@ fn write_store(path: &Path) {
         store.region("texts").unwrap(),
     );
     store.region("empty").unwrap();
+    let expiring = store.region("expiring").unwrap();
+    for (key, value) in &content_of(5)["expiring"] {
+        expiring.put_with_ttl(key, value, Duration::MAX).unwrap();
+    }
+    expiring
+        .put_with_ttl("gone", "v", Duration::from_nanos(1))
+        .unwrap();
     store
         .region("dropped")
         .unwrap()
@@ -181,11 +200,17 @@ fn a_store_of_format_4_opens() {
     opens(4);
 }
 
+/// The same and keys that expire, one of which had.
+#[test]
+fn a_store_of_format_5_opens() {
+    opens(5);
+}
+
 fn opens(version: u8) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     unpack(&fs::read(fixture(version)).unwrap(), &path);
-    let mut expected = content_of_format_1();
+    let mut expected = content_of(version);
     let store = options().create(false).open(&path).unwrap();
     assert!(read_all(&store) == expected);
     assert_eq!(store.stats().image_bytes > 0, version > 1);
@@ -212,7 +237,7 @@ fn opens(version: u8) {
 
 #[test]
 fn a_store_of_any_format_is_repaired_to_an_equal_one() {
-    for version in [1, 2, 3] {
+    for version in 1..=5 {
         let folder = tempfile::tempdir().unwrap();
         let (path, target) = (folder.path().join("store"), folder.path().join("target"));
         unpack(&fs::read(fixture(version)).unwrap(), &path);
@@ -221,7 +246,7 @@ fn a_store_of_any_format_is_repaired_to_an_equal_one() {
             .run(&path, &target)
             .unwrap();
         assert!(report.is_complete(), "{report:?}");
-        assert!(read_all(&options().open(&target).unwrap()) == content_of_format_1());
+        assert!(read_all(&options().open(&target).unwrap()) == content_of(version));
     }
 }
 

@@ -10,6 +10,7 @@ mod get;
 mod import;
 mod man;
 mod put;
+mod region_options;
 mod regions;
 mod repair;
 mod scan;

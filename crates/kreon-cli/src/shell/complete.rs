@@ -120,7 +120,7 @@ fn place(before: &[&str], word: &str) -> Place {
     };
     match (command, arguments.last().copied()) {
         ("help", None) => Place::Command,
-        ("region", None) | ("regions", Some("drop")) => Place::Region,
+        ("region", None) | ("regions", Some("drop" | "options")) => Place::Region,
         ("regions", None) => Place::Action,
         (_, Some("-r" | "--region")) => Place::Region,
         _ if word.starts_with('-') => Place::Option,

@@ -126,6 +126,7 @@ fn records<'r>(
     regions.iter().map(|(id, region)| RegionRecord {
         id: *id,
         name: region.name.to_string(),
+        options: region.options,
         log: MAIN_LOG,
         levels: levels.of(*id).to_vec(),
     })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use kreon_base::{Error, ErrorKind, Result, planted};
+use kreon_base::{Error, ErrorKind, RegionOptions, Result, planted};
 use kreon_device::{Backing, Device, ReadOnlyDevice};
 use kreon_log::{Show, TakeValue};
 use kreon_sync::Mutex;
@@ -76,7 +76,26 @@ impl Engine {
     /// The region called `name`; makes it if need be. With [`Durability::Sync`] it is durable when this returns;
     /// otherwise as a buffered write: a crash may take it, with all that was written behind it.
     pub fn region_with(&self, name: &str, durability: Durability) -> Result<Arc<RegionState>> {
-        self.subsystems.region_maker.region(name, durability)
+        let options = &RegionOptions::DEFAULT;
+        self.region_with_options((name, options), durability)
+    }
+
+    /// The region called `name`; makes it with these options if need be, as [`region_with`](Self::region_with). One that
+    /// exists keeps its own.
+    pub fn region_with_options(
+        &self,
+        region: (&str, &RegionOptions),
+        durability: Durability,
+    ) -> Result<Arc<RegionState>> {
+        self.subsystems.region_maker.region(region, durability)
+    }
+
+    /// Gives `region` other options, durably.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, `Closed`, `OutOfSpace`, `Poisoned`, `Io`: it has the old ones.
+    pub fn set_region_options(&self, region: &RegionState, options: &RegionOptions) -> Result<()> {
+        self.subsystems.region_maker.set_options(region, options)
     }
 
     /// The region called `name`.

@@ -11,7 +11,7 @@ use kreon_sim::{SimDevice, SimOptions};
 use shuttle::thread;
 
 use super::Engine;
-use crate::operation::Operation;
+use crate::operation::{Operation, Terms};
 use crate::options::{Background, Durability, MEMORY_BYTES_MIN, Options};
 use crate::read::prefix_bounds;
 use crate::regions::RegionState;
@@ -81,7 +81,7 @@ impl Bench {
                 key,
                 value: Some(&value),
                 is_range: false,
-                expires: None,
+                terms: Terms::default(),
             })
             .collect();
         self.engine
@@ -100,7 +100,7 @@ impl Bench {
             key,
             value: None,
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         self.engine
             .write(&[operation], Durability::Buffered)

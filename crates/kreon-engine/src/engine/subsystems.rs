@@ -65,14 +65,20 @@ impl Subsystems {
     pub fn new(storage: Arc<Storage>) -> Self {
         let regions = Arc::new(Regions::default());
         for (id, entry) in storage.ledger.lock().regions.iter() {
-            regions.insert(RegionState::new(id, Arc::clone(&entry.name), Lsn(0)));
+            let (name, options) = (Arc::clone(&entry.name), &entry.options);
+            regions.insert(RegionState::new(id, name, options, Lsn(0)));
         }
         let collection_wanted = Arc::new(Wakeup::default());
         let throttle = Arc::new(Throttle::new(&storage.options.events));
         let visibility = Arc::new(Visibility::new(&storage));
         let space = Arc::new(Space::new(&storage, &throttle, &collection_wanted));
         let tree_locks = Arc::new(TreeLocks::default());
-        let versions = Arc::new(Versions::new(&storage, &visibility, &space, &tree_locks));
+        let versions = Arc::new(Versions::new(
+            (&storage, &regions),
+            &visibility,
+            &space,
+            &tree_locks,
+        ));
         let scattered = Arc::new(ScatteredValues::new(storage.options.credit_bytes()));
         let reader = Reader::new(&storage, &visibility, &tree_locks, &scattered);
         let reader = Arc::new(reader);

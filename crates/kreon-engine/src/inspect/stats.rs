@@ -187,7 +187,7 @@ impl Inspector {
         let mut all = Vec::new();
         for region in self.regions.list() {
             let trees = view.levels.of(region.id);
-            let scale = self.versions.scale();
+            let scale = self.versions.scale(region.id);
             let targets = scale.targets(trees.iter().map(TreeRecord::bytes));
             for ((level, tree), target_bytes) in (1..).zip(trees).zip(targets) {
                 all.push(LevelStats {

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Attributes, Error, ErrorKind, Lsn, Result, planted};
-use kreon_format::{RecordKind, dropped_value};
+use kreon_base::{Attributes, Error, ErrorKind, Lsn, RegionOptions, Result, planted};
+use kreon_format::{RecordKind, made_value};
 
 use super::gc::Gc;
 use super::ground::Ground;
 use crate::options::Durability;
-use crate::regions::{RegionState, check_name};
-use crate::state::MadeRegion;
+use crate::regions::{RegionState, check_name, check_options};
+use crate::state::{MadeRegion, RegionEntry};
 use kreon_log::NewRecord;
 
 /// Makes regions.
@@ -28,15 +28,20 @@ impl RegionMaker {
         }
     }
 
-    /// The region called `name`; makes it if need be.
-    pub fn region(&self, name: &str, durability: Durability) -> Result<Arc<RegionState>> {
+    /// The region called `name`; makes it with `options` if need be. One that exists keeps its own.
+    pub fn region(
+        &self,
+        (name, options): (&str, &RegionOptions),
+        durability: Durability,
+    ) -> Result<Arc<RegionState>> {
         self.on.storage.check_open()?;
         let region = match self.on.regions.get(name) {
             Some(region) => region,
             None => {
                 check_name(name)?;
+                check_options(options)?;
                 self.on.storage.check_writable()?;
-                self.make_region(name)?
+                self.make_region(name, options)?
             }
         };
         // A thread that finds a region made just now waits for its record, too.
@@ -48,9 +53,9 @@ impl RegionMaker {
         Ok(region)
     }
 
-    fn make_region(&self, name: &str) -> Result<Arc<RegionState>> {
+    fn make_region(&self, name: &str, options: &RegionOptions) -> Result<Arc<RegionState>> {
         loop {
-            match self.try_make_region(name) {
+            match self.try_make_region(name, options) {
                 Err(error)
                     if error.kind() == ErrorKind::OutOfSpace
                         && !self.on.storage.made.is_used_up()
@@ -60,7 +65,7 @@ impl RegionMaker {
         }
     }
 
-    fn try_make_region(&self, name: &str) -> Result<Arc<RegionState>> {
+    fn try_make_region(&self, name: &str, options: &RegionOptions) -> Result<Arc<RegionState>> {
         let mut next = self.on.storage.made.turn();
         if let Some(region) = self.on.regions.get(name) {
             return Ok(region);
@@ -78,7 +83,7 @@ impl RegionMaker {
             region: id,
             kind: RecordKind::MakeRegion,
             key: name.as_bytes(),
-            value: &dropped_value(self.on.storage.made.dropped()),
+            value: &made_value(self.on.storage.made.dropped(), options),
             attributes: Attributes::NONE,
         };
         let end = self.log_region(&record)?;
@@ -87,9 +92,31 @@ impl RegionMaker {
         self.on.storage.made.add(MadeRegion {
             id,
             name: Arc::clone(&name),
+            options: *options,
             end,
         });
-        Ok(self.on.regions.insert(RegionState::new(id, name, end)))
+        let region = RegionState::new(id, name, options, end);
+        Ok(self.on.regions.insert(region))
+    }
+
+    /// Gives `region` other options, durably; they hold for writes and merges from now on.
+    pub fn set_options(&self, region: &RegionState, options: &RegionOptions) -> Result<()> {
+        check_options(options)?;
+        self.on.storage.check_writable()?;
+        let _changes = self.on.versions.lock_changes();
+        region.check()?;
+        self.on.versions.install_ledger(|ledger| {
+            if let Some(entry) = ledger.regions.get(region.id) {
+                let entry = RegionEntry {
+                    options: *options,
+                    ..entry.clone()
+                };
+                ledger.regions.insert(region.id, entry);
+            }
+        })?;
+        region.own.set(options);
+        self.on.regions.note_growth_factor(options.growth_factor);
+        Ok(())
     }
 
     /// Writes the record that makes a region; returns where it ends.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use kreon_base::{Attributes, LogOffset, Payload};
+use kreon_base::{Attributes, Codec, LogOffset, Payload};
 
 /// Pairs in the order of the scan.
 #[derive(Default)]
@@ -36,7 +36,7 @@ struct Span {
 
 #[derive(Clone)]
 enum Place {
-    Inline(Span),
+    Inline(Span, Codec),
     Logged {
         offset: LogOffset,
         value_bytes: u32,
@@ -46,8 +46,8 @@ enum Place {
 
 /// Where the value of a pair is.
 pub enum Found<'a> {
-    /// Here.
-    Inline(&'a [u8]),
+    /// Here, packed so.
+    Inline(&'a [u8], Codec),
     /// In the log.
     Logged {
         /// Its record.
@@ -73,7 +73,9 @@ impl Batch {
         }
         let key = self.append(key);
         let value = match payload {
-            Payload::Inline { value, .. } => Place::Inline(self.append(value)),
+            Payload::Inline { value, attributes } => {
+                Place::Inline(self.append(value), attributes.codec())
+            }
             Payload::Logged {
                 offset,
                 value_bytes,
@@ -176,7 +178,7 @@ impl Batch {
     /// The value of a pair of this batch.
     pub fn value(&self, pair: &Pair) -> Found<'_> {
         match &pair.value {
-            Place::Inline(span) => Found::Inline(self.slice(*span)),
+            Place::Inline(span, codec) => Found::Inline(self.slice(*span), *codec),
             Place::Logged {
                 offset,
                 value_bytes,
@@ -238,7 +240,7 @@ impl Pair {
                 value_bytes,
                 ..
             } => Some((offset, self.key.len as usize + value_bytes as usize)),
-            Place::Inline(_) => None,
+            Place::Inline(..) => None,
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use arc_swap::Guard;
-use kreon_base::{Attributes, Lsn, Payload, Result};
+use kreon_base::{Attributes, Codec, Lsn, Payload, Result};
 use kreon_l0::{L0, Version};
 
 use super::Reader;
 use super::covering::SeenRanges;
 use super::scan_source::Located;
+use crate::compression::{self, Unpack};
 use crate::keys::L0Key;
 use crate::level::View;
 use crate::regions::RegionState;
@@ -45,7 +46,7 @@ impl Reader {
         match self.find(&view, region, key, at, &mut take, meet)? {
             None | Some(Found::Deleted) => Ok(None),
             Some(Found::Shown(taken)) => Ok(taken),
-            Some(Found::Logged(located)) => {
+            Some(Found::Located(located)) => {
                 self.show_once(region, key, &located, &self.storage.log_pages(), &mut take)
             }
         }
@@ -181,7 +182,7 @@ impl Reader {
         }
     }
 
-    /// Hands a value that stands in the log to `take`.
+    /// Hands a value that stands in the log, or is packed, to `take`.
     pub fn show_logged<T: TakeValue>(
         &self,
         region: &RegionState,
@@ -202,14 +203,17 @@ impl Reader {
                 value_bytes: *value_bytes,
                 has_attributes: !attributes.is_none(),
             },
-            Located::Inline(value, _) => return Ok(Some(take.take(value))),
+            Located::Inline(stored, attributes) => {
+                return compression::show(attributes.codec(), stored, take).map(Some);
+            }
             Located::Deleted | Located::Expired(_) => return Ok(None),
         };
-        self.storage
-            .log
-            .reader()
-            .with_value(pages, &at, take)
-            .map(Some)
+        let log = self.storage.log.reader();
+        let taken = match located.codec() {
+            Codec::None => log.with_value(pages, &at, take)?,
+            codec => log.with_value(pages, &at, Unpack { codec, take })??,
+        };
+        Ok(Some(taken))
     }
 
     /// The same with what has not been called yet.
@@ -252,8 +256,8 @@ pub fn find_in_levels<T: TakeValue, S: NodeSource>(
 pub enum Found<R> {
     /// The value was in the index and is shown.
     Shown(Option<R>),
-    /// The value is in the log.
-    Logged(Located),
+    /// The value is in the log, or in the index and packed.
+    Located(Located),
     /// The key was deleted, or its value has ended.
     Deleted,
 }
@@ -263,7 +267,7 @@ impl Found<Vec<u8>> {
     fn place(self, attributes: Attributes) -> Option<Located> {
         match self {
             Self::Shown(value) => value.map(|value| Located::Inline(value, attributes)),
-            Self::Logged(located) => Some(located),
+            Self::Located(located) => Some(located),
             Self::Deleted => Some(Located::Deleted),
         }
     }
@@ -300,10 +304,12 @@ impl<T: TakeValue> Once<T> {
             return Found::Deleted;
         }
         match payload {
-            Payload::Inline { value, .. } => {
+            Payload::Inline { value, .. } if self.attributes.codec() == Codec::None => {
                 Found::Shown(self.take.take().map(|take| take.take(value)))
             }
-            Payload::Logged { .. } => Found::Logged(Located::of(payload, at)),
+            Payload::Inline { .. } | Payload::Logged { .. } => {
+                Found::Located(Located::of(payload, at))
+            }
             Payload::Tombstone { .. } | Payload::Erased { .. } => Found::Deleted,
         }
     }

@@ -139,7 +139,7 @@ impl GetTask {
                 }
                 Search::Ended(None | Some(Found::Deleted)) => return Ok(Attempt::Done(None)),
                 Search::Ended(Some(Found::Shown(shown))) => return Ok(Attempt::Done(shown)),
-                Search::Ended(Some(Found::Logged(located))) => located,
+                Search::Ended(Some(Found::Located(located))) => located,
             },
         };
         if let Some(wanted) = reader.missing_value(key, &located) {

@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use arc_swap::Guard;
-use kreon_base::{Attributes, Error, KEY_BYTES_MAX, Result, planted};
+use kreon_base::{Attributes, Codec, Error, KEY_BYTES_MAX, Result, planted};
 use kreon_format::fragment_bytes;
 
 use super::Reader;
@@ -21,6 +21,7 @@ use super::scan_memory::ScanShare;
 use super::scan_pair::{ShowPair, TakePair, WithKey};
 use super::scan_rest::{Edge, Rest};
 use super::scan_source::Located;
+use crate::compression::{self, Unpack};
 use crate::keys::Direction;
 use crate::level::ResidentLog;
 use crate::level::log_source::FetchedLog;
@@ -242,8 +243,9 @@ impl Scan {
         if !self.with_values {
             return Ok(take.take(key, b""));
         }
+        let take = WithKey { key, take };
         let (offset, value_bytes, attributes) = match ahead.batch.value(pair) {
-            Found::Inline(value) => return Ok(take.take(key, value)),
+            Found::Inline(value, codec) => return compression::show(codec, value, take),
             Found::Logged {
                 offset,
                 value_bytes,
@@ -270,12 +272,26 @@ impl Scan {
             views: &storage.views,
             found_in: ahead.view,
         };
-        let mut take = Some(WithKey { key, take });
         let (log, mut copy) = (storage.log.reader(), Vec::new());
-        match log.with_resident_value(&frames, &at, &mut copy, &mut take) {
-            Some(taken) => Ok(taken),
-            None => self.show_elsewhere(ahead, &at, attributes, take),
-        }
+        let left = match attributes.codec() {
+            Codec::None => {
+                let mut take = Some(take);
+                let shown = log.with_resident_value(&frames, &at, &mut copy, &mut take);
+                if let Some(taken) = shown {
+                    return Ok(taken);
+                }
+                take
+            }
+            codec => {
+                let mut unpack = Some(Unpack { codec, take });
+                let shown = log.with_resident_value(&frames, &at, &mut copy, &mut unpack);
+                if let Some(taken) = shown {
+                    return taken;
+                }
+                unpack.map(|unpack| unpack.take)
+            }
+        };
+        self.show_elsewhere(ahead, &at, attributes, left)
     }
 
     /// Hands a value that is not in frames to `take`, or one of which the place may have changed.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Bound;
 
-use kreon_base::{Attributes, LogOffset, Lsn, PageNo, Payload, RegionId, Result, Timestamp};
+use kreon_base::{Attributes, Codec, LogOffset, Lsn, PageNo, Payload, RegionId, Result, Timestamp};
 use kreon_l0::L0;
 
 use super::covering::DeadKeys;
@@ -15,7 +15,7 @@ use crate::visibility::ReadPoint;
 /// Where a visible value is.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Located {
-    /// It was in the index.
+    /// It was in the index: its bytes as they are stored.
     Inline(Vec<u8>, Attributes),
     /// It is in the log.
     Logged {
@@ -36,7 +36,7 @@ impl Located {
     /// What an index says to who reads from `point`.
     pub fn of(payload: Payload<'_>, point: ReadPoint<'_>) -> Self {
         let attributes = payload.attributes();
-        if let Some(expires) = attributes.expires
+        if let Some(expires) = attributes.expires()
             && point.has_expired(attributes)
         {
             return Self::Expired(expires);
@@ -53,6 +53,14 @@ impl Located {
                 attributes,
             },
             Payload::Tombstone { .. } | Payload::Erased { .. } => Self::Deleted,
+        }
+    }
+
+    /// How its bytes are packed.
+    pub fn codec(&self) -> Codec {
+        match self {
+            Self::Inline(_, attributes) | Self::Logged { attributes, .. } => attributes.codec(),
+            Self::Deleted | Self::Expired(_) => Codec::None,
         }
     }
 
@@ -207,7 +215,7 @@ impl<'a> Source<'a> {
     ) -> Result<Met> {
         let mut show_value = |payload: Payload<'_>| {
             let attributes = payload.attributes();
-            if let Some(expires) = attributes.expires
+            if let Some(expires) = attributes.expires()
                 && at.has_expired(attributes)
             {
                 return Met::Expired(expires);

@@ -60,7 +60,7 @@ impl Reader {
         let taken = match self.find(&view, region, key, self.now(), &mut take, &mut meet)? {
             None | Some(Found::Deleted) => None,
             Some(Found::Shown(taken)) => taken,
-            Some(Found::Logged(located)) => {
+            Some(Found::Located(located)) => {
                 let pages = self.storage.log_pages();
                 self.show_once(region, key, &located, &pages, &mut take)?
             }

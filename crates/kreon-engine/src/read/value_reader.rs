@@ -1,18 +1,19 @@
-//! A value that is read a part at a time: its reader holds no more than the part of it that one segment holds.
+//! A value that is read a part at a time: its reader holds no more than the part of it that one segment holds, but of a
+//! packed value all.
 //!
 //! Between two parts the reader holds nothing but its snapshot, as a scan: the place of the record is good as long as
 //! the view is the one that it was found in, and is looked up again after a change of view.
 
 use std::sync::Arc;
 
-use kreon_base::{Error, Result};
+use kreon_base::{Codec, Error, Result};
 
 use super::Reader;
 use super::scan_source::Located;
 use crate::level::view::ViewSequence;
 use crate::regions::RegionState;
 use crate::visibility::OpenSnapshot;
-use kreon_log::ValueAt;
+use kreon_log::{Fill, ValueAt};
 
 /// Reads one value a part at a time.
 pub struct ValueReader {
@@ -71,6 +72,13 @@ impl ValueReader {
             self.view = view.sequence();
         }
         self.part.clear();
+        if self.located.codec() != Codec::None {
+            let fill = Fill(&mut self.part);
+            let pages = reader.storage.log_pages();
+            let shown = reader.show_logged(&self.region, &self.key, &self.located, &pages, fill);
+            self.start = 0;
+            return shown.inspect_err(|_| self.part.clear()).map(drop);
+        }
         match &self.located {
             Located::Inline(value, _) => {
                 self.start = 0;
@@ -121,6 +129,7 @@ impl ValueReader {
         let Some(located) = reader.locate(&view, region, key, snapshot.point())? else {
             return Ok(None);
         };
+        let codec = located.codec();
         let len_bytes = match &located {
             Located::Inline(value, _) => value.len() as u32,
             Located::Logged {
@@ -130,7 +139,7 @@ impl ValueReader {
             } => value_bytes.saturating_sub(attributes.stored_bytes() as u32),
             Located::Deleted | Located::Expired(_) => return Ok(None),
         };
-        Ok(Some(Self {
+        let mut opened = Self {
             reader: Arc::clone(reader),
             region: Arc::clone(region),
             snapshot,
@@ -140,6 +149,11 @@ impl ValueReader {
             len_bytes,
             part: Vec::new(),
             start: 0,
-        }))
+        };
+        if codec != Codec::None {
+            opened.read(0)?;
+            opened.len_bytes = opened.part.len() as u32;
+        }
+        Ok(Some(opened))
     }
 }

@@ -55,8 +55,6 @@ pub struct Crew<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     l0: &'scope L0,
     room: &'scope Room,
-    /// Values up to this length go into L0.
-    inline_max: usize,
     batch: Batch,
     /// Batches inserted by the calling thread.
     put_alone: usize,
@@ -98,7 +96,7 @@ impl Crew<'_, '_> {
         }
         let Some(batches) = &self.batches else {
             self.put_alone += 1;
-            batch.put(self.l0, self.inline_max);
+            batch.put(self.l0);
             return Ok(());
         };
         let ended = |_| Error::invalid("the threads that replay the log ended early");
@@ -114,13 +112,13 @@ impl Crew<'_, '_> {
         let (batches, waiting) = sync_channel::<Batch>(BATCHES_WAITING);
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..processors.min(THREADS_MAX) {
-            let (waiting, l0, inline_max) = (Arc::clone(&waiting), self.l0, self.inline_max);
+            let (waiting, l0) = (Arc::clone(&waiting), self.l0);
             let body = move || {
                 loop {
                     // One thread waits for a batch, the others for the lock.
                     let batch = waiting.lock().recv();
                     match batch {
-                        Ok(batch) => batch.put(l0, inline_max),
+                        Ok(batch) => batch.put(l0),
                         Err(_) => return,
                     }
                 }
@@ -135,7 +133,7 @@ impl Crew<'_, '_> {
 }
 
 impl Batch {
-    fn put(&self, l0: &L0, inline_max: usize) {
+    fn put(&self, l0: &L0) {
         let mut rest = self.bytes.as_slice();
         let mut take = |count: usize| {
             let (taken, behind) = rest.split_at_checked(count).unwrap_or_default();
@@ -159,11 +157,11 @@ impl Batch {
                 value,
             });
             if together.len() == TOGETHER {
-                insert(l0, &together, inline_max);
+                insert(l0, &together);
                 together.clear();
             }
         }
-        insert(l0, &together, inline_max);
+        insert(l0, &together);
     }
 }
 
@@ -173,7 +171,6 @@ impl Batch {
 /// Those of `work`; `Io` if a thread cannot be started.
 pub fn with_crew<R>(
     (l0, room): (&L0, &Room),
-    inline_max: usize,
     work: impl FnOnce(&mut Crew<'_, '_>) -> Result<R>,
 ) -> Result<R> {
     std::thread::scope(|scope| {
@@ -181,7 +178,6 @@ pub fn with_crew<R>(
             scope,
             l0,
             room,
-            inline_max,
             batch: Batch::default(),
             put_alone: 0,
             batches: None,

@@ -78,8 +78,7 @@ pub fn insert_long(storage: &Storage, long: &[LongEntry]) -> Result<()> {
             value_bytes: entry.value_bytes.unwrap_or(0),
             value: None,
         };
-        let inline_max = storage.options.inline_value_bytes_max;
-        replayed::insert(&view.active, &[record], inline_max);
+        replayed::insert(&view.active, &[record]);
     }
     Ok(())
 }

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kreon_base::{Error, REGION_NAME_BYTES_MAX, RegionId, Result};
-use kreon_format::dropped_epoch;
+use kreon_base::{Error, REGION_NAME_BYTES_MAX, RegionId, RegionOptions, Result, planted};
+use kreon_format::read_made_value;
 
 use super::open::is_older;
 use crate::state::{Ledger, RegionEntry};
@@ -30,7 +30,9 @@ impl Made {
             Ordering::Greater => return Err(is_older(record, "which makes")),
             Ordering::Equal => {}
         }
-        if dropped_epoch(record.value.unwrap_or_default())? > ledger.epoch {
+        let (dropped, options) = read_made_value(record.value.unwrap_or_default())?;
+        planted!(RegionOptionsForgotten => let options = RegionOptions::DEFAULT);
+        if dropped > ledger.epoch {
             return Err(is_older(
                 record,
                 "which knows of a drop before the making of",
@@ -50,7 +52,8 @@ impl Made {
         if !names.insert(Arc::clone(&name)) {
             return Err(is_older(record, "which gives a name that is taken to"));
         }
-        ledger.regions.insert(record.region, RegionEntry { name });
+        let entry = RegionEntry { name, options };
+        ledger.regions.insert(record.region, entry);
         ledger.next_region = RegionId(next);
         Ok(())
     }

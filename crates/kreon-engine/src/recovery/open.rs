@@ -10,7 +10,8 @@ use kreon_base::{
 };
 use kreon_device::{Backing, Device};
 use kreon_format::{
-    Catalogue, LogRecord, PagePointer, RecordKind, Superblock, place_of, range_end,
+    Catalogue, INLINE_VALUE_BYTES_MAX, LogRecord, PagePointer, RecordKind, Superblock, place_of,
+    range_end,
 };
 use kreon_l0::Keep;
 
@@ -128,11 +129,17 @@ impl Durable {
             newest: superblock.incarnation,
             segments: &self.allocator.log_segments(MAIN_LOG),
             taken: &self.allocator.taken_segments(),
-            value_bytes_max: options.inline_value_bytes_max,
+            // Regions may have larger limits than the store.
+            value_bytes_max: INLINE_VALUE_BYTES_MAX,
             backing: options.backing,
             has_image: !self.ledger.image.is_empty(),
         };
-        replay_into(into, &mut self.ledger, &start)
+        replay_into(
+            into,
+            &mut self.ledger,
+            &start,
+            options.inline_value_bytes_max,
+        )
     }
 }
 
@@ -158,11 +165,11 @@ fn replay_into(
     (l0, room): (&Memory, &Room),
     ledger: &mut Ledger,
     start: &ReplayStart<'_>,
+    inline_max: usize,
 ) -> Result<ReplayEnd> {
     let mut made = Made::default();
-    // Values that stay in L0 are those that the replay hands on.
-    let end = crew::with_crew((l0, room), start.value_bytes_max, |crew| {
-        replay(start, |record| {
+    let end = crew::with_crew((l0, room), |crew| {
+        replay(start, |mut record| {
             if record.kind == RecordKind::MakeRegion {
                 return made.replay(ledger, &record);
             }
@@ -174,13 +181,16 @@ fn replay_into(
             let is_loaded = record.kind == RecordKind::Ingested;
             planted!(LoadReplayed => let is_loaded = false);
             // A record of an unknown region was written before the region was dropped.
-            if is_loaded || !ledger.regions.contains(record.region) {
+            let Some(region) = ledger.regions.get(record.region).filter(|_| !is_loaded) else {
                 return Ok(());
+            };
+            if record.kind == RecordKind::DeleteRange {
+                return delete_range(l0, &record);
             }
-            match record.kind {
-                RecordKind::DeleteRange => delete_range(l0, &record),
-                _ => crew.insert(&record),
-            }
+            let own = region.options.inline_value_bytes_max;
+            let inline_max = own.map_or(inline_max, usize::from);
+            record.value = record.value.filter(|value| value.len() <= inline_max);
+            crew.insert(&record)
         })
     })?;
     tracing::info!(records = end.record_count, "replayed the log");
@@ -260,8 +270,11 @@ fn durable_state(
 ) -> (Ledger, Levels) {
     let (mut regions, mut levels) = (ByRegion::default(), Levels::default());
     for region in &read.catalogue.regions {
-        let name = region.name.as_str().into();
-        regions.insert(region.id, RegionEntry { name });
+        let entry = RegionEntry {
+            name: region.name.as_str().into(),
+            options: region.options,
+        };
+        regions.insert(region.id, entry);
         // Empty trees took spills during a merge.
         let trees = region.levels.iter().filter(|tree| tree.root.is_some());
         levels.set(region.id, trees.copied().collect());

@@ -1,6 +1,6 @@
 //! What a replay found, into L0.
 
-use kreon_format::RecordKind;
+use kreon_format::{INLINE_VALUE_BYTES_MAX, RecordKind};
 use kreon_l0::{Keep, L0};
 use kreon_log::ReplayRecord;
 
@@ -11,8 +11,8 @@ use crate::placement;
 pub const TOGETHER: usize = 8;
 
 /// Puts at most [`TOGETHER`] replayed records of regions that exist into L0, in any order and from any thread: L0 orders
-/// the versions of a key by LSN. Asks for the memory of all of them before it needs any.
-pub fn insert(l0: &L0, records: &[ReplayRecord<'_>], inline_max: usize) {
+/// the versions of a key by LSN; a value that a record has goes into L0. Asks for the memory of all of them before it needs any.
+pub fn insert(l0: &L0, records: &[ReplayRecord<'_>]) {
     let keys: [_; TOGETHER] = std::array::from_fn(|at| {
         let record = records.get(at)?;
         Some(L0Key::new(record.region, record.key))
@@ -24,7 +24,7 @@ pub fn insert(l0: &L0, records: &[ReplayRecord<'_>], inline_max: usize) {
         let ReplayRecord { key, offset, .. } = *record;
         let value_bytes = (record.kind != RecordKind::Delete).then_some(record.value_bytes);
         let whole = (record.value, record.attributes);
-        let payload = placement::place(key, value_bytes, whole, offset, inline_max);
+        let payload = placement::place(key, value_bytes, whole, offset, INLINE_VALUE_BYTES_MAX);
         if let Some(spot) = spot {
             spot.insert(record.lsn, payload, Keep::default());
         }

@@ -1,12 +1,18 @@
 //! Regions: named ordered key spaces.
 
-use kreon_sync::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kreon_base::{
+    Error, ErrorKind, Lsn, REGION_NAME_BYTES_MAX, RegionId, RegionOptions, Result, Timestamp,
+};
+use kreon_format::INLINE_VALUE_BYTES_MAX;
+use kreon_sync::{AtomicBool, AtomicU64, Ordering, RwLock};
+
 use super::gaps::Gaps;
-use kreon_base::{Error, ErrorKind, Lsn, REGION_NAME_BYTES_MAX, RegionId, Result};
-use kreon_sync::RwLock;
+use super::own_options::OwnOptions;
+use crate::compression;
+use crate::options::{GROWTH_FACTOR_MAX, GROWTH_FACTOR_MIN};
 
 /// A region that exists, or existed.
 #[derive(Debug)]
@@ -17,6 +23,8 @@ pub struct RegionState {
     pub name: Arc<str>,
     /// The LSN behind the record that made it; 0: it existed when the store was opened.
     pub made_end: Lsn,
+    /// What it has of its own.
+    pub own: OwnOptions,
     dropped: AtomicBool,
     /// Stretches without values that scans have found.
     pub gaps: Gaps,
@@ -24,11 +32,12 @@ pub struct RegionState {
 
 impl RegionState {
     /// A region that exists.
-    pub fn new(id: RegionId, name: Arc<str>, made_end: Lsn) -> Self {
+    pub fn new(id: RegionId, name: Arc<str>, options: &RegionOptions, made_end: Lsn) -> Self {
         Self {
             id,
             name,
             made_end,
+            own: OwnOptions::new(options),
             dropped: AtomicBool::new(false),
             gaps: Gaps::default(),
         }
@@ -56,8 +65,11 @@ impl RegionState {
 }
 
 /// The regions that exist.
-#[derive(Default)]
-pub struct Regions(RwLock<Found>);
+pub struct Regions {
+    found: RwLock<Found>,
+    /// The least growth factor that a region has had of its own.
+    growth_factor_min: AtomicU64,
+}
 
 #[derive(Default)]
 struct Found {
@@ -65,21 +77,44 @@ struct Found {
     by_id: BTreeMap<RegionId, Arc<RegionState>>,
 }
 
+impl Default for Regions {
+    fn default() -> Self {
+        Self {
+            found: RwLock::default(),
+            growth_factor_min: AtomicU64::new(u64::MAX),
+        }
+    }
+}
+
 impl Regions {
+    /// The least growth factor that a region has, or had, of its own.
+    pub fn growth_factor_min(&self) -> Option<u32> {
+        u32::try_from(self.growth_factor_min.load(Ordering::Relaxed)).ok()
+    }
+
+    /// Notes the growth factor of a region.
+    pub fn note_growth_factor(&self, growth_factor: Option<u8>) {
+        if let Some(growth) = growth_factor {
+            self.growth_factor_min
+                .fetch_min(growth.into(), Ordering::Relaxed);
+        }
+    }
+
     /// The region called `name`.
     pub fn get(&self, name: &str) -> Option<Arc<RegionState>> {
-        self.0.read().by_name.get(name).cloned()
+        self.found.read().by_name.get(name).cloned()
     }
 
     /// The region with this number.
     pub fn of(&self, id: RegionId) -> Option<Arc<RegionState>> {
-        self.0.read().by_id.get(&id).cloned()
+        self.found.read().by_id.get(&id).cloned()
     }
 
     /// Adds a region.
     pub fn insert(&self, region: RegionState) -> Arc<RegionState> {
         let region = Arc::new(region);
-        let (name, mut found) = (Arc::clone(&region.name), self.0.write());
+        self.note_growth_factor(region.own.growth_factor());
+        let (name, mut found) = (Arc::clone(&region.name), self.found.write());
         found.by_name.insert(name, Arc::clone(&region));
         found.by_id.insert(region.id, Arc::clone(&region));
         region
@@ -87,7 +122,7 @@ impl Regions {
 
     /// Takes a region out.
     pub fn remove(&self, name: &str) -> Option<Arc<RegionState>> {
-        let mut found = self.0.write();
+        let mut found = self.found.write();
         let region = found.by_name.remove(name)?;
         found.by_id.remove(&region.id);
         Some(region)
@@ -95,7 +130,7 @@ impl Regions {
 
     /// All of them, by name.
     pub fn list(&self) -> Vec<Arc<RegionState>> {
-        self.0.read().by_name.values().cloned().collect()
+        self.found.read().by_name.values().cloned().collect()
     }
 }
 
@@ -109,4 +144,30 @@ pub fn check_name(name: &str) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// # Errors
+/// `InvalidArgument` if no region can have these options.
+pub fn check_options(options: &RegionOptions) -> Result<()> {
+    compression::check(options.compression)?;
+    let limit = options.inline_value_bytes_max.map_or(0, usize::from);
+    if limit > INLINE_VALUE_BYTES_MAX {
+        return Err(Error::invalid(format!(
+            "inline_value_bytes_max of a region is {limit}, the most is {INLINE_VALUE_BYTES_MAX}"
+        )));
+    }
+    if options
+        .ttl_ms
+        .is_some_and(|ms| ms.get() > Timestamp::MAX.ms())
+    {
+        return Err(Error::invalid("the TTL of a region has at most 48 bits"));
+    }
+    match options.growth_factor.map(u32::from) {
+        Some(growth) if !(GROWTH_FACTOR_MIN..=GROWTH_FACTOR_MAX).contains(&growth) => {
+            Err(Error::invalid(format!(
+                "growth_factor of a region is {growth}, it can be {GROWTH_FACTOR_MIN} to {GROWTH_FACTOR_MAX}"
+            )))
+        }
+        _ => Ok(()),
+    }
 }

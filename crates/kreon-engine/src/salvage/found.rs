@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use kreon_base::{
-    Epoch, PAGE_BYTES, PageBytes, PageNo, RegionId, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId,
+    Epoch, PAGE_BYTES, PageBytes, PageNo, RegionId, RegionOptions, SEGMENT_BYTES, SEGMENT_PAGES,
+    SegmentId,
 };
 use kreon_device::AlignedBuf;
 use kreon_format::{
@@ -113,8 +114,8 @@ impl FoundCatalogues {
         }
     }
 
-    /// Numbers and names of regions from all pages; newer pages take precedence.
-    pub fn names(&self) -> BTreeMap<RegionId, String> {
+    /// Numbers, names and options of regions from all pages; newer pages take precedence.
+    pub fn names(&self) -> BTreeMap<RegionId, (String, RegionOptions)> {
         let regions = self.regions.values().map(|(_, payload)| payload);
         let starts = self.streams.values().flat_map(|pages| starts(pages));
         regions

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use kreon_base::{Lsn, RegionId, Result};
-use kreon_format::{Catalogue, LogRecord, RecordKind, dropped_epoch, place_of};
+use kreon_format::{Catalogue, LogRecord, RecordKind, place_of, read_made_value};
 
 use super::doubts;
 use super::erasing::{self, erased};
@@ -151,9 +151,10 @@ impl Work<'_, '_> {
             let is_new = record.region >= next_region;
             if record.kind == RecordKind::MakeRegion {
                 if is_new {
-                    let dropped = dropped_epoch(record.value.unwrap_or_default())?;
+                    let value = record.value.unwrap_or_default();
+                    let (dropped, options) = read_made_value(value)?;
                     lacks_drops |= epoch.is_some_and(|epoch| epoch < dropped);
-                    target.name(record.region, record.key);
+                    target.name(record.region, record.key, options);
                     target.region(record.region)?;
                 }
                 return Ok(());
@@ -186,7 +187,8 @@ impl Work<'_, '_> {
         let target = &mut self.target;
         let found = walk(self.at, from..Lsn::MAX, Lsn::MAX, |record| {
             if record.kind == RecordKind::MakeRegion {
-                target.name(record.region, record.key);
+                let (_, options) = read_made_value(record.value.unwrap_or_default())?;
+                target.name(record.region, record.key, options);
             }
             Ok(())
         })?;
@@ -315,6 +317,6 @@ fn apply(target: &mut Target<'_>, record: &ReplayRecord<'_>) -> Result<()> {
         RecordKind::DeleteRange | RecordKind::MakeRegion => return Ok(()),
         RecordKind::Put | RecordKind::Relocation | RecordKind::Ingested => record.value,
     };
-    let value = value.map(|value| (value, record.attributes.expires));
+    let value = value.map(|value| (value, record.attributes));
     target.change(record.region, record.key, value)
 }

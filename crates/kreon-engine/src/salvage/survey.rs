@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kreon_base::{Epoch, Error, Incarnation, Lsn, PageNo, RegionId, Result};
+use kreon_base::{Epoch, Error, Incarnation, Lsn, PageNo, RegionId, RegionOptions, Result};
 use kreon_device::Device;
 use kreon_format::{
     BitmapBlock, Catalogue, FORMAT_VERSION, LogSegmentHeader, PagePointer, SUPERBLOCK_PAGES,
@@ -28,7 +28,7 @@ pub struct Survey {
     pub(super) seen: Seen,
     pub(super) basis: Basis,
     /// Known names of regions.
-    pub(super) names: BTreeMap<RegionId, String>,
+    pub(super) names: BTreeMap<RegionId, (String, RegionOptions)>,
     pub(super) live: Live,
     pub(super) map: LogMap,
     pub(super) report: SalvageReport,
@@ -111,7 +111,7 @@ impl Survey {
         Self {
             seen,
             names: names
-                .map(|region| (region.id, region.name.clone()))
+                .map(|region| (region.id, (region.name.clone(), region.options)))
                 .collect(),
             basis: Basis::Checkpoint(catalogue),
             live,

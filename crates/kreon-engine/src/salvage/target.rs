@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use kreon_base::{RegionId, Result, Timestamp};
+use kreon_base::{Attributes, RegionId, RegionOptions, Result};
 use kreon_format::range_value;
 
 use super::losses::Losses;
 use super::report::{SalvageProgress, SalvagedRegion};
 use crate::engine::Engine;
-use crate::operation::Operation;
+use crate::operation::{Expiry, Operation, Terms};
 use crate::options::Durability;
 use crate::regions::{RegionState, check_name};
 
@@ -30,23 +30,31 @@ pub struct TargetRegion {
     pub told: SalvagedRegion,
 }
 
-/// A value, and when it ends; `None`: not by itself. One that has ended hides older ones in the new store as it did in the
-/// old one.
-pub type Expiring<'v> = (&'v [u8], Option<Timestamp>);
+/// The bytes of a value as they are stored, and what is kept beside it. One that has ended hides older ones in the new
+/// store as it did in the old one.
+pub type Kept<'v> = (&'v [u8], Attributes);
 
 struct Change {
     region: RegionId,
     key: Vec<u8>,
     value: Option<Vec<u8>>,
     is_range: bool,
-    expires: Option<Timestamp>,
+    attributes: Attributes,
+}
+
+/// What the new store keeps beside a value: just that.
+fn terms(attributes: Attributes) -> Terms {
+    Terms {
+        expiry: Expiry::of(attributes.expires()),
+        codec: attributes.codec(),
+    }
 }
 
 /// The new store, written in batches.
 pub struct Target<'a> {
     engine: &'a Engine,
     /// Known names of the old store's regions.
-    pub names: BTreeMap<RegionId, String>,
+    pub names: BTreeMap<RegionId, (String, RegionOptions)>,
     /// The regions created so far, by number in the old store.
     pub regions: BTreeMap<RegionId, TargetRegion>,
     changes: Vec<Change>,
@@ -60,7 +68,7 @@ pub struct Target<'a> {
 impl<'a> Target<'a> {
     pub fn new(
         engine: &'a Engine,
-        names: BTreeMap<RegionId, String>,
+        names: BTreeMap<RegionId, (String, RegionOptions)>,
         progress: &'a mut dyn FnMut(SalvageProgress),
     ) -> Self {
         Self {
@@ -93,14 +101,16 @@ impl<'a> Target<'a> {
     /// The target's region for `id` of the old store, created if missing; without a known name it is named by `id`.
     pub fn region(&mut self, id: RegionId) -> Result<&mut TargetRegion> {
         if !self.regions.contains_key(&id) {
-            let mut name = match self.names.get(&id) {
-                Some(name) => name.clone(),
-                None => format!("region-{}", id.0),
+            let (mut name, options) = match self.names.get(&id) {
+                Some(known) => known.clone(),
+                None => (format!("region-{}", id.0), RegionOptions::DEFAULT),
             };
             while self.regions.values().any(|other| other.told.name == name) {
                 name = format!("region-{}-{name}", id.0);
             }
-            let state = self.engine.region_with(&name, Durability::Buffered)?;
+            let state = self
+                .engine
+                .region_with_options((&name, &options), Durability::Buffered)?;
             let told = SalvagedRegion {
                 name,
                 ..SalvagedRegion::default()
@@ -118,21 +128,18 @@ impl<'a> Target<'a> {
             .ok_or_else(|| kreon_base::Error::invalid("a region that was just made"))
     }
 
-    /// Notes the name of a region from the log. A name from a catalogue takes precedence.
-    pub fn name(&mut self, id: RegionId, name: &[u8]) {
+    /// Notes name and options of a region from the log. Those from a catalogue take precedence.
+    pub fn name(&mut self, id: RegionId, name: &[u8], options: RegionOptions) {
         let name = std::str::from_utf8(name).ok();
         if let Some(name) = name.filter(|name| check_name(name).is_ok()) {
-            self.names.entry(id).or_insert_with(|| name.to_owned());
+            self.names
+                .entry(id)
+                .or_insert_with(|| (name.to_owned(), options));
         }
     }
 
     /// Puts `key`, or deletes it if `value` is none.
-    pub fn change(
-        &mut self,
-        region: RegionId,
-        key: &[u8],
-        value: Option<Expiring<'_>>,
-    ) -> Result<()> {
+    pub fn change(&mut self, region: RegionId, key: &[u8], value: Option<Kept<'_>>) -> Result<()> {
         self.add(region, key, value, false)
     }
 
@@ -143,14 +150,19 @@ impl<'a> Target<'a> {
         start: &[u8],
         end: Option<&[u8]>,
     ) -> Result<()> {
-        self.add(region, start, Some((&range_value(end), None)), true)
+        self.add(
+            region,
+            start,
+            Some((&range_value(end), Attributes::NONE)),
+            true,
+        )
     }
 
     fn add(
         &mut self,
         region: RegionId,
         key: &[u8],
-        value: Option<Expiring<'_>>,
+        value: Option<Kept<'_>>,
         is_range: bool,
     ) -> Result<()> {
         self.region(region)?;
@@ -163,7 +175,7 @@ impl<'a> Target<'a> {
             key: key.to_vec(),
             value: value.map(|(value, _)| value.to_vec()),
             is_range,
-            expires: value.and_then(|(_, expires)| expires),
+            attributes: value.map_or(Attributes::NONE, |(_, attributes)| attributes),
         });
         if self.changes.len() >= BATCH_MAX || self.bytes >= BATCH_BYTES_MAX {
             self.flush()?;
@@ -176,7 +188,7 @@ impl<'a> Target<'a> {
         &mut self,
         region: RegionId,
         key: &[u8],
-        (value, expires): Expiring<'_>,
+        (value, attributes): Kept<'_>,
     ) -> Result<()> {
         self.flush()?;
         let Some(region) = self.regions.get(&region) else {
@@ -187,7 +199,7 @@ impl<'a> Target<'a> {
             key,
             value: Some(value),
             is_range: false,
-            expires,
+            terms: terms(attributes),
         };
         self.engine.write(&[operation], Durability::Buffered)?;
         self.written += 1;
@@ -211,7 +223,7 @@ impl<'a> Target<'a> {
                     key: &change.key,
                     value: change.value.as_deref(),
                     is_range: change.is_range,
-                    expires: change.expires,
+                    terms: terms(change.attributes),
                 })
             })
             .collect();

@@ -11,7 +11,7 @@ use kreon_format::{
 use super::log_walk::LogAt;
 use super::records::Wanted;
 use super::report::{PageRole, SalvageReport};
-use super::target::{Expiring, Target};
+use super::target::{Kept, Target};
 use crate::inspect::PageSet;
 
 /// Most bytes of keys and values in one round of log reads.
@@ -76,7 +76,7 @@ impl<'a, 't> LeafTaker<'a, 't> {
                 self.last = Some(key.clone());
                 match entry.payload {
                     Payload::Inline { value, attributes } => {
-                        self.found(region, &key, (value, attributes.expires))?;
+                        self.found(region, &key, (value, attributes))?;
                     }
                     Payload::Logged { .. } => self.want(region, &key, &entry)?,
                     Payload::Tombstone { .. } | Payload::Erased { .. } => {
@@ -96,12 +96,12 @@ impl<'a, 't> LeafTaker<'a, 't> {
     }
 
     /// Takes a value. It replaces losses of the key in lower trees.
-    fn found(&mut self, region: RegionId, key: &[u8], value: Expiring<'_>) -> Result<()> {
+    fn found(&mut self, region: RegionId, key: &[u8], value: Kept<'_>) -> Result<()> {
         if self.is_above {
             let losses = &mut self.target.region(region)?.losses;
             losses.overwritten(key, Lsn::MAX);
         }
-        if value.1.is_some() {
+        if value.1.expires().is_some() {
             // It may have ended, or end before the log is read: then a get of it tells no more than of a deleted key.
             self.target.region(region)?.losses.deleted(key);
         }
@@ -188,8 +188,8 @@ impl<'a, 't> LeafTaker<'a, 't> {
                     if wanted.is_deletion || wanted.is_erased {
                         self.deleted(wanted.region, &pair.key)?;
                     } else {
-                        let expires = wanted.attributes.expires;
-                        self.found(wanted.region, &pair.key, (&pair.value, expires))?;
+                        let value = (pair.value.as_slice(), wanted.attributes);
+                        self.found(wanted.region, &pair.key, value)?;
                     }
                 }
                 Err(error) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kreon_base::{Epoch, Incarnation, Lsn, PageNo, RegionId};
+use kreon_base::{Epoch, Incarnation, Lsn, PageNo, RegionId, RegionOptions};
 use kreon_format::{ImagePart, PagePointer, TreeRecord};
 
 use super::MadeRegions;
@@ -14,6 +14,8 @@ use crate::by_region::{ByRegion, Chunk};
 pub struct RegionEntry {
     /// Its name, unique among those that exist.
     pub name: Arc<str>,
+    /// What it has of its own.
+    pub options: RegionOptions,
 }
 
 /// What the durable catalogue has in pages of their own, by the number of the chunk.
@@ -96,8 +98,11 @@ impl Ledger {
     pub fn with_made(&self, made: &MadeRegions) -> Self {
         let mut ledger = self.clone();
         made.each(|region| {
-            let name = Arc::clone(&region.name);
-            ledger.regions.insert(region.id, RegionEntry { name });
+            let entry = RegionEntry {
+                name: Arc::clone(&region.name),
+                options: region.options,
+            };
+            ledger.regions.insert(region.id, entry);
             ledger.next_region = RegionId(region.id.0.saturating_add(1));
             ledger.made_end = region.end;
         });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Epoch, Lsn, RegionId};
+use kreon_base::{Epoch, Lsn, RegionId, RegionOptions};
 use kreon_sync::{AtomicU64, Mutex, Ordering, Rank, RankedGuard, RankedMutex};
 
 /// A region whose making is in the log.
@@ -12,6 +12,8 @@ pub struct MadeRegion {
     pub id: RegionId,
     /// Its name.
     pub name: Arc<str>,
+    /// What it has of its own.
+    pub options: RegionOptions,
     /// Behind the record that makes it.
     pub end: Lsn,
 }

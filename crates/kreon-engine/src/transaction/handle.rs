@@ -9,7 +9,7 @@ use super::check::Unchanged;
 use super::reads::{RangePlace, Reads};
 use super::scan::TransactionScan;
 use super::writes::{Own, Put, Writes};
-use crate::operation::Operation;
+use crate::operation::{Expiry, Operation, Terms};
 use crate::options::Durability;
 use crate::read::{KeyBounds, LevelsSeen, Reader, Scan};
 use crate::regions::RegionState;
@@ -156,7 +156,7 @@ impl Transaction {
     /// `InvalidArgument`: key or value are too long, or the transaction has no memory left. `Closed`: the region was
     /// dropped.
     pub fn put(&mut self, region: &Arc<RegionState>, key: &[u8], value: &[u8]) -> Result<()> {
-        self.set(region, key, Some(value), None)
+        self.set(region, key, Some(value), Expiry::OfRegion)
     }
 
     /// Sets the value of `key` until `expires`.
@@ -170,7 +170,7 @@ impl Transaction {
         value: &[u8],
         expires: Timestamp,
     ) -> Result<()> {
-        self.set(region, key, Some(value), Some(expires))
+        self.set(region, key, Some(value), Expiry::At(expires))
     }
 
     /// What is kept beside the value of `key`: that of the transaction, or that of its snapshot; `None`: there is none.
@@ -185,12 +185,19 @@ impl Transaction {
     ) -> Result<Option<Attributes>> {
         region.check()?;
         match self.writes.own(region.id, key) {
-            Own::Value(_, expires) => return Ok(Some(Attributes::expiring(expires))),
+            Own::Value(_, expiry) => return Ok(Some(self.own_attributes(region, expiry))),
             Own::Deleted => return Ok(None),
             Own::Unknown => {}
         }
         self.note_read(region, key, false)?;
         self.reader.attributes(region, key, self.snapshot.point())
+    }
+
+    /// What is kept beside an own value, as if it were written at the time of the transaction.
+    fn own_attributes(&self, region: &RegionState, expiry: Expiry) -> Attributes {
+        let ttl_ms = region.own.ttl_ms().filter(|_| expiry == Expiry::OfRegion);
+        let by_region = ttl_ms.map(|ttl_ms| self.time().plus_ms(ttl_ms.get()));
+        Attributes::expiring(by_region.or(expiry.moment()))
     }
 
     /// The time at which it reads.
@@ -203,7 +210,7 @@ impl Transaction {
     /// # Errors
     /// As [`put`](Self::put).
     pub fn delete(&mut self, region: &Arc<RegionState>, key: &[u8]) -> Result<()> {
-        self.set(region, key, None, None)
+        self.set(region, key, None, Expiry::OfRegion)
     }
 
     fn set(
@@ -211,21 +218,24 @@ impl Transaction {
         region: &Arc<RegionState>,
         key: &[u8],
         value: Option<&[u8]>,
-        expires: Option<Timestamp>,
+        expiry: Expiry,
     ) -> Result<()> {
         let operation = Operation {
             region,
             key,
             value,
             is_range: false,
-            expires,
+            terms: Terms {
+                expiry,
+                ..Terms::default()
+            },
         };
         operation.check()?;
         region.check()?;
         self.make_room(Writes::bytes_of(key, value))?;
         let write = value.map(|value| Put {
             value: value.to_vec(),
-            expires,
+            expiry,
         });
         self.writes.set(region, key, write);
         Ok(())

@@ -9,7 +9,7 @@ use kreon_base::{Attributes, Error, ErrorKind, Result, Timestamp};
 use kreon_log::Own;
 
 use crate::level::View;
-use crate::operation::Operation;
+use crate::operation::{Expiry, Operation, Terms};
 use crate::options::Durability;
 use crate::read::{Reader, Unmoved};
 use crate::regions::RegionState;
@@ -20,9 +20,11 @@ use crate::write::{Condition, Judgement, Writer};
 pub enum Update {
     /// It stays as it is.
     Keep,
-    /// It gets this value, and no expiry: as a put.
+    /// It gets this value, as by a put: it expires as the region says, or not by itself.
     Put(Vec<u8>),
-    /// It gets this value, and keeps the expiry that it has; a key without a value gets none.
+    /// It gets this value, and does not expire, whatever the region says.
+    PutPersistent(Vec<u8>),
+    /// It gets this value, and keeps the expiry that it has, or that it has none; for a key without a value as `Put`.
     PutKeepingTtl(Vec<u8>),
     /// It gets this value for so long, from the write on. Zero is refused.
     PutWithTtl(Vec<u8>, Duration),
@@ -80,23 +82,28 @@ pub fn update(
         let (before, unmoved) = reader.get_unmoved(region, key, Own)?;
         let found = before.as_ref().map(|(_, attributes)| *attributes);
         let found = found.unwrap_or_default();
-        let expires = found.expires;
+        let expires = found.expires();
         let current = before.as_ref().map(|(value, _)| Current { value, expires });
         let change = change(current)?;
         let before = before.map(|(value, _)| value);
-        let (after, expires) = match change {
+        let (after, expiry) = match change {
             Update::Keep => return Ok(before),
-            Update::Put(value) => (Some(value), None),
-            Update::PutKeepingTtl(value) => (Some(value), expires),
-            Update::PutWithTtl(value, ttl) => (Some(value), Some(writer.expiry_after(ttl)?)),
-            Update::Delete => (None, None),
+            Update::Put(value) => (Some(value), Expiry::OfRegion),
+            Update::PutPersistent(value) => (Some(value), Expiry::Never),
+            Update::PutKeepingTtl(value) if before.is_none() => (Some(value), Expiry::OfRegion),
+            Update::PutKeepingTtl(value) => (Some(value), Expiry::of(expires)),
+            Update::PutWithTtl(value, ttl) => (Some(value), Expiry::At(writer.expiry_after(ttl)?)),
+            Update::Delete => (None, Expiry::OfRegion),
         };
         let operation = Operation {
             region,
             key,
             value: after.as_deref(),
             is_range: false,
-            expires,
+            terms: Terms {
+                expiry,
+                ..Terms::default()
+            },
         };
         let mut condition = StillNewest {
             region,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use kreon_base::{RegionId, Timestamp};
+use kreon_base::RegionId;
 
-use crate::operation::Operation;
+use crate::operation::{Expiry, Operation, Terms};
 use crate::read::KeyBounds;
 use crate::regions::RegionState;
 use crate::write::DeletedRange;
@@ -18,8 +18,8 @@ const WRITE_BYTES: usize = 96;
 #[derive(Clone)]
 pub struct Put {
     pub value: Vec<u8>,
-    /// When it ends; `None`: not by itself.
-    pub expires: Option<Timestamp>,
+    /// When it ends.
+    pub expiry: Expiry,
 }
 
 /// A new value; `None` deletes the key.
@@ -27,8 +27,8 @@ pub type Write = Option<Put>;
 
 /// What a transaction says about a key of its snapshot.
 pub enum Own<'a> {
-    /// The transaction has set it, until this time.
-    Value(&'a [u8], Option<Timestamp>),
+    /// The transaction has set it, until then.
+    Value(&'a [u8], Expiry),
     /// The transaction has deleted it.
     Deleted,
     /// Nothing.
@@ -72,7 +72,7 @@ fn bytes_of(key: &[u8], write: &Write) -> usize {
 impl RegionWrites {
     fn own(&self, key: &[u8]) -> Own<'_> {
         match self.keys.get(key) {
-            Some(Some(put)) => Own::Value(&put.value, put.expires),
+            Some(Some(put)) => Own::Value(&put.value, put.expiry),
             Some(None) => Own::Deleted,
             None if self.ranges.iter().any(|range| range.has(key)) => Own::Deleted,
             None => Own::Unknown,
@@ -278,7 +278,10 @@ impl Writes {
                 key,
                 value: write.as_ref().map(|put| put.value.as_slice()),
                 is_range: false,
-                expires: write.as_ref().and_then(|put| put.expires),
+                terms: Terms {
+                    expiry: write.as_ref().map_or(Expiry::OfRegion, |put| put.expiry),
+                    ..Terms::default()
+                },
             }));
         }
         operations

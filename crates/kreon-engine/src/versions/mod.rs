@@ -17,6 +17,7 @@ use std::sync::Arc;
 use kreon_base::Lsn;
 use kreon_sync::{AtomicU64, Ordering, Rank, RankedGuard, RankedMutex};
 
+use crate::regions::Regions;
 use crate::space::Space;
 use crate::state::Storage;
 use crate::tree_locks::TreeLocks;
@@ -27,6 +28,7 @@ pub use shape::TREES_MAX;
 /// Holds the rights to change the levels, to freeze L0' and to reclaim.
 pub struct Versions {
     storage: Arc<Storage>,
+    regions: Arc<Regions>,
     visibility: Arc<Visibility>,
     space: Arc<Space>,
     tree_locks: Arc<TreeLocks>,
@@ -45,7 +47,7 @@ pub struct Versions {
 impl Versions {
     /// Of a store that was just opened: nothing was moved yet.
     pub fn new(
-        storage: &Arc<Storage>,
+        (storage, regions): (&Arc<Storage>, &Arc<Regions>),
         visibility: &Arc<Visibility>,
         space: &Arc<Space>,
         tree_locks: &Arc<TreeLocks>,
@@ -53,6 +55,7 @@ impl Versions {
         let inserted = storage.moved.lock().end();
         Self {
             storage: Arc::clone(storage),
+            regions: Arc::clone(regions),
             visibility: Arc::clone(visibility),
             space: Arc::clone(space),
             tree_locks: Arc::clone(tree_locks),

@@ -15,12 +15,17 @@ use crate::level::{Levels, View};
 pub const TREES_MAX: usize = 20;
 
 impl Versions {
-    /// How large levels are.
-    pub fn scale(&self) -> Scale {
-        Scale::new(
-            self.storage.split.l0_bytes,
-            self.storage.options.growth_factor,
-        )
+    /// How large the levels of `region` are.
+    pub fn scale(&self, region: RegionId) -> Scale {
+        let region = self.regions.of(region);
+        let own = region.and_then(|region| region.own.growth_factor());
+        self.scale_of(own.map(u32::from))
+    }
+
+    /// How large levels are where regions have `own` for a growth factor; none: that of the store.
+    fn scale_of(&self, own: Option<u32>) -> Scale {
+        let growth = own.or(self.storage.options.growth_factor);
+        Scale::new(self.storage.split.l0_bytes, growth)
     }
 
     /// The trees of `region` as [`Scale::next_merge`] wants them.
@@ -77,9 +82,10 @@ impl Versions {
         let mut trees: Vec<_> = full.copied().collect();
         let busy = self.tree_locks.merged(region);
         let is_crowded = trees.len() >= TREES_MAX;
+        let scale = self.scale(region);
         let is_to_be_covered = |first: &TreeRecord| {
             let is_busy = first.root.is_some_and(|root| busy.contains(&root.page));
-            let is_too_large = self.scale().is_too_large_for_spills(first.bytes());
+            let is_too_large = scale.is_too_large_for_spills(first.bytes());
             levels.hidden_up_to(first) > Lsn(0) || is_busy || (is_too_large && !is_crowded)
         };
         if trees.first().is_some_and(is_to_be_covered) {
@@ -106,13 +112,17 @@ impl Versions {
     pub fn due_regions(&self, view: &View) -> Vec<RegionId> {
         let is_due = |region: RegionId| {
             let sizes = self.sizes(view, region);
-            let scale = self.scale();
+            let scale = self.scale(region);
             let first = sizes.first().map_or(0, |first| first.bytes);
             let is_first_full = scale.is_too_large_for_spills(first) && sizes.len() < TREES_MAX;
             let is_due = is_first_full || scale.next_merge(&sizes).is_some();
             is_due && self.tree_locks.lets_merge(region)
         };
-        let is_large = |bytes| self.scale().is_too_large_for_spills(bytes);
+        // None is left out: the least growth factor makes the smallest trees large.
+        let of_store = self.storage.options.growth_factor;
+        let least = self.regions.growth_factor_min().into_iter().chain(of_store);
+        let scale = self.scale_of(least.min());
+        let is_large = |bytes| scale.is_too_large_for_spills(bytes);
         let mut due = view.levels.tall(is_large);
         due.retain(|region| is_due(*region));
         due

@@ -50,7 +50,7 @@ impl Writer {
         durability: Durability,
         condition: &mut impl Condition,
     ) -> Result<()> {
-        self.write_by(operations, durability, |is_admitted| {
+        self.write_by(operations, durability, |stored, is_admitted| {
             let mut looks = 0;
             loop {
                 // Each look that was in vain had a spill, merge or load end beside it: the last one keeps them off.
@@ -64,9 +64,9 @@ impl Writer {
                         planted!(CommitInTwoSteps => {
                             drop(closed);
                             kreon_sync::yield_now();
-                            return self.append_and_insert(operations, is_admitted)
+                            return self.append_and_insert(stored, is_admitted)
                         });
-                        return self.append_inside(operations, is_admitted);
+                        return self.append_inside(stored, is_admitted);
                     }
                     Judgement::Broken(conflict) => return Err(conflict),
                     Judgement::LookAgain => looks += 1,

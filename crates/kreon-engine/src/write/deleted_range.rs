@@ -5,7 +5,7 @@ use std::ops::Bound;
 use kreon_base::{Error, KEY_BYTES_MAX, Result};
 use kreon_format::{range_end, range_value};
 
-use crate::operation::Operation;
+use crate::operation::{Operation, Terms};
 use crate::read::KeyBounds;
 use crate::regions::RegionState;
 
@@ -74,7 +74,7 @@ impl DeletedRange {
             key: &self.start,
             value: Some(&self.end),
             is_range: true,
-            expires: None,
+            terms: Terms::default(),
         }
     }
 }

@@ -7,6 +7,7 @@ use kreon_base::{Error, ErrorKind, Lsn, Result, Timestamp, planted};
 use kreon_format::{FRAGMENT_HEADER_BYTES, LOG_PAYLOAD_BYTES, fragment_bytes};
 use kreon_l0::{Approach, Keep, L0};
 
+use super::prepare::Prepared;
 use crate::keys::L0Key;
 use crate::level::{Memory, View};
 use crate::maintenance::{Ground, Maintenance};
@@ -118,17 +119,18 @@ impl Writer {
     /// `InvalidArgument`, `Closed`, `Poisoned`, `OutOfSpace`: nothing was applied. `Poisoned` with
     /// [`Durability::Sync`] also if the flush failed: applied for readers, but not known to be durable.
     pub fn write(&self, operations: &[Operation<'_>], durability: Durability) -> Result<()> {
-        self.write_by(operations, durability, |is_admitted| {
-            self.append_and_insert(operations, is_admitted)
+        self.write_by(operations, durability, |stored, is_admitted| {
+            self.append_and_insert(stored, is_admitted)
         })
     }
 
-    /// The same; `append` does what [`append_and_insert`](Self::append_and_insert) does, or fails.
+    /// The same; `append` does with the operations, as they are stored, what
+    /// [`append_and_insert`](Self::append_and_insert) does, or fails.
     pub(super) fn write_by(
         &self,
         operations: &[Operation<'_>],
         durability: Durability,
-        append: impl FnMut(bool) -> Result<Option<Written>>,
+        append: impl FnMut(&[Operation<'_>], bool) -> Result<Option<Written>>,
     ) -> Result<()> {
         if durability == Durability::Sync {
             self.on.storage.log.expect_wait();
@@ -155,7 +157,8 @@ impl Writer {
     /// # Errors
     /// `InvalidArgument`, `Closed`, `Poisoned`, `OutOfSpace`: nothing was applied.
     pub fn write_ahead(&self, operations: &[Operation<'_>]) -> Result<Lsn> {
-        let append = |is_admitted| self.append_and_insert(operations, is_admitted);
+        let append =
+            |stored: &[Operation<'_>], is_admitted| self.append_and_insert(stored, is_admitted);
         let Some(written) = self.apply(operations, append)? else {
             return Ok(Lsn(0));
         };
@@ -169,18 +172,20 @@ impl Writer {
     #[inline]
     fn apply(
         &self,
-        operations: &[Operation<'_>],
-        mut append: impl FnMut(bool) -> Result<Option<Written>>,
+        given: &[Operation<'_>],
+        mut append: impl FnMut(&[Operation<'_>], bool) -> Result<Option<Written>>,
     ) -> Result<Option<Written>> {
         self.on.storage.check_writable()?;
-        operations.iter().try_for_each(Operation::check)?;
-        if operations.is_empty() {
+        given.iter().try_for_each(Operation::check)?;
+        if given.is_empty() {
             return Ok(None);
         }
+        let prepared = Prepared::of(given, &self.on.storage.options.clock);
+        let operations = &*prepared.operations();
         let watch = self.reader.watch_range(operations)?;
         let (mut is_admitted, mut tries) = (false, tries_of(operations));
         loop {
-            let written = match append(is_admitted) {
+            let written = match append(operations, is_admitted) {
                 Err(error)
                     if error.kind() == ErrorKind::OutOfSpace
                         && tries > 0
@@ -344,7 +349,8 @@ impl Writer {
     ) {
         let (region, key, value) = (operation.region, operation.key, operation.value);
         let value_bytes = value.map(|_| operation.value_bytes() as u32);
-        let inline_max = self.on.storage.options.inline_value_bytes_max;
+        let of_store = self.on.storage.options.inline_value_bytes_max;
+        let inline_max = region.own.inline_value_bytes_max(of_store);
         let whole = (value, operation.attributes());
         let payload = placement::place(key, value_bytes, whole, place.offset, inline_max);
         let was_known = spot.insert(place.lsn, payload, keep);

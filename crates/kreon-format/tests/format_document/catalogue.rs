@@ -1,6 +1,10 @@
 //! The catalogue stream and its records.
 
-use kreon_base::{Epoch, Incarnation, LogId, Lsn, PageNo, RegionId, SegmentId};
+use std::num::NonZeroU64;
+
+use kreon_base::{
+    Codec, Epoch, Incarnation, LogId, Lsn, PageNo, RegionId, RegionOptions, SegmentId,
+};
 use kreon_format::*;
 
 use crate::document::Document;
@@ -21,19 +25,39 @@ fn tree() -> TreeRecord {
     }
 }
 
+/// Options with bytes that all differ.
+pub fn options() -> RegionOptions {
+    RegionOptions {
+        compression: Codec::Lz4,
+        ttl_ms: NonZeroU64::new(distinct(6, 3)),
+        inline_value_bytes_max: Some(0x0037),
+        growth_factor: Some(11),
+    }
+}
+
 fn regions() -> Vec<RegionRecord> {
-    let region = |id: u32, name: &str, levels| RegionRecord {
+    let region = |id: u32, name: &str, options, levels| RegionRecord {
         id: RegionId(id),
         name: name.to_owned(),
+        options,
         log: LogId(distinct(2, 8) as u16),
         levels,
     };
     let first = region(
         distinct(4, 1) as u32,
         &"n".repeat(250),
+        options(),
         vec![tree(), TreeRecord::default()],
     );
-    vec![first, region(distinct(4, 2) as u32, "", Vec::new())]
+    vec![
+        first,
+        region(
+            distinct(4, 2) as u32,
+            "",
+            RegionOptions::DEFAULT,
+            Vec::new(),
+        ),
+    ]
 }
 
 fn part(start: u64, end: u64) -> ImagePart {
@@ -115,8 +139,30 @@ impl Document {
         )
     }
 
+    /// Options of a region; no bytes if it has none.
+    pub fn options(&self, options: &RegionOptions) -> Vec<u8> {
+        if options.is_default() {
+            return Vec::new();
+        }
+        let limit = options.inline_value_bytes_max.unwrap_or(u16::MAX);
+        self.assemble(
+            "Region options",
+            &[
+                ("codec", Number(options.compression.code().into())),
+                (
+                    "growth factor",
+                    Number(options.growth_factor.unwrap_or(0).into()),
+                ),
+                ("inline limit", Number(limit.into())),
+                ("TTL", Number(options.ttl_ms.map_or(0, NonZeroU64::get))),
+            ],
+        )
+    }
+
     fn region(&self, region: &RegionRecord) -> Vec<u8> {
         let trees = region.levels.iter().flat_map(|tree| self.tree(tree));
+        let has_options = u64::from(!region.options.is_default());
+        let count = region.levels.len() as u64 | has_options << 7;
         self.assemble(
             "Region record",
             &[
@@ -124,7 +170,8 @@ impl Document {
                 ("name length", Number(region.name.len() as u64)),
                 ("name", Bytes(region.name.as_bytes().to_vec())),
                 ("log", Number(region.log.0.into())),
-                ("tree count", Number(region.levels.len() as u64)),
+                ("tree count", Number(count)),
+                ("options", Bytes(self.options(&region.options))),
                 ("trees", Bytes(trees.collect())),
             ],
         )

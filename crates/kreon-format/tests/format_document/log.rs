@@ -1,10 +1,11 @@
 //! Log segments, fragments, pads.
 
 use kreon_base::{
-    Checksum, Incarnation, KEY_BYTES_MAX, LogId, LogOffset, Lsn, RegionId, SegmentId,
+    Checksum, Incarnation, KEY_BYTES_MAX, LogId, LogOffset, Lsn, RegionId, RegionOptions, SegmentId,
 };
 use kreon_format::*;
 
+use crate::catalogue::options;
 use crate::document::Document;
 use crate::nodes::expiring;
 use crate::values::Value::{Bytes, Number};
@@ -220,8 +221,14 @@ fn values_of_records_are_as_the_document_says() {
         assert_eq!(range_value(end), told);
     }
     let epoch = kreon_base::Epoch(distinct(8, 1));
-    let told = document.assemble("Value of a new region", &[("dropped", Number(epoch.0))]);
-    assert_eq!(dropped_value(epoch)[..], told);
+    for options in [RegionOptions::DEFAULT, options()] {
+        let fields = [
+            ("dropped", Number(epoch.0)),
+            ("options", Bytes(document.options(&options))),
+        ];
+        let told = document.assemble("Value of a new region", &fields);
+        assert_eq!(made_value(epoch, &options), told);
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Leaves, index nodes, filters.
 
 use kreon_base::{
-    Attributes, Epoch, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId, Timestamp,
+    Attributes, Codec, Epoch, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload, RegionId,
+    Timestamp,
 };
 use kreon_format::*;
 
@@ -158,10 +159,12 @@ impl Document {
 
     /// Attributes of a value; no bytes if there are none.
     pub fn attributes(&self, attributes: Attributes) -> Vec<u8> {
-        let Some(expires) = attributes.expires else {
+        if attributes.is_none() {
             return Vec::new();
-        };
-        let fields = [("expiry", Number(expires.ms())), ("codec", Number(0))];
+        }
+        let expiry = attributes.expires().map_or(0, Timestamp::ms);
+        let codec = attributes.codec().code();
+        let fields = [("expiry", Number(expiry)), ("codec", Number(codec.into()))];
         self.assemble("Attributes", &fields)
     }
 
@@ -225,7 +228,7 @@ fn width_of(value: u32) -> usize {
 
 /// Attributes with bytes that all differ.
 pub fn expiring() -> Attributes {
-    Attributes::expiring(Some(Timestamp::of_ms(distinct(6, 9))))
+    Attributes::expiring(Some(Timestamp::of_ms(distinct(6, 9)))).with_codec(Codec::Lz4)
 }
 
 fn wide_key() -> Vec<u8> {

@@ -42,6 +42,8 @@ fn limits_and_sizes_are_those_of_the_code() {
         RANGE_END_BYTES_MAX,
         RANGE_VALUE_BYTES_MAX,
         DROPPED_VALUE_BYTES,
+        MADE_VALUE_BYTES_MAX,
+        REGION_OPTIONS_BYTES,
         FORMAT_VERSION_MIN,
         FORMAT_VERSION,
     ];

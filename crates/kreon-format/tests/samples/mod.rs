@@ -3,7 +3,7 @@
 
 use kreon_base::{
     Attributes, Epoch, Incarnation, LogId, LogOffset, Lsn, PAGE_BYTES, PageBytes, PageNo, Payload,
-    RegionId, SegmentId,
+    RegionId, RegionOptions, SegmentId,
 };
 use kreon_format::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -95,12 +95,14 @@ pub fn catalogue() -> Catalogue {
             RegionRecord {
                 id: RegionId(1),
                 name: "cities".into(),
+                options: RegionOptions::DEFAULT,
                 log: LogId(0),
                 levels: vec![tree, TreeRecord::default()],
             },
             RegionRecord {
                 id: RegionId(8),
                 name: String::new(),
+                options: RegionOptions::DEFAULT,
                 log: LogId(0),
                 levels: vec![],
             },

@@ -4,7 +4,7 @@ use kreon_base::{
     Attributes, KEY_BYTES_MAX, LogOffset, Lsn, RegionId, Result, VALUE_BYTES_MAX, planted,
 };
 use kreon_format::{
-    DROPPED_VALUE_BYTES, FragmentHeader, RANGE_VALUE_BYTES_MAX, RecordKind, decode_attributes,
+    FragmentHeader, MADE_VALUE_BYTES_MAX, RANGE_VALUE_BYTES_MAX, RecordKind, decode_attributes,
 };
 
 /// A record of a whole unit, as replay hands it on.
@@ -140,7 +140,7 @@ impl Units {
     fn keeps(&self, kind: RecordKind, value_bytes: usize) -> bool {
         match kind {
             RecordKind::DeleteRange => value_bytes <= RANGE_VALUE_BYTES_MAX,
-            RecordKind::MakeRegion => value_bytes <= DROPPED_VALUE_BYTES,
+            RecordKind::MakeRegion => value_bytes <= MADE_VALUE_BYTES_MAX,
             _ => value_bytes <= self.value_bytes_max,
         }
     }
@@ -391,7 +391,7 @@ mod tests {
                 };
                 let mut visit = |record: ReplayRecord<'_>| {
                     assert_eq!((record.key, record.value), (&b"key"[..], None));
-                    seen.push((record.attributes.expires, record.value_bytes));
+                    seen.push((record.attributes.expires(), record.value_bytes));
                     Ok(())
                 };
                 units.add(&found, &mut visit).unwrap().unwrap();

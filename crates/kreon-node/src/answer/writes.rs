@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kreon_base::{Lsn, Result};
-use kreon_engine::{DeletedRange, Operation as Change, RegionState};
+use kreon_engine::{DeletedRange, Operation as Change, RegionState, Terms};
 use kreon_wire::{Durability, FailureKind, Operation, Reply, Write};
 
 use super::asked::Asked;
@@ -82,7 +82,7 @@ impl Asked {
                 key,
                 value,
                 is_range: false,
-                expires: None,
+                terms: Terms::default(),
             });
         }
         let value_bytes = |change: &Change<'_>| change.value.map_or(0, <[u8]>::len);

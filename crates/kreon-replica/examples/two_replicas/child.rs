@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kreon_base::Lsn;
 use kreon_coord::{Coordinator, Paths};
-use kreon_engine::{Durability, Engine, Operation, Options, RegionState};
+use kreon_engine::{Durability, Engine, Operation, Options, RegionState, Terms};
 use kreon_fabric::tcp::{TcpFabric, TcpSettings};
 use kreon_fabric::{Address, Event, Link};
 use kreon_replica::drive::{
@@ -255,7 +255,7 @@ impl Store {
             key: &key_bytes(key),
             value: Some(value),
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         }])?;
         let reply = (Arc::clone(client), number);
         let leaves = self.state().replies.put(end, reply);

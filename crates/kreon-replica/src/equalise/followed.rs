@@ -239,7 +239,7 @@ fn last_sequence(end: Lsn) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use kreon_engine::{Durability, MEMORY_BYTES_MIN, Operation, Options};
+    use kreon_engine::{Durability, MEMORY_BYTES_MIN, Operation, Options, Terms};
     use kreon_sim::{Dice, SimDevice, SimOptions};
 
     use super::*;
@@ -267,7 +267,7 @@ mod tests {
             key,
             value: Some(&value),
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         let operations: Vec<_> = keys.iter().map(|key| operation(&key[..])).collect();
         engine.write_ahead(&operations).unwrap();

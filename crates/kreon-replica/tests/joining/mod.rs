@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kreon_base::{Error, ErrorKind, Lsn, PAGE_BYTES, Result};
 use kreon_device::{Backing, Device};
-use kreon_engine::{Durability, Engine, Operation, Options};
+use kreon_engine::{Durability, Engine, Operation, Options, Terms};
 use kreon_format::place_of;
 use kreon_replica::equalise::{Primary, Tapping};
 use kreon_replica::follower::{Answer, Capacity, Follower, FollowerThread};
@@ -235,7 +235,7 @@ pub fn put(engine: &Engine, numbers: std::ops::Range<u32>) {
             key: &key,
             value: Some(&value),
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         engine.write(&[operation], Durability::Buffered).unwrap();
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kreon_base::Result;
 use kreon_device::Device;
-use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Operation, Options};
+use kreon_engine::{Background, Durability, Engine, OpenSnapshot, Operation, Options, Terms};
 use kreon_sim::{Call, Effect, Fault, Image, Keep, SimDevice, SimOptions};
 
 use crate::content::{self, Content, Digest};
@@ -118,7 +118,7 @@ impl Builder {
                     key,
                     value: value.as_deref(),
                     is_range: false,
-                    expires: None,
+                    terms: Terms::default(),
                 })
             })
             .collect();

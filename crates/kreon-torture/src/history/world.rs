@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use kreon_base::Result;
-use kreon_engine::Engine;
+use kreon_engine::{Durability, Engine};
 use kreon_judge::{State, Version};
 use kreon_sim::Dice;
 use parking_lot::Mutex;
@@ -12,6 +12,7 @@ use super::crowd::Crowd;
 use super::handle::Handle;
 use super::reserved::Reserved;
 use super::values::{self, Taste};
+use crate::own_options::options_of;
 
 /// Regions that are there in every round.
 const FIXED_REGIONS: usize = 3;
@@ -49,7 +50,9 @@ impl World {
     pub fn new(engine: Engine, shape: &Shape, version: Version) -> Result<Self> {
         let mut fixed = Vec::new();
         for number in 0..FIXED_REGIONS {
-            let region = engine.region(&format!("fixed{number}"))?;
+            let name = format!("fixed{number}");
+            let region = (name.as_str(), &options_of(&name));
+            let region = engine.region_with_options(region, Durability::Sync)?;
             let may_go = false;
             fixed.push(Handle { region, may_go });
         }

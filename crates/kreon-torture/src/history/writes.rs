@@ -1,7 +1,7 @@
 //! Puts, deletions, batches, and calls that make what was written durable.
 
 use kreon_base::{Result as Said, Timestamp};
-use kreon_engine::{DeletedRange, Durability, Operation};
+use kreon_engine::{DeletedRange, Durability, Operation, Terms};
 use kreon_judge::Seen;
 
 use super::handle::Handle;
@@ -120,7 +120,7 @@ fn write_allowed(
             key: &session.world.keys[*key],
             value: value.as_deref(),
             is_range: false,
-            expires: *expires,
+            terms: Terms::until(*expires),
         })
         .collect();
     let durability = session.any_durability();

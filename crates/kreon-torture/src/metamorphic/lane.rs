@@ -1,6 +1,6 @@
 //! What one lane does to the store, beside a map.
 
-use kreon_engine::{Durability, KeyBounds, Operation as Write};
+use kreon_engine::{Durability, KeyBounds, Operation as Write, Terms};
 
 use super::operations::{Change, Operation, REGIONS, lane_bounds};
 use super::seen::{Seen, agree, said, within};
@@ -113,7 +113,7 @@ impl Lane {
                 key: &change.key,
                 value: value.as_deref(),
                 is_range: false,
-                expires: change.lifetime.expires().filter(|_| value.is_some()),
+                terms: Terms::until(change.lifetime.expires().filter(|_| value.is_some())),
             })
             .collect();
         let outcome = seen.engine.write(&writes, durability);

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use kreon_base::{Error, Result};
 use kreon_device::{Device, Facility, FileDevice, FileOptions};
-use kreon_engine::{Engine, MappingModes, OpenSnapshot, RegionState};
+use kreon_engine::{Durability, Engine, MappingModes, OpenSnapshot, RegionState};
 use kreon_sim::{Dice, SimDevice, SimOptions};
 use tempfile::TempDir;
 
 use super::operations::REGIONS;
 use super::settings::Settings;
 use crate::content::{self, Content};
+use crate::own_options::options_of;
 use crate::settings::with_memory_min;
 
 enum Place {
@@ -105,7 +106,10 @@ impl Store {
         };
         let engine = Engine::open(device, with_memory_min(engine))?;
         for number in 0..REGIONS {
-            self.regions.push(engine.region(&region_name(number))?);
+            let name = region_name(number);
+            let region = (name.as_str(), &options_of(&name));
+            let region = engine.region_with_options(region, Durability::Sync)?;
+            self.regions.push(region);
         }
         self.engine = Some(engine);
         Ok(())

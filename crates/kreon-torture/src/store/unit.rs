@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_engine::{
-    Durability, Engine, Isolation, Operation, Own, RegionState, TRANSACTION_BYTES_MAX, Transaction,
+    Durability, Engine, Isolation, Operation, Own, RegionState, TRANSACTION_BYTES_MAX, Terms,
+    Transaction,
 };
 
 use crate::script::{Change, Until};
@@ -41,7 +42,7 @@ pub fn write<'a>(
                 key: &change.key,
                 value: value.as_deref(),
                 is_range: change.until.is_some(),
-                expires: change.expires(),
+                terms: Terms::until(change.expires()),
             })
         })
         .collect();

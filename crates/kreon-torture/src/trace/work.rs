@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use kreon_base::{ErrorKind, Result};
-use kreon_engine::{Durability, Engine, Operation};
+use kreon_engine::{Durability, Engine, Operation, Terms};
 
 use super::course::Course;
 use super::mark::Mark;
 use super::marking::Marking;
 use crate::content::{self, Content};
 use crate::model::{Model, Prefix};
+use crate::own_options::options_of;
 use crate::script::{Change, Step};
 
 /// When a unit was acknowledged that never was.
@@ -156,7 +157,9 @@ impl Worker {
                 Step::Write(changes, durability) => self.write(engine, clock, changes, *durability),
                 // A course has none.
                 Step::Ingest(..) => Ok(()),
-                Step::Create(name) => engine.region(name).map(drop),
+                Step::Create(name) => engine
+                    .region_with_options((name, &options_of(name)), Durability::Sync)
+                    .map(drop),
                 Step::Drop(name) => engine.drop_region(name),
                 Step::Checkpoint => engine.checkpoint(),
                 // What ends the process, and with it the other threads, comes between two recordings.
@@ -262,7 +265,7 @@ impl Worker {
                 key: &change.key,
                 value: value.as_deref(),
                 is_range: change.until.is_some(),
-                expires: change.expires(),
+                terms: Terms::until(change.expires()),
             })
         };
         let operations: Vec<_> = changes.iter().zip(&values).filter_map(operation).collect();

@@ -10,6 +10,7 @@ mod links;
 mod migration;
 mod operations;
 mod reading;
+mod regions;
 mod transactions;
 
 use kreon::{Region, Store};

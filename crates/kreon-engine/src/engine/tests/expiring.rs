@@ -70,7 +70,7 @@ impl Timed {
             key,
             value: Some(value),
             is_range: false,
-            expires: expires.map(Timestamp::of_ms),
+            terms: Terms::until(expires.map(Timestamp::of_ms)),
         };
         let engine = &self.bench.engine;
         engine.write(&[operation], Durability::Buffered).unwrap();
@@ -179,7 +179,7 @@ impl Timed {
     fn expiry(&self, key: &[u8]) -> Option<Option<u64>> {
         let found = self.bench.engine.attributes(&self.region, key, None);
         let found = found.unwrap()?;
-        Some(found.0.expires.map(Timestamp::ms))
+        Some(found.0.expires().map(Timestamp::ms))
     }
 }
 

@@ -58,7 +58,7 @@ impl Bench {
             key: &key,
             value: Some(&value),
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         self.engine.write_async(&[operation])
     }
@@ -140,7 +140,7 @@ fn what_a_future_ended_for_survives_a_cut_of_the_power() {
         key: &key,
         value: Some(b"durable"),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     block_on(engine.write_async(&[operation])).unwrap();
     // Nothing of what was not flushed.
@@ -214,7 +214,7 @@ fn threads_and_futures_share_flushes() {
                         key: &name(key),
                         value: Some(&value(key)),
                         is_range: false,
-                        expires: None,
+                        terms: Terms::default(),
                     };
                     bench.engine.write(&[operation], Durability::Sync).unwrap();
                 }
@@ -244,7 +244,7 @@ fn a_write_that_overtakes_an_earlier_one_is_durable_only_with_it() {
             key,
             value,
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         engine.write(&[operation], durability)
     };

@@ -35,7 +35,7 @@ impl Bench {
             key,
             value: None,
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         self.engine
             .write(&[operation], Durability::Buffered)
@@ -310,7 +310,7 @@ fn images_beside_writers_and_spills_lose_nothing() {
                         key,
                         value: Some(&value),
                         is_range: false,
-                        expires: None,
+                        terms: Terms::default(),
                     });
                     bench
                         .engine

@@ -212,7 +212,7 @@ impl Run {
                 key,
                 value,
                 is_range: false,
-                expires: ttl.map(|ttl| self.hands.now().plus_ms(ttl)),
+                terms: Terms::until(ttl.map(|ttl| self.hands.now().plus_ms(ttl))),
             })
         });
         let operations: Vec<_> = operations.collect();

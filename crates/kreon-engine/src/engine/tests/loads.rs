@@ -119,7 +119,7 @@ impl Busy<'_> {
             key: &name(key),
             value: None,
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         let deleted = self.bench.engine.write(&[operation], Durability::Buffered);
         deleted.unwrap();

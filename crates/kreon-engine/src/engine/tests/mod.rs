@@ -31,7 +31,7 @@ use kreon_sim::{Image, SimDevice, SimOptions};
 
 use super::*;
 use crate::maintenance::{Pairs, ReorganisationStats};
-use crate::operation::Operation;
+use crate::operation::{Operation, Terms};
 use crate::options::{Background, Durability, Options, Work};
 use crate::regions::RegionState;
 use crate::visibility::OpenSnapshot;
@@ -84,7 +84,7 @@ impl Bench {
             key,
             value: Some(value),
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         self.engine.write(&[operation], Durability::Buffered)
     }

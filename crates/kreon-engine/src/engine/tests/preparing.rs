@@ -26,7 +26,7 @@ impl Bench {
             key: &name(key),
             value: Some(&[7; 3000]),
             is_range: false,
-            expires: None,
+            terms: Terms::default(),
         };
         self.engine.write(&[operation], Durability::Sync)
     }

@@ -234,6 +234,6 @@ fn put<'a>(region: &'a RegionState, key: &'a [u8], value: &'a [u8]) -> Operation
         key,
         value: Some(value),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     }
 }

@@ -37,7 +37,7 @@ fn a_full_volume_refuses_to_drop_a_region_until_there_is_room() {
         key: &name(7),
         value: None,
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     bench.engine.write(&[gone], Durability::Buffered).unwrap();
     assert_eq!(bench.get(&region, &name(7)).unwrap(), None);
@@ -91,7 +91,7 @@ fn a_value_that_is_too_long_is_refused_with_its_whole_batch() {
         key,
         value: Some(value),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     let batch = [put(b"a", b"short"), put(b"b", &long)];
     let error = bench.engine.write(&batch, Durability::Sync).unwrap_err();

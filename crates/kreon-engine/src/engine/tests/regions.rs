@@ -54,7 +54,7 @@ fn a_durable_write_takes_the_making_of_all_earlier_regions_along() {
         key: b"key",
         value: Some(b"value"),
         is_range: false,
-        expires: None,
+        terms: Terms::default(),
     };
     bench.engine.write(&[put], Durability::Sync).unwrap();
     let after = killed(&bench);

@@ -1,11 +1,12 @@
 //! Pairs on their way into log and tree.
 
 use kreon_base::{
-    Attributes, Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, VALUE_BYTES_MAX,
+    Attributes, Codec, Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, VALUE_BYTES_MAX,
 };
 use kreon_format::RecordKind;
 
 use super::super::ground::Ground;
+use crate::compression;
 use crate::placement;
 use crate::regions::RegionState;
 use crate::tree::{Entry, EntryStream};
@@ -27,6 +28,8 @@ pub struct Incoming<'a, P> {
     pairs: &'a mut P,
     /// The key before.
     last: Vec<u8>,
+    /// The value, packed.
+    packed: Vec<u8>,
     /// Pairs so far.
     pub count: u64,
     /// The load failed because of its pairs; the store is as good as before.
@@ -40,6 +43,7 @@ impl<'a, P: Pairs> Incoming<'a, P> {
             region,
             pairs,
             last: Vec::new(),
+            packed: Vec::new(),
             count: 0,
             is_refused: false,
         }
@@ -64,12 +68,22 @@ impl<P: Pairs> EntryStream for Incoming<'_, P> {
         self.last.clear();
         self.last.extend_from_slice(key);
         self.count += 1;
-        let inline_max = self.on.storage.options.inline_value_bytes_max;
-        let value_bytes = Some(value.len() as u32);
-        let whole = (Some(value), Attributes::NONE);
+        let (own, options) = (&self.region.own, &self.on.storage.options);
+        let ttl_ms = own.ttl_ms();
+        let expires = ttl_ms.map(|ttl_ms| options.clock.now().plus_ms(ttl_ms.get()));
+        let mut attributes = Attributes::expiring(expires);
+        let mut value = value;
+        self.packed.clear();
+        let codec = own.compression();
+        if codec != Codec::None && compression::pack(codec, value, &mut self.packed) {
+            (value, attributes) = (&self.packed, attributes.with_codec(codec));
+        }
+        let value_bytes = Some((attributes.stored_bytes() + value.len()) as u32);
+        let inline_max = own.inline_value_bytes_max(options.inline_value_bytes_max);
+        let whole = (Some(value), attributes);
         let mut payload = placement::place(key, value_bytes, whole, LogOffset(0), inline_max);
         if let Payload::Logged { offset, .. } = &mut payload {
-            *offset = append(self.on, self.region, key, value)?;
+            *offset = append(self.on, self.region, key, (value, attributes))?;
         } else {
             self.on.storage.check_open()?;
         }
@@ -107,7 +121,12 @@ fn brief(key: &[u8]) -> String {
 
 /// Appends a record of a load; inside the gate, because a closed gate promises the end of a whole record at the log's
 /// tail.
-pub fn append(on: &Ground, region: &RegionState, key: &[u8], value: &[u8]) -> Result<LogOffset> {
+pub fn append(
+    on: &Ground,
+    region: &RegionState,
+    key: &[u8],
+    value: (&[u8], Attributes),
+) -> Result<LogOffset> {
     let _inside = on.visibility.gate.enter();
     on.storage.check_open()?;
     region.check()?;
@@ -116,12 +135,16 @@ pub fn append(on: &Ground, region: &RegionState, key: &[u8], value: &[u8]) -> Re
 }
 
 /// A record of a load; without key and value a mark.
-pub fn record<'a>(region: &RegionState, key: &'a [u8], value: &'a [u8]) -> NewRecord<'a> {
+pub fn record<'a>(
+    region: &RegionState,
+    key: &'a [u8],
+    (value, attributes): (&'a [u8], Attributes),
+) -> NewRecord<'a> {
     NewRecord {
         region: region.id,
         kind: RecordKind::Ingested,
         key,
         value,
-        attributes: Attributes::NONE,
+        attributes,
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kreon_base::{Error, ErrorKind, Lsn, PageNo, RegionId, Result, planted};
+use kreon_base::{Attributes, Error, ErrorKind, Lsn, PageNo, RegionId, Result, planted};
 use kreon_format::TreeRecord;
 
 use super::super::ground::Ground;
@@ -71,6 +71,9 @@ fn rules(storage: &Storage) -> MergeRules<'static> {
         filter_bits_per_key: storage.options.filter_bits_per_key,
     }
 }
+
+/// The value of a record that is only a mark.
+const MARK: (&[u8], Attributes) = (b"", Attributes::NONE);
 
 /// Loads sorted pairs past L0.
 pub struct Loader {
@@ -146,7 +149,7 @@ impl Loader {
             trees: self.on.versions.put_empty_tree_on(region.id),
         };
         // Tells a repair of a damaged store that older records may be outdated.
-        append(&self.on, region, b"", b"")?;
+        append(&self.on, region, b"", MARK)?;
         Ok(target)
     }
 
@@ -174,7 +177,7 @@ impl Loader {
         let log = &self.on.storage.log;
         if self.on.visibility.snapshots.newest() == Some(log.tail()) {
             // Later ones would be at the same position.
-            let moved = log.append_one(&record(region, b"", b""));
+            let moved = log.append_one(&record(region, b"", MARK));
             moved
                 .map_err(not_shown)
                 .inspect_err(|error| self.on.storage.poison.set(error))?;

@@ -194,7 +194,7 @@ impl Merger {
         let due = self
             .on
             .versions
-            .scale()
+            .scale(region)
             .next_merge(&self.on.versions.sizes(&view, region));
         let Some(mut job) = due.and_then(|range| Job::new(&view, region, range)) else {
             return Ok(Step::Idle);
@@ -208,7 +208,7 @@ impl Merger {
         // Were a merge to fail, as those before it, the next spill would have made one tree more.
         let is_crowded = view.levels.of(region).len() >= TREES_MAX;
         let is_short =
-            rounds >= ROUNDS_BESIDE_SPILLS && self.on.versions.scale().is_short(job.bytes());
+            rounds >= ROUNDS_BESIDE_SPILLS && self.on.versions.scale(region).is_short(job.bytes());
         job.holds_spills_up = job.has_first && (is_crowded || is_short);
         drop(view);
         self.run_merge(&job, &hold, changes, &mut |_| ())?;

@@ -8,7 +8,7 @@ use kreon_base::{Error, ErrorKind, Lsn, Result};
 use kreon_coord::fake::FakeSession;
 use kreon_coord::{CallId, Command, Coordinator, Event, Mode, Paths, Reply};
 use kreon_device::Backing;
-use kreon_engine::{Durability, MEMORY_BYTES_MIN, Operation, Options};
+use kreon_engine::{Durability, MEMORY_BYTES_MIN, Operation, Options, Terms};
 use kreon_fabric::tcp::{TcpFabric, TcpSettings};
 use kreon_fabric::{Address, Link};
 use kreon_sync::{AtomicU64, Mutex, Ordering};
@@ -331,7 +331,7 @@ impl Node {
                     key: &key.to_be_bytes(),
                     value: Some(&value(key)),
                     is_range: false,
-                    expires: None,
+                    terms: Terms::default(),
                 }])
             });
             match appended {

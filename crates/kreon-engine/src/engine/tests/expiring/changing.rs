@@ -82,7 +82,7 @@ fn that_a_key_expires_is_no_conflict_for_a_transaction_that_read_it() {
         .put_until(&timed.region, b"mine", b"v", expires)
         .unwrap();
     let own = transaction.attributes(&timed.region, b"mine").unwrap();
-    assert_eq!(own.unwrap().expires, Some(expires));
+    assert_eq!(own.unwrap().expires(), Some(expires));
     engine.commit(transaction, Durability::Buffered).unwrap();
     assert_eq!(timed.expiry(b"mine"), Some(Some(expires.ms())));
     timed.wait(TTL);
@@ -97,7 +97,7 @@ fn a_deletion_has_no_expiry() {
         key: b"k",
         value: None,
         is_range: false,
-        expires: Some(Timestamp::MAX),
+        terms: Terms::until(Some(Timestamp::MAX)),
     };
     let engine = &timed.bench.engine;
     let error = engine.write(&[deletion], Durability::Buffered).unwrap_err();
