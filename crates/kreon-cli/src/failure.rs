@@ -45,7 +45,7 @@ Exit codes:
     6  any other failure, such as one of the operating system
     7  no such store
     8  no such region
-    9  no such folder, or no such input file
+    9  no such folder, no backup in it, or no such input file
    10  the output could not be written
    11  the cluster does not carry it out at present; nothing was changed
    12  the cluster may have carried it out, or not

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use kreon::Backup as Folder;
+use kreon::{Backup as Folder, ErrorKind};
 use serde_json::json;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Code, Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::progress::Bar;
 use crate::session::Session;
@@ -82,7 +82,7 @@ impl Restore {
             });
         drop(bar);
         interrupt.check()?;
-        self.which.show(&restored?, out)
+        self.which.show(&restored.map_err(failed)?, out)
     }
 }
 
@@ -104,7 +104,7 @@ impl VerifyBackup {
         });
         drop(bar);
         interrupt.check()?;
-        self.which.show(&checked?, out)
+        self.which.show(&checked.map_err(failed)?, out)
     }
 }
 
@@ -145,6 +145,18 @@ impl Which {
         out.line(&format!("{:>16} backup", backup.number))?;
         out.line(&format!("{:>16} bytes, all verified", backup.bytes))?;
         Ok(out.line(&format!("{:>16} bytes of volume", backup.volume_bytes))?)
+    }
+}
+
+/// Why a backup could not be read. One that is not there is no region that is not there.
+fn failed(error: kreon::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::NotFound => Failure::new(
+            Code::FileNotFound,
+            error.to_string(),
+            "check the folder and --number; `kreon backup` makes backups",
+        ),
+        _ => error.into(),
     }
 }
 
