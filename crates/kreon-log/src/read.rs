@@ -6,12 +6,16 @@
 use std::ops::{ControlFlow, Range};
 
 use kreon_base::{Attributes, Error, ErrorKind, LogOffset, RegionId, Result, SegmentId};
-use kreon_format::{FRAGMENT_HEADER_BYTES, Fragment, RecordKind, fragment_bytes};
+use kreon_format::{
+    FRAGMENT_HEADER_BYTES, Fragment, RecordKind, encode_attributes, fragment_bytes,
+};
 
 use super::cut::{PAYLOAD_START, Piece, Pieces};
 use super::pages::LogPages;
 use super::reader::{LogReader, at_record};
 use super::take_value::TakeValue;
+
+const OTHER_ATTRIBUTES: &str = "the record has other attributes";
 
 /// A record with a value, as an index knows it.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +69,7 @@ impl ValueAt<'_> {
             return wrong("the record has other lengths");
         }
         if header.has_attributes != self.has_attributes {
-            return wrong("the record has other attributes");
+            return wrong(OTHER_ATTRIBUTES);
         }
         if header.starts_record != (from == 0) || header.ends_record != piece.is_last {
             return wrong("a piece of another record stands here");
@@ -127,18 +131,40 @@ impl LogReader {
         value.clear();
         // Each fragment is appended with its header and its part of the key, which are then cut off.
         value.reserve_exact(fragment_bytes(at.payload_bytes()));
-        self.read_parts(pages, at, 0, value, |_| ControlFlow::Continue(()))
+        let front_bytes = at.front_bytes();
+        self.read_parts(pages, at, (0, front_bytes), value, |_| {
+            ControlFlow::Continue(())
+        })
     }
 
-    /// Reads and verifies the record `at`, one fragment at a time: takes the memory of one.
+    /// Reads and verifies the record `at`, which is to have these attributes, one fragment at a time: takes the memory of
+    /// one.
     ///
     /// # Errors
     /// `Corruption` if that record does not stand there.
-    pub fn check_value(&self, pages: &impl LogPages, at: &ValueAt<'_>) -> Result<()> {
-        self.read_parts(pages, at, 0, &mut Vec::new(), |part| {
+    pub fn check_value(
+        &self,
+        pages: &impl LogPages,
+        at: &ValueAt<'_>,
+        attributes: Attributes,
+    ) -> Result<()> {
+        let expected = (!attributes.is_none()).then(|| encode_attributes(attributes));
+        // They may be cut by the end of a segment.
+        let (mut left, mut are_same) = (expected.as_ref().map_or(&[][..], |bytes| bytes), true);
+        self.read_parts(pages, at, (0, at.key.len()), &mut Vec::new(), |part| {
+            let (here, behind) = left.split_at(left.len().min(part.len()));
+            are_same &= part.starts_with(here);
+            left = behind;
             part.clear();
             ControlFlow::Continue(())
-        })
+        })?;
+        match are_same && left.is_empty() {
+            true => Ok(()),
+            false => {
+                let error = Error::corruption(OTHER_ATTRIBUTES);
+                Err(at_record(&error, at.offset, at.key))
+            }
+        }
     }
 
     /// Puts the part of the value that one fragment holds into `part`, in place of its content: that with
@@ -165,17 +191,20 @@ impl LogReader {
                 break;
             }
         }
-        self.read_parts(pages, at, start, part, |_| ControlFlow::Break(()))?;
-        Ok(start.saturating_sub(at.front_bytes()) as u32)
+        let front_bytes = at.front_bytes();
+        self.read_parts(pages, at, (start, front_bytes), part, |_| {
+            ControlFlow::Break(())
+        })?;
+        Ok(start.saturating_sub(front_bytes) as u32)
     }
 
-    /// Appends the parts of the value to `out` from the fragment on that begins with byte `first` of key, attributes
-    /// and value. `read` is called behind each and says whether to read on.
+    /// Appends the parts of key, attributes and value to `out` from the fragment on that begins with byte `first` of
+    /// them, without the `front_bytes` of the record. `read` is called behind each and says whether to read on.
     fn read_parts(
         &self,
         pages: &impl LogPages,
         at: &ValueAt<'_>,
-        first: usize,
+        (first, front_bytes): (usize, usize),
         out: &mut Vec<u8>,
         mut read: impl FnMut(&mut Vec<u8>) -> ControlFlow<()>,
     ) -> Result<()> {
@@ -186,7 +215,8 @@ impl LogReader {
                     let offset = LogOffset(segment.offset_bytes() + u64::from(piece.within));
                     let extent = fragment_bytes(piece.payload_bytes);
                     self.append_part(pages, offset, extent, out, |fragment| {
-                        at.check(fragment, &piece, from)
+                        let end = at.check(fragment, &piece, from)?.end;
+                        Ok(front_bytes.saturating_sub(from).min(end)..end)
                     })?;
                     if read(out).is_break() {
                         return Ok(());

@@ -4,12 +4,13 @@
 //!   [`json`], [`prometheus`]: all of them for machines
 //! - [`sizes`]: sizes for people
 //! - [`verify`]: verification of everything; [`verify_durable`]: of the last checkpoint; [`verify_records`]: of log records;
-//!   [`page_set`]: the pages that were met
+//!   [`pointed`]: what an entry says of its record; [`page_set`]: the pages that were met
 
 mod json;
 mod memory_stats;
 mod page_set;
 mod page_stats;
+mod pointed;
 mod prometheus;
 mod sizes;
 mod stats;

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kreon_base::{PageNo, Payload, RegionId, Result, SegmentId, planted};
-use kreon_format::{ImagePart, PagePointer, PageRun, fragment_bytes, pages_of};
+use kreon_base::{PageNo, Payload, RegionId, Result, SegmentId};
+use kreon_format::{ImagePart, PagePointer, PageRun, pages_of};
 use kreon_l0::L0;
 
 use super::Inspector;
 use super::page_set::PageSet;
+use super::pointed::Pointed;
 use super::verify_records::{RecordReads, Suspects};
 use crate::checkpoint::catalogue::MAIN_LOG;
 use crate::keys::split;
@@ -18,7 +19,7 @@ use crate::regions::RegionState;
 use crate::spill::charges::Charges;
 use crate::state::Ledger;
 use crate::tree::{self, Entry, Reference, Visitor};
-use kreon_log::{LogPages, MOVED_LOG, ValueAt};
+use kreon_log::{LogPages, MOVED_LOG};
 use kreon_volume::superblock;
 
 /// What a verification read and found.
@@ -132,21 +133,21 @@ impl Inspector {
         suspects: &Suspects,
         report: &mut VerifyReport,
     ) {
-        let at = value_at(region, key, payload);
-        if let Some(at) = at.filter(|at| suspects.has(at.offset)) {
+        let pointed = Pointed::of(region.id, key, payload);
+        if let Some(pointed) = pointed.filter(|pointed| suspects.has(pointed.at.offset)) {
             // What is in memory says nothing of what the device has.
-            let extent = fragment_bytes(key.len() + at.value_bytes as usize);
-            self.storage.log_pages().forget(at.offset.0, extent);
-            self.verify_record(region, &at, report);
+            let (offset, extent) = (pointed.at.offset, pointed.extent());
+            self.storage.log_pages().forget(offset.0, extent);
+            self.verify_record(region, &pointed, report);
         }
     }
 
-    fn verify_record(&self, region: &RegionState, at: &ValueAt<'_>, report: &mut VerifyReport) {
-        let log = self.storage.log.reader();
-        match log.check_value(&self.storage.log_pages(), at) {
+    fn verify_record(&self, region: &RegionState, found: &Pointed<'_>, report: &mut VerifyReport) {
+        let (log, pages) = (self.storage.log.reader(), self.storage.log_pages());
+        match log.check_value(&pages, &found.at, found.attributes) {
             Ok(()) => {
                 report.records += 1;
-                report.value_bytes += u64::from(at.value_bytes);
+                report.value_bytes += u64::from(found.at.value_bytes);
             }
             Err(error) => report
                 .problems
@@ -294,16 +295,16 @@ impl Reached<'_, '_> {
     }
 
     /// Collection passes over what is known to be dead.
-    fn not_dead(&mut self, region: &RegionState, at: &ValueAt<'_>) {
+    fn not_dead(&mut self, region: &RegionState, found: &Pointed<'_>) {
         let storage = &self.inspector.storage;
-        let segment = at.offset.segment();
+        let offset = found.at.offset;
+        let segment = offset.segment();
         let sequence = storage.log.reader().sequence_of(segment);
         let dead = sequence.and_then(|sequence| storage.dead.of(segment, sequence));
-        let extent = fragment_bytes(at.key.len() + at.value_bytes as usize);
-        if dead.is_some_and(|dead| dead.has(at.offset, extent)) {
+        if dead.is_some_and(|dead| dead.has(offset, found.extent())) {
             self.report.problems.push(format!(
-                "region {:?}: the record at {} is live, but collection takes it for dead",
-                region.name, at.offset
+                "region {:?}: the record at {offset} is live, but collection takes it for dead",
+                region.name
             ));
         }
     }
@@ -311,12 +312,12 @@ impl Reached<'_, '_> {
     fn entry(&mut self, region: &RegionState, key: &[u8], payload: Payload<'_>) {
         self.report.entries += 1;
         self.meter.add(1);
-        let Some(at) = value_at(region, key, payload) else {
+        let Some(pointed) = Pointed::of(region.id, key, payload) else {
             return self.meter.add(1);
         };
-        self.not_dead(region, &at);
-        if !self.reads.add(&at, self.report, self.meter) {
-            self.inspector.verify_record(region, &at, self.report);
+        self.not_dead(region, &pointed);
+        if !self.reads.add(&pointed, self.report, self.meter) {
+            self.inspector.verify_record(region, &pointed, self.report);
             self.meter.add(1);
         }
     }
@@ -327,25 +328,6 @@ impl Reached<'_, '_> {
 fn lists(runs: &[PageRun], pages: &BTreeSet<PageNo>) -> bool {
     let mut listed = BTreeSet::new();
     pages_of(runs).all(|page| listed.insert(page)) && listed == *pages
-}
-
-/// The record that a payload points at.
-fn value_at<'k>(region: &RegionState, key: &'k [u8], payload: Payload<'_>) -> Option<ValueAt<'k>> {
-    planted!(VerifySkipsRecords => return None);
-    match payload {
-        Payload::Logged {
-            offset,
-            value_bytes,
-            attributes,
-        } => Some(ValueAt {
-            offset,
-            region: region.id,
-            key,
-            value_bytes,
-            has_attributes: !attributes.is_none(),
-        }),
-        _ => None,
-    }
 }
 
 /// The visitor of the trees of an image.

@@ -10,19 +10,16 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, binary_heap::PeekMut};
 
-use kreon_base::{KeyHash, LogOffset, PAGE_BYTES, RegionId, Result};
+use kreon_base::{LogOffset, PAGE_BYTES, Result};
 use kreon_device::{AlignedBuf, Read};
-use kreon_format::{Fragment, RecordKind, fragment_bytes};
-use kreon_log::ValueAt;
+use kreon_format::Fragment;
 use kreon_mapping::LentFrames;
 
 use super::Inspector;
+use super::pointed::{Pointed, RUN_RECORD_BYTES_MAX, WANTED_BYTES, Wanted};
 use super::verify::VerifyReport;
 use crate::progress::Meter;
 use crate::read::ScanShare;
-
-/// Records up to this length are read in runs; of longer ones each is a large read by itself.
-const RUN_RECORD_BYTES_MAX: usize = 64 << 10;
 
 /// Gaps up to this are read along: a read costs about as much.
 const GAP_BYTES: u64 = 16 << 10;
@@ -40,62 +37,7 @@ const ROUND_RECORDS_MAX: usize = 4096;
 /// Frames that are wanted for references: enough for 4 million.
 const FRAMES_WANTED: usize = 16 << 10;
 
-const WANTED_BYTES: usize = 16;
 const FRAME_WANTED: usize = PAGE_BYTES / WANTED_BYTES;
-
-/// Bits of [`Wanted::place`] for the extent, in units of 8 bytes.
-const EXTENT_BITS: u32 = 14;
-
-/// A record that is to be read. In the order of the log.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Wanted {
-    /// Its offset, and how many bytes of the log it takes.
-    place: u64,
-    /// Of region, key, length of the value, and whether attributes are beside it.
-    fingerprint: u64,
-}
-
-impl Wanted {
-    /// None: too long, or too far back in the volume.
-    fn new(at: &ValueAt<'_>) -> Option<Self> {
-        let extent = fragment_bytes(at.key.len() + at.value_bytes as usize);
-        let (offset, extent_units) = (at.offset.0 / 8, extent as u64 / 8);
-        let fits = extent <= RUN_RECORD_BYTES_MAX && offset >> (64 - EXTENT_BITS) == 0;
-        fits.then(|| Self {
-            place: offset << EXTENT_BITS | extent_units,
-            fingerprint: fingerprint(at.region, at.key, at.value_bytes, at.has_attributes),
-        })
-    }
-
-    fn offset(self) -> u64 {
-        (self.place >> EXTENT_BITS) * 8
-    }
-
-    fn extent(self) -> usize {
-        (self.place & ((1 << EXTENT_BITS) - 1)) as usize * 8
-    }
-
-    fn encode(self) -> [u8; WANTED_BYTES] {
-        (u128::from(self.place) << 64 | u128::from(self.fingerprint)).to_le_bytes()
-    }
-
-    fn decode(bytes: [u8; WANTED_BYTES]) -> Self {
-        let both = u128::from_le_bytes(bytes);
-        Self {
-            place: (both >> 64) as u64,
-            fingerprint: both as u64,
-        }
-    }
-}
-
-const _: () = assert!(RUN_RECORD_BYTES_MAX / 8 < 1 << EXTENT_BITS);
-
-fn fingerprint(region: RegionId, key: &[u8], value_bytes: u32, has_attributes: bool) -> u64 {
-    KeyHash::new((key.len() as u64) << 1 | u64::from(has_attributes))
-        .word(u64::from(region.0) << 32 | u64::from(value_bytes))
-        .bytes(key)
-        .finish()
-}
 
 /// References in frames, each frame sorted.
 struct Gathered<'a> {
@@ -193,7 +135,7 @@ struct Round {
 impl Round {
     /// Adds a record behind those before, if there is room for it.
     fn add(&mut self, wanted: Wanted, block_bytes: u64, room_bytes: usize) -> bool {
-        let (offset, extent) = (wanted.offset(), wanted.extent() as u64);
+        let (offset, extent) = (wanted.offset().0, wanted.extent() as u64);
         let start = offset - offset % block_bytes;
         let end = (offset + extent).next_multiple_of(block_bytes);
         let last = self.runs.last();
@@ -253,7 +195,7 @@ const SUSPECTS_MAX: usize = 1 << 14;
 impl Suspects {
     fn add(&mut self, wanted: Wanted) {
         match self.offsets.len() < SUSPECTS_MAX {
-            true => self.offsets.push(wanted.offset()),
+            true => self.offsets.push(wanted.offset().0),
             false => self.is_every = true,
         }
     }
@@ -301,21 +243,19 @@ impl<'a> RecordReads<'a> {
     /// Has a record read, now or later; false if it is none for here: too long, or not on the device yet.
     pub fn add(
         &mut self,
-        at: &ValueAt<'_>,
+        pointed: &Pointed<'_>,
         report: &mut VerifyReport,
         meter: &mut Meter<'_>,
     ) -> bool {
-        let payload_bytes = at.key.len() + at.value_bytes as usize;
-        let is_whole = |len_bytes| len_bytes == fragment_bytes(payload_bytes);
         let on_device = self
             .inspector
             .storage
             .log
             .reader()
-            .on_device(at.offset, payload_bytes);
+            .on_device(pointed.at.offset, pointed.payload_bytes());
         let wanted = on_device
-            .filter(|bytes| is_whole(bytes.len_bytes))
-            .and_then(|_| Wanted::new(at));
+            .filter(|bytes| bytes.len_bytes == pointed.extent())
+            .and_then(|_| Wanted::new(pointed));
         let Some(wanted) = wanted else {
             return false;
         };
@@ -378,53 +318,28 @@ fn value_bytes(inspector: &Inspector, wanted: Wanted, bytes: &[u8]) -> Option<u6
         .storage
         .log
         .reader()
-        .fragment(LogOffset(wanted.offset()), bytes);
+        .fragment(wanted.offset(), bytes);
     let Ok(Fragment::Record { header, payload }) = fragment else {
         return None;
     };
-    let is_whole = header.starts_record && header.ends_record;
-    let is_put = !matches!(header.kind, RecordKind::Delete | RecordKind::DeleteRange);
-    let (key, value) = payload.split_at_checked(header.key_bytes as usize)?;
-    let value_bytes = value.len() as u32;
-    let found = fingerprint(header.region, key, value_bytes, header.has_attributes);
-    (is_whole && is_put && found == wanted.fingerprint).then_some(value.len() as u64)
+    wanted.value_bytes(&header, payload)
 }
 
 #[cfg(test)]
 mod tests {
+    use kreon_base::{Attributes, Payload, RegionId};
+
     use super::*;
 
-    fn at(offset: u64, value_bytes: u32) -> ValueAt<'static> {
-        ValueAt {
-            offset: LogOffset(offset),
-            region: RegionId(3),
-            key: b"key",
-            value_bytes,
-            has_attributes: false,
-        }
-    }
-
     fn wanted(offset: u64, payload_bytes: u32) -> Wanted {
-        Wanted::new(&at(offset, payload_bytes - 3)).unwrap()
-    }
-
-    #[test]
-    fn a_reference_says_where_and_what() {
-        let one = wanted((1 << 50) + 8, 1000);
-        assert_eq!(
-            (one.offset(), one.extent()),
-            ((1 << 50) + 8, fragment_bytes(1000))
-        );
-        assert!(Wanted::decode(one.encode()) == one);
-        assert_ne!(one.fingerprint, wanted(8, 1001).fingerprint);
-        let expiring = ValueAt {
-            has_attributes: true,
-            ..at(8, 998)
+        let key: &[u8] = b"key";
+        let payload = Payload::Logged {
+            offset: LogOffset(offset),
+            value_bytes: payload_bytes - 3,
+            attributes: Attributes::NONE,
         };
-        let expiring = Wanted::new(&expiring).unwrap();
-        assert_ne!(expiring.fingerprint, wanted(8, 1001).fingerprint);
-        let (far, long) = (at(1 << 54, 5), at(0, 64 << 10));
-        assert!(Wanted::new(&far).is_none() && Wanted::new(&long).is_none());
+        let pointed = Pointed::of(RegionId(3), key, payload).unwrap();
+        Wanted::new(&pointed).unwrap()
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Verification tells everything that does not add up.
 
-use kreon_base::{Lsn, SegmentId};
-use kreon_format::SUPERBLOCK_PAGES;
+use kreon_base::{Attributes, Lsn, SegmentId, Timestamp};
+use kreon_format::{
+    FRAGMENT_HEADER_BYTES, Fragment, FragmentSeal, SUPERBLOCK_PAGES, encode_attributes,
+    fragment_bytes,
+};
 
 use super::*;
 use crate::checkpoint::catalogue::MAIN_LOG;
@@ -191,6 +194,69 @@ fn each_damaged_record_is_told_with_its_key() {
         assert!(line.starts_with("region \"r\": "), "{line}");
         assert!(line.contains(&format!("\"key{key:06}\"")), "{line}");
         assert!(bench.get(&region, &name(key)).is_err());
+    }
+}
+
+/// Gives the record of `key` another expiry, under a checksum that is right.
+fn forge_expiry(bench: &Bench, region: &RegionState, key: &[u8], value_bytes: usize) {
+    let payload_bytes = key.len() + Attributes::BYTES + value_bytes;
+    let offset = bench.place_of(region, key);
+    let image = bench.device.image();
+    let bytes = image.bytes(offset.0, fragment_bytes(payload_bytes));
+    let storage = &bench.engine.subsystems.storage;
+    let sequence = storage.log.reader().sequence_of(offset.segment());
+    let seal = FragmentSeal {
+        store: storage.store,
+        sequence: sequence.unwrap(),
+    };
+    let Ok(Fragment::Record { header, payload }) = Fragment::decode(&bytes, &seal, offset) else {
+        panic!("no record of {key:?}");
+    };
+    let other = Attributes::expiring(Some(Timestamp::MAX));
+    let mut payload = payload.to_vec();
+    payload[key.len()..][..Attributes::BYTES].copy_from_slice(&encode_attributes(other));
+    let mut forged = header.encode(&seal, offset, &[&payload]).to_vec();
+    forged.extend_from_slice(&payload);
+    forged.resize(bytes.len(), 0);
+    assert!(forged[FRAGMENT_HEADER_BYTES..] != bytes[FRAGMENT_HEADER_BYTES..]);
+    for (at, (new, old)) in forged.iter().zip(&bytes).enumerate() {
+        let bits = (0..8).filter(|bit| (new ^ old) >> bit & 1 == 1);
+        bits.for_each(|bit| bench.device.flip_bit(offset.0 + at as u64, bit));
+    }
+}
+
+#[test]
+fn a_record_with_another_expiry_than_its_entry_is_told() {
+    // Of one that is read in a run with others, and of one that is read by itself.
+    let pairs = [(&b"short"[..], 500), (b"long", 100_000)];
+    let bench = Bench::open(Image::default(), options()).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    for (key, value_bytes) in pairs {
+        let operation = Operation {
+            region: &region,
+            key,
+            value: Some(&vec![7; value_bytes]),
+            is_range: false,
+            expires: Some(Timestamp::of_ms(Timestamp::MAX.ms() - 1)),
+        };
+        let engine = &bench.engine;
+        engine.write(&[operation], Durability::Buffered).unwrap();
+    }
+    bench.engine.checkpoint().unwrap();
+
+    let bench = Bench::open(bench.closed(), options()).unwrap();
+    let region = bench.engine.existing_region("r").unwrap();
+    assert_eq!(bench.problems(), Vec::<String>::new());
+    for (at, (key, value_bytes)) in pairs.into_iter().enumerate() {
+        forge_expiry(&bench, &region, key, value_bytes);
+        // What is in memory says nothing of the device.
+        let mapping = &bench.engine.subsystems.storage.mapping;
+        mapping.discard(kreon_base::PageNo(0), 1 << 12);
+        let problems = bench.problems();
+        assert_eq!(problems.len(), at + 1, "{problems:?}");
+        let name = format!("{:?}", String::from_utf8_lossy(key));
+        let its = problems.iter().find(|line| line.contains(&name)).unwrap();
+        assert!(its.ends_with("the record has other attributes"), "{its}");
     }
 }
 
