@@ -1,6 +1,6 @@
-//! Times to live as people write them: `250ms`, `10s`, `1.5h`, `7d`.
+//! Times to live as people write them: `250ms`, `10s`, `1.5h`, `7d`. Moments as files have them: milliseconds since 1970.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Units, and the milliseconds in each.
 const UNITS: [(&str, f64); 5] = [
@@ -39,6 +39,17 @@ pub fn lifetime_text(left: Duration) -> String {
         0 => format!("{seconds}s"),
         _ => format!("{seconds}.{ms:03}s"),
     }
+}
+
+/// The moment so many milliseconds after 1970.
+pub fn moment_of_ms(ms: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(ms)
+}
+
+/// Milliseconds from 1970 to `moment`.
+pub fn ms_of_moment(moment: SystemTime) -> u64 {
+    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

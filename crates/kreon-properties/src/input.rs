@@ -50,7 +50,8 @@ fn json_lines(u: &mut Unstructured<'_>, encodings: Encodings) -> arbitrary::Resu
     let value = bool::arbitrary(u)?.then(|| "v".to_owned());
     let rest = u.bytes(u.len())?;
     let row_bytes_max = ROW_BYTES_MAX;
-    let mut reader = JsonLinesReader::new(rest, key, value, encodings, row_bytes_max);
+    let expires = Some("e".to_owned());
+    let mut reader = JsonLinesReader::new(rest, key, value, expires, encodings, row_bytes_max);
     read_all(&mut reader, rest.len());
     Ok(())
 }
@@ -58,12 +59,13 @@ fn json_lines(u: &mut Unstructured<'_>, encodings: Encodings) -> arbitrary::Resu
 fn delimited(u: &mut Unstructured<'_>, encodings: Encodings) -> arbitrary::Result<()> {
     let delimiter = *u.choose(b",\t")?;
     let column = |name: Option<u8>| name.map(|name| name.to_string());
-    let columns = DelimitedColumns {
+    let mut columns = DelimitedColumns {
         delimiter,
         quotes: u.arbitrary()?,
         header: u.arbitrary()?,
         key: column(u.arbitrary()?),
         value: column(u.arbitrary()?),
+        expires: None,
         encodings,
         row_bytes_max: ROW_BYTES_MAX,
     };
@@ -76,6 +78,7 @@ fn delimited(u: &mut Unstructured<'_>, encodings: Encodings) -> arbitrary::Resul
     row.push(b'\n');
     reads_back(&row, &field, &other, delimiter);
 
+    columns.expires = column(u.arbitrary()?);
     let rest = u.bytes(u.len())?;
     if let Ok(mut reader) = DelimitedReader::new(rest, &columns) {
         read_all(&mut reader, rest.len());
@@ -90,6 +93,7 @@ fn reads_back(row: &[u8], field: &[u8], other: &[u8], delimiter: u8) {
         header: false,
         key: None,
         value: None,
+        expires: None,
         encodings: Encodings {
             keys: Encoding::Text,
             values: Encoding::Text,

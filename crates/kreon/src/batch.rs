@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kreon_base::Timestamp;
 use kreon_engine::DeletedRange;
 
 use crate::{KeyRange, Region, Result};
@@ -39,8 +40,16 @@ pub(crate) struct BatchChange {
     pub value_bytes: Option<usize>,
     /// A range deletion: the key is the start of the range, the value its end.
     pub is_range: bool,
-    /// How long the value lives from the write on; `None`: until the next one.
-    pub ttl: Option<Duration>,
+    /// When the value ends; `None`: with the next write.
+    pub ends: Option<Ends>,
+}
+
+/// When a value ends that a batch puts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ends {
+    /// So long after the write.
+    After(Duration),
+    At(Timestamp),
 }
 
 impl WriteBatch {
@@ -94,7 +103,7 @@ impl WriteBatch {
             key_bytes: key.len(),
             value_bytes: value.map(<[u8]>::len),
             is_range,
-            ttl: None,
+            ends: None,
         });
     }
 

@@ -92,6 +92,6 @@ pub use snapshot::Snapshot;
 pub use status::StoreStatus;
 pub use store::Store;
 pub use transaction::{Transaction, TransactionOptions, TransactionScan};
-pub use ttl::Ttl;
+pub use ttl::{Expiry, Ttl};
 pub use value::Value;
 pub use value_reader::ValueReader;

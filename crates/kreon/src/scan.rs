@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kreon_engine::{Direction, Engine, Fill, Own, ShowPair, TakePair, TakeValue};
 
-use crate::{Error, Result, Value};
+use crate::{Error, Expiry, Result, Value};
 
 /// The pairs of a region in key order, from both ends: ascending from the front, descending from the back (`rev()`,
 /// `next_back()`). A scan sees the store as it was when the scan was made.
@@ -199,6 +199,25 @@ impl Scan {
     /// As [`peek`](Self::peek).
     pub fn peek_back_with<R>(&mut self, show: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
         self.step(|scan| scan.peek_pair(Direction::Backward, ShowPair(show)))
+    }
+
+    /// When the value of the next pair ends, which stays the next one; `None` at the end. See
+    /// [`Region::put_with_ttl`](crate::Region::put_with_ttl). Costs nothing beyond the scan.
+    ///
+    /// # Errors
+    /// As [`peek`](Self::peek).
+    pub fn peek_expiry(&mut self) -> Result<Option<Expiry>> {
+        let found = self.step(|scan| scan.peek_attributes(Direction::Forward));
+        Ok(found?.map(Expiry::of))
+    }
+
+    /// When the value of the next pair from the back ends; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`peek`](Self::peek).
+    pub fn peek_back_expiry(&mut self) -> Result<Option<Expiry>> {
+        let found = self.step(|scan| scan.peek_attributes(Direction::Backward));
+        Ok(found?.map(Expiry::of))
     }
 
     fn step<R>(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kreon_engine::{Engine, Operation, Terms};
 
+use crate::batch::Ends;
 use crate::{
     Durability, Durable, Error, Options, Progress, Region, RegionOptions, Result, Snapshot, Stats,
     VerifyReport, WriteBatch,
@@ -79,7 +80,7 @@ impl Store {
     ///     .ttl(Duration::from_secs(3600));
     /// let sessions = store.region_with("sessions", &options)?;
     /// sessions.put("anna", vec![b'x'; 1000])?; // takes a few bytes, and is gone in an hour
-    /// assert_eq!(sessions.get("anna")?.unwrap(), vec![b'x'; 1000]);
+    /// assert_eq!(sessions.get("anna")?.unwrap().len(), 1000);
     /// # Ok(())
     /// # }
     /// ```
@@ -154,6 +155,10 @@ impl Store {
     }
 
     fn operations<'a>(&self, batch: &'a WriteBatch) -> Result<Vec<Operation<'a>>> {
+        let moment = |ends| match ends {
+            Ends::After(ttl) => self.engine.expiry_after(ttl),
+            Ends::At(moment) => Ok(moment),
+        };
         let mut rest = batch.bytes.as_slice();
         let mut operations = Vec::with_capacity(batch.changes.len());
         for change in &batch.changes {
@@ -168,8 +173,8 @@ impl Store {
                 key,
                 value,
                 is_range: change.is_range,
-                terms: match change.ttl {
-                    Some(ttl) => Terms::until(Some(self.engine.expiry_after(ttl)?)),
+                terms: match change.ends.map(moment).transpose()? {
+                    Some(expires) => Terms::until(Some(expires)),
                     None => Terms::default(),
                 },
             });

@@ -1,10 +1,11 @@
 //! Keys that expire.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kreon_base::{Attributes, Timestamp};
 use kreon_engine::{Terms, Update};
 
+use crate::batch::Ends;
 use crate::{Durable, Region, Result, Snapshot, Transaction, WriteBatch};
 
 /// How long the value of a key lives: see [`Region::ttl`].
@@ -27,6 +28,31 @@ impl Ttl {
             }
         }
     }
+}
+
+/// When a value ends: see [`Scan::peek_expiry`](crate::Scan::peek_expiry).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// With the next write of the key.
+    Never,
+    /// At this moment of the wall clock, a whole number of milliseconds after 1970, unless the key is written before.
+    At(SystemTime),
+}
+
+impl Expiry {
+    pub(crate) fn of(attributes: Attributes) -> Self {
+        match attributes.expires() {
+            None => Self::Never,
+            Some(expires) => Self::At(UNIX_EPOCH + Duration::from_millis(expires.ms())),
+        }
+    }
+}
+
+/// The first millisecond that is not before `moment`; the nearest one for a moment out of range.
+fn timestamp(moment: SystemTime) -> Timestamp {
+    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let ms = since.as_nanos().div_ceil(1_000_000);
+    Timestamp::of_ms(u64::try_from(ms).unwrap_or(u64::MAX))
 }
 
 /// Keys that expire. An expired key is gone at once for gets, scans, transactions and whatever else reads; its space comes
@@ -64,6 +90,43 @@ impl Region {
     ) -> Result<()> {
         let mut operation = self.operation(key.as_ref(), Some(value.as_ref()));
         operation.terms = Terms::until(Some(self.engine.expiry_after(ttl)?));
+        self.engine.write(&[operation], self.durability)
+    }
+
+    /// Sets the value of `key` until `moment` of the wall clock, with the durability that the store was opened with: what
+    /// [`Expiry::At`] tells of another store, for one. A moment that has passed leaves the key without a value. A fraction
+    /// of a millisecond counts as a whole one; the last moment is in the year 10889.
+    ///
+    /// ```
+    /// # use std::time::{Duration, SystemTime};
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let store = kreon::Store::open(folder.path().join("store"))?;
+    /// # let (region, copy) = (store.region("r")?, store.region("copy")?);
+    /// region.put_until("session", "anna", SystemTime::now() + Duration::from_secs(3600))?;
+    /// let mut scan = region.iter();
+    /// while let Some(expiry) = scan.peek_expiry()? {
+    ///     let Some((key, value)) = scan.next().transpose()? else { break };
+    ///     match expiry {
+    ///         kreon::Expiry::At(moment) => copy.put_until(key, value, moment)?,
+    ///         kreon::Expiry::Never => copy.put(key, value)?,
+    ///     }
+    /// }
+    /// assert!(matches!(copy.ttl("session")?, Some(kreon::Ttl::Left(_))));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn put_until(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        moment: SystemTime,
+    ) -> Result<()> {
+        let mut operation = self.operation(key.as_ref(), Some(value.as_ref()));
+        operation.terms = Terms::until(Some(timestamp(moment)));
         self.engine.write(&[operation], self.durability)
     }
 
@@ -150,8 +213,25 @@ impl WriteBatch {
         ttl: Duration,
     ) {
         self.put(region, key, value);
+        self.end(Ends::After(ttl));
+    }
+
+    /// Adds a put of `value` for `key` in `region` that expires at `moment`. See [`Region::put_until`].
+    pub fn put_until(
+        &mut self,
+        region: &Region,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        moment: SystemTime,
+    ) {
+        self.put(region, key, value);
+        self.end(Ends::At(timestamp(moment)));
+    }
+
+    /// Lets the last put end.
+    fn end(&mut self, ends: Ends) {
         if let Some(change) = self.changes.last_mut() {
-            change.ttl = Some(ttl);
+            change.ends = Some(ends);
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use kreon::{
-    Backup, Clock, Durability, ErrorKind, Options, Region, Repair, Store, Timestamp, Ttl, Update,
-    WriteBatch,
+    Backup, Clock, Durability, ErrorKind, Expiry, Options, Region, Repair, Store, Timestamp, Ttl,
+    Update, WriteBatch,
 };
 
 const TTL: Duration = Duration::from_secs(10);
@@ -179,6 +179,68 @@ fn a_batch_and_a_transaction_put_keys_that_expire() {
 }
 
 /// Puts one key of each kind: in a leaf, in the log, with a long key; some in a tree, some in the log alone.
+#[test]
+fn a_scan_tells_when_values_end_and_what_is_put_until_then_ends_with_them() {
+    let bench = Bench::new();
+    let (region, copy) = (&bench.region, bench.store.region("copy").unwrap());
+    let long = "in the log".repeat(50);
+    // In memory and in leaves, inline and in the log.
+    for key in ["a", "b", "c", "d"] {
+        let value = if key < "c" { "inline" } else { &long };
+        match key {
+            "a" | "c" => region.put_with_ttl(key, value, TTL).unwrap(),
+            _ => region.put(key, value).unwrap(),
+        }
+    }
+    for round in 0..2 {
+        let mut scan = region.iter();
+        while let Some(expiry) = scan.peek_expiry().unwrap() {
+            assert_eq!(scan.peek_expiry().unwrap(), Some(expiry));
+            let (key, value) = scan.next().unwrap().unwrap();
+            match expiry {
+                Expiry::At(moment) => copy.put_until(&key, &value, moment).unwrap(),
+                Expiry::Never => copy.put(&key, &value).unwrap(),
+            }
+            assert_eq!(region.ttl(&key).unwrap(), copy.ttl(&key).unwrap());
+            let ends = matches!(&key[..], b"a" | b"c");
+            assert_eq!(matches!(expiry, Expiry::At(_)), ends);
+        }
+        assert_eq!(copy.iter().count(), 4, "round {round}");
+        let mut back = region.iter();
+        assert_eq!(back.peek_back_expiry().unwrap(), Some(Expiry::Never));
+        back.next_back();
+        let Some(Expiry::At(_)) = back.peek_back_expiry().unwrap() else {
+            panic!("c ends");
+        };
+        bench.store.checkpoint().unwrap();
+    }
+    bench.hands.wait(TTL);
+    assert_eq!((region.iter().count(), copy.iter().count()), (2, 2));
+}
+
+#[test]
+fn a_moment_is_taken_to_the_millisecond_above_and_a_passed_one_leaves_no_value() {
+    let bench = Bench::new();
+    let region = &bench.region;
+    let now = UNIX_EPOCH + Duration::from_millis(1_700_000_000_000);
+    let moment = now + Duration::from_micros(1500);
+    region.put_until("k", "v", moment).unwrap();
+    assert_eq!(bench.left("k"), Some(Ttl::Left(Duration::from_millis(2))));
+    for passed in [now, UNIX_EPOCH, UNIX_EPOCH - Duration::from_secs(1)] {
+        let mut batch = WriteBatch::new();
+        batch.put_until(region, "k", "gone", passed);
+        batch.put_until(region, "far", "v", passed + Duration::from_secs(1 << 40));
+        bench.store.write(batch, Durability::Buffered).unwrap();
+        assert_eq!(region.get("k").unwrap(), None);
+        assert!(region.contains("far").unwrap());
+        region.put("k", "back").unwrap();
+    }
+    let last = UNIX_EPOCH + Duration::from_millis((1 << 48) - 1);
+    let scan = |key: &str| region.range(key..).peek_expiry().unwrap();
+    assert_eq!(scan("far"), Some(Expiry::At(last)));
+    assert_eq!(scan("zzz"), None);
+}
+
 fn fill(bench: &Bench) {
     for place in ["tree", "log"] {
         let long = format!("{place} {}", "l".repeat(1500));

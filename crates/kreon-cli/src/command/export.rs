@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use clap::Args;
 use indicatif::HumanBytes;
@@ -10,8 +10,9 @@ use kreon::{Error, Result as StoreResult};
 
 use crate::encoding::{Controls, Encoding, PIECE_BYTES};
 use crate::failure::{Failure, Result, tell};
+use crate::lifetime::ms_of_moment;
 use crate::place::Direction;
-use crate::rows::{BASE64_SUFFIX, Format, push_field, push_quoted};
+use crate::rows::{BASE64_SUFFIX, EXPIRES, Format, push_field, push_quoted};
 use crate::session::Session;
 use crate::sink::Sink;
 
@@ -19,7 +20,10 @@ const ABOUT_BYTES: &str = "\
 `kreon import` with the same --encoding (and the same --no-header) reads the file back to the same \
 pairs, whatever bytes they hold. CSV and TSV hold the bytes as they are. JSON strings cannot: a key or \
 value that is not UTF-8 becomes a field key_base64 or value_base64. `lines` are those of `kreon scan`. \
-With --escapes text formats write such bytes as \\xNN; hex and base64 write everything in their digits.";
+With --escapes text formats write such bytes as \\xNN; hex and base64 write everything in their digits.
+
+What has expired is not written. JSON lines say of a pair that will when it does, in a field `expires`: milliseconds \
+since 1970. CSV and TSV do with --expires, in a third column, which `kreon import --expires` reads.";
 
 /// Write all pairs of the region to a file that `kreon import` reads back
 #[derive(Debug, Args)]
@@ -31,6 +35,9 @@ pub struct Export {
     /// Format of the file; guessed from the ending of its name, else jsonl
     #[arg(long, value_enum)]
     format: Option<Format>,
+    /// Write a third column to CSV and TSV: when a pair expires, in milliseconds since 1970, or nothing
+    #[arg(long)]
+    expires: bool,
     /// Write no row of names (key,value) before the pairs of CSV and TSV
     #[arg(long)]
     no_header: bool,
@@ -51,11 +58,16 @@ impl Export {
                 )));
             }
         };
+        if self.expires && format == Format::Lines {
+            return Err(Failure::usage(
+                "`lines` have no place for an expiry: --expires is for CSV and TSV",
+            ));
+        }
         // Before the file: a region that is not there must not empty it.
         let region = session.existing_region()?;
         let started = Instant::now();
         let mut out = Sink::create(&self.file)?;
-        let mut row = PairRow::new(session, format);
+        let mut row = PairRow::new(session, format, self.expires);
         let (mut rows, mut bytes) = (0u64, 0u64);
         if !self.no_header
             && let Some(delimiter) = format.delimiter()
@@ -63,7 +75,12 @@ impl Export {
         {
             out.write(b"key")?;
             out.write(&[delimiter])?;
-            out.line("value")?;
+            out.write(b"value")?;
+            if self.expires {
+                out.write(&[delimiter])?;
+                out.write(EXPIRES.as_bytes())?;
+            }
+            out.line("")?;
         }
         let all = (Bound::Unbounded, Bound::Unbounded);
         let (mut scan, mut key, mut value) = (
@@ -71,8 +88,12 @@ impl Export {
             Vec::new(),
             Vec::new(),
         );
-        while scan.next_into(&mut key, &mut value)? {
-            bytes += row.write(&key, &value, &mut out)?;
+        loop {
+            let expires = scan.peek_expiry()?;
+            if !scan.next_into(&mut key, &mut value)? {
+                break;
+            }
+            bytes += row.write(&key, &value, expires, &mut out)?;
             rows += 1;
         }
         out.finish()?;
@@ -92,24 +113,35 @@ struct PairRow {
     format: Format,
     keys: Encoding,
     values: Encoding,
+    /// Rows of CSV and TSV have a column for the expiry.
+    has_expires: bool,
     /// The key or value, encoded.
     text: Vec<u8>,
     bytes: Vec<u8>,
 }
 
 impl PairRow {
-    fn new(session: &Session, format: Format) -> Self {
+    fn new(session: &Session, format: Format, has_expires: bool) -> Self {
         Self {
             format,
             keys: format.encoding(session.key_encoding),
             values: format.encoding(session.value_encoding),
+            has_expires,
             text: Vec::new(),
             bytes: Vec::new(),
         }
     }
 
     /// Writes a row; its length. Of a long value no more than a piece is held as text.
-    fn write(&mut self, key: &[u8], value: &[u8], out: &mut Sink) -> StoreResult<u64> {
+    fn write(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        expires: Option<SystemTime>,
+        out: &mut Sink,
+    ) -> StoreResult<u64> {
+        let expires_ms = expires.map(|moment| ms_of_moment(moment).to_string());
+        let expires_ms = expires_ms.as_deref().map(str::as_bytes);
         self.bytes.clear();
         let written = match (self.format, self.format.delimiter()) {
             (Format::Lines, _) => {
@@ -121,19 +153,30 @@ impl PairRow {
             (_, Some(delimiter)) => {
                 self.push_field(key, self.keys, delimiter);
                 self.bytes.push(delimiter);
-                match value.len() > PIECE_BYTES {
+                let written = match value.len() > PIECE_BYTES {
                     true => self.write_pieces(self.values, value, Quotes::Csv, out)?,
                     false => {
                         self.push_field(value, self.values, delimiter);
                         0
                     }
+                };
+                if self.has_expires {
+                    self.bytes.push(delimiter);
+                    self.bytes.extend_from_slice(expires_ms.unwrap_or_default());
                 }
+                written
             }
             (_, None) => {
                 self.bytes.push(b'{');
                 let key_written = self.write_json("key", key, self.keys, out)?;
                 self.bytes.push(b',');
                 let value_written = self.write_json("value", value, self.values, out)?;
+                if let Some(ms) = expires_ms {
+                    self.bytes.extend_from_slice(b",\"");
+                    self.bytes.extend_from_slice(EXPIRES.as_bytes());
+                    self.bytes.extend_from_slice(b"\":");
+                    self.bytes.extend_from_slice(ms);
+                }
                 self.bytes.push(b'}');
                 key_written + value_written
             }

@@ -2,6 +2,7 @@
 
 use std::io::BufRead as _;
 use std::ops::Bound;
+use std::time::SystemTime;
 
 use kreon::{Durability, Value, WriteBatch};
 
@@ -134,14 +135,31 @@ impl Region {
         }
     }
 
-    /// Adds a put to a batch of this place.
-    pub fn add(&self, batch: &mut Batch, key: &[u8], value: &[u8]) {
-        match (self, batch) {
-            (Self::Store(region), Batch::Store(batch)) => batch.put(region, key, value),
-            (Self::Cluster(region), Batch::Cluster(batch)) => batch.put(region, key, value),
+    /// Adds a put to a batch of this place, of a value that stays or expires.
+    ///
+    /// # Errors
+    /// Wrong use if it expires, and this is a table of a cluster.
+    pub fn add(
+        &self,
+        batch: &mut Batch,
+        (key, value): (&[u8], &[u8]),
+        expires: Option<SystemTime>,
+    ) -> Result<()> {
+        match (self, batch, expires) {
+            (Self::Store(region), Batch::Store(batch), None) => batch.put(region, key, value),
+            (Self::Store(region), Batch::Store(batch), Some(moment)) => {
+                batch.put_until(region, key, value, moment);
+            }
+            (Self::Cluster(region), Batch::Cluster(batch), None) => batch.put(region, key, value),
+            (Self::Cluster(_), _, Some(_)) => {
+                return Err(Failure::usage(
+                    "a row expires, and keys expire in a store, not in a cluster: --no-expires lets them stay",
+                ));
+            }
             // Its place refuses it when it is written.
-            (Self::Store(_), Batch::Cluster(_)) | (Self::Cluster(_), Batch::Store(_)) => {}
+            (Self::Store(_), Batch::Cluster(_), _) | (Self::Cluster(_), Batch::Store(_), _) => {}
         }
+        Ok(())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Pairs and keys of a region in their order.
 
 use std::ops::Bound;
+use std::time::SystemTime;
 
-use kreon::Value;
+use kreon::{Expiry, Value};
 use kreon_client::ErrorKind;
 
 use super::region::Bounds;
@@ -22,6 +23,19 @@ pub enum Scan {
 }
 
 impl Scan {
+    /// When the next pair expires; none: it stays, as all pairs of a cluster do, or there is no other one.
+    pub fn peek_expiry(&mut self) -> Result<Option<SystemTime>> {
+        let expiry = match self {
+            Self::Store(scan, Direction::Ascending) => scan.peek_expiry()?,
+            Self::Store(scan, Direction::Descending) => scan.peek_back_expiry()?,
+            Self::Cluster(_) => None,
+        };
+        Ok(match expiry {
+            Some(Expiry::At(moment)) => Some(moment),
+            Some(Expiry::Never) | None => None,
+        })
+    }
+
     /// The next pair, in the memory of these buffers; false at the end.
     pub fn next_into(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<bool> {
         match self {

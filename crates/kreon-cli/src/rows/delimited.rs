@@ -5,7 +5,7 @@ use std::io::{self, BufRead};
 use kreon::{Error, Result};
 
 use super::field::push_field;
-use super::pair::{Encodings, Pair, PairReader, Step};
+use super::pair::{Encodings, Pair, PairReader, Step, parse_expiry};
 use super::records::{Read, Records};
 
 const OPEN_QUOTE: &str = "a quote that opens in this row is never closed";
@@ -21,8 +21,11 @@ pub struct DelimitedColumns {
     pub header: bool,
     /// Name or 1-based number; the first column if not said.
     pub key: Option<String>,
-    /// Name or 1-based number; if not said, the other column of two, and of more all but the key.
+    /// Name or 1-based number; if not said, the only column beside key and expiry, and of more all of them.
     pub value: Option<String>,
+    /// Name or 1-based number of the column that says when a pair expires, in milliseconds since 1970 or empty; if not said,
+    /// none does.
+    pub expires: Option<String>,
     /// How keys and values are written.
     pub encodings: Encodings,
     /// A longer row is refused.
@@ -37,6 +40,7 @@ pub struct DelimitedReader<R> {
     columns: usize,
     key: usize,
     value: Value,
+    expires: Option<usize>,
     /// A record that was read to learn the columns and is still to be delivered.
     pending: Option<Read>,
 }
@@ -45,7 +49,7 @@ pub struct DelimitedReader<R> {
 #[derive(Clone, Copy, Debug)]
 enum Value {
     Column(usize),
-    /// All fields but the key's, as a row of the same format.
+    /// All fields but those of key and expiry, as a row of the same format.
     Rest,
 }
 
@@ -73,16 +77,18 @@ impl<R: BufRead> DelimitedReader<R> {
         }
         let find = |name: &str| find_column(&records, columns.header, name);
         // An empty file has no columns to find, and no rows that could miss them.
-        let (key, value) = match (first == Read::Record, &columns.key, &columns.value) {
-            (false, ..) => (0, Value::Rest),
-            (true, key, value) => {
-                let key = key.as_deref().map_or(Ok(0), find)?;
-                let value = match value.as_deref() {
-                    Some(name) => Value::Column(find(name)?),
-                    None if records.len() == 2 => Value::Column(usize::from(key == 0)),
-                    None => Value::Rest,
+        let (key, value, expires) = match first == Read::Record {
+            false => (0, Value::Rest, None),
+            true => {
+                let key = columns.key.as_deref().map_or(Ok(0), find)?;
+                let expires = columns.expires.as_deref().map(find).transpose()?;
+                let mut others = rest_of(records.len(), key, expires);
+                let value = match (columns.value.as_deref(), others.next(), others.next()) {
+                    (Some(name), ..) => Value::Column(find(name)?),
+                    (None, Some(only), None) => Value::Column(only),
+                    _ => Value::Rest,
                 };
-                (key, value)
+                (key, value, expires)
             }
         };
         Ok(Self {
@@ -92,6 +98,7 @@ impl<R: BufRead> DelimitedReader<R> {
             encodings: columns.encodings,
             key,
             value,
+            expires,
             pending: (!columns.header).then_some(first),
         })
     }
@@ -115,13 +122,17 @@ impl<R: BufRead> DelimitedReader<R> {
             .keys
             .decode_into(field(self.key), &mut pair.key)
             .map_err(|reason| format!("the key is {reason}"))?;
+        pair.expires_ms = match self.expires.map(field) {
+            None | Some([]) => None,
+            Some(written) => Some(parse_expiry(&String::from_utf8_lossy(written))?),
+        };
         match self.value {
             Value::Column(column) => encodings
                 .values
                 .decode_into(field(column), &mut pair.value)
                 .map_err(|reason| format!("the value is {reason}")),
             Value::Rest => {
-                let rest = (0..self.columns).filter(|&column| column != self.key);
+                let rest = rest_of(self.columns, self.key, self.expires);
                 for (at, column) in rest.enumerate() {
                     if at > 0 {
                         pair.value.push(self.delimiter);
@@ -136,8 +147,7 @@ impl<R: BufRead> DelimitedReader<R> {
 
 impl<R: BufRead> PairReader for DelimitedReader<R> {
     fn next(&mut self, pair: &mut Pair) -> io::Result<Step> {
-        pair.key.clear();
-        pair.value.clear();
+        pair.clear();
         let read = match self.pending.take() {
             Some(read) => read,
             None => self.records.read()?,
@@ -155,6 +165,11 @@ impl<R: BufRead> PairReader for DelimitedReader<R> {
             },
         })
     }
+}
+
+/// The columns that are neither of key nor of expiry.
+fn rest_of(columns: usize, key: usize, expires: Option<usize>) -> impl Iterator<Item = usize> {
+    (0..columns).filter(move |column| *column != key && Some(*column) != expires)
 }
 
 /// The column that `name` means: one of that name, else the one of that 1-based number.
@@ -190,6 +205,7 @@ mod tests {
             header,
             key: key.map(str::to_owned),
             value: value.map(str::to_owned),
+            expires: None,
             encodings: Encodings {
                 keys: Encoding::Text,
                 values: Encoding::Text,
@@ -207,7 +223,13 @@ mod tests {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             match reader.next(&mut pair).unwrap() {
                 Step::End => return Ok(rows),
-                Step::Pair => rows.push(format!("{}={}", text(&pair.key), text(&pair.value))),
+                Step::Pair => rows.push(format!(
+                    "{}={}{}",
+                    text(&pair.key),
+                    text(&pair.value),
+                    pair.expires_ms
+                        .map_or(String::new(), |ms| format!(" until {ms}")),
+                )),
                 Step::Bad(reason) => rows.push(format!("{}: {reason}", pair.line)),
             }
         }
@@ -240,6 +262,27 @@ mod tests {
         assert_eq!(first, ["k=v,w", "l=m"]);
         let second = rows(text, &columns(false, Some("2"), None)).unwrap();
         assert_eq!(second, ["v,w=k", "m=l"]);
+    }
+
+    #[test]
+    fn a_named_column_is_the_expiry_and_no_part_of_the_value() {
+        let expiring = |header, value| DelimitedColumns {
+            expires: Some(if header { "until" } else { "2" }.to_owned()),
+            ..columns(header, None, value)
+        };
+        let text = "k,until,v\na,1700000000000,x\nb,,y\n";
+        let of_three = rows(text, &expiring(true, None)).unwrap();
+        assert_eq!(of_three, ["a=x until 1700000000000", "b=y"]);
+        assert_eq!(rows(text, &expiring(true, Some("v"))).unwrap(), of_three);
+        let of_four = rows("a,7,x,y\nb,,,z\n", &expiring(false, None)).unwrap();
+        assert_eq!(of_four, ["a=x,y until 7", "b=,z"]);
+        let of_two = rows("a,7\nb, 7\n", &expiring(false, None)).unwrap();
+        assert_eq!(of_two[0], "a= until 7");
+        assert!(
+            of_two[1].starts_with("2: the expiry is no number"),
+            "{of_two:?}"
+        );
+        assert!(rows(CITIES, &expiring(true, None)).is_err());
     }
 
     #[test]

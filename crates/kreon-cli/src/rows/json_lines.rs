@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 
 use serde_json::value::RawValue;
 
-use super::pair::{Encodings, Pair, PairReader, Step};
+use super::pair::{Encodings, Pair, PairReader, Step, parse_expiry};
 use crate::encoding::Encoding;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -13,12 +13,17 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Ends the name of a field that `export` writes in base64 because its bytes are no text.
 pub const BASE64_SUFFIX: &str = "_base64";
 
+/// The name of the field in which `export` writes when a pair expires.
+pub const EXPIRES: &str = "expires";
+
 /// Reads pairs from JSON lines.
 pub struct JsonLinesReader<R> {
     source: R,
     key: String,
     /// The field that is the value; none: the whole object as given.
     value: Option<String>,
+    /// The field that says when a pair expires, where there is one.
+    expires: Option<String>,
     /// No field was named: `key_base64` and `value_base64` may stand for `key` and `value`.
     as_exported: bool,
     encodings: Encodings,
@@ -30,11 +35,13 @@ pub struct JsonLinesReader<R> {
 impl<R: BufRead> JsonLinesReader<R> {
     /// With neither field named, a line is `{"key":..,"value":..}` as `export` writes it, or `key_base64` and
     /// `value_base64` where the bytes are no text. With only
-    /// `key` named, the value is the whole object.
+    /// `key` named, the value is the whole object. The field `expires` is a number of milliseconds since 1970, or null, or
+    /// not there.
     pub fn new(
         source: R,
         key: Option<String>,
         value: Option<String>,
+        expires: Option<String>,
         encodings: Encodings,
         row_bytes_max: usize,
     ) -> Self {
@@ -43,6 +50,7 @@ impl<R: BufRead> JsonLinesReader<R> {
             source,
             key: key.unwrap_or_else(|| "key".to_owned()),
             value: value.or(as_exported.then(|| "value".to_owned())),
+            expires,
             as_exported,
             encodings,
             row_bytes_max,
@@ -96,6 +104,11 @@ impl<R: BufRead> JsonLinesReader<R> {
                     .map_err(|reason| format!("the value is {reason}"))?;
             }
         }
+        let expires = self.expires.as_ref().and_then(|name| fields.get(name));
+        pair.expires_ms = match expires.map(|raw| raw.get()) {
+            None | Some("null") => None,
+            Some(written) => Some(parse_expiry(written)?),
+        };
         Ok(())
     }
 
@@ -121,8 +134,7 @@ impl<R: BufRead> JsonLinesReader<R> {
 
 impl<R: BufRead> PairReader for JsonLinesReader<R> {
     fn next(&mut self, pair: &mut Pair) -> io::Result<Step> {
-        pair.key.clear();
-        pair.value.clear();
+        pair.clear();
         loop {
             let whole = self.read_line()?;
             pair.line = self.lines_read;
@@ -168,14 +180,21 @@ mod tests {
     /// `key=value` of each pair, `line: reason` of each bad row.
     fn rows(text: &[u8], key: Option<&str>, value: Option<&str>, max: usize) -> Vec<String> {
         let owned = |name: Option<&str>| name.map(str::to_owned);
-        let mut reader = JsonLinesReader::new(text, owned(key), owned(value), TEXT, max);
+        let expires = Some(EXPIRES.to_owned());
+        let mut reader = JsonLinesReader::new(text, owned(key), owned(value), expires, TEXT, max);
         let mut pair = Pair::default();
         let mut rows = Vec::new();
         loop {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             match reader.next(&mut pair).unwrap() {
                 Step::End => return rows,
-                Step::Pair => rows.push(format!("{}={}", text(&pair.key), text(&pair.value))),
+                Step::Pair => rows.push(format!(
+                    "{}={}{}",
+                    text(&pair.key),
+                    text(&pair.value),
+                    pair.expires_ms
+                        .map_or(String::new(), |ms| format!(" until {ms}")),
+                )),
                 Step::Bad(reason) => rows.push(format!("{}: {reason}", pair.line)),
             }
         }
@@ -199,6 +218,25 @@ mod tests {
         );
         let named = rows(text, Some("key"), Some("value"), 1000);
         assert_eq!(named[0], "1: there is no field `key`");
+    }
+
+    #[test]
+    fn an_expiry_is_a_whole_number_and_holds_for_its_row_only() {
+        let row = |expires: &str| format!("{{\"key\":\"k\",\"value\":\"v\"{expires}}}\n");
+        let (with, without) = (row(",\"expires\":1700000000000"), row(""));
+        let null = row(",\"expires\":null");
+        let text = [with.clone(), without, with, null].concat();
+        let told = rows(text.as_bytes(), None, None, 1000);
+        let ends = "k=v until 1700000000000";
+        assert_eq!(told, [ends, "k=v", ends, "k=v"]);
+        for wrong in ["-1", "1.5", "1e3", "\"7\"", "true", "18446744073709551616"] {
+            let text = row(&format!(",\"expires\":{wrong}"));
+            let told = rows(text.as_bytes(), None, None, 1000);
+            assert!(
+                told[0].starts_with("1: the expiry is no number"),
+                "{told:?}"
+            );
+        }
     }
 
     #[test]

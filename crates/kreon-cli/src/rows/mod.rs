@@ -11,5 +11,5 @@ mod records;
 pub use delimited::{DelimitedColumns, DelimitedReader};
 pub use field::{push_field, push_quoted};
 pub use format::Format;
-pub use json_lines::{BASE64_SUFFIX, JsonLinesReader};
+pub use json_lines::{BASE64_SUFFIX, EXPIRES, JsonLinesReader};
 pub use pair::{Encodings, Pair, PairReader, Step};

@@ -5,7 +5,7 @@ use std::io;
 use crate::encoding::Encoding;
 
 /// A pair, in memory that is used again for the next.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Pair {
     /// Line of the input on which the row starts; the first is 1.
     pub line: u64,
@@ -13,6 +13,24 @@ pub struct Pair {
     pub key: Vec<u8>,
     /// Its value, decoded.
     pub value: Vec<u8>,
+    /// When it expires, in milliseconds since 1970; none: it stays.
+    pub expires_ms: Option<u64>,
+}
+
+impl Pair {
+    /// Forgets the row, keeps the memory.
+    pub fn clear(&mut self) {
+        self.key.clear();
+        self.value.clear();
+        self.expires_ms = None;
+    }
+}
+
+/// The expiry that a field says: a whole number of milliseconds since 1970.
+pub fn parse_expiry(written: &str) -> Result<u64, String> {
+    written
+        .parse()
+        .map_err(|_| "the expiry is no number of milliseconds since 1970".to_owned())
 }
 
 /// What came next in the input. `Pair::line` is set for a pair and for a bad row.

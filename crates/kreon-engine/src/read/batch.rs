@@ -36,7 +36,10 @@ struct Span {
 
 #[derive(Clone)]
 enum Place {
-    Inline(Span, Codec),
+    Inline {
+        value: Span,
+        attributes: Attributes,
+    },
     Logged {
         offset: LogOffset,
         value_bytes: u32,
@@ -73,9 +76,10 @@ impl Batch {
         }
         let key = self.append(key);
         let value = match payload {
-            Payload::Inline { value, attributes } => {
-                Place::Inline(self.append(value), attributes.codec())
-            }
+            Payload::Inline { value, attributes } => Place::Inline {
+                value: self.append(value),
+                attributes,
+            },
             Payload::Logged {
                 offset,
                 value_bytes,
@@ -178,7 +182,9 @@ impl Batch {
     /// The value of a pair of this batch.
     pub fn value(&self, pair: &Pair) -> Found<'_> {
         match &pair.value {
-            Place::Inline(span, codec) => Found::Inline(self.slice(*span), *codec),
+            Place::Inline { value, attributes } => {
+                Found::Inline(self.slice(*value), attributes.codec())
+            }
             Place::Logged {
                 offset,
                 value_bytes,
@@ -240,7 +246,14 @@ impl Pair {
                 value_bytes,
                 ..
             } => Some((offset, self.key.len as usize + value_bytes as usize)),
-            Place::Inline(..) => None,
+            Place::Inline { .. } => None,
+        }
+    }
+
+    /// What is kept beside its value.
+    pub fn attributes(&self) -> Attributes {
+        match self.value {
+            Place::Inline { attributes, .. } | Place::Logged { attributes, .. } => attributes,
         }
     }
 }

@@ -203,19 +203,40 @@ impl Scan {
     }
 
     fn try_peek<T: TakePair>(&mut self, way: Direction, take: T) -> Result<Option<T::Taken>> {
-        let (own, other) = (way as usize, 1 - way as usize);
-        if self.ends[own].batch.is_empty() {
-            self.fetch(way)?;
-        }
-        if self.left == 0 {
-            return Ok(None);
-        }
-        let [own, other] = [&self.ends[own], &self.ends[other]];
-        let found = own.batch.nth(0).map(|pair| (own, pair));
-        match found.or_else(|| Some((other, other.batch.back()?))) {
+        self.look_ahead(way)?;
+        match self.coming(way) {
             Some((ahead, pair)) => self.show(ahead, pair, take).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// What is kept beside the value of the pair that the end that goes in `way` takes next. Reads no value that was not
+    /// read ahead.
+    ///
+    /// # Errors
+    /// Of reading; the scan ends with the first.
+    pub fn peek_attributes(&mut self, way: Direction) -> Result<Option<Attributes>> {
+        self.reader.storage.lifecycle.check_home()?;
+        self.look_ahead(way).inspect_err(|_| self.fail())?;
+        Ok(self.coming(way).map(|(_, pair)| pair.attributes()))
+    }
+
+    fn look_ahead(&mut self, way: Direction) -> Result<()> {
+        match self.ends[way as usize].batch.is_empty() {
+            true => self.fetch(way),
+            false => Ok(()),
+        }
+    }
+
+    /// The pair that the end that goes in `way` takes next, of those that were found ahead.
+    fn coming(&self, way: Direction) -> Option<(&Ahead, &Pair)> {
+        if self.left == 0 {
+            return None;
+        }
+        let [own, other] = [&self.ends[way as usize], &self.ends[1 - way as usize]];
+        let found = own.batch.nth(0).map(|pair| (own, pair));
+        // This end may have reached what the other one fetched.
+        found.or_else(|| Some((other, other.batch.back()?)))
     }
 
     /// A read failed: the scan ends, and its memory goes back with the account of it.

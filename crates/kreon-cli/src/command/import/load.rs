@@ -3,7 +3,9 @@
 use kreon::Durability;
 
 use crate::failure::Result;
+use crate::lifetime::moment_of_ms;
 use crate::place::{Batch, Place, Region};
+use crate::rows::Pair;
 use crate::session::Session;
 
 /// A batch is also written when it holds so many bytes: memory stays bounded whatever the rows are.
@@ -41,15 +43,20 @@ impl Load {
     }
 
     /// Adds a row. Rows are written in order, so that of equal keys the last wins.
-    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        if value.len() >= BATCH_BYTES_MAX {
+    ///
+    /// # Errors
+    /// Those of the place. Wrong use for a row that expires, in a cluster.
+    pub fn put(&mut self, pair: &Pair) -> Result<()> {
+        let (key, value) = (pair.key.as_slice(), pair.value.as_slice());
+        if value.len() >= BATCH_BYTES_MAX && pair.expires_ms.is_none() {
             // By itself, from where it stands: a batch would copy it.
             self.write_batch()?;
             self.region.put(key, value, self.durability)?;
             self.rows_written += 1;
             return Ok(());
         }
-        self.region.add(&mut self.batch, key, value);
+        let expires = pair.expires_ms.map(moment_of_ms);
+        self.region.add(&mut self.batch, (key, value), expires)?;
         self.batch_bytes += key.len() + value.len();
         if self.batch.len() >= self.batch_rows_max || self.batch_bytes >= BATCH_BYTES_MAX {
             self.write_batch()?;

@@ -34,11 +34,15 @@ JSON lines: without --key and --value, lines are {\"key\":..,\"value\":..} as `k
 them. With --key alone, the value is the whole object as given. Strings are decoded by --encoding; \
 other JSON is taken as it is written. `lines` are what `kreon scan` prints.
 
+A field `expires` of such lines, or what --expires names, says when a pair expires: a whole number of \
+milliseconds since 1970; null, empty or no field at all for a pair that stays. A pair that has expired by now is \
+left out and counted.
+
 Of equal keys the last row wins. If a row is bad, the rows before it are in the store.
 
 Rows whose keys ascend are loaded at once, without going through memory: they are in the store all \
 together when the last of them is read, or none of them. From the first row on that is out of order, \
-rows are put in batches.
+rows are put in batches. So is everything from the first row on that expires.
 
 SIGINT (Ctrl-C) and SIGTERM end the import after the row that is read: it tells how many rows are in the \
 store, all of them durable, and how to go on. Of rows that are being loaded at once none are. A second \
@@ -86,8 +90,8 @@ impl Import {
         let mut rows = Rows::new(&self.file, reader, &session.interrupt);
         (rows.skip_bad, rows.skip_rows) = (self.reading.skip_bad, self.skip_rows);
         let loaded = sorted::load_head(&mut rows, &mut load).and_then(|()| {
-            while let Some((key, value)) = rows.next()? {
-                load.put(key, value)?;
+            while let Some(pair) = rows.next()? {
+                load.put(pair)?;
             }
             Ok(())
         });
@@ -114,7 +118,7 @@ impl Import {
             HumanBytes(input.progress.position()),
             count as f64 / seconds.max(1e-9),
             sorted::summary(load.rows_loaded, count),
-            rows.skipped.summary(),
+            rows.left_out(),
         ))?)
     }
 }

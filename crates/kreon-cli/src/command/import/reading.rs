@@ -9,7 +9,7 @@ use super::input::Source;
 use crate::encoding::Encoding;
 use crate::failure::{Failure, Result};
 use crate::rows::{
-    DelimitedColumns, DelimitedReader, Encodings, Format, JsonLinesReader, PairReader,
+    DelimitedColumns, DelimitedReader, EXPIRES, Encodings, Format, JsonLinesReader, PairReader,
 };
 use crate::size::parse_size;
 
@@ -25,6 +25,13 @@ pub struct Reading {
     /// Column or JSON field of the value
     #[arg(long, value_name = "COLUMN")]
     value: Option<String>,
+    /// Column or JSON field that says when a pair expires, in milliseconds since 1970; JSON lines as `kreon export` writes
+    /// them need no name
+    #[arg(long, value_name = "COLUMN")]
+    expires: Option<String>,
+    /// Pairs stay, whatever the field `expires` of JSON lines says
+    #[arg(long, conflicts_with = "expires")]
+    no_expires: bool,
     /// The first row of CSV or TSV names the columns (so it is unless --no-header is given)
     #[arg(long, overrides_with = "no_header")]
     header: bool,
@@ -62,7 +69,7 @@ impl Reading {
             keys: format.encoding(keys),
             values: format.encoding(values),
         };
-        let (key, value) = (self.key.clone(), self.value.clone());
+        let (key, value, expires) = (self.key.clone(), self.value.clone(), self.expires.clone());
         let (reader, value_is_row): (Box<dyn PairReader>, bool) = match format.delimiter() {
             Some(delimiter) => {
                 let is_lines = format == Format::Lines;
@@ -72,6 +79,7 @@ impl Reading {
                     header: !self.no_header && !is_lines,
                     key,
                     value,
+                    expires,
                     encodings,
                     row_bytes_max: self.row_max,
                 };
@@ -80,7 +88,10 @@ impl Reading {
                 (Box::new(reader), value_is_row)
             }
             None => {
-                let reader = JsonLinesReader::new(source, key, value, encodings, self.row_max);
+                let as_exported = key.is_none() && value.is_none() && !self.no_expires;
+                let expires = expires.or(as_exported.then(|| EXPIRES.to_owned()));
+                let row_max = self.row_max;
+                let reader = JsonLinesReader::new(source, key, value, expires, encodings, row_max);
                 let value_is_row = reader.value_is_whole_object();
                 (Box::new(reader), value_is_row)
             }

@@ -1,11 +1,13 @@
 //! The good rows of a file.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use kreon::{Error, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
 use crate::failure::Result;
 use crate::interrupt::Interrupt;
+use crate::lifetime::moment_of_ms;
 use crate::rows::{Pair, PairReader, Step};
 
 /// Reads rows; passes over bad ones, or ends with the first.
@@ -20,7 +22,9 @@ pub struct Rows<'a> {
     pub skip_rows: u64,
     /// Rows so far, those that were passed over too.
     pub read: u64,
-    pub skipped: Skipped,
+    /// Good rows that had expired, and were left out.
+    pub expired: u64,
+    skipped: Skipped,
 }
 
 impl<'a> Rows<'a> {
@@ -33,12 +37,13 @@ impl<'a> Rows<'a> {
             skip_bad: false,
             skip_rows: 0,
             read: 0,
+            expired: 0,
             skipped: Skipped::default(),
         }
     }
 
-    /// The next key and its value; none at the end.
-    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+    /// The next pair that has not expired; none at the end.
+    pub fn next(&mut self) -> Result<Option<&Pair>> {
         loop {
             self.interrupt.check()?;
             let step = match self.reader.next(&mut self.pair) {
@@ -60,6 +65,10 @@ impl<'a> Rows<'a> {
                 Step::Bad(reason) => reason,
                 Step::Pair => match over_limit(&self.pair) {
                     Some(reason) => reason,
+                    None if has_expired(&self.pair) => {
+                        self.expired += 1;
+                        continue;
+                    }
                     None => break,
                 },
             };
@@ -68,8 +77,22 @@ impl<'a> Rows<'a> {
             }
             self.skipped.add(self.pair.line, reason);
         }
-        Ok(Some((&self.pair.key, &self.pair.value)))
+        Ok(Some(&self.pair))
     }
+
+    /// What is told of rows that are not in the store.
+    pub fn left_out(&self) -> String {
+        let expired = match self.expired {
+            0 => String::new(),
+            rows => format!("; {rows} rows left out that have expired"),
+        };
+        expired + &self.skipped.summary()
+    }
+}
+
+fn has_expired(pair: &Pair) -> bool {
+    let moment = pair.expires_ms.map(moment_of_ms);
+    moment.is_some_and(|moment| moment <= SystemTime::now())
 }
 
 fn bad_row(file: &Path, line: u64, reason: &str) -> Error {
@@ -90,7 +113,7 @@ fn over_limit(pair: &Pair) -> Option<String> {
 
 /// Bad rows that were passed over: how many, and the first as an example.
 #[derive(Default)]
-pub struct Skipped {
+struct Skipped {
     rows: u64,
     first: String,
 }
@@ -103,7 +126,7 @@ impl Skipped {
         self.rows += 1;
     }
 
-    pub fn summary(&self) -> String {
+    fn summary(&self) -> String {
         match self.rows {
             0 => String::new(),
             rows => format!("; {rows} bad rows skipped, the first on {}", self.first),

@@ -30,8 +30,8 @@ pub fn quantiles(
     let mut rows = Rows::new(file, reader, interrupt);
     rows.skip_bad = reading.skip_bad;
     let mut kept = Kept::default();
-    while let Some((key, _)) = rows.next()? {
-        kept.offer(key);
+    while let Some(pair) = rows.next()? {
+        kept.offer(&pair.key);
     }
     input.progress.finish_and_clear();
     Ok(split(kept.keys, parts, key_bytes_max))

@@ -1,17 +1,16 @@
 //! Rows that come sorted: loaded at once.
 //!
 //! Whether they do shows while they are read. The first batch decides whether a load begins; the first row
-//! that is out of order ends it, with all rows before it in the store.
+//! that is out of order, or expires, ends it, with all rows before it in the store.
 
 use kreon::{Error, ErrorKind};
 
 use super::load::{BATCH_BYTES_MAX, Load};
 use super::rows::Rows;
 use crate::failure::{Failure, Result};
+use crate::rows::Pair;
 
-type Pair = (Vec<u8>, Vec<u8>);
-
-/// Loads rows as long as their keys ascend, if the first batch does and does not hold them all; puts the
+/// Loads rows as long as their keys ascend and none expires, if the first batch is so and does not hold them all; puts the
 /// rest of what it had to read for that.
 pub fn load_head(rows: &mut Rows<'_>, load: &mut Load) -> Result<()> {
     if !load.loads_at_once() {
@@ -21,8 +20,8 @@ pub fn load_head(rows: &mut Rows<'_>, load: &mut Load) -> Result<()> {
     // What was read before a bad row goes in.
     let read = head.read(rows, load.batch_rows_max());
     if read.is_err() || !head.is_sorted || head.is_all {
-        for (key, value) in &head.pairs {
-            load.put(key, value)?;
+        for pair in &head.pairs {
+            load.put(pair)?;
         }
         return read;
     }
@@ -34,7 +33,8 @@ pub fn load_head(rows: &mut Rows<'_>, load: &mut Load) -> Result<()> {
         behind: None,
         outcome: Ok(()),
     };
-    let ingested = load.load(std::iter::from_fn(|| sorted.next().transpose()));
+    let pairs = std::iter::from_fn(|| sorted.next().transpose());
+    let ingested = load.load(pairs.map(|pair| pair.map(|pair| (pair.key, pair.value))));
     let Sorted {
         behind,
         outcome,
@@ -47,8 +47,8 @@ pub fn load_head(rows: &mut Rows<'_>, load: &mut Load) -> Result<()> {
     }
     ingested?;
     load.count_loaded(count);
-    if let Some((key, value)) = behind {
-        load.put(&key, &value)?;
+    if let Some(pair) = behind {
+        load.put(&pair)?;
     }
     outcome
 }
@@ -66,6 +66,7 @@ pub fn summary(loaded: u64, all: u64) -> String {
 #[derive(Default)]
 struct Head {
     pairs: Vec<Pair>,
+    /// So far as can be loaded at once.
     is_sorted: bool,
     /// There are no more rows.
     is_all: bool,
@@ -76,26 +77,27 @@ impl Head {
         self.is_sorted = true;
         let mut bytes = 0;
         while self.is_sorted && self.pairs.len() < rows_max && bytes < BATCH_BYTES_MAX {
-            let Some((key, value)) = rows.next()? else {
+            let Some(pair) = rows.next()? else {
                 self.is_all = true;
                 break;
             };
-            bytes += key.len() + value.len();
+            bytes += pair.key.len() + pair.value.len();
             let last = self.pairs.last();
-            self.is_sorted = last.is_none_or(|(last, _)| last.as_slice() <= key);
-            self.pairs.push((key.to_vec(), value.to_vec()));
+            let ascends = last.is_none_or(|last| last.key <= pair.key);
+            self.is_sorted = ascends && pair.expires_ms.is_none();
+            self.pairs.push(pair.clone());
         }
         Ok(())
     }
 }
 
-/// The rows up to the first that is out of order, of equal keys the last.
+/// The rows up to the first that is out of order or expires, of equal keys the last.
 struct Sorted<'r, 'a> {
     rows: &'r mut Rows<'a>,
     head: std::vec::IntoIter<Pair>,
     /// Was read, and may be followed by one with the same key.
     next: Option<Pair>,
-    /// The first that is out of order.
+    /// The first that is out of order or expires.
     behind: Option<Pair>,
     /// What ended the rows.
     outcome: Result<()>,
@@ -111,18 +113,19 @@ impl Sorted<'_, '_> {
             if self.outcome.as_ref().is_err_and(Failure::is_interruption) {
                 return Err(Error::new(ErrorKind::Closed, "interrupted"));
             }
-            let Some((key, value)) = read else {
+            let Some(pair) = read else {
                 return Ok(self.next.take());
             };
+            let is_behind = |last: &Pair| last.key > pair.key;
+            if pair.expires_ms.is_some() || self.next.as_ref().is_some_and(is_behind) {
+                self.behind = Some(pair);
+                self.count -= 1;
+                return Ok(self.next.take());
+            }
             match &mut self.next {
-                Some((last, old)) if *last == key => *old = value,
-                Some((last, _)) if *last > key => {
-                    self.behind = Some((key, value));
-                    self.count -= 1;
-                    return Ok(self.next.take());
-                }
+                Some(last) if last.key == pair.key => *last = pair,
                 next => {
-                    if let Some(pair) = next.replace((key, value)) {
+                    if let Some(pair) = next.replace(pair) {
                         return Ok(Some(pair));
                     }
                 }
@@ -138,9 +141,9 @@ impl Sorted<'_, '_> {
             return None;
         }
         match self.rows.next() {
-            Ok(Some((key, value))) => {
+            Ok(Some(pair)) => {
                 self.count += 1;
-                Some((key.to_vec(), value.to_vec()))
+                Some(pair.clone())
             }
             Ok(None) => None,
             Err(error) => {
