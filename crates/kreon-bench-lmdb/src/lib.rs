@@ -1,4 +1,4 @@
-//! Opens LMDB for the bench: the one call of its binding that is unsafe.
+//! Opens LMDB for the bench: the calls of its binding that are unsafe.
 #![cfg(feature = "lmdb")]
 
 use std::path::Path;
@@ -27,5 +27,18 @@ pub fn open(dir: &Path, map_bytes: usize, is_sync: bool) -> heed::Result<Env<Wit
     unsafe { options.flags(flags) };
     // SAFETY: the bench makes a new folder for each run and opens it once, from one process, so that nothing
     // else changes the file under the map.
+    unsafe { options.open(dir) }
+}
+
+/// Opens the environment in the folder `dir` for reading only. This process must not have it open.
+///
+/// # Errors
+/// Those of LMDB.
+pub fn open_to_read(dir: &Path, map_bytes: usize) -> heed::Result<Env<WithoutTls>> {
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.map_size(map_bytes).max_readers(256);
+    // SAFETY: READ_ONLY makes the map read-only; NO_READ_AHEAD is a hint.
+    unsafe { options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_READ_AHEAD) };
+    // SAFETY: the bench has written the folder and closed it before, and nothing changes the file under the map.
     unsafe { options.open(dir) }
 }
