@@ -237,7 +237,7 @@ fn a_record_with_another_expiry_than_its_entry_is_told() {
             key,
             value: Some(&vec![7; value_bytes]),
             is_range: false,
-            expires: Some(Timestamp::of_ms(Timestamp::MAX.ms() - 1)),
+            terms: Terms::until(Some(Timestamp::of_ms(Timestamp::MAX.ms() - 1))),
         };
         let engine = &bench.engine;
         engine.write(&[operation], Durability::Buffered).unwrap();
