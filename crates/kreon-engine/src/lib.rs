@@ -42,6 +42,7 @@ pub use backup::{
     Access, BackupInfo, BackupOptions, BackupReport, Restored, Shelf, check as check_backup,
     list as list_backups, restore as restore_backup,
 };
+pub use compression::check as check_codec;
 pub use engine::{Engine, STATUS_HEAD};
 pub use events::{Event, Events, Stall};
 pub use inspect::{

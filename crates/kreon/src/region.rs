@@ -39,13 +39,14 @@ impl Region {
         &self.state.name
     }
 
-    /// What the region has of its own.
+    /// The options of the region.
     pub fn options(&self) -> RegionOptions {
         RegionOptions::of(&self.state.own.all())
     }
 
-    /// Gives the region other options, durably. They hold for writes and merges from now on: what was written before keeps
-    /// its form, and is read as it is. Costs a checkpoint.
+    /// Gives the region other options, durably. They hold for writes from now on, and for merges from the next spill on: what
+    /// was written before keeps its form, and is read as it is. Costs a checkpoint, and waits for a spill or a verification
+    /// that is under way.
     ///
     /// # Errors
     /// `InvalidArgument` for options out of their range; `Closed`, `OutOfSpace`, `Poisoned`: the region has the old ones.

@@ -32,7 +32,7 @@ impl RegionOptions {
     ///
     /// A value is kept as it is where packing saves less than an eighth of it, and below 32 bytes. Each value is packed by
     /// itself, in the thread that writes it, and unpacked whenever it is read. A packed value that is short enough goes
-    /// into leaves. A write takes as much memory as its value, and a [reader](crate::ValueReader) of a packed value holds all
+    /// into leaves. A write takes about as much memory as its value, and a [reader](crate::ValueReader) of a packed value holds all
     /// of it. What packing costs and saves: `docs/decisions/045-compression.md`.
     #[must_use]
     pub fn compression(mut self, compression: Codec) -> Self {

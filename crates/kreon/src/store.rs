@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use kreon_engine::{Engine, Operation, Terms};
+use kreon_engine::{Engine, Operation, Terms, check_codec};
 
 use crate::batch::Ends;
 use crate::{
@@ -88,6 +88,7 @@ impl Store {
     /// # Errors
     /// As [`region`](Self::region); `InvalidArgument` for options out of their range.
     pub fn region_with(&self, name: &str, options: &RegionOptions) -> Result<Region> {
+        check_codec(options.compression)?;
         let region = (name, &options.inner()?);
         let state = self.engine.region_with_options(region, self.durability)?;
         Ok(self.handle(state))

@@ -94,7 +94,7 @@ impl Region {
     }
 
     /// Sets the value of `key` until `moment` of the wall clock, with the durability that the store was opened with: what
-    /// [`Expiry::At`] tells of another store, for one. A moment that has passed leaves the key without a value. A fraction
+    /// [`Expiry::At`] tells of another store, for one. A moment that has passed leaves the key without a value, from the next tick of the clock on. A fraction
     /// of a millisecond counts as a whole one; the last moment is in the year 10889.
     ///
     /// ```
@@ -109,7 +109,7 @@ impl Region {
     ///     let Some((key, value)) = scan.next().transpose()? else { break };
     ///     match expiry {
     ///         kreon::Expiry::At(moment) => copy.put_until(key, value, moment)?,
-    ///         kreon::Expiry::Never => copy.put(key, value)?,
+    ///         kreon::Expiry::Never => copy.put(key, value)?, // `copy` has no TTL
     ///     }
     /// }
     /// assert!(matches!(copy.ttl("session")?, Some(kreon::Ttl::Left(_))));

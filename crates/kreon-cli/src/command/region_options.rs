@@ -15,10 +15,10 @@ pub struct OptionChanges {
     /// How values are packed
     #[arg(long, value_name = "CODEC")]
     compression: Option<Codec>,
-    /// How long a value lives that is written without a time of its own, such as 10s or 1.5h; `none`: until the next write
+    /// Default TTL of values, such as 10s or 1.5h; `none`: until the next write
     #[arg(long, value_name = "TIME", value_parser = or_none("none", parse_lifetime))]
     ttl: Option<OrNone<Duration>>,
-    /// Longest value in leaves, 0 to 256; `store`: as the store says
+    /// Inline limit: the longest value in leaves, 0 to 256; `store`: as the store says
     #[arg(long, value_name = "BYTES", value_parser = or_none("store", parse_number))]
     inline_value_bytes_max: Option<OrNone<u32>>,
     /// Size ratio of neighbouring levels, 2 to 100; `store`: as the store says

@@ -63,7 +63,9 @@ mod zstandard {
     }
 
     pub fn pack(value: &[u8], out: &mut Vec<u8>) -> bool {
-        let packed = COMPRESSOR.with_borrow_mut(|compressor| {
+        // It is gone while the thread ends: then values stay as they are.
+        let packed = COMPRESSOR.try_with(|compressor| {
+            let mut compressor = compressor.try_borrow_mut().ok()?;
             let start = out.len();
             out.resize(start + zstd::zstd_safe::compress_bound(value.len()), 0);
             let room = out.get_mut(start..).unwrap_or_default();
@@ -71,19 +73,24 @@ mod zstandard {
             out.truncate(start + bytes);
             Some(())
         });
-        packed.is_some()
+        packed.is_ok_and(|packed| packed.is_some())
     }
 
     pub fn unpack(packed: &[u8], length: usize, out: &mut Vec<u8>) -> bool {
-        let bytes = DECOMPRESSOR.with_borrow_mut(|decompressor| {
-            out.resize(length, 0);
-            let into = out.as_mut_slice();
-            decompressor
-                .as_mut()?
-                .decompress_to_buffer(packed, into)
-                .ok()
+        out.resize(length, 0);
+        let unpack = |decompressor: &mut Decompressor<'_>, out: &mut [u8]| {
+            let bytes = decompressor.decompress_to_buffer(packed, out);
+            bytes.is_ok_and(|bytes| bytes == length)
+        };
+        let unpacked = DECOMPRESSOR.try_with(|decompressor| {
+            let mut decompressor = decompressor.try_borrow_mut().ok()?;
+            Some(unpack(decompressor.as_mut()?, out))
         });
-        bytes == Some(length)
+        match unpacked {
+            Ok(unpacked) => unpacked.unwrap_or(false),
+            // It is gone while the thread ends.
+            Err(_) => Decompressor::new().is_ok_and(|mut new| unpack(&mut new, out)),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use kreon_format::{RecordKind, made_value};
 
 use super::gc::Gc;
 use super::ground::Ground;
+use crate::compression;
 use crate::options::Durability;
 use crate::regions::{RegionState, check_name, check_options};
 use crate::state::{MadeRegion, RegionEntry};
@@ -102,6 +103,9 @@ impl RegionMaker {
     /// Gives `region` other options, durably; they hold for writes and merges from now on.
     pub fn set_options(&self, region: &RegionState, options: &RegionOptions) -> Result<()> {
         check_options(options)?;
+        if options.compression != region.own.compression() {
+            compression::check(options.compression)?;
+        }
         self.on.storage.check_writable()?;
         let _changes = self.on.versions.lock_changes();
         region.check()?;

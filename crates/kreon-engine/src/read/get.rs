@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::Guard;
-use kreon_base::{Attributes, Codec, Lsn, Payload, Result};
+use kreon_base::{Attributes, Codec, Error, Lsn, Payload, Result};
 use kreon_l0::{L0, Version};
 
 use super::Reader;
@@ -204,14 +204,17 @@ impl Reader {
                 has_attributes: !attributes.is_none(),
             },
             Located::Inline(stored, attributes) => {
-                return compression::show(attributes.codec(), stored, take).map(Some);
+                let shown = compression::show(attributes.codec(), stored, take).map(Some);
+                return shown.map_err(|error| of_value(&error, region, key));
             }
             Located::Deleted | Located::Expired(_) => return Ok(None),
         };
         let log = self.storage.log.reader();
         let taken = match located.codec() {
             Codec::None => log.with_value(pages, &at, take)?,
-            codec => log.with_value(pages, &at, Unpack { codec, take })??,
+            codec => log
+                .with_value(pages, &at, Unpack { codec, take })?
+                .map_err(|error| of_value(&error, region, key))?,
         };
         Ok(Some(taken))
     }
@@ -230,6 +233,17 @@ impl Reader {
             None => Ok(None),
         }
     }
+}
+
+/// An error of a value that cannot be unpacked.
+#[cold]
+pub(super) fn of_value(error: &Error, region: &RegionState, key: &[u8]) -> Error {
+    const SHOWN_BYTES: usize = 64;
+    let shown = key.get(..SHOWN_BYTES).unwrap_or(key).escape_ascii();
+    error.within(format!(
+        "the value of key \"{shown}\" of region {:?}",
+        region.name
+    ))
 }
 
 /// Looks into the levels, whose nodes `nodes_of` gives, one after the other.

@@ -15,6 +15,7 @@ use kreon_format::fragment_bytes;
 use super::Reader;
 use super::ahead::Ahead;
 use super::batch::{Found, Pair};
+use super::get::of_value;
 use super::key_bounds::KeyBounds;
 use super::merge_scan::{self, Step};
 use super::scan_memory::ScanShare;
@@ -266,7 +267,10 @@ impl Scan {
         }
         let take = WithKey { key, take };
         let (offset, value_bytes, attributes) = match ahead.batch.value(pair) {
-            Found::Inline(value, codec) => return compression::show(codec, value, take),
+            Found::Inline(value, codec) => {
+                let shown = compression::show(codec, value, take);
+                return shown.map_err(|error| of_value(&error, &self.region, key));
+            }
             Found::Logged {
                 offset,
                 value_bytes,
@@ -307,7 +311,7 @@ impl Scan {
                 let mut unpack = Some(Unpack { codec, take });
                 let shown = log.with_resident_value(&frames, &at, &mut copy, &mut unpack);
                 if let Some(taken) = shown {
-                    return taken;
+                    return taken.map_err(|error| of_value(&error, &self.region, key));
                 }
                 unpack.map(|unpack| unpack.take)
             }

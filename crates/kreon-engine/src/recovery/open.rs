@@ -10,8 +10,7 @@ use kreon_base::{
 };
 use kreon_device::{Backing, Device};
 use kreon_format::{
-    Catalogue, INLINE_VALUE_BYTES_MAX, LogRecord, PagePointer, RecordKind, Superblock, place_of,
-    range_end,
+    Catalogue, LogRecord, PagePointer, RecordKind, Superblock, place_of, range_end,
 };
 use kreon_l0::Keep;
 
@@ -114,6 +113,15 @@ impl Durable {
         })
     }
 
+    /// The largest inline limit of a region. One that the log makes may have a larger one: what is longer than this stays in
+    /// the log.
+    fn inline_value_bytes_max(&self, options: &Options) -> usize {
+        let regions = self.ledger.regions.iter();
+        let own = regions.filter_map(|(_, region)| region.options.inline_value_bytes_max);
+        let largest = own.map(usize::from).max().unwrap_or(0);
+        largest.max(options.inline_value_bytes_max)
+    }
+
     /// Replays the log behind the image, or from the marker, into L0 as far as there is room.
     pub fn replay(
         &mut self,
@@ -129,8 +137,7 @@ impl Durable {
             newest: superblock.incarnation,
             segments: &self.allocator.log_segments(MAIN_LOG),
             taken: &self.allocator.taken_segments(),
-            // Regions may have larger limits than the store.
-            value_bytes_max: INLINE_VALUE_BYTES_MAX,
+            value_bytes_max: self.inline_value_bytes_max(options),
             backing: options.backing,
             has_image: !self.ledger.image.is_empty(),
         };

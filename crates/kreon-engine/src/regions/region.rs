@@ -11,7 +11,6 @@ use kreon_sync::{AtomicBool, AtomicU64, Ordering, RwLock};
 
 use super::gaps::Gaps;
 use super::own_options::OwnOptions;
-use crate::compression;
 use crate::options::{GROWTH_FACTOR_MAX, GROWTH_FACTOR_MIN};
 
 /// A region that exists, or existed.
@@ -149,7 +148,6 @@ pub fn check_name(name: &str) -> Result<()> {
 /// # Errors
 /// `InvalidArgument` if no region can have these options.
 pub fn check_options(options: &RegionOptions) -> Result<()> {
-    compression::check(options.compression)?;
     let limit = options.inline_value_bytes_max.map_or(0, usize::from);
     if limit > INLINE_VALUE_BYTES_MAX {
         return Err(Error::invalid(format!(

@@ -116,11 +116,14 @@ impl FoundCatalogues {
 
     /// Numbers, names and options of regions from all pages; newer pages take precedence.
     pub fn names(&self) -> BTreeMap<RegionId, (String, RegionOptions)> {
-        let regions = self.regions.values().map(|(_, payload)| payload);
+        let regions = self.regions.values();
+        let regions = regions.map(|(pointer, payload)| (pointer.epoch, payload));
         let starts = self.streams.values().flat_map(|pages| starts(pages));
-        regions
-            .chain(starts.map(|page| &page.payload))
-            .flat_map(|payload| Catalogue::decode_names(payload))
+        let starts = starts.map(|page| (page.pointer.epoch, &page.payload));
+        let mut all: Vec<_> = regions.chain(starts).collect();
+        all.sort_by_key(|(epoch, _)| *epoch);
+        all.into_iter()
+            .flat_map(|(_, payload)| Catalogue::decode_names(payload))
             .collect()
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use kreon_base::{Lsn, RegionId, Result};
+use kreon_base::{Lsn, RegionId, RegionOptions, Result};
 use kreon_format::{Catalogue, LogRecord, RecordKind, place_of, read_made_value};
 
 use super::doubts;
@@ -187,7 +187,8 @@ impl Work<'_, '_> {
         let target = &mut self.target;
         let found = walk(self.at, from..Lsn::MAX, Lsn::MAX, |record| {
             if record.kind == RecordKind::MakeRegion {
-                let (_, options) = read_made_value(record.value.unwrap_or_default())?;
+                let made = read_made_value(record.value.unwrap_or_default());
+                let options = made.map_or(RegionOptions::DEFAULT, |(_, options)| options);
                 target.name(record.region, record.key, options);
             }
             Ok(())

@@ -208,8 +208,7 @@ impl<'a> Target<'a> {
 
     /// Whether the key has a value; pending changes do not count.
     pub fn holds(&self, region: &TargetRegion, key: &[u8]) -> Result<bool> {
-        let found = self.engine.get(&region.state, key, None, |_| ())?;
-        Ok(found.is_some())
+        self.engine.contains(&region.state, key, None)
     }
 
     /// Writes the pending batch.

@@ -35,8 +35,8 @@ them. With --key alone, the value is the whole object as given. Strings are deco
 other JSON is taken as it is written. `lines` are what `kreon scan` prints.
 
 A field `expires` of such lines, or what --expires names, says when a pair expires: a whole number of \
-milliseconds since 1970; null, empty or no field at all for a pair that stays. A pair that has expired by now is \
-left out and counted.
+milliseconds since 1970; null, empty or no field at all for a pair that lives as long as its region says. A pair \
+that has expired by now is left out and counted; a value of its key that is there stays.
 
 Of equal keys the last row wins. If a row is bad, the rows before it are in the store.
 

@@ -29,7 +29,7 @@ pub struct Reading {
     /// them need no name
     #[arg(long, value_name = "COLUMN")]
     expires: Option<String>,
-    /// Pairs stay, whatever the field `expires` of JSON lines says
+    /// Pairs live as long as their region says, whatever the field `expires` of JSON lines says
     #[arg(long, conflicts_with = "expires")]
     no_expires: bool,
     /// The first row of CSV or TSV names the columns (so it is unless --no-header is given)
