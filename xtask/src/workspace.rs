@@ -70,6 +70,9 @@ pub struct Dependency {
     /// The platform or `cfg` under which alone it is one.
     #[serde(default)]
     pub target: Option<String>,
+    /// Whether it is one only with a feature.
+    #[serde(default)]
+    pub optional: bool,
 }
 
 /// A library, binary, test, bench or example of a crate.

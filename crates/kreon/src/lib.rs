@@ -44,6 +44,7 @@
 mod backup;
 mod batch;
 mod cluster;
+mod expiry;
 mod get_async;
 mod options;
 mod range;
@@ -63,6 +64,7 @@ mod whole_levels;
 
 pub use backup::Backup;
 pub use batch::WriteBatch;
+pub use expiry::Expiry;
 pub use get_async::GetAsync;
 #[doc(hidden)]
 pub use kreon_base::Timestamp;
@@ -92,6 +94,6 @@ pub use snapshot::Snapshot;
 pub use status::StoreStatus;
 pub use store::Store;
 pub use transaction::{Transaction, TransactionOptions, TransactionScan};
-pub use ttl::{Expiry, Ttl};
+pub use ttl::Ttl;
 pub use value::Value;
 pub use value_reader::ValueReader;

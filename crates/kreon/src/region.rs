@@ -7,9 +7,7 @@ use kreon_engine::{
     DeletedRange, Engine, Fill, KeyBounds, Operation, Own, RegionState, Terms, prefix_bounds,
 };
 
-use crate::{
-    Durability, Durable, GetAsync, KeyRange, RegionOptions, Result, Scan, Value, ValueReader,
-};
+use crate::{Durability, Durable, GetAsync, KeyRange, Result, Scan, Value, ValueReader};
 
 /// A named, ordered key space of a store, like a table. Made by [`Store::region`](crate::Store::region). Cheap to
 /// clone.
@@ -39,29 +37,12 @@ impl Region {
         &self.state.name
     }
 
-    /// The options of the region.
-    pub fn options(&self) -> RegionOptions {
-        RegionOptions::of(&self.state.own.all())
-    }
-
-    /// Gives the region other options, durably. They hold for writes from now on, and for merges from the next spill on: what
-    /// was written before keeps its form, and is read as it is. Costs a checkpoint, and waits for a spill or a verification
-    /// that is under way.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for options out of their range; `Closed`, `OutOfSpace`, `Poisoned`: the region has the old ones.
-    /// `Io`: it has the old ones until it is opened again.
-    pub fn set_options(&self, options: &RegionOptions) -> Result<()> {
-        let options = options.inner()?;
-        self.engine.set_region_options(&self.state, &options)
-    }
-
     /// Sets the value of `key`, with the durability that the store was opened with. It stays until the next write of the
-    /// key, or for the [TTL](RegionOptions::ttl) of the region; for another one see
+    /// key, or for the [TTL](crate::RegionOptions::ttl) of the region; for another one see
     /// [`put_with_ttl`](Self::put_with_ttl).
     ///
     /// The value is copied into the log buffers piece by piece, so a long value takes no memory beyond the store's
-    /// budget, unless the region [packs](RegionOptions::compression) its values; other writers wait while a long value is copied.
+    /// budget, unless the region [packs](crate::RegionOptions::compression) its values; other writers wait while a long value is copied.
     ///
     /// # Errors
     /// `InvalidArgument` (key over 64 KiB, value over 1 GiB), `OutOfSpace`, `Closed`, `Poisoned`: nothing was changed.

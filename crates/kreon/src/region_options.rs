@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kreon_engine::{Codec, RegionOptions as Inner};
 
-use crate::{Error, Result};
+use crate::{Error, Region, Result};
 
 /// Options of a region, where others go by the options of the store: for [`Store::region_with`](crate::Store::region_with)
 /// and [`Region::set_options`](crate::Region::set_options). They are part of the region: durable, in backups and repairs,
@@ -91,5 +91,24 @@ impl RegionOptions {
             inline_value_bytes_max: inner.inline_value_bytes_max.map(usize::from),
             growth_factor: inner.growth_factor.map(u32::from),
         }
+    }
+}
+
+impl Region {
+    /// The options of the region.
+    pub fn options(&self) -> RegionOptions {
+        RegionOptions::of(&self.state.own.all())
+    }
+
+    /// Gives the region other options, durably. They hold for writes from now on, and for merges from the next spill on: what
+    /// was written before keeps its form, and is read as it is. Costs a checkpoint, and waits for a spill or a verification
+    /// that is under way.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for options out of their range; `Closed`, `OutOfSpace`, `Poisoned`: the region has the old ones.
+    /// `Io`: it has the old ones until it is opened again.
+    pub fn set_options(&self, options: &RegionOptions) -> Result<()> {
+        let options = options.inner()?;
+        self.engine.set_region_options(&self.state, &options)
     }
 }

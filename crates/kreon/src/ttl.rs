@@ -1,11 +1,12 @@
 //! Keys that expire.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use kreon_base::{Attributes, Timestamp};
 use kreon_engine::{Terms, Update};
 
 use crate::batch::Ends;
+use crate::expiry::timestamp;
 use crate::{Durable, Region, Result, Snapshot, Transaction, WriteBatch};
 
 /// How long the value of a key lives: see [`Region::ttl`].
@@ -28,31 +29,6 @@ impl Ttl {
             }
         }
     }
-}
-
-/// When a value ends: see [`Scan::peek_expiry`](crate::Scan::peek_expiry).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expiry {
-    /// With the next write of the key.
-    Never,
-    /// At this moment of the wall clock, a whole number of milliseconds after 1970, unless the key is written before.
-    At(SystemTime),
-}
-
-impl Expiry {
-    pub(crate) fn of(attributes: Attributes) -> Self {
-        match attributes.expires() {
-            None => Self::Never,
-            Some(expires) => Self::At(UNIX_EPOCH + Duration::from_millis(expires.ms())),
-        }
-    }
-}
-
-/// The first millisecond that is not before `moment`; the nearest one for a moment out of range.
-fn timestamp(moment: SystemTime) -> Timestamp {
-    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let ms = since.as_nanos().div_ceil(1_000_000);
-    Timestamp::of_ms(u64::try_from(ms).unwrap_or(u64::MAX))
 }
 
 /// Keys that expire. An expired key is gone at once for gets, scans, transactions and whatever else reads; its space comes
@@ -94,8 +70,9 @@ impl Region {
     }
 
     /// Sets the value of `key` until `moment` of the wall clock, with the durability that the store was opened with: what
-    /// [`Expiry::At`] tells of another store, for one. A moment that has passed leaves the key without a value, from the next tick of the clock on. A fraction
-    /// of a millisecond counts as a whole one; the last moment is in the year 10889.
+    /// [`Expiry::At`](crate::Expiry::At) tells of another store, for one. A moment that has passed leaves the key without a
+    /// value, from the next tick of the clock on. A fraction of a millisecond counts as a whole one; the last moment is in the
+    /// year 10889.
     ///
     /// ```
     /// # use std::time::{Duration, SystemTime};

@@ -81,7 +81,8 @@ fn check_core_dependencies(plan: &Plan, packages: &[Package], findings: &mut Fin
     });
     let outside: BTreeSet<&str> = core
         .flat_map(|package| &package.dependencies)
-        .filter(|d| d.path.is_none() && d.kind.as_deref() != Some("dev") && !is_of_models(d))
+        .filter(|d| d.path.is_none() && d.kind.as_deref() != Some("dev"))
+        .filter(|d| !d.optional && !is_of_models(d))
         .map(|d| d.name.as_str())
         .collect();
     if outside.len() > limits.core_dependencies_max {
@@ -123,6 +124,7 @@ mod tests {
                     kind: kind.map(Into::into),
                     path: inside.then(|| name.into()),
                     target: None,
+                    optional: false,
                 })
                 .collect(),
             ..Package::default()
@@ -203,6 +205,9 @@ mod tests {
         let mut models = package("device", &three);
         models.dependencies[3].target = Some("cfg(loom)".into());
         assert_eq!(errors_with(models), Vec::<String>::new());
+        let mut of_a_feature = package("device", &three);
+        of_a_feature.dependencies[3].optional = true;
+        assert_eq!(errors_with(of_a_feature), Vec::<String>::new());
         let errors = errors_with(package("device", &three));
         assert!(
             errors[0].contains("3 direct dependencies from outside"),

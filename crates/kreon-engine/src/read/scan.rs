@@ -266,10 +266,10 @@ impl Scan {
             return Ok(take.take(key, b""));
         }
         let take = WithKey { key, take };
+        let wrong = |error: Error| of_value(&error, &self.region, key);
         let (offset, value_bytes, attributes) = match ahead.batch.value(pair) {
             Found::Inline(value, codec) => {
-                let shown = compression::show(codec, value, take);
-                return shown.map_err(|error| of_value(&error, &self.region, key));
+                return compression::show(codec, value, take).map_err(wrong);
             }
             Found::Logged {
                 offset,
@@ -279,11 +279,9 @@ impl Scan {
         };
         let storage = &self.reader.storage;
         storage.check_open()?;
-        if let Some((offset, payload_bytes)) =
-            ahead.batch.nth(HINT_PAIRS - 1).and_then(Pair::record)
-        {
-            let hinted_bytes = fragment_bytes(payload_bytes);
-            storage.mapping.hint(offset.0, hinted_bytes);
+        let hinted = ahead.batch.nth(HINT_PAIRS - 1).and_then(Pair::record);
+        if let Some((offset, bytes)) = hinted {
+            storage.mapping.hint(offset.0, fragment_bytes(bytes));
         }
         let at = ValueAt {
             offset,
@@ -301,19 +299,17 @@ impl Scan {
         let left = match attributes.codec() {
             Codec::None => {
                 let mut take = Some(take);
-                let shown = log.with_resident_value(&frames, &at, &mut copy, &mut take);
-                if let Some(taken) = shown {
-                    return Ok(taken);
+                match log.with_resident_value(&frames, &at, &mut copy, &mut take) {
+                    Some(taken) => return Ok(taken),
+                    None => take,
                 }
-                take
             }
             codec => {
                 let mut unpack = Some(Unpack { codec, take });
-                let shown = log.with_resident_value(&frames, &at, &mut copy, &mut unpack);
-                if let Some(taken) = shown {
-                    return taken.map_err(|error| of_value(&error, &self.region, key));
+                match log.with_resident_value(&frames, &at, &mut copy, &mut unpack) {
+                    Some(taken) => return taken.map_err(wrong),
+                    None => unpack.map(|unpack| unpack.take),
                 }
-                unpack.map(|unpack| unpack.take)
             }
         };
         self.show_elsewhere(ahead, &at, attributes, left)
