@@ -83,6 +83,9 @@ const IDLE_MAX: Duration = Duration::from_secs(120);
 /// A process whose time is over and that works for so long nonetheless hangs, too: one step takes some seconds.
 const BUSY_MAX: Duration = Duration::from_secs(300);
 
+/// How much of a failure is told.
+const SHOWN_CHARS: usize = 400;
+
 /// How often a process is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -292,8 +295,11 @@ pub fn hunt(arguments: &HuntArguments) -> Counts {
     }
     let mut counts = Counts::default();
     if let Some(how) = arguments.by.run(Duration::from_secs(arguments.seconds)) {
-        println!("{}", how.lines().next().unwrap_or_default());
-        counts.fail(how);
+        // Not all of it: nobody reads the pipe before this process ends, and it holds 64 KiB.
+        let first = how.lines().next().unwrap_or_default();
+        let first: String = first.chars().take(SHOWN_CHARS).collect();
+        println!("{first}");
+        counts.fail(first);
     }
     counts
 }
