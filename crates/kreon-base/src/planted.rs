@@ -140,6 +140,8 @@ bugs! {
     ExpiryDroppedEarly,
     /// A packed value is shown as it is stored.
     PackedValueShown,
+    /// A region that the log makes comes back without its options.
+    RegionOptionsForgotten,
     /// A put into a stretch of keys that is known to be without values does not make it shorter.
     GapNotCut,
     /// Each step of a scan begins with the last key of the step before.

@@ -17,6 +17,11 @@ pub fn options_of(name: &str) -> RegionOptions {
             growth_factor: Some(2),
             ..RegionOptions::DEFAULT
         },
+        // Made, and lost with the power, more often than any: an option that changes no course.
+        "base" | "second" => RegionOptions {
+            growth_factor: Some(7),
+            ..RegionOptions::DEFAULT
+        },
         _ => RegionOptions::DEFAULT,
     }
 }

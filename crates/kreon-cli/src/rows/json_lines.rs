@@ -185,16 +185,9 @@ mod tests {
         let mut pair = Pair::default();
         let mut rows = Vec::new();
         loop {
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             match reader.next(&mut pair).unwrap() {
                 Step::End => return rows,
-                Step::Pair => rows.push(format!(
-                    "{}={}{}",
-                    text(&pair.key),
-                    text(&pair.value),
-                    pair.expires_ms
-                        .map_or(String::new(), |ms| format!(" until {ms}")),
-                )),
+                Step::Pair => rows.push(pair.shown()),
                 Step::Bad(reason) => rows.push(format!("{}: {reason}", pair.line)),
             }
         }

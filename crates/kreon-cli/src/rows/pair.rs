@@ -24,6 +24,15 @@ impl Pair {
         self.value.clear();
         self.expires_ms = None;
     }
+
+    /// As tests compare it.
+    #[cfg(test)]
+    pub fn shown(&self) -> String {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let until = self.expires_ms.map(|ms| format!(" until {ms}"));
+        let until = until.unwrap_or_default();
+        format!("{}={}{until}", text(&self.key), text(&self.value))
+    }
 }
 
 /// The expiry that a field says: a whole number of milliseconds since 1970.

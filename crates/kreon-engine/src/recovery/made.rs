@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kreon_base::{Error, REGION_NAME_BYTES_MAX, RegionId, Result};
+use kreon_base::{Error, REGION_NAME_BYTES_MAX, RegionId, RegionOptions, Result, planted};
 use kreon_format::read_made_value;
 
 use super::open::is_older;
@@ -31,6 +31,7 @@ impl Made {
             Ordering::Equal => {}
         }
         let (dropped, options) = read_made_value(record.value.unwrap_or_default())?;
+        planted!(RegionOptionsForgotten => let options = RegionOptions::DEFAULT);
         if dropped > ledger.epoch {
             return Err(is_older(
                 record,

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use kreon_base::{Codec, RegionOptions};
+use kreon_base::{Codec, RegionOptions, Timestamp};
 use kreon_sync::{AtomicU64, Ordering};
 
 /// The options of a region. Each is read by itself, without a lock: a write beside a change of several may see some of
@@ -57,7 +57,13 @@ impl OwnOptions {
         codec_of(self.packed.load(Ordering::Relaxed))
     }
 
-    /// How long a value lives whose write says nothing else.
+    /// When a value ends that is written `now`, if its write says nothing else; none: not by itself.
+    pub fn expires(&self, now: impl FnOnce() -> Timestamp) -> Option<Timestamp> {
+        let ttl_ms = self.ttl_ms()?;
+        Some(now().plus_ms(ttl_ms.get()))
+    }
+
+    /// The default TTL.
     #[inline]
     pub fn ttl_ms(&self) -> Option<NonZeroU64> {
         NonZeroU64::new(self.ttl_ms.load(Ordering::Relaxed))

@@ -195,9 +195,10 @@ impl Transaction {
 
     /// What is kept beside an own value, as if it were written at the time of the transaction.
     fn own_attributes(&self, region: &RegionState, expiry: Expiry) -> Attributes {
-        let ttl_ms = region.own.ttl_ms().filter(|_| expiry == Expiry::OfRegion);
-        let by_region = ttl_ms.map(|ttl_ms| self.time().plus_ms(ttl_ms.get()));
-        Attributes::expiring(by_region.or(expiry.moment()))
+        Attributes::expiring(match expiry {
+            Expiry::OfRegion => region.own.expires(|| self.time()),
+            Expiry::Never | Expiry::At(_) => expiry.moment(),
+        })
     }
 
     /// The time at which it reads.

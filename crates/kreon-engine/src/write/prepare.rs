@@ -80,8 +80,8 @@ fn change(operation: &Operation<'_>, clock: &Clock, packed: &mut Vec<u8>) -> Cha
             packed: None,
         };
     };
-    if let (Expiry::OfRegion, Some(ttl_ms)) = (terms.expiry, own.ttl_ms()) {
-        terms.expiry = Expiry::At(clock.now().plus_ms(ttl_ms.get()));
+    if terms.expiry == Expiry::OfRegion {
+        terms.expiry = Expiry::of(own.expires(|| clock.now()));
     }
     let (start, codec) = (packed.len(), own.compression());
     let is_packed = terms.codec == Codec::None

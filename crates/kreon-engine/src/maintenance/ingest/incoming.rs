@@ -69,9 +69,7 @@ impl<P: Pairs> EntryStream for Incoming<'_, P> {
         self.last.extend_from_slice(key);
         self.count += 1;
         let (own, options) = (&self.region.own, &self.on.storage.options);
-        let ttl_ms = own.ttl_ms();
-        let expires = ttl_ms.map(|ttl_ms| options.clock.now().plus_ms(ttl_ms.get()));
-        let mut attributes = Attributes::expiring(expires);
+        let mut attributes = Attributes::expiring(own.expires(|| options.clock.now()));
         let mut value = value;
         self.packed.clear();
         let codec = own.compression();
