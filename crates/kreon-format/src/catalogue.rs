@@ -106,10 +106,14 @@ pub struct LogRecord {
     pub id: LogId,
     /// The replay marker: all earlier writes are in the trees. Replay starts here, or at the end of the image.
     pub marker: Lsn,
-    /// The incarnation that wrote the records at the marker.
+    /// The incarnation that wrote the records before the first resume; those at the marker if there is none before it.
     pub incarnation: Incarnation,
-    /// Positions behind the marker where later incarnations continued the log, in order.
+    /// Positions where later incarnations continued the log, in order: all behind the marker, and those before it in
+    /// log that is kept for the change feed.
     pub resumes: Vec<LogResume>,
+    /// From here on every incarnation kept the log for a change feed, so all loads and drops of regions have notices. `None`:
+    /// the last one did not.
+    pub followed_from: Option<Lsn>,
     /// All earlier bytes were durable at the checkpoint.
     pub durable: Lsn,
     /// The segment being written; `None` if the log has no segment yet.
@@ -125,6 +129,13 @@ impl LogRecord {
     /// Start of a replay that uses the image.
     pub fn replay_start(&self) -> Lsn {
         self.image.last().map_or(self.marker, |part| part.end)
+    }
+
+    /// The incarnation that wrote the records at the marker; none after it wrote before the marker.
+    pub fn incarnation_at_marker(&self) -> Incarnation {
+        let is_passed = |resume: &&LogResume| resume.resume <= self.marker;
+        let passed = self.resumes.iter().take_while(is_passed).last();
+        passed.map_or(self.incarnation, |resume| resume.incarnation)
     }
 }
 

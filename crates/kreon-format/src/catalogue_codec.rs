@@ -10,16 +10,15 @@
 use std::collections::BTreeSet;
 
 use kreon_base::{
-    Epoch, Error, Incarnation, LogId, Lsn, PAGE_BYTES, PageNo, REGION_NAME_BYTES_MAX, RegionId,
-    RegionOptions, Result, SegmentId,
+    Epoch, Error, LogId, PAGE_BYTES, REGION_NAME_BYTES_MAX, RegionId, RegionOptions, Result,
 };
 
 use crate::bytes::{ByteReader, u48, u48_bytes};
+use crate::catalogue_log::{LOG_BYTES_MIN, encode_log, read_log};
 use crate::sealed::newer;
 use crate::{
-    CATALOGUE_PAGE_PAYLOAD_BYTES, Catalogue, GroupPointer, ImagePart, LOG_SEQUENCE_MAX, LogRecord,
-    LogResume, OpenSegment, PAGE_NO_MAX, PAGE_POINTER_BYTES, PagePointer, PageRun, RegionRecord,
-    TREE_LEVELS_MAX, TreeRecord, decode_region_options, encode_region_options, place_of,
+    CATALOGUE_PAGE_PAYLOAD_BYTES, Catalogue, GroupPointer, PAGE_POINTER_BYTES, PagePointer,
+    RegionRecord, TREE_LEVELS_MAX, TreeRecord, decode_region_options, encode_region_options,
 };
 
 /// First word of a stream that states its version.
@@ -37,12 +36,7 @@ const HAS_OPTIONS: u8 = 0x80;
 
 /// Least bytes of an encoded record, to reject a count that cannot fit in the bytes left.
 const REGION_BYTES_MIN: usize = 4 + 2 + 2 + 1;
-const LOG_BYTES_MIN: usize = 2 + 8 + 8 + 4 + 8 + 1 + 1;
-const RESUME_BYTES: usize = 8 + 8 + 8;
 const GROUP_BYTES: usize = 1 + 6 + 4;
-const PART_BYTES_MIN: usize = 8 + 8 + 8 + 4 + 4;
-const IMAGE_TREE_BYTES_MIN: usize = 4 + 1;
-const RUN_BYTES: usize = 6 + 4;
 
 impl Catalogue {
     /// The stream, for [`encode_chain`](crate::encode_chain). The caller must keep names and lists within their
@@ -185,7 +179,7 @@ fn read_pointer(reader: &mut Reader<'_>) -> Option<PagePointer> {
 }
 
 /// A count and that many records, for [`Reader::list`].
-fn encode_list<T>(records: &[T], out: &mut Vec<u8>, encode: impl Fn(&T, &mut Vec<u8>)) {
+pub(crate) fn encode_list<T>(records: &[T], out: &mut Vec<u8>, encode: impl Fn(&T, &mut Vec<u8>)) {
     out.extend((records.len() as u32).to_le_bytes());
     for record in records {
         encode(record, out);
@@ -209,7 +203,7 @@ fn encode_region(region: &RegionRecord, out: &mut Vec<u8>) {
     }
 }
 
-fn encode_tree(tree: &TreeRecord, out: &mut Vec<u8>) {
+pub(crate) fn encode_tree(tree: &TreeRecord, out: &mut Vec<u8>) {
     out.push(tree.height);
     if let Some(root) = tree.root {
         out.extend(root.encode());
@@ -245,7 +239,7 @@ fn read_region(reader: &mut Reader<'_>) -> Option<RegionRecord> {
 }
 
 /// A tree without root is encoded as height 0 alone.
-fn read_tree(reader: &mut Reader<'_>) -> Option<TreeRecord> {
+pub(crate) fn read_tree(reader: &mut Reader<'_>) -> Option<TreeRecord> {
     let height = reader.u8()?;
     if height == 0 {
         return Some(TreeRecord::default());
@@ -259,120 +253,6 @@ fn read_tree(reader: &mut Reader<'_>) -> Option<TreeRecord> {
     })
 }
 
-fn encode_log(log: &LogRecord, out: &mut Vec<u8>) {
-    out.extend(log.id.0.to_le_bytes());
-    out.extend(log.marker.0.to_le_bytes());
-    out.extend(log.incarnation.0.to_le_bytes());
-    encode_list(&log.resumes, out, |resume, out| {
-        out.extend(resume.end.0.to_le_bytes());
-        out.extend(resume.resume.0.to_le_bytes());
-        out.extend(resume.incarnation.0.to_le_bytes());
-    });
-    out.extend(log.durable.0.to_le_bytes());
-    out.push(log.open.is_some().into());
-    if let Some(open) = log.open {
-        out.extend(open.segment.0.to_le_bytes());
-        out.extend(open.sequence.to_le_bytes());
-    }
-    out.push(log.next.is_some().into());
-    if let Some(next) = log.next {
-        out.extend(next.0.to_le_bytes());
-    }
-    encode_list(&log.image, out, encode_part);
-}
-
-fn encode_part(part: &ImagePart, out: &mut Vec<u8>) {
-    for lsn in [part.start, part.end, part.needed] {
-        out.extend(lsn.0.to_le_bytes());
-    }
-    encode_list(&part.trees, out, |(region, tree), out| {
-        out.extend(region.0.to_le_bytes());
-        encode_tree(tree, out);
-    });
-    encode_list(&part.pages, out, |run, out| {
-        out.extend(u48_bytes(run.first.0));
-        out.extend(run.count.to_le_bytes());
-    });
-}
-
-fn read_part(reader: &mut Reader<'_>) -> Option<ImagePart> {
-    Some(ImagePart {
-        start: Lsn(reader.u64()?),
-        end: Lsn(reader.u64()?),
-        needed: Lsn(reader.u64()?),
-        trees: reader.list(IMAGE_TREE_BYTES_MIN, |reader| {
-            Some((RegionId(reader.u32()?), read_tree(reader)?))
-        })?,
-        pages: reader.list(RUN_BYTES, read_run)?,
-    })
-}
-
-fn read_run(reader: &mut Reader<'_>) -> Option<PageRun> {
-    let run = PageRun {
-        first: PageNo(u48(reader.input.array()?)),
-        count: reader.u32()?,
-    };
-    let behind = run.first.0 + u64::from(run.count);
-    (run.count > 0 && behind <= PAGE_NO_MAX + 1).then_some(run)
-}
-
-/// Whether the parts are consecutive and reach over the marker.
-fn is_image(parts: &[ImagePart], marker: Lsn) -> bool {
-    let follows = |pair: &[ImagePart]| pair[0].end == pair[1].start;
-    let [first, ..] = parts else {
-        return true;
-    };
-    first.start <= marker
-        && first.end > marker
-        && parts.windows(2).all(follows)
-        && parts
-            .iter()
-            .all(|part| part.start < part.end && part.end <= part.needed)
-}
-
-fn read_log(reader: &mut Reader<'_>) -> Option<LogRecord> {
-    let log = LogRecord {
-        id: LogId(reader.u16()?),
-        marker: Lsn(reader.u64()?),
-        incarnation: Incarnation(reader.u64()?),
-        resumes: reader.list(RESUME_BYTES, read_resume)?,
-        durable: Lsn(reader.u64()?),
-        open: reader.optional(|reader| {
-            Some(OpenSegment {
-                segment: SegmentId(reader.u32()?),
-                sequence: reader.u64()?,
-            })
-        })?,
-        next: reader.optional(|reader| reader.u32().map(SegmentId))?,
-        image: match reader.version {
-            0..=1 => Vec::new(),
-            _ => reader.list(PART_BYTES_MIN, read_part)?,
-        },
-    };
-    let sequences = [log.marker, log.durable].map(|lsn| place_of(lsn).0);
-    let sequences = sequences
-        .into_iter()
-        .chain(log.resumes.iter().map(|run| place_of(run.resume).0))
-        .chain(log.image.iter().map(|part| place_of(part.needed).0))
-        .chain(log.open.map(|open| open.sequence));
-    if sequences.max() > Some(LOG_SEQUENCE_MAX) || !is_image(&log.image, log.marker) {
-        return None;
-    }
-    let borders = log.resumes.iter().flat_map(|run| [run.end, run.resume]);
-    std::iter::once(log.marker)
-        .chain(borders)
-        .is_sorted()
-        .then_some(log)
-}
-
-fn read_resume(reader: &mut Reader<'_>) -> Option<LogResume> {
-    Some(LogResume {
-        end: Lsn(reader.u64()?),
-        resume: Lsn(reader.u64()?),
-        incarnation: Incarnation(reader.u64()?),
-    })
-}
-
 fn read_group(reader: &mut Reader<'_>) -> Option<GroupPointer> {
     let copy = reader.u8().filter(|&copy| copy <= 1)?;
     Some(GroupPointer {
@@ -382,9 +262,10 @@ fn read_group(reader: &mut Reader<'_>) -> Option<GroupPointer> {
     })
 }
 
-struct Reader<'a> {
-    input: ByteReader<'a>,
-    version: u8,
+/// Reads a stream or a page of regions.
+pub(crate) struct Reader<'a> {
+    pub input: ByteReader<'a>,
+    pub version: u8,
 }
 
 impl<'a> Reader<'a> {
@@ -398,25 +279,25 @@ impl<'a> Reader<'a> {
         Self { input, version }
     }
 
-    fn u8(&mut self) -> Option<u8> {
+    pub fn u8(&mut self) -> Option<u8> {
         self.input.array().map(u8::from_le_bytes)
     }
 
-    fn u16(&mut self) -> Option<u16> {
+    pub fn u16(&mut self) -> Option<u16> {
         self.input.array().map(u16::from_le_bytes)
     }
 
-    fn u32(&mut self) -> Option<u32> {
+    pub fn u32(&mut self) -> Option<u32> {
         self.input.array().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Option<u64> {
+    pub fn u64(&mut self) -> Option<u64> {
         self.input.array().map(u64::from_le_bytes)
     }
 
     /// A count and that many records of at least `record_bytes_min` each. Allocates no more than the bytes left can
     /// fill.
-    fn list<T>(
+    pub fn list<T>(
         &mut self,
         record_bytes_min: usize,
         record: impl Fn(&mut Self) -> Option<T>,
@@ -428,7 +309,7 @@ impl<'a> Reader<'a> {
         (0..count).map(|_| record(self)).collect()
     }
 
-    fn optional<T>(&mut self, value: impl Fn(&mut Self) -> Option<T>) -> Option<Option<T>> {
+    pub fn optional<T>(&mut self, value: impl Fn(&mut Self) -> Option<T>) -> Option<Option<T>> {
         match self.u8()? {
             0 => Some(None),
             1 => value(self).map(Some),

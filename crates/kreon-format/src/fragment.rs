@@ -61,12 +61,22 @@ pub enum RecordKind {
     /// The region of the record is created; the key is its name, the value a [`made_value`](crate::made_value).
     /// It precedes all other records of the region and those of regions with higher numbers.
     MakeRegion = 6,
+    /// For the change feed alone: the region of the record is about to be dropped; the key is its name. No write of the
+    /// region follows, unless the drop fails. Since format 6.
+    DropRegion = 7,
+    /// For the change feed alone: pairs from this key to the key in the value are about to be loaded. Since format 6.
+    Loaded = 8,
 }
 
 impl RecordKind {
     /// Whether the record gives a key a value, beside which attributes may stand.
     pub const fn may_have_attributes(self) -> bool {
         matches!(self, Self::Put | Self::Relocation | Self::Ingested)
+    }
+
+    /// Whether the record is for the change feed alone: a replay passes over it, and nothing points at it.
+    pub const fn is_notice(self) -> bool {
+        matches!(self, Self::DropRegion | Self::Loaded)
     }
 
     const fn of(code: u32) -> Option<Self> {
@@ -77,6 +87,8 @@ impl RecordKind {
             4 => Some(Self::Ingested),
             5 => Some(Self::DeleteRange),
             6 => Some(Self::MakeRegion),
+            7 => Some(Self::DropRegion),
+            8 => Some(Self::Loaded),
             _ => None,
         }
     }

@@ -12,6 +12,7 @@ mod bitmap;
 mod bytes;
 mod catalogue;
 mod catalogue_codec;
+mod catalogue_log;
 mod catalogue_page;
 mod claim;
 mod creation;

@@ -65,6 +65,18 @@ fn catalogue_bytes() {
 }
 
 #[test]
+fn a_log_that_is_kept_for_a_change_feed_has_a_bit_in_its_number_and_a_position() {
+    let mut followed = catalogue();
+    let mut bytes = hex(&followed.encode());
+    followed.logs[0].followed_from = Some(Lsn(96));
+    // The number of the first log, and its marker.
+    let at = bytes.find("0000640000000000000004").unwrap();
+    bytes.replace_range(at..at + 4, "00806000000000000000");
+    assert_eq!(hex(&followed.encode()), bytes);
+    assert_eq!(Catalogue::decode(&followed.encode()).unwrap(), followed);
+}
+
+#[test]
 fn catalogue_bytes_of_version_2_read_as_a_catalogue_without_pages_of_regions() {
     let mut expected = catalogue();
     expected.region_pages.clear();

@@ -87,6 +87,10 @@ fn catalogue_that_contradicts_itself_is_damaged() {
     assert!(broken(|c| c.groups[0].copy = 2));
     assert!(broken(|c| c.logs[0].resumes[0].end = Lsn(99)));
     assert!(broken(|c| c.logs[0].resumes[0].resume = Lsn(103)));
+    // What is before the marker may be kept for the change feed.
+    assert!(!broken(|c| {
+        (c.logs[0].resumes[0].end, c.logs[0].resumes[0].resume) = (Lsn(50), Lsn(60));
+    }));
     assert!(broken(|c| {
         let again = c.logs[0].resumes[0];
         c.logs[0].resumes.push(again);
@@ -195,7 +199,7 @@ proptest! {
     #[test]
     fn every_fragment_header_reads_back(
         key_bytes in 0_u32..=65536,
-        kind in 0..6_usize,
+        kind in 0..8_usize,
         flags in 0..6_u8,
         incarnation: u64,
         region: u32,
@@ -213,6 +217,8 @@ proptest! {
                 RecordKind::Ingested,
                 RecordKind::DeleteRange,
                 RecordKind::MakeRegion,
+                RecordKind::DropRegion,
+                RecordKind::Loaded,
             ][kind],
             starts_record: flags & 1 != 0,
             ends_record: flags & 6 != 0,

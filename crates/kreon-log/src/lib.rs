@@ -22,6 +22,7 @@
 //! - `device_reads`: fragments of a segment, and those of a record, straight from the device
 //! - `mirror`: who else holds the log; `tap`: committed bytes for it; `landing`: which units it has
 //! - `moved_record`, `moved`: records that garbage collection moves, in segments of their own
+//! - `feed`: the durable units of the open log, straight from the device
 //! - `history`: a log that is not open: where it ends and which run wrote what
 //! - `replay`: the log after a crash
 //! - `pause`: waiting for a thread that copies
@@ -36,6 +37,7 @@ mod commit_group;
 mod cut;
 mod device_reads;
 mod durable_wait;
+mod feed;
 mod framing;
 mod group_commit;
 mod history;
@@ -78,6 +80,7 @@ mod tests;
 
 pub use cut::{Pieces, SEGMENT, WHOLE_UNIT_BYTES_MAX};
 pub use durable_wait::DurableWait;
+pub use feed::{Borders, LogFeed, not_kept};
 pub use history::{LOG_START, LogHistory};
 pub use home::{LogHome, LogOptions, LogSpace, TakenSegment};
 pub use log::Log;

@@ -13,7 +13,7 @@ use super::calls::Calls;
 use super::durable_wait::DurableWait;
 use super::framing::Framing;
 use super::group_commit::GroupCommit;
-use super::history::{LogHistory, split_runs};
+use super::history::{LogHistory, split_runs, told_from};
 use super::home::{LogHome, LogOptions};
 use super::landing::Landing;
 use super::output::{LogOutput, Sources};
@@ -35,8 +35,8 @@ use super::write_out::WriteOut;
 /// lock, the pool of buffers. No thread waits for any of them while it holds a reservation that is not committed: a thread
 /// that waits for the gapless committed prefix waits for threads that copy bytes, and for nothing else.
 pub struct Log {
-    history: LogHistory,
-    positions: Arc<Positions>,
+    pub(super) history: LogHistory,
+    pub(super) positions: Arc<Positions>,
     output: Arc<LogOutput>,
     load: Arc<SyncLoad>,
     pub(super) appender: Appender,
@@ -269,6 +269,7 @@ impl Log {
     /// Nothing becomes durable any more, and all that wait are told; a flush under way is waited for.
     pub fn close(&self) {
         self.commit.waiters().close();
+        self.positions.tell();
     }
 
     /// Nothing is written any more, now: all that wait are told `Closed`. Calls of the device and of the mirror that are
@@ -354,9 +355,23 @@ impl Log {
     /// What a checkpoint records, with replay to start at `marker`: the border of a record, not behind
     /// the tail. Segments that it names were taken from the [`LogSpace`](super::LogSpace) before the call.
     pub fn checkpoint_record(&self, marker: Lsn) -> LogRecord {
+        self.record_from(marker, marker)
+    }
+
+    /// The same of a log that is kept from `kept` on for a change feed: it also tells since when there is one, and which runs
+    /// wrote the log from there on. Of the runs before the marker, no more than the last thousand.
+    pub fn followed_record(&self, marker: Lsn, kept: Lsn) -> LogRecord {
+        LogRecord {
+            followed_from: Some(self.followed_from()),
+            ..self.record_from(marker, told_from(&self.history.resumes, marker, kept))
+        }
+    }
+
+    /// Tells of the runs from `from` on, at or before the marker.
+    fn record_from(&self, marker: Lsn, from: Lsn) -> LogRecord {
         let durable = self.claim();
         let history = &self.history;
-        let (incarnation, resumes) = split_runs(history.incarnation, &history.resumes, marker);
+        let (incarnation, resumes) = split_runs(history.incarnation, &history.resumes, from);
         let current = self.reader.buffers.current().link();
         LogRecord {
             id: self.reader.home.log,
@@ -364,6 +379,7 @@ impl Log {
             durable,
             incarnation,
             resumes: resumes.to_vec(),
+            followed_from: None,
             open: Some(OpenSegment {
                 segment: current.segment,
                 sequence: current.sequence,

@@ -2,8 +2,10 @@
 //!
 //! Invariants: each position only grows, and `claim <= durable <= written`.
 
+use std::time::Duration;
+
 use kreon_base::Lsn;
-use kreon_sync::{AtomicU64, Ordering};
+use kreon_sync::{AtomicU32, AtomicU64, Condvar, Mutex, Ordering};
 
 /// Three positions; all before each is as its name says.
 pub(super) struct Positions {
@@ -13,6 +15,12 @@ pub(super) struct Positions {
     durable: AtomicU64,
     /// See [`Log::claim`](super::Log::claim).
     claim: AtomicU64,
+    /// How often watchers were told to look again.
+    told: AtomicU64,
+    /// Threads that wait to be told, and what wakes them.
+    watchers: AtomicU32,
+    watched: Mutex<()>,
+    called: Condvar,
 }
 
 impl Positions {
@@ -22,6 +30,10 @@ impl Positions {
             written: AtomicU64::new(resume.0),
             durable: AtomicU64::new(resume.0),
             claim: AtomicU64::new(resume.0),
+            told: AtomicU64::new(0),
+            watchers: AtomicU32::new(0),
+            watched: Mutex::new(()),
+            called: Condvar::new(),
         }
     }
 
@@ -60,9 +72,52 @@ impl Positions {
 
     pub fn durable_upto(&self, durable: Lsn) {
         self.durable.fetch_max(durable.0, Ordering::AcqRel);
+        self.tell();
+    }
+
+    /// Lets watchers look again. All stores and loads here have one order: either this thread sees the watcher, or the watcher
+    /// sees that it was told.
+    pub fn tell(&self) {
+        self.told.fetch_add(1, Ordering::SeqCst);
+        if self.watchers.load(Ordering::SeqCst) > 0 {
+            drop(self.watched.lock());
+            self.called.notify_all();
+        }
+    }
+
+    /// See [`Log::told`](super::Log::told).
+    pub fn told(&self) -> u64 {
+        self.told.load(Ordering::SeqCst)
+    }
+
+    /// See [`Log::wait_until_told`](super::Log::wait_until_told).
+    pub fn wait_until_told(&self, told: u64, patience: Duration) {
+        self.watchers.fetch_add(1, Ordering::SeqCst);
+        let mut watched = self.watched.lock();
+        if self.told() == told {
+            self.called.wait_for(&mut watched, patience);
+        }
+        drop(watched);
+        self.watchers.fetch_sub(1, Ordering::SeqCst);
     }
 
     pub fn claim_upto(&self, claim: Lsn) {
         self.claim.fetch_max(claim.0, Ordering::AcqRel);
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_was_told_between_its_look_and_its_wait_does_not_wait() {
+        let positions = Positions::new(Lsn(8));
+        let told = positions.told();
+        positions.tell();
+        let begun = std::time::Instant::now();
+        positions.wait_until_told(told, Duration::from_secs(60));
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        positions.wait_until_told(positions.told(), Duration::from_millis(1));
     }
 }

@@ -80,6 +80,9 @@ impl ValueAt<'_> {
         if header.kind == RecordKind::MakeRegion {
             return wrong("the record makes a region");
         }
+        if header.kind.is_notice() {
+            return wrong("the record is for the change feed");
+        }
         let key = self.key.get(from..).unwrap_or_default();
         let key = key.get(..payload.len()).unwrap_or(key);
         if !payload.starts_with(key) {

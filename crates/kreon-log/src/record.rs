@@ -86,12 +86,16 @@ pub(super) fn unit_bytes(unit: &[NewRecord<'_>]) -> Result<usize> {
 }
 
 /// How much of the reserve the segments for `unit` may use: deletions and moved records will free space. The mark of a
-/// load carries no data.
+/// load and notices for the change feed carry no data.
 pub(super) fn purpose_of(unit: &[NewRecord<'_>]) -> Purpose {
     let is_data = |record: &NewRecord<'_>| match record.kind {
         RecordKind::Put | RecordKind::MakeRegion => true,
         RecordKind::Ingested => record.payload_bytes() > 0,
-        RecordKind::Delete | RecordKind::DeleteRange | RecordKind::Relocation => false,
+        RecordKind::Delete
+        | RecordKind::DeleteRange
+        | RecordKind::Relocation
+        | RecordKind::DropRegion
+        | RecordKind::Loaded => false,
     };
     if unit.iter().any(is_data) {
         Purpose::Put

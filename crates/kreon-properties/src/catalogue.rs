@@ -207,7 +207,8 @@ fn any_log(u: &mut Unstructured<'_>) -> Result<LogRecord> {
     let open = u.arbitrary::<Option<(u32, u32)>>()?;
     let image = any_image(u, Lsn(borders[0]))?;
     Ok(LogRecord {
-        id: LogId(u.arbitrary()?),
+        id: LogId(u.int_in_range(0..=0x7fff)?),
+        followed_from: u.arbitrary::<bool>()?.then(|| any_lsn(u)).transpose()?,
         marker: Lsn(borders[0]),
         incarnation: Incarnation(u.arbitrary()?),
         resumes,

@@ -132,6 +132,8 @@ fn add_fragment(
         RecordKind::Ingested,
         RecordKind::DeleteRange,
         RecordKind::MakeRegion,
+        RecordKind::DropRegion,
+        RecordKind::Loaded,
     ])?;
     let header = FragmentHeader {
         length_bytes: payload.len() as u32,

@@ -1,7 +1,7 @@
 //! The record that an entry points at: where it is to stand and what it is to be, in full and in 16 bytes.
 
 use kreon_base::{Attributes, KeyHash, LogOffset, Payload, RegionId, planted};
-use kreon_format::{FragmentHeader, RecordKind, encode_attributes, fragment_bytes};
+use kreon_format::{FragmentHeader, encode_attributes, fragment_bytes};
 use kreon_log::ValueAt;
 
 /// Records up to this length are read in runs; of longer ones each is a large read by itself.
@@ -95,7 +95,7 @@ impl Wanted {
     /// Bytes behind the key of the record that was found at its place, if it is this one, and whole.
     pub fn value_bytes(self, header: &FragmentHeader, payload: &[u8]) -> Option<u64> {
         let is_whole = header.starts_record && header.ends_record;
-        let is_put = !matches!(header.kind, RecordKind::Delete | RecordKind::DeleteRange);
+        let is_put = header.kind.may_have_attributes();
         let (key, value) = payload.split_at_checked(header.key_bytes as usize)?;
         let attributes = match header.has_attributes {
             true => Some(*value.first_chunk()?),

@@ -184,6 +184,9 @@ fn replay_into(
             if record.region >= ledger.next_region {
                 return Err(is_older(&record, "which has a record of"));
             }
+            if record.kind.is_notice() {
+                return Ok(());
+            }
             // Values of a load: referenced by its tree, or the load never finished.
             let is_loaded = record.kind == RecordKind::Ingested;
             planted!(LoadReplayed => let is_loaded = false);

@@ -150,6 +150,7 @@ mod tests {
                 resume: Lsn(300),
                 incarnation: Incarnation(2),
             }],
+            followed_from: None,
             durable: Lsn(0),
             open: None,
             next: None,

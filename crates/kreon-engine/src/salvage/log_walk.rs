@@ -51,7 +51,7 @@ pub struct LogAt<'a> {
 }
 
 /// Calls `visit` for every record of a whole unit in `range`, in order, except for values of loads, which are valid only
-/// through their trees. Damage at or behind `durable` is the end of the log, not a hole.
+/// through their trees, and notices for the change feed. Damage at or behind `durable` is the end of the log, not a hole.
 ///
 /// # Errors
 /// Those of `visit`.
@@ -74,10 +74,11 @@ pub fn walk(
     };
     let mut loaded = Lsn(0);
     walk.run(&mut |record| match record.kind {
-        RecordKind::Ingested => {
+        RecordKind::Ingested | RecordKind::Loaded => {
             loaded = record.lsn;
             Ok(())
         }
+        RecordKind::DropRegion => Ok(()),
         _ => visit(record),
     })?;
     walk.walked.loaded = loaded;

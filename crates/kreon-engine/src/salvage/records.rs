@@ -129,6 +129,7 @@ impl LogAt<'_> {
             && header.starts_record == part.is_first
             && header.ends_record == part.is_last
             && header.kind != RecordKind::MakeRegion
+            && !header.kind.is_notice()
             && header.has_attributes != wanted.attributes.is_none()
             && (header.kind == RecordKind::Delete) == wanted.is_deletion;
         if !is_it {

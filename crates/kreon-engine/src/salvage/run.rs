@@ -88,9 +88,8 @@ impl Work<'_, '_> {
         }
         self.target.step("log before the checkpoint");
         let from = self.at.map.start();
-        // No run after that of the marker wrote before the marker.
         let at = LogAt {
-            runs: Runs::Guessed(self.at.map, log.incarnation),
+            runs: Runs::Guessed(self.at.map, log.incarnation_at_marker()),
             ..self.at
         };
         let sure_from = examine(at, from..marker)?.sure_from(from, Lsn::MAX);
@@ -314,8 +313,11 @@ fn apply_newest(target: &mut Target<'_>, record: &ReplayRecord<'_>) -> Result<()
 fn apply(target: &mut Target<'_>, record: &ReplayRecord<'_>) -> Result<()> {
     let value = match record.kind {
         RecordKind::Delete => None,
-        // A walk skips records of loads; its callbacks handle deleted ranges and new regions before this call.
-        RecordKind::DeleteRange | RecordKind::MakeRegion => return Ok(()),
+        // A walk skips records of loads and notices; its callbacks handle deleted ranges and new regions before this call.
+        RecordKind::DeleteRange
+        | RecordKind::MakeRegion
+        | RecordKind::DropRegion
+        | RecordKind::Loaded => return Ok(()),
         RecordKind::Put | RecordKind::Relocation | RecordKind::Ingested => record.value,
     };
     let value = value.map(|value| (value, record.attributes));

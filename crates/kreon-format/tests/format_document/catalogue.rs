@@ -73,11 +73,15 @@ fn part(start: u64, end: u64) -> ImagePart {
     }
 }
 
+/// Bit 15 of the number of a log.
+const IS_FOLLOWED: u16 = 1 << 15;
+
 fn log() -> LogRecord {
     // Positions fill seven bytes: a reader rejects higher ones.
     let lsn = |salt| distinct(7, salt);
     LogRecord {
-        id: LogId(distinct(2, 1) as u16),
+        id: LogId(distinct(2, 1) as u16 & !IS_FOLLOWED),
+        followed_from: Some(Lsn(lsn(16))),
         marker: Lsn(lsn(2)),
         incarnation: Incarnation(distinct(8, 3)),
         resumes: vec![LogResume {
@@ -103,6 +107,7 @@ fn catalogue() -> Catalogue {
         logs: vec![
             log(),
             LogRecord {
+                followed_from: None,
                 open: None,
                 next: None,
                 image: Vec::new(),
@@ -226,8 +231,11 @@ impl Document {
         });
         let next = log.next.map(|next| next.0.to_le_bytes().to_vec());
         let resumes = log.resumes.iter().map(|resume| self.resume(resume));
+        let is_followed = log.followed_from.map_or(0, |_| IS_FOLLOWED);
+        let from = log.followed_from.map(|from| from.0.to_le_bytes().to_vec());
         let mut fields = vec![
-            ("log", Number(log.id.0.into())),
+            ("log", Number((log.id.0 | is_followed).into())),
+            ("followed from", Bytes(from.unwrap_or_default())),
             ("marker", Number(log.marker.0)),
             ("incarnation", Number(log.incarnation.0)),
             ("resume count", Number(log.resumes.len() as u64)),

@@ -118,6 +118,7 @@ pub fn catalogue() -> Catalogue {
                     resume: Lsn(4096),
                     incarnation: Incarnation(5),
                 }],
+                followed_from: None,
                 durable: Lsn(5000),
                 open: Some(OpenSegment {
                     segment: SegmentId(4),
@@ -140,6 +141,7 @@ pub fn catalogue() -> Catalogue {
                 marker: Lsn(0),
                 incarnation: Incarnation(0),
                 resumes: vec![],
+                followed_from: None,
                 durable: Lsn(0),
                 open: None,
                 next: None,

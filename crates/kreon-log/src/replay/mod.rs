@@ -65,6 +65,8 @@ pub fn replay(
         let source = Source::start(scope, start.device, start.backing)?;
         let mut walk = Walk::new(start, source);
         history.end = walk.run(&mut visit)?;
+        // A checkpoint makes everything before its marker durable.
+        history.durable = walk.durable().max(history.marker).min(history.end);
         Ok((walk.chain, walk.units.record_count))
     })?;
     Ok(settle(start, chain, history, record_count))

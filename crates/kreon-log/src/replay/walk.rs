@@ -139,6 +139,11 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Everything before is known to have been durable.
+    pub fn durable(&self) -> Lsn {
+        self.durable
+    }
+
     /// The bits of the run that its fragments carry.
     pub fn mark(&self) -> u16 {
         incarnation_mark(self.incarnation)
