@@ -142,6 +142,10 @@ bugs! {
     PackedValueShown,
     /// A region that the log makes comes back without its options.
     RegionOptionsForgotten,
+    /// The change feed shows what was written and is not durable yet.
+    FeedShowsUndurable,
+    /// A change feed goes on over a run that kept no log, and so wrote no notices.
+    UnfollowedRunForgotten,
     /// A put into a stretch of keys that is known to be without values does not make it shorter.
     GapNotCut,
     /// Each step of a scan begins with the last key of the step before.

@@ -8,6 +8,7 @@
 
 mod backup;
 mod by_region;
+mod changes;
 mod checkpoint;
 mod compression;
 mod engine;
@@ -42,6 +43,7 @@ pub use backup::{
     Access, BackupInfo, BackupOptions, BackupReport, Restored, Shelf, check as check_backup,
     list as list_backups, restore as restore_backup,
 };
+pub use changes::{Change, ChangeUnit, Changed, Changes, Position};
 pub use compression::check as check_codec;
 pub use engine::{Engine, STATUS_HEAD};
 pub use events::{Event, Events, Stall};

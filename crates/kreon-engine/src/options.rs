@@ -123,6 +123,9 @@ pub struct Options {
     /// Most bytes written for each byte that overwrites another, about, 2 to 100. It wins over `space_amplification`:
     /// the store takes more space instead.
     pub write_amplification_max: f64,
+    /// Bytes of the log behind its durable end that are kept for the change feed. 0: there is no feed. Segments that nobody
+    /// else needs are given up before they are missed.
+    pub changes_kept_bytes: u64,
     /// Dead bytes that the log may always hold between two spills, however small the store is.
     pub unspilled_bytes_min: u64,
     /// Whether values that are scanned repeatedly are copied into key order (`Kreon 3.2.3`).
@@ -215,6 +218,7 @@ impl Default for Options {
             filter_bits_per_key: 10,
             space_amplification: 2.0,
             write_amplification_max: 3.0,
+            changes_kept_bytes: 0,
             unspilled_bytes_min: 4 << 20,
             scan_reorganisation: true,
             idle_reorganisation: true,

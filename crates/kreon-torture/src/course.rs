@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use kreon_engine::Options;
 use kreon_sim::{Crash, Dice, Fault, History, Image, Keep};
 
 use crate::check::{After, Recovered, check, check_with};
@@ -11,7 +12,7 @@ use crate::plan::{self, Choice};
 use crate::progress::{Progress, progress_at};
 use crate::script::{Shape, Step, script};
 use crate::sequences::{Sequence, sequence};
-use crate::settings::{options, options_of_check, options_with_memory};
+use crate::settings::{KEPT_BYTES, options, options_of_check, options_with_memory};
 use crate::stale::{self, Outcome, Slots};
 use crate::store::Store;
 
@@ -266,6 +267,10 @@ impl Course {
         };
         let options = match (cut.0 + cut.1) % 4 {
             0 => options(),
+            1 => Options {
+                changes_kept_bytes: KEPT_BYTES,
+                ..options_of_check()
+            },
             _ => options_of_check(),
         };
         let (model, progress) = self.expected(cut.0);

@@ -14,6 +14,7 @@
 //! - [`course`]: a script carried out, and the power cuts in it
 //! - [`crashes`]: all power cuts of many scripts
 //! - [`mod@faults`]: every single failure of the device
+//! - [`mod@feeds`]: followers of the change feed over power cuts
 //! - [`class`], [`workload`]: what fails, and while what is done
 //! - [`trial`]: one store under one of them
 //! - `planted` (feature): bugs on command, that all of this must find
@@ -41,6 +42,7 @@ pub mod crashes;
 pub mod damage;
 pub mod duet;
 pub mod faults;
+pub mod feeds;
 pub mod gaps;
 pub mod hang;
 pub mod history;
@@ -74,6 +76,7 @@ pub use course::{Origin, State};
 pub use crashes::{Sim, replay, sim};
 pub use damage::{Extent, damage, replay as replay_damage};
 pub use faults::{faults, replay as replay_fault};
+pub use feeds::{feeds, many_feeds};
 pub use gaps::gaps;
 pub use history::{Crowd, history, history_of};
 pub use members::members;

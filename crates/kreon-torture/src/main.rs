@@ -146,6 +146,15 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Lets maps follow the change feeds of stores over power cuts, and compares each with its store.
+    Feeds {
+        /// How many stores are tried.
+        #[arg(long, default_value_t = 200)]
+        runs: u64,
+        /// Seed of the first.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Plants bugs in the store, one after the other, and demands that each is caught.
     #[cfg(feature = "planted")]
     Planted(kreon_torture::planted::Arguments),
@@ -269,6 +278,7 @@ fn run(command: Command) -> Option<Counts> {
         Command::Metamorphic { runs, seed, .. } => kreon_torture::metamorphic(runs, seed),
         Command::Mirror { scripts, seed, all } => kreon_torture::mirror::run(scripts, seed, all),
         Command::Backups { runs, seed } => kreon_torture::many_backups(runs, seed),
+        Command::Feeds { runs, seed } => kreon_torture::many_feeds(runs, seed),
         #[cfg(feature = "planted")]
         Command::Planted(arguments) => kreon_torture::planted::planted(&arguments),
         #[cfg(feature = "planted")]

@@ -12,8 +12,8 @@ use kreon_base::Bug;
 
 use crate::hang::{Activity, Patience};
 use crate::{
-    Counts, Extent, Sim, backups, damage, faults, gaps, history, members, metamorphic, mirror,
-    overwrites, torn_tails,
+    Counts, Extent, Sim, backups, damage, faults, feeds, gaps, history, members, metamorphic,
+    mirror, overwrites, torn_tails,
 };
 
 /// What looks for a bug.
@@ -47,6 +47,8 @@ pub enum Hunt {
     Joins,
     /// Backups that build on each other.
     Backups,
+    /// Followers of the change feed.
+    Feeds,
 }
 
 /// What `planted` does.
@@ -125,6 +127,7 @@ impl Hunt {
             Bug::DurableUnclamped | Bug::ClaimUnclamped | Bug::BufferReusedBeforeLanding => {
                 Self::Members
             }
+            Bug::FeedShowsUndurable | Bug::UnfollowedRunForgotten => Self::Feeds,
             Bug::IncarnationKept => Self::TornTails,
             Bug::PageAfterItsLog | Bug::FlushAnsweredBeforeItsLog => Self::Followers,
             Bug::AcknowledgedBeforeReceipt
@@ -186,6 +189,7 @@ impl Hunt {
             }
             Self::Joins => mirror::joins(seed),
             Self::Backups => backups(seed),
+            Self::Feeds => feeds(seed),
         }
     }
 

@@ -70,18 +70,24 @@ pub fn options_of_check() -> Options {
 }
 
 /// As [`options`]; for some seeds with so much memory, or so many buffers of the log in it, that segments are used again
-/// while earlier uses of them are in memory.
+/// while earlier uses of them are in memory; for some with log that is kept for a change feed.
 pub fn options_with_memory(seed: u64) -> Options {
     let (memory_bytes, log_buffer_bytes) = match Dice::new(seed ^ 0x006d_656d).below(64) {
         0 => (512 << 20, None),
         1..16 => (44 << 20, Some(32 << 20)),
         _ => (kreon_engine::MEMORY_BYTES_MIN, None),
     };
+    let is_followed = Dice::new(seed ^ 0x6665_6564).below(4) == 0;
+    let changes_kept_bytes = if is_followed { KEPT_BYTES } else { 0 };
     Options {
         memory_bytes,
         log_buffer_bytes,
+        changes_kept_bytes,
         ..options()
     }
 }
 
 const L0_BYTES: usize = 4 << 10;
+
+/// Log that is kept for a change feed where there is one: a few segments.
+pub const KEPT_BYTES: u64 = 5 << 20;

@@ -3,7 +3,7 @@
 mod ending;
 
 use kreon_base::{Error, ErrorKind};
-use kreon_engine::Engine;
+use kreon_engine::{Engine, Options};
 use kreon_sim::{Call, Image};
 
 use crate::check::{is_sound, said};
@@ -12,6 +12,7 @@ use crate::content::{self, Content};
 use crate::model::Prefix;
 use crate::progress::Progress;
 use crate::script::{Change, Lifetime, Step, Value};
+use crate::settings::{KEPT_BYTES, options};
 use crate::store::Store;
 
 /// A store under a fault.
@@ -37,10 +38,15 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// A store to be on what `image` holds, which is `content`.
+    /// A store to be on what `image` holds, which is `content`; every fourth one keeps log for a change feed.
     pub fn new(image: Image, content: &Content, class: Class, n: u64) -> Self {
+        let changes_kept_bytes = if n % 4 == 3 { KEPT_BYTES } else { 0 };
+        let options = Options {
+            changes_kept_bytes,
+            ..options()
+        };
         Self {
-            store: Store::on(image, content, true),
+            store: Store::on(image, content, true).with(options),
             class,
             n,
             met_before: false,

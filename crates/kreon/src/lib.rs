@@ -43,6 +43,7 @@
 
 mod backup;
 mod batch;
+mod changes;
 mod cluster;
 mod expiry;
 mod get_async;
@@ -64,6 +65,7 @@ mod whole_levels;
 
 pub use backup::Backup;
 pub use batch::WriteBatch;
+pub use changes::Changes;
 pub use expiry::Expiry;
 pub use get_async::GetAsync;
 #[doc(hidden)]
@@ -76,11 +78,12 @@ pub use kreon_engine::Codec as Compression;
 #[cfg(feature = "comparison")]
 pub use kreon_engine::{Backend, Eviction, KeepRecords, MapAdvice, MappingModes, Writeback};
 pub use kreon_engine::{
-    BackupInfo, BackupReport, CollectionStats, DamagedPage, DeviceStats, Durability, Durable,
-    Event, GetStats, IdleStats, ImageStats, Isolation, LevelStats, LogHole, LostRange,
-    MappingStats, MemoryStats, PageClassStats, PageRole, PageStats, Progress, ReorganisationStats,
-    Restored as RestoreReport, SalvageProgress as RepairProgress, SalvageReport as RepairReport,
-    SalvagedRegion, Savepoint, Stall, Stats, TransferStats, Update, VerifyReport, prefix_bounds,
+    BackupInfo, BackupReport, Change, ChangeUnit, Changed, CollectionStats, DamagedPage,
+    DeviceStats, Durability, Durable, Event, GetStats, IdleStats, ImageStats, Isolation,
+    LevelStats, LogHole, LostRange, MappingStats, MemoryStats, PageClassStats, PageRole, PageStats,
+    Position, Progress, ReorganisationStats, Restored as RestoreReport,
+    SalvageProgress as RepairProgress, SalvageReport as RepairReport, SalvagedRegion, Savepoint,
+    Stall, Stats, TransferStats, Update, VerifyReport, prefix_bounds,
 };
 #[doc(hidden)]
 pub use kreon_engine::{Clock, Engine, Mirroring};

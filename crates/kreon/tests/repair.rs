@@ -26,12 +26,13 @@ fn value(key: u32, round: u32) -> Vec<u8> {
 }
 
 /// A store with inline and logged values, long keys, deletions, several checkpoints, a resumed log and a tail behind
-/// the marker. Returns all values that each key ever had, the current one last.
-fn make(path: &Path) -> (Pairs, Ever) {
+/// the marker. With a change feed there was a third region. Returns all values that each key ever had, the current one last.
+fn make(path: &Path, changes_kept_bytes: u64) -> (Pairs, Ever) {
     let mut ever: Ever = Ever::new();
     let mut now = Pairs::new();
     for round in 0..3u32 {
-        let store = options().open(path).unwrap();
+        let options = options().changes_kept_bytes(changes_kept_bytes);
+        let store = options.open(path).unwrap();
         for name in ["cities", "towns"] {
             let region = store.region(name).unwrap();
             for number in (0..KEYS).filter(|number| number % (round + 1) == 0) {
@@ -54,6 +55,10 @@ fn make(path: &Path) -> (Pairs, Ever) {
                 store.checkpoint().unwrap();
             }
         }
+        if changes_kept_bytes > 0 && round == 1 {
+            store.region("gone").unwrap().put("key", "value").unwrap();
+            store.drop_region("gone").unwrap();
+        }
         store.sync().unwrap();
         store.close().unwrap();
     }
@@ -69,9 +74,13 @@ struct Case {
 
 impl Case {
     fn new() -> Self {
+        Self::keeping_log(0)
+    }
+
+    fn keeping_log(changes_kept_bytes: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("whole");
-        let (now, ever) = make(&path);
+        let (now, ever) = make(&path, changes_kept_bytes);
         let bytes = fs::read(&path).unwrap();
         Self {
             folder,
@@ -257,7 +266,15 @@ fn a_store_without_catalogue_is_salvaged_from_leaves_and_log() {
 
 #[test]
 fn what_a_lost_tree_held_comes_from_its_leaves_and_the_log() {
-    let case = Case::new();
+    lose_trees(&Case::new());
+}
+
+#[test]
+fn what_a_lost_tree_held_comes_from_log_that_is_kept_for_a_change_feed() {
+    lose_trees(&Case::keeping_log(64 << 20));
+}
+
+fn lose_trees(case: &Case) {
     let mut bytes = case.bytes.clone();
     let level = |page: &usize| case.bytes[page * PAGE + 7];
     let nodes = case.pages_marked(b"kN");

@@ -13,6 +13,7 @@ use kreon_format::{
 use kreon_sync::RankedGuard;
 
 use super::catalogue::{self, MAIN_LOG};
+use super::kept_log;
 use super::regions::{RegionPages, pointers};
 use crate::events::Event;
 use crate::level::Levels;
@@ -97,7 +98,7 @@ fn write(
     planted!(WriteErrorSwallowed => let outcome = Ok(()));
     outcome?;
     let epoch = ledger.epoch.next();
-    let log = storage.log.checkpoint_record(marker);
+    let log = kept_log::record(storage, marker);
     let in_stream_max = storage.regions_in_stream_max;
     let mut regions = RegionPages::plan(&change.ledger, &change.levels, in_stream_max);
     let in_stream = take(&mut regions.in_stream);
@@ -167,6 +168,7 @@ fn account(
     catalogue: &mut Catalogue,
     regions: &RegionPages,
 ) -> Result<Accounted> {
+    let (_, retired) = storage.views.waiting();
     let mut allocator = storage.allocator.lock();
     planted!(CatalogueInPlace => allocator.release_pages(&take(&mut ledger.catalogue_pages))?);
     // A placeholder: every pointer has the same length.
@@ -193,7 +195,8 @@ fn account(
     let open = catalogue.logs.first().and_then(|log| log.open);
     let open_sequence = open.map_or(u64::MAX, |open| open.sequence);
     let end = place_of(needed_from).0.min(open_sequence);
-    let mut dead = allocator.retire_dead_log_segments(MAIN_LOG, end)?;
+    let kept_from = kept_log::keep(storage, &allocator, end, retired);
+    let mut dead = allocator.retire_dead_log_segments(MAIN_LOG, end.min(kept_from))?;
     let moved_sequence = place_of(change.ledger.moved_marker).0;
     planted!(MovedSegmentFreedTooEarly => let moved_sequence = u64::MAX);
     dead.extend(allocator.retire_dead_log_segments(MOVED_LOG, moved_sequence)?);

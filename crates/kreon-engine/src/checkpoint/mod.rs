@@ -11,6 +11,7 @@
 
 pub mod catalogue;
 pub mod commit;
+pub mod kept_log;
 pub mod regions;
 
 pub use commit::{Change, commit};

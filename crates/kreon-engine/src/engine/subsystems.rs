@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kreon_base::Lsn;
 
 use crate::backup::Backups;
+use crate::changes::ChangeSource;
 use crate::inspect::Inspector;
 use crate::maintenance::compact::Compactor;
 use crate::maintenance::drop_region::RegionDropper;
@@ -58,6 +59,8 @@ pub struct Subsystems {
     pub inspector: Inspector,
     /// Backups into folders.
     pub backups: Backups,
+    /// Feeds of changes.
+    pub changes: ChangeSource,
 }
 
 impl Subsystems {
@@ -101,6 +104,7 @@ impl Subsystems {
             region_maker: RegionMaker::new(&on, gc),
             region_dropper: RegionDropper::new(&on),
             backups: Backups::new(&on.storage),
+            changes: ChangeSource::new(&on.storage, &on.regions),
             inspector: Inspector {
                 storage: Arc::clone(&on.storage),
                 regions: Arc::clone(&on.regions),

@@ -7,6 +7,7 @@ use kreon_base::{Attributes, ErrorKind, Lsn, Result, Timestamp};
 
 use super::handle::Engine;
 use crate::backup::{BackupOptions, BackupReport, Shelf, Tell};
+use crate::changes::{Changes, Position};
 use crate::inspect::VerifyReport;
 use crate::operation::Operation;
 use crate::options::Durability;
@@ -119,7 +120,16 @@ impl Engine {
         regions: &[Arc<RegionState>],
         tell: &mut dyn FnMut(Progress),
     ) -> Result<()> {
-        self.subsystems.compactor.compact(regions, tell)
+        let compactor = &self.subsystems.compactor;
+        match compactor.compact(regions, tell) {
+            Err(error)
+                if error.kind() == ErrorKind::OutOfSpace
+                    && self.subsystems.versions.give_up_all_kept()? =>
+            {
+                compactor.compact(regions, tell)
+            }
+            outcome => outcome,
+        }
     }
 
     /// The same with all regions. Those that are dropped meanwhile are passed over.
@@ -129,7 +139,7 @@ impl Engine {
     pub fn compact_all(&self, tell: &mut dyn FnMut(Progress)) -> Result<()> {
         loop {
             let regions = self.subsystems.regions.list();
-            match self.subsystems.compactor.compact(&regions, tell) {
+            match self.compact(&regions, tell) {
                 Err(error)
                     if error.kind() == ErrorKind::Closed
                         && self.subsystems.storage.check_writable().is_ok()
@@ -137,6 +147,31 @@ impl Engine {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// A feed of all durable units from `from` on.
+    ///
+    /// # Errors
+    /// `NotFound`: the log is not kept from there on any more. `InvalidArgument`: `from` is within a unit or ahead of the
+    /// durable end, or there is no feed. `Closed`, `Corruption`, `Io`.
+    pub fn changes(&self, from: Position) -> Result<Changes> {
+        self.subsystems.changes.open(from)
+    }
+
+    /// The oldest position from which the log is kept.
+    ///
+    /// # Errors
+    /// `InvalidArgument`: there is no feed. `Closed`, `Corruption`, `Io`.
+    pub fn changes_start(&self) -> Result<Position> {
+        self.subsystems.changes.start()
+    }
+
+    /// The position behind the last durable unit.
+    ///
+    /// # Errors
+    /// As [`changes_start`](Self::changes_start).
+    pub fn changes_end(&self) -> Result<Position> {
+        self.subsystems.changes.end()
     }
 
     /// Brings all writes so far to `shelf`, as its newest backup.

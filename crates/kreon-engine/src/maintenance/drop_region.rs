@@ -1,13 +1,15 @@
 //! Drop of a region: its trees are retired, and the log records that they pointed at are dead.
 
-use kreon_base::{Error, ErrorKind, PageNo, Result};
-use kreon_format::PagePointer;
+use kreon_base::{Attributes, Error, ErrorKind, PageNo, Result};
+use kreon_format::{PagePointer, RecordKind};
+use kreon_log::NewRecord;
 
 use super::ground::Ground;
 use crate::level::Levels;
+use crate::regions::RegionState;
 use crate::spill::Spilled;
 use crate::spill::charges::Charges;
-use crate::state::Ledger;
+use crate::state::{Held, Ledger, Storage};
 use crate::tree::{self, Entry, Reference, Visitor};
 
 /// Drops regions.
@@ -74,6 +76,8 @@ impl RegionDropper {
             let _closed = self.on.visibility.gate.close();
             region.drop_for_all();
         }
+        let held = self.tell_feed(&region);
+        let _held = held.inspect_err(|_| region.keep_after_all())?;
         // Short-lived regions leave nothing in the log that the next opening must replay.
         let marker = self.on.versions.quiet_tail();
         let forget = |ledger: &mut Ledger| {
@@ -88,6 +92,32 @@ impl RegionDropper {
         self.on.regions.remove(name);
         drop(view);
         self.on.versions.reclaim()
+    }
+}
+
+impl RegionDropper {
+    /// Writes a durable notice for the change feed. No write of the region follows it, unless the drop fails. The feed stops in
+    /// front of it until the drop has ended.
+    fn tell_feed(&self, region: &RegionState) -> Result<Option<Held<'_>>> {
+        let Storage { feed, log, .. } = self.on.storage.as_ref();
+        if !feed.is_on() {
+            return Ok(None);
+        }
+        let notice = NewRecord {
+            region: region.id,
+            kind: RecordKind::DropRegion,
+            key: region.name.as_bytes(),
+            value: b"",
+            attributes: Attributes::NONE,
+        };
+        let (held, (_, end)) = {
+            let _inside = self.on.visibility.gate.enter();
+            let held = feed.hold(log);
+            (held, log.append_one(&notice)?)
+        };
+        log.sync(end)
+            .inspect_err(|error| self.on.storage.poison.set(error))?;
+        Ok(Some(held))
     }
 }
 

@@ -106,10 +106,26 @@ impl Spiller {
             // A full volume cannot spill, but everything is durable in the log.
             match self.checkpoint() {
                 Err(error) if error.kind() == ErrorKind::OutOfSpace => {}
-                outcome => return outcome,
+                outcome => outcome?,
             }
         }
-        Ok(())
+        self.tell_durable()
+    }
+
+    /// Tells by a checkpoint how far the log is durable, for the change feed of a reader.
+    fn tell_durable(&self) -> Result<()> {
+        if !self.on.storage.feed.is_on() {
+            return Ok(());
+        }
+        {
+            let _closed = self.on.visibility.gate.close();
+            self.on.storage.log.claim_all();
+        }
+        let _changes = self.on.versions.lock_changes();
+        match self.on.versions.install_ledger(|_| ()) {
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => Ok(()),
+            outcome => outcome,
+        }
     }
 
     /// Spills the frozen L0, if there is one, and makes the result durable.

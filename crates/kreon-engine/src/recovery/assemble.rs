@@ -13,7 +13,7 @@ use crate::checkpoint::{self, Change};
 use crate::events::Event;
 use crate::level::{KeptLog, Levels, Memory, Views, VolumeSpace};
 use crate::options::{MemorySplit, Options};
-use crate::state::{DeadRecords, Ledger, Lifecycle, MadeRegions, Storage};
+use crate::state::{DeadRecords, FeedLog, Ledger, Lifecycle, MadeRegions, Storage};
 use kreon_log::{Log, LogHistory, LogHome, LogOptions, MOVED_LOG, MovedStream, Poison};
 use kreon_volume::Allocator;
 
@@ -107,6 +107,7 @@ pub fn assemble(mut parts: Parts, options: &Options, split: &MemorySplit) -> Res
         ledger: RankedMutex::new(Rank::Ledger, parts.ledger),
         regions_in_stream_max: options.regions_in_stream_max,
         dead: DeadRecords::new(split.dead_record_bytes),
+        feed: FeedLog::new(options.changes_kept_bytes),
         poison,
         options: options.clone(),
         split: *split,

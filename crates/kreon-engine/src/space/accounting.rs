@@ -1,7 +1,7 @@
 //! Accounting of space: used and live bytes, room, and the plan that follows from them.
 
 use kreon_base::{PAGE_BYTES, SEGMENT_BYTES};
-use kreon_format::{GROUP_HEAD_PAGES, GROUP_SEGMENTS, place_of};
+use kreon_format::{GROUP_HEAD_PAGES, GROUP_SEGMENTS, MOVED_SEQUENCE_MIN, place_of};
 
 use super::plan::{Given, Plan};
 use super::{Space, Victim};
@@ -171,10 +171,10 @@ impl Space {
     }
 
     /// How many bytes may be taken until the plan's target is reached, and how many are dead, as far as known. What a backup
-    /// keeps from being reused counts as free: no collection frees it, and to slow writers down would not either.
+    /// or the change feed keeps from being reused counts as free: no collection frees it, and to slow writers down would not either.
     pub(super) fn room(&self, plan: &Plan, space: &SpaceUse) -> (i64, u64) {
         let stock = &self.snapshot;
-        let kept_bytes = self.storage.views.kept_bytes();
+        let kept_bytes = self.storage.views.kept_bytes() + self.storage.feed.idle_bytes();
         let goal = self.goal(plan, space) + stock.excess_bytes() + kept_bytes;
         let unspilled = stock.unspilled_bytes(self.storage.log.tail());
         (
@@ -191,13 +191,15 @@ impl Space {
         goal.saturating_sub(below + TARGET_SPARE_SEGMENTS * SEGMENT_BYTES)
     }
 
-    /// The segments that can be emptied: everything in them was spilled.
+    /// The segments that can be emptied: everything in them was spilled. Not those that are kept for the change feed alone.
     pub fn sealed_segments(&self) -> Vec<Victim> {
         let (main, moved) = {
             let ledger = self.storage.ledger.lock();
             (ledger.log_needed_from(), ledger.moved_marker)
         };
         let allocator = self.storage.allocator.lock();
+        let kept_from = self.storage.feed.kept_from();
+        let is_idle = |found: &Victim| found.live_bytes == 0 && found.sequence >= kept_from;
         let mut sealed = Vec::new();
         for (log, needed_from) in [(MAIN_LOG, main), (MOVED_LOG, moved)] {
             let end = place_of(needed_from).0;
@@ -210,6 +212,8 @@ impl Space {
                 },
             ));
         }
+        // Those of moved records have the higher numbers, and are never kept.
+        sealed.retain(|found| found.sequence >= MOVED_SEQUENCE_MIN || !is_idle(found));
         sealed
     }
 }

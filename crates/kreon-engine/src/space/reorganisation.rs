@@ -13,7 +13,7 @@ impl Space {
     /// How much more than `goal` the store may take because values are being laid together, as it takes
     /// `space` now.
     pub fn reorganisation_excess(&self, space: &SpaceUse, goal: u64) -> u64 {
-        let above = space.needed_bytes.saturating_sub(goal);
+        let above = self.needed_for_data(space).saturating_sub(goal);
         // With room for what comes between two spills: collection would make it otherwise.
         let most = above + self.plan().transient;
         if self.excess.is_held(Instant::now()) {
@@ -46,15 +46,23 @@ impl Space {
             .max(options.space_amplification);
         let limit = (space.live_bytes as f64 * most) as u64;
         let needed = ROUND_BYTES_MAX + self.hidden_max();
-        if space.used_bytes + needed <= limit && self.leaves_room(&space, needed) {
+        let kept = self.storage.feed.idle_bytes();
+        let used = space.used_bytes.saturating_sub(kept);
+        if used + needed <= limit && self.leaves_room(&space, needed) {
             return true;
         }
         let goal = (space.live_bytes as f64 * self.plan().target) as u64;
         let goal =
             goal + space.live_bytes / EXCESS_ROOM_SHARE + space.live_bytes / EXCESS_SLACK_SHARE;
-        let above = space.needed_bytes.saturating_sub(goal);
+        let above = self.needed_for_data(&space).saturating_sub(goal);
         self.excess.take_back(above);
         false
+    }
+
+    /// Without the log that only the change feed keeps.
+    fn needed_for_data(&self, space: &SpaceUse) -> u64 {
+        let kept = self.storage.feed.idle_bytes();
+        space.needed_bytes.saturating_sub(kept)
     }
 
     /// Whether volume and file system have plenty of room for so many bytes more.

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use kreon_base::{RegionId, Result};
+use kreon_base::{Lsn, RegionId, Result};
 use kreon_device::Device;
 use kreon_format::StoreId;
 use kreon_mapping::Mapping;
 use kreon_sync::RankedMutex;
 
-use super::{DeadRecords, Ledger, Lifecycle, MadeRegions};
+use super::{DeadRecords, FeedLog, Ledger, Lifecycle, MadeRegions};
 use crate::events::Event;
 use crate::level::{GetCounts, MappedLog, MappedNodes, View, Views};
 use crate::options::{MemorySplit, Options};
@@ -40,6 +40,8 @@ pub struct Storage {
     pub regions_in_stream_max: usize,
     /// Records that no tree points at any more, as far as known.
     pub dead: DeadRecords,
+    /// What of the log is kept for the change feed.
+    pub feed: FeedLog,
     /// Set when writing must stop.
     pub poison: Poison,
     /// Settings.
@@ -56,6 +58,14 @@ impl Storage {
     /// Tells the listener.
     pub fn tell(&self, event: &Event) {
         self.options.events.tell(event);
+    }
+
+    /// Everything before this is durable and may be shown by the change feed. Of a log that is only read, what is known to be.
+    pub fn feed_until(&self) -> Lsn {
+        match self.options.read_only {
+            true => self.log.found_durable(),
+            false => self.feed.until(&self.log),
+        }
     }
 
     /// # Errors

@@ -4,11 +4,13 @@
 //!
 //! - [`freeze`]: L0' becomes L0
 //! - [`install`]: new levels, by a checkpoint
+//! - [`kept_log`]: gives up log that is kept for the change feed
 //! - [`shape`]: the list of a region's trees between merges
 //! - [`reclaim`]: frees pages and segments that no reader reaches
 
 mod freeze;
 mod install;
+mod kept_log;
 mod reclaim;
 mod shape;
 

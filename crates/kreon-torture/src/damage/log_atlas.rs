@@ -46,14 +46,17 @@ impl<'a> LogWalk<'a> {
                 chain.entry(open.sequence + 1).or_insert(next);
             }
         }
+        // Those before the marker belong to log that is kept for the change feed.
+        let passed = log.resumes.partition_point(|run| run.resume <= log.marker);
+        let ahead = log.resumes.get(passed..).unwrap_or_default();
         let taken_over = log.resumes.last().map_or(Lsn(0), |last| last.resume);
         Self {
             image,
             store,
             log,
             chain,
-            resumes: log.resumes.iter(),
-            incarnation: log.incarnation,
+            resumes: ahead.iter(),
+            incarnation: log.incarnation_at_marker(),
             position: log.marker,
             durable: log.durable.max(taken_over),
             units: 0,

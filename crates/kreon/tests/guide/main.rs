@@ -1,6 +1,7 @@
 //! The programs of `docs/guide`, and a check of all documents: each piece of Rust stands in one of these files or in an
 //! example, and each link leads somewhere.
 
+mod changes;
 mod documents;
 mod durability;
 mod excerpts;

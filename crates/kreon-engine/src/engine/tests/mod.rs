@@ -5,6 +5,7 @@ mod damage;
 mod damage_in_memory;
 mod events;
 mod expiring;
+mod feeding;
 mod filtering;
 mod formats;
 mod futures;

@@ -51,12 +51,22 @@ impl Gc {
         self.collect_round(&mut turn, &rules).map(|_| ())
     }
 
-    /// A put that needs so many segments found no space: frees some, if there is anything dead; whether it is worth
-    /// trying again.
+    /// A put that needs so many segments found no space: frees some, if there is log that is kept for the change feed alone, or
+    /// anything dead; whether it is worth trying again.
     ///
     /// # Errors
     /// Those of a spill.
     pub fn free_space_for(&self, segments: u32) -> Result<bool> {
+        self.on.storage.check_writable()?;
+        let versions = &self.on.versions;
+        // What collection empties may be kept, too.
+        let is_freed = versions.give_up_kept_for(segments)?
+            || self.collect_for(segments)?
+            || versions.give_up_kept_for(segments)?;
+        Ok(is_freed)
+    }
+
+    fn collect_for(&self, segments: u32) -> Result<bool> {
         if self.on.storage.options.background == Background::Driven {
             return Ok(false);
         }

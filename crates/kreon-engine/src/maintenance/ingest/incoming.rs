@@ -1,7 +1,8 @@
 //! Pairs on their way into log and tree.
 
 use kreon_base::{
-    Attributes, Codec, Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, VALUE_BYTES_MAX,
+    Attributes, Codec, Error, KEY_BYTES_MAX, LogOffset, Lsn, Payload, Result, SEGMENT_BYTES,
+    VALUE_BYTES_MAX,
 };
 use kreon_format::RecordKind;
 
@@ -9,8 +10,14 @@ use super::super::ground::Ground;
 use crate::compression;
 use crate::placement;
 use crate::regions::RegionState;
+use crate::state::{Held, Storage};
 use crate::tree::{Entry, EntryStream};
 use kreon_log::NewRecord;
+
+/// A load cannot try again when space runs out: before it writes so many bytes, log that is kept for the change feed makes way
+/// for them and their nodes.
+const RELIEVED_BYTES: u64 = 4 << 20;
+const RELIEVED_SEGMENTS: u32 = 8;
 
 /// Pairs to load, in strictly ascending order of their keys.
 pub trait Pairs {
@@ -27,11 +34,15 @@ pub struct Incoming<'a, P> {
     region: &'a RegionState,
     pairs: &'a mut P,
     /// The key before.
-    last: Vec<u8>,
+    pub last: Vec<u8>,
+    /// The first key.
+    pub first: Vec<u8>,
     /// The value, packed.
     packed: Vec<u8>,
     /// Pairs so far.
     pub count: u64,
+    /// Bytes of pairs since kept log was last asked to make way.
+    unrelieved_bytes: u64,
     /// The load failed because of its pairs; the store is as good as before.
     pub is_refused: bool,
 }
@@ -43,8 +54,10 @@ impl<'a, P: Pairs> Incoming<'a, P> {
             region,
             pairs,
             last: Vec::new(),
+            first: Vec::new(),
             packed: Vec::new(),
             count: 0,
+            unrelieved_bytes: 0,
             is_refused: false,
         }
     }
@@ -67,7 +80,17 @@ impl<P: Pairs> EntryStream for Incoming<'_, P> {
         };
         self.last.clear();
         self.last.extend_from_slice(key);
+        if self.count == 0 {
+            self.first.extend_from_slice(key);
+        }
         self.count += 1;
+        let pair_bytes = (key.len() + value.len()) as u64;
+        self.unrelieved_bytes += pair_bytes;
+        if self.unrelieved_bytes >= RELIEVED_BYTES || self.count == 1 {
+            self.unrelieved_bytes = 0;
+            let of_pair = (pair_bytes / SEGMENT_BYTES) as u32;
+            self.on.versions.relieve(RELIEVED_SEGMENTS + of_pair)?;
+        }
         let (own, options) = (&self.region.own, &self.on.storage.options);
         let mut attributes = Attributes::expiring(own.expires(|| options.clock.now()));
         let mut value = value;
@@ -130,6 +153,32 @@ pub fn append(
     region.check()?;
     let (place, _) = on.storage.log.append_one(&record(region, key, value))?;
     Ok(place.offset)
+}
+
+/// Writes a notice for the change feed: pairs from `first` to `last` are about to be visible. The feed stops in front of it
+/// until the load has ended.
+///
+/// # Errors
+/// `OutOfSpace`, `Closed`, `Poisoned`.
+pub fn tell_feed<'a>(
+    on: &'a Ground,
+    region: &RegionState,
+    (first, last): (&[u8], &[u8]),
+) -> Result<Option<Held<'a>>> {
+    let Storage { feed, log, .. } = on.storage.as_ref();
+    if !feed.is_on() {
+        return Ok(None);
+    }
+    let notice = NewRecord {
+        kind: RecordKind::Loaded,
+        ..record(region, first, (last, Attributes::NONE))
+    };
+    let _inside = on.visibility.gate.enter();
+    on.storage.check_open()?;
+    region.check()?;
+    let held = feed.hold(log);
+    log.append_one(&notice)?;
+    Ok(Some(held))
 }
 
 /// A record of a load; without key and value a mark.

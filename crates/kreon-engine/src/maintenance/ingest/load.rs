@@ -9,7 +9,7 @@ use kreon_format::TreeRecord;
 use super::super::ground::Ground;
 use super::super::merge::Merger;
 use super::super::spill::Spiller;
-use super::incoming::{Incoming, Pairs, append, record};
+use super::incoming::{Incoming, Pairs, append, record, tell_feed};
 use crate::level::{Levels, View, VisibleFrom};
 use crate::regions::RegionState;
 use crate::spill::sink::FreshNodes;
@@ -103,8 +103,10 @@ impl Loader {
         region.check()?;
         let target = self.prepare(region)?;
         let mut incoming = Incoming::new(&self.on, region, pairs);
-        let loaded = build(&self.on.storage, region, &mut incoming)
-            .and_then(|built| built.map_or(Ok(()), |built| target.commit(built)));
+        let loaded = build(&self.on.storage, region, &mut incoming).and_then(|built| {
+            let keys = (incoming.first.as_slice(), incoming.last.as_slice());
+            built.map_or(Ok(()), |built| target.commit(built, keys))
+        });
         let count = incoming.count;
         let LoadTarget { kept_log, hold, .. } = target;
         drop(kept_log);
@@ -213,15 +215,16 @@ fn build<'a, P: Pairs>(
 }
 
 impl<'a> LoadTarget<'a> {
-    /// Makes the tree durable, then visible.
-    fn commit(&self, mut built: Built<'a>) -> Result<()> {
+    /// Makes the tree durable, then visible. `keys` are the first and the last.
+    fn commit(&self, mut built: Built<'a>, keys: (&[u8], &[u8])) -> Result<()> {
         let (loader, region) = (self.loader, self.region);
         let log = &loader.on.storage.log;
         let sync = || {
             log.sync(log.tail())
                 .inspect_err(|error| loader.on.storage.poison.set(error))
         };
-        // Before the locks are taken; the checkpoint finds little left to do.
+        let _held = tell_feed(&loader.on, region, keys)?;
+        // Before the locks are taken; the checkpoint finds little left to do. The notice is durable before the load.
         sync()?;
         loader
             .on
