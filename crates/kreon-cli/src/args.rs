@@ -4,13 +4,13 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::cluster::ClusterCommand;
 use crate::command::{
-    Backup, Compact, Completions, Count, Delete, Export, Get, Import, Man, Persist, Put, Regions,
-    Repair, Restore, Scan, Stats, Ttl, Verify, VerifyBackup, Version,
+    Backup, Changes, Compact, Completions, Count, Delete, Export, Get, Import, Man, Persist, Put,
+    Regions, Repair, Restore, Scan, Stats, Ttl, Verify, VerifyBackup, Version,
 };
 use crate::failure::{EXIT_CODES, Result};
 use crate::options::{
-    DeletesKeys, Formatting, Groups, OnRegion, OnRegions, OnStore, Reads, ReadsKeys, Salvages,
-    Shared, With, Writes,
+    DeletesKeys, Formatting, Groups, OnRegion, OnRegions, OnStore, OnStorePairs, Reads, ReadsKeys,
+    Salvages, Shared, With, Writes,
 };
 use crate::session::{Opening, Session};
 use crate::shell::run_shell;
@@ -42,6 +42,7 @@ pub enum Command {
     Persist(With<DeletesKeys, Persist>),
     Scan(With<Reads, Scan>),
     Count(With<ReadsKeys, Count>),
+    Changes(With<OnStorePairs, Changes>),
     Import(With<Writes, Import>),
     Export(With<Reads, Export>),
     Stats(With<OnStore, Stats>),
@@ -75,6 +76,7 @@ impl Command {
             Self::Persist(persist) => persist.groups.given(),
             Self::Scan(scan) => scan.groups.given(),
             Self::Count(count) => count.groups.given(),
+            Self::Changes(changes) => changes.groups.given(),
             Self::Import(import) => import.groups.given(),
             Self::Export(export) => export.groups.given(),
             Self::Stats(stats) => stats.groups.given(),
@@ -117,6 +119,7 @@ impl Command {
             Self::Get(_)
             | Self::Scan(_)
             | Self::Count(_)
+            | Self::Changes(_)
             | Self::Export(_)
             | Self::Stats(_)
             | Self::Ttl(_)
@@ -175,6 +178,7 @@ impl Command {
             Self::Persist(persist) => persist.command.run(session)?,
             Self::Scan(scan) => scan.command.run(session, out)?,
             Self::Count(count) => count.command.run(session, out)?,
+            Self::Changes(changes) => changes.command.run(session, out)?,
             Self::Import(import) => import.command.run(session, out)?,
             Self::Export(export) => export.command.run(session)?,
             Self::Stats(stats) => stats.command.run(session, out)?,

@@ -253,6 +253,7 @@ macro_rules! groups {
 }
 
 groups!(OnStore: store: StoreOptions);
+groups!(OnStorePairs: store: StoreOptions, keys: KeyOptions, values: ValueOptions);
 groups!(OnCluster: cluster: ClusterOptions);
 groups!(MakesTables: cluster: ClusterOptions, keys: KeyOptions, values: ValueOptions);
 groups!(OnRegions: store: StoreOptions, cluster: ClusterOptions, growth: GrowthOptions);

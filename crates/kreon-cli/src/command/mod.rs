@@ -1,6 +1,7 @@
 //! The commands, one file each (or a family).
 
 mod backup;
+mod changes;
 mod compact;
 mod completions;
 mod count;
@@ -21,6 +22,7 @@ mod verify;
 mod version;
 
 pub use backup::{Backup, Restore, VerifyBackup};
+pub use changes::Changes;
 pub use compact::Compact;
 pub use completions::Completions;
 pub use count::Count;
