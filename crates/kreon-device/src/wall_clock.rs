@@ -1,4 +1,4 @@
-//! The wall clock, read at each snapshot: on Linux its coarse form, which costs a few nanoseconds instead of 30 to 60 and
+//! The wall clock, read at each snapshot: on Linux its coarse form, which reads memory and no counter of the processor, and
 //! is behind by a tick of the kernel, 1 to 10 ms; by more where the machine itself was stopped.
 
 /// Milliseconds since 1970; 0 before.
