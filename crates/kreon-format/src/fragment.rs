@@ -66,6 +66,8 @@ pub enum RecordKind {
     DropRegion = 7,
     /// For the change feed alone: pairs from this key to the key in the value are about to be loaded. Since format 6.
     Loaded = 8,
+    /// For the change feed alone: it begins behind this record, which has neither key nor value. Since format 6.
+    Followed = 9,
 }
 
 impl RecordKind {
@@ -76,7 +78,7 @@ impl RecordKind {
 
     /// Whether the record is for the change feed alone: a replay passes over it, and nothing points at it.
     pub const fn is_notice(self) -> bool {
-        matches!(self, Self::DropRegion | Self::Loaded)
+        matches!(self, Self::DropRegion | Self::Loaded | Self::Followed)
     }
 
     const fn of(code: u32) -> Option<Self> {
@@ -89,6 +91,7 @@ impl RecordKind {
             6 => Some(Self::MakeRegion),
             7 => Some(Self::DropRegion),
             8 => Some(Self::Loaded),
+            9 => Some(Self::Followed),
             _ => None,
         }
     }

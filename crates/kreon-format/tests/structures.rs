@@ -199,7 +199,7 @@ proptest! {
     #[test]
     fn every_fragment_header_reads_back(
         key_bytes in 0_u32..=65536,
-        kind in 0..8_usize,
+        kind in 0..9_usize,
         flags in 0..6_u8,
         incarnation: u64,
         region: u32,
@@ -219,6 +219,7 @@ proptest! {
                 RecordKind::MakeRegion,
                 RecordKind::DropRegion,
                 RecordKind::Loaded,
+                RecordKind::Followed,
             ][kind],
             starts_record: flags & 1 != 0,
             ends_record: flags & 6 != 0,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use kreon_base::{Error, Incarnation, Lsn, Result};
 use kreon_format::{LogRecord, OpenSegment};
+use kreon_sync::AtomicU64;
 
 use super::append::Appender;
 use super::buffers::Buffers;
@@ -36,6 +37,8 @@ use super::write_out::WriteOut;
 /// that waits for the gapless committed prefix waits for threads that copy bytes, and for nothing else.
 pub struct Log {
     pub(super) history: LogHistory,
+    /// See [`followed_from`](Log::followed_from); 0: none.
+    pub(super) followed: AtomicU64,
     pub(super) positions: Arc<Positions>,
     output: Arc<LogOutput>,
     load: Arc<SyncLoad>,
@@ -126,8 +129,10 @@ impl Log {
             buffers,
             verifies_every_read: options.verifies_every_read,
         };
+        let followed = history.followed_from.map_or(0, |from| from.0);
         Self {
             history,
+            followed: AtomicU64::new(followed),
             positions,
             output,
             load,
@@ -362,7 +367,7 @@ impl Log {
     /// wrote the log from there on. Of the runs before the marker, no more than the last thousand.
     pub fn followed_record(&self, marker: Lsn, kept: Lsn) -> LogRecord {
         LogRecord {
-            followed_from: Some(self.followed_from()),
+            followed_from: self.followed_from(),
             ..self.record_from(marker, told_from(&self.history.resumes, marker, kept))
         }
     }

@@ -95,7 +95,8 @@ pub(super) fn purpose_of(unit: &[NewRecord<'_>]) -> Purpose {
         | RecordKind::DeleteRange
         | RecordKind::Relocation
         | RecordKind::DropRegion
-        | RecordKind::Loaded => false,
+        | RecordKind::Loaded
+        | RecordKind::Followed => false,
     };
     if unit.iter().any(is_data) {
         Purpose::Put

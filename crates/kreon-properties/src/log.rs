@@ -134,6 +134,7 @@ fn add_fragment(
         RecordKind::MakeRegion,
         RecordKind::DropRegion,
         RecordKind::Loaded,
+        RecordKind::Followed,
     ])?;
     let header = FragmentHeader {
         length_bytes: payload.len() as u32,

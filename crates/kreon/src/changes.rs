@@ -93,8 +93,8 @@ impl Options {
     /// The store takes at most so much more space, in whole segments of 2 MiB, and less where kept log still holds values. It
     /// is not counted by [`space_amplification`](Self::space_amplification), and writers are not slowed down for it. It counts
     /// for [`volume_bytes_max`](Self::volume_bytes_max), but no write fails because of it: a checkpoint leaves at least as much
-    /// room free as kept log takes, and a write that finds no room gives the oldest of it up first. A feed that was behind
-    /// that gets `NotFound`. Keep what is written while a follower may be away. An opening without this option gives up what
+    /// room free as kept log takes, and a write that finds no room gives the oldest of it up first. (A backup or a long scan
+    /// holds on to what is given up meanwhile.) A feed that was behind that gets `NotFound`. Keep what is written while a follower may be away. An opening without this option gives up what
     /// earlier ones kept; one that is [`read_only`](Self::read_only) needs no option and shows what is there.
     ///
     /// A bulk load and the drop of a region write one more small record each, and the drop flushes it. Backups copy kept log.

@@ -192,7 +192,7 @@ impl Gathered {
             }),
             RecordKind::MakeRegion => Record::Make(name()),
             RecordKind::DropRegion => Record::Drop(name()),
-            RecordKind::Ingested | RecordKind::Relocation => return Ok(()),
+            RecordKind::Ingested | RecordKind::Relocation | RecordKind::Followed => return Ok(()),
         };
         self.0.push((record.region, found));
         Ok(())

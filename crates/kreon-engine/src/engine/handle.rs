@@ -65,6 +65,7 @@ impl Engine {
         };
         // What was replayed may fill more than one L0.
         engine.subsystems.maintenance.freeze_if_full();
+        engine.subsystems.begin_feed()?;
         Ok(engine)
     }
 

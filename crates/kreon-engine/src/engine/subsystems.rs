@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::Lsn;
+use kreon_base::{Lsn, Result};
 
 use crate::backup::Backups;
 use crate::changes::ChangeSource;
@@ -126,5 +126,10 @@ impl Subsystems {
             reader,
             maintenance,
         }
+    }
+
+    /// See [`ChangeSource::begin`].
+    pub fn begin_feed(&self) -> Result<()> {
+        self.changes.begin(&self.versions, &self.visibility)
     }
 }

@@ -34,6 +34,8 @@ impl RegionDropper {
         // Merges of its trees end early: nothing needs their result.
         let id = find()?.id;
         let _dropping = self.on.tree_locks.begin_drop(id);
+        // For the notice: a drop is to free space.
+        self.on.versions.relieve(1)?;
         let _changes = self.on.versions.lock_changes();
         let region = find()?;
         if region.id != id {
@@ -99,7 +101,9 @@ impl RegionDropper {
     /// Writes a durable notice for the change feed. No write of the region follows it, unless the drop fails. The feed stops in
     /// front of it until the drop has ended.
     fn tell_feed(&self, region: &RegionState) -> Result<Option<Held<'_>>> {
-        let Storage { feed, log, .. } = self.on.storage.as_ref();
+        let Storage {
+            feed, log, poison, ..
+        } = self.on.storage.as_ref();
         if !feed.is_on() {
             return Ok(None);
         }
@@ -112,7 +116,7 @@ impl RegionDropper {
         };
         let (held, (_, end)) = {
             let _inside = self.on.visibility.gate.enter();
-            let held = feed.hold(log);
+            let held = feed.hold(log, poison);
             (held, log.append_one(&notice)?)
         };
         log.sync(end)

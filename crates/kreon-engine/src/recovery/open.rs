@@ -180,12 +180,12 @@ fn replay_into(
             if record.kind == RecordKind::MakeRegion {
                 return made.replay(ledger, &record);
             }
+            if record.kind.is_notice() {
+                return Ok(());
+            }
             // Neither the catalogue nor the log so far created the region.
             if record.region >= ledger.next_region {
                 return Err(is_older(&record, "which has a record of"));
-            }
-            if record.kind.is_notice() {
-                return Ok(());
             }
             // Values of a load: referenced by its tree, or the load never finished.
             let is_loaded = record.kind == RecordKind::Ingested;

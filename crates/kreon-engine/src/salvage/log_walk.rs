@@ -78,7 +78,7 @@ pub fn walk(
             loaded = record.lsn;
             Ok(())
         }
-        RecordKind::DropRegion => Ok(()),
+        RecordKind::DropRegion | RecordKind::Followed => Ok(()),
         _ => visit(record),
     })?;
     walk.walked.loaded = loaded;

@@ -317,7 +317,8 @@ fn apply(target: &mut Target<'_>, record: &ReplayRecord<'_>) -> Result<()> {
         RecordKind::DeleteRange
         | RecordKind::MakeRegion
         | RecordKind::DropRegion
-        | RecordKind::Loaded => return Ok(()),
+        | RecordKind::Loaded
+        | RecordKind::Followed => return Ok(()),
         RecordKind::Put | RecordKind::Relocation | RecordKind::Ingested => record.value,
     };
     let value = value.map(|value| (value, record.attributes));

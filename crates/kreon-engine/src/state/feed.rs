@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kreon_base::{Lsn, SEGMENT_BYTES, planted};
 use kreon_format::place_of;
-use kreon_log::Log;
+use kreon_log::{Log, Poison};
 use kreon_sync::{AtomicU64, Mutex, Ordering};
 
 /// What of the log is kept for the feed.
@@ -23,19 +23,24 @@ pub struct FeedLog {
     kept_to: AtomicU64,
     /// and so many of those between hold nothing that anybody else needs.
     idle_segments: AtomicU64,
-    /// Where marks begin of changes that are not there yet.
+    /// Where notices begin of changes that are not there yet.
     held: Mutex<Vec<Lsn>>,
 }
 
-/// A change that a mark in the log tells is on its way: the feed stops in front of the mark.
+/// A change of which a notice tells is on its way: the feed stops in front of the notice. For good if the store is poisoned
+/// meanwhile: nobody knows whether the change is durable then.
 pub struct Held<'a> {
     feed: &'a FeedLog,
     log: &'a Arc<Log>,
+    poison: &'a Poison,
     from: Lsn,
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
+        if self.poison.check().is_err() {
+            return;
+        }
         let mut held = self.feed.held.lock();
         if let Some(at) = held.iter().position(|from| *from == self.from) {
             held.swap_remove(at);
@@ -63,21 +68,22 @@ impl FeedLog {
         self.bytes > 0
     }
 
-    /// Stops the feed at the end of `log`: what comes next is a mark of something that is about to happen.
-    pub fn hold<'a>(&'a self, log: &'a Arc<Log>) -> Held<'a> {
+    /// Stops the feed at the end of `log`: what comes next is a notice of something that is about to happen.
+    pub fn hold<'a>(&'a self, log: &'a Arc<Log>, poison: &'a Poison) -> Held<'a> {
         let mut held = self.held.lock();
         let from = log.tail();
         held.push(from);
         Held {
             feed: self,
             log,
+            poison,
             from,
         }
     }
 
     /// Everything before this may be shown: it is durable, and what it tells has happened.
     pub fn until(&self, log: &Log) -> Lsn {
-        // In this order: a mark stands behind what was durable when the feed was held.
+        // In this order: a notice stands behind what was durable when the feed was held.
         let durable = log.durable();
         planted!(FeedShowsUndurable => let durable = log.written());
         let held = self.held.lock().iter().min().copied();

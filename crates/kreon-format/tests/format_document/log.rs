@@ -170,6 +170,7 @@ fn a_fragment_is_as_the_document_draws_it_whatever_its_kind_and_flags() {
         ("make region", RecordKind::MakeRegion),
         ("drop region", RecordKind::DropRegion),
         ("loaded", RecordKind::Loaded),
+        ("followed", RecordKind::Followed),
     ];
     assert_eq!(document.at("Kinds of records").rows.len(), kinds.len());
     // More than half of the longest payload, so that all bits of the length count.

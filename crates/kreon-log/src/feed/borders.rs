@@ -39,6 +39,10 @@ fn again_if_gone<T>(mut find: impl FnMut() -> Result<T>) -> Result<T> {
     find()
 }
 
+fn is_damage(error: &Error) -> bool {
+    error.kind() == ErrorKind::Corruption
+}
+
 /// The borders of an open log.
 pub struct Borders {
     log: Arc<Log>,
@@ -92,11 +96,15 @@ impl Borders {
                 // A unit so long that it has no end in this segment.
                 Ok(None) => {}
                 // Nobody but a feed needs what is damaged.
-                Err(error) if error.kind() == ErrorKind::Corruption && sequence < last => {}
+                Err(error) if is_damage(&error) && sequence < last => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(self.last().max(known))
+        let last = self.last().max(known);
+        if last < until {
+            segment_of(&self.log, place_of(last).0)?;
+        }
+        Ok(last)
     }
 
     /// The last one at or before `until`.
@@ -105,7 +113,7 @@ impl Borders {
     /// As [`first`](Self::first).
     pub fn last_before(&self, until: Lsn) -> Result<Lsn> {
         let last = again_if_gone(|| {
-            let mut last = self.near(until)?;
+            let mut last = self.near(until)?.max(self.oldest(until)?);
             self.walk(last, until, |border| last = border)?;
             Ok(last)
         })?;
@@ -171,8 +179,11 @@ impl Borders {
         }
         let first = self.oldest(until)?;
         for sequence in (place_of(first).0 + 1..=sequence).rev() {
-            if let Some(found) = self.first_from(sequence, until)? {
-                return Ok(found);
+            match self.first_from(sequence, until) {
+                Ok(Some(found)) => return Ok(found),
+                Ok(None) => {}
+                Err(error) if is_damage(&error) && sequence < place_of(until).0 => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(first)

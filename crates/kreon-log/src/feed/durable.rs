@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kreon_base::{Incarnation, Lsn};
 use kreon_format::LogResume;
+use kreon_sync::Ordering;
 
 use crate::history::split_runs;
 use crate::log::Log;
@@ -20,17 +21,17 @@ impl Log {
         first.map_or(self.history.marker, |first| first.min(self.history.marker))
     }
 
-    /// From here on a feed of a run that keeps the log shows all: from where on earlier runs kept it, too, or where this run
-    /// took over.
-    pub fn followed_from(&self) -> Lsn {
-        let begun = self.history.resumes.last();
-        let begun = begun.map_or(self.history.end, |last| last.resume);
-        self.history.followed_from.unwrap_or(begun)
+    /// From here on every run kept the log for a feed, as far as the last one to write tells; none if that kept no log.
+    pub fn followed_from(&self) -> Option<Lsn> {
+        match self.followed.load(Ordering::Acquire) {
+            0 => None,
+            from => Some(Lsn(from)),
+        }
     }
 
-    /// The same as the last run that wrote left it; none if it kept no log.
-    pub fn was_followed_from(&self) -> Option<Lsn> {
-        self.history.followed_from
+    /// A feed begins at `from`, behind a durable record of its own: at no position that an earlier feed has shown.
+    pub fn begin_following(&self, from: Lsn) {
+        self.followed.store(from.0, Ordering::Release);
     }
 
     /// Where replay found the end of the log.

@@ -165,7 +165,9 @@ pub fn tell_feed<'a>(
     region: &RegionState,
     (first, last): (&[u8], &[u8]),
 ) -> Result<Option<Held<'a>>> {
-    let Storage { feed, log, .. } = on.storage.as_ref();
+    let Storage {
+        feed, log, poison, ..
+    } = on.storage.as_ref();
     if !feed.is_on() {
         return Ok(None);
     }
@@ -176,7 +178,7 @@ pub fn tell_feed<'a>(
     let _inside = on.visibility.gate.enter();
     on.storage.check_open()?;
     region.check()?;
-    let held = feed.hold(log);
+    let held = feed.hold(log, poison);
     log.append_one(&notice)?;
     Ok(Some(held))
 }

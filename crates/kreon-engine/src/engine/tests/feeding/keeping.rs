@@ -144,7 +144,7 @@ fn a_feed_that_is_turned_on_begins_within_a_segment_of_unknown_runs() {
     }
     let bench = opened(bench.closed());
     let start = bench.engine.changes_start().unwrap();
-    assert_eq!(bench.engine.changes_end().unwrap(), start);
+    assert!(units(&mut follow(&bench, start)).is_empty());
     let region = bench.engine.region("r").unwrap();
     put(&bench, &region, b"key", b"value");
     assert_eq!(briefs(&mut follow(&bench, start)), [["r put key 5"]]);
@@ -167,6 +167,7 @@ fn a_feed_that_is_turned_on_begins_within_a_segment_of_unknown_runs() {
     };
     let reader = Bench::open(bench.closed(), reading).unwrap();
     assert_eq!(reader.engine.changes_start().unwrap(), start);
+    assert!(reader.engine.changes_end().unwrap() > start);
     assert_eq!(
         brief(&follow(&reader, start).next_unit().unwrap().unwrap()),
         ["r put key 5"]
@@ -203,6 +204,22 @@ fn a_reader_takes_a_position_that_a_killed_writer_has_shown() {
 }
 
 #[test]
+fn a_reader_of_a_small_store_tells_where_the_feed_ends() {
+    let mut bench = Bench::open(Image::default(), options()).unwrap();
+    for round in 0..2 {
+        let region = bench.engine.region("r").unwrap();
+        put(&bench, &region, &name(round), b"before");
+        bench.engine.checkpoint().unwrap();
+        bench = Bench::open(bench.closed(), options()).unwrap();
+    }
+    let bench = opened(bench.closed());
+    let region = bench.engine.region("r").unwrap();
+    put(&bench, &region, b"key", b"value");
+    let end = bench.engine.changes_end().unwrap();
+    assert_eq!(reading(bench.closed()).engine.changes_end().unwrap(), end);
+}
+
+#[test]
 fn changes_of_a_run_without_a_feed_are_not_passed_over() {
     let bench = opened(Image::default());
     for name in ["r", "s"] {
@@ -218,8 +235,24 @@ fn changes_of_a_run_without_a_feed_are_not_passed_over() {
     let refused = refusal(&bench, position.into());
     assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
     let start = bench.engine.changes_start().unwrap();
-    assert_eq!(bench.engine.changes_end().unwrap(), start);
     assert!(units(&mut follow(&bench, start)).is_empty());
+}
+
+#[test]
+fn a_drop_that_wrote_nothing_to_the_log_is_not_passed_over() {
+    let bench = Bench::open(Image::default(), options()).unwrap();
+    let region = bench.engine.region("r").unwrap();
+    put(&bench, &region, b"key", b"value");
+    bench.engine.checkpoint().unwrap();
+    // A run with a feed that writes nothing.
+    let bench = opened(bench.closed());
+    let position = bench.engine.changes_end().unwrap();
+    let between = Bench::open(bench.closed(), options()).unwrap();
+    let before = between.engine.subsystems.storage.log.tail();
+    between.engine.drop_region("r").unwrap();
+    assert_eq!(between.engine.subsystems.storage.log.tail(), before);
+    let bench = opened(between.closed());
+    assert_eq!(refusal(&bench, position.into()).kind(), ErrorKind::NotFound);
 }
 
 #[test]
