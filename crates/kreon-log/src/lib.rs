@@ -23,7 +23,8 @@
 //! - `mirror`: who else holds the log; `tap`: committed bytes for it; `landing`: which units it has
 //! - `moved_record`, `moved`: records that garbage collection moves, in segments of their own
 //! - `feed`: the durable units of the open log, straight from the device
-//! - `history`: a log that is not open: where it ends and which run wrote what
+//! - `history`: a log that is not open: where it ends and which run wrote what; `checkpointed`: what a checkpoint records
+//!   of an open one
 //! - `replay`: the log after a crash
 //! - `pause`: waiting for a thread that copies
 
@@ -33,6 +34,7 @@ mod append;
 mod buffered;
 mod buffers;
 mod calls;
+mod checkpointed;
 mod commit_group;
 mod cut;
 mod device_reads;

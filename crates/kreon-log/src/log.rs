@@ -5,7 +5,6 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use kreon_base::{Error, Incarnation, Lsn, Result};
-use kreon_format::{LogRecord, OpenSegment};
 use kreon_sync::AtomicU64;
 
 use super::append::Appender;
@@ -14,7 +13,7 @@ use super::calls::Calls;
 use super::durable_wait::DurableWait;
 use super::framing::Framing;
 use super::group_commit::GroupCommit;
-use super::history::{LogHistory, split_runs, told_from};
+use super::history::LogHistory;
 use super::home::{LogHome, LogOptions};
 use super::landing::Landing;
 use super::output::{LogOutput, Sources};
@@ -355,43 +354,6 @@ impl Log {
     /// Ends a [`wait_for_demand`](Self::wait_for_demand).
     pub fn wake_preparer(&self) {
         self.load.wakeup().call();
-    }
-
-    /// What a checkpoint records, with replay to start at `marker`: the border of a record, not behind
-    /// the tail. Segments that it names were taken from the [`LogSpace`](super::LogSpace) before the call.
-    pub fn checkpoint_record(&self, marker: Lsn) -> LogRecord {
-        self.record_from(marker, marker)
-    }
-
-    /// The same of a log that is kept from `kept` on for a change feed: it also tells since when there is one, and which runs
-    /// wrote the log from there on. Of the runs before the marker, no more than the last thousand.
-    pub fn followed_record(&self, marker: Lsn, kept: Lsn) -> LogRecord {
-        LogRecord {
-            followed_from: self.followed_from(),
-            ..self.record_from(marker, told_from(&self.history.resumes, marker, kept))
-        }
-    }
-
-    /// Tells of the runs from `from` on, at or before the marker.
-    fn record_from(&self, marker: Lsn, from: Lsn) -> LogRecord {
-        let durable = self.claim();
-        let history = &self.history;
-        let (incarnation, resumes) = split_runs(history.incarnation, &history.resumes, from);
-        let current = self.reader.buffers.current().link();
-        LogRecord {
-            id: self.reader.home.log,
-            marker,
-            durable,
-            incarnation,
-            resumes: resumes.to_vec(),
-            followed_from: None,
-            open: Some(OpenSegment {
-                segment: current.segment,
-                sequence: current.sequence,
-            }),
-            next: Some(current.next),
-            image: Vec::new(),
-        }
     }
 }
 
