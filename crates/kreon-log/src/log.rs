@@ -128,10 +128,9 @@ impl Log {
             buffers,
             verifies_every_read: options.verifies_every_read,
         };
-        let followed = history.followed_from.map_or(0, |from| from.0);
         Self {
+            followed: AtomicU64::new(history.followed_from.map_or(0, |from| from.0)),
             history,
-            followed: AtomicU64::new(followed),
             positions,
             output,
             load,

@@ -113,7 +113,7 @@ impl Borders {
     /// As [`first`](Self::first).
     pub fn last_before(&self, until: Lsn) -> Result<Lsn> {
         let last = again_if_gone(|| {
-            let mut last = self.near(until)?.max(self.oldest(until)?);
+            let mut last = self.near(until, self.oldest(until)?)?;
             self.walk(last, until, |border| last = border)?;
             Ok(last)
         })?;
@@ -161,7 +161,7 @@ impl Borders {
                 false => Ok(from == first),
             };
         }
-        let near = self.near(from)?.max(first);
+        let near = self.near(from, first)?;
         let mut is_border = near == from;
         self.walk(near, from, |border| is_border |= border == from)?;
         Ok(is_border)
@@ -171,18 +171,17 @@ impl Borders {
         Lsn(self.last.load(Ordering::Acquire))
     }
 
-    /// A border before `until` and not far from it.
-    fn near(&self, until: Lsn) -> Result<Lsn> {
+    /// A border before `until` and not far from it; `first` is the oldest one.
+    fn near(&self, until: Lsn, first: Lsn) -> Result<Lsn> {
         let (last, sequence) = (self.last(), place_of(until).0);
-        if last <= until && place_of(last).0 + 1 >= sequence && self.is_kept(place_of(last).0) {
+        if first <= last && last <= until && place_of(last).0 + 1 >= sequence {
             return Ok(last);
         }
-        let first = self.oldest(until)?;
-        for sequence in (place_of(first).0 + 1..=sequence).rev() {
-            match self.first_from(sequence, until) {
+        for segment in (place_of(first).0 + 1..=sequence).rev() {
+            match self.first_from(segment, until) {
                 Ok(Some(found)) => return Ok(found),
                 Ok(None) => {}
-                Err(error) if is_damage(&error) && sequence < place_of(until).0 => {}
+                Err(error) if is_damage(&error) && segment < sequence => {}
                 Err(error) => return Err(error),
             }
         }
