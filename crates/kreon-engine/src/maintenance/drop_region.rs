@@ -5,7 +5,7 @@ use kreon_format::{PagePointer, RecordKind};
 use kreon_log::NewRecord;
 
 use super::ground::Ground;
-use crate::level::Levels;
+use crate::level::{Levels, View};
 use crate::regions::RegionState;
 use crate::spill::Spilled;
 use crate::spill::charges::Charges;
@@ -45,27 +45,7 @@ impl RegionDropper {
             ));
         }
         let view = self.on.storage.views.load_full();
-        let mut gone = Reached {
-            pages: Vec::new(),
-            charges: Charges::new(&self.on.storage.log),
-        };
-        for (nodes, record) in self
-            .on
-            .storage
-            .nodes(&view, region.id)
-            .iter()
-            .zip(view.levels.of(region.id))
-        {
-            let findings = tree::verify(nodes, record, region.id, &mut gone);
-            if let Some(error) = findings.unread {
-                return Err(error.within(format!("drop region {name:?}")));
-            }
-            if let Some(problem) = findings.problems.into_iter().next() {
-                return Err(Error::corruption(problem).within(format!(
-                    "region {name:?} cannot be dropped, its index is damaged"
-                )));
-            }
-        }
+        let gone = self.reached(&view, &region)?;
         let mut levels = Levels::clone(&view.levels);
         levels.remove(region.id);
         let change = Spilled {
@@ -98,6 +78,28 @@ impl RegionDropper {
 }
 
 impl RegionDropper {
+    /// What the trees of `region` reach. An index that cannot be read or is damaged is an error.
+    fn reached(&self, view: &View, region: &RegionState) -> Result<Reached<'_>> {
+        let (storage, name) = (&self.on.storage, &region.name);
+        let mut reached = Reached {
+            pages: Vec::new(),
+            charges: Charges::new(&storage.log),
+        };
+        let nodes = storage.nodes(view, region.id);
+        for (nodes, record) in nodes.iter().zip(view.levels.of(region.id)) {
+            let findings = tree::verify(nodes, record, region.id, &mut reached);
+            if let Some(error) = findings.unread {
+                return Err(error.within(format!("drop region {name:?}")));
+            }
+            if let Some(problem) = findings.problems.into_iter().next() {
+                return Err(Error::corruption(problem).within(format!(
+                    "region {name:?} cannot be dropped, its index is damaged"
+                )));
+            }
+        }
+        Ok(reached)
+    }
+
     /// Writes a durable notice for the change feed. No write of the region follows it, unless the drop fails. The feed stops in
     /// front of it until the drop has ended.
     fn tell_feed(&self, region: &RegionState) -> Result<Option<Held<'_>>> {
