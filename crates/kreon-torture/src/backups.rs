@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::Instant;
 
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
@@ -18,8 +17,8 @@ use kreon_sim::{Dice, Image, SimDevice, SimOptions};
 use parking_lot::Mutex;
 
 use crate::Counts;
+use crate::seeds::{judged, many};
 use crate::settings::options;
-use crate::watchdog::{Watchdog, without_panic};
 
 const KEYS: u64 = 400;
 const BACKUPS: u64 = 10;
@@ -90,18 +89,7 @@ impl Shelf for SimShelf {
 
 /// Tries `runs` chains of backups, each by its own seed from `seed` on. A failure does not end it.
 pub fn many_backups(runs: u64, seed: u64) -> Counts {
-    let started = Instant::now();
-    let watchdog = Watchdog::start();
-    let mut counts = Counts::default();
-    for seed in seed..seed.saturating_add(runs) {
-        watchdog.begin(format!("backups --seed {seed}"));
-        match without_panic(|| Ok(backups(seed))) {
-            Ok(tried) => counts.add(tried),
-            Err(what) => counts.fail(format!("backups: {what} with seed {seed}")),
-        }
-    }
-    counts.elapsed = started.elapsed();
-    counts
+    many("backups", runs, seed, backups)
 }
 
 /// Pairs by region.
@@ -112,14 +100,7 @@ type Outcome = std::result::Result<(), String>;
 
 /// A chain of backups, by `seed`.
 pub fn backups(seed: u64) -> Counts {
-    let mut counts = Counts::default();
-    counts.count("chains of backups");
-    match run(seed) {
-        Ok(Ok(())) => {}
-        Ok(Err(what)) => counts.fail(format!("backups: {what} with seed {seed}")),
-        Err(error) => counts.fail(format!("backups: {error} with seed {seed}")),
-    }
-    counts
+    judged(("backups", "chains of backups"), seed, run(seed))
 }
 
 /// An inner error is what is wrong, an outer one what store or backup said.

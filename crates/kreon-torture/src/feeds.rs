@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::Instant;
 
 use kreon_base::{ErrorKind, Result};
 use kreon_device::Device;
@@ -15,8 +14,8 @@ use kreon_engine::{
 use kreon_sim::{Dice, Image, Keep, SimDevice, SimOptions};
 
 use crate::Counts;
+use crate::seeds::{judged, many};
 use crate::settings::options;
-use crate::watchdog::{Watchdog, without_panic};
 
 /// Steps between two comparisons, and comparisons, each of which a power cut follows.
 const STEPS: u64 = 60;
@@ -31,30 +30,12 @@ type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Tries `runs` stores, each by its own seed from `seed` on. A failure does not end it.
 pub fn many_feeds(runs: u64, seed: u64) -> Counts {
-    let started = Instant::now();
-    let watchdog = Watchdog::start();
-    let mut counts = Counts::default();
-    for seed in seed..seed.saturating_add(runs) {
-        watchdog.begin(format!("feeds --seed {seed}"));
-        match without_panic(|| Ok(feeds(seed))) {
-            Ok(tried) => counts.add(tried),
-            Err(what) => counts.fail(format!("feeds: {what} with seed {seed}")),
-        }
-    }
-    counts.elapsed = started.elapsed();
-    counts
+    many("feeds", runs, seed, feeds)
 }
 
 /// A store, its power cuts and its follower, by `seed`.
 pub fn feeds(seed: u64) -> Counts {
-    let mut counts = Counts::default();
-    counts.count("feeds");
-    match run(seed) {
-        Ok(Ok(())) => {}
-        Ok(Err(what)) => counts.fail(format!("feeds: {what} with seed {seed}")),
-        Err(error) => counts.fail(format!("feeds: {error} with seed {seed}")),
-    }
-    counts
+    judged(("feeds", "feeds"), seed, run(seed))
 }
 
 /// An inner error is what is wrong, an outer one what the store said.

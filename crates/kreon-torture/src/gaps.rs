@@ -13,6 +13,7 @@ use kreon_engine::{Durability, Engine, OpenSnapshot, Operation, RegionState, Ter
 use kreon_sim::{Dice, Image, SimDevice, SimOptions};
 
 use crate::Counts;
+use crate::seeds::judged;
 use crate::settings::options;
 
 const KEYS: u64 = 600;
@@ -29,14 +30,7 @@ type Outcome = std::result::Result<(), String>;
 
 /// Deleted runs, scans and puts, by `seed`.
 pub fn gaps(seed: u64) -> Counts {
-    let mut counts = Counts::default();
-    counts.count("runs of deleted keys");
-    match run(seed) {
-        Ok(Ok(())) => {}
-        Ok(Err(what)) => counts.fail(format!("gaps: {what} with seed {seed}")),
-        Err(error) => counts.fail(format!("gaps: {error} with seed {seed}")),
-    }
-    counts
+    judged(("gaps", "runs of deleted keys"), seed, run(seed))
 }
 
 /// An inner error is what is wrong, an outer one what the store said.

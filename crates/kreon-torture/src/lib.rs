@@ -29,6 +29,7 @@
 //! - [`mod@torn_tails`]: what is behind a torn place of the log
 //! - [`silent`]: what it may say if the device lied
 //! - [`mod@damage`]: every byte of every structure on disk
+//! - `seeds`: the verdict on one seed, and runs of many
 //! - [`watchdog`]: ends a run that hangs; [`hang`]: what that means
 #![forbid(unsafe_code)]
 
@@ -59,6 +60,7 @@ pub mod planted;
 pub mod progress;
 pub mod reading;
 pub mod script;
+mod seeds;
 pub mod sequences;
 pub mod settings;
 pub mod silent;

@@ -15,6 +15,7 @@ use kreon_format::{FRAGMENT_HEADER_BYTES, fragment_bytes};
 use kreon_sim::{Dice, Image, Keep, SimDevice, SimOptions};
 
 use crate::Counts;
+use crate::seeds::judged;
 use crate::settings::options_of_check;
 
 /// Bytes of a record in the log.
@@ -28,14 +29,7 @@ type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A torn tail and its end, by `seed`.
 pub fn torn_tails(seed: u64) -> Counts {
-    let mut counts = Counts::default();
-    counts.count("torn tails");
-    match run(seed) {
-        Ok(Ok(())) => {}
-        Ok(Err(what)) => counts.fail(format!("torn tails: {what} with seed {seed}")),
-        Err(error) => counts.fail(format!("torn tails: {error} with seed {seed}")),
-    }
-    counts
+    judged(("torn tails", "torn tails"), seed, run(seed))
 }
 
 /// An inner error is what is wrong, an outer one what the store said.
