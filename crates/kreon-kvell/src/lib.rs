@@ -1,0 +1,11 @@
+//! KVell: a persistent key-value store that shares nothing between its partitions, sorts nothing on the device and has
+//! no log (Lepers et al., "KVell: the Design and Implementation of a Fast Persistent Key-Value Store", SOSP 2019).
+//! Floor 5, beside `kreon-engine`.
+//!
+//! - `index`: the keys of a partition in memory, in order, with the place of each item
+//! - `cache`: cells of the device in memory
+
+#![forbid(unsafe_code)]
+
+mod cache;
+mod index;
