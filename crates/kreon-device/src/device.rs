@@ -1,13 +1,16 @@
 //! The interface between a store and the device that holds its bytes.
 
 use std::io::IoSliceMut;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_base::Result;
 
 #[cfg(feature = "comparison")]
 use crate::file::{FileMap, MapAdvice};
+use crate::immediate::Immediate;
 use crate::stats::DeviceStats;
+use crate::transfer_queue::TransferQueue;
 
 /// Smallest block of a device, in bytes.
 pub const BLOCK_BYTES_MIN: u32 = 512;
@@ -77,6 +80,15 @@ pub trait Device: Send + Sync + 'static {
     /// A queue for asynchronous reads; `None` if the device has none.
     fn read_queue(&self) -> Option<Box<dyn ReadQueue>> {
         None
+    }
+
+    /// A queue for transfers that are in flight together, up to `depth` of them (1 to 4096; others are taken for the
+    /// nearest). By default, and where the system has no rings, each transfer is carried out when it is submitted, by a
+    /// call that waits.
+    ///
+    /// The queue keeps the device open.
+    fn transfer_queue(self: Arc<Self>, depth: usize) -> Box<dyn TransferQueue> {
+        Box::new(Immediate::new(self, depth))
     }
 
     /// Maps the bytes into memory, up to a length of `len_bytes_max`. A copy made after a [`write`](Self::write) has

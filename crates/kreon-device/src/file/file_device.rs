@@ -16,17 +16,20 @@ use rustix::io::{Errno, retry_on_intr};
 
 #[cfg(feature = "comparison")]
 use super::file_map::{FileMap, MapAdvice};
+use super::file_queue::FileQueue;
 use super::kind::Kind;
 use super::opening;
 use super::options::{Facility, FileOptions};
 use crate::bounds::Bounds;
 use crate::device::{BLOCK_BYTES_MAX, Device, Read, ReadQueue, Write};
+use crate::immediate::Immediate;
 use crate::process::OpenDevice;
 use crate::read_only::read_only;
 use crate::stats::{DeviceCounters, DeviceStats};
 use crate::status::StatusSocket;
 use crate::system;
-use crate::transfer::{self, RingPool, RingQueue, Slice, TransferBatch};
+use crate::transfer::{self, Flights, RingPool, RingQueue, Slice, TransferBatch};
+use crate::transfer_queue::{QUEUE_DEPTH_MAX, Transfer, TransferQueue};
 
 /// Most transfers that one call may have in flight.
 const RING_DEPTH_MAX: u32 = 4096;
@@ -140,13 +143,38 @@ impl FileDevice {
         Ok(())
     }
 
+    /// Whether the calling process may use the device.
+    pub(super) fn is_home(&self) -> bool {
+        self.open.home().is_this()
+    }
+
+    /// Checks a transfer as the calls that carry it out do.
+    pub(super) fn check_transfer(&self, transfer: &Transfer) -> Result<()> {
+        match transfer {
+            Transfer::Write { .. } => self.check_writable()?,
+            Transfer::Read { .. } | Transfer::Flush => self.open.home().check()?,
+        }
+        let checked = transfer.bytes().and_then(|bytes| match bytes {
+            Some((offset, bytes)) => self.bounds().check_buffers(offset, [bytes]),
+            None => Ok(()),
+        });
+        checked.map_err(|error| self.named(&error))
+    }
+
+    fn flights(&self, depth: usize) -> std::io::Result<Flights> {
+        let file = self.file.try_clone()?;
+        let counters = Arc::clone(&self.counters);
+        let (home, depth) = (*self.open.home(), depth as u32);
+        Flights::new(file, self.block_bytes, depth, home, counters)
+    }
+
     fn carry_out<S: Slice>(&self, mut batch: TransferBatch<S>) -> Vec<(usize, Error)> {
         transfer::run(&mut batch, self.file.as_fd(), &self.rings, &self.counters);
         batch.into_failures()
     }
 
     /// `error` with the path in its message.
-    fn named(&self, error: &Error) -> Error {
+    pub(super) fn named(&self, error: &Error) -> Error {
         error.within(self.path.display())
     }
 
@@ -305,6 +333,20 @@ impl Device for FileDevice {
             Err(error) => {
                 tracing::info!(%error, "no io_uring for asynchronous reads");
                 None
+            }
+        }
+    }
+
+    fn transfer_queue(self: Arc<Self>, depth: usize) -> Box<dyn TransferQueue> {
+        let depth = depth.clamp(1, QUEUE_DEPTH_MAX);
+        if !self.has_rings() || !self.is_home() {
+            return Box::new(Immediate::new(self, depth));
+        }
+        match self.flights(depth) {
+            Ok(flights) => Box::new(FileQueue::new(self, flights, depth)),
+            Err(error) => {
+                tracing::info!(%error, "no io_uring for a queue of transfers");
+                Box::new(Immediate::new(self, depth))
             }
         }
     }

@@ -3,6 +3,7 @@
 mod file_device;
 #[cfg(feature = "comparison")]
 mod file_map;
+mod file_queue;
 mod holders;
 mod kind;
 mod opening;

@@ -1,8 +1,13 @@
-//! Transfers between buffers and a file: batches, and two engines that execute them, with and without a ring.
+//! Transfers between buffers and a file: batches, and two engines that execute them, with and without a ring; and
+//! transfers in flight beside their thread.
 
 mod batch;
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod flights;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod queue;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod resume;
 #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
 #[path = "no_ring.rs"]
 mod ring;
@@ -10,12 +15,16 @@ mod ring;
 mod ring;
 mod ring_pool;
 mod slice;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod wake_event;
 
 pub(crate) use batch::TransferBatch;
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
+pub(crate) use flights::Flights;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 pub(crate) use queue::RingQueue;
 #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
-pub(crate) use ring::RingQueue;
+pub(crate) use ring::{Flights, RingQueue};
 pub(crate) use ring_pool::RingPool;
 pub(crate) use slice::Slice;
 
@@ -57,12 +66,17 @@ fn run_open<S: Slice>(
         };
         S::counters(counters).add(len_bytes);
         counters.depart(1);
-        while let Some((slices, offset, _)) = batch.rest_of(piece) {
-            let outcome = S::transfer(file, slices, offset);
-            if batch.progress(piece, outcome) == PieceProgress::Ended {
-                break;
-            }
-        }
+        move_rest(file, batch, piece);
         counters.arrive(1);
+    }
+}
+
+/// Moves what a piece has left by calls that wait.
+fn move_rest<S: Slice>(file: BorrowedFd<'_>, batch: &mut TransferBatch<S>, piece: usize) {
+    while let Some((slices, offset, _)) = batch.rest_of(piece) {
+        let outcome = S::transfer(file, slices, offset);
+        if batch.progress(piece, outcome) == PieceProgress::Ended {
+            return;
+        }
     }
 }

@@ -3,12 +3,15 @@
 use std::io::{self, IoSliceMut};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 use super::batch::TransferBatch;
 use super::slice::Slice;
 use crate::device::{Ended, ReadQueue};
+use crate::process::HomeProcess;
 use crate::stats::DeviceCounters;
+use crate::transfer_queue::{Transfer, Transferred};
 
 /// A ring: there is none.
 pub(super) enum Ring {}
@@ -71,6 +74,57 @@ impl ReadQueue for RingQueue {
     }
 
     fn is_broken(&self) -> bool {
+        match *self {}
+    }
+}
+
+/// Transfers in flight on a ring: there is none.
+pub(crate) enum Flights {}
+
+impl Flights {
+    pub(crate) fn new(
+        _: OwnedFd,
+        _: u32,
+        _: u32,
+        _: HomeProcess,
+        _: Arc<DeviceCounters>,
+    ) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn has_waiting(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn is_woken(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn hear(&mut self) {
+        match *self {}
+    }
+
+    pub(crate) fn waker(&self) -> Waker {
+        match *self {}
+    }
+
+    pub(crate) fn push(&mut self, _: u64, _: Transfer) -> Result<(), (u64, Transfer)> {
+        match *self {}
+    }
+
+    pub(crate) fn enter(&mut self, _: Duration) {
+        match *self {}
+    }
+
+    pub(crate) fn land(&mut self, _: impl FnMut(Transferred)) {
         match *self {}
     }
 }

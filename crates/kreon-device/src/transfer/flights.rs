@@ -1,0 +1,303 @@
+//! Transfers in flight on a ring, with the buffers that they own meanwhile.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Waker;
+use std::time::Duration;
+
+use io_uring::{IoUring, opcode, squeue, types};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+
+use super::resume::{Resumption, conclude};
+use super::ring::{cooperative, is_passing};
+use super::wake_event::WakeEvent;
+use crate::process::HomeProcess;
+use crate::stats::DeviceCounters;
+use crate::transfer_queue::{Transfer, Transferred};
+
+/// The number of the entry that watches the wake-ups; no slot has it.
+const WATCH: u64 = u64::MAX;
+
+/// Longest sleep, so that it can be told to every kernel.
+const PATIENCE_MAX: Duration = Duration::from_secs(3600);
+
+/// Pause between looks for completions of a broken ring.
+const BROKEN_PAUSE: Duration = Duration::from_micros(100);
+
+/// Most bytes of one entry: what Linux moves in one call (`MAX_RW_COUNT`). The rest is moved afterwards.
+const ENTRY_BYTES_MAX: usize = 0x7fff_f000;
+
+/// A ring with what is in flight on it, used by one thread at a time.
+///
+/// A thread that submitted and ended may have its transfers cancelled by the kernel before they began; those are carried
+/// out by calls that wait when they come back, and so is what is left of short ones.
+pub(crate) struct Flights {
+    ring: IoUring,
+    file: OwnedFd,
+    block_bytes: u32,
+    home: HomeProcess,
+    counters: Arc<DeviceCounters>,
+    /// A transfer's index is the number of its entry.
+    slots: Vec<Option<(u64, Transfer)>>,
+    free: Vec<u32>,
+    /// Numbers of the entries that the kernel may not have taken, in the order of the submission queue.
+    waiting: VecDeque<u64>,
+    event: Arc<WakeEvent>,
+    /// Whether an entry watches the event.
+    is_watched: bool,
+    /// Whether a wake-up was seen that nobody has heard of.
+    is_woken: bool,
+    /// The kernel refuses calls on the ring: entries that it has taken still end, others never do.
+    is_broken: bool,
+}
+
+impl Flights {
+    /// A ring for up to `depth` transfers of `file`, whose blocks are of `block_bytes`.
+    pub(crate) fn new(
+        file: OwnedFd,
+        block_bytes: u32,
+        depth: u32,
+        home: HomeProcess,
+        counters: Arc<DeviceCounters>,
+    ) -> io::Result<Self> {
+        // One more for the watch.
+        let ring = cooperative(depth + 1)?;
+        let params = ring.params();
+        // Waits with a timeout came with Linux 5.11, later than all other features used here.
+        if !params.is_feature_ext_arg() || !params.is_feature_nodrop() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(Self {
+            ring,
+            file,
+            block_bytes,
+            home,
+            counters,
+            slots: (0..depth).map(|_| None).collect(),
+            free: (0..depth).rev().collect(),
+            waiting: VecDeque::new(),
+            event: Arc::new(WakeEvent::new()?),
+            is_watched: false,
+            is_woken: false,
+            is_broken: false,
+        })
+    }
+
+    /// Transfers that have not landed.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether the kernel refused a call on the ring, so that it takes no more transfers.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// Whether [`enter`](Self::enter) has something to submit.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether there was a wake-up since [`hear`](Self::hear), as far as [`land`](Self::land) has seen.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.is_woken
+    }
+
+    /// The caller is about to look for what it was woken for.
+    pub(crate) fn hear(&mut self) {
+        self.is_woken = false;
+    }
+
+    /// Ends a sleep in [`enter`](Self::enter).
+    pub(crate) fn waker(&self) -> Waker {
+        Waker::from(Arc::clone(&self.event))
+    }
+
+    /// Queues a transfer within the device's bounds. Gives it back if the ring is full or broken.
+    pub(crate) fn push(&mut self, tag: u64, transfer: Transfer) -> Result<(), (u64, Transfer)> {
+        if self.is_broken {
+            return Err((tag, transfer));
+        }
+        let Some(number) = self.free.pop() else {
+            return Err((tag, transfer));
+        };
+        let Some(slot) = self.slots.get_mut(number as usize) else {
+            return Err((tag, transfer));
+        };
+        let (_, transfer) = slot.insert((tag, transfer));
+        let entry = entry(&self.file, transfer).user_data(u64::from(number));
+        // SAFETY: the buffer belongs to the slot, which nobody touches until `land` empties it: after the entry's
+        // completion, or when the ring broke before the kernel took the entry, which it then never does. `drop` waits
+        // for that, and if `self` is leaked, so is the buffer. The file belongs to `self`.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        if pushed.is_err()
+            && let Some(flight) = slot.take()
+        {
+            // Unreachable: the queue has room for all slots.
+            self.free.push(number);
+            return Err(flight);
+        }
+        self.count(number);
+        self.waiting.push_back(u64::from(number));
+        Ok(())
+    }
+
+    /// Counts the transfer in a slot as begun.
+    fn count(&self, number: u32) {
+        let Some(Some((_, transfer))) = self.slots.get(number as usize) else {
+            return;
+        };
+        match transfer {
+            Transfer::Read { len_bytes, .. } => self.counters.reads.add(*len_bytes as u64),
+            Transfer::Write { len_bytes, .. } => self.counters.writes.add(*len_bytes as u64),
+            Transfer::Flush => {
+                self.counters.flushes.fetch_add(1, Relaxed);
+                return;
+            }
+        }
+        self.counters.depart(1);
+    }
+
+    /// Submits, then sleeps until something can land, a wake-up, or the end of `patience`. It may return early.
+    pub(crate) fn enter(&mut self, patience: Duration) {
+        if self.is_broken {
+            let pause = if self.len() == 0 {
+                PATIENCE_MAX
+            } else {
+                BROKEN_PAUSE
+            };
+            self.event.sleep(patience.min(pause));
+            return self.event.clear();
+        }
+        let outcome = if patience.is_zero() {
+            self.ring.submit()
+        } else {
+            self.watch();
+            let time = types::Timespec::from(patience.min(PATIENCE_MAX));
+            let arguments = types::SubmitArgs::new().timespec(&time);
+            self.ring.submitter().submit_with_args(1, &arguments)
+        };
+        let left = self.ring.submission().len();
+        let taken = self.waiting.len().saturating_sub(left);
+        self.waiting.drain(..taken);
+        match outcome {
+            Ok(_) => {}
+            Err(error) if is_passing(&error) => std::thread::yield_now(),
+            // The timeout expired.
+            Err(error) if error.raw_os_error() == Some(Errno::TIME.raw_os_error()) => {}
+            Err(error) => {
+                self.is_broken = true;
+                tracing::warn!(%error, "io_uring failed; going on with pread and pwrite");
+            }
+        }
+    }
+
+    /// Has the ring watch the wake-ups.
+    fn watch(&mut self) {
+        if self.is_watched {
+            return;
+        }
+        let file = types::Fd(self.event.as_raw_fd());
+        let entry = opcode::PollAdd::new(file, u32::from(PollFlags::IN.bits())).build();
+        // SAFETY: the entry has no memory, and its file belongs to `self`.
+        let pushed = unsafe { self.ring.submission().push(&entry.user_data(WATCH)) };
+        if pushed.is_ok() {
+            self.is_watched = true;
+            self.waiting.push_back(WATCH);
+        }
+    }
+
+    /// Hands what has ended to `take`.
+    pub(crate) fn land(&mut self, mut take: impl FnMut(Transferred)) {
+        let mut landed = 0;
+        for completion in self.ring.completion() {
+            let number = completion.user_data();
+            if number == WATCH {
+                (self.is_watched, self.is_woken) = (false, true);
+                // Before the caller looks for what it was woken for, so that no later wake-up is forgotten.
+                self.event.clear();
+                continue;
+            }
+            let slot = self.slots.get_mut(number as usize);
+            let Some((tag, transfer)) = slot.and_then(Option::take) else {
+                continue;
+            };
+            self.free.push(number as u32);
+            landed += u32::from(!matches!(transfer, Transfer::Flush));
+            let rest = Resumption {
+                file: self.file.as_fd(),
+                block_bytes: self.block_bytes,
+            };
+            take(conclude(tag, transfer, completion.result(), &rest));
+        }
+        self.counters.arrive(landed);
+        if self.is_broken {
+            self.land_waiting(take);
+        }
+    }
+
+    /// Carries out, without the ring, what the kernel did not take before it broke: it takes entries in our system calls
+    /// only, and there will be no more.
+    #[cold]
+    fn land_waiting(&mut self, mut take: impl FnMut(Transferred)) {
+        while let Some(number) = self.waiting.pop_front() {
+            let slot = self.slots.get_mut(number as usize);
+            let Some((tag, transfer)) = slot.and_then(Option::take) else {
+                continue;
+            };
+            self.free.push(number as u32);
+            self.counters
+                .arrive(u32::from(!matches!(transfer, Transfer::Flush)));
+            let rest = Resumption {
+                file: self.file.as_fd(),
+                block_bytes: self.block_bytes,
+            };
+            let not_begun = -Errno::CANCELED.raw_os_error();
+            take(conclude(tag, transfer, not_begun, &rest));
+        }
+    }
+}
+
+impl Drop for Flights {
+    fn drop(&mut self) {
+        // A forked child shares the ring with its parent, and has a copy of the buffers that nobody writes to.
+        while self.home.is_this() && self.len() > 0 {
+            self.enter(PATIENCE_MAX);
+            self.land(drop);
+        }
+    }
+}
+
+/// The entry for a transfer. It points into the transfer's buffer.
+fn entry(file: &OwnedFd, transfer: &Transfer) -> squeue::Entry {
+    let file = types::Fd(file.as_raw_fd());
+    match transfer {
+        Transfer::Read {
+            offset,
+            buffer,
+            len_bytes,
+        } => {
+            let len_bytes = (*len_bytes).min(ENTRY_BYTES_MAX) as u32;
+            opcode::Read::new(file, buffer.start().as_ptr(), len_bytes)
+                .offset(*offset)
+                .build()
+        }
+        Transfer::Write {
+            offset,
+            buffer,
+            len_bytes,
+        } => {
+            let len_bytes = (*len_bytes).min(ENTRY_BYTES_MAX) as u32;
+            opcode::Write::new(file, buffer.start().as_ptr(), len_bytes)
+                .offset(*offset)
+                .build()
+        }
+        Transfer::Flush => opcode::Fsync::new(file)
+            .flags(types::FsyncFlags::DATASYNC)
+            .build(),
+    }
+}
