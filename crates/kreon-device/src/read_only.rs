@@ -1,6 +1,8 @@
 //! A device of which nothing is ever changed.
 
 use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
 
 use kreon_base::{Error, ErrorKind, Result};
 
@@ -8,6 +10,7 @@ use crate::device::{Device, Read, ReadQueue, Write};
 #[cfg(feature = "comparison")]
 use crate::file::{FileMap, MapAdvice};
 use crate::stats::DeviceStats;
+use crate::transfer_queue::{Transfer, TransferQueue, Transferred};
 
 /// Reads another device, and refuses everything else with `ReadOnly` before it gets there: writes, growth, allocation,
 /// release of space, flushes.
@@ -80,6 +83,13 @@ impl Device for ReadOnlyDevice {
         self.0.read_queue()
     }
 
+    fn transfer_queue(self: Arc<Self>, depth: usize) -> Box<dyn TransferQueue> {
+        Box::new(ReadOnlyQueue {
+            inner: Arc::clone(&self.0).transfer_queue(depth),
+            refused: Vec::new(),
+        })
+    }
+
     #[cfg(feature = "comparison")]
     fn map(&self, len_bytes_max: u64, advice: MapAdvice) -> Result<Option<FileMap>> {
         self.0.map(len_bytes_max, advice)
@@ -91,5 +101,50 @@ impl Device for ReadOnlyDevice {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.0.read_at(offset, buffer)
+    }
+}
+
+/// The queue of the other device for reads; all else ends at once.
+struct ReadOnlyQueue {
+    inner: Box<dyn TransferQueue>,
+    refused: Vec<Transferred>,
+}
+
+impl TransferQueue for ReadOnlyQueue {
+    fn push(&mut self, tag: u64, transfer: Transfer) {
+        match transfer {
+            Transfer::Read { .. } => self.inner.push(tag, transfer),
+            Transfer::Write { .. } | Transfer::Flush => {
+                self.refused.push(transfer.ended(tag, Err(read_only())));
+            }
+        }
+    }
+
+    fn depth(&self) -> usize {
+        self.inner.depth()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight() + self.refused.len()
+    }
+
+    fn submit(&mut self) {
+        self.inner.submit();
+    }
+
+    fn wait(&mut self, patience: Duration) {
+        match self.refused.is_empty() {
+            true => self.inner.wait(patience),
+            false => self.inner.submit(),
+        }
+    }
+
+    fn reap(&mut self, ended: &mut Vec<Transferred>) {
+        ended.append(&mut self.refused);
+        self.inner.reap(ended);
+    }
+
+    fn waker(&self) -> Waker {
+        self.inner.waker()
     }
 }

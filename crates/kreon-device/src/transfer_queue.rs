@@ -144,6 +144,14 @@ impl Transfer {
         }
     }
 
+    /// Whether it has nothing to do: it moves no bytes and is no flush.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Read { len_bytes, .. } | Self::Write { len_bytes, .. } => *len_bytes == 0,
+            Self::Flush => false,
+        }
+    }
+
     /// The transfer at its end.
     pub fn ended(self, tag: u64, outcome: Result<()>) -> Transferred {
         let buffer = match self {

@@ -37,6 +37,7 @@ mod history;
 mod image;
 mod pending;
 mod sim_device;
+mod sim_queue;
 mod state;
 mod survival;
 mod turns;

@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_base::{Error, Result};
-use kreon_device::{BLOCK_BYTES_MIN, Bounds, Device, DeviceStats, Read, Write};
+use kreon_device::{
+    BLOCK_BYTES_MIN, Bounds, Device, DeviceStats, Read, Transfer, TransferQueue, Write,
+};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
+use crate::dice::Dice;
 use crate::fault::{Call, Effect, Fault};
 use crate::history::History;
 use crate::image::Image;
-use crate::state::State;
+use crate::sim_queue::SimQueue;
+use crate::state::{Begun, State};
 use crate::turns::{Moment, Turns};
 
 /// What a [`SimDevice`] is like.
@@ -27,6 +31,8 @@ pub struct SimOptions {
     pub record: bool,
     /// How long a write is in flight. A flush that another thread calls meanwhile does not cover it.
     pub write_time: Duration,
+    /// Seed of the dice by which the transfers of its queues begin and end.
+    pub queue_seed: u64,
 }
 
 impl Default for SimOptions {
@@ -37,6 +43,7 @@ impl Default for SimOptions {
             space_bytes_max: u64::MAX,
             record: true,
             write_time: Duration::ZERO,
+            queue_seed: 0,
         }
     }
 }
@@ -137,6 +144,57 @@ impl SimDevice {
         self.state.lock().image.flip_bit(offset, bit);
     }
 
+    /// Checks a transfer as the calls that carry it out do.
+    pub(crate) fn check_transfer(&self, transfer: &Transfer) -> Result<()> {
+        let Some((offset, bytes)) = transfer.bytes()? else {
+            return Ok(());
+        };
+        let bounds = self.bounds(&self.state.lock());
+        bounds.check_buffers(offset, [bytes])
+    }
+
+    /// Begins a transfer of a queue with `depth` in flight: a read is done with it, a write shows from now on and may be
+    /// on the device, a flush speaks for what has ended.
+    pub(crate) fn begin_transfer(&self, transfer: &mut Transfer, depth: usize) -> Result<Begun> {
+        match transfer {
+            Transfer::Read {
+                offset,
+                buffer,
+                len_bytes,
+            } => {
+                let (at, len) = (*offset, *len_bytes as u64);
+                let mut state = self.begin(Call::Read, at..at.saturating_add(len))?;
+                state.saw_depth(depth.saturating_sub(1), 1);
+                let bytes = buffer.get_mut(..*len_bytes).unwrap_or_default();
+                state.read(at, len, &mut [bytes]).map(|()| None)
+            }
+            Transfer::Write {
+                offset,
+                buffer,
+                len_bytes,
+            } => {
+                let (at, len) = (*offset, *len_bytes as u64);
+                let mut state = self.begin(Call::Write, at..at.saturating_add(len))?;
+                state.saw_depth(depth.saturating_sub(1), 1);
+                let bytes = buffer.get(..*len_bytes).unwrap_or_default();
+                state.begin_write(at, bytes.to_vec())
+            }
+            Transfer::Flush => self.begin(Call::Flush, 0..0)?.begin_flush(),
+        }
+    }
+
+    /// A transfer that has begun as `begun` is reported as done.
+    pub(crate) fn end_transfer(&self, transfer: &Transfer, begun: Begun) {
+        let Some(number) = begun else {
+            return;
+        };
+        match transfer {
+            Transfer::Read { .. } => {}
+            Transfer::Write { .. } => self.state.lock().end_write(number),
+            Transfer::Flush => self.state.lock().end_flush(number),
+        }
+    }
+
     fn bounds(&self, state: &State) -> Bounds {
         Bounds {
             block_bytes: self.options.block_bytes,
@@ -230,7 +288,7 @@ impl Device for SimDevice {
     fn read(&self, reads: &mut [Read<'_>]) -> Result<()> {
         let range = hull(reads.iter().map(|read| (read.offset, read.len_bytes())));
         let mut state = self.begin(Call::Read, range)?;
-        state.saw_depth(reads.len());
+        state.saw_depth(0, reads.len());
         let mut first = Ok(());
         for read in reads {
             read.outcome = self.read_one(&mut state, read);
@@ -248,7 +306,7 @@ impl Device for SimDevice {
         for write in writes {
             bounds.check_buffers(write.offset, write.buffers.iter().copied())?;
         }
-        state.saw_depth(writes.len());
+        state.saw_depth(0, writes.len());
         let mut begun = Vec::with_capacity(writes.len());
         let mut outcome = Ok(());
         for write in writes.iter().filter(|write| write.len_bytes() != 0) {
@@ -279,6 +337,12 @@ impl Device for SimDevice {
             self.state.lock().end_flush(flush);
         }
         Ok(())
+    }
+
+    fn transfer_queue(self: Arc<Self>, depth: usize) -> Box<dyn TransferQueue> {
+        let number = self.state.lock().next_queue();
+        let dice = Dice::new(Dice::of(self.options.queue_seed, number));
+        Box::new(SimQueue::new(self, dice, depth))
     }
 
     fn stats(&self) -> DeviceStats {

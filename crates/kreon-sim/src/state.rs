@@ -23,9 +23,10 @@ pub(crate) struct State {
     /// Pages with real space behind them.
     backed: Backed,
     record: bool,
-    /// Numbers of the next write and flush.
+    /// Numbers of the next write, flush and queue.
     next_write: u64,
     next_flush: u64,
+    next_queue: u64,
     calls: HashMap<Call, u64>,
     stats: DeviceStats,
     depth_sum: u64,
@@ -49,6 +50,7 @@ impl State {
             record,
             next_write: 0,
             next_flush: 0,
+            next_queue: 0,
             calls: HashMap::new(),
             stats: DeviceStats::default(),
             depth_sum: 0,
@@ -216,14 +218,12 @@ impl State {
         past.unwrap_or(&self.history.start)
     }
 
-    /// Counts `count` transfers that are in flight together.
-    pub(crate) fn saw_depth(&mut self, count: usize) {
-        let count = count as u64;
-        self.stats.depth_max = self
-            .stats
-            .depth_max
-            .max(u32::try_from(count).unwrap_or(u32::MAX));
-        self.depth_sum += count * (count + 1) / 2;
+    /// Counts `count` transfers that are in flight together, and with `before` others.
+    pub(crate) fn saw_depth(&mut self, before: usize, count: usize) {
+        let (before, count) = (before as u64, count as u64);
+        let depth = u32::try_from(before + count).unwrap_or(u32::MAX);
+        self.stats.depth_max = self.stats.depth_max.max(depth);
+        self.depth_sum += count * before + count * (count + 1) / 2;
     }
 
     pub(crate) fn stats(&self) -> DeviceStats {
@@ -274,6 +274,11 @@ impl State {
         if self.record {
             self.history.events.push(event);
         }
+    }
+
+    pub(crate) fn next_queue(&mut self) -> u64 {
+        self.next_queue += 1;
+        self.next_queue - 1
     }
 
     fn next_write(&mut self) -> u64 {

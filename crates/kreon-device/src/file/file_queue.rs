@@ -82,7 +82,7 @@ impl FileQueue {
 impl TransferQueue for FileQueue {
     fn push(&mut self, tag: u64, transfer: Transfer) {
         match self.device.check_transfer(&transfer) {
-            Ok(()) if !is_empty(&transfer) => self.pushed.push_back((tag, transfer)),
+            Ok(()) if !transfer.is_empty() => self.pushed.push_back((tag, transfer)),
             checked => self.ended.push(transfer.ended(tag, checked)),
         }
     }
@@ -140,13 +140,5 @@ impl TransferQueue for FileQueue {
 
     fn waker(&self) -> Waker {
         self.flights.waker()
-    }
-}
-
-/// Whether a transfer has nothing to move.
-fn is_empty(transfer: &Transfer) -> bool {
-    match transfer {
-        Transfer::Read { len_bytes, .. } | Transfer::Write { len_bytes, .. } => *len_bytes == 0,
-        Transfer::Flush => false,
     }
 }

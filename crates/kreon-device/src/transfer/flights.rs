@@ -301,3 +301,128 @@ fn entry(file: &OwnedFd, transfer: &Transfer) -> squeue::Entry {
             .build(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::mem::ManuallyDrop;
+    use std::os::fd::FromRawFd;
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+    use crate::aligned_buf::AlignedBuf;
+
+    const PAGE: usize = 4096;
+
+    /// Flights over an empty file, and the file once more.
+    fn flights(name: &str) -> Option<(Flights, File)> {
+        let path = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(true);
+        let file = file.open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let other = file.try_clone().unwrap();
+        match Flights::new(file.into(), 512, 8, HomeProcess::this(), Arc::default()) {
+            Ok(flights) => Some((flights, other)),
+            Err(error) => {
+                eprintln!("skipped: no io_uring here: {error}");
+                None
+            }
+        }
+    }
+
+    fn write(flights: &mut Flights, page: u64) {
+        let mut buffer = AlignedBuf::new(PAGE);
+        buffer.fill(page as u8 + 1);
+        let write = Transfer::Write {
+            offset: page * PAGE as u64,
+            buffer,
+            len_bytes: PAGE,
+        };
+        flights.push(page, write).unwrap();
+    }
+
+    fn assert_written(file: &File, pages: u64) {
+        for page in 0..pages {
+            let mut found = [0; PAGE];
+            file.read_exact_at(&mut found, page * PAGE as u64).unwrap();
+            assert_eq!(found, [page as u8 + 1; PAGE]);
+        }
+    }
+
+    /// Closes the kernel's side of the ring.
+    fn cut_off(flights: &Flights) {
+        // SAFETY: the descriptor is open; `ManuallyDrop` leaves closing it to the ring.
+        let owned = unsafe { OwnedFd::from_raw_fd(flights.ring.as_raw_fd()) };
+        let null = File::open("/dev/null").unwrap();
+        rustix::io::dup2(&null, &mut ManuallyDrop::new(owned)).unwrap();
+    }
+
+    #[test]
+    fn what_a_broken_ring_has_and_has_not_taken_ends() {
+        let Some((mut flights, file)) = flights("broken-flights") else {
+            return;
+        };
+        (0..4).for_each(|page| write(&mut flights, page));
+        flights.enter(Duration::ZERO);
+        assert!(!flights.has_waiting());
+        cut_off(&flights);
+        (4..7).for_each(|page| write(&mut flights, page));
+        flights.push(7, Transfer::Flush).unwrap();
+        flights.enter(PATIENCE_MAX);
+        assert!(flights.is_broken());
+        assert!(flights.push(8, Transfer::Flush).is_err());
+        let mut tags = Vec::new();
+        while flights.len() > 0 {
+            flights.land(|one| {
+                one.outcome.unwrap();
+                tags.push(one.tag);
+            });
+            flights.enter(PATIENCE_MAX);
+        }
+        tags.sort_unstable();
+        assert_eq!(tags, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_written(&file, 7);
+        assert_eq!(flights.counters.in_flight(), 0);
+        let stats = flights.counters.read();
+        assert_eq!((stats.writes.count, stats.flushes), (7, 1));
+        // It sleeps until it is woken all the same.
+        flights.waker().wake();
+        flights.enter(PATIENCE_MAX);
+    }
+
+    #[test]
+    fn flights_on_a_broken_ring_are_dropped_when_they_have_ended() {
+        let Some((mut flights, file)) = flights("dropped-flights") else {
+            return;
+        };
+        (0..3).for_each(|page| write(&mut flights, page));
+        flights.enter(Duration::ZERO);
+        cut_off(&flights);
+        (3..6).for_each(|page| write(&mut flights, page));
+        drop(flights);
+        assert_written(&file, 6);
+    }
+
+    #[test]
+    fn what_comes_back_cancelled_is_carried_out() {
+        let Some((mut flights, file)) = flights("cancelled-flights") else {
+            return;
+        };
+        // As of a thread that ended before they began.
+        for (number, result) in [Errno::CANCELED, Errno::FAULT, Errno::INTR]
+            .iter()
+            .enumerate()
+        {
+            write(&mut flights, number as u64);
+            let (tag, transfer) = flights.slots[number].take().unwrap();
+            let rest = Resumption {
+                file: flights.file.as_fd(),
+                block_bytes: 512,
+            };
+            let ended = conclude(tag, transfer, -result.raw_os_error(), &rest);
+            ended.outcome.unwrap();
+        }
+        assert_written(&file, 3);
+    }
+}
