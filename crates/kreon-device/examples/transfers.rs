@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kreon_device::{AlignedBuf, Device, FileDevice, FileOptions, TransferQueue};
+use kreon_device::{AlignedBuf, Device, FileDevice, FileOptions};
 use rustix::time::{ClockId, clock_gettime};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;

@@ -25,14 +25,15 @@ pub(crate) struct SimQueue {
     dice: Dice,
     depth: usize,
     /// Pushed, not submitted, in the order of the pushes.
-    pushed: VecDeque<Flight>,
-    in_flight: Vec<Flight>,
+    pushed: VecDeque<Queued>,
+    in_flight: Vec<Queued>,
     /// Not yet reaped.
     ended: Vec<Transferred>,
     wakes: Arc<Woken>,
 }
 
-struct Flight {
+/// A transfer on its way.
+struct Queued {
     tag: u64,
     transfer: Transfer,
     /// How it began; `None`: it has not.
@@ -74,8 +75,8 @@ impl SimQueue {
 
     fn begin(&mut self, index: usize) {
         let depth = self.in_flight.len();
-        if let Some(flight) = self.in_flight.get_mut(index) {
-            flight.begin(&self.device, depth);
+        if let Some(queued) = self.in_flight.get_mut(index) {
+            queued.begin(&self.device, depth);
         }
     }
 
@@ -84,12 +85,12 @@ impl SimQueue {
             return;
         }
         let depth = self.in_flight.len();
-        let flight = self.in_flight.swap_remove(index);
-        self.ended.push(flight.end(&self.device, depth));
+        let queued = self.in_flight.swap_remove(index);
+        self.ended.push(queued.end(&self.device, depth));
     }
 }
 
-impl Flight {
+impl Queued {
     /// Begins it, if it has not begun.
     fn begin(&mut self, device: &SimDevice, depth: usize) {
         if self.begun.is_none() {
@@ -118,15 +119,15 @@ impl TransferQueue for SimQueue {
         if transfer.is_empty() {
             return self.ended.push(transfer.ended(tag, Ok(())));
         }
-        let mut flight = Flight {
+        let mut queued = Queued {
             tag,
             transfer,
             begun: None,
         };
-        if matches!(flight.transfer, Transfer::Flush) {
-            flight.begin(&self.device, 0);
+        if matches!(queued.transfer, Transfer::Flush) {
+            queued.begin(&self.device, 0);
         }
-        self.pushed.push_back(flight);
+        self.pushed.push_back(queued);
     }
 
     fn depth(&self) -> usize {

@@ -28,7 +28,7 @@ use crate::read_only::read_only;
 use crate::stats::{DeviceCounters, DeviceStats};
 use crate::status::StatusSocket;
 use crate::system;
-use crate::transfer::{self, Flights, RingPool, RingQueue, Slice, TransferBatch};
+use crate::transfer::{self, RingPool, RingQueue, RingTransfers, Slice, TransferBatch};
 use crate::transfer_queue::{QUEUE_DEPTH_MAX, Transfer, TransferQueue};
 
 /// Most transfers that one call may have in flight.
@@ -161,11 +161,11 @@ impl FileDevice {
         checked.map_err(|error| self.named(&error))
     }
 
-    fn flights(&self, depth: usize) -> std::io::Result<Flights> {
+    fn ring_transfers(&self, depth: usize) -> std::io::Result<RingTransfers> {
         let file = self.file.try_clone()?;
         let counters = Arc::clone(&self.counters);
         let (home, depth) = (*self.open.home(), depth as u32);
-        Flights::new(file, self.block_bytes, depth, home, counters)
+        RingTransfers::new(file, self.block_bytes, depth, home, counters)
     }
 
     fn carry_out<S: Slice>(&self, mut batch: TransferBatch<S>) -> Vec<(usize, Error)> {
@@ -342,8 +342,8 @@ impl Device for FileDevice {
         if !self.has_rings() || !self.is_home() {
             return Box::new(Immediate::new(self, depth));
         }
-        match self.flights(depth) {
-            Ok(flights) => Box::new(FileQueue::new(self, flights, depth)),
+        match self.ring_transfers(depth) {
+            Ok(ring) => Box::new(FileQueue::new(self, ring, depth)),
             Err(error) => {
                 tracing::info!(%error, "no io_uring for a queue of transfers");
                 Box::new(Immediate::new(self, depth))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::file_device::FileDevice;
 use crate::immediate::carry_out;
-use crate::transfer::Flights;
+use crate::transfer::RingTransfers;
 use crate::transfer_queue::{Transfer, TransferQueue, Transferred};
 
 /// Longest transfer that is carried out by a plain call if it is alone. What that saves is little beside the time of a
@@ -17,7 +17,7 @@ const LONE_BYTES_MAX: usize = 64 << 10;
 /// A queue on a ring of its own. When the ring breaks it goes on with calls that wait.
 pub(super) struct FileQueue {
     // Dropped before the device, which is locked as long as anything is in flight.
-    flights: Flights,
+    ring: RingTransfers,
     device: Arc<FileDevice>,
     /// Not yet given to the ring, in the order of the pushes.
     pushed: VecDeque<(u64, Transfer)>,
@@ -27,9 +27,9 @@ pub(super) struct FileQueue {
 }
 
 impl FileQueue {
-    pub(super) fn new(device: Arc<FileDevice>, flights: Flights, depth: usize) -> Self {
+    pub(super) fn new(device: Arc<FileDevice>, ring: RingTransfers, depth: usize) -> Self {
         Self {
-            flights,
+            ring,
             device,
             pushed: VecDeque::new(),
             ended: Vec::new(),
@@ -40,9 +40,9 @@ impl FileQueue {
     /// Gives the ring what was pushed, as far as it has room.
     fn depart(&mut self) {
         while let Some((tag, transfer)) = self.pushed.pop_front() {
-            match self.flights.push(tag, transfer) {
+            match self.ring.push(tag, transfer) {
                 Ok(()) => {}
-                Err((tag, transfer)) if self.flights.is_broken() => {
+                Err((tag, transfer)) if self.ring.is_broken() => {
                     self.ended.push(carry_out(&*self.device, tag, transfer));
                 }
                 Err(back) => return self.pushed.push_front(back),
@@ -53,12 +53,12 @@ impl FileQueue {
     /// Collects what has ended.
     fn land(&mut self) {
         let Self {
-            flights,
+            ring,
             device,
             ended,
             ..
         } = self;
-        flights.land(|mut transferred| {
+        ring.land(|mut transferred| {
             transferred.outcome = transferred.outcome.map_err(|error| device.named(&error));
             ended.push(transferred);
         });
@@ -66,7 +66,7 @@ impl FileQueue {
 
     /// The only transfer under way, if a plain call is quicker for it and nobody needs to be heard meanwhile.
     fn take_lone(&mut self) -> Option<(u64, Transfer)> {
-        if self.pushed.len() != 1 || self.flights.len() != 0 || !self.ended.is_empty() {
+        if self.pushed.len() != 1 || self.ring.len() != 0 || !self.ended.is_empty() {
             return None;
         }
         let is_short = |(_, transfer): &(u64, Transfer)| match transfer {
@@ -92,7 +92,7 @@ impl TransferQueue for FileQueue {
     }
 
     fn in_flight(&self) -> usize {
-        self.pushed.len() + self.flights.len() + self.ended.len()
+        self.pushed.len() + self.ring.len() + self.ended.len()
     }
 
     fn submit(&mut self) {
@@ -101,8 +101,8 @@ impl TransferQueue for FileQueue {
             return;
         }
         self.depart();
-        if self.flights.has_waiting() {
-            self.flights.enter(Duration::ZERO);
+        if self.ring.has_waiting() {
+            self.ring.enter(Duration::ZERO);
         }
     }
 
@@ -111,7 +111,7 @@ impl TransferQueue for FileQueue {
             return;
         }
         self.land();
-        let patience = match self.flights.is_woken() {
+        let patience = match self.ring.is_woken() {
             true => Duration::ZERO,
             false => patience,
         };
@@ -123,12 +123,12 @@ impl TransferQueue for FileQueue {
         }
         self.depart();
         if self.ended.is_empty() {
-            self.flights.enter(patience);
+            self.ring.enter(patience);
             self.land();
-        } else if self.flights.has_waiting() {
-            self.flights.enter(Duration::ZERO);
+        } else if self.ring.has_waiting() {
+            self.ring.enter(Duration::ZERO);
         }
-        self.flights.hear();
+        self.ring.hear();
     }
 
     fn reap(&mut self, ended: &mut Vec<Transferred>) {
@@ -139,6 +139,6 @@ impl TransferQueue for FileQueue {
     }
 
     fn waker(&self) -> Waker {
-        self.flights.waker()
+        self.ring.waker()
     }
 }

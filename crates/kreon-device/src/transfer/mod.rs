@@ -3,8 +3,6 @@
 
 mod batch;
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
-mod flights;
-#[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod queue;
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod resume;
@@ -14,18 +12,20 @@ mod ring;
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod ring;
 mod ring_pool;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod ring_transfers;
 mod slice;
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod wake_event;
 
 pub(crate) use batch::TransferBatch;
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
-pub(crate) use flights::Flights;
-#[cfg(all(target_os = "linux", not(feature = "portable")))]
 pub(crate) use queue::RingQueue;
 #[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
-pub(crate) use ring::{Flights, RingQueue};
+pub(crate) use ring::{RingQueue, RingTransfers};
 pub(crate) use ring_pool::RingPool;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+pub(crate) use ring_transfers::RingTransfers;
 pub(crate) use slice::Slice;
 
 use std::os::fd::BorrowedFd;

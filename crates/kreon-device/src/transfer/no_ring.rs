@@ -79,9 +79,9 @@ impl ReadQueue for RingQueue {
 }
 
 /// Transfers in flight on a ring: there is none.
-pub(crate) enum Flights {}
+pub(crate) enum RingTransfers {}
 
-impl Flights {
+impl RingTransfers {
     pub(crate) fn new(
         _: OwnedFd,
         _: u32,

