@@ -175,9 +175,14 @@ fn a_part_of_a_buffer_is_enough() {
     each_device(16 * PAGE as u64, |device| {
         let mut queue = Arc::clone(&device).transfer_queue(4);
         queue.write(1, PAGE as u64, pattern(3 * PAGE, 1), PAGE);
+        queue.write(2, 12 * PAGE as u64, pattern(PAGE, 2), PAGE);
         finish(&mut *queue);
-        queue.read(2, 0, pattern(6 * PAGE, 9), 4 * PAGE);
-        let found = finish(&mut *queue).remove(0).buffer.unwrap();
+        queue.read(1, 0, pattern(6 * PAGE, 9), 4 * PAGE);
+        queue.read(2, 0, pattern(PAGE, 9), 0);
+        queue.submit();
+        let mut ended = finish(&mut *queue);
+        ended.sort_by_key(|one| one.tag);
+        let found = ended.remove(0).buffer.unwrap();
         assert_eq!(found.len(), 6 * PAGE);
         assert!(is_pattern(&found[PAGE..2 * PAGE], 1));
         assert!(
