@@ -4,6 +4,12 @@ use std::ops::Range;
 
 use kreon_base::{Error, Result};
 
+/// Smallest block of a device, in bytes.
+pub const BLOCK_BYTES_MIN: u32 = 512;
+
+/// Largest block of a device, in bytes: one page, so that a page can always be written alone.
+pub const BLOCK_BYTES_MAX: u32 = 4096;
+
 /// Alignment and length against which transfers are checked. All [`Device`](crate::Device)s share these checks, so that
 /// a wrong transfer fails on every device, even on one that could carry it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,12 +12,6 @@ use crate::immediate::Immediate;
 use crate::stats::DeviceStats;
 use crate::transfer_queue::TransferQueue;
 
-/// Smallest block of a device, in bytes.
-pub const BLOCK_BYTES_MIN: u32 = 512;
-
-/// Largest block of a device, in bytes: one page, so that a page can always be written alone.
-pub const BLOCK_BYTES_MAX: u32 = 4096;
-
 /// The storage of a volume: a file, a block device, or a simulation.
 ///
 /// All methods may be called from many threads at once. Offsets, lengths and buffer addresses must be multiples of
@@ -28,7 +22,7 @@ pub const BLOCK_BYTES_MAX: u32 = 4096;
 /// flight overlap and one is a write, the result is either content.
 pub trait Device: Send + Sync + 'static {
     /// Alignment of offsets, lengths and addresses, and the unit of torn writes: a torn write changes no other block. A
-    /// power of two from [`BLOCK_BYTES_MIN`] to [`BLOCK_BYTES_MAX`].
+    /// power of two from [`BLOCK_BYTES_MIN`](crate::BLOCK_BYTES_MIN) to [`BLOCK_BYTES_MAX`](crate::BLOCK_BYTES_MAX).
     fn block_bytes(&self) -> u32;
 
     /// Current length in bytes. It never shrinks.

@@ -25,8 +25,8 @@ mod wall_clock;
 
 pub use aligned_buf::{AlignedBuf, Backing};
 pub use append::{AppendBuffer, Reservation, Reserve};
-pub use bounds::Bounds;
-pub use device::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Device, Ended, Read, ReadQueue, Write};
+pub use bounds::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Bounds};
+pub use device::{Device, Ended, Read, ReadQueue, Write};
 pub use file::{Facility, FileDevice, FileOptions};
 #[cfg(feature = "comparison")]
 pub use file::{FileMap, MapAdvice};

@@ -3,22 +3,17 @@
 
 mod support;
 
-use std::fs::File;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kreon_base::{ErrorKind, Result};
 use kreon_device::{
-    AlignedBuf, Device, DeviceStats, FileDevice, FileOptions, Read, ReadOnlyDevice, TransferQueue,
-    Transferred, Write,
+    AlignedBuf, Device, DeviceStats, FileDevice, Read, TransferQueue, Transferred, Write,
 };
 use kreon_sim::{Image, SimDevice, SimOptions};
-use support::{Scratch, Tmpfs, creating, device, pattern, ways};
+use support::{FOR_EVER, Scratch, creating, device, finish, is_pattern, kinds, pattern, ways};
 
 const PAGE: usize = 4096;
-
-/// Longer than any test may take: a wait that is not ended as it should be is found out.
-const FOR_EVER: Duration = Duration::from_secs(1000);
 
 /// A device that has no queue of its own.
 struct Plain(FileDevice);
@@ -78,27 +73,6 @@ fn each_device(len_bytes: u64, test: impl Fn(Arc<dyn Device>)) {
             options,
         )));
     }
-}
-
-/// Waits for all that is in flight.
-fn finish(queue: &mut dyn TransferQueue) -> Vec<Transferred> {
-    let mut ended = Vec::new();
-    while queue.in_flight() > 0 {
-        queue.wait(FOR_EVER);
-        queue.reap(&mut ended);
-    }
-    ended
-}
-
-/// The kind of failure of each transfer, by tag.
-fn kinds(mut ended: Vec<Transferred>) -> Vec<(u64, Option<ErrorKind>)> {
-    ended.sort_by_key(|one| one.tag);
-    let kind = |one: Transferred| (one.tag, one.outcome.err().map(|error| error.kind()));
-    ended.into_iter().map(kind).collect()
-}
-
-fn is_pattern(bytes: &[u8], seed: u64) -> bool {
-    bytes[..] == pattern(bytes.len(), seed)[..]
 }
 
 #[test]
@@ -272,21 +246,6 @@ fn a_wait_ends_when_its_patience_does() {
 }
 
 #[test]
-fn a_wait_sleeps_for_its_patience() {
-    for way in ways() {
-        let scratch = Scratch::new();
-        let device = Arc::new(device(&scratch.path("volume"), &way, 1 << 20));
-        let mut queue = device.transfer_queue(4);
-        let start = Instant::now();
-        // A wait may return early, but not always.
-        for _ in 0..10 {
-            queue.wait(Duration::from_millis(20));
-        }
-        assert!(start.elapsed() >= Duration::from_millis(20));
-    }
-}
-
-#[test]
 fn a_waker_ends_the_wait_of_another_thread_or_the_next_one() {
     each_device(1 << 20, |device| {
         let mut queue = device.transfer_queue(4);
@@ -345,108 +304,4 @@ fn a_thread_that_submits_and_ends_leaves_its_transfers_to_others() {
             }
         }
     });
-}
-
-#[test]
-fn a_read_that_ends_early_says_where() {
-    for way in ways() {
-        let scratch = Scratch::new();
-        let path = scratch.path("volume");
-        let device = Arc::new(device(&path, &way, 16 * PAGE as u64));
-        device.write_at(0, &pattern(16 * PAGE, 4)).unwrap();
-        // Bypasses the device.
-        let file = File::options().write(true).open(&path).unwrap();
-        file.set_len(9 * PAGE as u64).unwrap();
-        let mut queue = Arc::clone(&device).transfer_queue(8);
-        for others in [0, 2] {
-            queue.read(9, 8 * PAGE as u64, AlignedBuf::new(4 * PAGE), 4 * PAGE);
-            (0..others).for_each(|tag| queue.read(tag, 0, AlignedBuf::new(PAGE), PAGE));
-            let mut ended = finish(&mut *queue);
-            ended.sort_by_key(|one| one.tag);
-            let error = ended.pop().unwrap().outcome.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Io);
-            let text = error.to_string();
-            assert!(
-                text.contains("read 12288 bytes at 36864") && text.contains("volume"),
-                "{text}"
-            );
-            assert!(ended.iter().all(|one| one.outcome.is_ok()));
-        }
-        assert_eq!(device.stats().reads.count, 4, "each once");
-    }
-}
-
-#[test]
-fn writes_without_space_fail_one_by_one() {
-    let Some(tmpfs) = Tmpfs::mount("64k") else {
-        return;
-    };
-    for (number, way) in ways().iter().enumerate() {
-        let path = tmpfs.folder.path(&format!("volume-{number}"));
-        let device = Arc::new(device(&path, way, 1 << 20));
-        let mut queue = Arc::clone(&device).transfer_queue(32);
-        for tag in 0..32 {
-            queue.write(tag, tag * PAGE as u64, pattern(PAGE, tag), PAGE);
-        }
-        let (done, failed): (Vec<_>, Vec<_>) = finish(&mut *queue)
-            .into_iter()
-            .partition(|one| one.outcome.is_ok());
-        assert!((1..=16).contains(&done.len()), "{} fit", done.len());
-        assert_eq!(failed.len(), 32 - done.len());
-        for Transferred { outcome, tag, .. } in failed {
-            let error = outcome.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::OutOfSpace, "{error}");
-            let place = format!("write 4096 bytes at {}", tag * PAGE as u64);
-            assert!(error.to_string().contains(&place), "{error}");
-        }
-        std::fs::remove_file(&path).unwrap();
-    }
-}
-
-#[test]
-fn a_device_for_reading_only_refuses_writes() {
-    let scratch = Scratch::new();
-    let path = scratch.path("volume");
-    device(&path, &creating(), 16 * PAGE as u64)
-        .write_at(0, &pattern(PAGE, 1))
-        .unwrap();
-    let open = |read_only| {
-        let options = FileOptions {
-            read_only,
-            ..FileOptions::default()
-        };
-        Arc::new(FileDevice::open(&path, &options).unwrap().0)
-    };
-    let check = |device: Arc<dyn Device>, flush: Option<ErrorKind>| {
-        let mut queue = device.transfer_queue(4);
-        queue.write(0, 0, pattern(PAGE, 2), PAGE);
-        queue.read(1, 0, AlignedBuf::new(PAGE), PAGE);
-        queue.flush(2);
-        assert_eq!((queue.in_flight(), queue.room()), (3, 1));
-        let ended = finish(&mut *queue);
-        let read = ended.iter().find(|one| one.tag == 1).unwrap();
-        assert!(is_pattern(read.buffer.as_ref().unwrap(), 1));
-        let refused = Some(ErrorKind::ReadOnly);
-        assert_eq!(kinds(ended), [(0, refused), (1, None), (2, flush)]);
-        queue.waker().wake();
-        queue.wait(FOR_EVER);
-    };
-    check(open(true), None);
-    check(
-        Arc::new(ReadOnlyDevice::new(open(false))),
-        Some(ErrorKind::ReadOnly),
-    );
-}
-
-#[test]
-fn a_queue_keeps_its_device_open_and_locked() {
-    let scratch = Scratch::new();
-    let path = scratch.path("volume");
-    let mut queue = Arc::new(device(&path, &creating(), 1 << 20)).transfer_queue(4);
-    queue.write(1, 0, pattern(PAGE, 1), PAGE);
-    let error = FileDevice::open(&path, &creating()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Busy);
-    assert_eq!(kinds(finish(&mut *queue)), [(1, None)]);
-    drop(queue);
-    FileDevice::open(&path, &FileOptions::default()).unwrap();
 }

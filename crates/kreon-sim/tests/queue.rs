@@ -4,11 +4,11 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kreon_base::ErrorKind;
 use kreon_device::{AlignedBuf, Device, TransferQueue, Transferred};
 use kreon_sim::{Call, Effect, Fault, Image, Keep, SimDevice, SimOptions};
-use std::time::Duration;
 use support::{PAGE, filled, firsts, put, sectors};
 
 /// An empty device of 1 MiB and a queue of it.
@@ -156,7 +156,7 @@ fn a_flush_speaks_only_for_what_had_ended_when_it_was_pushed() {
         let reaped = tags(&ended);
         assert!(finish(&mut *queue).iter().all(|one| one.outcome.is_ok()));
         let image = device.history().crash().image(&mut Keep::Nothing);
-        let durable = |tag: u64| reaped.contains(&tag).then_some(tag as u8).unwrap_or(0);
+        let durable = |tag: u64| if reaped.contains(&tag) { tag as u8 } else { 0 };
         assert_eq!(firsts(&image, 3), [1, durable(2), durable(3)]);
         assert_eq!(firsts(&device.image(), 3), [1, 2, 3]);
         late += u32::from(!reaped.is_empty());

@@ -40,7 +40,7 @@ impl Default for FileOptions {
             direct: Facility::Auto,
             ring: Facility::Auto,
             ring_depth: 64,
-            block_bytes_min: crate::device::BLOCK_BYTES_MIN,
+            block_bytes_min: crate::bounds::BLOCK_BYTES_MIN,
             len_bytes_max: None,
         }
     }

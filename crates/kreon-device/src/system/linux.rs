@@ -8,7 +8,7 @@ use kreon_base::PAGE_BYTES;
 use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-use crate::device::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN};
+use crate::bounds::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN};
 use crate::file::Kind;
 
 /// Switches direct I/O on. Returns its block size, or the reason why it cannot be used.

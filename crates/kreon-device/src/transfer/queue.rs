@@ -182,7 +182,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use super::*;
-    use crate::device::BLOCK_BYTES_MIN;
+    use crate::bounds::BLOCK_BYTES_MIN;
 
     const BLOCK: usize = BLOCK_BYTES_MIN as usize;
     const BLOCKS: usize = 100;

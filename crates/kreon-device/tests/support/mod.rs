@@ -5,8 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
-use kreon_device::{AlignedBuf, Facility, FileDevice, FileOptions};
+use kreon_base::ErrorKind;
+use kreon_device::{AlignedBuf, Facility, FileDevice, FileOptions, TransferQueue, Transferred};
 
 /// A folder of its own for one test, removed at the end.
 pub struct Scratch(PathBuf);
@@ -162,4 +164,29 @@ pub fn pattern(len_bytes: usize, seed: u64) -> AlignedBuf {
         chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
     }
     buf
+}
+
+/// Longer than any test may take: a wait that is not ended as it should be is found out.
+pub const FOR_EVER: Duration = Duration::from_secs(1000);
+
+/// Waits for all that is in flight.
+pub fn finish(queue: &mut dyn TransferQueue) -> Vec<Transferred> {
+    let mut ended = Vec::new();
+    while queue.in_flight() > 0 {
+        queue.wait(FOR_EVER);
+        queue.reap(&mut ended);
+    }
+    ended
+}
+
+/// The kind of failure of each transfer, by tag.
+pub fn kinds(mut ended: Vec<Transferred>) -> Vec<(u64, Option<ErrorKind>)> {
+    ended.sort_by_key(|one| one.tag);
+    let kind = |one: Transferred| (one.tag, one.outcome.err().map(|error| error.kind()));
+    ended.into_iter().map(kind).collect()
+}
+
+/// Whether `bytes` are those of `pattern`.
+pub fn is_pattern(bytes: &[u8], seed: u64) -> bool {
+    bytes[..] == pattern(bytes.len(), seed)[..]
 }
