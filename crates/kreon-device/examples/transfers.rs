@@ -1,8 +1,8 @@
 //! The rate of a queue of transfers beside that of `fio`: random reads, writes and both, 64 and one at a time.
 //!
 //! `cargo run --release -p kreon-device --example transfers -- FILE [SECONDS] [MIB] [ROUNDS] [BYTES]`. FILE must not
-//! exist: it is written (1024 MiB), measured in rounds (3) of SECONDS (2) for each point, with `fio` right after the
-//! queue, and removed. Transfers are of BYTES (4096). Printed are the medians of the rounds. At depth 1 `pread` and
+//! exist: it is written (1024 MiB), measured in rounds (3) of SECONDS (2) for each point, the queue and `fio` in
+//! turns, and removed. Transfers are of BYTES (4096). Printed are the medians of the rounds. At depth 1 `pread` and
 //! `pwrite` are measured, too: a transfer that is alone should be as quick.
 
 use std::fs::File;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kreon_device::{AlignedBuf, Device, FileDevice, FileOptions};
+use rustix::fs::Advice;
 use rustix::time::{ClockId, clock_gettime};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -148,12 +149,19 @@ impl Course {
         rounds: usize,
     ) -> Outcome<()> {
         let (mut queue, mut plain, mut fio) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..rounds {
-            queue.push(self.queue(device, depth, reads)?);
+        for round in 0..rounds {
+            // In turns, as the one before leaves its mark on the device.
+            let is_first = round % 2 == 0;
+            if is_first {
+                queue.push(self.queue(device, depth, reads)?);
+            }
             if depth == 1 {
                 plain.push(self.plain(reads)?);
             }
             fio.extend(self.fio(depth, reads));
+            if !is_first {
+                queue.push(self.queue(device, depth, reads)?);
+            }
         }
         let queue = median(queue).ok_or("no rounds")?;
         print!("depth {depth:3}, {reads:3} % reads:");
@@ -191,7 +199,9 @@ fn fill(path: &Path, len_bytes: u64) -> Outcome<()> {
         }
         file.write_all(&chunk)?;
     }
-    Ok(file.sync_all()?)
+    file.sync_all()?;
+    // Direct I/O would have to get rid of what is in the page cache.
+    Ok(rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?)
 }
 
 fn measure(course: &Course, rounds: usize) -> Outcome<()> {

@@ -135,11 +135,11 @@ impl RingTransfers {
         // for that, and if `self` is leaked, so is the buffer. The file belongs to `self`.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         if pushed.is_err()
-            && let Some(flight) = slot.take()
+            && let Some(back) = slot.take()
         {
             // Unreachable: the queue has room for all slots.
             self.free.push(number);
-            return Err(flight);
+            return Err(back);
         }
         self.count(number);
         self.waiting.push_back(u64::from(number));
