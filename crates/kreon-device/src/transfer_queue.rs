@@ -54,8 +54,7 @@ pub struct Transferred {
 /// among those in flight: if two overlap and one is a write, the result is either content. A flush makes durable the
 /// writes that had been reaped before it was pushed, and perhaps others.
 ///
-/// The queue owns the buffers meanwhile. Dropped, it waits for what was submitted; what was only pushed is not carried
-/// out.
+/// The queue owns the buffers meanwhile. Dropped, it waits for what it has begun; the rest is not carried out.
 pub trait TransferQueue: Send {
     /// Adds a transfer; the next [`submit`](Self::submit) or [`wait`](Self::wait) begins it. Without
     /// [`room`](Self::room) it stays behind until others have ended. Whatever is wrong with it is told by its outcome.

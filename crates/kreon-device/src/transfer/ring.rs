@@ -196,7 +196,7 @@ pub(super) fn is_passing(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::fs::File;
     use std::mem::ManuallyDrop;
     use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -253,7 +253,7 @@ mod tests {
     }
 
     /// A subscriber that panics, as a user's may, and records how many transfers were in flight.
-    struct Panicky(Arc<DeviceCounters>, Arc<AtomicU32>);
+    pub(crate) struct Panicky(pub(crate) Arc<DeviceCounters>, pub(crate) Arc<AtomicU32>);
 
     impl tracing::Subscriber for Panicky {
         fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {

@@ -164,6 +164,14 @@ impl RingTransfers {
 
     /// Submits, then sleeps until something can land, a wake-up, or the end of `patience`. It may return early.
     pub(crate) fn enter(&mut self, patience: Duration) {
+        if let Err(error) = self.try_enter(patience) {
+            // A subscriber of the user, which may panic: never in `drop`, where that would free the buffers.
+            tracing::warn!(%error, "io_uring failed; going on with pread and pwrite");
+        }
+    }
+
+    /// As [`enter`](Self::enter); the error is what broke the ring just now.
+    fn try_enter(&mut self, patience: Duration) -> io::Result<()> {
         if self.is_broken {
             let pause = if self.len() == 0 {
                 PATIENCE_MAX
@@ -171,7 +179,8 @@ impl RingTransfers {
                 BROKEN_PAUSE
             };
             self.event.sleep(patience.min(pause));
-            return self.event.clear();
+            self.event.clear();
+            return Ok(());
         }
         let outcome = if patience.is_zero() {
             self.ring.submit()
@@ -191,9 +200,10 @@ impl RingTransfers {
             Err(error) if error.raw_os_error() == Some(Errno::TIME.raw_os_error()) => {}
             Err(error) => {
                 self.is_broken = true;
-                tracing::warn!(%error, "io_uring failed; going on with pread and pwrite");
+                return Err(error);
             }
         }
+        Ok(())
     }
 
     /// Has the ring watch the wake-ups.
@@ -266,7 +276,7 @@ impl Drop for RingTransfers {
     fn drop(&mut self) {
         // A forked child shares the ring with its parent, and has a copy of the buffers that nobody writes to.
         while self.home.is_this() && self.len() > 0 {
-            self.enter(PATIENCE_MAX);
+            let _ = self.try_enter(PATIENCE_MAX);
             self.land(drop);
         }
     }
@@ -311,6 +321,7 @@ mod tests {
 
     use super::*;
     use crate::aligned_buf::AlignedBuf;
+    use crate::transfer::ring::tests::Panicky;
 
     const PAGE: usize = 4096;
 
@@ -400,7 +411,9 @@ mod tests {
         transfers.enter(Duration::ZERO);
         cut_off(&transfers);
         (3..6).for_each(|page| write(&mut transfers, page));
-        drop(transfers);
+        // A subscriber that panics would free the buffers too early.
+        let subscriber = Panicky(Arc::clone(&transfers.counters), Arc::default());
+        tracing::subscriber::with_default(subscriber, || drop(transfers));
         assert_written(&file, 6);
     }
 }
