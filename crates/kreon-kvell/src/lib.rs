@@ -2,10 +2,9 @@
 //! no log (Lepers et al., "KVell: the Design and Implementation of a Fast Persistent Key-Value Store", SOSP 2019).
 //! Floor 5, beside `kreon-engine`.
 //!
-//! - `index`: the keys of a partition in memory, in order, with the place of each item
-//! - `cache`: cells of the device in memory
+//! - [`format`]: all that is persisted, as bytes
 
 #![forbid(unsafe_code)]
 
-mod cache;
-mod index;
+pub mod format;
+
