@@ -3,8 +3,12 @@
 //! Floor 5, beside `kreon-engine`.
 //!
 //! - [`format`]: all that is persisted, as bytes
+//! - `index`: the keys of a partition in memory, in order, with the place of each item
 
 #![forbid(unsafe_code)]
 
+// Public for the torture, which drives partitions on a simulated device; no part of the interface of the engine.
 pub mod format;
+#[doc(hidden)]
+pub mod index;
 
