@@ -4,10 +4,13 @@
 //!
 //! - [`format`]: all that is persisted, as bytes
 //! - `index`: the keys of a partition in memory, in order, with the place of each item
+//! - `cache`: cells of the device in memory
 
 #![forbid(unsafe_code)]
 
 // Public for the torture, which drives partitions on a simulated device; no part of the interface of the engine.
+#[doc(hidden)]
+pub mod cache;
 pub mod format;
 #[doc(hidden)]
 pub mod index;
