@@ -246,12 +246,31 @@ bugs! {
     AloneWithoutLease,
     /// After accepted loss a primary takes office at once.
     AcceptLossWithoutGrace,
+    /// KVell: a change is acknowledged as durable when it is written, before a flush.
+    AckBeforeFlush,
+    /// KVell: the slot of an outdated item is overwritten before its successor is durable.
+    SlotReusedBeforeFlush,
+    /// KVell: a tombstone is overwritten while older items of its key are on the device.
+    TombstoneReusedEarly,
+    /// KVell: an item larger than what is never torn is overwritten in place.
+    InPlaceOverSectors,
+    /// KVell: an opening uses timestamps of an earlier one again.
+    TimestampReused,
+    /// KVell: a cell is written while a write of it is in flight.
+    TwoWritesOfCell,
+    /// KVell: of the keys that begin alike, the first is taken for the one looked for.
+    TieGroupFirstOnly,
 }
 
 impl Bug {
     /// Whether this bug is one of the replicated store: no single store has the code.
     pub const fn is_of_cluster(self) -> bool {
-        self as u8 >= Self::RemovedMemberCounted as u8
+        self as u8 >= Self::RemovedMemberCounted as u8 && !self.is_of_kvell()
+    }
+
+    /// Whether this bug is one of the engine KVell.
+    pub const fn is_of_kvell(self) -> bool {
+        self as u8 >= Self::AckBeforeFlush as u8
     }
 }
 

@@ -5,6 +5,9 @@
 //! - [`format`]: all that is persisted, as bytes
 //! - `index`: the keys of a partition in memory, in order, with the place of each item
 //! - `cache`: cells of the device in memory
+//! - `space`: extents and slots
+//! - [`partition`]: a state machine for the keys of one share of the hash values
+//! - [`opening`]: creation and recovery
 
 #![forbid(unsafe_code)]
 
@@ -14,4 +17,11 @@ pub mod cache;
 pub mod format;
 #[doc(hidden)]
 pub mod index;
+#[doc(hidden)]
+pub mod opening;
+#[doc(hidden)]
+pub mod partition;
+#[doc(hidden)]
+pub mod space;
 
+pub use partition::Durability;

@@ -1,0 +1,66 @@
+//! Finds the item of a key.
+//!
+//! A key that stands whole in the index is found there. Of a longer key the index has a beginning, and perhaps several
+//! items whose keys begin alike: their head parts are read, one after the other, until one is of the key.
+
+use kreon_base::{Error, Result};
+
+use super::parts::Parts;
+use super::queue::Op;
+use crate::format::{FoundHead, decode_head};
+use crate::index::Location;
+use crate::space::Place;
+
+/// What is known of the item of a key.
+pub enum Lookup {
+    /// There is none.
+    None,
+    /// It is there.
+    At(Place),
+    /// This cell has to be read first.
+    Read(Place),
+}
+
+/// Looks the key of `op` up, with what is in memory. Items of other keys that were ruled out stay so as long as `op` holds
+/// its index key.
+pub fn look_up(parts: &mut Parts, op: &mut Op) -> Result<Lookup> {
+    let Parts {
+        seal,
+        index,
+        cells,
+        room,
+        scratch,
+        ..
+    } = parts;
+    let key = &op.request.key;
+    let is_whole = index.is_whole(key);
+    kreon_base::planted!(TieGroupFirstOnly => let is_whole = true);
+    for at in index.find(key) {
+        let place = room.place(at).ok_or_else(|| nowhere(at))?;
+        if is_whole {
+            return Ok(Lookup::At(place));
+        }
+        if op.others_up_to.is_some_and(|ruled_out| at <= ruled_out) {
+            continue;
+        }
+        let Some(content) = cells.content(place.cell, scratch) else {
+            return Ok(Lookup::Read(place));
+        };
+        let bytes = content.get(place.at..).unwrap_or(&[]);
+        match decode_head(bytes, *seal, place.slot) {
+            FoundHead::Head(head) if head.is_of(key, op.request.key_hash) => {
+                return Ok(Lookup::At(place));
+            }
+            FoundHead::Head(_) => op.others_up_to = Some(at),
+            FoundHead::Blank | FoundHead::BadHead => return Err(place.damaged()),
+        }
+    }
+    Ok(Lookup::None)
+}
+
+fn nowhere(at: Location) -> Error {
+    let offset = at.offset();
+    Error::corruption(format!(
+        "the index names an item at byte {offset}, where no slot begins"
+    ))
+}

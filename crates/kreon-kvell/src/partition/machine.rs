@@ -1,0 +1,402 @@
+//! The partition.
+
+use kreon_base::{Error, ErrorKind, KeyHash, Result, planted};
+
+use super::after::After;
+use super::cells::Transfer;
+use super::durable::Durable;
+use super::flush_clock::FlushNo;
+use super::lookup::{Lookup, look_up};
+use super::parts::{Changed, Parts};
+use super::queue::{Op, OpNo, Queue};
+use super::{Durability, Reply, Request, Task, Ticket};
+use crate::format::Timestamp;
+use crate::space::Place;
+
+/// Flushes that a change awaits at most for a slot on a full volume.
+const FLUSHES_MAX: u32 = 200;
+
+/// Outdated items made invalid at a time on a full volume.
+const ERASED_AT_ONCE: usize = 64;
+
+/// Whether anything waits for a flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FlushWish {
+    /// A flush would do nothing.
+    None,
+    /// Something would become durable, and nobody waits for it.
+    Some,
+    /// A request waits for it.
+    Now,
+}
+
+/// A partition.
+pub struct Partition {
+    parts: Parts,
+    queue: Queue,
+    durable: Durable,
+    replies: Vec<(Ticket, Reply)>,
+    failed: Option<Failed>,
+}
+
+/// A failure of the device.
+struct Failed {
+    error: Error,
+    /// What was durable before.
+    mark: Timestamp,
+}
+
+/// How far a request came.
+enum Step {
+    /// It is done.
+    Reply(Reply),
+    /// Its reply follows a write.
+    Written,
+    /// It goes on when this cell has been read.
+    Read(Place),
+    /// It goes on after a flush.
+    Flush,
+}
+
+impl Partition {
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            parts,
+            queue: Queue::default(),
+            durable: Durable::default(),
+            replies: Vec::new(),
+            failed: None,
+        }
+    }
+
+    /// Takes a request in and carries it as far as memory allows.
+    pub fn submit(&mut self, request: Request) {
+        self.queue.push(Op::new(request));
+        self.run();
+    }
+
+    /// Appends to `out` up to `room` transfers that the device is to carry out.
+    pub fn transfers(&mut self, room: usize, out: &mut Vec<Transfer>) {
+        self.parts.cells.transfers(room, out);
+    }
+
+    /// A transfer has ended; `buffer` is what a read brought.
+    pub fn ended(&mut self, tag: u64, outcome: Result<()>, buffer: Option<&[u8]>) {
+        let brought = self.parts.cells.ended(tag, &outcome, buffer);
+        match outcome {
+            Err(error) if brought.cell_read.is_none() => self.fail(&error),
+            Err(error) => self.read_failed(brought.ready, &error),
+            Ok(()) => {
+                self.queue.wake(brought.ready);
+                for (oldest, after) in brought.written {
+                    self.written(oldest, after);
+                }
+            }
+        }
+        self.run();
+        if let Some(cell) = brought.cell_read {
+            self.parts.cells.settle(cell);
+        }
+    }
+
+    /// Whether anything waits for a flush.
+    pub fn flush_wish(&self) -> FlushWish {
+        if self.failed.is_some() {
+            FlushWish::None
+        } else if self.durable.has_replies() || self.queue.awaits_flush() {
+            FlushWish::Now
+        } else if self.durable.is_empty() {
+            FlushWish::None
+        } else {
+            FlushWish::Some
+        }
+    }
+
+    /// The flush `flush`, which the clock counted, has ended.
+    pub fn flushed(&mut self, flush: FlushNo, outcome: Result<()>) {
+        match outcome {
+            Err(error) => self.fail(&error),
+            Ok(()) => {
+                for after in self.durable.flushed(flush) {
+                    self.is_durable(after);
+                }
+                self.give_back();
+                self.queue.wake_after_flush();
+            }
+        }
+        self.run();
+    }
+
+    /// The replies since the last call.
+    pub fn replies(&mut self) -> Vec<(Ticket, Reply)> {
+        std::mem::take(&mut self.replies)
+    }
+
+    /// Whether all requests were answered and all transfers have ended.
+    pub fn is_idle(&self) -> bool {
+        let cells = &self.parts.cells;
+        self.queue.is_empty() && cells.in_flight() == 0 && cells.waiting() == 0
+    }
+
+    /// All writes up to this timestamp are durable.
+    pub fn durable_mark(&self) -> Timestamp {
+        if let Some(failed) = &self.failed {
+            return failed.mark;
+        }
+        let oldest = [self.parts.cells.oldest(), self.durable.oldest()];
+        match oldest.into_iter().flatten().min() {
+            Some(oldest) => Timestamp(oldest.0.saturating_sub(1)),
+            None => self.parts.last,
+        }
+    }
+
+    pub fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    /// What requests work on, for tests that set limits.
+    pub fn parts_mut(&mut self) -> &mut Parts {
+        &mut self.parts
+    }
+
+    /// Gives extents back that are no longer needed. A failure of the device shows at the next change.
+    fn give_back(&mut self) {
+        if let Err(error) = self.parts.give_back(false) {
+            self.fail(&error);
+        }
+    }
+
+    /// Carries all requests as far as memory allows.
+    fn run(&mut self) {
+        while let Some((no, op)) = self.queue.pop() {
+            self.advance(no, op);
+        }
+        while let Some(stale) = self.parts.room.too_many() {
+            self.advance_new(Op::new(Request::erase(stale)));
+        }
+    }
+
+    fn advance_new(&mut self, op: Op) {
+        self.queue.push(op);
+        if let Some((no, op)) = self.queue.pop() {
+            self.advance(no, op);
+        }
+    }
+
+    fn advance(&mut self, no: OpNo, op: Op) {
+        let key = self.index_key(&op.request);
+        let first = match key {
+            Some(key) => self.queue.behind(key, no, op),
+            None => Some(op),
+        };
+        let Some(mut op) = first else {
+            return;
+        };
+        let step = self.step(&mut op).unwrap_or_else(|error| {
+            // What was changed before the failure may not be on the device.
+            let is_of_device = error.kind() == ErrorKind::Io;
+            if is_of_device && !matches!(op.request.task, Task::Get) {
+                self.fail(&error);
+            }
+            Step::Reply(Reply::Failed(error))
+        });
+        match step {
+            Step::Read(place) => {
+                self.parts.cells.want(place.cell, place.cell_bytes, no);
+                self.queue.wait(no, op, key);
+            }
+            Step::Flush => {
+                op.flushes += 1;
+                self.queue.wait_for_flush(no, op, key.unwrap_or_default());
+            }
+            Step::Reply(reply) => self.end(op, key, Some(reply)),
+            Step::Written => self.end(op, key, None),
+        }
+    }
+
+    /// The request needs nothing more, except perhaps that a write becomes durable.
+    fn end(&mut self, mut op: Op, key: Option<u64>, reply: Option<Reply>) {
+        if let Some(slot) = op.slot.take() {
+            self.parts.room.put_back(slot);
+        }
+        if op.holds_key
+            && let Some(key) = key
+        {
+            self.queue.let_go(key);
+        }
+        if let (Some(reply), Some(ticket)) = (reply, op.request.ticket) {
+            self.replies.push((ticket, reply));
+        }
+    }
+
+    /// What requests of one key wait for in line. Gets of keys that stand whole in the index, and work on slots, wait for
+    /// nobody.
+    fn index_key(&self, request: &Request) -> Option<u64> {
+        let is_whole = self.parts.index.is_whole(&request.key);
+        match request.task {
+            Task::Erase(_) => None,
+            Task::Get if is_whole => None,
+            _ => {
+                let part = request.key.get(..self.parts.index.key_bytes_max());
+                let hash = KeyHash::new(u64::from(is_whole));
+                Some(hash.bytes(part.unwrap_or(&request.key)).finish())
+            }
+        }
+    }
+
+    fn step(&mut self, op: &mut Op) -> Result<Step> {
+        let is_get = matches!(op.request.task, Task::Get);
+        if !is_get {
+            self.check_device()?;
+        }
+        if let Task::Erase(stale) = op.request.task {
+            let changed = self.parts.erase(stale)?;
+            return self.changed(op, changed);
+        }
+        let reply = op.request.reply();
+        let found = match look_up(&mut self.parts, op)? {
+            Lookup::Read(place) => return Ok(Step::Read(place)),
+            Lookup::At(place) => Some(place),
+            Lookup::None => None,
+        };
+        match (&mut op.request.task, found) {
+            (Task::Get, None) => Ok(Step::Reply(Reply::Value(None))),
+            (Task::Get, Some(place)) => self.get(op, place),
+            (Task::Delete { .. }, None) => Ok(self.delete_of_nothing(op, reply)),
+            (Task::Delete { .. }, Some(place)) => {
+                let changed = self.parts.delete(op, place, reply)?;
+                self.changed(op, changed)
+            }
+            (Task::Put { value, .. }, found) => {
+                // Taken out for the call and put back: a put that waits needs it again.
+                let value = std::mem::take(value);
+                let changed = self.parts.put(op, &value, found, reply);
+                if let Task::Put { value: place, .. } = &mut op.request.task {
+                    *place = value;
+                }
+                self.changed(op, changed?)
+            }
+            (Task::Erase(_), _) => Ok(Step::Written),
+        }
+    }
+
+    /// Fails after a failure of the device, here or in another partition.
+    fn check_device(&mut self) -> Result<()> {
+        if self.failed.is_none() && self.parts.clock.has_failed() {
+            self.fail(&Error::new(ErrorKind::Io, "another partition met it"));
+        }
+        match &self.failed {
+            Some(failed) => Err(failed.error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn get(&mut self, op: &Op, place: Place) -> Result<Step> {
+        let value = self.parts.value(op, place)?;
+        Ok(match value {
+            Some(value) => Step::Reply(Reply::Value(Some(value))),
+            None => Step::Read(place),
+        })
+    }
+
+    /// A deletion of a key that has no item. If a deletion before it is not durable yet, they become so together.
+    fn delete_of_nothing(&mut self, op: &Op, reply: Option<After>) -> Step {
+        let done = Step::Reply(Reply::Done);
+        let fresh = self.parts.room.stale().fresh_burial(op.request.key_hash);
+        let (Some(slot), Some(reply)) = (fresh, reply) else {
+            return done;
+        };
+        let is_it = |after: &After| matches!(after, After::Buries { slot: at, .. } if *at == slot);
+        let place = self.parts.room.place(slot);
+        let follows = place.is_some_and(|place| self.parts.cells.follow(place.cell, is_it, reply))
+            || self.durable.follow(is_it, reply);
+        if follows { Step::Written } else { done }
+    }
+
+    /// A step of a change that a full volume may have stopped.
+    fn changed(&mut self, op: &Op, changed: Changed) -> Result<Step> {
+        match changed {
+            Changed::Yes => Ok(Step::Written),
+            Changed::Read(place) => Ok(Step::Read(place)),
+            Changed::Full(error) => {
+                let is_hopeful = !self.durable.is_empty()
+                    || self.parts.cells.has_writes()
+                    || self.parts.room.stale().ready_count() > 0;
+                if !is_hopeful || op.flushes >= FLUSHES_MAX {
+                    return Err(error);
+                }
+                for _ in 0..ERASED_AT_ONCE {
+                    let Some(stale) = self.parts.room.any_stale() else {
+                        break;
+                    };
+                    self.queue.push(Op::new(Request::erase(stale)));
+                }
+                Ok(Step::Flush)
+            }
+        }
+    }
+
+    /// A write has ended that had items from `oldest` on.
+    fn written(&mut self, oldest: Option<Timestamp>, mut after: Vec<After>) {
+        if self.parts.is_lossless {
+            after.into_iter().for_each(|after| self.is_durable(after));
+            return;
+        }
+        let mut at_once = Vec::new();
+        after.retain(|after| {
+            let After::Reply(_, durability) = after else {
+                return true;
+            };
+            let answers_now = *durability == Durability::Buffered;
+            planted!(AckBeforeFlush => let answers_now = true);
+            if answers_now {
+                at_once.push(*after);
+            }
+            !answers_now
+        });
+        at_once.into_iter().for_each(|after| self.is_durable(after));
+        self.durable
+            .written(self.parts.clock.covers_now(), oldest, after);
+    }
+
+    fn is_durable(&mut self, after: After) {
+        match after {
+            After::Reply(ticket, _) => self.replies.push((ticket, Reply::Done)),
+            other => self.parts.room.durable(other),
+        }
+    }
+
+    fn read_failed(&mut self, readers: Vec<OpNo>, error: &Error) {
+        for no in readers {
+            let Some(op) = self.queue.take(no) else {
+                continue;
+            };
+            let key = self.index_key(&op.request);
+            self.end(op, key, Some(Reply::Failed(error.clone())));
+        }
+    }
+
+    /// A write or flush has failed: nothing that was not durable before becomes so. Reads go on.
+    fn fail(&mut self, error: &Error) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.parts.clock.fail();
+        let poisoned = Error::new(
+            ErrorKind::Poisoned,
+            format!("a write or flush of the volume has failed ({error}): open the store again"),
+        );
+        self.failed = Some(Failed {
+            mark: self.durable_mark(),
+            error: poisoned.clone(),
+        });
+        let mut waiting = self.parts.cells.abandon_writes();
+        waiting.append(&mut self.durable.abandon());
+        for after in waiting {
+            if let After::Reply(ticket, _) = after {
+                self.replies.push((ticket, Reply::Failed(poisoned.clone())));
+            }
+        }
+        self.queue.let_all_go();
+    }
+}

@@ -1,0 +1,36 @@
+//! A partition: a state machine without I/O of its own. It shares nothing with other partitions but the source of
+//! extents and the clock of flushes (KVell 4.1).
+//!
+//! The driver gives it requests and the ends of transfers, and takes transfers and replies. From the ground:
+//!
+//! - `after`: what becomes true when a write is done, or durable
+//! - `flush_clock`: which flush covers which writes
+//! - `request`: requests and replies
+//! - `cells`: cells with I/O under way, and the cache
+//! - `durable`: writes that await a flush
+//! - `room`: the partition's slots
+//! - `queue`: requests that wait, and who goes first on a key
+//! - `parts`: what requests work on, and how they change it
+//! - `lookup`: finds the item of a key
+//! - `machine`: the partition
+//! - `recovery`: what the device holds becomes a partition
+
+mod after;
+mod cells;
+mod durable;
+mod flush_clock;
+mod lookup;
+mod machine;
+mod parts;
+mod queue;
+mod recovery;
+mod request;
+mod room;
+
+pub use cells::{Cells, Transfer};
+pub use flush_clock::{FlushClock, FlushNo};
+pub use machine::{FlushWish, Partition};
+pub use parts::Parts;
+pub use recovery::{Recovery, Surroundings};
+pub use request::{Durability, Reply, Request, Task, Ticket};
+pub use room::Room;

@@ -1,0 +1,295 @@
+//! What requests work on: the index, cells and slots of a partition.
+
+use std::sync::Arc;
+
+use kreon_base::{Error, ErrorKind, Result, planted};
+
+use super::after::After;
+use super::cells::Cells;
+use super::flush_clock::FlushClock;
+use super::queue::{NewSlot, Op};
+use super::room::Room;
+use crate::format::{
+    ClassNo, Found, ItemKind, ItemSeal, Timestamp, decode, encode, encode_tombstone, item_bytes,
+};
+use crate::index::Index;
+use crate::space::{Place, StaleSlot};
+
+/// Index, cells and slots of a partition; recovery puts them together.
+pub struct Parts {
+    pub seal: ItemSeal,
+    pub index: Index,
+    pub cells: Cells,
+    pub room: Room,
+    pub clock: Arc<FlushClock>,
+    /// The newest timestamp: all on the device are at most that.
+    pub last: Timestamp,
+    /// Limit over index, cache, slots, and cells with I/O under way.
+    pub memory_bytes: usize,
+    /// Whether the device keeps what it took over a power cut: then nothing awaits flushes.
+    pub is_lossless: bool,
+    /// For cells that the cache holds in pieces.
+    pub scratch: Vec<u8>,
+}
+
+/// How far a change came.
+pub enum Changed {
+    /// It is visible; what waits for its write was told.
+    Yes,
+    /// This cell has to be read first.
+    Read(Place),
+    /// The volume is full; a flush may make room.
+    Full(Error),
+}
+
+impl Parts {
+    /// The value of the item of `op`'s key at `place`; `None` if its cell has to be read first.
+    pub fn value(&mut self, op: &Op, place: Place) -> Result<Option<Vec<u8>>> {
+        let Some(content) = self.cells.content(place.cell, &mut self.scratch) else {
+            return Ok(None);
+        };
+        let bytes = content.get(place.at..).unwrap_or(&[]);
+        match decode(bytes, self.seal, place.slot) {
+            Found::Whole(item)
+                if item.head.kind == ItemKind::Put
+                    && item.head.is_of(&op.request.key, op.request.key_hash) =>
+            {
+                Ok(Some(item.value.to_vec()))
+            }
+            _ => Err(place.damaged()),
+        }
+    }
+
+    /// Gives the key of `op` a value. `found` is where it has one now.
+    pub fn put(
+        &mut self,
+        op: &mut Op,
+        value: &[u8],
+        found: Option<Place>,
+        reply: Option<After>,
+    ) -> Result<Changed> {
+        let len_bytes = item_bytes(op.request.key.len(), value.len());
+        let classes = self.room.classes();
+        let class = classes
+            .class_of(len_bytes)
+            .ok_or_else(|| too_long(len_bytes))?;
+        let is_in_place = classes.is_in_place(class);
+        planted!(InPlaceOverSectors => let is_in_place = true);
+        let target = match found {
+            Some(place) if is_in_place && place.slot.class == class => place,
+            _ => match self.new_place(op, class, found.is_none()) {
+                Ok(place) => place,
+                Err(error) if error.kind() == ErrorKind::OutOfSpace && op.slot.is_none() => {
+                    return Ok(Changed::Full(error));
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        let slot = op.slot;
+        let is_alone = matches!(slot, Some(NewSlot::Free(taken)) if taken.is_alone);
+        if target.is_shared && !is_alone && !self.has(target) {
+            return Ok(Changed::Read(target));
+        }
+        let timestamp = self.next_timestamp()?;
+        let mut after: Vec<After> = reply.into_iter().collect();
+        self.point(op, found, target, timestamp, &mut after);
+        let (seal, atomic_bytes) = (self.seal, self.room.classes().atomic_bytes());
+        let write = |content: &mut Vec<u8>| {
+            let len_bytes = match target.is_shared {
+                true => target.cell_bytes,
+                false => len_bytes.next_multiple_of(atomic_bytes),
+            };
+            if is_alone || !target.is_shared {
+                content.clear();
+            }
+            content.resize(len_bytes, 0);
+            let (bytes, key) = (content.get_mut(target.at..), &op.request.key);
+            let (bytes, kind) = (bytes.unwrap_or_default(), ItemKind::Put);
+            encode(bytes, seal, target.slot, timestamp, kind, key, value);
+        };
+        self.cells
+            .change(target.cell, Some(timestamp), after, write);
+        op.slot = None;
+        Ok(Changed::Yes)
+    }
+
+    /// Has the index point at the item that is about to be written at `target`, and adds to `after` what follows from that.
+    fn point(
+        &mut self,
+        op: &Op,
+        found: Option<Place>,
+        target: Place,
+        timestamp: Timestamp,
+        after: &mut Vec<After>,
+    ) {
+        let (key, key_hash) = (&op.request.key, op.request.key_hash);
+        if let Some(NewSlot::Stale(stale)) = op.slot {
+            let key_hash = stale.key_hash;
+            after.push(After::Overwrites { key_hash });
+        }
+        if self.room.stale().is_buried(key_hash) {
+            after.push(After::Supersedes {
+                key_hash,
+                timestamp,
+            });
+        }
+        match found {
+            Some(old) if old.location != target.location => {
+                after.extend(self.outdate(old, key_hash));
+                self.index.replace(key, old.location, target.location);
+            }
+            Some(_) => {}
+            None => {
+                self.index.insert(key, target.location);
+            }
+        }
+    }
+
+    /// Deletes the item of `op`'s key at `place`.
+    pub fn delete(&mut self, op: &Op, place: Place, reply: Option<After>) -> Result<Changed> {
+        if place.is_shared && !self.has(place) {
+            return Ok(Changed::Read(place));
+        }
+        let timestamp = self.next_timestamp()?;
+        let (key, key_hash) = (&op.request.key, op.request.key_hash);
+        let slot = place.location;
+        self.index.remove(key, slot);
+        self.room.buried(key_hash, slot, timestamp);
+        let buries = After::Buries { slot, key_hash };
+        let seal = self.seal;
+        let after = reply.into_iter().chain([buries]);
+        self.over_first(place, Some(timestamp), after, |bytes| {
+            encode_tombstone(bytes, seal, place.slot, timestamp, key);
+        });
+        Ok(Changed::Yes)
+    }
+
+    /// Makes an outdated item invalid.
+    pub fn erase(&mut self, stale: StaleSlot) -> Result<Changed> {
+        let StaleSlot { slot, key_hash } = stale;
+        let place = self.room.place(slot).ok_or_else(nowhere)?;
+        if place.is_shared && !self.has(place) {
+            return Ok(Changed::Read(place));
+        }
+        let erases = After::Erases { slot, key_hash };
+        self.over_first(place, None, [erases], |_| ());
+        Ok(Changed::Yes)
+    }
+
+    /// Gives extents back of which no slot is in use: those that their class has no use for soon, or all.
+    pub fn give_back(&mut self, all: bool) -> Result<()> {
+        for extent in self.room.empty(all) {
+            if !self.cells.is_busy(extent) {
+                self.cells.forget(self.room.cells_of(extent));
+                self.room.give(extent)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Memory in use, in bytes.
+    pub fn memory_in_use(&self) -> usize {
+        self.index.memory_bytes() + self.room.memory_bytes() + self.cells.memory_bytes()
+    }
+
+    fn has(&mut self, place: Place) -> bool {
+        self.cells.content(place.cell, &mut self.scratch).is_some()
+    }
+
+    /// Changes the first bytes of a slot, as many as are never torn, and fills the rest of them with zeroes.
+    fn over_first(
+        &mut self,
+        place: Place,
+        timestamp: Option<Timestamp>,
+        after: impl IntoIterator<Item = After>,
+        write: impl FnOnce(&mut [u8]),
+    ) {
+        let atomic_bytes = self.room.classes().atomic_bytes();
+        self.cells.change(place.cell, timestamp, after, |content| {
+            if !place.is_shared {
+                content.clear();
+                content.resize(atomic_bytes, 0);
+            }
+            let end = content.len().min(place.at + place.slot.bytes as usize);
+            let bytes = content.get_mut(place.at..end).unwrap_or(&mut []);
+            bytes.fill(0);
+            write(bytes);
+        });
+    }
+
+    /// The item at `old` gets a successor elsewhere. Returns what is to wait for the successor's write.
+    fn outdate(&mut self, old: Place, key_hash: u128) -> Option<After> {
+        self.room.outdated(key_hash);
+        let after = After::Outdates {
+            slot: old.location,
+            class: old.slot.class,
+            key_hash,
+        };
+        planted!(SlotReusedBeforeFlush => {
+            self.room.durable(after);
+            return None
+        });
+        Some(after)
+    }
+
+    /// The slot of `op` for a new item of `class`, found now if it has none.
+    fn new_place(&mut self, op: &mut Op, class: ClassNo, is_new_key: bool) -> Result<Place> {
+        if is_new_key {
+            self.reserve_memory()?;
+        }
+        let slot = match op.slot {
+            Some(slot) => slot,
+            None => match self.room.find(class) {
+                Err(error) if error.kind() == ErrorKind::OutOfSpace => {
+                    self.give_back(true)?;
+                    self.room.find(class)?
+                }
+                outcome => outcome?,
+            },
+        };
+        op.slot = Some(slot);
+        self.room.place(slot.location()).ok_or_else(nowhere)
+    }
+
+    /// Makes room in memory for one more key, at the cost of the cache.
+    fn reserve_memory(&mut self) -> Result<()> {
+        let more = self.index.growth_bytes_max();
+        if more == 0 {
+            return Ok(());
+        }
+        let fixed = self.index.memory_bytes() + more + self.room.memory_bytes();
+        let left = self.memory_bytes.saturating_sub(fixed);
+        if self.cells.limit_cache(left) <= left && fixed <= self.memory_bytes {
+            return Ok(());
+        }
+        let (keys, limit) = (self.index.len(), self.memory_bytes);
+        Err(Error::new(
+            ErrorKind::OutOfSpace,
+            format!(
+                "the index of a partition has no memory for another key: {keys} keys under a limit of {limit} bytes; \
+                 deletes and changes of present keys work, more memory_bytes makes room"
+            ),
+        ))
+    }
+
+    fn next_timestamp(&mut self) -> Result<Timestamp> {
+        let next = self.last.next().ok_or_else(|| {
+            Error::new(
+                ErrorKind::OutOfSpace,
+                "the partition has made 2^40 changes since the store was opened: open it again",
+            )
+        })?;
+        self.last = next;
+        Ok(next)
+    }
+}
+
+fn nowhere() -> Error {
+    Error::corruption("a slot in use lies outside of all extents")
+}
+
+fn too_long(len_bytes: usize) -> Error {
+    Error::invalid(format!(
+        "an item of {len_bytes} bytes is longer than the largest slot"
+    ))
+}

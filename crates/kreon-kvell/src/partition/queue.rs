@@ -1,0 +1,168 @@
+//! Requests that wait, and who goes first on a key.
+//!
+//! A request that cannot be done at once keeps others of the same index key behind it, in their order: what it has found
+//! out stays true while it waits.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::request::Request;
+use crate::index::Location;
+use crate::space::{StaleSlot, Taken};
+
+/// Number of a request in a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpNo(u64);
+
+/// A request under way.
+#[derive(Debug)]
+pub struct Op {
+    pub request: Request,
+    /// Items up to this place, among those that look like the key's in the index, belong to other keys.
+    pub others_up_to: Option<Location>,
+    /// The slot for the new item.
+    pub slot: Option<NewSlot>,
+    /// Whether others of the same index key wait for this one.
+    pub holds_key: bool,
+    /// Flushes that it has waited for to get a slot.
+    pub flushes: u32,
+}
+
+/// A slot for a new item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewSlot {
+    /// It was free.
+    Free(Taken),
+    /// It has an outdated item, which the new one goes over.
+    Stale(StaleSlot),
+}
+
+impl NewSlot {
+    pub fn location(&self) -> Location {
+        match self {
+            Self::Free(taken) => taken.slot,
+            Self::Stale(stale) => stale.slot,
+        }
+    }
+}
+
+impl Op {
+    pub fn new(request: Request) -> Self {
+        Self {
+            request,
+            others_up_to: None,
+            slot: None,
+            holds_key: false,
+            flushes: 0,
+        }
+    }
+}
+
+/// The requests of a partition that are not done.
+#[derive(Default)]
+pub struct Queue {
+    ops: HashMap<OpNo, Op>,
+    next: u64,
+    /// Those that can go on.
+    ready: VecDeque<OpNo>,
+    /// By hash of the index key: who comes after the one that holds it.
+    held: HashMap<u64, VecDeque<OpNo>>,
+    /// Those that wait for a flush to get a slot.
+    awaiting_flush: Vec<OpNo>,
+}
+
+impl Queue {
+    /// Adds a request that can go on.
+    pub fn push(&mut self, op: Op) {
+        let no = OpNo(self.next);
+        self.next += 1;
+        self.ops.insert(no, op);
+        self.ready.push_back(no);
+    }
+
+    /// The next request that can go on.
+    pub fn pop(&mut self) -> Option<(OpNo, Op)> {
+        loop {
+            let no = self.ready.pop_front()?;
+            if let Some(op) = self.ops.remove(&no) {
+                return Some((no, op));
+            }
+        }
+    }
+
+    /// Puts `op` behind the request that holds its index key; gives it back if none does, or it does itself.
+    pub fn behind(&mut self, key: u64, no: OpNo, op: Op) -> Option<Op> {
+        match self.held.get_mut(&key) {
+            Some(behind) if !op.holds_key => {
+                behind.push_back(no);
+                self.ops.insert(no, op);
+                None
+            }
+            _ => Some(op),
+        }
+    }
+
+    /// Keeps a request until [`wake`](Self::wake); those of the same index key stay behind it.
+    pub fn wait(&mut self, no: OpNo, mut op: Op, key: Option<u64>) {
+        if let Some(key) = key
+            && !op.holds_key
+        {
+            op.holds_key = true;
+            self.held.entry(key).or_default();
+        }
+        self.ops.insert(no, op);
+    }
+
+    /// As [`wait`](Self::wait), for a flush.
+    pub fn wait_for_flush(&mut self, no: OpNo, op: Op, key: u64) {
+        self.wait(no, op, Some(key));
+        self.awaiting_flush.push(no);
+    }
+
+    /// The request holds its index key no longer: the next one of that key can go on.
+    pub fn let_go(&mut self, key: u64) {
+        let Some(behind) = self.held.remove(&key) else {
+            return;
+        };
+        // They go on in their order; the first that waits again keeps the others behind it.
+        for no in behind.into_iter().rev() {
+            self.ready.push_front(no);
+        }
+    }
+
+    /// Those that waited can go on.
+    pub fn wake(&mut self, ops: impl IntoIterator<Item = OpNo>) {
+        self.ready.extend(ops);
+    }
+
+    /// Those that waited for a flush can go on.
+    pub fn wake_after_flush(&mut self) {
+        self.ready.extend(self.awaiting_flush.drain(..));
+    }
+
+    /// Whether somebody waits for a flush to get a slot.
+    pub fn awaits_flush(&self) -> bool {
+        !self.awaiting_flush.is_empty()
+    }
+
+    /// Takes a request out of those that wait.
+    pub fn take(&mut self, no: OpNo) -> Option<Op> {
+        self.ops.remove(&no)
+    }
+
+    /// Has all requests go on, each by itself.
+    pub fn let_all_go(&mut self) {
+        for op in self.ops.values_mut() {
+            op.holds_key = false;
+            op.others_up_to = None;
+        }
+        self.held.clear();
+        self.awaiting_flush.clear();
+        let mut all: Vec<OpNo> = self.ops.keys().copied().collect();
+        all.sort_unstable();
+        self.ready = all.into();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+}

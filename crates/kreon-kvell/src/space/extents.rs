@@ -1,0 +1,168 @@
+//! Extents of 1 MiB, handed to partitions.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kreon_base::{Error, ErrorKind, Result};
+use kreon_device::{AlignedBuf, Device};
+use parking_lot::Mutex;
+
+use crate::format::{ClassNo, EXTENT_BYTES, ExtentHeader, ExtentNo, ItemSeal};
+
+/// Where partitions get extents from.
+pub trait ExtentSource: Send + Sync {
+    /// An extent for slots of `class`. It reads as zeroes but for its header, which is written and durable with the next
+    /// flush. `OutOfSpace` if there is none.
+    fn take(&self, partition: u16, class: ClassNo) -> Result<ExtentNo>;
+
+    /// Takes back an extent of which no slot is in use, durably.
+    fn give(&self, extent: ExtentNo) -> Result<()>;
+}
+
+/// The extents of a device: those that were given back, then those behind the end.
+pub struct Extents {
+    device: Arc<dyn Device>,
+    seal: ItemSeal,
+    /// Told of failures: what they may have lost cannot be made durable any more.
+    on_failure: Box<dyn Fn() + Send + Sync>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Without a header; what they hold otherwise is unknown.
+    free: BTreeSet<ExtentNo>,
+    /// All extents from here on were never used.
+    end: u32,
+    sequence: u64,
+}
+
+impl Extents {
+    /// The extents of `device`, of which those before `end` are in use but for those in `free`. Headers get sequence
+    /// numbers over `sequence`. `on_failure` is called when a write or flush fails.
+    pub fn new(
+        device: Arc<dyn Device>,
+        seal: ItemSeal,
+        free: impl IntoIterator<Item = ExtentNo>,
+        end: u32,
+        sequence: u64,
+        on_failure: Box<dyn Fn() + Send + Sync>,
+    ) -> Self {
+        let state = State {
+            free: free.into_iter().collect(),
+            end: end.max(1),
+            sequence,
+        };
+        Self {
+            device,
+            seal,
+            on_failure,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Extents in use and given back.
+    pub fn counts(&self) -> (u32, u32) {
+        let state = self.state.lock();
+        let free = state.free.len() as u32;
+        (state.end - 1 - free, free)
+    }
+
+    /// Makes an extent read as zeroes. What it held could otherwise be taken for items after a power cut, so this has to be
+    /// durable before the extent gets a header.
+    fn clear(&self, extent: ExtentNo) -> Result<()> {
+        let offset = extent.offset();
+        if !self.device.is_blank(offset, EXTENT_BYTES as u64) {
+            self.device.discard(offset, EXTENT_BYTES as u64)?;
+        }
+        if !self.device.is_blank(offset, EXTENT_BYTES as u64) {
+            let zeroes = AlignedBuf::new(EXTENT_BYTES);
+            self.device.write_at(offset, &zeroes)?;
+        }
+        // Even if it was blank: the discard that made it so may not be durable.
+        self.device.flush()
+    }
+
+    fn grow(&self, end: u32) -> Result<()> {
+        let len_bytes = u64::from(end + 1) * EXTENT_BYTES as u64;
+        if len_bytes > self.device.len_bytes_max() {
+            let all = self.device.len_bytes_max();
+            let text = format!("the volume is full: all {all} bytes are in use");
+            return Err(Error::new(ErrorKind::OutOfSpace, text));
+        }
+        if len_bytes > self.device.len_bytes() {
+            self.device.grow(len_bytes)?;
+        }
+        let offset = ExtentNo(end).offset();
+        if !self.device.is_blank(offset, EXTENT_BYTES as u64) {
+            self.clear(ExtentNo(end))?;
+        }
+        self.device.allocate(offset, EXTENT_BYTES as u64)
+    }
+
+    fn label(&self, header: &ExtentHeader) -> Result<()> {
+        let mut block = AlignedBuf::new(self.device.block_bytes() as usize);
+        let sector = header.encode();
+        block[..sector.len()].copy_from_slice(&sector);
+        self.device.write_at(header.extent.offset(), &block)
+    }
+}
+
+impl ExtentSource for Extents {
+    fn take(&self, partition: u16, class: ClassNo) -> Result<ExtentNo> {
+        self.watched(self.taken(partition, class))
+    }
+
+    fn give(&self, extent: ExtentNo) -> Result<()> {
+        self.watched(self.given(extent))
+    }
+}
+
+impl Extents {
+    fn taken(&self, partition: u16, class: ClassNo) -> Result<ExtentNo> {
+        let mut state = self.state.lock();
+        let extent = match state.free.first().copied() {
+            Some(free) => {
+                self.clear(free)?;
+                self.device.allocate(free.offset(), EXTENT_BYTES as u64)?;
+                free
+            }
+            None => {
+                self.grow(state.end)?;
+                ExtentNo(state.end)
+            }
+        };
+        state.sequence += 1;
+        let header = ExtentHeader {
+            store: self.seal.store,
+            extent,
+            partition,
+            class,
+            sequence: state.sequence,
+        };
+        self.label(&header)?;
+        if !state.free.remove(&extent) {
+            state.end += 1;
+        }
+        Ok(extent)
+    }
+
+    fn given(&self, extent: ExtentNo) -> Result<()> {
+        // The header goes durably before anything else, so that no part of the extent is taken for items later.
+        let zeroes = AlignedBuf::new(self.device.block_bytes() as usize);
+        self.device.write_at(extent.offset(), &zeroes)?;
+        self.device.flush()?;
+        self.device.discard(extent.offset(), EXTENT_BYTES as u64)?;
+        self.state.lock().free.insert(extent);
+        Ok(())
+    }
+
+    /// A full device has lost nothing; after another failure nobody knows.
+    fn watched<T>(&self, outcome: Result<T>) -> Result<T> {
+        if let Err(error) = &outcome
+            && error.kind() != ErrorKind::OutOfSpace
+        {
+            (self.on_failure)();
+        }
+        outcome
+    }
+}
