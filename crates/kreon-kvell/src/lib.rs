@@ -2,7 +2,7 @@
 //! no log (Lepers et al., "KVell: the Design and Implementation of a Fast Persistent Key-Value Store", SOSP 2019).
 //! Floor 5, beside `kreon-engine`.
 //!
-//! - [`format`]: all that is persisted, as bytes
+//! - [`mod@format`]: all that is persisted, as bytes
 //! - `index`: the keys of a partition in memory, in order, with the place of each item
 //! - `cache`: cells of the device in memory
 //! - `space`: extents and slots

@@ -15,6 +15,8 @@
 //! - [`crashes`]: all power cuts of many scripts
 //! - [`mod@faults`]: every single failure of the device
 //! - [`mod@feeds`]: followers of the change feed over power cuts
+//! - [`mod@long_loads`]: loads of several segments, with checkpoints beside them
+//! - [`mod@kvell`]: partitions of the engine KVell over power cuts and failures
 //! - [`class`], [`workload`]: what fails, and while what is done
 //! - [`trial`]: one store under one of them
 //! - `planted` (feature): bugs on command, that all of this must find
@@ -47,7 +49,9 @@ pub mod feeds;
 pub mod gaps;
 pub mod hang;
 pub mod history;
+pub mod kvell;
 mod load;
+pub mod long_loads;
 pub mod members;
 pub mod metamorphic;
 pub mod mirror;
@@ -81,6 +85,8 @@ pub use faults::{faults, replay as replay_fault};
 pub use feeds::{feeds, many_feeds};
 pub use gaps::gaps;
 pub use history::{Crowd, history, history_of};
+pub use kvell::{kvell, many_kvell};
+pub use long_loads::long_loads;
 pub use members::members;
 pub use metamorphic::metamorphic;
 pub use overwrites::overwrites;

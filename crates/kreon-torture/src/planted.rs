@@ -12,8 +12,8 @@ use kreon_base::Bug;
 
 use crate::hang::{Activity, Patience};
 use crate::{
-    Counts, Extent, Sim, backups, damage, faults, feeds, gaps, history, members, metamorphic,
-    mirror, overwrites, torn_tails,
+    Counts, Extent, Sim, backups, damage, faults, feeds, gaps, history, kvell, long_loads, members,
+    metamorphic, mirror, overwrites, torn_tails,
 };
 
 /// What looks for a bug.
@@ -49,6 +49,10 @@ pub enum Hunt {
     Backups,
     /// Followers of the change feed.
     Feeds,
+    /// Partitions of the engine KVell.
+    Kvell,
+    /// Loads of several segments.
+    LongLoads,
 }
 
 /// What `planted` does.
@@ -95,6 +99,7 @@ impl Hunt {
     /// The hunt that is meant for `bug`.
     pub fn of(bug: Bug) -> Self {
         match bug {
+            bug if bug.is_of_kvell() => Self::Kvell,
             Bug::FlushRetried
             | Bug::WriteErrorSwallowed
             | Bug::NotPoisoned
@@ -115,6 +120,7 @@ impl Hunt {
             | Bug::CommitInTwoSteps => Self::History,
             Bug::ScanStepRepeatsKey => Self::Metamorphic,
             Bug::GapNotCut => Self::Gaps,
+            Bug::LoadNotKept => Self::LongLoads,
             Bug::BackupTakesGrownForWhole | Bug::BackupMissesSegment => Self::Backups,
             Bug::RelocationWithoutCompare
             | Bug::MovedSegmentFreedTooEarly
@@ -190,6 +196,8 @@ impl Hunt {
             Self::Joins => mirror::joins(seed),
             Self::Backups => backups(seed),
             Self::Feeds => feeds(seed),
+            Self::Kvell => kvell(seed),
+            Self::LongLoads => long_loads(seed),
         }
     }
 

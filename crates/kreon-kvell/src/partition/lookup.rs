@@ -40,6 +40,9 @@ pub fn look_up(parts: &mut Parts, op: &mut Op) -> Result<Lookup> {
         if is_whole {
             return Ok(Lookup::At(place));
         }
+        if op.found == Some(at) {
+            return Ok(Lookup::At(place));
+        }
         if op.others_up_to.is_some_and(|ruled_out| at <= ruled_out) {
             continue;
         }
@@ -49,6 +52,7 @@ pub fn look_up(parts: &mut Parts, op: &mut Op) -> Result<Lookup> {
         let bytes = content.get(place.at..).unwrap_or(&[]);
         match decode_head(bytes, *seal, place.slot) {
             FoundHead::Head(head) if head.is_of(key, op.request.key_hash) => {
+                op.found = Some(at);
                 return Ok(Lookup::At(place));
             }
             FoundHead::Head(_) => op.others_up_to = Some(at),

@@ -75,9 +75,12 @@ impl Parts {
             .ok_or_else(|| too_long(len_bytes))?;
         let is_in_place = classes.is_in_place(class);
         planted!(InPlaceOverSectors => let is_in_place = true);
+        if found.is_none() {
+            self.reserve_memory()?;
+        }
         let target = match found {
             Some(place) if is_in_place && place.slot.class == class => place,
-            _ => match self.new_place(op, class, found.is_none()) {
+            _ => match self.new_place(op, class) {
                 Ok(place) => place,
                 Err(error) if error.kind() == ErrorKind::OutOfSpace && op.slot.is_none() => {
                     return Ok(Changed::Full(error));
@@ -233,10 +236,7 @@ impl Parts {
     }
 
     /// The slot of `op` for a new item of `class`, found now if it has none.
-    fn new_place(&mut self, op: &mut Op, class: ClassNo, is_new_key: bool) -> Result<Place> {
-        if is_new_key {
-            self.reserve_memory()?;
-        }
+    fn new_place(&mut self, op: &mut Op, class: ClassNo) -> Result<Place> {
         let slot = match op.slot {
             Some(slot) => slot,
             None => match self.room.find(class) {

@@ -19,6 +19,9 @@ pub struct Op {
     pub request: Request,
     /// Items up to this place, among those that look like the key's in the index, belong to other keys.
     pub others_up_to: Option<Location>,
+    /// Where the item of a key is that does not stand whole in the index: found by reading it, and true while the index key
+    /// is held.
+    pub found: Option<Location>,
     /// The slot for the new item.
     pub slot: Option<NewSlot>,
     /// Whether others of the same index key wait for this one.
@@ -50,6 +53,7 @@ impl Op {
         Self {
             request,
             others_up_to: None,
+            found: None,
             slot: None,
             holds_key: false,
             flushes: 0,
@@ -154,6 +158,7 @@ impl Queue {
         for op in self.ops.values_mut() {
             op.holds_key = false;
             op.others_up_to = None;
+            op.found = None;
         }
         self.held.clear();
         self.awaiting_flush.clear();

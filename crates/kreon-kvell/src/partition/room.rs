@@ -23,7 +23,7 @@ pub struct Room {
     slots: Slots,
     stale: Stale,
     stale_max: usize,
-    /// Extents whose last slot in use was freed.
+    /// Extents that recovery found without a slot in use, or whose last one was freed.
     emptied: Vec<ExtentNo>,
 }
 
@@ -35,14 +35,15 @@ impl Room {
         slots: Slots,
         stale: Stale,
     ) -> Self {
+        let unused = slots.extents().filter(|it| it.2 == 0);
         Self {
+            emptied: unused.map(|it| it.0).collect(),
             partition,
             classes,
             source,
             slots,
             stale,
             stale_max: STALE_MAX,
-            emptied: Vec::new(),
         }
     }
 

@@ -79,7 +79,12 @@ impl Extents {
             self.device.write_at(offset, &zeroes)?;
         }
         // Even if it was blank: the discard that made it so may not be durable.
-        self.device.flush()
+        self.flush()
+    }
+
+    /// Whatever the kind of its failure, what it was to cover is in doubt for ever.
+    fn flush(&self) -> Result<()> {
+        self.device.flush().inspect_err(|_| (self.on_failure)())
     }
 
     fn grow(&self, end: u32) -> Result<()> {
@@ -150,7 +155,7 @@ impl Extents {
         // The header goes durably before anything else, so that no part of the extent is taken for items later.
         let zeroes = AlignedBuf::new(self.device.block_bytes() as usize);
         self.device.write_at(extent.offset(), &zeroes)?;
-        self.device.flush()?;
+        self.flush()?;
         self.device.discard(extent.offset(), EXTENT_BYTES as u64)?;
         self.state.lock().free.insert(extent);
         Ok(())

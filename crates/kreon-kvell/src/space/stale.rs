@@ -162,8 +162,14 @@ impl Stale {
         let Some(tombstones) = self.tombstones.get_mut(&key_hash) else {
             return Vec::new();
         };
+        // Beneath a tombstone that is not durable the item that it was written over is still there.
+        let pending = tombstones.iter().filter(|it| !it.is_durable);
+        let pending = pending.map(|it| it.timestamp).min();
         let released = tombstones
-            .extract_if(.., |it| it.is_durable && (it.is_superseded || !has_copies))
+            .extract_if(.., |it| {
+                let is_last = !has_copies && pending.is_none_or(|pending| it.timestamp < pending);
+                it.is_durable && (it.is_superseded || is_last)
+            })
             .map(|it| it.slot)
             .collect();
         if tombstones.is_empty() {
@@ -212,6 +218,18 @@ mod tests {
         stale.buried(7, at(2), Timestamp(9), true);
         assert_eq!(stale.superseded(7, Timestamp(8)), [at(1)]);
         assert!(stale.is_buried(7));
+    }
+
+    #[test]
+    fn a_tombstone_waits_for_an_older_one_that_is_still_to_be_written() {
+        let mut stale = Stale::default();
+        stale.buried(7, at(1), Timestamp(5), false);
+        stale.buried(7, at(2), Timestamp(9), false);
+        assert_eq!(stale.superseded(7, Timestamp(7)), []);
+        assert_eq!(stale.burial_is_durable(7, at(2)), []);
+        let mut released = stale.burial_is_durable(7, at(1));
+        released.sort();
+        assert_eq!(released, [at(1), at(2)]);
     }
 
     #[test]

@@ -1,0 +1,75 @@
+//! What a world is like.
+
+use kreon_sim::Dice;
+
+/// Sizes and shares, all small, so that rare things are frequent.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    pub partitions: u16,
+    pub atomic_bytes: usize,
+    pub index_key_bytes: usize,
+    pub memory_bytes: usize,
+    pub len_bytes_max: u64,
+    pub stale_max: usize,
+    pub keys: Vec<Vec<u8>>,
+    pub value_bytes: Vec<usize>,
+    /// Transfers in flight for each partition at most.
+    pub depth: usize,
+    /// In hundredths: actions that are requests, and those that are ends of transfers. The others are flushes.
+    pub requests: u64,
+    pub transfers: u64,
+    pub deletes: u64,
+    pub buffered: u64,
+}
+
+impl Setting {
+    pub fn new(dice: &mut Dice) -> Self {
+        let atomic_bytes = [512, 512, 512, 4096][dice.below(4) as usize];
+        let index_key_bytes = [1, 3, 8, 32][dice.below(4) as usize];
+        let all_bytes: &[usize] = match dice.below(4) {
+            0 => &[0, 8, 20, 60, 110],
+            1 => &[300, 480, 490, 700, 1500],
+            2 => &[10, 200, 600, 3000, 7000],
+            _ => &[600, 4000, 9000, 20_000],
+        };
+        Self {
+            partitions: 1 + dice.below(2) as u16,
+            atomic_bytes,
+            index_key_bytes,
+            memory_bytes: [40 << 10, 300 << 10, 2 << 20][dice.below(3) as usize],
+            len_bytes_max: (1 << 20) * (3 + dice.below(8)),
+            stale_max: [0, 1, 3, 100][dice.below(4) as usize],
+            keys: keys(dice),
+            value_bytes: all_bytes.to_vec(),
+            depth: 1 + dice.below(6) as usize,
+            requests: 25 + dice.below(40),
+            transfers: 25 + dice.below(25),
+            deletes: dice.below(50),
+            buffered: [0, 0, 30, 100][dice.below(4) as usize],
+        }
+    }
+}
+
+/// Some keys: short ones, some that begin alike, some longer than a head part has room for.
+fn keys(dice: &mut Dice) -> Vec<Vec<u8>> {
+    let count = 2 + dice.below(9);
+    let style = dice.below(4);
+    let key = |number: u64| match style {
+        0 => vec![number as u8],
+        1 => format!("alike{number}").into_bytes(),
+        2 => {
+            let mut long = vec![b'l'; 399 + (number % 5) as usize];
+            long.extend_from_slice(&number.to_be_bytes()[6..]);
+            long
+        }
+        _ => match number % 3 {
+            0 => format!("{number}").into_bytes(),
+            1 => vec![b'a'; number as usize],
+            _ => [vec![b'z'; 500], vec![number as u8]].concat(),
+        },
+    };
+    let mut keys: Vec<Vec<u8>> = (0..count).map(key).collect();
+    keys.sort();
+    keys.dedup();
+    keys
+}

@@ -1,0 +1,355 @@
+//! Partitions, their device, and what is under way.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ::kvell::format::{ItemSeal, key_hash, partition_of};
+use ::kvell::opening::{Opened, Opening, open, write_superblock};
+use ::kvell::partition::{Durability, FlushNo, FlushWish, Reply, Request, Task, Ticket, Transfer};
+use kreon_base::{Error, ErrorKind, Result};
+use kreon_device::Device;
+use kreon_format::StoreId;
+use kreon_sim::{Dice, SimDevice};
+
+use super::model::KeyModel;
+use super::setting::Setting;
+
+/// Partitions on a device.
+pub(super) struct World {
+    pub device: Arc<SimDevice>,
+    opened: Opened,
+    seal: ItemSeal,
+    /// Transfers that the partitions gave out, with the number of the partition.
+    transfers: Vec<(usize, Transfer)>,
+    /// A flush that the device has done and nobody was told of.
+    flush: Option<FlushNo>,
+    asked: BTreeMap<Ticket, Asked>,
+    ticket: u64,
+    pub models: Vec<KeyModel>,
+}
+
+/// A request under way.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    /// A get, and the first version that it may see.
+    Get { key: usize, floor: usize },
+    /// A change, its number, and whether it is to be durable.
+    Change {
+        key: usize,
+        number: usize,
+        is_sync: bool,
+    },
+}
+
+impl World {
+    /// Opens what is on the device. The models begin with what the keys have; `None` for a new store.
+    pub fn open(device: Arc<SimDevice>, setting: &Setting) -> Result<Self> {
+        let opening = Opening {
+            partitions: setting.partitions,
+            atomic_bytes: setting.atomic_bytes,
+            index_key_bytes: setting.index_key_bytes,
+            memory_bytes: setting.memory_bytes * usize::from(setting.partitions),
+            is_lossless: false,
+            store: Some(StoreId(77)),
+        };
+        let mut opened = open(Arc::clone(&device) as _, &opening)?;
+        for partition in &mut opened.partitions {
+            partition.parts_mut().room.set_stale_max(setting.stale_max);
+        }
+        let seal = ItemSeal {
+            store: opened.superblock.store,
+        };
+        Ok(Self {
+            device,
+            opened,
+            seal,
+            transfers: Vec::new(),
+            flush: None,
+            asked: BTreeMap::new(),
+            ticket: 0,
+            models: Vec::new(),
+        })
+    }
+
+    /// Submits a get of key number `key`.
+    pub fn get(&mut self, keys: &[Vec<u8>], key: usize) {
+        let floor = self.models.get(key).map_or(0, KeyModel::floor);
+        self.ask(keys, key, Task::Get, Asked::Get { key, floor });
+    }
+
+    /// Submits a change of key number `key`.
+    pub fn change(
+        &mut self,
+        keys: &[Vec<u8>],
+        key: usize,
+        value: Option<Vec<u8>>,
+        durability: Durability,
+    ) {
+        let number = self.models[key].begin(value.clone());
+        let task = match value {
+            Some(value) => Task::Put { value, durability },
+            None => Task::Delete { durability },
+        };
+        let is_sync = durability == Durability::Sync;
+        self.ask(
+            keys,
+            key,
+            task,
+            Asked::Change {
+                key,
+                number,
+                is_sync,
+            },
+        );
+    }
+
+    /// The value of a key, as a first get of the open store finds it.
+    pub fn look(&mut self, keys: &[Vec<u8>], key: usize) -> Result<Option<Vec<u8>>> {
+        let ticket = self.send(keys, key, Task::Get);
+        let partition = self.partition(&keys[key]);
+        loop {
+            let replies = self.opened.partitions[partition].replies();
+            if let Some((_, reply)) = replies.into_iter().find(|it| it.0 == ticket) {
+                return match reply {
+                    Reply::Value(value) => Ok(value),
+                    Reply::Done => Ok(None),
+                    Reply::Failed(error) => Err(error),
+                };
+            }
+            self.take_transfers(usize::MAX);
+            let last = self.transfers.len();
+            assert!(last > 0, "a get waits for nothing");
+            self.carry_out(last - 1);
+        }
+    }
+
+    /// Has partitions give out transfers, up to `depth` in flight for each.
+    pub fn take_transfers(&mut self, depth: usize) {
+        for (number, partition) in self.opened.partitions.iter_mut().enumerate() {
+            let in_flight = self.transfers.iter().filter(|it| it.0 == number).count();
+            let mut out = Vec::new();
+            partition.transfers(depth.saturating_sub(in_flight).min(1000), &mut out);
+            self.transfers
+                .extend(out.into_iter().map(|transfer| (number, transfer)));
+        }
+    }
+
+    /// Ends one of the transfers in flight.
+    pub fn end_transfer(&mut self, dice: &mut Dice) -> Result<(), String> {
+        if self.transfers.is_empty() {
+            return Ok(());
+        }
+        self.carry_out(dice.below(self.transfers.len() as u64) as usize);
+        self.judge_replies()
+    }
+
+    /// Begins a flush, or ends the one under way.
+    pub fn flush(&mut self, only_if_wished: bool) -> Result<(), String> {
+        if let Some(flush) = self.flush.take() {
+            self.opened.clock.end(flush);
+            for partition in &mut self.opened.partitions {
+                partition.flushed(flush, Ok(()));
+            }
+            return self.judge_replies();
+        }
+        if self.opened.clock.has_failed() {
+            return self.fail();
+        }
+        let wishes = self.opened.partitions.iter().map(|it| it.flush_wish());
+        let wish = wishes.max().unwrap_or(FlushWish::None);
+        if only_if_wished && wish == FlushWish::None {
+            return Ok(());
+        }
+        if let Some(flush) = self.opened.clock.begin() {
+            // What has ended up to here is durable now, and not more.
+            match self.device.flush() {
+                Ok(()) => self.flush = Some(flush),
+                Err(_) => return self.fail(),
+            }
+        }
+        self.judge_replies()
+    }
+
+    /// Tells all partitions that the device has failed.
+    fn fail(&mut self) -> Result<(), String> {
+        let error = Error::new(ErrorKind::Io, "a flush has failed");
+        for partition in &mut self.opened.partitions {
+            partition.flushed(0, Err(error.clone()));
+        }
+        self.judge_replies()
+    }
+
+    /// Writes the durable marks into a superblock.
+    pub fn mark(&mut self) -> Result<(), String> {
+        let superblock = &mut self.opened.superblock;
+        superblock.sequence += 1;
+        let marks = self.opened.partitions.iter().map(|it| it.durable_mark());
+        superblock.durable = marks.collect();
+        match write_superblock(&*self.device, superblock) {
+            Ok(()) => Ok(()),
+            // Its flush was to cover writes of items, too.
+            Err(_) if self.device.faults_met() > 0 => {
+                self.opened.clock.fail();
+                self.fail()
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Carries everything out until nothing is under way.
+    pub fn settle(&mut self) -> Result<(), String> {
+        for _ in 0..100_000 {
+            self.take_transfers(64);
+            if !self.transfers.is_empty() {
+                self.carry_out(0);
+                self.judge_replies()?;
+                continue;
+            }
+            let wishes = self.opened.partitions.iter().map(|it| it.flush_wish());
+            if self.flush.is_none() && wishes.max().unwrap_or(FlushWish::None) == FlushWish::None {
+                return match self.asked.first_key_value() {
+                    None => Ok(()),
+                    Some((ticket, asked)) => {
+                        Err(format!("{ticket:?} was never answered: {asked:?}"))
+                    }
+                };
+            }
+            self.flush(true)?;
+        }
+        Err("requests go on for ever".into())
+    }
+
+    /// Compares the slots in use with what the partitions know to be in them. Everything must be settled.
+    pub fn check_slots(&self) -> Result<(), String> {
+        for partition in &self.opened.partitions {
+            let parts = partition.parts();
+            let used: u64 = parts.room.slots().extents().map(|it| u64::from(it.2)).sum();
+            let (stale, keys) = (parts.room.stale(), parts.index.len());
+            let known = keys + (stale.copies() + stale.tombstones()) as u64;
+            if used != known {
+                let (copies, tombstones) = (stale.copies(), stale.tombstones());
+                return Err(format!(
+                    "{used} slots in use: {keys} keys, {copies} outdated items, {tombstones} tombstones"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether memory stays within its limit, but for cells with I/O under way.
+    pub fn check_memory(&self, setting: &Setting) -> Result<(), String> {
+        for partition in &self.opened.partitions {
+            let used = partition.parts().memory_in_use();
+            // Small worlds: a cache that holds nothing, nodes of the index that come by 32, cells in flight.
+            let allowed = setting.memory_bytes.max(200 << 10) + (400 << 10);
+            if used > allowed {
+                return Err(format!(
+                    "{used} bytes of memory under a limit of {}",
+                    setting.memory_bytes
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, keys: &[Vec<u8>], key: usize, task: Task, asked: Asked) {
+        // Known before it is sent: the reply may come at once.
+        self.asked.insert(Ticket(self.ticket + 1), asked);
+        self.send(keys, key, task);
+    }
+
+    fn send(&mut self, keys: &[Vec<u8>], key: usize, task: Task) -> Ticket {
+        self.ticket += 1;
+        let ticket = Ticket(self.ticket);
+        let key = keys[key].clone();
+        let partition = self.partition(&key);
+        self.opened.partitions[partition].submit(Request {
+            ticket: Some(ticket),
+            key_hash: key_hash(self.seal, &key),
+            key,
+            task,
+        });
+        ticket
+    }
+
+    fn partition(&self, key: &[u8]) -> usize {
+        partition_of(
+            key_hash(self.seal, key),
+            self.opened.partitions.len() as u32,
+        ) as usize
+    }
+
+    fn carry_out(&mut self, which: usize) {
+        let (number, transfer) = self.transfers.swap_remove(which);
+        let partition = &mut self.opened.partitions[number];
+        match transfer {
+            Transfer::Read {
+                tag,
+                offset,
+                mut buffer,
+            } => {
+                let outcome = self.device.read_at(offset, &mut buffer);
+                partition.ended(tag, outcome, Some(&buffer));
+            }
+            Transfer::Write {
+                tag,
+                offset,
+                buffer,
+            } => {
+                let outcome = self.device.write_at(offset, &buffer);
+                partition.ended(tag, outcome, None);
+            }
+        }
+    }
+
+    /// Takes the replies in, and judges them.
+    pub fn judge_replies(&mut self) -> Result<(), String> {
+        let events = self.device.events();
+        for number in 0..self.opened.partitions.len() {
+            for (ticket, reply) in self.opened.partitions[number].replies() {
+                let Some(asked) = self.asked.remove(&ticket) else {
+                    return Err(format!("{ticket:?} was answered twice"));
+                };
+                self.judge(asked, reply, events)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, asked: Asked, reply: Reply, events: usize) -> Result<(), String> {
+        match (asked, reply) {
+            (Asked::Get { key, floor }, Reply::Value(value)) => {
+                if self.models[key].may_see(floor, value.as_deref()) {
+                    return Ok(());
+                }
+                let told = value.map(|value| value.len());
+                Err(format!(
+                    "a get of key {key} gave {told:?} bytes: {:?}",
+                    self.models[key]
+                ))
+            }
+            (
+                Asked::Change {
+                    key,
+                    number,
+                    is_sync,
+                },
+                Reply::Done,
+            ) => {
+                self.models[key].done(number, is_sync.then_some(events));
+                Ok(())
+            }
+            (Asked::Change { key, number, .. }, Reply::Failed(error)) => match error.kind() {
+                ErrorKind::OutOfSpace | ErrorKind::InvalidArgument => {
+                    self.models[key].refused(number);
+                    Ok(())
+                }
+                // Anything may have become of it.
+                ErrorKind::Io | ErrorKind::Poisoned if self.device.faults_met() > 0 => Ok(()),
+                _ => Err(format!("a change of key {key} failed: {error}")),
+            },
+            (Asked::Get { .. }, Reply::Failed(_)) if self.device.faults_met() > 0 => Ok(()),
+            (asked, reply) => Err(format!("{asked:?} got {reply:?}")),
+        }
+    }
+}
