@@ -256,11 +256,13 @@ impl Cells {
 
     /// Memory of the cache and of cells with I/O under way, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        let lengths = self
-            .work
-            .values()
-            .map(|work| work.content.as_ref().map_or(0, Vec::len));
-        self.cache.memory_bytes() + lengths.sum::<usize>()
+        self.cache.memory_bytes() + self.under_way_bytes()
+    }
+
+    /// Memory of cells with I/O under way, in bytes. It has no limit of its own: requests under way decide it.
+    pub fn under_way_bytes(&self) -> usize {
+        let contents = self.work.values().map(|work| work.content.as_ref());
+        contents.map(|content| content.map_or(0, Vec::len)).sum()
     }
 
     /// Transfers that the device has not ended.

@@ -239,8 +239,9 @@ impl World {
     /// Whether memory stays within its limit, but for cells with I/O under way.
     pub fn check_memory(&self, setting: &Setting) -> Result<(), String> {
         for partition in &self.opened.partitions {
-            let used = partition.parts().memory_in_use();
-            // Small worlds: a cache that holds nothing, nodes of the index that come by 32, cells in flight.
+            let parts = partition.parts();
+            let used = parts.memory_in_use() - parts.cells.under_way_bytes();
+            // Small worlds: a cache that holds nothing, nodes of the index that come by 32.
             let allowed = setting.memory_bytes.max(200 << 10) + (400 << 10);
             if used > allowed {
                 return Err(format!(
