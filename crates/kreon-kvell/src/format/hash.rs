@@ -7,8 +7,8 @@ use super::seal::ItemSeal;
 /// What the seed of the second lane differs in.
 const SECOND: u64 = u64::from_le_bytes(*b"lane two");
 
-/// 128-bit hash of a key, keyed by the store: two independent lanes of 64 bits, the first one in the lower half. About
-/// 0.5 ns a byte. It does not resist keys chosen to collide by those who know the store's number.
+/// 128-bit hash of a key, keyed by the store: two independent lanes of 64 bits, the first one in the lower half. It does not
+/// resist keys chosen to collide by those who know the store's number.
 ///
 /// The hash stands for the part of a long key that a tombstone does not hold.
 pub fn key_hash(seal: ItemSeal, key: &[u8]) -> u128 {

@@ -157,7 +157,7 @@ const fn key_at(key_bytes: usize) -> usize {
 }
 
 /// Writes an item of any kind but a tombstone to the front of `bytes`, which become the content of `slot`. Returns its
-/// length; the bytes behind it stay as they are. Costs a copy and a checksum: about 60 ns for a KiB.
+/// length; the bytes behind it stay as they are. Costs a copy and a checksum.
 ///
 /// # Panics
 ///
@@ -293,8 +293,7 @@ fn verified_head<'a>(
     (suits_kind && fits).then_some(head)
 }
 
-/// Reads the content of `slot` from `bytes`, which are all of it. Costs one pass of a checksum over the item: about 40 ns
-/// for a KiB.
+/// Reads the content of `slot` from `bytes`, which are all of it. Costs one pass of a checksum over the item.
 pub fn decode<'a>(bytes: &'a [u8], seal: ItemSeal, slot: Slot) -> Found<'a> {
     let head = match decode_head(bytes, seal, slot) {
         FoundHead::Blank => return Found::Blank,

@@ -166,20 +166,16 @@ impl Partition {
         }
     }
 
-    /// Carries all requests as far as memory allows.
+    /// Carries all requests as far as memory allows, and makes outdated items invalid if there are too many.
     fn run(&mut self) {
-        while let Some((no, op)) = self.queue.pop() {
-            self.advance(no, op);
-        }
-        while let Some(stale) = self.parts.room.too_many() {
-            self.advance_new(Op::new(Request::erase(stale)));
-        }
-    }
-
-    fn advance_new(&mut self, op: Op) {
-        self.queue.push(op);
-        if let Some((no, op)) = self.queue.pop() {
-            self.advance(no, op);
+        loop {
+            if let Some((no, op)) = self.queue.pop() {
+                self.advance(no, op);
+            } else if let Some(stale) = self.parts.room.too_many() {
+                self.queue.push(Op::new(Request::erase(stale)));
+            } else {
+                return;
+            }
         }
     }
 
@@ -308,8 +304,9 @@ impl Partition {
         };
         let is_it = |after: &After| matches!(after, After::Buries { slot: at, .. } if *at == slot);
         let place = self.parts.room.place(slot);
+        let is_sync = matches!(reply, After::Reply(_, Durability::Sync));
         let follows = place.is_some_and(|place| self.parts.cells.follow(place.cell, is_it, reply))
-            || self.durable.follow(is_it, reply);
+            || is_sync && self.durable.follow(is_it, reply);
         if follows { Step::Written } else { done }
     }
 

@@ -1,6 +1,6 @@
 //! Requests and replies.
 
-use kreon_base::Result;
+use kreon_base::Error;
 
 use super::after::After;
 use crate::space::StaleSlot;
@@ -73,15 +73,5 @@ pub enum Reply {
     /// The change is done, as durable as was asked.
     Done,
     /// Nothing was changed, except after `Poisoned` and `Io`: then the change may be there or not.
-    Failed(kreon_base::Error),
-}
-
-impl Reply {
-    /// As the result of a change.
-    pub fn done(self) -> Result<()> {
-        match self {
-            Self::Failed(error) => Err(error),
-            Self::Done | Self::Value(_) => Ok(()),
-        }
-    }
+    Failed(Error),
 }

@@ -36,6 +36,20 @@ struct State {
     sequence: u64,
 }
 
+impl State {
+    /// An extent nobody has, whether it was never used, and the number of its header.
+    fn next(&mut self) -> (ExtentNo, bool, u64) {
+        self.sequence += 1;
+        match self.free.pop_first() {
+            Some(free) => (free, false, self.sequence),
+            None => {
+                self.end += 1;
+                (ExtentNo(self.end - 1), true, self.sequence)
+            }
+        }
+    }
+}
+
 impl Extents {
     /// The extents of `device`, of which those before `end` are in use but for those in `free`. Headers get sequence
     /// numbers over `sequence`. `on_failure` is called when a write or flush fails.
@@ -87,21 +101,22 @@ impl Extents {
         self.device.flush().inspect_err(|_| (self.on_failure)())
     }
 
-    fn grow(&self, end: u32) -> Result<()> {
-        let len_bytes = u64::from(end + 1) * EXTENT_BYTES as u64;
-        if len_bytes > self.device.len_bytes_max() {
+    /// Makes an extent of the device ready for a header. `is_new`: it was never used.
+    fn prepare(&self, extent: ExtentNo, is_new: bool) -> Result<()> {
+        let (offset, len_bytes) = (extent.offset(), EXTENT_BYTES as u64);
+        let end = offset + len_bytes;
+        if end > self.device.len_bytes_max() {
             let all = self.device.len_bytes_max();
             let text = format!("the volume is full: all {all} bytes are in use");
             return Err(Error::new(ErrorKind::OutOfSpace, text));
         }
-        if len_bytes > self.device.len_bytes() {
-            self.device.grow(len_bytes)?;
+        if end > self.device.len_bytes() {
+            self.device.grow(end)?;
         }
-        let offset = ExtentNo(end).offset();
-        if !self.device.is_blank(offset, EXTENT_BYTES as u64) {
-            self.clear(ExtentNo(end))?;
+        if !is_new || !self.device.is_blank(offset, len_bytes) {
+            self.clear(extent)?;
         }
-        self.device.allocate(offset, EXTENT_BYTES as u64)
+        self.device.allocate(offset, len_bytes)
     }
 
     fn label(&self, header: &ExtentHeader) -> Result<()> {
@@ -123,32 +138,26 @@ impl ExtentSource for Extents {
 }
 
 impl Extents {
+    /// The lock is not held over I/O: an extent that comes to nothing goes to those that were given back.
     fn taken(&self, partition: u16, class: ClassNo) -> Result<ExtentNo> {
-        let mut state = self.state.lock();
-        let extent = match state.free.first().copied() {
-            Some(free) => {
-                self.clear(free)?;
-                self.device.allocate(free.offset(), EXTENT_BYTES as u64)?;
-                free
-            }
-            None => {
-                self.grow(state.end)?;
-                ExtentNo(state.end)
-            }
-        };
-        state.sequence += 1;
+        let (extent, is_new, sequence) = self.state.lock().next();
         let header = ExtentHeader {
             store: self.seal.store,
             extent,
             partition,
             class,
-            sequence: state.sequence,
+            sequence,
         };
-        self.label(&header)?;
-        if !state.free.remove(&extent) {
-            state.end += 1;
+        let outcome = self
+            .prepare(extent, is_new)
+            .and_then(|()| self.label(&header));
+        match outcome {
+            Ok(()) => Ok(extent),
+            Err(error) => {
+                self.state.lock().free.insert(extent);
+                Err(error)
+            }
         }
-        Ok(extent)
     }
 
     fn given(&self, extent: ExtentNo) -> Result<()> {
