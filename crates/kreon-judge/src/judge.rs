@@ -94,7 +94,12 @@ fn story(history: &History, around: &[u64], until: u64) -> String {
         short
             .writes
             .retain(|(register, _)| around.contains(register));
-        format!("    {}", said(&short))
+        // What a call did elsewhere may be what forbids its moment.
+        let elsewhere = registers(call).count() - registers(&short).count();
+        match elsewhere {
+            0 => format!("    {}", said(&short)),
+            _ => format!("    {} and {elsewhere} other registers", said(&short)),
+        }
     });
     lines.collect::<Vec<_>>().join("\n")
 }
