@@ -126,6 +126,8 @@ bugs! {
     DeletionsDroppedEarly,
     /// A spill forgets the deletions of ranges: what is in the trees comes back.
     RangeIgnoredBySpill,
+    /// What is written into a range that is being deleted does not wait for the deletion.
+    DeletionNotAwaited,
     /// The commit of a serializable transaction does not look at the keys that the transaction has read.
     ReadKeysNotChecked,
     /// The commit of a serializable transaction does not look at the ranges that the transaction has read.

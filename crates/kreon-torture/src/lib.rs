@@ -15,6 +15,7 @@
 //! - [`crashes`]: all power cuts of many scripts
 //! - [`mod@faults`]: every single failure of the device
 //! - [`mod@feeds`]: followers of the change feed over power cuts
+//! - [`mod@deleted_ranges`]: puts beside deletions of ranges, by threads
 //! - [`mod@long_loads`]: loads of several segments, with checkpoints beside them
 //! - [`mod@kvell`]: partitions of the engine KVell over power cuts and failures
 //! - [`class`], [`workload`]: what fails, and while what is done
@@ -43,6 +44,7 @@ pub mod counts;
 pub mod course;
 pub mod crashes;
 pub mod damage;
+pub mod deleted_ranges;
 pub mod duet;
 pub mod faults;
 pub mod feeds;
@@ -81,6 +83,7 @@ pub use counts::Counts;
 pub use course::{Origin, State};
 pub use crashes::{Sim, replay, sim};
 pub use damage::{Extent, damage, replay as replay_damage};
+pub use deleted_ranges::deleted_ranges;
 pub use faults::{faults, replay as replay_fault};
 pub use feeds::{feeds, many_feeds};
 pub use gaps::gaps;

@@ -12,8 +12,8 @@ use kreon_base::Bug;
 
 use crate::hang::{Activity, Patience};
 use crate::{
-    Counts, Extent, Sim, backups, damage, faults, feeds, gaps, history, kvell, long_loads, members,
-    metamorphic, mirror, overwrites, torn_tails,
+    Counts, Extent, Sim, backups, damage, deleted_ranges, faults, feeds, gaps, history, kvell,
+    long_loads, members, metamorphic, mirror, overwrites, torn_tails,
 };
 
 /// What looks for a bug.
@@ -53,6 +53,8 @@ pub enum Hunt {
     Kvell,
     /// Loads of several segments.
     LongLoads,
+    /// Puts beside deletions of ranges.
+    DeletedRanges,
 }
 
 /// What `planted` does.
@@ -121,6 +123,7 @@ impl Hunt {
             Bug::ScanStepRepeatsKey => Self::Metamorphic,
             Bug::GapNotCut => Self::Gaps,
             Bug::LoadNotKept => Self::LongLoads,
+            Bug::DeletionNotAwaited => Self::DeletedRanges,
             Bug::BackupTakesGrownForWhole | Bug::BackupMissesSegment => Self::Backups,
             Bug::RelocationWithoutCompare
             | Bug::MovedSegmentFreedTooEarly
@@ -198,6 +201,7 @@ impl Hunt {
             Self::Feeds => feeds(seed),
             Self::Kvell => kvell(seed),
             Self::LongLoads => long_loads(seed),
+            Self::DeletedRanges => deleted_ranges(),
         }
     }
 

@@ -16,6 +16,7 @@ use crate::options::{Background, Durability, MEMORY_BYTES_MIN, Options};
 use crate::read::prefix_bounds;
 use crate::regions::RegionState;
 use crate::visibility::Gate;
+use crate::write::DeletedRange;
 use kreon_sync::{AtomicU32, Ordering, explore, yield_now};
 
 #[test]
@@ -92,6 +93,15 @@ impl Bench {
     fn get(&self, key: &[u8]) -> Option<u8> {
         let found = self.engine.get(&self.region, key, None, |value| value[0]);
         found.expect("a read of memory")
+    }
+
+    /// Deletes all keys.
+    fn delete_all(&self) {
+        let all = DeletedRange::of(prefix_bounds(b"")).expect("short bounds");
+        let operation = all.as_ref().map(|all| all.operation(&self.region));
+        self.engine
+            .write(operation.as_slice(), Durability::Buffered)
+            .expect("there is room");
     }
 
     fn delete(&self, key: &[u8]) {
@@ -178,6 +188,33 @@ fn model_a_write_over_a_part_of_a_batch_shows_only_with_the_whole_batch() {
             }
             if seen[0] == Some(1) {
                 assert_eq!(seen[1], Some(1), "a part of the batch");
+            }
+        },
+    );
+}
+
+#[test]
+fn model_a_put_in_a_deleted_range_shows_only_with_the_whole_deletion() {
+    explore(
+        "ranges: a deletion, a batch in its way, a put in its range",
+        2000,
+        || {
+            let bench = Bench::open();
+            bench.write(&[b"a"], 1);
+            bench.write(&[b"b"], 1);
+            let deletion = bench.beside(Bench::delete_all);
+            // The deletion has its position while it waits for the batch.
+            let batch = bench.beside(|bench| bench.write(&[b"c", b"d"], 1));
+            let writer = bench.beside(|bench| {
+                bench.write(&[b"a"], 2);
+                bench.get(b"b")
+            });
+            deletion.join().unwrap();
+            batch.join().unwrap();
+            let seen = writer.join().unwrap();
+            // The log decided which came first; if the deletion, then the put is proof of it.
+            if bench.get(b"a").is_some() {
+                assert_eq!(seen, None, "a put after the deletion, but not the deletion");
             }
         },
     );

@@ -1,8 +1,9 @@
 //! Pending batches: batches that are in the log, but not wholly in L0 yet.
 //!
-//! Their versions are marked pending in L0, and gets pass over them until the whole batch is there, so that no get
-//! sees a part of a batch. A later write of one of their keys waits for the whole batch: it would be visible before
-//! older writes otherwise. Snapshots are taken with the gate closed, when no batch is pending.
+//! Their versions are marked pending in L0, and gets pass over them until the whole batch is there, so that no get sees
+//! a part of a batch. A later write of one of their keys waits for the whole batch: it would be visible before older
+//! writes otherwise. The deletion of a range is a batch of all keys, though its one entry is never pending. Snapshots
+//! are taken with the gate closed, when no batch is pending.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
@@ -177,11 +178,6 @@ impl PendingBatches {
             let mut earlier = batches.iter().filter(|unit| unit.start < lsn);
             earlier.any(|unit| unit.keys.has(mark))
         });
-    }
-
-    /// As [`Self::wait_for_earlier`], whatever the keys of the batches are.
-    pub fn wait_for_all_earlier(&self, lsn: Lsn) {
-        self.wait_while(|batches| batches.iter().any(|unit| unit.start < lsn));
     }
 
     fn wait_while(&self, is_in_the_way: impl Fn(&[Unit]) -> bool) {

@@ -277,10 +277,17 @@ impl Writer {
 
     fn write_range(&self, l0: &Memory, operation: &Operation<'_>) -> Result<Lsn> {
         let range = operation.range()?;
-        let (place, end) = self.on.storage.log.append_one(&operation.record())?;
-        if self.on.visibility.batches.any() {
-            self.on.visibility.batches.wait_for_all_earlier(place.lsn);
-        }
+        // A unit of many keys: what is written to one of them at a later position shows with the deletion, or the
+        // others would be seen to outlive it.
+        let log = &self.on.storage.log;
+        let mut unit = self
+            .on
+            .visibility
+            .batches
+            .begin(KeySet::of_every_key(), || log.tail());
+        let (place, end) = log.append_one(&operation.record())?;
+        unit.appended(place.lsn, end);
+        planted!(DeletionNotAwaited => drop(unit));
         let keep = Keep {
             snapshot_max: self.on.visibility.snapshots.newest(),
             visible_before: self.on.visibility.batches.settled(),
