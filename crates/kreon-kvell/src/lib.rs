@@ -8,6 +8,7 @@
 //! - `space`: extents and slots
 //! - [`partition`]: a state machine for the keys of one share of the hash values
 //! - [`opening`]: creation and recovery
+//! - `store`: partitions with workers, and handles
 
 #![forbid(unsafe_code)]
 
@@ -23,5 +24,7 @@ pub mod opening;
 pub mod partition;
 #[doc(hidden)]
 pub mod space;
+mod store;
 
 pub use partition::Durability;
+pub use store::{Answer, Options, Region, Stats, Store};

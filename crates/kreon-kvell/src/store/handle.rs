@@ -1,0 +1,133 @@
+//! What all handles of a store hold, and how requests come in.
+
+use std::sync::Arc;
+use std::thread::Builder;
+
+use kreon_base::{Error, Result};
+use kreon_device::HomeProcess;
+use parking_lot::Mutex;
+
+use super::answer::{State, outcome_of};
+use super::call::{Answers, Call, Receiver};
+use super::refusals::closed;
+use super::running::Running;
+use super::shared::Shared;
+use super::worker::is_worker;
+use crate::partition::{Reply, Request};
+
+/// A store, which is closed when nobody holds this.
+pub struct Handle {
+    running: Arc<Running>,
+    home: HomeProcess,
+    /// New regions are made one at a time.
+    pub making: Mutex<()>,
+}
+
+impl Handle {
+    pub fn new(running: Running) -> Self {
+        Self {
+            running: Arc::new(running),
+            home: HomeProcess::this(),
+            making: Mutex::new(()),
+        }
+    }
+
+    /// The store, in the process that opened it: in a forked child its locks may be held by threads that are not there.
+    pub fn shared(&self) -> Result<&Shared> {
+        self.home.check()?;
+        Ok(&self.running.shared)
+    }
+
+    pub fn home(&self) -> HomeProcess {
+        self.home
+    }
+
+    /// Closes the store, or waits until another call has.
+    pub fn close(&self) -> Result<()> {
+        self.home.check()?;
+        if is_worker() {
+            return Err(Error::invalid(
+                "a worker of the store, which a wake-up runs on, cannot wait for its own end: drop the handles instead",
+            ));
+        }
+        self.running.close()
+    }
+
+    /// Puts a request in.
+    pub fn ask(&self, request: Request) -> Result<State> {
+        let shared = self.shared()?;
+        let number = shared.partition_of(request.key_hash);
+        let partition = shared.partitions.get(number).ok_or_else(closed)?;
+        let mut answers = Answers::default();
+        let mut call = None;
+        let receiver = || Receiver {
+            call: Arc::clone(call.insert(Call::new(1))),
+            number: 0,
+        };
+        let (reply, needs) = partition.ask(request, receiver, &mut answers)?;
+        answers.hand_out();
+        shared.left(number, needs);
+        Ok(match (reply, call) {
+            (None, Some(call)) => State::Waiting(call),
+            (reply, _) => State::Answered(outcome_of(reply)),
+        })
+    }
+
+    /// Puts many requests in, and waits until all are answered. The outcomes, in their order.
+    pub fn ask_many(&self, requests: Vec<Request>) -> Result<Vec<Result<Option<Vec<u8>>>>> {
+        let shared = self.shared()?;
+        let call = Call::new(requests.len());
+        let mut groups: Vec<Vec<(usize, Request)>> = Vec::new();
+        groups.resize_with(shared.partitions.len(), Vec::new);
+        for (number, request) in requests.into_iter().enumerate() {
+            if let Some(group) = groups.get_mut(shared.partition_of(request.key_hash)) {
+                group.push((number, request));
+            }
+        }
+        let mut answers = Answers::default();
+        let mut busy = Vec::new();
+        let groups = groups.into_iter().zip(&shared.partitions).enumerate();
+        for (partition, (group, shared_partition)) in groups {
+            if group.is_empty() {
+                continue;
+            }
+            let numbers: Vec<usize> = group.iter().map(|it| it.0).collect();
+            match shared_partition.ask_many(group.into_iter(), &call, &mut answers) {
+                Ok(needs) => busy.push((partition, needs)),
+                Err(error) => numbers.into_iter().for_each(|number| {
+                    let call = Arc::clone(&call);
+                    answers.push(Receiver { call, number }, Reply::Failed(error.clone()));
+                }),
+            }
+            answers.hand_out();
+        }
+        // Each worker is woken when all is there, and once.
+        for (partition, needs) in busy {
+            shared.left(partition, needs);
+        }
+        Ok(call.wait().into_iter().map(outcome_of).collect())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if !self.home.is_this() {
+            // Its threads do not exist in this process, and its locks may be held for ever.
+            std::mem::forget(Arc::clone(&self.running));
+            return;
+        }
+        let running = Arc::clone(&self.running);
+        let close = move || {
+            if let Err(error) = running.close() {
+                tracing::warn!(%error, "closing the store failed");
+            }
+        };
+        if !is_worker() {
+            return close();
+        }
+        // What a worker woke has dropped the last handle: the worker cannot wait for its own end.
+        if let Err(error) = Builder::new().name("kvell-close".to_owned()).spawn(close) {
+            tracing::error!(%error, "the store stays open: no thread to close it");
+        }
+    }
+}

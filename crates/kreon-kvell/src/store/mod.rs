@@ -1,0 +1,36 @@
+//! The store: partitions with workers, and handles. From the ground:
+//!
+//! - `options`: what a store is opened with
+//! - `stats`: figures of a store
+//! - `refusals`: why a store does not do what it is asked
+//! - `call`: requests of one caller, and the wait for their replies
+//! - `answer`: replies that come later
+//! - `bell`: how a worker sleeps, and is woken
+//! - `flights`: transfers of several partitions in one queue
+//! - `shared_partition`: a partition that callers and its worker share
+//! - `shared`: what handles and workers have in common
+//! - `worker`: does all I/O of its partitions
+//! - `running`: the workers, from the opening to the close
+//! - `handle`: what all handles hold
+//! - `region`, `face`: the handles
+
+mod answer;
+mod bell;
+mod call;
+mod face;
+mod flights;
+mod handle;
+mod options;
+mod refusals;
+mod region;
+mod running;
+mod shared;
+mod shared_partition;
+mod stats;
+mod worker;
+
+pub use answer::Answer;
+pub use face::Store;
+pub use options::Options;
+pub use region::Region;
+pub use stats::Stats;

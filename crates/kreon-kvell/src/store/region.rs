@@ -1,0 +1,177 @@
+//! Regions: the handle for a set of keys.
+
+use std::sync::Arc;
+
+use kreon_base::{Error, Result};
+
+use super::answer::Answer;
+use super::handle::Handle;
+use crate::format::{ITEM_KEY_BYTES_MAX, key_hash};
+use crate::partition::{Durability, Request, Task};
+
+/// Bytes of the number of a region in front of each key.
+const REGION_BYTES: usize = 4;
+
+/// Requests and bytes of keys and values of one call that are under way together at most, about: enough for any depth.
+const TOGETHER_MAX: usize = 1024;
+const TOGETHER_BYTES_MAX: usize = 8 << 20;
+
+/// A set of keys of its own in a store. A handle: clones are the same region.
+///
+/// Calls of a store that was closed fail with `Closed`, as they do in a process that was forked from the one that opened it.
+/// After a write or flush of the volume has failed, changes fail with `Poisoned` and reads go on.
+#[derive(Clone)]
+pub struct Region {
+    handle: Arc<Handle>,
+    number: u32,
+}
+
+impl Region {
+    pub(super) fn new(handle: Arc<Handle>, number: u32) -> Self {
+        Self { handle, number }
+    }
+
+    /// The value of `key`; `None` if it has none. Costs one read of the device if the item is not cached, and nothing but
+    /// a lock if it is, or if there is none.
+    ///
+    /// # Errors
+    /// `InvalidArgument`: the key is longer than 65,531 bytes. `Corruption`: the item does not verify. `Closed`, `Io`.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.handle.ask(self.request(key.as_ref(), Task::Get)?)?.wait()
+    }
+
+    /// Whether `key` has a value. Costs as much as [`get`](Self::get).
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// The values of `keys`, in their order, read at the depth of all workers.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); the first failure in the order of the keys.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut values = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(TOGETHER_MAX) {
+            let requests = keys.iter().map(|key| self.request(key.as_ref(), Task::Get));
+            for value in self.handle.ask_many(requests.collect::<Result<_>>()?)? {
+                values.push(value?);
+            }
+        }
+        Ok(values)
+    }
+
+    /// Gives `key` a value. With [`Durability::Sync`] it is durable when this returns.
+    ///
+    /// # Errors
+    /// `InvalidArgument`: the key is longer than 65,531 bytes, or key and value together are longer than the largest slot,
+    /// about 255 KiB. `OutOfSpace`: the volume or the index is full; nothing was changed. `Closed`, `Poisoned`, `Io`.
+    pub fn put(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        durability: Durability,
+    ) -> Result<()> {
+        let request = self.request(key.as_ref(), put(value.as_ref(), durability))?;
+        self.handle.ask(request)?.wait().map(|_| ())
+    }
+
+    /// Deletes `key`, if it is there. Durable as [`put`](Self::put).
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); a full volume or index does not stop it.
+    pub fn delete(&self, key: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
+        let request = self.request(key.as_ref(), Task::Delete { durability })?;
+        self.handle.ask(request)?.wait().map(|_| ())
+    }
+
+    /// Puts (`Some`) and deletes (`None`) many keys at the depth of all workers. No atomic batch: each change stands for
+    /// itself, in no order but among those of one key. Not more than 1024 changes or about 8 MiB are under way together.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); the first failure in the order of the changes. All others were tried, but for those behind a
+    /// key that is too long.
+    pub fn write_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        changes: &[(K, Option<V>)],
+        durability: Durability,
+    ) -> Result<()> {
+        let mut first = Ok(());
+        let mut requests = Vec::new();
+        let mut len_bytes = 0;
+        let mut changes = changes.iter().peekable();
+        while let Some((key, value)) = changes.next() {
+            let (key, value) = (key.as_ref(), value.as_ref().map(AsRef::as_ref));
+            let task = value.map_or(Task::Delete { durability }, |value| put(value, durability));
+            len_bytes += key.len() + value.map_or(0, <[u8]>::len);
+            requests.push(self.request(key, task)?);
+            let is_enough = requests.len() >= TOGETHER_MAX || len_bytes >= TOGETHER_BYTES_MAX;
+            if is_enough || changes.peek().is_none() {
+                len_bytes = 0;
+                for outcome in self.handle.ask_many(std::mem::take(&mut requests))? {
+                    first = first.and(outcome.map(|_| ()));
+                }
+            }
+        }
+        first
+    }
+
+    /// As [`get`](Self::get), without waiting: the read begins now, whether the future is polled or not.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get), by the future.
+    pub fn get_async(&self, key: impl AsRef<[u8]>) -> Answer<Option<Vec<u8>>> {
+        self.begin(key.as_ref(), Task::Get, |value| value)
+    }
+
+    /// As [`put`](Self::put), without waiting: the change begins now, whether the future is polled or not.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put), by the future.
+    pub fn put_async(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        durability: Durability,
+    ) -> Answer<()> {
+        self.begin(key.as_ref(), put(value.as_ref(), durability), |_| ())
+    }
+
+    /// As [`delete`](Self::delete), without waiting: the change begins now, whether the future is polled or not.
+    ///
+    /// # Errors
+    /// As [`delete`](Self::delete), by the future.
+    pub fn delete_async(&self, key: impl AsRef<[u8]>, durability: Durability) -> Answer<()> {
+        self.begin(key.as_ref(), Task::Delete { durability }, |_| ())
+    }
+
+    fn begin<T>(&self, key: &[u8], task: Task, convert: fn(Option<Vec<u8>>) -> T) -> Answer<T> {
+        let request = self.request(key, task);
+        let asked = request.and_then(|request| self.handle.ask(request));
+        Answer::new(asked.into(), convert, self.handle.home())
+    }
+
+    fn request(&self, key: &[u8], task: Task) -> Result<Request> {
+        let longest = ITEM_KEY_BYTES_MAX - REGION_BYTES;
+        if key.len() > longest {
+            let bytes = key.len();
+            return Err(Error::invalid(format!(
+                "a key of {bytes} bytes: {longest} is the longest"
+            )));
+        }
+        let key = [&self.number.to_be_bytes(), key].concat();
+        Ok(Request {
+            ticket: None,
+            key_hash: key_hash(self.handle.shared()?.seal, &key),
+            key,
+            task,
+        })
+    }
+}
+
+fn put(value: &[u8], durability: Durability) -> Task {
+    let value = value.to_vec();
+    Task::Put { value, durability }
+}

@@ -1,0 +1,21 @@
+//! Figures of a store.
+
+/// What a store holds and takes. Partitions are looked at one after the other, so beside writers the sums are of no single
+/// moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Keys of all regions, with those of the names of regions.
+    pub keys: u64,
+    /// Memory of the indexes in bytes.
+    pub index_bytes: u64,
+    /// Memory of indexes, caches, slots and transfers in bytes.
+    pub memory_bytes: u64,
+    /// Outdated items on the device, which new ones will overwrite.
+    pub outdated_items: u64,
+    /// Tombstones on the device that something depends on.
+    pub tombstones: u64,
+    /// Extents of 1 MiB in use.
+    pub extents: u64,
+    /// Extents that were given back, for any class of sizes.
+    pub free_extents: u64,
+}
