@@ -33,11 +33,7 @@ pub enum State {
 }
 
 impl<T> Answer<T> {
-    pub(super) fn new(
-        state: State,
-        convert: fn(Option<Vec<u8>>) -> T,
-        home: HomeProcess,
-    ) -> Self {
+    pub(super) fn new(state: State, convert: fn(Option<Vec<u8>>) -> T, home: HomeProcess) -> Self {
         Self {
             state,
             convert,

@@ -37,7 +37,9 @@ impl Region {
     /// # Errors
     /// `InvalidArgument`: the key is longer than 65,531 bytes. `Corruption`: the item does not verify. `Closed`, `Io`.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.handle.ask(self.request(key.as_ref(), Task::Get)?)?.wait()
+        self.handle
+            .ask(self.request(key.as_ref(), Task::Get)?)?
+            .wait()
     }
 
     /// Whether `key` has a value. Costs as much as [`get`](Self::get).

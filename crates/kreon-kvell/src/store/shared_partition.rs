@@ -307,8 +307,7 @@ impl Locked {
         };
         let is_awaited = !self.syncs.is_empty() || self.is_closed;
         let is_due = due.zip(now).is_some_and(|(due, now)| due <= now);
-        let flush_now =
-            wish == FlushWish::Now || wish == FlushWish::Some && (is_awaited || is_due);
+        let flush_now = wish == FlushWish::Now || wish == FlushWish::Some && (is_awaited || is_due);
         Needs {
             has_transfers: self.partition.parts().cells.waiting() > 0,
             flush_now,

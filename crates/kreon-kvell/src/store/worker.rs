@@ -191,12 +191,17 @@ impl Worker {
             let (needs, begun) = self.visit(at, now, given);
             room -= begun.min(room);
             flush_now |= needs.flush_now;
-            if needs.has_transfers && let Some(own) = self.own.get_mut(at) && !own.is_hungry {
+            if needs.has_transfers
+                && let Some(own) = self.own.get_mut(at)
+                && !own.is_hungry
+            {
                 own.is_hungry = true;
                 self.hungry.push_back(at);
             }
         }
-        while room > 0 && let Some(at) = self.hungry.pop_front() {
+        while room > 0
+            && let Some(at) = self.hungry.pop_front()
+        {
             let (needs, begun) = self.visit(at, now, part.min(room));
             room -= begun.min(room);
             flush_now |= needs.flush_now;

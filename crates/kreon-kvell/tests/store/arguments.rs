@@ -1,0 +1,146 @@
+//! What is put in comes out, over openings, and what is out of range is refused.
+
+use kreon_base::ErrorKind;
+use kvell::Durability::{Buffered, Sync};
+use kvell::Options;
+
+use crate::world::{new_store, open, options, simulated, value};
+
+/// What the public code of KVell breaks at: an update of a present key, keys that share 8 bytes, a value that outgrows its
+/// slot, and one of more than 4 KiB.
+#[test]
+fn updates_similar_keys_and_growing_values_are_kept_over_an_opening_of_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store");
+    let store = options().open(&path).expect("a store");
+    let users = store.region("users").expect("a region");
+    users.put("a key", "first", Sync).expect("a put");
+    users.put("a key", "second", Sync).expect("a put");
+    assert_eq!(users.get("a key").expect("a get"), Some(b"second".to_vec()));
+    users.put("12345678-one", "1", Sync).expect("a put");
+    users.put("12345678-two", "2", Sync).expect("a put");
+    for len_bytes in [10, 600, 5000, 70_000, 200_000, 30] {
+        users.put("grows", vec![7; len_bytes], Sync).expect("a put");
+        let found = users.get("grows").expect("a get");
+        assert_eq!(found, Some(vec![7; len_bytes]));
+    }
+    users.delete("12345678-one", Sync).expect("a deletion");
+    drop(users);
+    store.close().expect("a close");
+
+    let store = options().open(&path).expect("the store");
+    let users = store.region("users").expect("the region");
+    let found = users.multi_get(&["a key", "12345678-one", "12345678-two", "grows"]);
+    let expected = [
+        Some(b"second".to_vec()),
+        None,
+        Some(b"2".to_vec()),
+        Some(vec![7; 30]),
+    ];
+    assert_eq!(found.expect("values"), expected);
+    assert!(users.contains("grows").expect("a look"));
+}
+
+#[test]
+fn a_store_opens_with_any_number_of_workers_and_any_length_of_keys_in_the_index() {
+    let device = simulated(1 << 40);
+    let openings = [(Some(1), 32), (Some(5), 8), (Some(200), 256), (None, 1)];
+    for (opening, (workers, index_key_bytes)) in (0_u64..).zip(openings) {
+        let options = Options {
+            workers,
+            index_key_bytes,
+            ..options()
+        };
+        let store = open(&device, &options);
+        let region = store.region("r").expect("a region");
+        for key in 0..100_u64 {
+            let name = format!("keys that begin alike and are long: {key}");
+            let found = region.get(&name).expect("a get");
+            let before = opening
+                .checked_sub(1)
+                .map(|it| value(it, 100 * key as usize));
+            assert_eq!(found, before, "{key} in opening {opening}");
+            let put = region.put(&name, value(opening, 100 * key as usize), Buffered);
+            put.expect("a put");
+        }
+        store.close().expect("a close");
+    }
+}
+
+#[test]
+fn regions_have_keys_of_their_own() {
+    let device = simulated(1 << 40);
+    let store = open(&device, &options());
+    let (one, two) = (store.region("one"), store.region("two"));
+    let (one, two) = (one.expect("a region"), two.expect("a region"));
+    one.put("key", "in one", Sync).expect("a put");
+    two.put("key", "in two", Sync).expect("a put");
+    two.delete("key", Sync).expect("a deletion");
+    let again = store.region("one").expect("a region");
+    assert_eq!(again.get("key").expect("a get"), Some(b"in one".to_vec()));
+    assert_eq!(two.get("key").expect("a get"), None);
+    let refused = store.region("").map(drop).map_err(|error| error.kind());
+    assert_eq!(refused, Err(ErrorKind::InvalidArgument));
+}
+
+#[test]
+fn arguments_out_of_range_are_refused_and_change_nothing() {
+    let (_, _store, region) = new_store();
+    let kind = |outcome: kreon_base::Result<()>| outcome.map_err(|error| error.kind());
+    let long_key = vec![1; 70_000];
+    let refused = Err(ErrorKind::InvalidArgument);
+    assert_eq!(kind(region.put(&long_key, "", Sync)), refused);
+    assert_eq!(kind(region.get(&long_key).map(drop)), refused);
+    assert_eq!(kind(region.put("key", vec![1; 300_000], Sync)), refused);
+    assert_eq!(region.get("key").expect("a get"), None);
+    let wrong = [
+        Options {
+            partitions: 0,
+            ..options()
+        },
+        Options {
+            depth: 0,
+            ..options()
+        },
+        Options {
+            workers: Some(0),
+            ..options()
+        },
+    ];
+    for options in wrong {
+        let opened = options.open_on(simulated(1 << 40)).map(drop);
+        assert_eq!(kind(opened), refused, "{options:?}");
+    }
+}
+
+#[test]
+fn many_changes_go_in_one_call_and_each_stands_for_itself() {
+    let (_, store, region) = new_store();
+    let puts: Vec<_> = (0..3000_u32)
+        .map(|number| (number.to_be_bytes(), Some(vec![number as u8; 700])))
+        .collect();
+    region.write_many(&puts, Sync).expect("puts");
+    let deletions: Vec<_> = (0..3000_u32)
+        .step_by(2)
+        .map(|number| (number.to_be_bytes(), None::<Vec<u8>>))
+        .collect();
+    region.write_many(&deletions, Sync).expect("deletions");
+    let keys: Vec<_> = (0..3000_u32).map(u32::to_be_bytes).collect();
+    let values = region.multi_get(&keys).expect("values");
+    for (number, value) in (0..3000_u32).zip(values) {
+        let expected = (number % 2 == 1).then(|| vec![number as u8; 700]);
+        assert_eq!(value, expected, "{number}");
+    }
+    // Those of the region, and two of the names of regions.
+    assert_eq!(store.stats().keys, 1500 + 2);
+    // One that is refused leaves the others done.
+    let mixed = [("a", vec![1]), ("b", vec![2; 300_000]), ("c", vec![3])];
+    let mixed = mixed.map(|(key, value)| (key, Some(value)));
+    let refused = region.write_many(&mixed, Sync);
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let found = region.multi_get(&["a", "b", "c"]).expect("values");
+    assert_eq!(found, [Some(vec![1]), None, Some(vec![3])]);
+    // Nothing is no reason to wait.
+    region.write_many(&mixed[..0], Sync).expect("nothing");
+    assert!(region.multi_get::<&str>(&[]).expect("nothing").is_empty());
+}
