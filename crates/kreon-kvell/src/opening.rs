@@ -12,8 +12,8 @@ use crate::format::{
     Classes, EXTENT_BYTES, EXTENT_HEADER_BYTES, ExtentHeader, ExtentNo, FoundExtent,
     INCARNATION_MAX, ItemSeal, SUPERBLOCK_SLOTS, SectorBytes, State, Superblock, Timestamp, newest,
 };
-use crate::partition::{FlushClock, Partition, Recovery, Surroundings};
-use crate::space::Extents;
+use crate::partition::{Partition, Recovery, Surroundings};
+use crate::space::{Extents, FlushClock};
 
 /// What a store is created with, and opened with.
 #[derive(Clone, Debug)]
@@ -45,6 +45,7 @@ pub fn open(device: Arc<dyn Device>, options: &Opening) -> Result<Opened> {
         Some(superblock) => superblock,
         None => create(&*device, options)?,
     };
+    check_block(&*device, superblock.atomic_bytes as usize)?;
     let seal = ItemSeal {
         store: superblock.store,
     };
@@ -69,10 +70,7 @@ pub fn open(device: Arc<dyn Device>, options: &Opening) -> Result<Opened> {
         found.free,
         found.end,
         found.sequence,
-        {
-            let clock = Arc::clone(&clock);
-            Box::new(move || clock.fail())
-        },
+        Arc::clone(&clock),
     ));
     let last = Timestamp::new(superblock.incarnation, 0);
     let each_bytes = options.memory_bytes / recoveries.len().max(1);
@@ -127,12 +125,7 @@ fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>> {
 }
 
 fn create(device: &dyn Device, options: &Opening) -> Result<Superblock> {
-    if device.block_bytes() as usize > options.atomic_bytes {
-        let (block, atomic) = (device.block_bytes(), options.atomic_bytes);
-        return Err(Error::invalid(format!(
-            "atomic_bytes is {atomic}, less than the device's block of {block} bytes"
-        )));
-    }
+    check_block(device, options.atomic_bytes)?;
     let random = || StoreId(RandomState::new().hash_one(std::process::id()));
     let superblock = Superblock {
         store: options.store.unwrap_or_else(random),
@@ -150,6 +143,17 @@ fn create(device: &dyn Device, options: &Opening) -> Result<Superblock> {
     }
     write_superblock(device, &superblock)?;
     Ok(superblock)
+}
+
+/// Cells are read and written in units of `atomic_bytes`.
+fn check_block(device: &dyn Device, atomic_bytes: usize) -> Result<()> {
+    let block_bytes = device.block_bytes();
+    if block_bytes as usize <= atomic_bytes {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "the store's atomic_bytes are {atomic_bytes}, less than the device's block of {block_bytes} bytes"
+    )))
 }
 
 /// The superblock of this opening. Its incarnation is newer than all on the device, even if a newer superblock was lost

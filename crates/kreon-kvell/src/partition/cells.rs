@@ -3,7 +3,7 @@
 //! A cell has one write in flight at most; what changes meanwhile goes into its next write. While anything is under way
 //! the newest content is here; afterwards it goes to the cache.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use kreon_base::Result;
 use kreon_device::AlignedBuf;
@@ -15,6 +15,9 @@ use crate::format::{ExtentNo, Timestamp};
 
 /// Cells written by one transfer, in bytes: enough for a device to be at its sequential speed.
 const RUN_BYTES_MAX: usize = 256 << 10;
+
+/// While both wait, one transfer of so many is a write: reads in plenty must not keep changes from the device.
+const WRITE_EVERY: u64 = 4;
 
 /// A transfer for the device.
 #[derive(Debug)]
@@ -48,8 +51,11 @@ pub struct Brought {
 pub struct Cells {
     cache: Cache,
     work: HashMap<CellNo, Work>,
-    /// Cells to be written, each once, without a write in flight.
-    dirty: Vec<CellNo>,
+    /// Cells to be written, without a write in flight.
+    dirty: BTreeSet<CellNo>,
+    /// Where the last write ended: the next one is of the first dirty cell from here on, or of the first of all. So each
+    /// gets its turn, and neighbours are found together (C-SCAN).
+    cursor: CellNo,
     /// Cells to be read, with their lengths.
     wanted: VecDeque<(CellNo, usize)>,
     in_flight: HashMap<u64, Flight>,
@@ -85,7 +91,8 @@ impl Cells {
         Self {
             cache,
             work: HashMap::new(),
-            dirty: Vec::new(),
+            dirty: BTreeSet::new(),
+            cursor: CellNo(0),
             wanted: VecDeque::new(),
             in_flight: HashMap::new(),
             tag_next: 0,
@@ -142,7 +149,7 @@ impl Cells {
             let is_free = !work.is_write_in_flight;
             kreon_base::planted!(TwoWritesOfCell => let is_free = true);
             if is_free {
-                self.dirty.push(cell);
+                self.dirty.insert(cell);
             }
         }
     }
@@ -159,39 +166,49 @@ impl Cells {
 
     /// Appends to `out` up to `room` transfers that the device is to carry out.
     pub fn transfers(&mut self, room: usize, out: &mut Vec<Transfer>) {
-        let end = out.len() + room;
-        while out.len() < end
-            && let Some((cell, len_bytes)) = self.wanted.pop_front()
-        {
-            let buffer = AlignedBuf::new(len_bytes);
-            let (tag, offset) = (self.tag(Flight::Read(cell)), offset_of(cell));
-            out.push(Transfer::Read {
-                tag,
-                offset,
-                buffer,
-            });
+        for _ in 0..room {
+            let is_turn_of_writes = self.tag_next.is_multiple_of(WRITE_EVERY);
+            let transfer = match is_turn_of_writes {
+                true => self.next_write().or_else(|| self.next_read()),
+                false => self.next_read().or_else(|| self.next_write()),
+            };
+            let Some(transfer) = transfer else {
+                return;
+            };
+            out.push(transfer);
         }
-        if out.len() == end || self.dirty.is_empty() {
-            return;
-        }
-        self.dirty.sort_unstable();
-        let mut dirty = std::mem::take(&mut self.dirty).into_iter().peekable();
-        while out.len() < end
-            && let Some(first) = dirty.next()
-        {
-            let mut run = vec![first];
-            let mut len_bytes = self.dirty_len(first);
-            while let Some(&next) = dirty.peek()
-                && offset_of(first) + len_bytes as u64 == offset_of(next)
-                && len_bytes + self.dirty_len(next) <= RUN_BYTES_MAX
-            {
-                len_bytes += self.dirty_len(next);
-                run.push(next);
-                dirty.next();
+    }
+
+    fn next_read(&mut self) -> Option<Transfer> {
+        let (cell, len_bytes) = self.wanted.pop_front()?;
+        let buffer = AlignedBuf::new(len_bytes);
+        let (tag, offset) = (self.tag(Flight::Read(cell)), offset_of(cell));
+        Some(Transfer::Read {
+            tag,
+            offset,
+            buffer,
+        })
+    }
+
+    /// The write of the next dirty cell, with those that follow it on the device without a gap.
+    fn next_write(&mut self) -> Option<Transfer> {
+        let ahead = self.dirty.range(self.cursor..).next();
+        let &first = ahead.or_else(|| self.dirty.first())?;
+        let (mut run, mut len_bytes, mut end) = (Vec::new(), 0, first);
+        while self.dirty.contains(&end) {
+            let cell_bytes = self.dirty_len(end);
+            if !run.is_empty() && len_bytes + cell_bytes > RUN_BYTES_MAX {
+                break;
             }
-            out.push(self.write(run, len_bytes));
+            run.push(end);
+            len_bytes += cell_bytes;
+            end = CellNo(end.0 + (cell_bytes / BLOCK_BYTES).max(1) as u64);
         }
-        self.dirty.extend(dirty);
+        for cell in &run {
+            self.dirty.remove(cell);
+        }
+        self.cursor = end;
+        Some(self.write(run, len_bytes))
     }
 
     /// A transfer has ended.
@@ -353,7 +370,7 @@ impl Cells {
         let after = std::mem::take(&mut work.writing);
         brought.written.push((work.writing_oldest.take(), after));
         if work.is_dirty {
-            self.dirty.push(cell);
+            self.dirty.insert(cell);
         } else {
             self.settle(cell);
         }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::after::After;
-use super::flush_clock::FlushNo;
 use crate::format::Timestamp;
+use crate::space::FlushNo;
 
 /// Writes that are done and not yet durable, in the order of the flushes that cover them.
 #[derive(Default)]

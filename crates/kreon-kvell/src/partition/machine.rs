@@ -5,16 +5,19 @@ use kreon_base::{Error, ErrorKind, KeyHash, Result, planted};
 use super::after::After;
 use super::cells::Transfer;
 use super::durable::Durable;
-use super::flush_clock::FlushNo;
 use super::lookup::{Lookup, look_up};
 use super::parts::{Changed, Parts};
-use super::queue::{Op, OpNo, Queue};
+use super::queue::{NewSlot, Op, OpNo, Queue};
 use super::{Durability, Reply, Request, Task, Ticket};
+use crate::cache::CellNo;
 use crate::format::Timestamp;
-use crate::space::Place;
+use crate::space::{FlushNo, Place};
 
 /// Flushes that a change awaits at most for a slot on a full volume.
 const FLUSHES_MAX: u32 = 200;
+
+/// Slots that a change finds in cells that cannot be read before it fails.
+const UNREADABLE_MAX: u32 = 16;
 
 /// Outdated items made invalid at a time on a full volume.
 const ERASED_AT_ONCE: usize = 64;
@@ -84,8 +87,10 @@ impl Partition {
     pub fn ended(&mut self, tag: u64, outcome: Result<()>, buffer: Option<&[u8]>) {
         let brought = self.parts.cells.ended(tag, &outcome, buffer);
         match outcome {
-            Err(error) if brought.cell_read.is_none() => self.fail(&error),
-            Err(error) => self.read_failed(brought.ready, &error),
+            Err(error) => match brought.cell_read {
+                Some(cell) => self.read_failed(cell, brought.ready, &error),
+                None => self.fail(&error),
+            },
             Ok(()) => {
                 self.queue.wake(brought.ready);
                 for (oldest, after) in brought.written {
@@ -114,7 +119,8 @@ impl Partition {
 
     /// The flush `flush`, which the clock counted, has ended.
     pub fn flushed(&mut self, flush: FlushNo, outcome: Result<()>) {
-        match outcome {
+        // After a failure elsewhere a flush says nothing about what was written before.
+        match outcome.and_then(|()| self.check_device()) {
             Err(error) => self.fail(&error),
             Ok(()) => {
                 for after in self.durable.flushed(flush) {
@@ -363,11 +369,28 @@ impl Partition {
         }
     }
 
-    fn read_failed(&mut self, readers: Vec<OpNo>, error: &Error) {
+    /// A cell cannot be read. Who wanted to write beside what is in it goes elsewhere; the slot stays out of use: put back, it
+    /// would be found again by the next change.
+    fn read_failed(&mut self, cell: CellNo, readers: Vec<OpNo>, error: &Error) {
         for no in readers {
-            let Some(op) = self.queue.take(no) else {
+            let Some(mut op) = self.queue.take(no) else {
                 continue;
             };
+            let room = &mut self.parts.room;
+            let is_there = |slot: &NewSlot| {
+                let place = room.place(slot.location());
+                place.is_some_and(|place| place.cell == cell)
+            };
+            if let Some(slot) = op.slot.filter(is_there) {
+                room.give_up(slot);
+                op.slot = None;
+                op.unreadable += 1;
+                if op.unreadable < UNREADABLE_MAX {
+                    self.queue.keep(no, op);
+                    self.queue.wake([no]);
+                    continue;
+                }
+            }
             let key = self.index_key(&op.request);
             self.end(op, key, Some(Reply::Failed(error.clone())));
         }

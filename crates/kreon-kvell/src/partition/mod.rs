@@ -4,7 +4,6 @@
 //! The driver gives it requests and the ends of transfers, and takes transfers and replies. From the ground:
 //!
 //! - `after`: what becomes true when a write is done, or durable
-//! - `flush_clock`: which flush covers which writes
 //! - `request`: requests and replies
 //! - `cells`: cells with I/O under way, and the cache
 //! - `durable`: writes that await a flush
@@ -18,7 +17,6 @@
 mod after;
 mod cells;
 mod durable;
-mod flush_clock;
 mod lookup;
 mod machine;
 mod parts;
@@ -28,7 +26,6 @@ mod request;
 mod room;
 
 pub use cells::{Cells, Transfer};
-pub use flush_clock::{FlushClock, FlushNo};
 pub use machine::{FlushWish, Partition};
 pub use parts::Parts;
 pub use recovery::{Recovery, Surroundings};

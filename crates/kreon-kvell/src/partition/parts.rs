@@ -6,14 +6,17 @@ use kreon_base::{Error, ErrorKind, Result, planted};
 
 use super::after::After;
 use super::cells::Cells;
-use super::flush_clock::FlushClock;
 use super::queue::{NewSlot, Op};
 use super::room::Room;
 use crate::format::{
-    ClassNo, Found, ItemKind, ItemSeal, Timestamp, decode, encode, encode_tombstone, item_bytes,
+    ClassNo, ExtentNo, Found, ItemKind, ItemSeal, Timestamp, decode, encode, encode_tombstone,
+    item_bytes,
 };
 use crate::index::Index;
-use crate::space::{Place, StaleSlot};
+use crate::space::{FlushClock, Place, StaleSlot};
+
+/// Extents given back at a time: each takes a write and a discard, between requests.
+const GIVEN_AT_ONCE: usize = 16;
 
 /// Index, cells and slots of a partition; recovery puts them together.
 pub struct Parts {
@@ -179,15 +182,19 @@ impl Parts {
         Ok(Changed::Yes)
     }
 
-    /// Gives extents back of which no slot is in use: those that their class has no use for soon, or all.
+    /// Gives extents back of which no slot is in use, some at a time: those that their class has no use for soon, or all.
     pub fn give_back(&mut self, all: bool) -> Result<()> {
+        let mut idle: Vec<ExtentNo> = Vec::new();
         for extent in self.room.empty(all) {
-            if !self.cells.is_busy(extent) {
+            if idle.len() < GIVEN_AT_ONCE && !self.cells.is_busy(extent) {
                 self.cells.forget(self.room.cells_of(extent));
-                self.room.give(extent)?;
+                idle.push(extent);
             }
         }
-        Ok(())
+        if idle.is_empty() {
+            return Ok(());
+        }
+        self.room.give(idle)
     }
 
     /// Memory in use, in bytes.

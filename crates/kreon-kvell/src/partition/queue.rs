@@ -28,6 +28,8 @@ pub struct Op {
     pub holds_key: bool,
     /// Flushes that it has waited for to get a slot.
     pub flushes: u32,
+    /// Slots that it has given up because their cells cannot be read.
+    pub unreadable: u32,
 }
 
 /// A slot for a new item.
@@ -57,6 +59,7 @@ impl Op {
             slot: None,
             holds_key: false,
             flushes: 0,
+            unreadable: 0,
         }
     }
 }
@@ -146,6 +149,11 @@ impl Queue {
     /// Whether somebody waits for a flush to get a slot.
     pub fn awaits_flush(&self) -> bool {
         !self.awaiting_flush.is_empty()
+    }
+
+    /// Puts back a request that was taken out; it holds its index key still.
+    pub fn keep(&mut self, no: OpNo, op: Op) {
+        self.ops.insert(no, op);
     }
 
     /// Takes a request out of those that wait.

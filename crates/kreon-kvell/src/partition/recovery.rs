@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use kreon_base::{Error, Result};
 
-use super::{Cells, FlushClock, Parts, Room};
+use super::{Cells, Parts, Room};
 use crate::cache::Cache;
 use crate::format::{
     Classes, ExtentHeader, Found, ItemHead, ItemKind, ItemSeal, SLOTS_AT, Timestamp, decode,
 };
 use crate::index::{Index, Location};
-use crate::space::{ExtentSource, Place, Slots, Stale, StaleSlot};
+use crate::space::{ExtentSource, FlushClock, Place, Slots, Stale, StaleSlot};
 
 /// A partition that is being found.
 pub struct Recovery {
@@ -25,10 +25,10 @@ pub struct Recovery {
     index: Index,
     slots: Slots,
     stale: Stale,
-    /// Of the items in the index.
+    /// Of the items in the index whose key stands there whole.
     timestamps: HashMap<Location, Timestamp>,
-    /// Of those whose key does not stand whole in the index.
-    hashes: HashMap<Location, u128>,
+    /// The items of all other keys, by the hash of the key: many may look alike in the index.
+    long: HashMap<u128, (Location, Timestamp)>,
     /// The newest of each key, if that is newer than its items.
     tombstones: HashMap<u128, (Location, Timestamp)>,
     torn: Vec<Place>,
@@ -60,7 +60,7 @@ impl Recovery {
             classes,
             stale: Stale::default(),
             timestamps: HashMap::new(),
-            hashes: HashMap::new(),
+            long: HashMap::new(),
             tombstones: HashMap::new(),
             torn: Vec::new(),
             newest: Timestamp::default(),
@@ -110,7 +110,8 @@ impl Recovery {
                 self.stale.buried(key_hash, slot, timestamp, true);
             }
         }
-        for &location in self.timestamps.keys() {
+        let whole = self.timestamps.keys().copied();
+        for location in whole.chain(self.long.values().map(|it| it.0)) {
             self.slots.mark(location);
         }
         let room = Room::new(
@@ -178,8 +179,7 @@ impl Recovery {
             Some((_, known)) if timestamp < known => self.outdated(place.location, hash),
             Some((old, _)) => {
                 self.index.replace(key, old, place.location);
-                self.timestamps.remove(&old);
-                self.hashes.remove(&old);
+                self.present_no_more(old, hash);
                 self.outdated(old, hash);
                 self.present_now(place.location, key, hash, timestamp);
             }
@@ -197,8 +197,7 @@ impl Recovery {
             Some((_, known)) if timestamp < known => return,
             Some((old, _)) => {
                 self.index.remove(head.key_prefix, old);
-                self.timestamps.remove(&old);
-                self.hashes.remove(&old);
+                self.present_no_more(old, hash);
                 self.outdated(old, hash);
             }
             None => {}
@@ -214,16 +213,23 @@ impl Recovery {
 
     /// The newest item of a key so far. The beginning of a long key will do.
     fn present(&self, key: &[u8], hash: u128) -> Option<(Location, Timestamp)> {
-        let is_whole = self.index.is_whole(key);
-        let mut alike = self.index.find(key);
-        let at = alike.find(|at| is_whole || self.hashes.get(at) == Some(&hash))?;
+        if !self.index.is_whole(key) {
+            return self.long.get(&hash).copied();
+        }
+        let at = self.index.find(key).next()?;
         Some((at, *self.timestamps.get(&at)?))
     }
 
     fn present_now(&mut self, at: Location, key: &[u8], hash: u128, timestamp: Timestamp) {
-        self.timestamps.insert(at, timestamp);
-        if !self.index.is_whole(key) {
-            self.hashes.insert(at, hash);
+        match self.index.is_whole(key) {
+            true => drop(self.timestamps.insert(at, timestamp)),
+            false => drop(self.long.insert(hash, (at, timestamp))),
+        }
+    }
+
+    fn present_no_more(&mut self, at: Location, hash: u128) {
+        if self.timestamps.remove(&at).is_none() {
+            self.long.remove(&hash);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The partition's slots: where a new item goes, and when a slot can be used again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kreon_base::{Error, Result};
@@ -24,7 +25,7 @@ pub struct Room {
     stale: Stale,
     stale_max: usize,
     /// Extents that recovery found without a slot in use, or whose last one was freed.
-    emptied: Vec<ExtentNo>,
+    emptied: BTreeSet<ExtentNo>,
 }
 
 impl Room {
@@ -96,6 +97,12 @@ impl Room {
         }
     }
 
+    /// A slot that was found lies in a cell that cannot be read: it stays as it is up to the next opening, as do the free
+    /// ones beside it.
+    pub fn give_up(&mut self, slot: NewSlot) {
+        self.slots.give_up_cell(slot.location());
+    }
+
     /// The item at `slot` is outdated, and stays until its successor is durable.
     pub fn outdated(&mut self, key_hash: u128) {
         self.stale.outdated(key_hash);
@@ -154,15 +161,22 @@ impl Room {
     }
 
     /// Extents of which no slot is in use: those that their class has no use for soon, or all.
-    pub fn empty(&mut self, all: bool) -> Vec<ExtentNo> {
+    pub fn empty(&mut self, all: bool) -> BTreeSet<ExtentNo> {
         let slots = &self.slots;
         self.emptied.retain(|&extent| slots.is_empty(extent));
-        let is_spare = |extent: ExtentNo| {
+        if all {
+            return self.emptied.clone();
+        }
+        let mut spare = BTreeSet::new();
+        for &extent in &self.emptied {
             let class = slots.class_of(extent);
-            all || class.is_some_and(|class| slots.has_room_besides(class, extent))
-        };
-        let emptied = self.emptied.iter().copied();
-        emptied.filter(|&extent| is_spare(extent)).collect()
+            spare.insert(extent);
+            // Without those that go already.
+            if !class.is_some_and(|class| slots.has_room_besides(class, &spare)) {
+                spare.remove(&extent);
+            }
+        }
+        spare
     }
 
     /// The cells of an extent.
@@ -170,13 +184,11 @@ impl Room {
         self.slots.cells_of(extent)
     }
 
-    /// Gives an extent back, of which no slot is in use.
-    pub fn give(&mut self, extent: ExtentNo) -> Result<()> {
-        self.emptied.retain(|&it| it != extent);
-        if self.slots.remove(extent) {
-            self.source.give(extent)?;
-        }
-        Ok(())
+    /// Gives extents back, of which no slot is in use.
+    pub fn give(&mut self, mut extents: Vec<ExtentNo>) -> Result<()> {
+        extents.retain(|&extent| self.slots.remove(extent));
+        self.emptied.retain(|extent| !extents.contains(extent));
+        self.source.give(&extents)
     }
 
     /// Memory in bytes, about.
@@ -185,11 +197,7 @@ impl Room {
     }
 
     fn free(&mut self, slot: Location) {
-        if let Some(extent) = self.slots.free(slot)
-            && !self.emptied.contains(&extent)
-        {
-            self.emptied.push(extent);
-        }
+        self.emptied.extend(self.slots.free(slot));
     }
 
     fn free_all(&mut self, slots: Vec<Location>) {

@@ -7,6 +7,7 @@ use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::{AlignedBuf, Device};
 use parking_lot::Mutex;
 
+use super::flush_clock::FlushClock;
 use crate::format::{ClassNo, EXTENT_BYTES, ExtentHeader, ExtentNo, ItemSeal};
 
 /// Where partitions get extents from.
@@ -15,16 +16,16 @@ pub trait ExtentSource: Send + Sync {
     /// flush. `OutOfSpace` if there is none.
     fn take(&self, partition: u16, class: ClassNo) -> Result<ExtentNo>;
 
-    /// Takes back an extent of which no slot is in use, durably.
-    fn give(&self, extent: ExtentNo) -> Result<()>;
+    /// Takes back extents of which no slot is in use, durably: one flush for all.
+    fn give(&self, extents: &[ExtentNo]) -> Result<()>;
 }
 
 /// The extents of a device: those that were given back, then those behind the end.
 pub struct Extents {
     device: Arc<dyn Device>,
     seal: ItemSeal,
-    /// Told of failures: what they may have lost cannot be made durable any more.
-    on_failure: Box<dyn Fn() + Send + Sync>,
+    /// Knows of failures: what they may have lost cannot be made durable any more.
+    clock: Arc<FlushClock>,
     state: Mutex<State>,
 }
 
@@ -52,14 +53,14 @@ impl State {
 
 impl Extents {
     /// The extents of `device`, of which those before `end` are in use but for those in `free`. Headers get sequence
-    /// numbers over `sequence`. `on_failure` is called when a write or flush fails.
+    /// numbers over `sequence`. `clock` is told when a write or flush fails.
     pub fn new(
         device: Arc<dyn Device>,
         seal: ItemSeal,
         free: impl IntoIterator<Item = ExtentNo>,
         end: u32,
         sequence: u64,
-        on_failure: Box<dyn Fn() + Send + Sync>,
+        clock: Arc<FlushClock>,
     ) -> Self {
         let state = State {
             free: free.into_iter().collect(),
@@ -69,7 +70,7 @@ impl Extents {
         Self {
             device,
             seal,
-            on_failure,
+            clock,
             state: Mutex::new(state),
         }
     }
@@ -96,9 +97,8 @@ impl Extents {
         self.flush()
     }
 
-    /// Whatever the kind of its failure, what it was to cover is in doubt for ever.
     fn flush(&self) -> Result<()> {
-        self.device.flush().inspect_err(|_| (self.on_failure)())
+        self.clock.beside(|| self.device.flush())
     }
 
     /// Makes an extent of the device ready for a header. `is_new`: it was never used.
@@ -132,8 +132,8 @@ impl ExtentSource for Extents {
         self.watched(self.taken(partition, class))
     }
 
-    fn give(&self, extent: ExtentNo) -> Result<()> {
-        self.watched(self.given(extent))
+    fn give(&self, extents: &[ExtentNo]) -> Result<()> {
+        self.watched(self.given(extents))
     }
 }
 
@@ -160,13 +160,18 @@ impl Extents {
         }
     }
 
-    fn given(&self, extent: ExtentNo) -> Result<()> {
-        // The header goes durably before anything else, so that no part of the extent is taken for items later.
+    fn given(&self, extents: &[ExtentNo]) -> Result<()> {
+        // The headers go durably before anything else, so that no part of an extent is taken for items later.
         let zeroes = AlignedBuf::new(self.device.block_bytes() as usize);
-        self.device.write_at(extent.offset(), &zeroes)?;
+        for extent in extents {
+            self.device.write_at(extent.offset(), &zeroes)?;
+        }
         self.flush()?;
-        self.device.discard(extent.offset(), EXTENT_BYTES as u64)?;
-        self.state.lock().free.insert(extent);
+        for &extent in extents {
+            let len_bytes = EXTENT_BYTES as u64;
+            self.device.discard(extent.offset(), len_bytes)?;
+            self.state.lock().free.insert(extent);
+        }
         Ok(())
     }
 
@@ -175,7 +180,7 @@ impl Extents {
         if let Err(error) = &outcome
             && error.kind() != ErrorKind::OutOfSpace
         {
-            (self.on_failure)();
+            self.clock.fail();
         }
         outcome
     }

@@ -138,6 +138,24 @@ impl Slots {
         }
     }
 
+    /// Takes all free slots of the cell of `at` out of use, up to the next opening: the cell cannot be read.
+    pub fn give_up_cell(&mut self, at: Location) {
+        let Some((extent, class, slot)) = self.find(at) else {
+            return;
+        };
+        let Some(shape) = self.classes.get(class) else {
+            return;
+        };
+        let first = slot - slot % shape.slots_per_cell;
+        let all = (first..first + shape.slots_per_cell).filter_map(|slot| {
+            let slot = self.classes.slot(extent, class, slot)?;
+            Location::new(slot.offset)
+        });
+        for at in all.collect::<Vec<_>>() {
+            self.mark(at);
+        }
+    }
+
     /// Makes the slot at `at` free again. Returns its extent if no slot of that is in use any more.
     pub fn free(&mut self, at: Location) -> Option<ExtentNo> {
         let (extent, class, slot) = self.find(at)?;
@@ -183,10 +201,10 @@ impl Slots {
         })
     }
 
-    /// Whether extents of `class` besides `extent` have room: then that one is not needed for the next item.
-    pub fn has_room_besides(&self, class: ClassNo, extent: ExtentNo) -> bool {
+    /// Whether extents of `class` besides `extents` have room: then those are not needed for the next item.
+    pub fn has_room_besides(&self, class: ClassNo, extents: &BTreeSet<ExtentNo>) -> bool {
         let rooms = self.with_room.get(&class);
-        rooms.is_some_and(|rooms| rooms.iter().any(|&other| other != extent))
+        rooms.is_some_and(|rooms| rooms.iter().any(|other| !extents.contains(other)))
     }
 
     /// The class of an extent of this partition.
@@ -306,6 +324,16 @@ mod tests {
             .map(|taken| taken.is_alone)
             .collect();
         assert_eq!(alone, [true, false, false, false, true]);
+    }
+
+    #[test]
+    fn no_slot_of_a_cell_that_was_given_up_is_taken() {
+        let (mut slots, class) = slots(128);
+        let first = slots.take(class).expect("a free slot").slot;
+        slots.give_up_cell(first);
+        let next = slots.take(class).expect("a free slot");
+        let cells = [first, next.slot].map(|at| slots.place(at).map(|place| place.cell));
+        assert!(cells[0] != cells[1] && next.is_alone);
     }
 
     #[test]

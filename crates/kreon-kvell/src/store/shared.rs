@@ -16,8 +16,8 @@ use super::shared_partition::{Needs, SharedPartition};
 use super::stats::Stats;
 use crate::format::{ItemSeal, State, Superblock, Timestamp, partition_of};
 use crate::opening::write_superblock;
-use crate::partition::{FlushClock, Reply};
-use crate::space::Extents;
+use crate::partition::Reply;
+use crate::space::{Extents, FlushClock};
 
 /// A store. Partition p belongs to worker p modulo their number.
 pub struct Shared {

@@ -16,7 +16,8 @@ use parking_lot::Mutex;
 use super::call::{Answers, Call, Receiver};
 use super::refusals::{broken, closed, poisoned};
 use crate::format::Timestamp;
-use crate::partition::{FlushNo, FlushWish, Partition, Reply, Request, Ticket, Transfer};
+use crate::partition::{FlushWish, Partition, Reply, Request, Ticket, Transfer};
+use crate::space::FlushNo;
 
 /// After so long a flush begins for changes that nobody waits for. With the time of the flush it is to stay within the
 /// 100 ms that [`Durability::Buffered`](crate::Durability::Buffered) promises.

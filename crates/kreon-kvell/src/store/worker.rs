@@ -22,7 +22,8 @@ use super::call::Answers;
 use super::flights::{Flight, Flights};
 use super::shared::Shared;
 use super::shared_partition::{End, Needs};
-use crate::partition::{FlushNo, Transfer};
+use crate::partition::Transfer;
+use crate::space::FlushNo;
 
 /// Places in the queue beside those of the partitions: for a flush and the superblock in front of it.
 pub const PLACES: usize = 1;
@@ -291,14 +292,11 @@ impl Worker {
         let Some(Flushing { flush, begun }) = self.flush.take() else {
             return false;
         };
-        // Of two flushes of a file that were under way together, one may have been told of the failure that is the other's,
-        // too: extents are flushed by calls of their own.
-        if outcome.is_err() || self.shared.clock.has_failed() {
+        if outcome.is_err() || !self.shared.clock.end(flush) {
             self.shared.clock.fail();
             self.shared.attend_failure();
             return false;
         }
-        self.shared.clock.end(flush);
         let workers = self.shared.bells.len().max(1);
         let mut flush_now = self.shared.are_marks_due();
         for (number, partition) in self.shared.partitions.iter().enumerate() {

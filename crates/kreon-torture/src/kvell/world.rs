@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use ::kvell::format::{ItemSeal, key_hash, partition_of};
 use ::kvell::opening::{Opened, Opening, open, write_superblock};
-use ::kvell::partition::{Durability, FlushNo, FlushWish, Reply, Request, Task, Ticket, Transfer};
+use ::kvell::partition::{Durability, FlushWish, Reply, Request, Task, Ticket, Transfer};
+use ::kvell::space::FlushNo;
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
 use kreon_format::StoreId;
@@ -146,7 +147,9 @@ impl World {
     /// Begins a flush, or ends the one under way.
     pub fn flush(&mut self, only_if_wished: bool) -> Result<(), String> {
         if let Some(flush) = self.flush.take() {
-            self.opened.clock.end(flush);
+            if !self.opened.clock.end(flush) {
+                return self.fail();
+            }
             for partition in &mut self.opened.partitions {
                 partition.flushed(flush, Ok(()));
             }
@@ -198,6 +201,7 @@ impl World {
 
     /// Carries everything out until nothing is under way.
     pub fn settle(&mut self) -> Result<(), String> {
+        self.judge_replies()?;
         for _ in 0..100_000 {
             self.take_transfers(64);
             if !self.transfers.is_empty() {
