@@ -11,68 +11,167 @@ use super::model::KeyModel;
 use super::setting::Setting;
 use super::world::World;
 
+/// With so much memory no put is refused for lack of it.
+const AMPLE_BYTES: usize = 2 << 20;
+
 /// Opens, uses and cuts a store `rounds` times, all from `seed`. `Err` tells what was wrong, and in which round.
 pub(super) fn run(seed: u64, rounds: u64) -> Result<(), String> {
     let mut dice = Dice::new(seed);
     let setting = Setting::new(&mut dice);
-    let mut image = Image::default();
-    let mut models: Vec<KeyModel> = setting.keys.iter().map(|_| KeyModel::new(None)).collect();
-    let mut events = 0;
-    let mut stamp = 0;
+    let mut course = Course {
+        image: Image::default(),
+        models: setting.keys.iter().map(|_| KeyModel::new(None)).collect(),
+        events: 0,
+        stamp: 0,
+        setting,
+        dice,
+    };
     for round in 0..rounds {
-        let within = |what: String| format!("seed {seed}, round {round}: {what}\n{setting:?}");
+        let setting = course.setting.clone();
+        course
+            .round()
+            .map_err(|what| format!("seed {seed}, round {round}: {what}\n{setting:?}"))?;
+    }
+    Ok(())
+}
+
+/// A store between two openings.
+struct Course {
+    setting: Setting,
+    dice: Dice,
+    /// What a power cut left.
+    image: Image,
+    /// What the keys may have after that cut, which was behind so many events.
+    models: Vec<KeyModel>,
+    events: usize,
+    stamp: u64,
+}
+
+impl Course {
+    fn round(&mut self) -> Result<(), String> {
         let options = SimOptions {
             block_bytes: 512,
-            len_bytes_max: setting.len_bytes_max,
+            len_bytes_max: self.setting.len_bytes_max,
             ..SimOptions::default()
         };
-        let device = Arc::new(SimDevice::from_image(image.clone(), options));
-        let open =
-            |device| World::open(device, &setting).map_err(|error| within(error.to_string()));
-        let mut world = open(Arc::clone(&device))?;
-        compare(&mut world, &setting, &models, events).map_err(within)?;
-        if dice.below(4) == 0 {
-            let call = [Call::Write, Call::Read, Call::Flush][dice.below(3) as usize];
-            let effect = match dice.below(4) {
-                0 => Effect::OutOfSpace,
-                1 => Effect::Partial {
-                    sectors: dice.below(4) * (setting.atomic_bytes / SECTOR_BYTES) as u64,
-                },
-                _ => Effect::Io,
-            };
-            device.inject(Fault::nth(1 + dice.below(60), call, effect));
+        let device = Arc::new(SimDevice::from_image(self.image.clone(), options));
+        if self.dice.below(8) == 0 {
+            inject(&device, &self.setting, &mut self.dice, 12);
         }
-        let actions = 20 + dice.below(200);
-        for _ in 0..actions {
-            act(&mut world, &setting, &mut dice, &mut stamp).map_err(within)?;
+        let mut world = match World::open(Arc::clone(&device), &self.setting) {
+            Ok(world) => world,
+            // What was there before is there still.
+            Err(_) if device.faults_met() > 0 => {
+                self.cut(&device);
+                return Ok(());
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        device.clear_faults();
+        compare(&mut world, &self.setting, &self.models, self.events)?;
+        let met_before = device.faults_met();
+        if self.dice.below(4) == 0 {
+            inject(&device, &self.setting, &mut self.dice, 60);
         }
-        if device.faults_met() > 0 {
+        for _ in 0..20 + self.dice.below(200) {
+            self.act(&mut world)?;
+        }
+        if device.faults_met() > met_before {
             // Every request is answered nonetheless.
-            world.settle().map_err(within)?;
-        } else if dice.below(4) == 0 {
+            world.settle()?;
+        } else if self.dice.below(4) == 0 {
             device.clear_faults();
-            settle(&mut world, &setting).map_err(within)?;
+            self.settle(&mut world)?;
         }
-        world.check_memory(&setting).map_err(within)?;
+        world.check_memory(&self.setting)?;
+        self.events = self.cut(&device);
+        self.models = world.models;
+        Ok(())
+    }
+
+    /// Takes a power cut's image behind any event, whose number it returns.
+    fn cut(&mut self, device: &SimDevice) -> usize {
+        let dice = &mut self.dice;
         let history = device.history();
         let mut crash = history.crash();
-        events = match dice.below(4) {
+        let events = match dice.below(4) {
             0 => device.events(),
             _ => dice.below(device.events() as u64 + 1) as usize,
         };
         for _ in 0..events {
             crash.advance();
         }
-        let cut = dice.roll();
-        image = match dice.below(8) {
+        let seed = dice.roll();
+        self.image = match dice.below(8) {
             0 => crash.image(&mut Keep::All),
             1 => crash.image(&mut Keep::Nothing),
-            2 => crash.image(&mut Keep::SomeWrites { seed: cut }),
-            _ => crash.image(&mut some_units(cut, setting.atomic_bytes)),
+            2 => crash.image(&mut Keep::SomeWrites { seed }),
+            _ => crash.image(&mut some_units(seed, self.setting.atomic_bytes)),
         };
-        models = world.models;
+        events
     }
-    Ok(())
+
+    /// Ends all that is under way, and compares every key. Now and then all keys are deleted, and get what they had once
+    /// more: there was room for that.
+    fn settle(&mut self, world: &mut World) -> Result<(), String> {
+        settle(world, &self.setting)?;
+        if self.setting.memory_bytes < AMPLE_BYTES || self.dice.below(2) == 0 {
+            return Ok(());
+        }
+        let keys = &self.setting.keys;
+        let last = world.models.iter().map(KeyModel::last);
+        let last: Vec<_> = last.map(|value| value.map(<[u8]>::to_vec)).collect();
+        for key in 0..keys.len() {
+            world.change(keys, key, None, Durability::Sync);
+        }
+        settle(world, &self.setting)?;
+        for (key, value) in last.iter().enumerate() {
+            if value.is_some() {
+                world.change(keys, key, value.clone(), Durability::Sync);
+            }
+        }
+        settle(world, &self.setting)?;
+        let is_back =
+            |(model, value): (&KeyModel, &Option<Vec<u8>>)| model.last() == value.as_deref();
+        match world.models.iter().zip(&last).all(is_back) {
+            true => Ok(()),
+            false => Err("after all keys were deleted there is less room than before".into()),
+        }
+    }
+
+    fn act(&mut self, world: &mut World) -> Result<(), String> {
+        let (setting, dice) = (&self.setting, &mut self.dice);
+        let die = dice.below(100);
+        if die < setting.requests {
+            ask(world, setting, dice, &mut self.stamp);
+            return world.judge_replies();
+        }
+        if die < setting.requests + setting.transfers {
+            world.take_transfers(setting.depth);
+            return world.end_transfer(dice);
+        }
+        match dice.below(12) {
+            0 => world.mark(),
+            _ => world.flush(dice.below(4) > 0),
+        }
+    }
+}
+
+/// A fault of one of the next `calls` calls of a kind, now and then of all from that one on.
+fn inject(device: &SimDevice, setting: &Setting, dice: &mut Dice, calls: u64) {
+    let call = [Call::Write, Call::Read, Call::Flush][dice.below(3) as usize];
+    let effect = match dice.below(4) {
+        0 => Effect::OutOfSpace,
+        1 => Effect::Partial {
+            sectors: dice.below(4) * (setting.atomic_bytes / SECTOR_BYTES) as u64,
+        },
+        _ => Effect::Io,
+    };
+    let fault = Fault::nth(1 + dice.below(calls), call, effect);
+    device.inject(match dice.below(3) {
+        0 => fault.for_ever(),
+        _ => fault,
+    });
 }
 
 /// Each atomic unit has any of its contents.
@@ -123,27 +222,6 @@ fn settle(world: &mut World, setting: &Setting) -> Result<(), String> {
         }
     }
     world.check_slots()
-}
-
-fn act(
-    world: &mut World,
-    setting: &Setting,
-    dice: &mut Dice,
-    stamp: &mut u64,
-) -> Result<(), String> {
-    let die = dice.below(100);
-    if die < setting.requests {
-        ask(world, setting, dice, stamp);
-        return world.judge_replies();
-    }
-    if die < setting.requests + setting.transfers {
-        world.take_transfers(setting.depth);
-        return world.end_transfer(dice);
-    }
-    match dice.below(12) {
-        0 => world.mark(),
-        _ => world.flush(dice.below(4) > 0),
-    }
 }
 
 fn ask(world: &mut World, setting: &Setting, dice: &mut Dice, stamp: &mut u64) {

@@ -2,6 +2,9 @@
 
 use kreon_sim::Dice;
 
+/// From a cache that holds nothing over some that hold a few cells to one that holds all.
+const MEMORY_BYTES: [usize; 5] = [40 << 10, 90 << 10, 140 << 10, 300 << 10, 2 << 20];
+
 /// Sizes and shares, all small, so that rare things are frequent.
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
@@ -36,7 +39,7 @@ impl Setting {
             partitions: 1 + dice.below(2) as u16,
             atomic_bytes,
             index_key_bytes,
-            memory_bytes: [40 << 10, 300 << 10, 2 << 20][dice.below(3) as usize],
+            memory_bytes: MEMORY_BYTES[dice.below(5) as usize],
             len_bytes_max: (1 << 20) * (3 + dice.below(8)),
             stale_max: [0, 1, 3, 100][dice.below(4) as usize],
             keys: keys(dice),
@@ -52,7 +55,11 @@ impl Setting {
 
 /// Some keys: short ones, some that begin alike, some longer than a head part has room for.
 fn keys(dice: &mut Dice) -> Vec<Vec<u8>> {
-    let count = 2 + dice.below(9);
+    let count = match dice.below(4) {
+        0 => 1 + dice.below(2),
+        1 => 20 + dice.below(40),
+        _ => 2 + dice.below(9),
+    };
     let style = dice.below(4);
     let key = |number: u64| match style {
         0 => vec![number as u8],
