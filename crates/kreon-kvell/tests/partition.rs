@@ -148,6 +148,35 @@ fn every_dirty_cell_has_its_turn_beside_changes_of_others() {
 }
 
 #[test]
+fn a_change_at_the_start_of_the_device_is_written_beside_a_stream_of_new_items() {
+    let (device, mut opened) = store_of(1, 8);
+    submit(&mut opened.partitions[0], 0, 0, Task::Get);
+    settle(&device, &mut opened);
+    let partition = &mut opened.partitions[0];
+    let (mut written_in, first_cell) = (None, EXTENT_BYTES as u64 + 4096);
+    for round in 0..40 {
+        // More than is written meanwhile, in slots that do not touch each other: they are written one by one.
+        for key in [1000 + 2 * round, 1001 + 2 * round] {
+            submit(partition, key, key, put(4200));
+        }
+        if round == 5 {
+            submit(partition, 1, 0, put(9));
+        }
+        let mut transfers = Vec::new();
+        partition.transfers(1, &mut transfers);
+        for transfer in transfers {
+            if let Transfer::Write { offset, .. } = &transfer
+                && *offset == first_cell
+            {
+                written_in = Some(round);
+            }
+            carry_out(&device, partition, transfer);
+        }
+    }
+    assert!(written_in.is_some_and(|round| round < 20), "{written_in:?}");
+}
+
+#[test]
 fn a_put_goes_elsewhere_if_the_cell_of_its_slot_cannot_be_read() {
     let (device, mut opened) = store_of(1, 8);
     let first_cell = EXTENT_BYTES as u64 + 4096;

@@ -51,11 +51,11 @@ pub struct Brought {
 pub struct Cells {
     cache: Cache,
     work: HashMap<CellNo, Work>,
-    /// Cells to be written, without a write in flight.
+    /// Cells to be written, without a write in flight: those of this sweep over the device, from its start to its end, so
+    /// that neighbours are written together.
     dirty: BTreeSet<CellNo>,
-    /// Where the last write ended: the next one is of the first dirty cell from here on, or of the first of all. So each
-    /// gets its turn, and neighbours are found together (C-SCAN).
-    cursor: CellNo,
+    /// Those that became dirty since the sweep began: the next one has them, or a sweep might never end.
+    dirty_next: BTreeSet<CellNo>,
     /// Cells to be read, with their lengths.
     wanted: VecDeque<(CellNo, usize)>,
     in_flight: HashMap<u64, Flight>,
@@ -92,7 +92,7 @@ impl Cells {
             cache,
             work: HashMap::new(),
             dirty: BTreeSet::new(),
-            cursor: CellNo(0),
+            dirty_next: BTreeSet::new(),
             wanted: VecDeque::new(),
             in_flight: HashMap::new(),
             tag_next: 0,
@@ -149,7 +149,7 @@ impl Cells {
             let is_free = !work.is_write_in_flight;
             kreon_base::planted!(TwoWritesOfCell => let is_free = true);
             if is_free {
-                self.dirty.insert(cell);
+                self.dirty_next.insert(cell);
             }
         }
     }
@@ -192,8 +192,10 @@ impl Cells {
 
     /// The write of the next dirty cell, with those that follow it on the device without a gap.
     fn next_write(&mut self) -> Option<Transfer> {
-        let ahead = self.dirty.range(self.cursor..).next();
-        let &first = ahead.or_else(|| self.dirty.first())?;
+        if self.dirty.is_empty() {
+            std::mem::swap(&mut self.dirty, &mut self.dirty_next);
+        }
+        let &first = self.dirty.first()?;
         let (mut run, mut len_bytes, mut end) = (Vec::new(), 0, first);
         while self.dirty.contains(&end) {
             let cell_bytes = self.dirty_len(end);
@@ -207,7 +209,6 @@ impl Cells {
         for cell in &run {
             self.dirty.remove(cell);
         }
-        self.cursor = end;
         Some(self.write(run, len_bytes))
     }
 
@@ -289,7 +290,7 @@ impl Cells {
 
     /// Transfers that the device is to carry out, about.
     pub fn waiting(&self) -> usize {
-        self.wanted.len() + self.dirty.len()
+        self.wanted.len() + self.dirty.len() + self.dirty_next.len()
     }
 
     /// The oldest timestamp in a write that is not done.
@@ -302,6 +303,7 @@ impl Cells {
     /// Ends all waiting for writes: one has failed, and no other will be made. What was to be written stays readable.
     pub fn abandon_writes(&mut self) -> Vec<After> {
         self.dirty.clear();
+        self.dirty_next.clear();
         let mut all = Vec::new();
         for work in self.work.values_mut() {
             work.is_kept |= work.is_dirty || work.is_write_in_flight;
@@ -370,7 +372,7 @@ impl Cells {
         let after = std::mem::take(&mut work.writing);
         brought.written.push((work.writing_oldest.take(), after));
         if work.is_dirty {
-            self.dirty.insert(cell);
+            self.dirty_next.insert(cell);
         } else {
             self.settle(cell);
         }

@@ -185,8 +185,8 @@ impl Parts {
     /// Gives extents back of which no slot is in use, some at a time: those that their class has no use for soon, or all.
     pub fn give_back(&mut self, all: bool) -> Result<()> {
         let mut idle: Vec<ExtentNo> = Vec::new();
-        for extent in self.room.empty(all) {
-            if idle.len() < GIVEN_AT_ONCE && !self.cells.is_busy(extent) {
+        for extent in self.room.empty(all, GIVEN_AT_ONCE) {
+            if !self.cells.is_busy(extent) {
                 self.cells.forget(self.room.cells_of(extent));
                 idle.push(extent);
             }

@@ -160,15 +160,18 @@ impl Room {
         }
     }
 
-    /// Extents of which no slot is in use: those that their class has no use for soon, or all.
-    pub fn empty(&mut self, all: bool) -> BTreeSet<ExtentNo> {
+    /// Up to `count` extents of which no slot is in use: those that their class has no use for soon, or any.
+    pub fn empty(&mut self, all: bool, count: usize) -> BTreeSet<ExtentNo> {
         let slots = &self.slots;
         self.emptied.retain(|&extent| slots.is_empty(extent));
         if all {
-            return self.emptied.clone();
+            return self.emptied.iter().copied().take(count).collect();
         }
         let mut spare = BTreeSet::new();
         for &extent in &self.emptied {
+            if spare.len() == count {
+                break;
+            }
             let class = slots.class_of(extent);
             spare.insert(extent);
             // Without those that go already.

@@ -57,14 +57,15 @@ impl Call {
 
     /// The replies, if all requests were answered; otherwise `waker` is called when they are.
     pub fn poll(&self, waker: &Waker) -> Poll<Vec<Option<Reply>>> {
+        // Copied and dropped without the lock: what a waker runs then may be anything, a close of the store, too.
+        let waker = waker.clone();
         let mut state = self.state.lock();
         if state.left == 0 {
             return Poll::Ready(std::mem::take(&mut state.replies));
         }
-        match &mut state.waker {
-            Some(known) => known.clone_from(waker),
-            none => *none = Some(waker.clone()),
-        }
+        let earlier = state.waker.replace(waker);
+        drop(state);
+        drop(earlier);
         Poll::Pending
     }
 

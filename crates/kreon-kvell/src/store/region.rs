@@ -100,7 +100,7 @@ impl Region {
         changes: &[(K, Option<V>)],
         durability: Durability,
     ) -> Result<()> {
-        let mut first = Ok(());
+        let (mut first, mut refused) = (Ok(()), Ok(()));
         let mut requests = Vec::new();
         let mut len_bytes = 0;
         let mut changes = changes.iter().peekable();
@@ -108,16 +108,22 @@ impl Region {
             let (key, value) = (key.as_ref(), value.as_ref().map(AsRef::as_ref));
             let task = value.map_or(Task::Delete { durability }, |value| put(value, durability));
             len_bytes += key.len() + value.map_or(0, <[u8]>::len);
-            requests.push(self.request(key, task)?);
+            match self.request(key, task) {
+                Ok(request) => requests.push(request),
+                Err(error) => refused = Err(error),
+            }
             let is_enough = requests.len() >= TOGETHER_MAX || len_bytes >= TOGETHER_BYTES_MAX;
-            if is_enough || changes.peek().is_none() {
+            if is_enough || changes.peek().is_none() || refused.is_err() {
                 len_bytes = 0;
                 for outcome in self.handle.ask_many(std::mem::take(&mut requests))? {
                     first = first.and(outcome.map(|_| ()));
                 }
             }
+            if refused.is_err() {
+                break;
+            }
         }
-        first
+        first.and(refused)
     }
 
     /// As [`get`](Self::get), without waiting: the read begins now, whether the future is polled or not.

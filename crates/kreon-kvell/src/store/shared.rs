@@ -2,6 +2,7 @@
 //!
 //! Order of locks: that of one partition at a time and none beside it; then the superblock's, under which no other is taken.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -96,15 +97,17 @@ impl Shared {
         if !self.clock.has_failed() || self.is_failure_told.swap(true, SeqCst) {
             return;
         }
-        tracing::error!("a write or flush of the volume has failed: the store takes no changes");
         let mut answers = Answers::default();
         for (number, partition) in self.partitions.iter().enumerate() {
-            let needs = partition.failed(&mut answers);
+            // A panic breaks one partition off, which answers its callers; the others are to be told all the same.
+            let told = catch_unwind(AssertUnwindSafe(|| partition.failed(&mut answers)));
             answers.hand_out();
-            if needs.anything() {
+            if told.is_ok_and(|needs| needs.anything()) {
                 self.wake(number);
             }
         }
+        // Last: a subscriber may panic.
+        tracing::error!("a write or flush of the volume has failed: the store takes no changes");
     }
 
     /// Makes durable all changes that were acknowledged before the call.

@@ -113,7 +113,6 @@ impl Worker {
         if outcome.is_ok() {
             return;
         }
-        tracing::error!(worker = self.number, "a worker has panicked");
         self.shared.clock.fail();
         for own in &self.own {
             if let Some(partition) = self.shared.partitions.get(own.number) {
@@ -122,6 +121,8 @@ impl Worker {
         }
         self.answers.hand_out();
         self.shared.attend_failure();
+        // Last: a subscriber may panic, and may be what has.
+        tracing::error!(worker = self.number, "a worker has panicked");
     }
 
     /// Takes in what has ended, begins what is to be done, and sleeps. `false`: the store has stopped.
@@ -273,7 +274,8 @@ impl Worker {
     /// Begins a flush, unless one is under way: then its worker begins the next.
     fn begin_flush(&mut self, now: Instant) {
         let Some(flush) = self.shared.clock.begin() else {
-            return;
+            // Not if one has failed: then who waits for this one is to be told.
+            return self.shared.attend_failure();
         };
         self.flush = Some(Flushing { flush, begun: now });
         // With a superblock, the flush is pushed when that is written. It covers the more.

@@ -140,6 +140,14 @@ fn many_changes_go_in_one_call_and_each_stands_for_itself() {
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidArgument);
     let found = region.multi_get(&["a", "b", "c"]).expect("values");
     assert_eq!(found, [Some(vec![1]), None, Some(vec![3])]);
+    // As does a key that is too long, those in front of it.
+    let long = vec![b'k'; 70_000];
+    let keys = [b"d".to_vec(), long, b"e".to_vec()];
+    let mixed_keys = keys.map(|key| (key, Some(vec![4])));
+    let refused = region.write_many(&mixed_keys, Sync);
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let found = region.multi_get(&["d", "e"]).expect("values");
+    assert_eq!(found, [Some(vec![4]), None]);
     // Nothing is no reason to wait.
     region.write_many(&mixed[..0], Sync).expect("nothing");
     assert!(region.multi_get::<&str>(&[]).expect("nothing").is_empty());
