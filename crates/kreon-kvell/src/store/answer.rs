@@ -13,8 +13,8 @@ use crate::partition::Reply;
 /// The future of a request that is under way: it began with the call that returned this. Dropped, it leaves the request
 /// running and its outcome unknown.
 ///
-/// It is woken by a worker of the store. What the wake-up runs must not wait for the store: no other request of the same
-/// partitions would be answered meanwhile.
+/// It is woken by a worker of the store; after a failure of the volume by whichever thread meets it in a call of the store.
+/// What the wake-up runs must not wait for the store: no other request of the same partitions would be answered meanwhile.
 #[must_use = "the outcome of the request is known only here"]
 pub struct Answer<T> {
     state: State,

@@ -94,9 +94,12 @@ impl Running {
         }
         *stage = Stage::Closing;
         drop(stage);
-        // A panic must not leave others waiting.
+        // A panic must not leave others waiting, nor workers that go on writing.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.shut()));
-        let outcome = outcome.unwrap_or_else(|_| Err(poisoned()));
+        let outcome = outcome.unwrap_or_else(|_| {
+            self.end_workers();
+            self.shared.device.unlock().and(Err(poisoned()))
+        });
         *self.stage.lock() = Stage::Closed(outcome.clone());
         self.is_closed.notify_all();
         outcome
