@@ -132,7 +132,8 @@ impl Group {
         engine.sync()?;
         let mut resync = Resync::list(engine, mirror, joiner)?;
         resync.reserve(mirror)?;
-        tracing::info!(bytes = resync.left_bytes(), "a copy begins");
+        let (group, bytes) = (self.id().0, resync.left_bytes());
+        tracing::info!(group, to = joiner.server.0, bytes, "a copy begins");
         while resync.copy(mirror, &**below)? {}
         resync.complete(engine, mirror, &**below)
     }

@@ -52,6 +52,7 @@ impl Group {
                 }
             }
             Action::Open(term) => {
+                tracing::info!(group = self.id().0, term = term.0, "all members are equal");
                 self.note(|moments, now_us| moments.equal_us = now_us);
                 self.open(term);
             }
@@ -144,6 +145,12 @@ impl Group {
         });
         let gone: Vec<Member> = untold.map(|mate| mate.0).collect();
         for member in gone {
+            let (group, server) = (self.id().0, member.server.0);
+            tracing::info!(
+                group,
+                server,
+                "a member without a session is not waited for"
+            );
             self.replica(core, Event::Failed(member));
         }
     }
@@ -243,6 +250,7 @@ fn compute_end(term: Term) -> Job {
             .and_then(|device| Found::in_file(&device, followed));
         match found {
             Ok(found) => {
+                tracing::info!(group = group.id().0, term = term.0, "a member is sealed");
                 group.note(|moments, now_us| moments.sealed_us = now_us);
                 let report = found.report;
                 let mut core = group.core();

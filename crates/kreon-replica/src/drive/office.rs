@@ -245,6 +245,7 @@ impl Group {
         };
         candidate.store = Some(Arc::new(store));
         candidate.store_id = store_id.unwrap_or_default();
+        tracing::info!(group = self.id().0, term = term.0, "the store is open");
         self.note(|moments, now_us| moments.opened_us = now_us);
         self.replica(&mut core, ReplicaEvent::Opened(term));
     }

@@ -286,7 +286,11 @@ impl Listener for Server {
     }
 
     fn live(&self, live: Vec<Member>) {
-        *self.live.lock() = live.as_slice().into();
+        let now: Arc<[Member]> = live.as_slice().into();
+        let before = std::mem::replace(&mut *self.live.lock(), Arc::clone(&now));
+        for gone in before.iter().filter(|member| !now.contains(member)) {
+            tracing::info!(server = gone.server.0, "the session of a server is gone");
+        }
         self.mastering.on(master::Event::Live(live));
     }
 
