@@ -5,20 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::clients::session::{Ack, Log};
+use crate::course::longest::{Course, Outage};
 use crate::faults::class::Class;
-
-/// A fault, and when it began.
-#[derive(Clone, Debug)]
-pub struct Happened {
-    /// What kind.
-    pub class: Class,
-    /// Ranges whose primary it hit.
-    pub hit: Vec<usize>,
-    /// When it was made, in microseconds of the run.
-    pub at_us: u64,
-    /// It came on top of another one.
-    pub is_second: bool,
-}
+use crate::faults::happened::Happened;
 
 /// Times, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -103,13 +92,16 @@ pub struct Report {
     pub whole: Times,
     /// By class.
     pub classes: BTreeMap<&'static str, OfClass>,
+    /// The longest outages of one fault at a time, longest first.
+    pub longest: Vec<Course>,
     /// What this machine lacks.
     pub lacks: Vec<String>,
 }
 
 impl Figures {
-    /// Takes in a stretch.
-    pub fn add(&mut self, log: &Log, faults: &[Happened], ranges: usize) {
+    /// Takes in a stretch. Returns the outages of groups whose primary was hit by one fault at a time.
+    pub fn add<'a>(&mut self, log: &Log, faults: &'a [Happened], ranges: usize) -> Vec<Outage<'a>> {
+        let mut outages = Vec::new();
         self.stretches += 1;
         self.acknowledged += log.acks.len() as u64;
         self.refused += log.refused;
@@ -118,17 +110,22 @@ impl Figures {
         for fault in faults {
             *self.faults.entry(fault.class).or_default() += 1;
             for range in 0..ranges {
-                let Some(us) = until_written(&log.acks, range, fault.at_us) else {
+                let Some(ack) = first_written(&log.acks, range, fault.at_us) else {
                     continue;
                 };
-                let times = match fault.hit.contains(&range) {
-                    true if is_alone(fault, faults, us) => &mut self.hit,
-                    true => &mut self.hit_doubly,
-                    false => &mut self.others,
+                let us = ack.ended_us - fault.at_us;
+                let times = match fault.hit.iter().find(|hit| hit.range == range) {
+                    Some(hit) if is_alone(fault, faults, us) => {
+                        outages.push(Outage { fault, hit, ack });
+                        &mut self.hit
+                    }
+                    Some(_) => &mut self.hit_doubly,
+                    None => &mut self.others,
                 };
                 times.entry(fault.class).or_default().push(us);
             }
         }
+        outages
     }
 
     /// How often a class happened.
@@ -180,6 +177,7 @@ impl Figures {
             unavailable_doubly,
             whole: times(self.whole_us.clone()),
             classes,
+            longest: Vec::new(),
             lacks,
         }
     }
@@ -201,12 +199,12 @@ fn is_alone(fault: &Happened, stretch: &[Happened], us: u64) -> bool {
     !fault.is_second && !stretch.iter().any(is_with)
 }
 
-/// From a moment to the first acknowledgement of a write that was sent behind it.
-fn until_written(acks: &[Ack], range: usize, at_us: u64) -> Option<u64> {
+/// The first acknowledgement of a write that was sent behind a moment.
+fn first_written(acks: &[Ack], range: usize, at_us: u64) -> Option<Ack> {
     let of_range = acks
         .iter()
         .filter(|ack| ack.range == range && ack.begun_us >= at_us);
-    of_range.map(|ack| ack.ended_us - at_us).min()
+    of_range.min_by_key(|ack| ack.ended_us).copied()
 }
 
 fn times(mut all: Vec<u64>) -> Times {
@@ -266,6 +264,10 @@ impl Report {
                 said(&of.others)
             ));
         }
+        if !self.longest.is_empty() {
+            lines.push("the longest of one fault at a time:".into());
+            lines.extend(self.longest.iter().map(Course::text));
+        }
         lines.extend(
             self.lacks
                 .iter()
@@ -285,6 +287,7 @@ fn went_on(faults: &str, times: &Times) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::faults::happened::Hit;
 
     #[test]
     fn a_fault_ends_with_a_write_that_was_sent_behind_it() {
@@ -302,9 +305,15 @@ mod tests {
             ],
             ..Log::default()
         };
+        let hit = Hit {
+            range: 0,
+            set: vec![1, 2],
+            is_whole: true,
+        };
         let fault = Happened {
             class: Class::Kill,
-            hit: vec![0],
+            victims: vec![1],
+            hit: vec![hit],
             at_us: 100,
             is_second: false,
         };
@@ -321,6 +330,7 @@ mod tests {
         // Another fault counts if it comes before writes go on.
         let second = |at_us| Happened {
             class: Class::Pause,
+            victims: vec![2],
             hit: Vec::new(),
             at_us,
             is_second: true,

@@ -1,13 +1,15 @@
 //! Real servers on a real ZooKeeper, killed, frozen, cut off and starved, under clients whose whole history is judged.
 //!
 //! - `place`: processes, networks and disks, and how each fails; `cluster`: what is tortured; `faults`: by what
-//! - `clients`: who sees it, and the judgement; `figures`: what is told
+//! - `clients`: who sees it, and the judgement; `figures`: what is told; `course`: where the time of an outage went
 //! - `run`: stretches of work and moments of rest; `pauses`: primaries frozen again and again; `planted`: bugs to be found
 #![forbid(unsafe_code)]
 
 mod arguments;
 mod clients;
+mod clock;
 mod cluster;
+mod course;
 mod faults;
 mod figures;
 mod pauses;

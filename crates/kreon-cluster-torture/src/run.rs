@@ -14,10 +14,13 @@ use crate::cluster::entrance::{Entrance, PATIENT};
 use crate::cluster::settings::Settings;
 use crate::cluster::view::View;
 use crate::cluster::whole::Cluster;
+use crate::course::logs::Logs;
+use crate::course::longest::Longest;
 use crate::faults::act::Actor;
 use crate::faults::class::{Class, Deck};
+use crate::faults::happened::Happened;
 use crate::faults::outsiders::Outsiders;
-use crate::figures::{Figures, Happened};
+use crate::figures::Figures;
 
 /// Limits of the calls of clients.
 const LIMITS: [Duration; 3] = [Duration::from_millis(1500), Duration::from_secs(4), PATIENT];
@@ -34,6 +37,9 @@ pub struct Run<'a> {
     pub ledgers: Vec<Ledger>,
     /// What is told at the end.
     pub figures: Figures,
+    /// The longest outages.
+    pub longest: Longest,
+    logs: Logs,
     crowd: Crowd,
     dice: Dice,
 }
@@ -71,9 +77,11 @@ impl<'a> Run<'a> {
         Ok(Self {
             actor,
             entrance,
-            shared: Shared::new(keys),
+            shared: Shared::new(keys, settings.clock),
             ledgers: (0..keys.ranges).map(|_| Ledger::default()).collect(),
             figures: Figures::default(),
+            longest: Longest::default(),
+            logs: Logs::new(&settings.folder, settings.servers),
             crowd,
             dice,
         })
@@ -126,7 +134,8 @@ impl<'a> Run<'a> {
         let whole_us = mended.elapsed().as_micros() as u64;
         self.figures.whole_us.push(whole_us);
         let ranges = self.shared.keys.ranges;
-        self.figures.add(&log, &suffered.faults, ranges);
+        let outages = self.figures.add(&log, &suffered.faults, ranges);
+        self.longest.add(&outages, &self.logs.read());
         rest(
             &self.shared,
             &mut self.ledgers,
@@ -207,6 +216,7 @@ impl Actor<'_> {
         );
         faults.push(Happened {
             class,
+            victims: made.victims,
             hit: made.hit,
             at_us,
             is_second,

@@ -10,6 +10,7 @@ use kreon_zookeeper::Jars;
 
 use crate::arguments::Arguments;
 use crate::clients::crowd::Crowd;
+use crate::clock::Clock;
 use crate::cluster::settings::Settings;
 use crate::cluster::view::View;
 use crate::cluster::whole::Cluster;
@@ -46,6 +47,7 @@ pub fn torture(arguments: &Arguments) -> Result<(), String> {
         .for_each(|lack| println!("this machine: {lack}"));
     let settings = Settings {
         folder: folder.clone(),
+        clock: Clock::begin(),
         tools,
         servers: arguments.servers,
         zookeepers: arguments.zookeepers,
@@ -115,6 +117,7 @@ fn run(
     }
     let mut report = figures.report(seed, begun.elapsed().as_secs(), lacks);
     report.failovers = view.failovers();
+    report.longest = run.longest.told().to_vec();
     report.judged = run.ledgers.iter().map(|ledger| ledger.judged).sum();
     report.undecided = run.ledgers.iter().map(|ledger| ledger.undecided).sum();
     Ok(report)

@@ -38,4 +38,11 @@ fn killed_and_frozen_servers_lose_nothing_that_was_acknowledged() {
         figures["classes"]["kill -9"]["faults"].as_u64() >= Some(1),
         "{said}"
     );
+    // Nobody waits so long for writes without a change that the servers log.
+    let longest = figures["longest"].as_array().unwrap().iter();
+    let late = longest.filter(|course| course["ms"].as_f64() > Some(1000.0));
+    for course in late {
+        let mut steps = course["steps"].as_array().unwrap().iter();
+        assert!(steps.any(|step| step["server"].is_u64()), "{said}");
+    }
 }

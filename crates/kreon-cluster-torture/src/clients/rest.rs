@@ -86,6 +86,7 @@ mod tests {
     use crate::clients::crowd::{Crowd, work};
     use crate::clients::keys::Keys;
     use crate::clients::pretended::{Flaw, Pretended};
+    use crate::clock::Clock;
 
     /// Some stretches on a store with a flaw.
     fn verdict(flaw: Flaw) -> Result<u64, String> {
@@ -93,7 +94,7 @@ mod tests {
             ranges: 2,
             each: 10,
         };
-        let shared = Shared::new(keys);
+        let shared = Shared::new(keys, Clock::begin());
         let mut ledgers = [Ledger::default(), Ledger::default()];
         let store = Pretended::new(flaw);
         let enter = |_| Ok(Box::new(store.clone()) as Box<dyn Store>);

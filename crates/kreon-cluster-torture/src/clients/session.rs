@@ -1,7 +1,6 @@
 //! One client: its number, its dice, and what it did and saw.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
 
 use kreon_judge::{Call, Register, Seen, Version, value};
 use kreon_sim::Dice;
@@ -9,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::face::{Pairs, Said, Store};
 use super::keys::Keys;
+use crate::clock::Clock;
 
 /// What all clients of a run share.
 pub struct Shared {
@@ -18,19 +18,19 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// The first thing that no client should have seen.
     pub wrong: Mutex<Option<String>>,
-    begun: Instant,
+    time: Clock,
     clock: AtomicU64,
     versions: AtomicU64,
 }
 
 impl Shared {
-    /// Of a run that begins now.
-    pub fn new(keys: Keys) -> Self {
+    /// Of a run with this clock.
+    pub fn new(keys: Keys, time: Clock) -> Self {
         Self {
             keys,
             stop: AtomicBool::new(false),
             wrong: Mutex::default(),
-            begun: Instant::now(),
+            time,
             clock: AtomicU64::new(1),
             versions: AtomicU64::new(1),
         }
@@ -48,7 +48,7 @@ impl Shared {
 
     /// Microseconds since the run began.
     pub fn now_us(&self) -> u64 {
-        self.begun.elapsed().as_micros() as u64
+        self.time.now_us()
     }
 
     /// Whether everybody ends.

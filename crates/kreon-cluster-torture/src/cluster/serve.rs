@@ -6,6 +6,10 @@ use std::time::Duration;
 use kreon_fabric::Key;
 use kreon_node::{Coordination, Node, NodeSettings};
 use kreon_wire::ServerId;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::clock::Clock;
+use crate::course::logs::subscriber;
 
 /// The process that is killed and frozen.
 #[derive(clap::Args, Debug)]
@@ -34,6 +38,9 @@ pub struct Serve {
     /// Memory of its stores.
     #[arg(long)]
     memory_mib: u64,
+    /// When the run began, by the machine's monotonic clock: its log counts from there.
+    #[arg(long)]
+    begun_us: u64,
     /// How fast its clock goes.
     #[arg(long, default_value_t = 100)]
     clock_percent: u32,
@@ -51,10 +58,8 @@ impl Serve {
         if let Some(bug) = &self.bug {
             plant(bug)?;
         }
-        tracing_subscriber::fmt()
-            .with_ansi(false)
-            .with_writer(std::io::stderr)
-            .init();
+        let clock = Clock::of_run(self.begun_us);
+        subscriber(clock, std::io::stderr).init();
         kreon_replica::drive::set_clock_percent(self.clock_percent);
         let said = |error: std::io::Error| error.to_string();
         let key = std::fs::read(&self.key).map_err(said)?;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::clock::Clock;
 use crate::place::tools::Tools;
 
 /// Bytes of the file system of a server, if it has its own: sparse.
@@ -13,6 +14,8 @@ pub const DISK_BYTES: u64 = 2 << 30;
 pub struct Settings {
     /// Logs and data.
     pub folder: PathBuf,
+    /// What logs and figures count by.
+    pub clock: Clock,
     /// What this machine has.
     pub tools: Tools,
     /// Servers; each group has a replica on at most three.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use kreon_zookeeper::{Ensemble, Jars, Place};
 
 use super::settings::{DISK_BYTES, Settings};
+use crate::course::logs::path_of;
 use crate::place::disk::Disk;
 use crate::place::network::{End, Network};
 use crate::place::process::Process;
@@ -103,7 +104,7 @@ impl Cluster {
             None => (free_address()?, Vec::new()),
         };
         words.extend(self.program(settings, number, &folder, &address)?);
-        let log = settings.folder.join(format!("server-{number}.log"));
+        let log = path_of(&settings.folder, number);
         Ok(Seat {
             number,
             process: Process::new(words, &log),
@@ -133,6 +134,7 @@ impl Cluster {
         flag("listen", address.to_owned());
         flag("key", self.key.display().to_string());
         flag("memory-mib", settings.memory_mib.to_string());
+        flag("begun-us", settings.clock.begun_us().to_string());
         if let Some(bug) = &settings.bug {
             flag("bug", bug.clone());
         }

@@ -6,6 +6,7 @@ use kreon_sim::Dice;
 use kreon_wire::ServerId;
 
 use super::class::Class;
+use super::happened::Hit;
 use super::outsiders::Outsiders;
 use super::witness::Witness;
 use crate::cluster::settings::Settings;
@@ -18,8 +19,8 @@ use crate::place::network::{End, Network};
 pub struct Made {
     /// To whom; empty: to all.
     pub victims: Vec<u32>,
-    /// Ranges whose primary it hit, as far as known: those of the groups by their number, from 0 on.
-    pub hit: Vec<usize>,
+    /// Groups whose primary it hit, as far as known.
+    pub hit: Vec<Hit>,
     /// How long it is to last.
     pub hold: Duration,
 }
@@ -58,7 +59,9 @@ impl Actor<'_> {
         });
         let made = Made {
             victims: if is_global { Vec::new() } else { vec![victim] },
-            hit: of_victim.map(|(range, _)| range).collect(),
+            hit: of_victim
+                .map(|(range, group)| Hit::of(range, group))
+                .collect(),
             hold: self.hold(class),
         };
         self.inflict(class, victim)?;
