@@ -29,7 +29,7 @@ pub struct OfClass {
     pub faults: u64,
     /// From a fault to the first acknowledged write that was sent behind it, of groups whose primary it hit.
     pub hit: Times,
-    /// The same where another fault was under way, or came before writes went on.
+    /// The same where another fault was under way, or came before writes went on, or had left the set without a member.
     pub hit_doubly: Times,
     /// The same of other groups.
     pub others: Times,
@@ -86,7 +86,7 @@ pub struct Report {
     pub asked_frozen: u64,
     /// Of one fault of one server at a time: time until writes went on in groups whose primary was hit.
     pub unavailable: Times,
-    /// The same of two faults at a time.
+    /// The same of two faults at a time, or of one before the set was whole again after another.
     pub unavailable_doubly: Times,
     /// From the end of a stretch, when everything works again, until all sets are whole.
     pub whole: Times,
@@ -117,7 +117,10 @@ impl Figures {
                 let times = match fault.hit.iter().find(|hit| hit.range == range) {
                     Some(hit) if is_alone(fault, faults, us) => {
                         outages.push(Outage { fault, hit, ack });
-                        &mut self.hit
+                        match hit.is_whole {
+                            true => &mut self.hit,
+                            false => &mut self.hit_doubly,
+                        }
                     }
                     Some(_) => &mut self.hit_doubly,
                     None => &mut self.others,
@@ -310,7 +313,7 @@ mod tests {
             set: vec![1, 2],
             is_whole: true,
         };
-        let fault = Happened {
+        let mut fault = Happened {
             class: Class::Kill,
             victims: vec![1],
             hit: vec![hit],
@@ -341,5 +344,10 @@ mod tests {
         };
         assert_eq!(counts(3099), (0, 1));
         assert_eq!(counts(3100), (1, 0));
+
+        // So does one before, after which a member had not come back.
+        fault.hit[0].is_whole = false;
+        let (_, [alone, doubly]) = told(std::slice::from_ref(&fault));
+        assert_eq!((alone.count, doubly.count), (0, 1));
     }
 }
