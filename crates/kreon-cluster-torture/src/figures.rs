@@ -92,14 +92,14 @@ pub struct Report {
     pub whole: Times,
     /// By class.
     pub classes: BTreeMap<&'static str, OfClass>,
-    /// The longest outages of one fault at a time, longest first.
+    /// The longest outages of one fault of one server at a time, longest first; also where the set was not whole.
     pub longest: Vec<Course>,
     /// What this machine lacks.
     pub lacks: Vec<String>,
 }
 
 impl Figures {
-    /// Takes in a stretch. Returns the outages of groups whose primary was hit by one fault at a time.
+    /// Takes in a stretch. Returns the outages of groups whose primary was hit by one fault of one server at a time.
     pub fn add<'a>(&mut self, log: &Log, faults: &'a [Happened], ranges: usize) -> Vec<Outage<'a>> {
         let mut outages = Vec::new();
         self.stretches += 1;
@@ -116,7 +116,9 @@ impl Figures {
                 let us = ack.ended_us - fault.at_us;
                 let times = match fault.hit.iter().find(|hit| hit.range == range) {
                     Some(hit) if is_alone(fault, faults, us) => {
-                        outages.push(Outage { fault, hit, ack });
+                        if is_of_one_server(fault.class) {
+                            outages.push(Outage { fault, hit, ack });
+                        }
                         match hit.is_whole {
                             true => &mut self.hit,
                             false => &mut self.hit_doubly,
@@ -268,7 +270,7 @@ impl Report {
             ));
         }
         if !self.longest.is_empty() {
-            lines.push("the longest of one fault at a time:".into());
+            lines.push("the longest of one fault of one server at a time:".into());
             lines.extend(self.longest.iter().map(Course::text));
         }
         lines.extend(
@@ -349,5 +351,18 @@ mod tests {
         fault.hit[0].is_whole = false;
         let (_, [alone, doubly]) = told(std::slice::from_ref(&fault));
         assert_eq!((alone.count, doubly.count), (0, 1));
+
+        // The course is told of both, but not of what hit all servers, or none.
+        let courses = |fault: &Happened| {
+            let outages = Figures::default().add(&log, std::slice::from_ref(fault), 2);
+            outages.iter().map(|outage| outage.ack.ended_us).collect()
+        };
+        let of_class = |class| Happened {
+            class,
+            ..fault.clone()
+        };
+        let [told, untold]: [Vec<u64>; 2] =
+            [Class::Kill, Class::CoordinatorDown].map(|class| courses(&of_class(class)));
+        assert_eq!((told, untold), (vec![3100], vec![]));
     }
 }

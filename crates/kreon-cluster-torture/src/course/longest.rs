@@ -1,4 +1,4 @@
-//! The longest outages of one fault at a time.
+//! The longest outages of one fault of one server at a time.
 
 use serde::Serialize;
 
