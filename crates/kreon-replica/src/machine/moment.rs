@@ -22,7 +22,7 @@ impl Moment {
 pub struct Timing {
     /// A peer that answers nothing for so long is silent.
     pub silence_us: u64,
-    /// A primary sends beats at least so often.
+    /// A primary sends beats at least so often, and a replica that is to join asks it again so often.
     pub beat_every_us: u64,
     /// A sole member answers for so long after sending a read of the coordinator that succeeded.
     pub lease_us: u64,

@@ -33,7 +33,7 @@ const MASTER: u32 = 9;
 pub const ALL_SERVERS: u64 = !(1 << MASTER);
 
 /// Longer than anything takes beside other load.
-const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 pub const SILENCE: Duration = Duration::from_millis(800);
 

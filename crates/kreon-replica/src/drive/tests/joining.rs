@@ -9,10 +9,10 @@ use kreon_sync::{AtomicU64, Mutex, Ordering};
 use kreon_wire::{Control, GroupId, Reason};
 
 use super::super::{FileVolume, Volume};
-use super::cluster::{Cluster, Node, SILENCE, options, timing, wait_until};
+use super::cluster::{Cluster, LIMIT, Node, SILENCE, options, timing, wait_until};
 use super::volume::SimVolume;
-use crate::machine::Stamp;
 use crate::machine::primary::Event;
+use crate::machine::{Stamp, Timing};
 
 const GROUP: GroupId = GroupId(1);
 const OTHER: GroupId = GroupId(2);
@@ -159,6 +159,26 @@ fn a_member_that_lost_the_word_of_its_removal_hears_it_again_and_other_groups_go
     assert!(primary.put(GROUP, 50..60));
     assert!(roles(&nodes, OTHER).0.put(OTHER, 50..60));
     assert_eq!(cluster.known(OTHER), before, "the same link, another group");
+}
+
+/// As that of a candidate, which drops it: nothing tells the joiner when the office begins.
+#[test]
+fn a_joiner_whose_question_was_dropped_asks_again_before_it_looks_again() {
+    let timing = Timing {
+        silence_us: 100 * LIMIT.as_micros() as u64,
+        ..timing()
+    };
+    let cluster = Cluster::new(&[GROUP, OTHER], timing);
+    let nodes = two_groups(&cluster);
+    let (primary, member) = roles(&nodes, GROUP);
+    let is_question = |message: &Control| matches!(message, Control::Standing(_));
+    primary.filter.lose(is_question);
+    remove(primary, GROUP, member);
+    wait_until("the question is lost", || {
+        primary.filter.dropped.load(Ordering::Relaxed) > 0
+    });
+    primary.filter.let_pass();
+    cluster.await_set(GROUP, &[&nodes[0], &nodes[1]]);
 }
 
 #[test]

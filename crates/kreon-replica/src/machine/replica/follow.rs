@@ -107,16 +107,26 @@ impl Replica {
 
     pub(super) fn on_tick(&mut self, now: Moment, out: &mut Vec<Action>) {
         self.tick_candidacy(now, out);
-        let waits = match self.state {
-            State::Absent | State::Stale => true,
-            // It was removed, or its primary is gone.
-            State::InSync(_) => self.stream.is_none(),
-            _ => false,
-        };
-        let due = |at: Moment| now.since_us(at) >= self.timing.silence_us;
-        if waits && self.attach_at.is_none_or(due) {
-            self.attach_at = Some(now);
+        let is_outside = matches!(self.state, State::Absent | State::Stale);
+        // It was removed, or its primary is gone.
+        let is_cut_off = matches!(self.state, State::InSync(_)) && self.stream.is_none();
+        let is_due = |at: Moment| now.since_us(at) >= self.timing.silence_us;
+        if (is_outside || is_cut_off) && self.looked_at.is_none_or(is_due) {
+            self.looked_at = Some(now);
             self.look(now, out);
+        }
+        if is_outside {
+            self.ask_attach_again(now, out);
+        }
+    }
+
+    /// A primary drops the question while it is a candidate, hands over, or copies to another joiner, and nothing tells when
+    /// that is over. Writes may wait for this replica meanwhile; a letter costs less than a read of the coordinator.
+    fn ask_attach_again(&mut self, now: Moment, out: &mut Vec<Action>) {
+        if let Some((stream, asked)) = self.joins_at
+            && now.since_us(asked) >= self.timing.beat_every_us
+        {
+            self.ask_attach(now, stream, out);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use kreon_base::planted;
 
-use super::{Action, Replica, State};
+use super::{Action, Replica, State, Stream};
 use crate::machine::{Answer, Configuration, Known, Moment, Stamp, Term, Ticket, Version};
 
 impl Replica {
@@ -62,6 +62,7 @@ impl Replica {
         if stamp > self.seen {
             self.see(now, stamp, out);
         }
+        self.joins_at = None;
         let config = &known.config;
         if !config.has(self.me) {
             self.leave_set(now, config, out);
@@ -97,7 +98,7 @@ impl Replica {
     /// This start of the server is not in the set: whatever the file holds, others may have been acknowledged without
     /// it.
     fn leave_set(&mut self, now: Moment, config: &Configuration, out: &mut Vec<Action>) {
-        let joins = |s: super::Stream| config.is_led_by(s.primary) && config.term == s.term;
+        let joins = |s: Stream| config.is_led_by(s.primary) && config.term == s.term;
         match self.state {
             // Complete, and about to be added. (A member that was removed finds its stream closed.)
             State::Joining(stream) | State::InSync(stream)
@@ -107,14 +108,23 @@ impl Replica {
             }
             _ => self.become_stale(out),
         }
-        let Some(to) = config.primary else { return };
-        if to.server != self.me.server && config.servers.contains(&self.me.server) {
-            self.attach_at = Some(now);
-            out.push(Action::AskAttach {
-                to,
-                term: config.term,
-            });
+        let Some(primary) = config.primary else {
+            return;
+        };
+        if primary.server != self.me.server && config.servers.contains(&self.me.server) {
+            let term = config.term;
+            self.looked_at = Some(now);
+            self.ask_attach(now, Stream { term, primary }, out);
         }
+    }
+
+    /// Asks a primary to take this server in.
+    pub(super) fn ask_attach(&mut self, now: Moment, stream: Stream, out: &mut Vec<Action>) {
+        self.joins_at = Some((stream, now));
+        out.push(Action::AskAttach {
+            to: stream.primary,
+            term: stream.term,
+        });
     }
 
     /// In the set, but not in office in `term`.

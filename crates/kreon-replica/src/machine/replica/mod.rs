@@ -80,8 +80,10 @@ pub struct Replica {
     asked: Option<(Ticket, Moment)>,
     /// Something happened since it was sent, which its answer may not show.
     again: bool,
-    /// When attaching was last asked for.
-    attach_at: Option<Moment>,
+    /// When the configuration was last read because this replica waits for a primary.
+    looked_at: Option<Moment>,
+    /// The primary that the last read named, if this replica is to join there, and when it was last asked.
+    joins_at: Option<(Stream, Moment)>,
 }
 
 impl Replica {
@@ -104,7 +106,8 @@ impl Replica {
             tickets: Ticket::default(),
             asked: None,
             again: false,
-            attach_at: None,
+            looked_at: None,
+            joins_at: None,
         }
     }
 

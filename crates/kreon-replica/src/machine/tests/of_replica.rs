@@ -216,6 +216,49 @@ fn a_restarted_process_joins_anew() {
 }
 
 #[test]
+fn a_replica_outside_the_set_asks_its_primary_again_with_every_beat_and_reads_with_every_silence() {
+    let (a, b, timing) = (member(1, 0), member(2, 1), Timing::default());
+    let mut replica = Replica::new(b, true, Term(1), Stamp::default(), timing);
+    let looks = on(&mut replica, Event::Look);
+    answer(&mut replica, &looks, known(1, &[a, member(2, 0)]));
+    let ticks = |replica: &mut Replica, us: u64| {
+        let mut out = Vec::new();
+        replica.on(NOW.after_us(us), Event::Tick, &mut out);
+        out
+    };
+    // The primary was a candidate when it was asked.
+    let term = Term(1);
+    let attach = vec![Action::AskAttach { to: a, term }];
+    let beat_us = timing.beat_every_us;
+    assert_eq!(ticks(&mut replica, 0), vec![], "the first question stands");
+    assert_eq!(ticks(&mut replica, beat_us - 1), vec![]);
+    assert_eq!(ticks(&mut replica, beat_us), attach);
+    assert_eq!(ticks(&mut replica, 2 * beat_us - 1), vec![]);
+    assert_eq!(ticks(&mut replica, 2 * beat_us), attach);
+    let late = ticks(&mut replica, timing.silence_us);
+    assert!(matches!(late[0], Action::Ask(..)), "{late:?}");
+    // Nobody is in office: nobody is asked.
+    let mut nobody = known(2, &[a]);
+    nobody.config.primary = None;
+    answer(&mut replica, &late, nobody);
+    assert_eq!(ticks(&mut replica, 0), vec![]);
+    assert_eq!(ticks(&mut replica, timing.silence_us - 1), vec![]);
+}
+
+#[test]
+fn a_replica_that_was_taken_in_asks_no_more() {
+    let (a, b, timing) = (member(1, 0), member(2, 1), Timing::default());
+    let mut replica = Replica::new(b, true, Term(1), Stamp::default(), timing);
+    let looks = on(&mut replica, Event::Look);
+    answer(&mut replica, &looks, known(1, &[a]));
+    let (from, term) = (a, Term(1));
+    on(&mut replica, Event::Attached { from, term });
+    let mut out = Vec::new();
+    replica.on(NOW.after_us(10 * timing.silence_us), Event::Tick, &mut out);
+    assert_eq!(out, vec![]);
+}
+
+#[test]
 fn a_replica_that_saw_more_than_the_coordinator_takes_no_part_in_promotions() {
     let (a, b) = (member(1, 0), member(2, 0));
     let mut replica = following(b, a);
