@@ -26,5 +26,6 @@ pub mod partition;
 pub mod space;
 mod store;
 
+pub use kreon_base::{Error, ErrorKind, KeyRange, Result};
 pub use partition::Durability;
-pub use store::{Answer, Options, Region, Stats, Store};
+pub use store::{Answer, Keys, Options, Region, Scan, Stats, Store};

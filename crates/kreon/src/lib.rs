@@ -48,7 +48,6 @@ mod cluster;
 mod expiry;
 mod get_async;
 mod options;
-mod range;
 mod region;
 mod region_options;
 mod repair;
@@ -71,7 +70,7 @@ pub use get_async::GetAsync;
 #[doc(hidden)]
 pub use kreon_base::Timestamp;
 pub use kreon_base::{
-    Error, ErrorKind, KEY_BYTES_MAX, REGION_NAME_BYTES_MAX, Result, VALUE_BYTES_MAX,
+    Error, ErrorKind, KEY_BYTES_MAX, KeyRange, REGION_NAME_BYTES_MAX, Result, VALUE_BYTES_MAX,
 };
 /// How the bytes of a value are packed: see [`RegionOptions::compression`].
 pub use kreon_engine::Codec as Compression;
@@ -88,7 +87,6 @@ pub use kreon_engine::{
 #[doc(hidden)]
 pub use kreon_engine::{Clock, Engine, Mirroring};
 pub use options::Options;
-pub use range::KeyRange;
 pub use region::Region;
 pub use region_options::RegionOptions;
 pub use repair::Repair;

@@ -2,8 +2,7 @@
 
 use std::ops::Bound;
 
-/// A range of keys.
-pub type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub use kreon_base::{KeyBounds, prefix_bounds};
 
 /// Whether no key can lie between, so that ranges given the wrong way round are empty.
 pub fn is_empty<K: Ord>(low: &Bound<K>, high: &Bound<K>) -> bool {
@@ -16,33 +15,9 @@ pub fn is_empty<K: Ord>(low: &Bound<K>, high: &Bound<K>) -> bool {
     }
 }
 
-/// All keys that start with `prefix`.
-pub fn prefix_bounds(prefix: &[u8]) -> KeyBounds {
-    let mut end = prefix.to_vec();
-    while end.last() == Some(&0xff) {
-        end.pop();
-    }
-    if let Some(last) = end.last_mut() {
-        *last += 1;
-        return (Bound::Included(prefix.to_vec()), Bound::Excluded(end));
-    }
-    (Bound::Included(prefix.to_vec()), Bound::Unbounded)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn prefixes_of_0xff_have_no_upper_bound() {
-        assert_eq!(prefix_bounds(b"a").1, Bound::Excluded(b"b".to_vec()));
-        assert_eq!(
-            prefix_bounds(b"a\xff\xff").1,
-            Bound::Excluded(b"b".to_vec())
-        );
-        assert_eq!(prefix_bounds(b"\xff\xff").1, Bound::Unbounded);
-        assert_eq!(prefix_bounds(b"").1, Bound::Unbounded);
-    }
 
     #[test]
     fn bounds_the_wrong_way_round_are_empty() {

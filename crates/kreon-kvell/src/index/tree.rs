@@ -122,6 +122,12 @@ impl Index {
         }
     }
 
+    /// Whether an item whose key looks like `key` is at `at`.
+    pub fn has(&self, key: &[u8], at: Location) -> bool {
+        let key = self.key(key, at.units());
+        self.lower_bound(&key).1.exact
+    }
+
     /// What stands in the index of a key.
     pub(super) fn key<'a>(&self, key: &'a [u8], at: u64) -> Key<'a> {
         Key {

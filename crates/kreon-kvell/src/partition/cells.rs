@@ -124,6 +124,14 @@ impl Cells {
         }
     }
 
+    /// As [`want`](Self::want), for a request that may wait for the cell already, and for others.
+    pub fn want_once(&mut self, cell: CellNo, len_bytes: usize, op: OpNo) {
+        let awaited = self.work.get(&cell);
+        if !awaited.is_some_and(|work| work.is_read_wanted && work.readers.contains(&op)) {
+            self.want(cell, len_bytes, op);
+        }
+    }
+
     /// Changes the content of a cell. `change` gets what is in memory of it, or nothing if nothing is.
     pub fn change(
         &mut self,

@@ -62,6 +62,28 @@ pub fn look_up(parts: &mut Parts, op: &mut Op) -> Result<Lookup> {
     Ok(Lookup::None)
 }
 
+/// Looks the key of `op` up at a place where it was a moment ago: `None` if it is not there any more.
+///
+/// Nothing is kept between two calls, so the key need not be held: many keys of one tie group are read at a time.
+pub fn look_near(parts: &mut Parts, op: &Op, at: Location) -> Result<Option<Lookup>> {
+    let key = &op.request.key;
+    if !parts.index.has(key, at) {
+        return Ok(None);
+    }
+    let place = parts.room.place(at).ok_or_else(|| nowhere(at))?;
+    let Some(content) = parts.cells.content(place.cell, &mut parts.scratch) else {
+        return Ok(Some(Lookup::Read(place)));
+    };
+    let bytes = content.get(place.at..).unwrap_or(&[]);
+    match decode_head(bytes, parts.seal, place.slot) {
+        FoundHead::Head(head) if head.is_of(key, op.request.key_hash) => {
+            Ok(Some(Lookup::At(place)))
+        }
+        FoundHead::Head(_) => Ok(None),
+        FoundHead::Blank | FoundHead::BadHead => Err(place.damaged()),
+    }
+}
+
 fn nowhere(at: Location) -> Error {
     let offset = at.offset();
     Error::corruption(format!(

@@ -1,16 +1,20 @@
 //! The partition.
 
+use std::collections::HashMap;
+
 use kreon_base::{Error, ErrorKind, KeyHash, Result, planted};
 
 use super::after::After;
 use super::cells::Transfer;
 use super::durable::Durable;
-use super::lookup::{Lookup, look_up};
+use super::lookup::{Lookup, look_near, look_up};
 use super::parts::{Changed, Parts};
 use super::queue::{NewSlot, Op, OpNo, Queue};
+use super::tied::Listing;
 use super::{Durability, Reply, Request, Task, Ticket};
 use crate::cache::CellNo;
 use crate::format::Timestamp;
+use crate::index::Location;
 use crate::space::{FlushNo, Place};
 
 /// Flushes that a change awaits at most for a slot on a full volume.
@@ -38,6 +42,8 @@ pub struct Partition {
     parts: Parts,
     queue: Queue,
     durable: Durable,
+    /// Of the requests for tied keys that have begun.
+    listings: HashMap<OpNo, Listing>,
     replies: Vec<(Ticket, Reply)>,
     failed: Option<Failed>,
 }
@@ -57,6 +63,10 @@ enum Step {
     Written,
     /// It goes on when this cell has been read.
     Read(Place),
+    /// It goes on whenever one of these cells has been read.
+    ReadSome(Vec<Place>),
+    /// It goes on at once, in another way.
+    Again,
     /// It goes on after a flush.
     Flush,
 }
@@ -67,6 +77,7 @@ impl Partition {
             parts,
             queue: Queue::default(),
             durable: Durable::default(),
+            listings: HashMap::new(),
             replies: Vec::new(),
             failed: None,
         }
@@ -74,7 +85,14 @@ impl Partition {
 
     /// Takes a request in and carries it as far as memory allows.
     pub fn submit(&mut self, request: Request) {
-        self.queue.push(Op::new(request));
+        self.submit_near(request, None);
+    }
+
+    /// As [`submit`](Self::submit), of a get of a key of a tie group whose item was at `near` a moment ago.
+    pub fn submit_near(&mut self, request: Request, near: Option<Location>) {
+        let mut op = Op::new(request);
+        op.near = near;
+        self.queue.push(op);
         self.run();
     }
 
@@ -186,7 +204,7 @@ impl Partition {
     }
 
     fn advance(&mut self, no: OpNo, op: Op) {
-        let key = self.index_key(&op.request);
+        let key = self.index_key(&op);
         let first = match key {
             Some(key) => self.queue.behind(key, no, op),
             None => Some(op),
@@ -194,10 +212,10 @@ impl Partition {
         let Some(mut op) = first else {
             return;
         };
-        let step = self.step(&mut op).unwrap_or_else(|error| {
+        let step = self.step(no, &mut op).unwrap_or_else(|error| {
             // What was changed before the failure may not be on the device.
             let is_of_device = error.kind() == ErrorKind::Io;
-            if is_of_device && !matches!(op.request.task, Task::Get) {
+            if is_of_device && op.request.is_change() {
                 self.fail(&error);
             }
             Step::Reply(Reply::Failed(error))
@@ -206,6 +224,16 @@ impl Partition {
             Step::Read(place) => {
                 self.parts.cells.want(place.cell, place.cell_bytes, no);
                 self.queue.wait(no, op, key);
+            }
+            Step::ReadSome(places) => {
+                for place in places {
+                    self.parts.cells.want_once(place.cell, place.cell_bytes, no);
+                }
+                self.queue.wait(no, op, key);
+            }
+            Step::Again => {
+                self.queue.keep(no, op);
+                self.queue.wake([no]);
             }
             Step::Flush => {
                 op.flushes += 1;
@@ -231,13 +259,14 @@ impl Partition {
         }
     }
 
-    /// What requests of one key wait for in line. Gets of keys that stand whole in the index, and work on slots, wait for
-    /// nobody.
-    fn index_key(&self, request: &Request) -> Option<u64> {
+    /// What requests of one key wait for in line. Gets of keys that stand whole in the index, or whose place is known, and
+    /// work on slots, wait for nobody.
+    fn index_key(&self, op: &Op) -> Option<u64> {
+        let request = &op.request;
         let is_whole = self.parts.index.is_whole(&request.key);
         match request.task {
             Task::Erase(_) => None,
-            Task::Get if is_whole => None,
+            Task::Get if is_whole || op.near.is_some() => None,
             _ => {
                 let part = request.key.get(..self.parts.index.key_bytes_max());
                 let hash = KeyHash::new(u64::from(is_whole));
@@ -246,17 +275,27 @@ impl Partition {
         }
     }
 
-    fn step(&mut self, op: &mut Op) -> Result<Step> {
-        let is_get = matches!(op.request.task, Task::Get);
-        if !is_get {
+    fn step(&mut self, no: OpNo, op: &mut Op) -> Result<Step> {
+        if op.request.is_change() {
             self.check_device()?;
+        }
+        if matches!(op.request.task, Task::Tied) {
+            return Ok(self.list(no, &op.request));
         }
         if let Task::Erase(stale) = op.request.task {
             let changed = self.parts.erase(stale)?;
             return self.changed(op, changed);
         }
         let reply = op.request.reply();
-        let found = match look_up(&mut self.parts, op)? {
+        let near = match op.near {
+            Some(at) => look_near(&mut self.parts, op, at)?,
+            None => Some(look_up(&mut self.parts, op)?),
+        };
+        let Some(lookup) = near else {
+            op.near = None;
+            return Ok(Step::Again);
+        };
+        let found = match lookup {
             Lookup::Read(place) => return Ok(Step::Read(place)),
             Lookup::At(place) => Some(place),
             Lookup::None => None,
@@ -278,7 +317,7 @@ impl Partition {
                 }
                 self.changed(op, changed?)
             }
-            (Task::Erase(_), _) => Ok(Step::Written),
+            (Task::Tied | Task::Erase(_), _) => Ok(Step::Written),
         }
     }
 
@@ -299,6 +338,19 @@ impl Partition {
             Some(value) => Step::Reply(Reply::Value(Some(value))),
             None => Step::Read(place),
         })
+    }
+
+    /// Finds out the keys that look like the request's.
+    fn list(&mut self, no: OpNo, request: &Request) -> Step {
+        let listing = self.listings.remove(&no);
+        let begin = || Listing::new(&self.parts.index, &request.key);
+        let mut listing = listing.unwrap_or_else(begin);
+        let places = listing.advance(&mut self.parts);
+        if places.is_empty() {
+            return Step::Reply(Reply::Tied(listing.finish()));
+        }
+        self.listings.insert(no, listing);
+        Step::ReadSome(places)
     }
 
     /// A deletion of a key that has no item. If a deletion before it is not durable yet, they become so together.
@@ -376,6 +428,12 @@ impl Partition {
             let Some(mut op) = self.queue.take(no) else {
                 continue;
             };
+            if let Some(listing) = self.listings.get_mut(&no) {
+                listing.unreadable(cell, error);
+                self.queue.keep(no, op);
+                self.queue.wake([no]);
+                continue;
+            }
             let room = &mut self.parts.room;
             let is_there = |slot: &NewSlot| {
                 let place = room.place(slot.location());
@@ -391,7 +449,7 @@ impl Partition {
                     continue;
                 }
             }
-            let key = self.index_key(&op.request);
+            let key = self.index_key(&op);
             self.end(op, key, Some(Reply::Failed(error.clone())));
         }
     }

@@ -22,6 +22,8 @@ pub struct Op {
     /// Where the item of a key is that does not stand whole in the index: found by reading it, and true while the index key
     /// is held.
     pub found: Option<Location>,
+    /// Where the item was a moment ago, of a get of a key that does not stand whole in the index: looked at first.
+    pub near: Option<Location>,
     /// The slot for the new item.
     pub slot: Option<NewSlot>,
     /// Whether others of the same index key wait for this one.
@@ -56,6 +58,7 @@ impl Op {
             request,
             others_up_to: None,
             found: None,
+            near: None,
             slot: None,
             holds_key: false,
             flushes: 0,

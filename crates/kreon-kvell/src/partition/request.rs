@@ -3,6 +3,7 @@
 use kreon_base::Error;
 
 use super::after::After;
+use crate::index::Location;
 use crate::space::StaleSlot;
 
 /// Names a request to its sender.
@@ -24,6 +25,8 @@ pub enum Durability {
 #[derive(Clone, Debug)]
 pub enum Task {
     Get,
+    /// The keys that look like the request's in the index, which does not have it whole.
+    Tied,
     Put {
         value: Vec<u8>,
         durability: Durability,
@@ -55,11 +58,16 @@ impl Request {
         }
     }
 
+    /// Whether it may write.
+    pub fn is_change(&self) -> bool {
+        !matches!(self.task, Task::Get | Task::Tied)
+    }
+
     /// The reply to a change, when its write is done or durable.
     pub fn reply(&self) -> Option<After> {
         let durability = match self.task {
             Task::Put { durability, .. } | Task::Delete { durability } => durability,
-            Task::Get | Task::Erase(_) => return None,
+            Task::Get | Task::Tied | Task::Erase(_) => return None,
         };
         self.ticket.map(|ticket| After::Reply(ticket, durability))
     }
@@ -70,8 +78,26 @@ impl Request {
 pub enum Reply {
     /// The value of the key.
     Value(Option<Vec<u8>>),
+    /// Keys that look alike in the index.
+    Tied(Tied),
     /// The change is done, as durable as was asked.
     Done,
     /// Nothing was changed, except after `Poisoned` and `Io`: then the change may be there or not.
     Failed(Error),
+}
+
+/// The keys of a tie group in a partition, by the places of their items.
+#[derive(Clone, Debug, Default)]
+pub struct Tied {
+    pub keys: Vec<TiedKey>,
+    /// One for each item that does not tell its key: damaged, or in a cell that cannot be read.
+    pub failures: Vec<Error>,
+}
+
+/// A key and where its item was.
+#[derive(Clone, Debug)]
+pub struct TiedKey {
+    pub key: Vec<u8>,
+    pub at: Location,
+    pub slot_bytes: usize,
 }

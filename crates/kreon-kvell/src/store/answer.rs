@@ -86,6 +86,8 @@ pub fn outcome_of(reply: Option<Reply>) -> Result<Option<Vec<u8>>> {
         Some(Reply::Value(value)) => Ok(value),
         Some(Reply::Done) => Ok(None),
         Some(Reply::Failed(error)) => Err(error),
+        // Unreachable: scans ask for those, and take them out themselves.
+        Some(Reply::Tied(_)) => Err(Error::invalid("the reply has keys, no value")),
         // Unreachable: a call ends when it has all replies.
         None => Err(Error::invalid("the request has no reply")),
     }

@@ -13,7 +13,11 @@ use super::refusals::closed;
 use super::running::Running;
 use super::shared::Shared;
 use super::worker::is_worker;
+use crate::index::Location;
 use crate::partition::{Reply, Request};
+
+/// Bytes of the number of a region in front of each key.
+pub const REGION_BYTES: usize = 4;
 
 /// A store, which is closed when nobody holds this.
 pub struct Handle {
@@ -21,6 +25,14 @@ pub struct Handle {
     home: HomeProcess,
     /// New regions are made one at a time.
     pub making: Mutex<()>,
+}
+
+/// A request of many, and the partition that it is for.
+pub struct Asked {
+    pub partition: usize,
+    pub request: Request,
+    /// Where the item of a key of a tie group was a moment ago.
+    pub near: Option<Location>,
 }
 
 impl Handle {
@@ -76,12 +88,24 @@ impl Handle {
     /// Puts many requests in, and waits until all are answered. The outcomes, in their order.
     pub fn ask_many(&self, requests: Vec<Request>) -> Result<Vec<Result<Option<Vec<u8>>>>> {
         let shared = self.shared()?;
+        let asked = requests.into_iter().map(|request| Asked {
+            partition: shared.partition_of(request.key_hash),
+            request,
+            near: None,
+        });
+        let call = self.begin_many(asked.collect())?;
+        Ok(call.wait().into_iter().map(outcome_of).collect())
+    }
+
+    /// Puts many requests in. The call has their replies, in their order.
+    pub fn begin_many(&self, requests: Vec<Asked>) -> Result<Arc<Call>> {
+        let shared = self.shared()?;
         let call = Call::new(requests.len());
-        let mut groups: Vec<Vec<(usize, Request)>> = Vec::new();
+        let mut groups: Vec<Vec<(usize, Request, Option<Location>)>> = Vec::new();
         groups.resize_with(shared.partitions.len(), Vec::new);
-        for (number, request) in requests.into_iter().enumerate() {
-            if let Some(group) = groups.get_mut(shared.partition_of(request.key_hash)) {
-                group.push((number, request));
+        for (number, asked) in requests.into_iter().enumerate() {
+            if let Some(group) = groups.get_mut(asked.partition) {
+                group.push((number, asked.request, asked.near));
             }
         }
         let mut answers = Answers::default();
@@ -105,7 +129,7 @@ impl Handle {
         for (partition, needs) in busy {
             shared.left(partition, needs);
         }
-        Ok(call.wait().into_iter().map(outcome_of).collect())
+        Ok(call)
     }
 }
 

@@ -12,6 +12,7 @@
 //! - `worker`: does all I/O of its partitions
 //! - `running`: the workers, from the opening to the close
 //! - `handle`: what all handles hold
+//! - `scan`: pairs in order
 //! - `region`, `face`: the handles
 
 mod answer;
@@ -24,6 +25,7 @@ mod options;
 mod refusals;
 mod region;
 mod running;
+mod scan;
 mod shared;
 mod shared_partition;
 mod stats;
@@ -33,4 +35,5 @@ pub use answer::Answer;
 pub use face::Store;
 pub use options::Options;
 pub use region::Region;
+pub use scan::{Keys, Scan};
 pub use stats::Stats;

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Error, Result};
+use kreon_base::{Error, KeyRange, Result, prefix_bounds};
 
 use super::answer::Answer;
-use super::handle::Handle;
+use super::handle::{Handle, REGION_BYTES};
+use super::scan::{Bounds, Scan};
 use crate::format::{ITEM_KEY_BYTES_MAX, key_hash};
 use crate::partition::{Durability, Request, Task};
-
-/// Bytes of the number of a region in front of each key.
-const REGION_BYTES: usize = 4;
 
 /// Requests and bytes of keys and values of one call that are under way together at most, about: enough for any depth.
 const TOGETHER_MAX: usize = 1024;
@@ -153,6 +151,39 @@ impl Region {
     /// As [`delete`](Self::delete), by the future.
     pub fn delete_async(&self, key: impl AsRef<[u8]>, durability: Durability) -> Answer<()> {
         self.begin(key.as_ref(), Task::Delete { durability }, |_| ())
+    }
+
+    /// The pairs of a range of keys, in ascending order; `rev()` for descending order. No snapshot: see [`Scan`], also for
+    /// what it costs.
+    pub fn range(&self, range: impl KeyRange) -> Scan {
+        let region = self.number.to_be_bytes();
+        Scan::new(&self.handle, Bounds::of_region(region, range.into_bounds()))
+    }
+
+    /// The pairs whose keys start with `prefix`, like [`range`](Self::range).
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
+        self.range(prefix_bounds(prefix.as_ref()))
+    }
+
+    /// All pairs of the region, like [`range`](Self::range).
+    pub fn iter(&self) -> Scan {
+        self.range(..)
+    }
+
+    /// The pair with the smallest key; `None` if the region is empty.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.iter().limit(1).next().transpose()
+    }
+
+    /// The pair with the largest key, like [`first`](Self::first).
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.iter().limit(1).next_back().transpose()
     }
 
     fn begin<T>(&self, key: &[u8], task: Task, convert: fn(Option<Vec<u8>>) -> T) -> Answer<T> {

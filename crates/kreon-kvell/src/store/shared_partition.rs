@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use super::call::{Answers, Call, Receiver};
 use super::refusals::{broken, closed, poisoned};
 use crate::format::Timestamp;
+use crate::index::Location;
 use crate::partition::{FlushWish, Partition, Reply, Request, Ticket, Transfer};
 use crate::space::FlushNo;
 
@@ -113,7 +114,7 @@ impl SharedPartition {
     ) -> Result<(Option<Reply>, Needs)> {
         self.within(|locked| {
             locked.check_open()?;
-            let ticket = locked.submit(request);
+            let ticket = locked.submit(request, None);
             let mut own = None;
             locked.take_replies(answers, |of, reply| {
                 if of == ticket {
@@ -127,18 +128,19 @@ impl SharedPartition {
         })
     }
 
-    /// Puts requests of a call in, each with its number there. Says what is to be done.
+    /// Puts requests of a call in, each with its number there, and where its item was if that is known. Says what is to be
+    /// done.
     pub fn ask_many(
         &self,
-        requests: impl Iterator<Item = (usize, Request)>,
+        requests: impl Iterator<Item = (usize, Request, Option<Location>)>,
         call: &Arc<Call>,
         answers: &mut Answers,
     ) -> Result<Needs> {
         self.within(|locked| {
             locked.check_open()?;
-            for (number, request) in requests {
+            for (number, request, near) in requests {
                 let call = Arc::clone(call);
-                let ticket = locked.submit(request);
+                let ticket = locked.submit(request, near);
                 // Its reply is taken out at the end, so the receiver is not late.
                 locked.callers.insert(ticket, Receiver { call, number });
             }
@@ -234,6 +236,14 @@ impl SharedPartition {
         self.within(|locked| (!locked.is_broken).then(|| look(&locked.partition)))
     }
 
+    /// Has the partition of an open store looked at.
+    pub fn look_open<T>(&self, look: impl FnOnce(&Partition) -> T) -> Result<T> {
+        self.within(|locked| {
+            locked.check_open()?;
+            Ok(look(&locked.partition))
+        })
+    }
+
     /// The worker is gone in the midst of its work: nobody waits for it any more.
     pub fn break_off(&self, answers: &mut Answers) {
         self.locked.lock().break_off(answers);
@@ -266,11 +276,11 @@ impl Locked {
         }
     }
 
-    fn submit(&mut self, mut request: Request) -> Ticket {
+    fn submit(&mut self, mut request: Request, near: Option<Location>) -> Ticket {
         let ticket = Ticket(self.ticket_next);
         self.ticket_next += 1;
         request.ticket = Some(ticket);
-        self.partition.submit(request);
+        self.partition.submit_near(request, near);
         ticket
     }
 

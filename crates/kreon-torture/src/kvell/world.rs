@@ -113,7 +113,7 @@ impl World {
             if let Some((_, reply)) = replies.into_iter().find(|it| it.0 == ticket) {
                 return match reply {
                     Reply::Value(value) => Ok(value),
-                    Reply::Done => Ok(None),
+                    Reply::Done | Reply::Tied(_) => Ok(None),
                     Reply::Failed(error) => Err(error),
                 };
             }
