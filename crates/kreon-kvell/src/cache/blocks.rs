@@ -76,7 +76,7 @@ impl Blocks {
         &self.slabs
     }
 
-    /// For reference bits and pins; all else changes through methods.
+    /// For reference bits; all else changes through methods.
     pub(super) fn slabs_mut(&mut self) -> &mut [Slab] {
         &mut self.slabs
     }
@@ -246,7 +246,6 @@ impl Blocks {
         *self.run_mut(first) = Run {
             cell,
             next: None,
-            pins: 0,
             blocks: blocks as u8,
         };
         self.free -= blocks;

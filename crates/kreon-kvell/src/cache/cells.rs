@@ -19,9 +19,6 @@ const SPARE_SHARE: usize = 64;
 /// so the smallest cell 23 bytes and larger ones as many for each block (4.5 %). All of that is allocated for the limit
 /// at [`Cache::new`] and stays: nothing grows later. The blocks come and go in slabs of 64 KiB. The headers of the memory
 /// allocator are not counted.
-///
-/// **Pins** keep a cell from eviction and nothing else: [`Cache::remove`], or a [`Cache::put`] that returns `false`,
-/// ends the cell and its pins.
 pub struct Cache {
     pub(super) blocks: Blocks,
     pub(super) table: Table,
@@ -31,16 +28,7 @@ pub struct Cache {
     limit_bytes: usize,
     /// Slabs that may be allocated under the limit.
     slabs_limit: usize,
-    /// Blocks of cells with pins.
-    pub(super) pinned_blocks: usize,
     stats: CacheStats,
-}
-
-/// What a new content of a cell keeps of the old one.
-#[derive(Clone, Copy, Default)]
-struct Standing {
-    pins: u16,
-    used: bool,
 }
 
 impl Cache {
@@ -56,7 +44,6 @@ impl Cache {
             made_for_bytes: memory_bytes,
             limit_bytes: memory_bytes,
             slabs_limit: slabs_max,
-            pinned_blocks: 0,
             stats: CacheStats::default(),
         }
     }
@@ -73,10 +60,9 @@ impl Cache {
         Some(Cached::new(&self.blocks, head))
     }
 
-    /// Adds a cell or replaces its content, and marks it as used; the size may differ, pins stay. Others are evicted to
-    /// make room. `false`, and then the cell is not in the cache, if it takes more than a quarter of the blocks, if pins
-    /// leave no room, or if no cell has that size (whole blocks, 512 bytes to 256 KiB). A content of the same size always
-    /// fits.
+    /// Adds a cell or replaces its content, and marks it as used; the size may differ. Others are evicted to make
+    /// room. `false`, and then the cell is not in the cache, if it takes more than a quarter of the blocks, or if no cell
+    /// has that size (whole blocks, 512 bytes to 256 KiB). A content of the same size always fits.
     pub fn put(&mut self, cell: CellNo, bytes: &[u8]) -> bool {
         self.replace(cell, bytes, true)
     }
@@ -101,36 +87,12 @@ impl Cache {
         written
     }
 
-    /// Drops a cell, pinned or not.
+    /// Drops a cell.
     pub fn remove(&mut self, cell: CellNo) {
         self.forget(cell);
-        self.shrink();
     }
 
-    /// Keeps a cell from eviction until as many calls of [`Cache::unpin`]. `false` if it is not in the cache, or has
-    /// 65,535 pins.
-    pub fn pin(&mut self, cell: CellNo) -> bool {
-        let Some((_, head)) = self.find(cell) else {
-            return false;
-        };
-        let Some(pins) = self.blocks.run(head).pins.checked_add(1) else {
-            return false;
-        };
-        self.set_pins(head, pins);
-        true
-    }
-
-    /// Takes one pin from a cell. Nothing happens to a cell without pins.
-    pub fn unpin(&mut self, cell: CellNo) {
-        let Some((_, head)) = self.find(cell) else {
-            return;
-        };
-        self.set_pins(head, self.blocks.run(head).pins.saturating_sub(1));
-        self.shrink();
-    }
-
-    /// Bytes allocated now. At most the limit, unless pins hold slabs above it or it is lower than what is allocated for
-    /// good.
+    /// Bytes allocated now. At most the limit, unless that is lower than what is allocated for good.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Cache>() + self.blocks.memory_bytes() + self.table.memory_bytes()
     }
@@ -141,7 +103,7 @@ impl Cache {
     }
 
     /// Sets the limit, at most to that of [`Cache::new`]. Under a lower one slabs are given back at once, and the cells
-    /// in them evicted, used or not, where the clock would look next. Slabs with pinned cells follow when the pins go.
+    /// in them evicted, used or not, where the clock would look next.
     /// Returns the bytes allocated then.
     pub fn set_limit(&mut self, memory_bytes: usize) -> usize {
         self.limit_bytes = memory_bytes.min(self.made_for_bytes);
@@ -176,23 +138,19 @@ impl Cache {
             }
             return self.blocks.overwrite(head, 0, bytes);
         }
-        let old = self.forget(cell);
+        let was_used = self.forget(cell);
         let taken = wanted
             .filter(|&blocks| self.make_room(blocks))
             .and_then(|blocks| self.blocks.take(cell, blocks));
         let Some(head) = taken else {
-            self.shrink();
             return false;
         };
         self.blocks.overwrite(head, 0, bytes);
         self.table.insert(hash(cell), head);
         self.stats.cells += 1;
-        self.set_pins(head, old.pins);
-        if used || old.used {
+        if used || was_used {
             self.mark_used(head);
         }
-        // Pins that moved with the cell may have held a slab above the limit.
-        self.shrink();
         true
     }
 
@@ -201,13 +159,13 @@ impl Cache {
         self.slabs_limit * SLAB_BLOCKS / CELL_SHARE
     }
 
-    /// Evicts until `blocks` are free; `false`, mostly without an eviction, if pins are in the way.
+    /// Evicts until `blocks` are free; `false` if there are not as many.
     ///
     /// It goes on until they are free side by side, for what the hand evicts in a row lies close together, or until the
     /// blocks too many are a 64th of all.
     fn make_room(&mut self, blocks: usize) -> bool {
         let slabs = self.slabs_limit.max(self.blocks.allocated());
-        if blocks > slabs * SLAB_BLOCKS - self.pinned_blocks {
+        if blocks > slabs * SLAB_BLOCKS {
             return false;
         }
         loop {
@@ -231,30 +189,23 @@ impl Cache {
         self.stats.evictions += 1;
     }
 
-    /// Drops a cell if it is there, and says what it was.
-    fn forget(&mut self, cell: CellNo) -> Standing {
+    /// Drops a cell if it is there, and says whether it was marked as used.
+    fn forget(&mut self, cell: CellNo) -> bool {
         let Some((slot, head)) = self.find(cell) else {
-            return Standing::default();
+            return false;
         };
         let used = self.blocks.slabs()[head.slab()].used & (1 << head.bit()) != 0;
-        let pins = self.blocks.run(head).pins;
-        self.set_pins(head, 0);
         self.table
             .remove(slot, |block| hash(self.blocks.run(block).cell));
         self.blocks.release(head);
         self.stats.cells -= 1;
-        Standing { pins, used }
+        used
     }
 
-    /// Gives slabs back until the limit holds or pins hold all that are left. It is called wherever pins go, so that each
-    /// slab above the limit has a run of a pinned cell; within the limit it costs nothing.
+    /// Gives slabs back until the limit holds.
     fn shrink(&mut self) {
         while self.blocks.allocated() > self.slabs_limit {
-            let Some(slab) = self
-                .blocks
-                .unused_slab()
-                .or_else(|| self.slab_without_pins())
-            else {
+            let Some(slab) = self.blocks.unused_slab().or_else(|| self.slab_at_hand()) else {
                 return;
             };
             let owners: Vec<CellNo> = self.blocks.runs_of(slab).map(|run| run.cell).collect();
@@ -268,38 +219,14 @@ impl Cache {
         }
     }
 
-    /// The first slab from the hand on that has no run of a pinned cell.
-    fn slab_without_pins(&self) -> Option<usize> {
+    /// The first slab from the hand on.
+    fn slab_at_hand(&self) -> Option<usize> {
         let slabs = self.blocks.slabs();
-        let around = (self.hand.slab()..slabs.len()).chain(0..self.hand.slab());
-        let is_pinned = |cell| {
-            self.find(cell)
-                .is_some_and(|(_, head)| self.blocks.run(head).pins > 0)
-        };
-        around
-            .filter(|&slab| slabs[slab].is_allocated() && slabs[slab].pinned == 0)
-            .find(|&slab| {
-                self.pinned_blocks == 0 || !self.blocks.runs_of(slab).any(|run| is_pinned(run.cell))
-            })
+        let mut around = (self.hand.slab()..slabs.len()).chain(0..self.hand.slab());
+        around.find(|&slab| slabs[slab].is_allocated())
     }
 
     fn mark_used(&mut self, head: BlockNo) {
         self.blocks.slabs_mut()[head.slab()].used |= 1 << head.bit();
-    }
-
-    fn set_pins(&mut self, head: BlockNo, pins: u16) {
-        let before = std::mem::replace(&mut self.blocks.run_mut(head).pins, pins);
-        if (before > 0) == (pins > 0) {
-            return;
-        }
-        let blocks = self.blocks.count(head);
-        let slab = &mut self.blocks.slabs_mut()[head.slab()];
-        if pins > 0 {
-            slab.pinned |= 1 << head.bit();
-            self.pinned_blocks += blocks;
-        } else {
-            slab.pinned &= !(1 << head.bit());
-            self.pinned_blocks -= blocks;
-        }
     }
 }

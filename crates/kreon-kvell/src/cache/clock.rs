@@ -3,7 +3,7 @@
 use super::slab::{BlockNo, SLAB_BLOCKS, Slab};
 
 /// The hand of the clock. It passes over the blocks in order of their numbers, clears reference bits, and stops behind
-/// the first cell that has none and no pins. Since it goes by place and not by age, what it evicts in a row lies side by
+/// the first cell that has none. Since it goes by place and not by age, what it evicts in a row lies side by
 /// side, which leaves room for larger cells.
 ///
 /// Reference bits are bits of a `u128` for each slab, so the hand crosses a slab whose cells are all in use in one step:
@@ -21,13 +21,13 @@ impl Hand {
         self.slab
     }
 
-    /// First block of the next cell to evict; `None` if all cells have pins. The caller evicts it.
+    /// First block of the next cell to evict; `None` if there is no cell. The caller evicts it.
     pub(super) fn next_victim(&mut self, slabs: &mut [Slab]) -> Option<BlockNo> {
         // After one turn no reference bit is left, the next one finds what there is. Both begin within a slab.
         for _ in 0..=2 * slabs.len() {
             let slab = slabs.get_mut(self.slab)?;
             let ahead = u128::MAX << self.bit;
-            let victims = slab.heads & !slab.used & !slab.pinned & ahead;
+            let victims = slab.heads & !slab.used & ahead;
             if victims != 0 {
                 let bit = victims.trailing_zeros() as usize;
                 slab.used &= !ahead | (u128::MAX << bit);

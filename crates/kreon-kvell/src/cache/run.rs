@@ -11,8 +11,6 @@ pub(super) struct Run {
     pub(super) cell: CellNo,
     /// First block of the next run of the same cell.
     pub(super) next: Option<BlockNo>,
-    /// Pins of the cell. It counts in the first run of a cell only.
-    pub(super) pins: u16,
     /// 1 to 128.
     pub(super) blocks: u8,
 }
@@ -21,6 +19,5 @@ pub(super) struct Run {
 pub(super) const NO_RUN: Run = Run {
     cell: CellNo(0),
     next: None,
-    pins: 0,
     blocks: 0,
 };

@@ -44,8 +44,8 @@ impl BlockNo {
     }
 }
 
-/// A slab, or the place of one that is not allocated. Bit i of each set stands for block i; `used` and `pinned` are
-/// subsets of `heads`, which shares no bit with `free`.
+/// A slab, or the place of one that is not allocated. Bit i of each set stands for block i; `used` is a subset
+/// of `heads`, which shares no bit with `free`.
 pub(super) struct Slab {
     /// 64 KiB, or nothing.
     bytes: Box<[u8]>,
@@ -55,8 +55,6 @@ pub(super) struct Slab {
     pub(super) heads: u128,
     /// First blocks of cells with the reference bit of CLOCK.
     pub(super) used: u128,
-    /// First blocks of cells with pins.
-    pub(super) pinned: u128,
     /// Place in the list of slabs with free blocks; it counts only while there are free blocks.
     pub(super) open_at: u32,
 }
@@ -69,7 +67,6 @@ impl Slab {
             free: 0,
             heads: 0,
             used: 0,
-            pinned: 0,
             open_at: 0,
         }
     }
@@ -127,7 +124,6 @@ impl Slab {
         let others = !(1 << start);
         self.heads &= others;
         self.used &= others;
-        self.pinned &= others;
     }
 
     /// The first block from `start` on that has an owner.

@@ -62,12 +62,8 @@ pub enum Direction {
 pub enum End {
     /// No entry is left between the bounds.
     Bounds,
-    /// There are as many as were asked for, and more follow. With `tied` the next one looks like the last: the run ended
-    /// within a tie group.
-    Count {
-        /// Whether the run ended within a tie group.
-        tied: bool,
-    },
+    /// There are as many as were asked for, and more follow.
+    Count,
 }
 
 /// Entries copied from an index; kept for several runs, it keeps its memory.
@@ -164,8 +160,9 @@ impl Index {
     /// entries + count).
     ///
     /// The next run continues from the [`Entry::spot`] of the last entry, excluded, whatever changed in between. An item
-    /// of a tie group that moves on the device in between may then be passed over, or come twice: who cannot bear that
-    /// asks again, before a change, while a run ends `tied`.
+    /// of a tie group that moves on the device in between may then be passed over, or come twice. From the
+    /// [`Entry::group`] of the last entry on, excluded, a run passes over what is left of its tie group: for callers
+    /// that take a group as one.
     pub fn run(
         &self,
         low: Bound<Spot<'_>>,
@@ -192,7 +189,7 @@ impl Index {
             let end = between.end_in(node);
             for slot in start..end {
                 if count == 0 {
-                    return End::count(run, node, slot);
+                    return End::Count;
                 }
                 run.push(node, slot);
                 count -= 1;
@@ -218,7 +215,7 @@ impl Index {
             let start = node.search(&between.low).slot;
             for slot in (start..end).rev() {
                 if count == 0 {
-                    return End::count(run, node, slot);
+                    return End::Count;
                 }
                 run.push(node, slot);
                 count -= 1;
@@ -256,21 +253,6 @@ impl Between<'_> {
         self.high
             .as_ref()
             .map_or(node.count(), |high| node.search(high).slot)
-    }
-}
-
-impl End {
-    /// The end before an entry that there was no room for.
-    fn count(run: &Run, node: Node<'_>, slot: usize) -> Self {
-        let tied = run.last().is_some_and(|last| {
-            let key = Key {
-                bytes: last.bytes,
-                truncated: !last.whole,
-                at: 0,
-            };
-            node.item(slot).looks_like(&key)
-        });
-        Self::Count { tied }
     }
 }
 

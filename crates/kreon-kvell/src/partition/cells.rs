@@ -69,6 +69,8 @@ struct Work {
     content: Option<Vec<u8>>,
     is_read_wanted: bool,
     readers: Vec<OpNo>,
+    /// Others than scans use it.
+    is_asked_for: bool,
     is_write_in_flight: bool,
     /// What waits for the write in flight.
     writing: Vec<After>,
@@ -116,6 +118,14 @@ impl Cells {
 
     /// Has a cell of `len_bytes` read, and `op` go on when that is done.
     pub fn want(&mut self, cell: CellNo, len_bytes: usize, op: OpNo) {
+        self.want_for_scan(cell, len_bytes, op);
+        if let Some(work) = self.work.get_mut(&cell) {
+            work.is_asked_for = true;
+        }
+    }
+
+    /// As [`want`](Self::want), for a scan: the cell leaves the cache soon, unless somebody else asks for it.
+    pub fn want_for_scan(&mut self, cell: CellNo, len_bytes: usize, op: OpNo) {
         let work = self.work.entry(cell).or_default();
         work.readers.push(op);
         if !work.is_read_wanted {
@@ -124,11 +134,11 @@ impl Cells {
         }
     }
 
-    /// As [`want`](Self::want), for a request that may wait for the cell already, and for others.
+    /// As [`want_for_scan`](Self::want_for_scan), for a request that may wait for the cell already, and for others.
     pub fn want_once(&mut self, cell: CellNo, len_bytes: usize, op: OpNo) {
         let awaited = self.work.get(&cell);
         if !awaited.is_some_and(|work| work.is_read_wanted && work.readers.contains(&op)) {
-            self.want(cell, len_bytes, op);
+            self.want_for_scan(cell, len_bytes, op);
         }
     }
 
@@ -150,6 +160,7 @@ impl Cells {
         });
         change(content);
         self.cache.remove(cell);
+        work.is_asked_for = true;
         work.next.extend(after);
         work.next_oldest = earlier(work.next_oldest, timestamp);
         if !work.is_dirty {
@@ -249,9 +260,14 @@ impl Cells {
         if work.is_kept || work.is_dirty || work.is_write_in_flight || work.is_read_wanted {
             return;
         }
-        if let Some(content) = self.work.remove(&cell).and_then(|work| work.content) {
-            self.cache.put(cell, &content);
-        }
+        let Some(work) = self.work.remove(&cell) else {
+            return;
+        };
+        match work.content {
+            Some(content) if work.is_asked_for => self.cache.put(cell, &content),
+            Some(content) => self.cache.put_scanned(cell, &content),
+            None => false,
+        };
     }
 
     /// Whether I/O is under way in an extent.

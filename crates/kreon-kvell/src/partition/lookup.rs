@@ -19,11 +19,20 @@ pub enum Lookup {
     At(Place),
     /// This cell has to be read first.
     Read(Place),
+    /// It is not near where it was, which `op` does not say any more: to be looked up with the key in line.
+    Moved,
 }
 
 /// Looks the key of `op` up, with what is in memory. Items of other keys that were ruled out stay so as long as `op` holds
 /// its index key.
 pub fn look_up(parts: &mut Parts, op: &mut Op) -> Result<Lookup> {
+    if let Some(at) = op.near {
+        let lookup = look_near(parts, op, at)?;
+        if matches!(lookup, Lookup::Moved) {
+            op.near = None;
+        }
+        return Ok(lookup);
+    }
     let Parts {
         seal,
         index,
@@ -62,24 +71,21 @@ pub fn look_up(parts: &mut Parts, op: &mut Op) -> Result<Lookup> {
     Ok(Lookup::None)
 }
 
-/// Looks the key of `op` up at a place where it was a moment ago: `None` if it is not there any more.
-///
-/// Nothing is kept between two calls, so the key need not be held: many keys of one tie group are read at a time.
-pub fn look_near(parts: &mut Parts, op: &Op, at: Location) -> Result<Option<Lookup>> {
+/// Looks the key of `op` up at a place where it was a moment ago. Nothing is kept between two calls, so the index key need
+/// not be held: many keys of one tie group are read at a time.
+fn look_near(parts: &mut Parts, op: &Op, at: Location) -> Result<Lookup> {
     let key = &op.request.key;
     if !parts.index.has(key, at) {
-        return Ok(None);
+        return Ok(Lookup::Moved);
     }
     let place = parts.room.place(at).ok_or_else(|| nowhere(at))?;
     let Some(content) = parts.cells.content(place.cell, &mut parts.scratch) else {
-        return Ok(Some(Lookup::Read(place)));
+        return Ok(Lookup::Read(place));
     };
     let bytes = content.get(place.at..).unwrap_or(&[]);
     match decode_head(bytes, parts.seal, place.slot) {
-        FoundHead::Head(head) if head.is_of(key, op.request.key_hash) => {
-            Ok(Some(Lookup::At(place)))
-        }
-        FoundHead::Head(_) => Ok(None),
+        FoundHead::Head(head) if head.is_of(key, op.request.key_hash) => Ok(Lookup::At(place)),
+        FoundHead::Head(_) => Ok(Lookup::Moved),
         FoundHead::Blank | FoundHead::BadHead => Err(place.damaged()),
     }
 }

@@ -1,20 +1,19 @@
 //! The partition.
 
-use std::collections::HashMap;
-
 use kreon_base::{Error, ErrorKind, KeyHash, Result, planted};
 
 use super::after::After;
 use super::cells::Transfer;
 use super::durable::Durable;
-use super::lookup::{Lookup, look_near, look_up};
+use super::lookup::{Lookup, look_up};
 use super::parts::{Changed, Parts};
 use super::queue::{NewSlot, Op, OpNo, Queue};
-use super::tied::Listing;
+use super::request::Origin;
+use super::step::Step;
+use super::tied::Listings;
 use super::{Durability, Reply, Request, Task, Ticket};
 use crate::cache::CellNo;
 use crate::format::Timestamp;
-use crate::index::Location;
 use crate::space::{FlushNo, Place};
 
 /// Flushes that a change awaits at most for a slot on a full volume.
@@ -42,8 +41,7 @@ pub struct Partition {
     parts: Parts,
     queue: Queue,
     durable: Durable,
-    /// Of the requests for tied keys that have begun.
-    listings: HashMap<OpNo, Listing>,
+    listings: Listings,
     replies: Vec<(Ticket, Reply)>,
     failed: Option<Failed>,
 }
@@ -55,29 +53,13 @@ struct Failed {
     mark: Timestamp,
 }
 
-/// How far a request came.
-enum Step {
-    /// It is done.
-    Reply(Reply),
-    /// Its reply follows a write.
-    Written,
-    /// It goes on when this cell has been read.
-    Read(Place),
-    /// It goes on whenever one of these cells has been read.
-    ReadSome(Vec<Place>),
-    /// It goes on at once, in another way.
-    Again,
-    /// It goes on after a flush.
-    Flush,
-}
-
 impl Partition {
     pub fn new(parts: Parts) -> Self {
         Self {
             parts,
             queue: Queue::default(),
             durable: Durable::default(),
-            listings: HashMap::new(),
+            listings: Listings::default(),
             replies: Vec::new(),
             failed: None,
         }
@@ -85,13 +67,16 @@ impl Partition {
 
     /// Takes a request in and carries it as far as memory allows.
     pub fn submit(&mut self, request: Request) {
-        self.submit_near(request, None);
+        self.submit_from(Origin::Caller, request);
     }
 
-    /// As [`submit`](Self::submit), of a get of a key of a tie group whose item was at `near` a moment ago.
-    pub fn submit_near(&mut self, request: Request, near: Option<Location>) {
+    /// As [`submit`](Self::submit), of a request that may be one of a scan.
+    pub fn submit_from(&mut self, origin: Origin, request: Request) {
         let mut op = Op::new(request);
-        op.near = near;
+        if let Origin::Scan { near } = origin {
+            op.is_of_scan = true;
+            op.near = near;
+        }
         self.queue.push(op);
         self.run();
     }
@@ -222,7 +207,11 @@ impl Partition {
         });
         match step {
             Step::Read(place) => {
-                self.parts.cells.want(place.cell, place.cell_bytes, no);
+                let cells = &mut self.parts.cells;
+                match op.is_of_scan {
+                    true => cells.want_for_scan(place.cell, place.cell_bytes, no),
+                    false => cells.want(place.cell, place.cell_bytes, no),
+                }
                 self.queue.wait(no, op, key);
             }
             Step::ReadSome(places) => {
@@ -280,22 +269,15 @@ impl Partition {
             self.check_device()?;
         }
         if matches!(op.request.task, Task::Tied) {
-            return Ok(self.list(no, &op.request));
+            return Ok(self.listings.advance(no, &op.request.key, &mut self.parts));
         }
         if let Task::Erase(stale) = op.request.task {
             let changed = self.parts.erase(stale)?;
             return self.changed(op, changed);
         }
         let reply = op.request.reply();
-        let near = match op.near {
-            Some(at) => look_near(&mut self.parts, op, at)?,
-            None => Some(look_up(&mut self.parts, op)?),
-        };
-        let Some(lookup) = near else {
-            op.near = None;
-            return Ok(Step::Again);
-        };
-        let found = match lookup {
+        let found = match look_up(&mut self.parts, op)? {
+            Lookup::Moved => return Ok(Step::Again),
             Lookup::Read(place) => return Ok(Step::Read(place)),
             Lookup::At(place) => Some(place),
             Lookup::None => None,
@@ -338,19 +320,6 @@ impl Partition {
             Some(value) => Step::Reply(Reply::Value(Some(value))),
             None => Step::Read(place),
         })
-    }
-
-    /// Finds out the keys that look like the request's.
-    fn list(&mut self, no: OpNo, request: &Request) -> Step {
-        let listing = self.listings.remove(&no);
-        let begin = || Listing::new(&self.parts.index, &request.key);
-        let mut listing = listing.unwrap_or_else(begin);
-        let places = listing.advance(&mut self.parts);
-        if places.is_empty() {
-            return Step::Reply(Reply::Tied(listing.finish()));
-        }
-        self.listings.insert(no, listing);
-        Step::ReadSome(places)
     }
 
     /// A deletion of a key that has no item. If a deletion before it is not durable yet, they become so together.
@@ -428,8 +397,7 @@ impl Partition {
             let Some(mut op) = self.queue.take(no) else {
                 continue;
             };
-            if let Some(listing) = self.listings.get_mut(&no) {
-                listing.unreadable(cell, error);
+            if self.listings.unreadable(no, cell, error) {
                 self.queue.keep(no, op);
                 self.queue.wake([no]);
                 continue;

@@ -11,6 +11,7 @@
 //! - `queue`: requests that wait, and who goes first on a key
 //! - `parts`: what requests work on, and how they change it
 //! - `lookup`: finds the item of a key
+//! - `step`: how far a request came
 //! - `tied`: lists the keys that look alike in the index
 //! - `machine`: the partition
 //! - `recovery`: what the device holds becomes a partition
@@ -25,11 +26,12 @@ mod queue;
 mod recovery;
 mod request;
 mod room;
+mod step;
 mod tied;
 
 pub use cells::{Cells, Transfer};
 pub use machine::{FlushWish, Partition};
 pub use parts::Parts;
 pub use recovery::{Recovery, Surroundings};
-pub use request::{Durability, Reply, Request, Task, Ticket, Tied, TiedKey};
+pub use request::{Durability, Origin, Reply, Request, Task, Ticket, Tied, TiedKey};
 pub use room::Room;

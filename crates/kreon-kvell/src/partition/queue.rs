@@ -22,6 +22,8 @@ pub struct Op {
     /// Where the item of a key is that does not stand whole in the index: found by reading it, and true while the index key
     /// is held.
     pub found: Option<Location>,
+    /// Whether it is a get for a scan.
+    pub is_of_scan: bool,
     /// Where the item was a moment ago, of a get of a key that does not stand whole in the index: looked at first.
     pub near: Option<Location>,
     /// The slot for the new item.
@@ -58,6 +60,7 @@ impl Op {
             request,
             others_up_to: None,
             found: None,
+            is_of_scan: false,
             near: None,
             slot: None,
             holds_key: false,

@@ -73,6 +73,18 @@ impl Request {
     }
 }
 
+/// Whom a request is from.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Origin {
+    #[default]
+    Caller,
+    /// A get for a scan: what it reads need not stay in the cache.
+    Scan {
+        /// Where the item was a moment ago, of a key that does not stand whole in the index: looked at first.
+        near: Option<Location>,
+    },
+}
+
 /// The end of a request.
 #[derive(Clone, Debug)]
 pub enum Reply {

@@ -3,10 +3,14 @@
 //! The request holds the index key of the group: changes of the group wait behind it, so each key that was there at its
 //! beginning is found, once, wherever its item moves afterwards.
 
+use std::collections::HashMap;
+
 use kreon_base::Error;
 
 use super::parts::Parts;
-use super::request::{Tied, TiedKey};
+use super::queue::OpNo;
+use super::request::{Reply, Tied, TiedKey};
+use super::step::Step;
 use crate::cache::CellNo;
 use crate::format::{Found, FoundHead, ItemKind, ItemSeal, decode, decode_head};
 use crate::index::{Index, Location};
@@ -16,9 +20,35 @@ use crate::space::Place;
 const CELLS_AT_ONCE: usize = 64;
 const BYTES_AT_ONCE: usize = 2 << 20;
 
-/// A listing under way.
-#[derive(Debug)]
-pub struct Listing {
+/// The listings of a partition that are under way.
+#[derive(Default)]
+pub struct Listings {
+    of: HashMap<OpNo, Listing>,
+}
+
+impl Listings {
+    /// Carries the listing for request `no` as far as memory allows, of the keys that look like `key` in the index.
+    pub fn advance(&mut self, no: OpNo, key: &[u8], parts: &mut Parts) -> Step {
+        let begun = self.of.remove(&no);
+        let mut listing = begun.unwrap_or_else(|| Listing::new(&parts.index, key));
+        let places = listing.advance(parts);
+        if places.is_empty() {
+            return Step::Reply(Reply::Tied(listing.tied));
+        }
+        self.of.insert(no, listing);
+        Step::ReadSome(places)
+    }
+
+    /// A cell cannot be read that request `no` waits for; `false` if that is no listing.
+    pub fn unreadable(&mut self, no: OpNo, cell: CellNo, error: &Error) -> bool {
+        let listing = self.of.get_mut(&no);
+        listing
+            .map(|listing| listing.unreadable(cell, error))
+            .is_some()
+    }
+}
+
+struct Listing {
     /// Bytes of the keys that stand in the index.
     group: Vec<u8>,
     /// Items that were not looked at, the last one first.
@@ -29,8 +59,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// The listing of the items whose keys look like `key` in the index.
-    pub fn new(index: &Index, key: &[u8]) -> Self {
+    fn new(index: &Index, key: &[u8]) -> Self {
         let mut rest: Vec<Location> = index.find(key).collect();
         rest.reverse();
         Self {
@@ -42,7 +71,7 @@ impl Listing {
     }
 
     /// Looks at the items that are in memory. The cells that are to be read before the next call; none: all was looked at.
-    pub fn advance(&mut self, parts: &mut Parts) -> Vec<Place> {
+    fn advance(&mut self, parts: &mut Parts) -> Vec<Place> {
         let mut awaited = std::mem::take(&mut self.awaited);
         awaited.retain(|place| !self.look(parts, place));
         let (mut cells, mut len_bytes) = (0, 0);
@@ -79,7 +108,7 @@ impl Listing {
     }
 
     /// A cell cannot be read: its items do not tell their keys.
-    pub fn unreadable(&mut self, cell: CellNo, error: &Error) {
+    fn unreadable(&mut self, cell: CellNo, error: &Error) {
         let failures = &mut self.tied.failures;
         self.awaited.retain(|place| {
             let is_there = place.cell == cell;
@@ -88,11 +117,6 @@ impl Listing {
             }
             !is_there
         });
-    }
-
-    /// What was found.
-    pub fn finish(self) -> Tied {
-        self.tied
     }
 
     /// Notes the key of the item at `place`; `false` if that is not in memory.

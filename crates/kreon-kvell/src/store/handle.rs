@@ -13,8 +13,7 @@ use super::refusals::closed;
 use super::running::Running;
 use super::shared::Shared;
 use super::worker::is_worker;
-use crate::index::Location;
-use crate::partition::{Reply, Request};
+use crate::partition::{Origin, Reply, Request};
 
 /// Bytes of the number of a region in front of each key.
 pub const REGION_BYTES: usize = 4;
@@ -31,8 +30,7 @@ pub struct Handle {
 pub struct Asked {
     pub partition: usize,
     pub request: Request,
-    /// Where the item of a key of a tie group was a moment ago.
-    pub near: Option<Location>,
+    pub origin: Origin,
 }
 
 impl Handle {
@@ -91,7 +89,7 @@ impl Handle {
         let asked = requests.into_iter().map(|request| Asked {
             partition: shared.partition_of(request.key_hash),
             request,
-            near: None,
+            origin: Origin::Caller,
         });
         let call = self.begin_many(asked.collect())?;
         Ok(call.wait().into_iter().map(outcome_of).collect())
@@ -101,11 +99,11 @@ impl Handle {
     pub fn begin_many(&self, requests: Vec<Asked>) -> Result<Arc<Call>> {
         let shared = self.shared()?;
         let call = Call::new(requests.len());
-        let mut groups: Vec<Vec<(usize, Request, Option<Location>)>> = Vec::new();
+        let mut groups: Vec<Vec<(usize, Request, Origin)>> = Vec::new();
         groups.resize_with(shared.partitions.len(), Vec::new);
         for (number, asked) in requests.into_iter().enumerate() {
             if let Some(group) = groups.get_mut(asked.partition) {
-                group.push((number, asked.request, asked.near));
+                group.push((number, asked.request, asked.origin));
             }
         }
         let mut answers = Answers::default();

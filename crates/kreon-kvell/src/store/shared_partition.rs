@@ -16,8 +16,7 @@ use parking_lot::Mutex;
 use super::call::{Answers, Call, Receiver};
 use super::refusals::{broken, closed, poisoned};
 use crate::format::Timestamp;
-use crate::index::Location;
-use crate::partition::{FlushWish, Partition, Reply, Request, Ticket, Transfer};
+use crate::partition::{FlushWish, Origin, Partition, Reply, Request, Ticket, Transfer};
 use crate::space::FlushNo;
 
 /// After so long a flush begins for changes that nobody waits for. With the time of the flush it is to stay within the
@@ -114,7 +113,7 @@ impl SharedPartition {
     ) -> Result<(Option<Reply>, Needs)> {
         self.within(|locked| {
             locked.check_open()?;
-            let ticket = locked.submit(request, None);
+            let ticket = locked.submit(Origin::Caller, request);
             let mut own = None;
             locked.take_replies(answers, |of, reply| {
                 if of == ticket {
@@ -128,19 +127,18 @@ impl SharedPartition {
         })
     }
 
-    /// Puts requests of a call in, each with its number there, and where its item was if that is known. Says what is to be
-    /// done.
+    /// Puts requests of a call in, each with its number there. Says what is to be done.
     pub fn ask_many(
         &self,
-        requests: impl Iterator<Item = (usize, Request, Option<Location>)>,
+        requests: impl Iterator<Item = (usize, Request, Origin)>,
         call: &Arc<Call>,
         answers: &mut Answers,
     ) -> Result<Needs> {
         self.within(|locked| {
             locked.check_open()?;
-            for (number, request, near) in requests {
+            for (number, request, origin) in requests {
                 let call = Arc::clone(call);
-                let ticket = locked.submit(request, near);
+                let ticket = locked.submit(origin, request);
                 // Its reply is taken out at the end, so the receiver is not late.
                 locked.callers.insert(ticket, Receiver { call, number });
             }
@@ -276,11 +274,11 @@ impl Locked {
         }
     }
 
-    fn submit(&mut self, mut request: Request, near: Option<Location>) -> Ticket {
+    fn submit(&mut self, origin: Origin, mut request: Request) -> Ticket {
         let ticket = Ticket(self.ticket_next);
         self.ticket_next += 1;
         request.ticket = Some(ticket);
-        self.partition.submit_near(request, near);
+        self.partition.submit_from(origin, request);
         ticket
     }
 

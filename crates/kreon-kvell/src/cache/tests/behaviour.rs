@@ -103,56 +103,6 @@ fn when_all_are_used_the_first_behind_the_hand_leaves() {
 }
 
 #[test]
-fn pinned_cells_stay_until_the_last_pin_goes() {
-    let mut cache = full_of_small_cells();
-    for cell in 0..128 {
-        assert!(cache.pin(CellNo(cell)));
-    }
-    assert!(cache.pin(CellNo(77)));
-    assert!(
-        !cache.put(CellNo(200), &content(200, 0, 512)),
-        "all are pinned"
-    );
-    cache.unpin(CellNo(77));
-    assert!(
-        !cache.put(CellNo(200), &content(200, 0, 512)),
-        "77 has a second pin"
-    );
-    cache.unpin(CellNo(77));
-    assert!(cache.put(CellNo(200), &content(200, 0, 512)));
-    assert!(cache.get(CellNo(77)).is_none());
-    assert_eq!(cache.stats().cells, 128);
-    assert!(!cache.pin(CellNo(77)), "it is gone");
-    recount(&cache);
-}
-
-#[test]
-fn pins_outlast_a_new_content_of_another_size() {
-    let mut cache = cache_of_slabs(1);
-    assert!(cache.put(CellNo(1), &content(1, 0, 512)));
-    assert!(cache.pin(CellNo(1)) && cache.pin(CellNo(1)));
-    assert!(cache.put(CellNo(1), &content(1, 1, 4096)));
-    cache.unpin(CellNo(1));
-    for cell in 2..600 {
-        assert!(cache.put(CellNo(cell), &content(cell, 0, 512)));
-    }
-    assert_eq!(cached(&mut cache, 1), Some(content(1, 1, 4096)));
-    recount(&cache);
-}
-
-#[test]
-fn a_pinned_cell_that_outgrows_the_cache_takes_its_pins_along() {
-    let mut cache = cache_of_slabs(1);
-    assert!(cache.put(CellNo(1), &content(1, 0, 512)));
-    assert!(cache.pin(CellNo(1)));
-    assert!(!cache.put(CellNo(1), &content(1, 1, 32 << 10)));
-    assert!(cache.put(CellNo(1), &content(1, 2, 512)));
-    cache.unpin(CellNo(1));
-    assert_eq!(cached(&mut cache, 1), Some(content(1, 2, 512)));
-    recount(&cache);
-}
-
-#[test]
 fn a_cell_over_a_quarter_is_refused_and_its_old_content_gone() {
     let mut cache = cache_of_slabs(1);
     assert!(cache.put(CellNo(1), &content(1, 0, 512)));
@@ -296,48 +246,11 @@ fn unused_slabs_are_given_back_before_cells_are_evicted() {
 }
 
 #[test]
-fn a_slab_of_a_pinned_cell_follows_when_the_pin_goes() {
-    let mut cache = cache_of_slabs(4);
-    for cell in 0..256 {
-        assert!(cache.put(CellNo(cell), &content(cell, 0, 1024)));
-    }
-    assert!(cache.pin(CellNo(70)));
-    let none = bytes_of_slabs(4) - 4 * (64 << 10);
-    assert_eq!(cache.set_limit(0), none + (64 << 10));
-    assert_eq!(cached(&mut cache, 70), Some(content(70, 0, 1024)));
-    cache.unpin(CellNo(70));
-    assert_eq!(cache.memory_bytes(), none);
-    recount(&cache);
-}
-
-#[test]
-fn a_pinned_cell_that_moves_leaves_no_slab_above_the_limit() {
-    let mut cache = cache_of_slabs(16);
-    for cell in 0..1024 {
-        assert!(cache.put(CellNo(cell), &content(cell, 0, 1024)));
-    }
-    assert!(cache.pin(CellNo(70)) && cache.pin(CellNo(800)));
-    let none = bytes_of_slabs(16) - 16 * (64 << 10);
-    assert_eq!(cache.set_limit(none + (64 << 10)), none + 2 * (64 << 10));
-    // The hand makes room in the slab of cell 70, so cell 800 moves there.
-    assert!(cache.put(CellNo(800), &content(800, 1, 8192)));
-    assert_eq!(cache.memory_bytes(), none + (64 << 10));
-    assert_eq!(cached(&mut cache, 70), Some(content(70, 0, 1024)));
-    assert_eq!(cached(&mut cache, 800), Some(content(800, 1, 8192)));
-    recount(&cache);
-}
-
-#[test]
 fn a_cache_without_room_for_a_slab_holds_nothing() {
     for bytes in [0, 100, 60 << 10] {
         let mut cache = Cache::new(bytes);
         assert!(!cache.put(CellNo(1), &content(1, 0, 512)));
-        assert!(
-            cache.get(CellNo(1)).is_none()
-                && !cache.pin(CellNo(1))
-                && !cache.write(CellNo(1), 0, &[])
-        );
-        cache.unpin(CellNo(1));
+        assert!(cache.get(CellNo(1)).is_none() && !cache.write(CellNo(1), 0, &[]));
         cache.remove(CellNo(1));
         cache.set_limit(1 << 20);
         assert!(!cache.put(CellNo(1), &content(1, 0, 512)));

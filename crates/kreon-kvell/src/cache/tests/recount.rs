@@ -8,7 +8,7 @@ use super::super::slab::{BlockNo, SLAB_BLOCKS, SLAB_BYTES, Slab};
 /// Panics if the cache contradicts itself.
 pub(super) fn recount(cache: &Cache) {
     let mut cells = BTreeMap::new();
-    let (mut taken, mut pinned) = (0, 0);
+    let mut taken = 0;
     for (number, slab) in cache.blocks.slabs().iter().enumerate() {
         taken += taken_blocks(cache, number);
         for bit in (0..SLAB_BLOCKS).filter(|bit| slab.heads & (1 << bit) != 0) {
@@ -21,8 +21,6 @@ pub(super) fn recount(cache: &Cache) {
             );
             let found = cache.find(run.cell).map(|(_, found)| found);
             assert_eq!(found, Some(head), "{}", run.cell);
-            assert_eq!(slab.pinned & (1 << bit) != 0, run.pins > 0, "{}", run.cell);
-            pinned += if run.pins > 0 { blocks } else { 0 };
         }
     }
     assert_eq!(
@@ -31,7 +29,6 @@ pub(super) fn recount(cache: &Cache) {
         "blocks of nobody, or of two cells"
     );
     assert_eq!(cache.blocks.taken(), taken);
-    assert_eq!(cache.pinned_blocks, pinned);
     assert_eq!(cache.stats().cells, cells.len() as u64);
     let entries = cache.table.slots.iter().filter(|&&slot| slot != 0).count();
     assert_eq!(entries, cells.len());
@@ -49,7 +46,7 @@ fn taken_blocks(cache: &Cache, number: usize) -> usize {
         "slab {number}: a free block is the first of a cell"
     );
     assert_eq!(
-        (slab.used | slab.pinned) & !slab.heads,
+        slab.used & !slab.heads,
         0,
         "slab {number}: a mark on no cell"
     );

@@ -126,12 +126,7 @@ fn run_that_ends_within_a_tie_group_says_so() {
         ));
         assert_eq!(run.len(), count);
     }
-    let expected = [
-        End::Count { tied: false },
-        End::Count { tied: true },
-        End::Count { tied: false },
-        End::Bounds,
-    ];
+    let expected = [End::Count, End::Count, End::Count, End::Bounds];
     assert_eq!(ends, expected);
     assert_eq!(
         run.last().map(known),

@@ -7,7 +7,7 @@ use kreon_base::Result;
 
 use super::known::Known;
 use crate::format::key_hash;
-use crate::partition::{Request, Task};
+use crate::partition::{Origin, Request, Task};
 use crate::store::answer::outcome_of;
 use crate::store::call::Call;
 use crate::store::handle::{Asked, Handle};
@@ -56,7 +56,7 @@ impl Ahead {
                 key_hash: key_hash(seal, &known.key),
                 task: Task::Get,
             },
-            near: known.near,
+            origin: Origin::Scan { near: known.near },
         });
         let call = handle.begin_many(asked.collect())?;
         self.step = keys.len();

@@ -7,7 +7,7 @@ use kreon_base::Result;
 use super::bounds::Bounds;
 use super::merge::{Merge, Merged};
 use crate::index::{Direction, Location};
-use crate::partition::{Reply, Request, Task, TiedKey};
+use crate::partition::{Origin, Reply, Request, Task, TiedKey};
 use crate::store::handle::{Asked, Handle};
 
 /// A key that had an item when it was met.
@@ -128,7 +128,7 @@ fn list(handle: &Handle, merged: &[Merged]) -> Result<Vec<Option<Reply>>> {
                 key_hash: 0,
                 task: Task::Tied,
             },
-            near: None,
+            origin: Origin::Scan { near: None },
         }));
     }
     if asked.is_empty() {
