@@ -28,7 +28,7 @@ fn full_of_small_cells() -> Cache {
 #[test]
 fn a_block_costs_what_the_documentation_says() {
     assert_eq!(size_of::<Run>(), 16);
-    assert_eq!(size_of::<Slab>(), 96);
+    assert_eq!(size_of::<Slab>(), 80);
     let fixed = cache_of_slabs(100).memory_bytes() - cache_of_slabs(0).memory_bytes();
     // The slot of a table without slabs.
     assert_eq!(fixed + 4, 100 * PLACE_BYTES);

@@ -23,7 +23,7 @@ fn bytes_of_slabs(slabs: usize) -> usize {
 }
 
 /// The fixed part for each slab of the limit.
-const PLACE_BYTES: usize = 2920;
+const PLACE_BYTES: usize = 2904;
 
 /// Bytes that tell the cell, the version and the place.
 fn content(cell: u64, version: u64, bytes: usize) -> Vec<u8> {
