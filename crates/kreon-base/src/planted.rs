@@ -262,6 +262,8 @@ bugs! {
     TwoWritesOfCell,
     /// KVell: of the keys that begin alike, the first is taken for the one looked for.
     TieGroupFirstOnly,
+    /// KVell: an extent gets items that recovery does not read, as the superblock tells an earlier end.
+    ExtentBehindTheEnd,
 }
 
 impl Bug {

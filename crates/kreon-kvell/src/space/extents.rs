@@ -3,12 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kreon_base::{Error, ErrorKind, Result};
-use kreon_device::{AlignedBuf, Device};
+use kreon_base::{Error, ErrorKind, Result, planted};
+use kreon_device::{AlignedBuf, Device, Write};
 use parking_lot::Mutex;
 
 use super::flush_clock::FlushClock;
-use crate::format::{ClassNo, EXTENT_BYTES, ExtentHeader, ExtentNo, ItemSeal};
+use super::superblocks::Superblocks;
+use crate::format::{ClassNo, EXTENT_BYTES, ExtentHeader, ExtentNo};
+
+/// The end of the extents moves on by an eighth, but by no less and no more than so many. Recovery reads what was not used
+/// yet; each step costs a superblock, two flushes, and a write of a block for each extent that is not known to be blank.
+const STEP_MIN: u32 = 64;
+const STEP_MAX: u32 = 1024;
 
 /// Where partitions get extents from.
 pub trait ExtentSource: Send + Sync {
@@ -20,10 +26,26 @@ pub trait ExtentSource: Send + Sync {
     fn give(&self, extents: &[ExtentNo]) -> Result<()>;
 }
 
-/// The extents of a device: those that were given back, then those behind the end.
+/// What a recovery found on a device.
+#[derive(Clone, Debug, Default)]
+pub struct FoundExtents {
+    /// Extents before the end without a header.
+    pub free: BTreeSet<ExtentNo>,
+    /// None has a header from here on.
+    pub end: u32,
+    /// The largest number of a header.
+    pub sequence: u64,
+}
+
+/// The extents of a device: those that were given back, then those never used.
+///
+/// What is on the device behind the end that the superblock tells means nothing, whatever it is: see
+/// [`reach`](Self::reach).
 pub struct Extents {
     device: Arc<dyn Device>,
-    seal: ItemSeal,
+    superblocks: Arc<Superblocks>,
+    /// Held while the end moves on.
+    reaching: Mutex<()>,
     /// Knows of failures: what they may have lost cannot be made durable any more.
     clock: Arc<FlushClock>,
     state: Mutex<State>,
@@ -35,6 +57,8 @@ struct State {
     /// All extents from here on were never used.
     end: u32,
     sequence: u64,
+    /// Extents by which the end that the superblock tells moves on at least.
+    step_min: u32,
 }
 
 impl State {
@@ -52,27 +76,31 @@ impl State {
 }
 
 impl Extents {
-    /// The extents of `device`, of which those before `end` are in use but for those in `free`. Headers get sequence
-    /// numbers over `sequence`. `clock` is told when a write or flush fails.
+    /// The extents of `device`, as they were found. `clock` is told when a write or flush fails.
     pub fn new(
         device: Arc<dyn Device>,
-        seal: ItemSeal,
-        free: impl IntoIterator<Item = ExtentNo>,
-        end: u32,
-        sequence: u64,
+        superblocks: Arc<Superblocks>,
+        found: FoundExtents,
         clock: Arc<FlushClock>,
     ) -> Self {
         let state = State {
-            free: free.into_iter().collect(),
-            end: end.max(1),
-            sequence,
+            free: found.free,
+            end: found.end.max(1),
+            sequence: found.sequence,
+            step_min: STEP_MIN,
         };
         Self {
             device,
-            seal,
+            superblocks,
+            reaching: Mutex::new(()),
             clock,
             state: Mutex::new(state),
         }
+    }
+
+    /// Sets by how many extents the end that the superblock tells moves on at least: few in tests.
+    pub fn set_step_min(&self, extents: u32) {
+        self.state.lock().step_min = extents.max(1);
     }
 
     /// Extents in use and given back.
@@ -110,13 +138,57 @@ impl Extents {
             let text = format!("the volume is full: all {all} bytes are in use");
             return Err(Error::new(ErrorKind::OutOfSpace, text));
         }
+        // What a device grows by reads as zeroes.
+        let is_beyond = offset >= self.device.len_bytes();
         if end > self.device.len_bytes() {
             self.device.grow(end)?;
         }
-        if !is_new || !self.device.is_blank(offset, len_bytes) {
+        self.reach(extent)?;
+        if !is_new || !is_beyond && !self.device.is_blank(offset, len_bytes) {
             self.clear(extent)?;
         }
         self.device.allocate(offset, len_bytes)
+    }
+
+    /// Has recovery read `extent`, whatever becomes of the power from now on, by a superblock with a later end. Before that
+    /// is written, no extent up to the later end has anything at the place of its header, durably: recovery would take what
+    /// else a used device has there for damage.
+    fn reach(&self, extent: ExtentNo) -> Result<()> {
+        if extent.0 < self.superblocks.extents_end() {
+            return Ok(());
+        }
+        let _one_at_a_time = self.reaching.lock();
+        let end = self.superblocks.extents_end();
+        if extent.0 < end {
+            return Ok(());
+        }
+        let step_min = self.state.lock().step_min;
+        let step = (end / 8).clamp(step_min, STEP_MAX.max(step_min));
+        let all = self.device.len_bytes_max() / EXTENT_BYTES as u64;
+        let all = u32::try_from(all).unwrap_or(u32::MAX);
+        let later = end.saturating_add(step).min(all).max(extent.0 + 1);
+        planted!(ExtentBehindTheEnd => let later = end.max(extent.0));
+        self.clear_headers(end, later)?;
+        self.superblocks
+            .write(|superblock| superblock.extents_end = later)
+    }
+
+    /// Makes the headers of extents zeroes, durably, as far as they are not.
+    fn clear_headers(&self, first: u32, end: u32) -> Result<()> {
+        let zeroes = AlignedBuf::new(self.device.block_bytes() as usize);
+        let block_bytes = zeroes.len() as u64;
+        let len_bytes = self.device.len_bytes();
+        let offsets = (first..end).map(|extent| ExtentNo(extent).offset());
+        let present = offsets.take_while(|offset| offset + block_bytes <= len_bytes);
+        let writes: Vec<Write<'_>> = present
+            .filter(|&offset| !self.device.is_blank(offset, block_bytes))
+            .map(|offset| Write::new(offset, &zeroes))
+            .collect();
+        if writes.is_empty() {
+            return Ok(());
+        }
+        self.device.write(&writes)?;
+        self.flush()
     }
 
     fn label(&self, header: &ExtentHeader) -> Result<()> {
@@ -142,7 +214,7 @@ impl Extents {
     fn taken(&self, partition: u16, class: ClassNo) -> Result<ExtentNo> {
         let (extent, is_new, sequence) = self.state.lock().next();
         let header = ExtentHeader {
-            store: self.seal.store,
+            store: self.superblocks.store(),
             extent,
             partition,
             class,

@@ -47,7 +47,7 @@ impl Running {
     pub fn start(opened: Opened, crew: Crew) -> Result<Self> {
         let Opened {
             device,
-            superblock,
+            superblocks,
             clock,
             extents,
             partitions,
@@ -60,7 +60,7 @@ impl Running {
         let partitions = partitions.into_iter().map(SharedPartition::new).collect();
         let places = (partitions, bells);
         let running = Self {
-            shared: Arc::new(Shared::new(device, clock, places, extents, superblock)),
+            shared: Arc::new(Shared::new(device, clock, places, extents, superblocks)),
             threads: Mutex::default(),
             stage: Mutex::new(Stage::Open),
             is_closed: Condvar::new(),

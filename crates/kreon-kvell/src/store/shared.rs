@@ -1,24 +1,23 @@
 //! What handles and workers have in common.
 //!
-//! Order of locks: that of one partition at a time and none beside it; then the superblock's, under which no other is taken.
+//! Order of locks: that of one partition at a time and none beside it; then those of the extents and the superblock's,
+//! under which no other is taken.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use kreon_base::{PAGE_BYTES, Result};
-use kreon_device::{AlignedBuf, Device};
-use parking_lot::Mutex;
+use kreon_base::Result;
+use kreon_device::Device;
 
 use super::bell::Bell;
 use super::call::{Answers, Call, Receiver};
 use super::refusals::poisoned;
 use super::shared_partition::{Needs, SharedPartition};
 use super::stats::Stats;
-use crate::format::{ItemSeal, State, Superblock, Timestamp, partition_of};
-use crate::opening::write_superblock;
+use crate::format::{ItemSeal, State, Timestamp, partition_of};
 use crate::partition::Reply;
-use crate::space::{Extents, FlushClock};
+use crate::space::{Extents, FlushClock, SuperblockPage, Superblocks};
 
 /// A store. Partition p belongs to worker p modulo their number.
 pub struct Shared {
@@ -29,7 +28,7 @@ pub struct Shared {
     /// One for each worker.
     pub bells: Vec<Bell>,
     extents: Arc<Extents>,
-    superblock: Mutex<Superblock>,
+    pub superblocks: Arc<Superblocks>,
     /// The next flush is to come with a superblock.
     marks_due: AtomicBool,
     /// All partitions know of the failure of the device.
@@ -38,30 +37,24 @@ pub struct Shared {
     is_stopped: AtomicBool,
 }
 
-/// The next superblock, and where it goes.
-pub struct Marks {
-    pub offset: u64,
-    pub page: AlignedBuf,
-}
-
 impl Shared {
     pub fn new(
         device: Arc<dyn Device>,
         clock: Arc<FlushClock>,
         (partitions, bells): (Vec<SharedPartition>, Vec<Bell>),
         extents: Arc<Extents>,
-        superblock: Superblock,
+        superblocks: Arc<Superblocks>,
     ) -> Self {
         Self {
             device,
             seal: ItemSeal {
-                store: superblock.store,
+                store: superblocks.store(),
             },
             clock,
             partitions,
             bells,
             extents,
-            superblock: Mutex::new(superblock),
+            superblocks,
             marks_due: AtomicBool::new(false),
             is_failure_told: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
@@ -150,7 +143,7 @@ impl Shared {
 
     /// Asks for a superblock with the next flush, if there is anything new to tell. Whether there is.
     pub fn ask_for_marks(&self) -> bool {
-        let is_new = !self.clock.has_failed() && self.marks() != self.superblock.lock().durable;
+        let is_new = !self.clock.has_failed() && self.superblocks.would_change(&self.marks());
         if is_new {
             self.marks_due.store(true, SeqCst);
         }
@@ -163,17 +156,11 @@ impl Shared {
     }
 
     /// The superblock that was asked for.
-    pub fn take_marks(&self) -> Option<Marks> {
+    pub fn take_marks(&self) -> Option<SuperblockPage> {
         if !self.are_marks_due() || !self.marks_due.swap(false, SeqCst) {
             return None;
         }
-        let superblock = self.next_superblock(State::Dirty);
-        let mut page = AlignedBuf::new(PAGE_BYTES);
-        page.copy_from_slice(&superblock.encode()[..]);
-        Some(Marks {
-            offset: superblock.offset(),
-            page,
-        })
+        self.superblocks.begin(&self.marks())
     }
 
     /// Writes the last superblock of this opening, durably. The workers have ended, and nothing is under way.
@@ -181,8 +168,8 @@ impl Shared {
         if self.clock.has_failed() {
             return Err(poisoned());
         }
-        let superblock = self.next_superblock(State::Clean);
-        write_superblock(&*self.device, &superblock).inspect_err(|_| self.clock.fail())
+        let written = self.superblocks.write_marks(State::Clean, &self.marks());
+        written.inspect_err(|_| self.clock.fail())
     }
 
     /// Figures of all partitions.
@@ -215,17 +202,5 @@ impl Shared {
             mark.unwrap_or_default()
         });
         marks.collect()
-    }
-
-    fn next_superblock(&self, state: State) -> Superblock {
-        let marks = self.marks();
-        let mut superblock = self.superblock.lock();
-        superblock.sequence += 1;
-        superblock.state = state;
-        for (known, mark) in superblock.durable.iter_mut().zip(marks) {
-            // A partition that was broken off tells none.
-            *known = mark.max(*known);
-        }
-        superblock.clone()
     }
 }

@@ -23,7 +23,7 @@ use super::flights::{Flight, Flights};
 use super::shared::Shared;
 use super::shared_partition::{End, Needs};
 use crate::partition::Transfer;
-use crate::space::FlushNo;
+use crate::space::{FlushNo, SuperblockPage};
 
 /// Places in the queue beside those of the partitions: for a flush and the superblock in front of it.
 pub const PLACES: usize = 1;
@@ -78,6 +78,8 @@ struct Own {
 struct Flushing {
     flush: FlushNo,
     begun: Instant,
+    /// Sequence of the superblock that is written before it.
+    superblock: Option<u64>,
 }
 
 impl Worker {
@@ -277,12 +279,16 @@ impl Worker {
             // Not if one has failed: then who waits for this one is to be told.
             return self.shared.attend_failure();
         };
-        self.flush = Some(Flushing { flush, begun: now });
+        let superblock = self.shared.take_marks();
+        self.flush = Some(Flushing {
+            flush,
+            begun: now,
+            superblock: superblock.as_ref().map(|it| it.sequence),
+        });
         // With a superblock, the flush is pushed when that is written. It covers the more.
-        match self.shared.take_marks() {
-            Some(marks) => {
-                let len_bytes = marks.page.len();
-                let (offset, page) = (marks.offset, marks.page);
+        match superblock {
+            Some(SuperblockPage { offset, page, .. }) => {
+                let len_bytes = page.len();
                 self.queue.write(SUPERBLOCK_TAG, offset, page, len_bytes);
             }
             None => self.queue.flush(FLUSH_TAG),
@@ -291,13 +297,21 @@ impl Worker {
 
     /// The flush in flight has ended, or the superblock before it has failed. `true`: the next one is wished for.
     fn flush_ended(&mut self, outcome: Result<()>) -> bool {
-        let Some(Flushing { flush, begun }) = self.flush.take() else {
+        let Some(Flushing {
+            flush,
+            begun,
+            superblock,
+        }) = self.flush.take()
+        else {
             return false;
         };
         if outcome.is_err() || !self.shared.clock.end(flush) {
             self.shared.clock.fail();
             self.shared.attend_failure();
             return false;
+        }
+        if let Some(sequence) = superblock {
+            self.shared.superblocks.is_durable(sequence);
         }
         let workers = self.shared.bells.len().max(1);
         let mut flush_now = self.shared.are_marks_due();

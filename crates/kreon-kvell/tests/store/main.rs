@@ -9,5 +9,7 @@ mod scans;
 mod scans_beside_writers;
 mod scans_of_damage;
 mod space;
+mod superblocks;
 mod threads;
+mod used_devices;
 mod world;

@@ -20,7 +20,7 @@ pub fn simulated(len_bytes_max: u64) -> Arc<SimDevice> {
     from_image(Image::default(), len_bytes_max)
 }
 
-fn from_image(image: Image, len_bytes_max: u64) -> Arc<SimDevice> {
+pub fn from_image(image: Image, len_bytes_max: u64) -> Arc<SimDevice> {
     let options = SimOptions {
         len_bytes_max,
         ..SimOptions::default()

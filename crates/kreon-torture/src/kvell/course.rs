@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use ::kvell::format::{EXTENT_BYTES, SUPERBLOCK_SLOTS};
 use ::kvell::partition::Durability;
+use kreon_base::PAGE_BYTES;
 use kreon_sim::{
     Call, Dice, Effect, Fault, Image, Keep, SECTOR_BYTES, SimDevice, SimOptions, Survival, Version,
 };
@@ -19,7 +21,7 @@ pub(super) fn run(seed: u64, rounds: u64) -> Result<(), String> {
     let mut dice = Dice::new(seed);
     let setting = Setting::new(&mut dice);
     let mut course = Course {
-        image: Image::default(),
+        image: used(setting.garbage_bytes, &mut dice),
         models: setting.keys.iter().map(|_| KeyModel::new(None)).collect(),
         events: 0,
         stamp: 0,
@@ -33,6 +35,20 @@ pub(super) fn run(seed: u64, rounds: u64) -> Result<(), String> {
             .map_err(|what| format!("seed {seed}, round {round}: {what}\n{setting:?}"))?;
     }
     Ok(())
+}
+
+/// A device that had other content: so many bytes of it behind the place of the superblocks.
+fn used(len_bytes: usize, dice: &mut Dice) -> Image {
+    let mut image = Image::default();
+    if len_bytes == 0 {
+        return image;
+    }
+    let words = (0..len_bytes.div_ceil(8)).map(|_| dice.roll().to_le_bytes());
+    let bytes = words.flatten().collect::<Vec<u8>>();
+    let start = (SUPERBLOCK_SLOTS * PAGE_BYTES) as u64;
+    image.set_len((start + len_bytes as u64).max(EXTENT_BYTES as u64));
+    image.write(start, &bytes[..len_bytes]);
+    image
 }
 
 /// A store between two openings.
@@ -152,6 +168,10 @@ impl Course {
         }
         match dice.below(12) {
             0 => world.mark(),
+            1 => {
+                world.ask_for_marks();
+                world.flush(false)
+            }
             _ => world.flush(dice.below(4) > 0),
         }
     }

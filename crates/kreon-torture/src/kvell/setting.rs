@@ -14,6 +14,10 @@ pub(super) struct Setting {
     pub memory_bytes: usize,
     pub len_bytes_max: u64,
     pub stale_max: usize,
+    /// Extents by which the end of those in use moves on.
+    pub step_min: u32,
+    /// Bytes of something else behind the superblocks of the new device.
+    pub garbage_bytes: usize,
     pub keys: Vec<Vec<u8>>,
     pub value_bytes: Vec<usize>,
     /// Transfers in flight for each partition at most.
@@ -35,13 +39,19 @@ impl Setting {
             2 => &[10, 200, 600, 3000, 7000],
             _ => &[600, 4000, 9000, 20_000],
         };
+        let extents = 3 + dice.below(8);
         Self {
             partitions: 1 + dice.below(2) as u16,
             atomic_bytes,
             index_key_bytes,
             memory_bytes: MEMORY_BYTES[dice.below(5) as usize],
-            len_bytes_max: (1 << 20) * (3 + dice.below(8)),
+            len_bytes_max: extents << 20,
             stale_max: [0, 1, 3, 100][dice.below(4) as usize],
+            step_min: [1, 2, 64][dice.below(3) as usize],
+            garbage_bytes: match dice.below(3) {
+                0 => 0,
+                _ => dice.below((extents - 1) << 11) as usize * 512,
+            },
             keys: keys(dice),
             value_bytes: all_bytes.to_vec(),
             depth: 1 + dice.below(6) as usize,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ::kvell::format::{ItemSeal, key_hash, partition_of};
-use ::kvell::opening::{Opened, Opening, open, write_superblock};
+use ::kvell::format::{ItemSeal, State, Timestamp, key_hash, partition_of};
+use ::kvell::opening::{Opened, Opening, open};
 use ::kvell::partition::{Durability, FlushWish, Reply, Request, Task, Ticket, Transfer};
-use ::kvell::space::FlushNo;
+use ::kvell::space::{FlushNo, SuperblockPage};
 use kreon_base::{Error, ErrorKind, Result};
 use kreon_device::Device;
 use kreon_format::StoreId;
@@ -22,11 +22,21 @@ pub(super) struct World {
     seal: ItemSeal,
     /// Transfers that the partitions gave out, with the number of the partition.
     transfers: Vec<(usize, Transfer)>,
-    /// A flush that the device has done and nobody was told of.
-    flush: Option<FlushNo>,
+    flush: Option<Flushing>,
+    /// The next flush is to come with a superblock.
+    marks_due: bool,
     asked: BTreeMap<Ticket, Asked>,
     ticket: u64,
     pub models: Vec<KeyModel>,
+}
+
+/// A flush under way.
+struct Flushing {
+    flush: FlushNo,
+    /// The superblock before it, which is not written yet; then the device is not flushed either.
+    page: Option<SuperblockPage>,
+    /// Sequence of that superblock.
+    superblock: Option<u64>,
 }
 
 /// A request under way.
@@ -57,8 +67,9 @@ impl World {
         for partition in &mut opened.partitions {
             partition.parts_mut().room.set_stale_max(setting.stale_max);
         }
+        opened.extents.set_step_min(setting.step_min);
         let seal = ItemSeal {
-            store: opened.superblock.store,
+            store: opened.superblocks.store(),
         };
         Ok(Self {
             device,
@@ -66,6 +77,7 @@ impl World {
             seal,
             transfers: Vec::new(),
             flush: None,
+            marks_due: false,
             asked: BTreeMap::new(),
             ticket: 0,
             models: Vec::new(),
@@ -144,16 +156,13 @@ impl World {
         self.judge_replies()
     }
 
-    /// Begins a flush, or ends the one under way.
+    /// Begins a flush, goes on with the one under way, or ends it.
     pub fn flush(&mut self, only_if_wished: bool) -> Result<(), String> {
-        if let Some(flush) = self.flush.take() {
-            if !self.opened.clock.end(flush) {
-                return self.fail();
-            }
-            for partition in &mut self.opened.partitions {
-                partition.flushed(flush, Ok(()));
-            }
-            return self.judge_replies();
+        if let Some(mut flushing) = self.flush.take() {
+            return match flushing.page.take() {
+                Some(page) => self.flush_device(flushing, Some(page)),
+                None => self.end_flush(&flushing),
+            };
         }
         if self.opened.clock.has_failed() {
             return self.fail();
@@ -163,12 +172,50 @@ impl World {
         if only_if_wished && wish == FlushWish::None {
             return Ok(());
         }
-        if let Some(flush) = self.opened.clock.begin() {
-            // What has ended up to here is durable now, and not more.
-            match self.device.flush() {
-                Ok(()) => self.flush = Some(flush),
-                Err(_) => return self.fail(),
+        let Some(flush) = self.opened.clock.begin() else {
+            return self.judge_replies();
+        };
+        let due = std::mem::take(&mut self.marks_due);
+        let marks = self.marks();
+        let page = due.then(|| self.opened.superblocks.begin(&marks)).flatten();
+        let flushing = Flushing {
+            flush,
+            superblock: page.as_ref().map(|page| page.sequence),
+            page,
+        };
+        if flushing.page.is_some() {
+            self.flush = Some(flushing);
+            return self.judge_replies();
+        }
+        self.flush_device(flushing, None)
+    }
+
+    /// Writes the superblock, if there is one, and flushes: what has ended up to here is durable then, and not more.
+    fn flush_device(
+        &mut self,
+        flushing: Flushing,
+        page: Option<SuperblockPage>,
+    ) -> Result<(), String> {
+        let written = page.map_or(Ok(()), |it| self.device.write_at(it.offset, &it.page));
+        match written.and_then(|()| self.device.flush()) {
+            Ok(()) => self.flush = Some(flushing),
+            Err(_) => {
+                self.opened.clock.fail();
+                return self.fail();
             }
+        }
+        self.judge_replies()
+    }
+
+    fn end_flush(&mut self, flushing: &Flushing) -> Result<(), String> {
+        if !self.opened.clock.end(flushing.flush) {
+            return self.fail();
+        }
+        if let Some(sequence) = flushing.superblock {
+            self.opened.superblocks.is_durable(sequence);
+        }
+        for partition in &mut self.opened.partitions {
+            partition.flushed(flushing.flush, Ok(()));
         }
         self.judge_replies()
     }
@@ -182,13 +229,20 @@ impl World {
         self.judge_replies()
     }
 
-    /// Writes the durable marks into a superblock.
-    pub fn mark(&mut self) -> Result<(), String> {
-        let superblock = &mut self.opened.superblock;
-        superblock.sequence += 1;
+    /// Has the next flush come with the durable marks.
+    pub fn ask_for_marks(&mut self) {
+        self.marks_due = true;
+    }
+
+    fn marks(&self) -> Vec<Timestamp> {
         let marks = self.opened.partitions.iter().map(|it| it.durable_mark());
-        superblock.durable = marks.collect();
-        match write_superblock(&*self.device, superblock) {
+        marks.collect()
+    }
+
+    /// Writes the durable marks into a superblock, by a call that waits.
+    pub fn mark(&mut self) -> Result<(), String> {
+        let marks = self.marks();
+        match self.opened.superblocks.write_marks(State::Dirty, &marks) {
             Ok(()) => Ok(()),
             // Its flush was to cover writes of items, too.
             Err(_) if self.device.faults_met() > 0 => {

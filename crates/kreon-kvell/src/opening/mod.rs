@@ -1,0 +1,95 @@
+//! Opens a store: creates it, or finds what is on the device.
+
+//!
+//! - `volume`: the superblock of a device, found or created
+//! - `read`: all extents, read into the partitions that own them
+
+mod read;
+mod volume;
+
+use std::sync::Arc;
+
+use kreon_base::Result;
+use kreon_device::{AlignedBuf, Device};
+use kreon_format::StoreId;
+
+use self::read::read_extents;
+use self::volume::{bump, check_block, find_or_create};
+use crate::format::{Classes, ItemSeal, Timestamp};
+use crate::partition::{Partition, Recovery, Surroundings};
+use crate::space::{Extents, FlushClock, Superblocks};
+
+/// What a store is created with, and opened with.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// Of a new store.
+    pub partitions: u16,
+    /// Of a new store: the largest write in bytes that a power cut does not tear.
+    pub atomic_bytes: usize,
+    /// Bytes of each key that stand in the index.
+    pub index_key_bytes: usize,
+    pub memory_bytes: usize,
+    pub is_lossless: bool,
+    /// Of a new store; random if `None`.
+    pub store: Option<StoreId>,
+}
+
+/// An open store without drivers.
+pub struct Opened {
+    pub device: Arc<dyn Device>,
+    pub superblocks: Arc<Superblocks>,
+    pub clock: Arc<FlushClock>,
+    pub extents: Arc<Extents>,
+    pub partitions: Vec<Partition>,
+}
+
+/// Opens the store on `device`, or creates one if the first pages of the device are blank, whatever is behind them.
+pub fn open(device: Arc<dyn Device>, options: &Opening) -> Result<Opened> {
+    let superblock = find_or_create(&*device, options)?;
+    check_block(&*device, superblock.atomic_bytes as usize)?;
+    let seal = ItemSeal {
+        store: superblock.store,
+    };
+    let classes = Arc::new(Classes::new(superblock.atomic_bytes as usize)?);
+    let marks = superblock.durable.iter();
+    let mut recoveries: Vec<Recovery> = marks
+        .map(|&mark| Recovery::new(seal, Arc::clone(&classes), options.index_key_bytes, mark))
+        .collect();
+    let found = read_extents(&*device, seal, superblock.extents_end, &mut recoveries)?;
+    // What was read may not be durable yet: after this flush it is, so it can be believed.
+    for place in recoveries.iter().flat_map(|it| it.torn()) {
+        let zeroes = AlignedBuf::new(classes.atomic_bytes());
+        device.write_at(place.slot.offset, &zeroes)?;
+    }
+    device.flush()?;
+    let newest = recoveries.iter().map(|it| it.newest().incarnation()).max();
+    let clock = Arc::new(FlushClock::default());
+    let superblocks = Superblocks::new(Arc::clone(&device), Arc::clone(&clock), superblock);
+    let incarnation = bump(&superblocks, newest.unwrap_or_default())?;
+    let superblocks = Arc::new(superblocks);
+    let extents = Arc::new(Extents::new(
+        Arc::clone(&device),
+        Arc::clone(&superblocks),
+        found,
+        Arc::clone(&clock),
+    ));
+    let last = Timestamp::new(incarnation, 0);
+    let each_bytes = options.memory_bytes / recoveries.len().max(1);
+    let partitions = (0..).zip(recoveries).map(|(partition, recovery)| {
+        let around = Surroundings {
+            partition,
+            source: Arc::clone(&extents) as _,
+            clock: Arc::clone(&clock),
+            memory_bytes: each_bytes,
+            is_lossless: options.is_lossless,
+        };
+        Partition::new(recovery.finish(last, around))
+    });
+    Ok(Opened {
+        partitions: partitions.collect(),
+        device,
+        superblocks,
+        clock,
+        extents,
+    })
+}

@@ -1,0 +1,102 @@
+//! The superblock of a device.
+
+use std::hash::{BuildHasher, RandomState};
+
+use kreon_base::{Error, PAGE_BYTES, PageBytes, Result, planted};
+use kreon_device::{AlignedBuf, Device};
+use kreon_format::StoreId;
+
+use super::Opening;
+use crate::format::{
+    EXTENT_BYTES, INCARNATION_MAX, SUPERBLOCK_SLOTS, State, Superblock, Timestamp, newest,
+};
+use crate::space::Superblocks;
+
+/// The newest superblock of `device`; of a new store, if the first pages are blank.
+pub fn find_or_create(device: &dyn Device, options: &Opening) -> Result<Superblock> {
+    let mut superblock = match read_superblock(device)? {
+        Some(superblock) => superblock,
+        None => create(device, options)?,
+    };
+    // Not told by the first builds.
+    if superblock.extents_end == 0 {
+        superblock.extents_end = extents_of(device);
+    }
+    Ok(superblock)
+}
+
+/// Extents that the device has room for as long as it is now, extent 0 included.
+pub fn extents_of(device: &dyn Device) -> u32 {
+    u32::try_from(device.len_bytes() / EXTENT_BYTES as u64).unwrap_or(u32::MAX)
+}
+
+fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>> {
+    if device.len_bytes() < (SUPERBLOCK_SLOTS * PAGE_BYTES) as u64 {
+        return Ok(None);
+    }
+    let mut bytes = AlignedBuf::new(SUPERBLOCK_SLOTS * PAGE_BYTES);
+    device.read_at(0, &mut bytes)?;
+    let mut slots = [[0; PAGE_BYTES]; SUPERBLOCK_SLOTS];
+    let (pages, _): (&[PageBytes], _) = bytes.as_chunks();
+    for (slot, page) in slots.iter_mut().zip(pages) {
+        *slot = *page;
+    }
+    newest(&slots)
+}
+
+/// A device whose first pages are blank becomes a store. What is behind them does not matter: no extent is in use.
+fn create(device: &dyn Device, options: &Opening) -> Result<Superblock> {
+    check_block(device, options.atomic_bytes)?;
+    let random = || StoreId(RandomState::new().hash_one(std::process::id()));
+    let superblock = Superblock {
+        store: options.store.unwrap_or_else(random),
+        sequence: 0,
+        incarnation: 0,
+        extents_end: 1,
+        atomic_bytes: options.atomic_bytes as u32,
+        index_key_bytes: options.index_key_bytes as u16,
+        state: State::Dirty,
+        image: None,
+        durable: vec![Timestamp::default(); usize::from(options.partitions)],
+    };
+    if device.len_bytes() < EXTENT_BYTES as u64 {
+        device.grow(EXTENT_BYTES as u64)?;
+    }
+    // Later superblocks must not find the disk full.
+    device.allocate(0, (SUPERBLOCK_SLOTS * PAGE_BYTES) as u64)?;
+    let mut page = AlignedBuf::new(PAGE_BYTES);
+    page.copy_from_slice(&superblock.encode()[..]);
+    device.write_at(superblock.offset(), &page)?;
+    device.flush()?;
+    Ok(superblock)
+}
+
+/// Cells are read and written in units of `atomic_bytes`.
+pub fn check_block(device: &dyn Device, atomic_bytes: usize) -> Result<()> {
+    let block_bytes = device.block_bytes();
+    if block_bytes as usize <= atomic_bytes {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "the store's atomic_bytes are {atomic_bytes}, less than the device's block of {block_bytes} bytes"
+    )))
+}
+
+/// The superblock of this opening. Its incarnation is newer than all on the device, even if a newer superblock was lost
+/// to damage. Returns that incarnation.
+pub fn bump(superblocks: &Superblocks, newest: u32) -> Result<u32> {
+    let found = superblocks.newest();
+    let incarnation = found.incarnation.max(newest) + 1;
+    planted!(TimestampReused => let incarnation = found.incarnation.max(1));
+    if incarnation > INCARNATION_MAX {
+        return Err(Error::invalid(
+            "the store was opened 2^24 times: copy it into a new one",
+        ));
+    }
+    superblocks.write(|superblock| {
+        superblock.incarnation = incarnation;
+        superblock.state = State::Dirty;
+        superblock.image = None;
+    })?;
+    Ok(incarnation)
+}

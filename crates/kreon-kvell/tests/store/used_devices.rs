@@ -1,0 +1,124 @@
+//! Devices that had other content, and the end of the extents in use.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+
+use kreon_base::{ErrorKind, PAGE_BYTES};
+use kreon_device::Device;
+use kreon_sim::{Dice, Image, Keep, SimDevice};
+use kvell::Durability::Sync;
+use kvell::format::{EXTENT_BYTES, SUPERBLOCK_SLOTS};
+use kvell::{Region, Store};
+
+use crate::world::{from_image, open, options, simulated, value};
+
+/// The first byte behind the superblocks.
+const BEHIND: u64 = (SUPERBLOCK_SLOTS * PAGE_BYTES) as u64;
+
+fn noise(seed: u64, len_bytes: usize) -> Vec<u8> {
+    let mut dice = Dice::new(seed);
+    let words = std::iter::repeat_with(move || dice.roll().to_le_bytes());
+    words.flatten().take(len_bytes).collect()
+}
+
+/// A device full of noise but for its first pages.
+fn used(len_bytes: usize) -> Image {
+    let mut image = Image::new(len_bytes as u64);
+    image.write(BEHIND, &noise(1, len_bytes - BEHIND as usize));
+    image
+}
+
+fn len_bytes_of(number: u64) -> usize {
+    [30, 400, 5000, 100_000][number as usize % 4]
+}
+
+/// Items of several classes, in so many rounds that extents are needed besides the first ones.
+fn fill(region: &Region) {
+    for number in 0..40 {
+        let value = value(number, len_bytes_of(number));
+        region.put([number as u8], value, Sync).expect("a put");
+    }
+}
+
+fn check(store: &Store) {
+    let region = store.region("r").expect("the region");
+    for number in 0..40 {
+        let found = region.get([number as u8]).expect("a get");
+        assert_eq!(found, Some(value(number, len_bytes_of(number))));
+    }
+}
+
+#[test]
+fn a_file_with_other_content_behind_its_first_pages_becomes_a_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store");
+    let file = OpenOptions::new().write(true).create_new(true).open(&path);
+    let file = file.expect("a file");
+    // The last extent is there by half.
+    let len_bytes = 20 * EXTENT_BYTES + EXTENT_BYTES / 2;
+    file.set_len(len_bytes as u64).expect("a length");
+    file.write_all_at(&noise(2, len_bytes - BEHIND as usize), BEHIND)
+        .expect("noise");
+    let store = options().open(&path).expect("a store");
+    fill(&store.region("r").expect("a region"));
+    store.close().expect("a close");
+    check(&options().open(&path).expect("the store"));
+}
+
+#[test]
+fn a_used_device_is_recovered_after_any_event_of_a_load() {
+    let device = from_image(used(12 << 20), 80 << 20);
+    let store = open(&device, &options());
+    fill(&store.region("r").expect("a region"));
+    let history = device.history();
+    let mut crash = history.crash();
+    let mut image = crash.image(&mut Keep::All);
+    let mut events = 0;
+    while crash.advance() {
+        events += 1;
+        if events % 7 == 0 {
+            for keep in [&mut Keep::All, &mut Keep::Nothing] {
+                let device = from_image(crash.image(keep), 80 << 20);
+                let device: std::sync::Arc<dyn Device> = device;
+                let opened = options().open_on(device);
+                opened.unwrap_or_else(|error| panic!("after event {events}: {error}"));
+            }
+        }
+        image = crash.image(&mut Keep::Nothing);
+    }
+    check(&open(&from_image(image, 80 << 20), &options()));
+}
+
+#[test]
+fn a_device_with_other_content_in_its_first_pages_is_refused_and_stays_as_it_is() {
+    for page in 0..SUPERBLOCK_SLOTS {
+        let mut image = Image::new(8 << 20);
+        image.write((page * PAGE_BYTES) as u64, &noise(3, PAGE_BYTES));
+        let before = image.digest();
+        let device = from_image(image, 8 << 20);
+        let refused = options().open_on(device.clone());
+        let error = refused.err().expect("a refusal");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert_eq!(device.image().digest(), before);
+    }
+}
+
+/// Whether a store opens, with all that it had, after damage to one slot of the superblock.
+fn survives_damage_to_each_slot(device: &SimDevice) {
+    for slot in 0..SUPERBLOCK_SLOTS {
+        let mut image = device.image();
+        image.flip_bit((slot * PAGE_BYTES + 40) as u64, 3);
+        check(&open(&from_image(image, 1 << 40), &options()));
+    }
+}
+
+#[test]
+fn damage_to_one_slot_of_the_superblock_loses_no_extent() {
+    let device = simulated(1 << 40);
+    let store = open(&device, &options());
+    fill(&store.region("r").expect("a region"));
+    // The end moved with the first extent, and no superblock was written since.
+    survives_damage_to_each_slot(&device);
+    store.close().expect("a close");
+    survives_damage_to_each_slot(&device);
+}
