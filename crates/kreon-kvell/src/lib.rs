@@ -3,6 +3,7 @@
 //! Floor 5, beside `kreon-engine`.
 //!
 //! - [`mod@format`]: all that is persisted, as bytes
+//! - `number_hash`: tables of numbers
 //! - `index`: the keys of a partition in memory, in order, with the place of each item
 //! - `cache`: cells of the device in memory
 //! - `space`: extents and slots
@@ -18,6 +19,7 @@ pub mod cache;
 pub mod format;
 #[doc(hidden)]
 pub mod index;
+mod number_hash;
 #[doc(hidden)]
 pub mod opening;
 #[doc(hidden)]

@@ -20,6 +20,7 @@ fn opened(device: &Arc<SimDevice>) -> Opened {
         memory_bytes: 4 << 20,
         is_lossless: false,
         store: Some(STORE),
+        threads: 1,
     };
     open(Arc::clone(device) as _, &opening).expect("a sound volume")
 }

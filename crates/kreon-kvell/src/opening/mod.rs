@@ -1,5 +1,4 @@
 //! Opens a store: creates it, or finds what is on the device.
-
 //!
 //! - `volume`: the superblock of a device, found or created
 //! - `read`: all extents, read into the partitions that own them
@@ -13,9 +12,9 @@ use kreon_base::Result;
 use kreon_device::{AlignedBuf, Device};
 use kreon_format::StoreId;
 
-use self::read::read_extents;
+pub use self::read::{Sink, read_extents};
 use self::volume::{bump, check_block, find_or_create};
-use crate::format::{Classes, ItemSeal, Timestamp};
+use crate::format::{Classes, ExtentHeader, ItemSeal, Timestamp};
 use crate::partition::{Partition, Recovery, Surroundings};
 use crate::space::{Extents, FlushClock, Superblocks};
 
@@ -32,6 +31,8 @@ pub struct Opening {
     pub is_lossless: bool,
     /// Of a new store; random if `None`.
     pub store: Option<StoreId>,
+    /// Threads that read a store at most: as many as there are processors.
+    pub threads: usize,
 }
 
 /// An open store without drivers.
@@ -55,7 +56,13 @@ pub fn open(device: Arc<dyn Device>, options: &Opening) -> Result<Opened> {
     let mut recoveries: Vec<Recovery> = marks
         .map(|&mark| Recovery::new(seal, Arc::clone(&classes), options.index_key_bytes, mark))
         .collect();
-    let found = read_extents(&*device, seal, superblock.extents_end, &mut recoveries)?;
+    let found = read_extents(
+        &device,
+        seal,
+        superblock.extents_end,
+        options.threads,
+        &mut recoveries,
+    )?;
     // What was read may not be durable yet: after this flush it is, so it can be believed.
     for place in recoveries.iter().flat_map(|it| it.torn()) {
         let zeroes = AlignedBuf::new(classes.atomic_bytes());
@@ -92,4 +99,10 @@ pub fn open(device: Arc<dyn Device>, options: &Opening) -> Result<Opened> {
         clock,
         extents,
     })
+}
+
+impl Sink for Recovery {
+    fn take_in(&mut self, header: &ExtentHeader, bytes: &[u8]) -> Result<()> {
+        Self::take_in(self, header, bytes)
+    }
 }

@@ -1,66 +1,188 @@
-//! Reads what is on a device.
+//! Reads all extents in use: their headers first, so that it is known which partition each belongs to, then the extents as
+//! a whole, at depth, by several threads that each see to partitions of their own.
 
-use std::collections::BTreeSet;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use kreon_base::{Error, Result};
-use kreon_device::{AlignedBuf, Device};
+use kreon_device::{AlignedBuf, Device, Read, TransferQueue, Transferred};
 
 use super::volume::extents_of;
 use crate::format::{
-    EXTENT_BYTES, EXTENT_HEADER_BYTES, ExtentHeader, ExtentNo, FoundExtent, ItemSeal, SectorBytes,
+    EXTENT_BYTES, EXTENT_HEADER_BYTES, ExtentHeader, ExtentNo, FoundExtent, ItemSeal,
 };
-use crate::partition::Recovery;
 use crate::space::FoundExtents;
 
-/// Reads the extents before `end` into the partitions that own them.
-pub fn read_extents(
+/// Extents that a thread has in flight or in its hands: 8 MiB of memory.
+const DEPTH: usize = 8;
+
+/// Headers read at a time.
+const HEADERS: usize = 256;
+
+/// A transfer ends the wait before that.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the extents of one partition are read into.
+pub trait Sink: Send {
+    /// Takes in one extent: its header, and all its bytes. They come in any order.
+    fn take_in(&mut self, header: &ExtentHeader, bytes: &[u8]) -> Result<()>;
+}
+
+/// What one thread reads.
+struct Share<'a, S> {
+    sinks: Vec<&'a mut S>,
+    /// Each with the place of its sink, in the order of the device.
+    extents: Vec<(usize, ExtentHeader)>,
+}
+
+/// Reads the extents before `end`, each into the one of `sinks` that stands for its partition, by up to `threads` threads
+/// with [`DEPTH`] MiB of memory each.
+pub fn read_extents<S: Sink>(
+    device: &Arc<dyn Device>,
+    seal: ItemSeal,
+    end: u32,
+    threads: usize,
+    sinks: &mut [S],
+) -> Result<FoundExtents> {
+    let (found, headers) = read_headers(&**device, seal, end)?;
+    let threads = threads.clamp(1, sinks.len().max(1));
+    let partitions = sinks.len();
+    let mut shares: Vec<Share<'_, S>> = Vec::new();
+    shares.resize_with(threads, || Share {
+        sinks: Vec::new(),
+        extents: Vec::new(),
+    });
+    for (partition, sink) in sinks.iter_mut().enumerate() {
+        if let Some(share) = shares.get_mut(partition % threads) {
+            share.sinks.push(sink);
+        }
+    }
+    for header in headers {
+        let partition = usize::from(header.partition);
+        if partition >= partitions {
+            let extent = header.extent;
+            return Err(Error::corruption(format!(
+                "{extent} belongs to no partition"
+            )));
+        }
+        if let Some(share) = shares.get_mut(partition % threads) {
+            share.extents.push((partition / threads, header));
+        }
+    }
+    read_shares(device, shares)?;
+    Ok(found)
+}
+
+/// Reads each share in a thread of its own, the first one in this.
+fn read_shares<S: Sink>(device: &Arc<dyn Device>, shares: Vec<Share<'_, S>>) -> Result<()> {
+    let mut shares = shares.into_iter();
+    let first = shares.next();
+    thread::scope(|scope| {
+        let others: Vec<_> = shares
+            .map(|share| scope.spawn(move || share.read(device)))
+            .collect();
+        let mut outcome = first.map_or(Ok(()), |share| share.read(device));
+        for other in others {
+            let ended = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+            outcome = outcome.and(ended);
+        }
+        outcome
+    })
+}
+
+impl<S: Sink> Share<'_, S> {
+    /// Reads all extents. While one is taken in, the next ones are in flight.
+    fn read(mut self, device: &Arc<dyn Device>) -> Result<()> {
+        let mut queue = Arc::clone(device).transfer_queue(DEPTH);
+        let mut left = 0..self.extents.len();
+        let mut spare = Vec::new();
+        let mut ended: Vec<Transferred> = Vec::new();
+        loop {
+            self.push(&mut *queue, &mut left, &mut spare, ended.len());
+            let Some(one) = ended.pop() else {
+                if queue.in_flight() == 0 {
+                    return Ok(());
+                }
+                queue.wait(PATIENCE);
+                queue.reap(&mut ended);
+                continue;
+            };
+            queue.submit();
+            one.outcome?;
+            let extent = usize::try_from(one.tag).ok();
+            let extent = extent.and_then(|at| self.extents.get(at));
+            if let (Some((sink, header)), Some(bytes)) = (extent, one.buffer)
+                && let Some(sink) = self.sinks.get_mut(*sink)
+            {
+                sink.take_in(header, &bytes)?;
+                spare.push(bytes);
+            }
+        }
+    }
+
+    /// Has as many of the extents that are left in flight as there is room for beside those that have ended.
+    fn push(
+        &self,
+        queue: &mut dyn TransferQueue,
+        left: &mut std::ops::Range<usize>,
+        spare: &mut Vec<AlignedBuf>,
+        ended: usize,
+    ) {
+        for _ in ended..queue.room() {
+            let Some(at) = left.next() else {
+                return;
+            };
+            let Some((_, header)) = self.extents.get(at) else {
+                return;
+            };
+            let buffer = spare.pop();
+            let buffer = buffer.unwrap_or_else(|| AlignedBuf::new(EXTENT_BYTES));
+            queue.read(at as u64, header.extent.offset(), buffer, EXTENT_BYTES);
+        }
+    }
+}
+
+/// Reads the headers of the extents before `end`. Those in use, in the order of the device.
+fn read_headers(
     device: &dyn Device,
     seal: ItemSeal,
     end: u32,
-    recoveries: &mut [Recovery],
-) -> Result<FoundExtents> {
-    let count = extents_of(device).min(end);
+) -> Result<(FoundExtents, Vec<ExtentHeader>)> {
     let mut found = FoundExtents {
         end: 1,
         ..FoundExtents::default()
     };
-    let mut bytes = AlignedBuf::new(EXTENT_BYTES);
-    let mut blank = BTreeSet::new();
-    for extent in (1..count).map(ExtentNo) {
-        if device.is_blank(extent.offset(), EXTENT_BYTES as u64) {
-            blank.insert(extent);
-            continue;
-        }
-        device.read_at(extent.offset(), &mut bytes)?;
-        let Some(sector) = bytes.first_chunk::<EXTENT_HEADER_BYTES>() else {
-            continue;
-        };
-        match decode_header(sector, seal, extent)? {
-            None => {
-                blank.insert(extent);
-            }
-            Some(header) => {
-                found.end = extent.0 + 1;
-                found.sequence = found.sequence.max(header.sequence);
-                let partition = recoveries.get_mut(usize::from(header.partition));
-                let unknown = || Error::corruption(format!("{extent} belongs to no partition"));
-                partition.ok_or_else(unknown)?.take_in(&header, &bytes)?;
+    let mut headers = Vec::new();
+    let block_bytes = (device.block_bytes() as usize).max(EXTENT_HEADER_BYTES);
+    let mut blocks = AlignedBuf::new(HEADERS * block_bytes);
+    let all: Vec<ExtentNo> = (1..extents_of(device).min(end)).map(ExtentNo).collect();
+    for extents in all.chunks(HEADERS) {
+        let mut reads: Vec<Read<'_>> = extents
+            .iter()
+            .zip(blocks.chunks_exact_mut(block_bytes))
+            .map(|(extent, block)| Read::new(extent.offset(), block))
+            .collect();
+        device.read(&mut reads)?;
+        for (&extent, block) in extents.iter().zip(blocks.chunks_exact(block_bytes)) {
+            let Some(sector) = block.first_chunk::<EXTENT_HEADER_BYTES>() else {
+                continue;
+            };
+            match ExtentHeader::decode(sector, seal.store, extent) {
+                FoundExtent::Bad(error) => return Err(error),
+                FoundExtent::Blank => {
+                    found.free.insert(extent);
+                }
+                FoundExtent::Header(header) => {
+                    found.end = extent.0 + 1;
+                    found.sequence = found.sequence.max(header.sequence);
+                    headers.push(header);
+                }
             }
         }
     }
-    blank.retain(|extent| extent.0 < found.end);
-    found.free = blank;
-    Ok(found)
-}
-
-fn decode_header(
-    sector: &SectorBytes,
-    seal: ItemSeal,
-    extent: ExtentNo,
-) -> Result<Option<ExtentHeader>> {
-    match ExtentHeader::decode(sector, seal.store, extent) {
-        FoundExtent::Blank => Ok(None),
-        FoundExtent::Bad(error) => Err(error),
-        FoundExtent::Header(header) => Ok(Some(header)),
-    }
+    let in_use = found.end;
+    found.free.retain(|extent| extent.0 < in_use);
+    Ok((found, headers))
 }

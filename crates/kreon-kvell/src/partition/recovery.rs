@@ -3,7 +3,6 @@
 //! There is no catalogue: all items are read. Of each key the newest counts, an item or a tombstone; older items are
 //! outdated slots, older tombstones are free ones.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use kreon_base::{Error, Result};
@@ -14,6 +13,7 @@ use crate::format::{
     Classes, ExtentHeader, Found, ItemHead, ItemKind, ItemSeal, SLOTS_AT, Timestamp, decode,
 };
 use crate::index::{Index, Location};
+use crate::number_hash::NumberMap;
 use crate::space::{ExtentSource, FlushClock, Place, Slots, Stale, StaleSlot};
 
 /// A partition that is being found.
@@ -26,11 +26,11 @@ pub struct Recovery {
     slots: Slots,
     stale: Stale,
     /// Of the items in the index whose key stands there whole.
-    timestamps: HashMap<Location, Timestamp>,
+    timestamps: NumberMap<Location, Timestamp>,
     /// The items of all other keys, by the hash of the key: many may look alike in the index.
-    long: HashMap<u128, (Location, Timestamp)>,
+    long: NumberMap<u128, (Location, Timestamp)>,
     /// The newest of each key, if that is newer than its items.
-    tombstones: HashMap<u128, (Location, Timestamp)>,
+    tombstones: NumberMap<u128, (Location, Timestamp)>,
     torn: Vec<Place>,
     newest: Timestamp,
 }
@@ -59,9 +59,9 @@ impl Recovery {
             slots: Slots::new(Arc::clone(&classes)),
             classes,
             stale: Stale::default(),
-            timestamps: HashMap::new(),
-            long: HashMap::new(),
-            tombstones: HashMap::new(),
+            timestamps: NumberMap::default(),
+            long: NumberMap::default(),
+            tombstones: NumberMap::default(),
             torn: Vec::new(),
             newest: Timestamp::default(),
         }

@@ -4,10 +4,11 @@
 //! written to make the old one invalid. As long as it is on the device, recovery needs something newer of the same key
 //! there, or the old item would come back. So a tombstone stays until the last older copy is overwritten, durably.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::format::{ClassNo, Timestamp};
 use crate::index::Location;
+use crate::number_hash::NumberMap;
 
 /// A slot with an outdated item, whose successor is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +36,8 @@ pub struct Stale {
     ready: BTreeMap<ClassNo, VecDeque<StaleSlot>>,
     ready_count: usize,
     /// By hash of the key: older copies on the device, ready or not, until what overwrites them is durable.
-    copies: HashMap<u128, u32>,
-    tombstones: HashMap<u128, Vec<Tombstone>>,
+    copies: NumberMap<u128, u32>,
+    tombstones: NumberMap<u128, Vec<Tombstone>>,
 }
 
 impl Stale {

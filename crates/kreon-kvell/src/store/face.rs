@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kreon_base::{Error, Result};
-use kreon_device::{Device, FileDevice, FileOptions};
+use kreon_device::{Device, FileDevice, FileOptions, processors};
 
 use super::handle::Handle;
 use super::options::Options;
@@ -61,6 +61,7 @@ impl Options {
             memory_bytes: self.memory_bytes,
             is_lossless: self.assume_power_loss_protection,
             store: None,
+            threads: processors(),
         };
         let opened = open(device, &opening)?;
         let crew = Crew {
