@@ -225,6 +225,7 @@ fn a_store_of_smaller_units_than_the_blocks_of_a_device_is_refused() {
         memory_bytes: 4 << 20,
         is_lossless: false,
         store: None,
+        threads: 1,
     };
     let error = open(device as _, &opening).err().expect("refused");
     assert!(error.to_string().contains("512"), "{error}");

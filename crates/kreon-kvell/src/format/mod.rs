@@ -12,6 +12,7 @@
 //! - `item`: a key with its value, or a deletion, in a slot
 //! - `large`: values that are longer than a slot
 //! - `extent`: the header of an extent
+//! - `image`: what a recovery would find, as blocks
 //! - `superblock`: the root record, in four slots
 //! - `bytes`: integers at offsets
 //!
@@ -22,6 +23,7 @@ mod classes;
 mod extent;
 mod geometry;
 mod hash;
+mod image;
 mod item;
 mod large;
 mod seal;
@@ -35,6 +37,7 @@ pub use geometry::{
     Slot,
 };
 pub use hash::{key_hash, partition_of};
+pub use image::{IMAGE_BLOCK_BYTES, IMAGE_HEADER_BYTES, ImageHeader, ImageRecord, ImageRecords};
 pub use item::{
     Found, FoundHead, HEAD_BYTES_MAX, HEAD_KEY_BYTES_MAX, ITEM_HEADER_BYTES, ITEM_KEY_BYTES_MAX,
     Item, ItemHead, ItemKind, decode, decode_head, encode, encode_tombstone, head_bytes,

@@ -138,6 +138,13 @@ pub fn newest(slots: &[PageBytes; SUPERBLOCK_SLOTS]) -> Result<Option<Superblock
 }
 
 impl Superblock {
+    /// Raises the durable marks; those that would fall stay.
+    pub fn raise(&mut self, marks: &[Timestamp]) {
+        for (known, mark) in self.durable.iter_mut().zip(marks) {
+            *known = (*mark).max(*known);
+        }
+    }
+
     /// The slot that it is written to.
     pub const fn slot(&self) -> usize {
         (self.sequence % SUPERBLOCK_SLOTS as u64) as usize

@@ -37,6 +37,17 @@ impl Index {
         self.insert_key(&key)
     }
 
+    /// Adds an entry that an index with as many bytes of each key handed out. `false` if it has too many bytes, or stands
+    /// already.
+    pub fn restore(&mut self, bytes: &[u8], is_whole: bool, at: Location) -> bool {
+        let key = Key {
+            bytes,
+            truncated: !is_whole,
+            at: at.units(),
+        };
+        bytes.len() <= self.key_bytes_max() && self.insert_key(&key)
+    }
+
     fn insert_key(&mut self, key: &Key<'_>) -> bool {
         if self.levels == 0 {
             self.root = self.nodes.add(0);

@@ -1,8 +1,10 @@
 //! Opens a store: creates it, or finds what is on the device.
 //!
 //! - `volume`: the superblock of a device, found or created
+//! - `image`: what a clean close writes for the next opening
 //! - `read`: all extents, read into the partitions that own them
 
+mod image;
 mod read;
 mod volume;
 
@@ -12,6 +14,8 @@ use kreon_base::Result;
 use kreon_device::{AlignedBuf, Device};
 use kreon_format::StoreId;
 
+use self::image::by_image;
+pub use self::image::{ImageWriter, write_last};
 pub use self::read::{Sink, read_extents};
 use self::volume::{bump, check_block, find_or_create};
 use crate::format::{Classes, ExtentHeader, ItemSeal, Timestamp};
@@ -52,17 +56,22 @@ pub fn open(device: Arc<dyn Device>, options: &Opening) -> Result<Opened> {
         store: superblock.store,
     };
     let classes = Arc::new(Classes::new(superblock.atomic_bytes as usize)?);
-    let marks = superblock.durable.iter();
-    let mut recoveries: Vec<Recovery> = marks
-        .map(|&mark| Recovery::new(seal, Arc::clone(&classes), options.index_key_bytes, mark))
-        .collect();
-    let found = read_extents(
-        &device,
-        seal,
-        superblock.extents_end,
-        options.threads,
-        &mut recoveries,
-    )?;
+    let recoveries = || -> Vec<Recovery> {
+        let marks = superblock.durable.iter();
+        marks
+            .map(|&mark| Recovery::new(seal, Arc::clone(&classes), options.index_key_bytes, mark))
+            .collect()
+    };
+    let index_key_bytes = options.index_key_bytes;
+    let restored = by_image(&device, &superblock, index_key_bytes, recoveries);
+    let (recoveries, found) = match restored {
+        Some(restored) => restored,
+        None => {
+            let (end, mut found) = (superblock.extents_end, recoveries());
+            let extents = read_extents(&device, seal, end, options.threads, &mut found)?;
+            (found, extents)
+        }
+    };
     // What was read may not be durable yet: after this flush it is, so it can be believed.
     for place in recoveries.iter().flat_map(|it| it.torn()) {
         let zeroes = AlignedBuf::new(classes.atomic_bytes());

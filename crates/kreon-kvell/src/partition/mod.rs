@@ -15,10 +15,12 @@
 //! - `tied`: lists the keys that look alike in the index
 //! - `machine`: the partition
 //! - `recovery`: what the device holds becomes a partition
+//! - `image`: what a recovery would find, as records, and back
 
 mod after;
 mod cells;
 mod durable;
+mod image;
 mod lookup;
 mod machine;
 mod parts;

@@ -10,7 +10,8 @@ use kreon_base::{Error, Result};
 use super::{Cells, Parts, Room};
 use crate::cache::Cache;
 use crate::format::{
-    Classes, ExtentHeader, Found, ItemHead, ItemKind, ItemSeal, SLOTS_AT, Timestamp, decode,
+    Classes, ExtentHeader, ExtentNo, Found, ItemHead, ItemKind, ItemSeal, SLOTS_AT, Timestamp,
+    decode,
 };
 use crate::index::{Index, Location};
 use crate::number_hash::NumberMap;
@@ -22,9 +23,9 @@ pub struct Recovery {
     classes: Arc<Classes>,
     /// Items up to here are durable: they were never torn.
     mark: Timestamp,
-    index: Index,
-    slots: Slots,
-    stale: Stale,
+    pub(super) index: Index,
+    pub(super) slots: Slots,
+    pub(super) stale: Stale,
     /// Of the items in the index whose key stands there whole.
     timestamps: NumberMap<Location, Timestamp>,
     /// The items of all other keys, by the hash of the key: many may look alike in the index.
@@ -89,6 +90,11 @@ impl Recovery {
             self.slot(place, content)?;
         }
         Ok(())
+    }
+
+    /// The extents that were taken in.
+    pub fn extents(&self) -> impl Iterator<Item = ExtentNo> {
+        self.slots.extents().map(|it| it.0)
     }
 
     /// The newest timestamp among the items.

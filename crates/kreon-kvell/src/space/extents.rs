@@ -103,6 +103,12 @@ impl Extents {
         self.state.lock().step_min = extents.max(1);
     }
 
+    /// None has a header from this extent on; and the largest number of a header.
+    pub fn end(&self) -> (u32, u64) {
+        let state = self.state.lock();
+        (state.end, state.sequence)
+    }
+
     /// Extents in use and given back.
     pub fn counts(&self) -> (u32, u32) {
         let state = self.state.lock();

@@ -93,6 +93,36 @@ impl Slots {
         self.with_room.entry(class).or_default().insert(extent);
     }
 
+    /// Adds an extent of `class` with these slots in use, a bit each. `None`, and nothing is changed, if the class has not as
+    /// many, or the extent is there already.
+    pub fn add_used(&mut self, extent: ExtentNo, class: ClassNo, used: Vec<u64>) -> Option<()> {
+        let count = self.classes.get(class)?.slots_per_extent;
+        let used_count = used.iter().map(|word| word.count_ones()).sum();
+        let is_fit = used.len() == (count as usize).div_ceil(64) && used_count <= count;
+        if !is_fit || self.extents.contains_key(&extent) {
+            return None;
+        }
+        self.bitmap_bytes += used.len() * 8;
+        let slots = ExtentSlots {
+            class,
+            used,
+            used_count,
+            search_from: 0,
+        };
+        self.extents.insert(extent, slots);
+        if used_count < count {
+            self.with_room.entry(class).or_default().insert(extent);
+        }
+        Some(())
+    }
+
+    /// All extents with their class and a bit for each slot, set if that is in use.
+    pub fn bitmaps(&self) -> impl Iterator<Item = (ExtentNo, ClassNo, &[u64])> {
+        self.extents
+            .iter()
+            .map(|(&no, it)| (no, it.class, it.used.as_slice()))
+    }
+
     /// Takes a free slot of `class`; `None` if no extent has one.
     pub fn take(&mut self, class: ClassNo) -> Option<Taken> {
         let shape = self.classes.get(class)?;

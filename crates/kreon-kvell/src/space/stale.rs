@@ -139,6 +139,18 @@ impl Stale {
         self.released(key_hash)
     }
 
+    /// Slots that may be overwritten now, with their class; those of a class oldest first.
+    pub fn ready_slots(&self) -> impl Iterator<Item = (ClassNo, StaleSlot)> {
+        let classes = self.ready.iter();
+        classes.flat_map(|(&class, slots)| slots.iter().map(move |&slot| (class, slot)))
+    }
+
+    /// All tombstones: the hash of the key, the place, the age.
+    pub fn all_tombstones(&self) -> impl Iterator<Item = (u128, Location, Timestamp)> {
+        let keys = self.tombstones.iter();
+        keys.flat_map(|(&hash, all)| all.iter().map(move |it| (hash, it.slot, it.timestamp)))
+    }
+
     /// Older copies that are still on the device, of all keys.
     pub fn copies(&self) -> usize {
         self.copies.values().map(|&count| count as usize).sum()

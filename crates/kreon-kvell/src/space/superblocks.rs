@@ -111,7 +111,8 @@ impl Superblocks {
             return None;
         }
         known.advance();
-        raise(&mut known.newest, marks);
+        // A partition that was broken off tells no mark.
+        known.newest.raise(marks);
         known.in_flight = Some(known.newest.sequence);
         Some(SuperblockPage {
             sequence: known.newest.sequence,
@@ -156,7 +157,7 @@ impl Superblocks {
                 self.clock.fail();
             }
         });
-        written.and_then(|()| self.clock.beside(|| self.device.flush()))?;
+        written.and_then(|()| self.flush())?;
         let [_, last] = copies;
         let mut known = self.known.lock();
         known.durable = known.durable.max(last.sequence);
@@ -164,19 +165,17 @@ impl Superblocks {
         Ok(())
     }
 
+    /// Flushes the device beside the flushes of workers.
+    pub fn flush(&self) -> Result<()> {
+        self.clock.beside(|| self.device.flush())
+    }
+
     /// As [`write`](Self::write), with marks, as the store is in `state`.
     pub fn write_marks(&self, state: State, marks: &[Timestamp]) -> Result<()> {
         self.write(|superblock| {
             superblock.state = state;
-            raise(superblock, marks);
+            superblock.raise(marks);
         })
-    }
-}
-
-/// A partition that was broken off tells no mark, so marks never fall.
-fn raise(superblock: &mut Superblock, marks: &[Timestamp]) {
-    for (known, mark) in superblock.durable.iter_mut().zip(marks) {
-        *known = (*mark).max(*known);
     }
 }
 

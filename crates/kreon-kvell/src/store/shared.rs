@@ -15,7 +15,8 @@ use super::call::{Answers, Call, Receiver};
 use super::refusals::poisoned;
 use super::shared_partition::{Needs, SharedPartition};
 use super::stats::Stats;
-use crate::format::{ItemSeal, State, Timestamp, partition_of};
+use crate::format::{ItemSeal, Timestamp, partition_of};
+use crate::opening::write_last;
 use crate::partition::Reply;
 use crate::space::{Extents, FlushClock, SuperblockPage, Superblocks};
 
@@ -163,12 +164,19 @@ impl Shared {
         self.superblocks.begin(&self.marks())
     }
 
-    /// Writes the last superblock of this opening, durably. The workers have ended, and nothing is under way.
+    /// Writes the image of the index and the last superblock of this opening, durably. The workers have ended, and nothing is under way.
     pub fn write_last_marks(&self) -> Result<()> {
         if self.clock.has_failed() {
             return Err(poisoned());
         }
-        let written = self.superblocks.write_marks(State::Clean, &self.marks());
+        let (device, extents) = (&*self.device, &self.extents);
+        let written = write_last(device, &self.superblocks, extents, &self.marks(), |image| {
+            for (number, partition) in self.partitions.iter().enumerate() {
+                let added = partition.look(|partition| image.add(number, partition.parts()));
+                added.unwrap_or_else(|| image.give_up())?;
+            }
+            Ok(())
+        });
         written.inspect_err(|_| self.clock.fail())
     }
 

@@ -5,6 +5,7 @@ mod closing;
 mod durability;
 mod failures;
 mod futures;
+mod image;
 mod scans;
 mod scans_beside_writers;
 mod scans_of_damage;

@@ -32,7 +32,7 @@ fn superblocks(device: &Arc<SimDevice>) -> Superblocks {
 }
 
 /// What an opening would go by.
-fn on_device(device: &SimDevice) -> Option<Superblock> {
+pub fn on_device(device: &SimDevice) -> Option<Superblock> {
     let image = device.image();
     let mut slots = [[0; PAGE_BYTES]; 4];
     for (slot, page) in slots.iter_mut().enumerate() {

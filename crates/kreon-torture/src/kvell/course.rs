@@ -98,11 +98,26 @@ impl Course {
         } else if self.dice.below(4) == 0 {
             device.clear_faults();
             self.settle(&mut world)?;
+            if self.dice.below(2) == 0 {
+                self.close(&device, &mut world)?;
+            }
         }
         world.check_memory(&self.setting)?;
         self.events = self.cut(&device);
         self.models = world.models;
         Ok(())
+    }
+
+    /// Closes the store, now and then on a device that fails meanwhile.
+    fn close(&mut self, device: &SimDevice, world: &mut World) -> Result<(), String> {
+        if self.dice.below(4) == 0 {
+            inject(device, &self.setting, &mut self.dice, 8);
+        }
+        let met_before = device.faults_met();
+        match world.close() {
+            Err(error) if device.faults_met() == met_before => Err(error.to_string()),
+            _ => Ok(()),
+        }
     }
 
     /// Takes a power cut's image behind any event, whose number it returns.

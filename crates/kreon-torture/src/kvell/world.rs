@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ::kvell::format::{ItemSeal, State, Timestamp, key_hash, partition_of};
-use ::kvell::opening::{Opened, Opening, open};
+use ::kvell::opening::{Opened, Opening, open, write_last};
 use ::kvell::partition::{Durability, FlushWish, Reply, Request, Task, Ticket, Transfer};
 use ::kvell::space::{FlushNo, SuperblockPage};
 use kreon_base::{Error, ErrorKind, Result};
@@ -219,6 +219,23 @@ impl World {
             partition.flushed(flushing.flush, Ok(()));
         }
         self.judge_replies()
+    }
+
+    /// Closes the store, whose requests are all settled.
+    pub fn close(&mut self) -> Result<()> {
+        let marks = self.marks();
+        let Opened {
+            superblocks,
+            extents,
+            partitions,
+            ..
+        } = &self.opened;
+        write_last(&*self.device, superblocks, extents, &marks, |image| {
+            for (number, partition) in partitions.iter().enumerate() {
+                image.add(number, partition.parts())?;
+            }
+            Ok(())
+        })
     }
 
     /// Tells all partitions that the device has failed.
