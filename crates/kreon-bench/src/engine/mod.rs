@@ -22,5 +22,8 @@ mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
 
+#[cfg(test)]
+mod conformance;
+
 pub use face::{Asked, Engine, Inside};
 pub use kind::Kind;
