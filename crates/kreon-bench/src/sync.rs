@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{anyhow, ensure};
+use anyhow::anyhow;
 use hdrhistogram::Histogram;
 
 use crate::engine::tuning::Means;
@@ -76,11 +76,7 @@ struct Outcome {
 /// Of the stores.
 pub fn run(settings: &Settings) -> anyhow::Result<()> {
     for engine in &settings.engines {
-        let name = engine.name();
-        ensure!(
-            engine.is_built(),
-            "this build has no {name}: build it with --features peers"
-        );
+        engine.ensure_built()?;
     }
     let scratch = Scratch::new(settings.dir.as_deref())?;
     println!(

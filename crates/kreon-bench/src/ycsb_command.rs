@@ -1,6 +1,6 @@
 //! `kreon-bench ycsb`.
 
-use anyhow::{bail, ensure};
+use anyhow::bail;
 
 use crate::engine::Kind;
 use crate::machine::about::About;
@@ -19,11 +19,7 @@ use crate::run::settings::Arguments;
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let settings = arguments.settings();
     for engine in &settings.engines {
-        ensure!(
-            engine.is_built(),
-            "this build has no {}: build it with --features peers",
-            engine.name()
-        );
+        engine.ensure_built()?;
     }
     let scratch = Scratch::new(arguments.dir.as_deref())?;
     let means = settings.points.first().map(|point| point.means);
@@ -94,7 +90,7 @@ fn is_over_budget(results: &Results, record: &Record) -> bool {
 /// A line for a phase that has ended.
 fn line(record: &Record) -> String {
     format!(
-        "{:<8} {:<7} round {} {:>9.1} k ops/s {:>8.2} us CPU/op  p99.9 {:>8.1} us{}",
+        "{:<10} {:<7} round {} {:>9.1} k ops/s {:>8.2} us CPU/op  p99.9 {:>8.1} us{}",
         record.engine.name(),
         record.workload.name(),
         record.round,

@@ -19,6 +19,8 @@ use super::redb;
 #[cfg(feature = "rocksdb")]
 use super::rocksdb;
 use super::tuning::Means;
+#[cfg(feature = "wiredtiger")]
+use super::wiredtiger;
 use super::{kreon, raw};
 
 /// The stores that can be measured.
@@ -50,6 +52,8 @@ pub enum Kind {
     Redb,
     /// Bf-Tree, which is not durable (feature `bf-tree`).
     Bftree,
+    /// WiredTiger, the system's library (feature `wiredtiger`).
+    Wiredtiger,
 }
 
 impl Kind {
@@ -90,6 +94,7 @@ impl Kind {
             Self::Fjall => "fjall",
             Self::Redb => "redb",
             Self::Bftree => "bftree",
+            Self::Wiredtiger => "wiredtiger",
         }
     }
 
@@ -125,12 +130,31 @@ impl Kind {
             Self::Redb => redb::open(dir, means),
             #[cfg(feature = "bf-tree")]
             Self::Bftree => bftree::open(dir, means),
+            #[cfg(feature = "wiredtiger")]
+            Self::Wiredtiger => wiredtiger::open(dir, means),
             #[allow(unreachable_patterns, reason = "reached where features are off")]
-            _ => anyhow::bail!(
-                "this build has no {}: build it with --features peers",
-                self.name()
-            ),
+            _ => Err(self.is_missing()),
         }
+    }
+
+    /// Makes sure that this build has it.
+    ///
+    /// # Errors
+    /// It has not; which feature would.
+    pub fn ensure_built(self) -> anyhow::Result<()> {
+        match self.is_built() {
+            true => Ok(()),
+            false => Err(self.is_missing()),
+        }
+    }
+
+    fn is_missing(self) -> anyhow::Error {
+        let features = match self {
+            Self::Wiredtiger => "wiredtiger",
+            _ => "peers",
+        };
+        let name = self.name();
+        anyhow::anyhow!("this build has no {name}: build it with --features {features}")
     }
 
     /// Whether this build has it.
@@ -142,6 +166,7 @@ impl Kind {
             Self::Fjall => cfg!(feature = "fjall"),
             Self::Redb => cfg!(feature = "redb"),
             Self::Bftree => cfg!(feature = "bf-tree"),
+            Self::Wiredtiger => cfg!(feature = "wiredtiger"),
         }
     }
 }

@@ -21,6 +21,8 @@ mod lmdb;
 mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
+#[cfg(feature = "wiredtiger")]
+mod wiredtiger;
 
 #[cfg(test)]
 mod conformance;

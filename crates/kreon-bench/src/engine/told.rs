@@ -43,6 +43,8 @@ pub fn settings(engine: Kind, means: &Means) -> Option<String> {
                 set.promotion_percent
             ))
         }
+        #[cfg(feature = "wiredtiger")]
+        Kind::Wiredtiger => Some(wiredtiger(means)),
         _ => None,
     }
 }
@@ -81,6 +83,25 @@ fn lmdb(means: &Means) -> String {
     format!(
         "{how}, map of {}",
         mib(super::tuning::lmdb_map_bytes(means))
+    )
+}
+
+#[cfg(feature = "wiredtiger")]
+fn wiredtiger(means: &Means) -> String {
+    let set = super::tuning::wiredtiger(means);
+    format!(
+        "buffered I/O, cache of {}, leaves of {} KiB, changed pages written from {} % of the cache on, {}, \
+         a checkpoint every {} s or {} of log, up to {} threads that evict",
+        mib(set.cache_bytes),
+        set.leaf_bytes >> 10,
+        set.dirty_percent,
+        match means.is_sync {
+            true => "every commit durable, zeroes written ahead of the log",
+            false => "log not flushed",
+        },
+        set.checkpoint_seconds,
+        mib(set.checkpoint_log_bytes as usize),
+        set.eviction_threads_max
     )
 }
 

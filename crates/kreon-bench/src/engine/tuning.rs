@@ -178,3 +178,62 @@ pub fn redb_cache_bytes(means: &Means) -> usize {
         false => own_bytes / 2,
     }
 }
+
+/// How WiredTiger is tuned. It reads and writes through the page cache. With direct I/O each page takes twice its length of the
+/// heap, because of its alignment, and whoever evicts waits for the device: with twice as much data as memory a put cost twice
+/// the CPU time, and reads outgrew the limit.
+#[cfg(feature = "wiredtiger")]
+pub struct Wiredtiger {
+    /// Its cache of pages and of what was written since. Less than it may have: its log has 32 MiB of buffers beside, the heap
+    /// its holes, and the page cache holds what was evicted. Where everything fits in memory it holds all of the data, the
+    /// versions of records that a page does not have yet included.
+    pub cache_bytes: usize,
+    /// A leaf on the device: four records. Where everything fits in memory nothing reads them, and fewer cost less.
+    pub leaf_bytes: usize,
+    /// Longer values stand outside of the leaves, and cost one more read. The default is half a leaf.
+    pub leaf_value_bytes_max: usize,
+    /// The kernel may read ahead: it would read megabytes for each leaf that is missed, so only where none is.
+    pub has_readahead: bool,
+    /// From this share of changed pages in the cache on they are written in the background, in percent. Where everything fits
+    /// in memory they need not leave before the checkpoint: the default of 5 cost puts there two and a half times the CPU time.
+    pub dirty_percent: u32,
+    /// From this share on writers must help. The default is 20.
+    pub dirty_percent_max: u32,
+    /// A file of the log, in bytes.
+    pub log_file_bytes: u64,
+    /// Files of the log are filled with zeroes ahead: only for flushes, which are quicker over blocks that were written before.
+    /// The files are smaller then, because each is filled in one go beside the writers.
+    pub has_zeroed_log: bool,
+    /// Threads that evict, at the most: as many as MongoDB has.
+    pub eviction_threads_max: usize,
+    /// From one checkpoint to the next, in seconds: MongoDB's.
+    pub checkpoint_seconds: u32,
+    /// Or after so many bytes of the log, which it keeps until then.
+    pub checkpoint_log_bytes: u64,
+}
+
+/// See [`Wiredtiger`].
+#[cfg(feature = "wiredtiger")]
+pub fn wiredtiger(means: &Means) -> Wiredtiger {
+    const LOG_BUFFER_BYTES: usize = 32 << 20;
+    const CACHE_BYTES_MIN: usize = 8 << 20;
+    let own_bytes = means.own_memory_bytes().saturating_sub(LOG_BUFFER_BYTES);
+    let cache_bytes = (own_bytes * 3 / 4).max(CACHE_BYTES_MIN);
+    let is_warmed = means.is_warmed;
+    Wiredtiger {
+        cache_bytes: match is_warmed {
+            true => cache_bytes.min((means.data_bytes as usize * 5 / 2).max(CACHE_BYTES_MIN)),
+            false => cache_bytes,
+        },
+        leaf_bytes: if is_warmed { 16 << 10 } else { 4 << 10 },
+        leaf_value_bytes_max: 64 << 10,
+        has_readahead: is_warmed,
+        dirty_percent: if is_warmed { 60 } else { 5 },
+        dirty_percent_max: if is_warmed { 80 } else { 20 },
+        log_file_bytes: if means.is_sync { 16 << 20 } else { 100 << 20 },
+        has_zeroed_log: means.is_sync,
+        eviction_threads_max: 4,
+        checkpoint_seconds: 60,
+        checkpoint_log_bytes: 1 << 30,
+    }
+}

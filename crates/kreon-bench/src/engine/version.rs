@@ -1,4 +1,5 @@
-//! Which versions of the stores are in this build, from the lock file that it was built with.
+//! Which versions of the stores are in this build: from the lock file that it was built with, or from the library itself where
+//! that is the system's.
 
 use super::Kind;
 
@@ -6,8 +7,12 @@ const LOCK: &str = include_str!("../../../../Cargo.lock");
 
 /// The version of `engine`; `None` if it has none.
 pub fn version(engine: Kind) -> Option<String> {
+    #[cfg(feature = "wiredtiger")]
+    if engine == Kind::Wiredtiger {
+        return Some(kreon_bench_wiredtiger::version());
+    }
     let packages: &[&str] = match engine {
-        Kind::Nothing | Kind::Busy | Kind::Device | Kind::Unwritten => &[],
+        Kind::Nothing | Kind::Busy | Kind::Device | Kind::Unwritten | Kind::Wiredtiger => &[],
         Kind::Kreon => &["kreon"],
         Kind::Rocksdb | Kind::Blobdb => &["librocksdb-sys"],
         Kind::Lmdb => &["lmdb-master-sys", "heed"],
@@ -46,6 +51,8 @@ mod tests {
             let version = version(engine).unwrap();
             assert!(version.contains('.'), "{engine:?}: {version}");
         }
+        let of_system = version(Kind::Wiredtiger);
+        assert_eq!(of_system.is_some(), Kind::Wiredtiger.is_built());
         assert_eq!(version(Kind::Nothing), None);
     }
 }

@@ -126,10 +126,7 @@ impl Settings {
         for engine in &self.engines {
             let name = engine.name();
             ensure!(!engine.is_device(), "{name} cannot read");
-            ensure!(
-                engine.is_built(),
-                "this build has no {name}: build it with --features peers"
-            );
+            engine.ensure_built()?;
         }
         ensure!(self.times > 0.0, "--times must be above 0");
         ensure!(

@@ -17,7 +17,7 @@ pub fn css(RGBColor(red, green, blue): RGBColor) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-const NAMED: [(&str, RGBColor); 13] = [
+const NAMED: [(&str, RGBColor); 14] = [
     ("kreon", RGBColor(0x12, 0x98, 0x6c)),
     ("rocksdb", RGBColor(0xdc, 0x48, 0x60)),
     ("blobdb", RGBColor(0xc0, 0x80, 0x10)),
@@ -25,6 +25,7 @@ const NAMED: [(&str, RGBColor); 13] = [
     ("fjall", RGBColor(0x92, 0x70, 0xd4)),
     ("redb", RGBColor(0xa8, 0x70, 0x40)),
     ("bftree", RGBColor(0xc8, 0x52, 0xb4)),
+    ("wiredtiger", RGBColor(0x58, 0x90, 0x20)),
     ("busy", RGBColor(0x6c, 0x74, 0x7c)),
     ("device", RGBColor(0x4c, 0x80, 0x98)),
     ("unwritten", RGBColor(0x94, 0x82, 0x58)),
