@@ -29,5 +29,6 @@ pub mod space;
 mod store;
 
 pub use kreon_base::{Error, ErrorKind, KeyRange, Result};
+pub use kreon_device::{DeviceStats, TransferStats};
 pub use partition::Durability;
 pub use store::{Answer, Keys, Options, Region, Scan, Stats, Store};

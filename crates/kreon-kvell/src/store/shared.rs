@@ -186,6 +186,7 @@ impl Shared {
         let mut stats = Stats {
             extents: extents.into(),
             free_extents: free_extents.into(),
+            device: self.device.stats(),
             ..Stats::default()
         };
         for partition in &self.partitions {

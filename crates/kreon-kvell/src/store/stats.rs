@@ -1,8 +1,10 @@
 //! Figures of a store.
 
+use kreon_device::DeviceStats;
+
 /// What a store holds and takes. Partitions are looked at one after the other, so beside writers the sums are of no single
 /// moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stats {
     /// Keys of all regions, with those of the names of regions.
     pub keys: u64,
@@ -18,4 +20,6 @@ pub struct Stats {
     pub extents: u64,
     /// Extents that were given back, for any class of sizes.
     pub free_extents: u64,
+    /// Transfers and flushes of the device since it was opened, those of the recovery included.
+    pub device: DeviceStats,
 }
