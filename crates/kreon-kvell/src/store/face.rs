@@ -9,7 +9,7 @@ use kreon_device::{Device, FileDevice, FileOptions, processors};
 
 use super::handle::Handle;
 use super::options::Options;
-use super::region::Region;
+use super::region::{REGION_BYTES, Region};
 use super::running::{Crew, Running};
 use super::stats::Stats;
 use crate::opening::{Opening, open};
@@ -57,7 +57,7 @@ impl Options {
         let opening = Opening {
             partitions: self.partitions,
             atomic_bytes: self.atomic_bytes.unwrap_or(block_bytes),
-            index_key_bytes: self.index_key_bytes,
+            index_key_bytes: REGION_BYTES + self.index_key_bytes,
             memory_bytes: self.memory_bytes,
             is_lossless: self.assume_power_loss_protection,
             store: None,

@@ -25,8 +25,9 @@ pub struct Options {
     /// least its block; `None`: its block. Items up to this size are changed in place. The paper takes 4096 for granted
     /// (KVell 5.3); few devices promise it.
     pub atomic_bytes: Option<usize>,
-    /// Bytes of each key that stand in memory, 1 to 256; 32 by default. Keys that are longer and begin alike are told apart
-    /// by reading their items. May change at every opening.
+    /// Bytes of each key that stand in memory, beside the 4 of its region; 1 to 256, 32 by default. Keys that are longer and
+    /// begin alike are told apart by reading their items, and a change of a longer key reads its item before. May change at
+    /// every opening.
     pub index_key_bytes: usize,
     /// Threads that do the I/O, 1 to 256 and no more than partitions, each for its share of these. `None`, the default: as
     /// many as the processors that the process may use, 4 at most. May change at every opening.

@@ -12,5 +12,6 @@ mod scans_of_damage;
 mod space;
 mod superblocks;
 mod threads;
+mod transfers;
 mod used_devices;
 mod world;
