@@ -21,7 +21,7 @@ use super::rocksdb;
 use super::tuning::Means;
 #[cfg(feature = "wiredtiger")]
 use super::wiredtiger;
-use super::{kreon, raw};
+use super::{kreon, kvell, raw};
 
 /// The stores that can be measured.
 #[derive(
@@ -40,6 +40,8 @@ pub enum Kind {
     Unwritten,
     /// This project.
     Kreon,
+    /// This project's other store, which shares nothing and sorts nothing.
+    Kvell,
     /// RocksDB (feature `rocksdb`).
     Rocksdb,
     /// RocksDB with values in blob files (feature `rocksdb`).
@@ -72,6 +74,20 @@ impl Kind {
         self != Self::Bftree
     }
 
+    /// Clients that it is loaded by where only the time of the load counts: a store that answers when the device has a
+    /// write is as quick as there are others under way.
+    pub fn loaders(self) -> u64 {
+        match self {
+            Self::Kvell => 64,
+            _ => 2,
+        }
+    }
+
+    /// Whether it has scans, for the workloads that want them.
+    pub fn can_scan(self) -> bool {
+        self != Self::Kvell
+    }
+
     /// Its name in tables: one that is not durable is never shown beside others without a word.
     pub fn label(self) -> &'static str {
         match self {
@@ -88,6 +104,7 @@ impl Kind {
             Self::Device => "device",
             Self::Unwritten => "unwritten",
             Self::Kreon => "kreon",
+            Self::Kvell => "kvell",
             Self::Rocksdb => "rocksdb",
             Self::Blobdb => "blobdb",
             Self::Lmdb => "lmdb",
@@ -118,6 +135,7 @@ impl Kind {
             Self::Device => raw::open(dir, means, true),
             Self::Unwritten => raw::open(dir, means, false),
             Self::Kreon => kreon::open(dir, means),
+            Self::Kvell => kvell::open(dir, means),
             #[cfg(feature = "rocksdb")]
             Self::Rocksdb => rocksdb::open(dir, means, false),
             #[cfg(feature = "rocksdb")]
@@ -160,7 +178,8 @@ impl Kind {
     /// Whether this build has it.
     pub fn is_built(self) -> bool {
         match self {
-            Self::Nothing | Self::Busy | Self::Device | Self::Unwritten | Self::Kreon => true,
+            Self::Nothing | Self::Busy | Self::Device | Self::Unwritten => true,
+            Self::Kreon | Self::Kvell => true,
             Self::Rocksdb | Self::Blobdb => cfg!(feature = "rocksdb"),
             Self::Lmdb => cfg!(feature = "lmdb"),
             Self::Fjall => cfg!(feature = "fjall"),

@@ -3,6 +3,7 @@
 mod face;
 mod kind;
 pub mod kreon;
+mod kvell;
 mod nothing;
 pub mod planted;
 mod raw;

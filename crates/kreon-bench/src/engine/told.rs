@@ -6,7 +6,9 @@ use super::tuning::Means;
 /// The settings of `engine`; `None` of those that have none in this build.
 pub fn settings(engine: Kind, means: &Means) -> Option<String> {
     match engine {
-        Kind::Kreon => Some(format!("its defaults in {}", mib(means.own_memory_bytes()))),
+        Kind::Kreon | Kind::Kvell => {
+            Some(format!("its defaults in {}", mib(means.own_memory_bytes())))
+        }
         #[cfg(feature = "rocksdb")]
         Kind::Rocksdb | Kind::Blobdb => Some(rocksdb(means, engine == Kind::Blobdb)),
         #[cfg(feature = "lmdb")]

@@ -14,6 +14,7 @@ pub fn version(engine: Kind) -> Option<String> {
     let packages: &[&str] = match engine {
         Kind::Nothing | Kind::Busy | Kind::Device | Kind::Unwritten | Kind::Wiredtiger => &[],
         Kind::Kreon => &["kreon"],
+        Kind::Kvell => &["kreon-kvell"],
         Kind::Rocksdb | Kind::Blobdb => &["librocksdb-sys"],
         Kind::Lmdb => &["lmdb-master-sys", "heed"],
         Kind::Fjall => &["fjall"],
@@ -42,6 +43,7 @@ mod tests {
     fn every_store_has_a_version() {
         for engine in [
             Kind::Kreon,
+            Kind::Kvell,
             Kind::Rocksdb,
             Kind::Lmdb,
             Kind::Fjall,

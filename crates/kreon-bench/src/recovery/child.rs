@@ -84,14 +84,11 @@ pub fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Threads that load.
-const THREADS: u64 = 2;
-
 fn load(job: &Job) -> anyhow::Result<Said> {
     fs::create_dir_all(&job.dir)?;
     let engine = job.engine.open(&job.dir, &job.means)?;
     std::thread::scope(|scope| -> anyhow::Result<()> {
-        let loaders: Vec<_> = (0..THREADS)
+        let loaders: Vec<_> = (0..job.engine.loaders())
             .map(|first| {
                 let engine = engine.as_ref();
                 scope.spawn(move || put_all(job, engine, first))
@@ -115,7 +112,7 @@ fn load(job: &Job) -> anyhow::Result<Said> {
 
 fn put_all(job: &Job, engine: &dyn Engine, first: u64) -> anyhow::Result<()> {
     let (mut key, mut value) = (Vec::new(), Vec::new());
-    for number in (first..job.records).step_by(THREADS as usize) {
+    for number in (first..job.records).step_by(job.engine.loaders() as usize) {
         record::key(job.means.mix, number, &mut key);
         record::value(job.means.mix, number, 0, &mut value);
         engine.put(&key, &value)?;

@@ -75,6 +75,8 @@ pub fn run(settings: &Settings, dir: &Path, ended: &mut dyn FnMut(&Record)) -> R
     ran
 }
 
+/// What a store goes through: of the phases those that it can.
+///
 /// The store that does nothing is done at once: with more requests its own cost and the machine's noise are seen,
 /// and it needs no records.
 fn phases(engine: Kind, phases: &[Phase]) -> Vec<Phase> {
@@ -89,7 +91,10 @@ fn phases(engine: Kind, phases: &[Phase]) -> Vec<Phase> {
         _ => *phase,
     };
     // The bare device cannot read.
-    let can = |phase: &&Phase| !engine.is_device() || phase.workload.is_load();
+    let can = |phase: &&Phase| match phase.workload {
+        workload if workload.scans() => engine.can_scan() && !engine.is_device(),
+        workload => workload.is_load() || !engine.is_device(),
+    };
     phases.iter().filter(can).map(longer).collect()
 }
 
