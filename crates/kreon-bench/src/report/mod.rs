@@ -1,5 +1,6 @@
 //! What remains of a run: JSON, a table, a page with plots.
 
+mod claims;
 mod colours;
 pub mod faults;
 pub mod files;

@@ -1,5 +1,6 @@
 //! `results.md`: the medians as tables.
 
+use super::claims;
 use super::notes::notes;
 use super::paper;
 use super::results::Results;
@@ -28,6 +29,9 @@ pub fn markdown(results: &Results) -> String {
     }
     if let Some(ratios) = paper::markdown(&results.settings.preset, &cells) {
         text += &format!("\n## The paper's ratios\n\n{ratios}");
+    }
+    if let Some(claims) = claims::markdown(&results.settings.preset, &cells) {
+        text += &format!("\n## KVell's claims\n\n{claims}");
     }
     for note in notes(results, &|_| true) {
         text += &format!("\n{note}\n");

@@ -1,6 +1,7 @@
 //! Presets: what is worth measuring, so that figures can be compared.
 
 use crate::engine::Kind;
+use crate::ycsb::choice::Distribution;
 use crate::ycsb::mix::Mix;
 use crate::ycsb::workload::Workload;
 
@@ -31,6 +32,8 @@ pub enum Preset {
     MixesLarge,
     /// Values of 0 to 256 bytes in the leaves of the index, four times as much data as memory.
     SweepInline,
+    /// KVell's cells: three times as much data as memory, 64 requests in flight, both distributions (`KVell 6.3`).
+    Kvell,
 }
 
 /// One point of a sweep.
@@ -44,6 +47,8 @@ pub enum Sweep {
     CheckpointSeconds(u32),
     /// Values up to this length stand in the leaves.
     InlineBytes(u32),
+    /// Requests are so distributed over the records.
+    Distribution(Distribution),
 }
 
 const MIB: u64 = 1 << 20;
@@ -64,6 +69,7 @@ impl Preset {
             Self::Mixes => "mixes",
             Self::MixesLarge => "mixes-large",
             Self::SweepInline => "sweep-inline",
+            Self::Kvell => "kvell",
         }
     }
 
@@ -73,6 +79,7 @@ impl Preset {
             Self::Paper | Self::PaperLarge | Self::Mixes | Self::MixesLarge => {
                 vec![Kind::Kreon, Kind::Rocksdb]
             }
+            Self::Kvell => vec![Kind::Kvell, Kind::Kreon, Kind::Rocksdb, Kind::Wiredtiger],
             _ => vec![Kind::Kreon],
         }
     }
@@ -87,6 +94,7 @@ impl Preset {
             Self::SweepCheckpoint => 6144 * MIB,
             Self::Large | Self::PaperLarge => 2048 * MIB,
             Self::Sync => 20 * MIB,
+            Self::Kvell => 768 * MIB,
         }
     }
 
@@ -96,7 +104,7 @@ impl Preset {
             Self::Quick | Self::Large | Self::PaperLarge | Self::Sync => 512 * MIB,
             Self::Small | Self::Paper => 1536 * MIB,
             Self::Memory => 1740 * MIB,
-            Self::SweepL0 => 256 * MIB,
+            Self::SweepL0 | Self::Kvell => 256 * MIB,
             Self::Mixes => 1024 * MIB,
             Self::MixesLarge => 128 * MIB,
             Self::SweepInline => 64 * MIB,
@@ -109,7 +117,7 @@ impl Preset {
     pub fn operations(self) -> u64 {
         match self {
             Self::Quick => 100_000,
-            Self::Small | Self::Memory | Self::Paper => 400_000,
+            Self::Small | Self::Memory | Self::Paper | Self::Kvell => 400_000,
             Self::Large | Self::PaperLarge => 200_000,
             Self::Sync | Self::SweepL0 | Self::SweepCheckpoint => 100_000,
             Self::Mixes => 1_000_000,
@@ -157,6 +165,7 @@ impl Preset {
     pub fn threads(self) -> Vec<usize> {
         match self {
             Self::Sync => vec![1, 4, 64],
+            Self::Kvell => vec![64],
             _ => vec![2],
         }
     }
@@ -187,6 +196,10 @@ impl Preset {
             Self::SweepL0 | Self::Mixes | Self::MixesLarge | Self::SweepInline => {
                 vec![Workload::LoadA, Workload::A, Workload::C]
             }
+            Self::Kvell => {
+                use Workload::{A, B, C, LoadA};
+                vec![LoadA, A, B, C]
+            }
             Self::Memory => {
                 use Workload::{A, B, C, CUniform, D, E, F, LoadA, LoadE};
                 vec![LoadA, A, B, C, CUniform, F, D, LoadE, E]
@@ -214,6 +227,9 @@ impl Preset {
             Self::SweepL0 => [1, 2, 4, 8, 16].map(Sweep::L0Percent).to_vec(),
             Self::SweepCheckpoint => [1, 2, 4, 8, 0].map(Sweep::CheckpointSeconds).to_vec(),
             Self::SweepInline => [0, 64, 128, 256].map(Sweep::InlineBytes).to_vec(),
+            Self::Kvell => [Distribution::Uniform, Distribution::Zipfian]
+                .map(Sweep::Distribution)
+                .to_vec(),
             _ => vec![Sweep::Default],
         }
     }
@@ -228,6 +244,15 @@ impl Sweep {
             Self::CheckpointSeconds(0) => "no checkpoint of L0".to_owned(),
             Self::CheckpointSeconds(seconds) => format!("a checkpoint of L0 every {seconds} s"),
             Self::InlineBytes(bytes) => format!("values up to {bytes} B in leaves"),
+            Self::Distribution(distribution) => distribution.name().to_owned(),
+        }
+    }
+
+    /// Whom requests ask for.
+    pub fn distribution(self) -> Option<Distribution> {
+        match self {
+            Self::Distribution(distribution) => Some(distribution),
+            _ => None,
         }
     }
 
@@ -267,6 +292,15 @@ mod tests {
             let value = preset.to_possible_value();
             assert_eq!(value.unwrap().get_name(), preset.name());
         }
+    }
+
+    #[test]
+    fn the_cells_of_kvell_have_three_times_as_much_data_as_memory_and_64_clients() {
+        let preset = Preset::Kvell;
+        assert_eq!(preset.data_bytes(), 3 * preset.memory_bytes());
+        assert_eq!(preset.threads(), [64]);
+        let distributions = preset.sweep().into_iter().filter_map(Sweep::distribution);
+        assert_eq!(distributions.count(), 2);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::preset::Preset;
+use super::preset::{Preset, Sweep};
 use crate::engine::Kind;
 use crate::engine::planted::Plant;
 use crate::engine::tuning::Means;
@@ -151,7 +151,7 @@ impl Arguments {
         let mut points = Vec::new();
         for mix in &mixes {
             for threads in &threads {
-                for sweep in self.preset.sweep() {
+                for sweep in self.sweep() {
                     let mut names = vec![sweep.name()];
                     names.extend((mixes.len() > 1).then(|| format!("mix {}", mix.name())));
                     let is_alone = self.threads.len().max(self.preset.threads().len()) < 2;
@@ -160,12 +160,24 @@ impl Arguments {
                     points.push(Point {
                         variant: names.join(", "),
                         means: self.means(*mix, sweep),
-                        phases: self.phases(*mix, *threads),
+                        phases: self.phases(*mix, *threads, sweep),
                     });
                 }
             }
         }
         points
+    }
+
+    /// The points of the preset's sweep. One over distributions gives way to the command line.
+    fn sweep(&self) -> Vec<Sweep> {
+        let mut sweep = self.preset.sweep();
+        if self.distribution.is_some() {
+            sweep.retain(|point| point.distribution().is_none());
+        }
+        if sweep.is_empty() {
+            sweep.push(Sweep::Default);
+        }
+        sweep
     }
 
     fn records(&self, mix: Mix) -> u64 {
@@ -175,7 +187,7 @@ impl Arguments {
         })
     }
 
-    fn means(&self, mix: Mix, sweep: super::preset::Sweep) -> Means {
+    fn means(&self, mix: Mix, sweep: Sweep) -> Means {
         let preset_bytes = self.preset.memory_bytes();
         Means {
             memory_bytes: self.memory_mib.map_or(preset_bytes, |mib| mib << 20),
@@ -193,7 +205,7 @@ impl Arguments {
         }
     }
 
-    fn phases(&self, mix: Mix, threads: usize) -> Vec<Phase> {
+    fn phases(&self, mix: Mix, threads: usize, sweep: Sweep) -> Vec<Phase> {
         let records = self.records(mix);
         let mut wanted = match self.workloads.is_empty() {
             true => self.preset.workloads(),
@@ -206,7 +218,7 @@ impl Arguments {
         let phase = |(number, workload): (usize, Workload)| Phase {
             workload,
             mix,
-            distribution: self.distribution,
+            distribution: self.distribution.or(sweep.distribution()),
             records: 0,
             requests: match workload {
                 Workload::Converging => CONVERGING_REQUESTS_MAX,

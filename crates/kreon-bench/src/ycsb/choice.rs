@@ -19,6 +19,18 @@ pub enum Distribution {
     Latest,
 }
 
+impl Distribution {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Zipfian => "zipfian",
+            Self::TrueZipfian => "true-zipfian",
+            Self::Uniform => "uniform",
+            Self::Latest => "latest",
+        }
+    }
+}
+
 /// Records that exist: what was loaded, and what the clients insert.
 pub struct Records {
     /// The next number to insert.
