@@ -17,6 +17,7 @@ mod recovery;
 mod regions;
 mod report;
 mod run;
+mod share;
 mod sync;
 mod ycsb;
 mod ycsb_command;
@@ -71,6 +72,8 @@ enum Command {
     MappingChild,
     /// What one thread gets with many gets in flight, beside the device's random reads.
     Depth(depth::Settings),
+    /// Which share of the device's own rate a store reaches, and its latencies beside the device's.
+    Share(share::Settings),
     /// How long single durable puts take, alone and beside buffered batches at a fixed rate.
     Sync(sync::Settings),
     /// Very many regions: making them, a pair in each, checkpoints, opening, and writes beside a store of one region.
@@ -110,6 +113,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Mapping(settings) => mapping::run(&settings),
         Command::MappingChild => mapping::child::run(),
         Command::Depth(settings) => depth::run(&settings),
+        Command::Share(settings) => share::run(&settings),
         Command::Sync(settings) => sync::run(&settings),
         Command::Regions(settings) => regions::run(&settings),
         Command::Cluster(settings) => cluster::run(&settings),
