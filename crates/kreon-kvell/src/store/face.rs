@@ -7,9 +7,9 @@ use std::time::Duration;
 use kreon_base::{Error, Result};
 use kreon_device::{Device, FileDevice, FileOptions, processors};
 
-use super::handle::Handle;
+use super::handle::{Handle, REGION_BYTES};
 use super::options::Options;
-use super::region::{REGION_BYTES, Region};
+use super::region::Region;
 use super::running::{Crew, Running};
 use super::stats::Stats;
 use crate::opening::{Opening, open};

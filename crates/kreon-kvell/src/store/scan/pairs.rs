@@ -23,8 +23,7 @@ use crate::store::handle::{Handle, REGION_BYTES};
 /// (KVell 6.3.2).
 ///
 /// **Long keys.** Keys that do not stand whole in the index (longer than
-/// [`index_key_bytes`](crate::Options::index_key_bytes), 4 of which are the region's) and begin alike are ordered by
-/// reading their items: each costs one more read if it is not cached, all keys with this beginning are in memory together,
+/// [`index_key_bytes`](crate::Options::index_key_bytes)) and begin alike are ordered by reading their items: each costs one more read if it is not cached, all keys with this beginning are in memory together,
 /// and changes of these keys wait for that reading.
 ///
 /// **Errors.** `Corruption` or `Io` of one item, and the scan goes on behind it. It stands in front of all keys that begin as
