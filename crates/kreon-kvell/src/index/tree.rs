@@ -143,11 +143,11 @@ impl Index {
         if self.levels == 0 {
             return (NONE, Position::default());
         }
-        let mut node = self.nodes.get(self.root);
+        let mut node = self.nodes.get_to_search(self.root);
         let mut number = self.root;
         for _ in 1..self.levels {
             number = node.child(node.child_slot(key));
-            node = self.nodes.get(number);
+            node = self.nodes.get_to_search(number);
         }
         (number, node.search(key))
     }
@@ -157,7 +157,7 @@ impl Index {
         path.clear();
         let mut number = self.root;
         for _ in 1..self.levels {
-            let node = self.nodes.get(number);
+            let node = self.nodes.get_to_search(number);
             let slot = node.child_slot(key);
             path.push(Step { node: number, slot });
             number = node.child(slot);
