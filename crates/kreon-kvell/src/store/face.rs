@@ -7,7 +7,7 @@ use std::time::Duration;
 use kreon_base::{Error, Result};
 use kreon_device::{Device, FileDevice, FileOptions, processors};
 
-use super::handle::{Handle, REGION_BYTES};
+use super::handle::{Handle, REGION_BYTES, check_may_wait};
 use super::options::Options;
 use super::region::Region;
 use super::running::{Crew, Running};
@@ -114,7 +114,9 @@ impl Store {
     /// # Errors
     /// `Closed`, `Poisoned`.
     pub fn sync(&self) -> Result<()> {
-        self.handle.shared()?.sync()
+        let shared = self.handle.shared()?;
+        check_may_wait()?;
+        shared.sync()
     }
 
     /// What the store holds and takes; nothing in a forked process.

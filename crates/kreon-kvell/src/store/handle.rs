@@ -55,12 +55,14 @@ impl Handle {
     /// Closes the store, or waits until another call has.
     pub fn close(&self) -> Result<()> {
         self.home.check()?;
-        if is_worker() {
-            return Err(Error::invalid(
-                "a worker of the store, which a wake-up runs on, cannot wait for its own end: drop the handles instead",
-            ));
-        }
+        check_may_wait()?;
         self.running.close()
+    }
+
+    /// Puts a request in and waits for its reply.
+    pub fn ask_and_wait(&self, request: Request) -> Result<Option<Vec<u8>>> {
+        check_may_wait()?;
+        self.ask(request)?.wait()
     }
 
     /// Puts a request in.
@@ -85,6 +87,7 @@ impl Handle {
 
     /// Puts many requests in, and waits until all are answered. The outcomes, in their order.
     pub fn ask_many(&self, requests: Vec<Request>) -> Result<Vec<Result<Option<Vec<u8>>>>> {
+        check_may_wait()?;
         let shared = self.shared()?;
         let asked = requests.into_iter().map(|request| Asked {
             partition: shared.partition_of(request.key_hash),
@@ -129,6 +132,16 @@ impl Handle {
         }
         Ok(call)
     }
+}
+
+/// Refuses to wait on a worker, as in what the wake-up of a future runs: the worker would wait for itself.
+pub fn check_may_wait() -> Result<()> {
+    if is_worker() {
+        let text =
+            "a wake-up on a worker of a store cannot wait for the store: let another thread do it";
+        return Err(Error::invalid(text));
+    }
+    Ok(())
 }
 
 impl Drop for Handle {

@@ -18,6 +18,9 @@ const TOGETHER_BYTES_MAX: usize = 8 << 20;
 ///
 /// Calls of a store that was closed fail with `Closed`, as they do in a process that was forked from the one that opened it.
 /// After a write or flush of the volume has failed, changes fail with `Poisoned` and reads go on.
+///
+/// Calls that wait are refused with `InvalidArgument` on a worker of a store, which runs the wake-ups of futures. Each
+/// request under way holds its key and value in memory beside `memory_bytes`: who makes futures bounds their number.
 #[derive(Clone)]
 pub struct Region {
     handle: Arc<Handle>,
@@ -36,8 +39,7 @@ impl Region {
     /// `InvalidArgument`: the key is longer than 65,531 bytes. `Corruption`: the item does not verify. `Closed`, `Io`.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.handle
-            .ask(self.request(key.as_ref(), Task::Get)?)?
-            .wait()
+            .ask_and_wait(self.request(key.as_ref(), Task::Get)?)
     }
 
     /// Whether `key` has a value. Costs as much as [`get`](Self::get).
@@ -75,7 +77,7 @@ impl Region {
         durability: Durability,
     ) -> Result<()> {
         let request = self.request(key.as_ref(), put(value.as_ref(), durability))?;
-        self.handle.ask(request)?.wait().map(|_| ())
+        self.handle.ask_and_wait(request).map(|_| ())
     }
 
     /// Deletes `key`, if it is there. Durable as [`put`](Self::put).
@@ -84,7 +86,7 @@ impl Region {
     /// As [`put`](Self::put); a full volume or index does not stop it.
     pub fn delete(&self, key: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
         let request = self.request(key.as_ref(), Task::Delete { durability })?;
-        self.handle.ask(request)?.wait().map(|_| ())
+        self.handle.ask_and_wait(request).map(|_| ())
     }
 
     /// Puts (`Some`) and deletes (`None`) many keys at the depth of all workers. No atomic batch: each change stands for

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
@@ -135,4 +136,39 @@ fn a_wake_up_that_panics_harms_nobody() {
     }
     store.sync().expect("a sync");
     region.put("key", "value", Sync).expect("a put");
+}
+
+/// Gets the value of a key on the thread that wakes it, and tells how that went.
+struct Gets {
+    region: kvell::Region,
+    outcome: Sender<kreon_base::Result<Option<Vec<u8>>>>,
+}
+
+impl Wake for Gets {
+    fn wake(self: Arc<Self>) {
+        let _ = self.outcome.send(self.region.get("key"));
+    }
+}
+
+#[test]
+fn a_wake_up_on_a_worker_cannot_wait_for_the_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = options().open(folder.path().join("store"));
+    let region = store.expect("a store").region("r").expect("a region");
+    let (outcome, outcomes) = channel();
+    let waker = Waker::from(Arc::new(Gets {
+        region: region.clone(),
+        outcome,
+    }));
+    // A reply that comes before the poll wakes nobody: then another one.
+    loop {
+        let mut answer = region.put_async("key", "value", Sync);
+        let polled = Pin::new(&mut answer).poll(&mut Context::from_waker(&waker));
+        if polled.is_pending() {
+            break;
+        }
+    }
+    let refused = outcomes.recv().expect("a wake-up").map(|_| ());
+    let kind = refused.map_err(|error| error.kind());
+    assert_eq!(kind, Err(kreon_base::ErrorKind::InvalidArgument));
 }
