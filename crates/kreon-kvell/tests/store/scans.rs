@@ -8,6 +8,7 @@ use kreon_sim::{Call, Dice, SimDevice};
 use kvell::Durability::Buffered;
 use kvell::{Options, Region, Store};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use crate::world::{new_store, open, options, simulated, value};
 
@@ -95,9 +96,7 @@ fn fill(store: &Store, items: &[(Vec<u8>, usize)]) -> (Region, Model) {
             changes.push((key.clone(), None));
         }
     }
-    for region in &regions[1..2] {
-        region.write_many(&changes, Buffered).expect("changes");
-    }
+    regions[1].write_many(&changes, Buffered).expect("changes");
     let strangers: Vec<_> = items.iter().map(|it| (&it.0, Some("stranger"))).collect();
     for region in [&regions[0], &regions[2]] {
         region.write_many(&strangers, Buffered).expect("changes");
@@ -107,7 +106,12 @@ fn fill(store: &Store, items: &[(Vec<u8>, usize)]) -> (Region, Model) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(0x7363_616e),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_scan_is_what_a_sorted_map_has(
