@@ -65,10 +65,12 @@ impl Ahead {
     }
 
     /// The next value; waits for it. `None`: nothing is there or under way.
-    pub fn next(&mut self) -> Option<Outcome> {
+    pub fn next(&mut self, handle: &Handle) -> Result<Option<Outcome>> {
         if self.ready.is_empty()
             && let Some(UnderWay { keys, call }) = self.under_way.take()
         {
+            // In a forked child nobody would answer.
+            handle.shared()?;
             let mut replies = call.wait().into_iter();
             self.ready.extend(keys.into_iter().map(|known| match known {
                 Ok(known) => Outcome {
@@ -81,6 +83,6 @@ impl Ahead {
                 },
             }));
         }
-        self.ready.pop_front()
+        Ok(self.ready.pop_front())
     }
 }

@@ -61,7 +61,7 @@ impl Side {
             if self.ahead.is_low() && self.ahead.ready() < left {
                 self.read_ahead(handle, bounds, left)?;
             }
-            let Some(Outcome { key, value }) = self.ahead.next() else {
+            let Some(Outcome { key, value }) = self.ahead.next(handle)? else {
                 return Ok(None);
             };
             let Some(key) = key else {
