@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use kvell::Durability::Buffered;
-use kvell::{Options, Result};
+use kvell::{Options, Region, Result};
 
 const SCAN_KEYS: usize = 50;
 
@@ -25,6 +25,15 @@ impl Random {
 
 fn key(number: u64) -> String {
     format!("user{number:026}")
+}
+
+fn fill(region: &Region, keys: u64) -> Result<()> {
+    let numbers: Vec<u64> = (0..keys).collect();
+    for part in numbers.chunks(1000) {
+        let changes: Vec<_> = part.iter().map(|&it| (key(it), Some([7; 1024]))).collect();
+        region.write_many(&changes, Buffered)?;
+    }
+    Ok(())
 }
 
 /// CPU time of this thread in ns, where the system tells it.
@@ -49,11 +58,7 @@ fn main() -> Result<()> {
     };
     let store = options.open(&path)?;
     let region = store.region("r")?;
-    let numbers: Vec<u64> = (0..keys).collect();
-    for part in numbers.chunks(1000) {
-        let changes: Vec<_> = part.iter().map(|&it| (key(it), Some([7; 1024]))).collect();
-        region.write_many(&changes, Buffered)?;
-    }
+    fill(&region, keys)?;
     store.sync()?;
     let mut random = Random(0x9e37_79b9);
     let last = keys.saturating_sub(SCAN_KEYS as u64).max(1);

@@ -111,6 +111,10 @@ impl Cells {
             return Some(content);
         }
         let cached = self.cache.get(cell)?;
+        // Mostly it lies in one piece: no copy.
+        if let Some(whole) = cached.whole() {
+            return Some(whole);
+        }
         scratch.clear();
         cached.copy_to(scratch, 0..usize::MAX);
         Some(scratch)
