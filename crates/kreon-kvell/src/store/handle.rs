@@ -87,7 +87,6 @@ impl Handle {
 
     /// Puts many requests in, and waits until all are answered. The outcomes, in their order.
     pub fn ask_many(&self, requests: Vec<Request>) -> Result<Vec<Result<Option<Vec<u8>>>>> {
-        check_may_wait()?;
         let shared = self.shared()?;
         let asked = requests.into_iter().map(|request| Asked {
             partition: shared.partition_of(request.key_hash),
@@ -98,8 +97,9 @@ impl Handle {
         Ok(call.wait().into_iter().map(outcome_of).collect())
     }
 
-    /// Puts many requests in. The call has their replies, in their order.
+    /// Puts many requests in. The call has their replies, in their order; its caller is to wait for them.
     pub fn begin_many(&self, requests: Vec<Asked>) -> Result<Arc<Call>> {
+        check_may_wait()?;
         let shared = self.shared()?;
         let call = Call::new(requests.len());
         let mut groups: Vec<Vec<(usize, Request, Origin)>> = Vec::new();

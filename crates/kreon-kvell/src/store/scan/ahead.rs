@@ -10,7 +10,7 @@ use crate::format::key_hash;
 use crate::partition::{Origin, Request, Task};
 use crate::store::answer::outcome_of;
 use crate::store::call::Call;
-use crate::store::handle::{Asked, Handle};
+use crate::store::handle::{Asked, Handle, check_may_wait};
 
 /// A key with its value, or without one if it was deleted meanwhile; or a failure, of a key if that is known.
 pub struct Outcome {
@@ -71,6 +71,7 @@ impl Ahead {
         {
             // In a forked child nobody would answer.
             handle.shared()?;
+            check_may_wait()?;
             let mut replies = call.wait().into_iter();
             self.ready.extend(keys.into_iter().map(|known| match known {
                 Ok(known) => Outcome {
