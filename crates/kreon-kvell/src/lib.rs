@@ -9,6 +9,7 @@
 //! - `space`: extents and slots
 //! - [`partition`]: a state machine for the keys of one share of the hash values
 //! - [`opening`]: creation and recovery
+//! - [`verify`]: whether the device has what the partitions know
 //! - `store`: partitions with workers, and handles
 
 #![forbid(unsafe_code)]
@@ -27,8 +28,11 @@ pub mod partition;
 #[doc(hidden)]
 pub mod space;
 mod store;
+#[doc(hidden)]
+pub mod verify;
 
 pub use kreon_base::{Error, ErrorKind, KeyRange, Result};
 pub use kreon_device::{DeviceStats, TransferStats};
 pub use partition::Durability;
 pub use store::{Answer, Keys, Options, Region, Scan, Stats, Store};
+pub use verify::{Damage, VerifyReport};

@@ -274,6 +274,11 @@ impl Cells {
         };
     }
 
+    /// Whether I/O of a cell is under way, or a change of it.
+    pub fn is_under_way(&self, cell: CellNo) -> bool {
+        self.work.contains_key(&cell)
+    }
+
     /// Whether I/O is under way in an extent.
     pub fn is_busy(&self, extent: ExtentNo) -> bool {
         self.work

@@ -215,6 +215,14 @@ impl Slots {
         true
     }
 
+    /// Whether the slot at `at` is in use; `false` if no slot of this partition begins there.
+    pub fn is_in_use(&self, at: Location) -> bool {
+        self.find(at).is_some_and(|(extent, _, slot)| {
+            let slots = self.extents.get(&extent);
+            slots.is_some_and(|slots| slots.is_used(slot))
+        })
+    }
+
     /// The slot at `at` and its cell; `None` if no slot of this partition begins there.
     pub fn place(&self, at: Location) -> Option<Place> {
         let (extent, class, slot) = self.find(at)?;

@@ -12,8 +12,10 @@ use super::options::Options;
 use super::region::Region;
 use super::running::{Crew, Running};
 use super::stats::Stats;
+use super::verifying::verify_store;
 use crate::opening::{Opening, open};
 use crate::partition::Durability;
+use crate::verify::VerifyReport;
 
 /// The region of the names and numbers of regions.
 const NAMES: u32 = 0;
@@ -117,6 +119,16 @@ impl Store {
         let shared = self.handle.shared()?;
         check_may_wait()?;
         shared.sync()
+    }
+
+    /// Reads all of the volume that is in use and checks it, beside running requests: superblocks, headers, that each slot
+    /// is free or has a whole item that its partition knows, and that each key leads to a whole item of its own. The
+    /// content of large values is not read together. Takes 8 MiB of memory and a bit for each slot beyond `memory_bytes`.
+    ///
+    /// # Errors
+    /// `Closed`; `Poisoned`: what is in memory is not all on the device. Damage is reported in the result, not as an error.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        verify_store(self.handle.shared()?)
     }
 
     /// What the store holds and takes; nothing in a forked process.

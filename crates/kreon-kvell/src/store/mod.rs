@@ -14,6 +14,7 @@
 //! - `handle`: what all handles hold
 //! - `scan`: pairs in order
 //! - `region`, `face`: the handles
+//! - `verifying`: the store as it is verified
 
 mod answer;
 mod bell;
@@ -29,6 +30,7 @@ mod scan;
 mod shared;
 mod shared_partition;
 mod stats;
+mod verifying;
 mod worker;
 
 pub use answer::Answer;

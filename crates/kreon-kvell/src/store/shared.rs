@@ -15,7 +15,7 @@ use super::call::{Answers, Call, Receiver};
 use super::refusals::poisoned;
 use super::shared_partition::{Needs, SharedPartition};
 use super::stats::Stats;
-use crate::format::{ItemSeal, Timestamp, partition_of};
+use crate::format::{Classes, ItemSeal, Timestamp, partition_of};
 use crate::opening::write_last;
 use crate::partition::Reply;
 use crate::space::{Extents, FlushClock, SuperblockPage, Superblocks};
@@ -178,6 +178,22 @@ impl Shared {
             Ok(())
         });
         written.inspect_err(|_| self.clock.fail())
+    }
+
+    /// Extents in use and given back.
+    pub fn extent_counts(&self) -> (u32, u32) {
+        self.extents.counts()
+    }
+
+    /// The sizes of slots.
+    pub fn classes(&self) -> Result<Arc<Classes>> {
+        let atomic_bytes = self.superblocks.newest().atomic_bytes;
+        Ok(Arc::new(Classes::new(atomic_bytes as usize)?))
+    }
+
+    /// The sequence of the last superblock that was begun.
+    pub fn sequence(&self) -> u64 {
+        self.superblocks.newest().sequence
     }
 
     /// Figures of all partitions.

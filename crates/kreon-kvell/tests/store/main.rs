@@ -14,4 +14,5 @@ mod superblocks;
 mod threads;
 mod transfers;
 mod used_devices;
+mod verify;
 mod world;
