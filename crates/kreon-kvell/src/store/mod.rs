@@ -30,6 +30,8 @@ mod scan;
 mod shared;
 mod shared_partition;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod verifying;
 mod worker;
 
