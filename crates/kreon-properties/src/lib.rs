@@ -19,6 +19,7 @@
 //! - `packets`: what servers send each other, made by `messages`
 //! - `client_messages`: what clients ask and servers answer
 //! - `cluster_nodes`: what servers read from their coordinator
+//! - `kvell`: all that the engine KVell reads from its volume
 //! - [`canary()`]: a property that does not hold
 #![forbid(unsafe_code)]
 
@@ -31,6 +32,7 @@ mod forge;
 mod index;
 mod input;
 mod keys;
+mod kvell;
 mod leaf;
 mod log;
 mod messages;

@@ -75,7 +75,11 @@ tests!(
     input,
     packet,
     cluster_node,
-    client_message
+    client_message,
+    kvell_superblock,
+    kvell_extent,
+    kvell_item,
+    kvell_large
 );
 
 /// The bytes by which `store_file` reads one forged number.
