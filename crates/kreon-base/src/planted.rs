@@ -264,6 +264,12 @@ bugs! {
     TieGroupFirstOnly,
     /// KVell: an extent gets items that recovery does not read, as the superblock tells an earlier end.
     ExtentBehindTheEnd,
+    /// KVell: the checksum of the body of an item is not compared.
+    ItemChecksumIgnored,
+    /// KVell: what a read brings goes over what was changed while it was under way.
+    ReadOverChange,
+    /// KVell: a sync returns before what was written is durable.
+    SyncNotAwaited,
 }
 
 impl Bug {

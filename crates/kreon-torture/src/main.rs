@@ -156,14 +156,7 @@ enum Command {
         seed: u64,
     },
     /// Cuts the power of stores of the engine KVell and fails their calls, and checks what is left.
-    Kvell {
-        /// How many crash states are tried.
-        #[arg(long, default_value_t = 50_000)]
-        states: u64,
-        /// Seed of the first store.
-        #[arg(long, default_value_t = 1)]
-        seed: u64,
-    },
+    Kvell(kreon_torture::kvell::Arguments),
     /// Plants bugs in the store, one after the other, and demands that each is caught.
     #[cfg(feature = "planted")]
     Planted(kreon_torture::planted::Arguments),
@@ -288,7 +281,7 @@ fn run(command: Command) -> Option<Counts> {
         Command::Mirror { scripts, seed, all } => kreon_torture::mirror::run(scripts, seed, all),
         Command::Backups { runs, seed } => kreon_torture::many_backups(runs, seed),
         Command::Feeds { runs, seed } => kreon_torture::many_feeds(runs, seed),
-        Command::Kvell { states, seed } => kreon_torture::many_kvell(states, seed),
+        Command::Kvell(arguments) => arguments.run(),
         #[cfg(feature = "planted")]
         Command::Planted(arguments) => kreon_torture::planted::planted(&arguments),
         #[cfg(feature = "planted")]

@@ -51,6 +51,10 @@ pub enum Hunt {
     Feeds,
     /// Partitions of the engine KVell.
     Kvell,
+    /// Changed sectors of volumes of KVell.
+    KvellDamage,
+    /// Concurrent clients of KVell.
+    KvellHistory,
     /// Loads of several segments.
     LongLoads,
     /// Puts beside deletions of ranges.
@@ -101,6 +105,8 @@ impl Hunt {
     /// The hunt that is meant for `bug`.
     pub fn of(bug: Bug) -> Self {
         match bug {
+            Bug::ItemChecksumIgnored => Self::KvellDamage,
+            Bug::SyncNotAwaited => Self::KvellHistory,
             bug if bug.is_of_kvell() => Self::Kvell,
             Bug::FlushRetried
             | Bug::WriteErrorSwallowed
@@ -200,6 +206,9 @@ impl Hunt {
             Self::Backups => backups(seed),
             Self::Feeds => feeds(seed),
             Self::Kvell => kvell(seed),
+            // As `Damage`.
+            Self::KvellDamage => kvell::damage::damage(extent(9001 / (seed as usize).min(9001))),
+            Self::KvellHistory => kvell::history::history(left.min(Duration::from_secs(10)), seed),
             Self::LongLoads => long_loads(seed),
             Self::DeletedRanges => deleted_ranges(),
         }

@@ -314,7 +314,9 @@ fn whole<'a>(bytes: &'a [u8], head: ItemHead<'a>, seal: ItemSeal, slot: Slot) ->
     let key_bytes = usize::from(head.key_bytes);
     let item = bytes.get(..head.item_bytes())?;
     let body = item.get(head_bytes(key_bytes)..)?;
-    if u32_at(item, BODY_CRC_AT) != seal.body_checksum(slot, head.timestamp, body) {
+    let actual = seal.body_checksum(slot, head.timestamp, body);
+    kreon_base::planted!(ItemChecksumIgnored => let actual = u32_at(item, BODY_CRC_AT));
+    if u32_at(item, BODY_CRC_AT) != actual {
         return None;
     }
     let (key, value) = item.get(key_at(key_bytes)..)?.split_at_checked(key_bytes)?;

@@ -392,7 +392,9 @@ impl Cells {
         work.is_read_wanted = false;
         brought.ready.append(&mut work.readers);
         // What was changed meanwhile is newer than what was read.
-        if work.content.is_none() {
+        let is_newest = work.content.is_none();
+        kreon_base::planted!(ReadOverChange => let is_newest = bytes.is_some());
+        if is_newest {
             work.content = bytes.map(<[u8]>::to_vec);
         }
     }

@@ -212,6 +212,7 @@ impl SharedPartition {
             if locked.partition.durable_mark() >= last {
                 return Ok(None);
             }
+            kreon_base::planted!(SyncNotAwaited => return Ok(None));
             locked.syncs.push((last, receiver()));
             Ok(Some(locked.needs(None, answers)))
         })

@@ -5,14 +5,29 @@
 //! - `setting`: what a world is like
 //! - `world`: partitions, their device, and what is under way
 //! - `course`: requests, cuts and checks
+//!
+//! And whole stores, with their workers:
+//!
+//! - [`mod@faults`]: every single failure of the device
+//! - [`mod@damage`]: changes of every sector
+//! - [`mod@history`]: concurrent clients, and whether what they saw can be explained
+//! - [`mod@crash`]: processes that are killed
+//! - [`arguments`]: the command
 
+pub mod arguments;
 mod course;
+pub mod crash;
+pub mod damage;
+pub mod faults;
+pub mod history;
 mod model;
 mod setting;
 mod world;
 
 use crate::Counts;
 use crate::seeds::{judged, many};
+
+pub use arguments::Arguments;
 
 /// Power cuts of a course, and crash states that are opened and compared.
 pub const CUTS: u64 = 12;

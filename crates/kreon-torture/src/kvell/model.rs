@@ -47,6 +47,11 @@ impl KeyModel {
         }
     }
 
+    /// The same key at a later opening, when the last version is durable.
+    pub fn again(&self) -> Self {
+        Self::new(self.last().map(<[u8]>::to_vec))
+    }
+
     /// A change is submitted. Returns its number.
     pub fn begin(&mut self, value: Option<Vec<u8>>) -> usize {
         self.versions.push(Version {

@@ -1,0 +1,157 @@
+//! Volumes with all structures, and what each key must have.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ::kvell::Durability::Buffered;
+use ::kvell::{Options, Region, Store};
+use kreon_base::{ErrorKind, Result};
+use kreon_device::Device;
+use kreon_sim::{Image, SimDevice, SimOptions};
+
+/// All fixtures by name.
+pub(super) const NAMES: [&str; 3] = ["closed", "dirty", "pages"];
+
+/// The region of all keys.
+pub(super) const REGION: &str = "r";
+
+/// A volume, and what is known of it.
+pub(super) struct Fixture {
+    pub name: &'static str,
+    pub options: Options,
+    pub image: Image,
+    /// The same volume when most items had an earlier value.
+    pub older: Image,
+    pub keys: BTreeMap<Vec<u8>, Known>,
+}
+
+/// What is known of a key.
+#[derive(Default)]
+pub(super) struct Known {
+    pub value: Option<Vec<u8>>,
+    /// What it had before, besides nothing.
+    pub earlier: Vec<Vec<u8>>,
+    /// Its last change is newer than the durable mark: damage to it may be taken for a torn write.
+    pub is_above_mark: bool,
+}
+
+/// Makes the fixture called `name`.
+pub(super) fn make(name: &str) -> Result<Fixture> {
+    let name = NAMES.into_iter().find(|it| *it == name).unwrap_or(NAMES[0]);
+    let options = Options {
+        // The cache holds little: damage under an open store is to be seen.
+        memory_bytes: 110 << 10,
+        partitions: 1,
+        workers: Some(1),
+        atomic_bytes: (name == "pages").then_some(4096),
+        ..Options::default()
+    };
+    let device = device(Image::default());
+    let mut fixture = Fixture {
+        name,
+        options,
+        image: Image::default(),
+        older: Image::default(),
+        keys: BTreeMap::new(),
+    };
+    let store = fixture.open(&device)?;
+    let region = store.region(REGION)?;
+    let items = items();
+    for (number, (key, len_bytes)) in items.iter().enumerate() {
+        fixture.put(&region, key, number, *len_bytes)?;
+    }
+    store.sync()?;
+    fixture.older = device.image();
+    for (number, (key, len_bytes)) in items.iter().enumerate() {
+        match number % 3 {
+            0 => fixture.put(&region, key, number + 100, *len_bytes)?,
+            1 => fixture.put(&region, key, number + 100, len_bytes / 3)?,
+            _ => {}
+        }
+        if number % 4 == 3 {
+            fixture.delete(&region, key)?;
+        }
+    }
+    drop(region);
+    store.close()?;
+    if name == "dirty" {
+        let store = fixture.open(&device)?;
+        let region = store.region(REGION)?;
+        for (number, (key, len_bytes)) in items.iter().enumerate().step_by(5) {
+            fixture.put(&region, key, number + 200, *len_bytes)?;
+        }
+        store.sync()?;
+        fixture.keys.values_mut().for_each(|known| {
+            let last = known.value.as_ref().and_then(|value| value.get(8));
+            known.is_above_mark = last.is_some_and(|&stamp| stamp >= 200);
+        });
+        // Not closed: the last marks are those of the opening.
+        fixture.image = device.image();
+    } else {
+        fixture.image = device.image();
+    }
+    Ok(fixture)
+}
+
+/// A device that holds an image, and records nothing.
+pub(super) fn device(image: Image) -> Arc<SimDevice> {
+    let options = SimOptions {
+        record: false,
+        ..SimOptions::default()
+    };
+    Arc::new(SimDevice::from_image(image, options))
+}
+
+impl Fixture {
+    /// Opens the store on a device.
+    pub fn open(&self, device: &Arc<SimDevice>) -> Result<Store> {
+        self.options.open_on(Arc::clone(device) as Arc<dyn Device>)
+    }
+
+    fn put(&mut self, region: &Region, key: &[u8], stamp: usize, len_bytes: usize) -> Result<()> {
+        let value = value(stamp, len_bytes);
+        match region.put(key, &value, Buffered) {
+            Ok(()) => {}
+            // Longer than this build stores.
+            Err(error) if error.kind() == ErrorKind::InvalidArgument => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let known = self.keys.entry(key.to_vec()).or_default();
+        known.earlier.extend(known.value.replace(value));
+        Ok(())
+    }
+
+    fn delete(&mut self, region: &Region, key: &[u8]) -> Result<()> {
+        region.delete(key, Buffered)?;
+        let known = self.keys.entry(key.to_vec()).or_default();
+        known.earlier.extend(known.value.take());
+        Ok(())
+    }
+}
+
+/// Keys, and the lengths of their values in bytes: slots that share a sector, one to a sector, of several, large; long keys,
+/// and keys that begin alike.
+fn items() -> Vec<(Vec<u8>, usize)> {
+    let mut items = Vec::new();
+    let mut add = |prefix: &str, count: usize, len_bytes: usize| {
+        let keys = (0..count).map(|number| format!("{prefix}{number}").into_bytes());
+        items.extend(keys.map(|key| (key, len_bytes)));
+    };
+    add("small", 12, 20);
+    add("third", 6, 100);
+    add("whole", 5, 400);
+    add("several", 8, 900);
+    add("more", 4, 5000);
+    add("big", 2, 40_000);
+    add("large", 2, 300_000);
+    add(&"long".repeat(110), 4, 100);
+    add("thirty two bytes of a key that go on alike ", 5, 60);
+    items
+}
+
+/// A value that tells its stamp; the stamp stands in its ninth byte, too.
+fn value(stamp: usize, len_bytes: usize) -> Vec<u8> {
+    let mut value = (stamp as u64).to_le_bytes().to_vec();
+    value.resize(len_bytes.max(12), stamp as u8);
+    value
+}
