@@ -213,13 +213,13 @@ fn a_wrong_header_of_an_extent_is_told() {
 #[test]
 fn a_header_that_came_back_is_told() {
     let (device, store, region) = new_store();
-    for number in 0..20_u8 {
+    for number in 0..80_u8 {
         region
             .put([number], vec![number; 200_000], Sync)
             .expect("a put");
     }
     let before = device.image();
-    for number in 0..20_u8 {
+    for number in 0..80_u8 {
         region.delete([number], Sync).expect("a deletion");
     }
     for _ in 0..50 {
