@@ -266,8 +266,6 @@ bugs! {
     ExtentBehindTheEnd,
     /// KVell: the checksum of the body of an item is not compared.
     ItemChecksumIgnored,
-    /// KVell: what a read brings goes over what was changed while it was under way.
-    ReadOverChange,
     /// KVell: a sync returns before what was written is durable.
     SyncNotAwaited,
 }

@@ -392,9 +392,7 @@ impl Cells {
         work.is_read_wanted = false;
         brought.ready.append(&mut work.readers);
         // What was changed meanwhile is newer than what was read.
-        let is_newest = work.content.is_none();
-        kreon_base::planted!(ReadOverChange => let is_newest = bytes.is_some());
-        if is_newest {
+        if work.content.is_none() {
             work.content = bytes.map(<[u8]>::to_vec);
         }
     }
