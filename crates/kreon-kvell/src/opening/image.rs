@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Checksum, Error, ErrorKind, PAGE_BYTES, Result};
+use kreon_base::{Checksum, Error, ErrorKind, Result};
 use kreon_device::{AlignedBuf, Device, Read};
 
 use super::volume::extents_of;
@@ -183,6 +183,15 @@ pub fn write_last(
     })
 }
 
+/// The place of the image, if there is one: behind the end of the extents.
+pub fn image_of(superblock: &Superblock) -> Option<ImagePlace> {
+    let start = ExtentNo(superblock.extents_end).offset();
+    let is_clean = superblock.state == State::Clean;
+    superblock
+        .image
+        .filter(|place| is_clean && place.offset == start)
+}
+
 /// Reads the image that `superblock` names into the partitions. `None` if there is none, or it is for other bytes of each key
 /// than `index_key_bytes`; the partitions are as they were then.
 ///
@@ -193,15 +202,11 @@ pub fn read_image(
     index_key_bytes: usize,
     recoveries: &mut [Recovery],
 ) -> Result<Option<FoundExtents>> {
-    let Some(place) = superblock
-        .image
-        .filter(|_| superblock.state == State::Clean)
-    else {
+    let Some(place) = image_of(superblock) else {
         return Ok(None);
     };
     let blocks = place.bytes / IMAGE_BLOCK_BYTES as u64;
     let is_there = place.bytes % IMAGE_BLOCK_BYTES as u64 == 0
-        && place.offset % PAGE_BYTES as u64 == 0
         && place
             .offset
             .checked_add(place.bytes)

@@ -14,13 +14,13 @@ use kreon_base::Result;
 use kreon_device::{AlignedBuf, Device};
 use kreon_format::StoreId;
 
-use self::image::by_image;
 pub use self::image::{ImageWriter, write_last};
+use self::image::{by_image, image_of};
 pub use self::read::{Sink, read_extents};
 use self::volume::{bump, check_block, find_or_create};
-use crate::format::{Classes, ExtentHeader, ItemSeal, Timestamp};
+use crate::format::{Classes, ExtentHeader, ItemSeal, Superblock, Timestamp};
 use crate::partition::{Partition, Recovery, Surroundings};
-use crate::space::{Extents, FlushClock, Superblocks};
+use crate::space::{Extents, FlushClock, FoundExtents, Superblocks};
 
 /// What a store is created with, and opened with.
 #[derive(Clone, Debug)]
@@ -52,26 +52,8 @@ pub struct Opened {
 pub fn open(device: Arc<dyn Device>, options: &Opening) -> Result<Opened> {
     let superblock = find_or_create(&*device, options)?;
     check_block(&*device, superblock.atomic_bytes as usize)?;
-    let seal = ItemSeal {
-        store: superblock.store,
-    };
     let classes = Arc::new(Classes::new(superblock.atomic_bytes as usize)?);
-    let recoveries = || -> Vec<Recovery> {
-        let marks = superblock.durable.iter();
-        marks
-            .map(|&mark| Recovery::new(seal, Arc::clone(&classes), options.index_key_bytes, mark))
-            .collect()
-    };
-    let index_key_bytes = options.index_key_bytes;
-    let restored = by_image(&device, &superblock, index_key_bytes, recoveries);
-    let (recoveries, found) = match restored {
-        Some(restored) => restored,
-        None => {
-            let (end, mut found) = (superblock.extents_end, recoveries());
-            let extents = read_extents(&device, seal, end, options.threads, &mut found)?;
-            (found, extents)
-        }
-    };
+    let (recoveries, found) = find(&device, &superblock, &classes, options)?;
     // What was read may not be durable yet: after this flush it is, so it can be believed.
     for place in recoveries.iter().flat_map(|it| it.torn()) {
         let zeroes = AlignedBuf::new(classes.atomic_bytes());
@@ -80,9 +62,14 @@ pub fn open(device: Arc<dyn Device>, options: &Opening) -> Result<Opened> {
     device.flush()?;
     let newest = recoveries.iter().map(|it| it.newest().incarnation()).max();
     let clock = Arc::new(FlushClock::default());
+    let image = image_of(&superblock);
     let superblocks = Superblocks::new(Arc::clone(&device), Arc::clone(&clock), superblock);
     let incarnation = bump(&superblocks, newest.unwrap_or_default())?;
     let superblocks = Arc::new(superblocks);
+    if let Some(image) = image {
+        // No superblock names it any more.
+        device.discard(image.offset, image.bytes)?;
+    }
     let extents = Arc::new(Extents::new(
         Arc::clone(&device),
         Arc::clone(&superblocks),
@@ -108,6 +95,29 @@ pub fn open(device: Arc<dyn Device>, options: &Opening) -> Result<Opened> {
         clock,
         extents,
     })
+}
+
+/// What is on the device: by the image of the index if there is one of use, else by reading everything.
+fn find(
+    device: &Arc<dyn Device>,
+    superblock: &Superblock,
+    classes: &Arc<Classes>,
+    options: &Opening,
+) -> Result<(Vec<Recovery>, FoundExtents)> {
+    let (store, index_key_bytes) = (superblock.store, options.index_key_bytes);
+    let seal = ItemSeal { store };
+    let recoveries = || -> Vec<Recovery> {
+        let marks = superblock.durable.iter();
+        marks
+            .map(|&mark| Recovery::new(seal, Arc::clone(classes), index_key_bytes, mark))
+            .collect()
+    };
+    if let Some(restored) = by_image(device, superblock, index_key_bytes, recoveries) {
+        return Ok(restored);
+    }
+    let (end, mut recoveries) = (superblock.extents_end, recoveries());
+    let found = read_extents(device, seal, end, options.threads, &mut recoveries)?;
+    Ok((recoveries, found))
 }
 
 impl Sink for Recovery {

@@ -52,7 +52,7 @@ impl Known {
     /// Makes `newest` the next superblock, which goes to a slot that may be written to.
     fn advance(&mut self) {
         let kept = [Some(self.durable), self.in_flight].map(|it| it.map(slot_of));
-        // The newest was not written yet, or its slot is one of those: each step leaves it behind.
+        // Two of the four slots are left at least, so two steps in a row lead to two of them.
         loop {
             self.newest.sequence += 1;
             if !kept.contains(&Some(slot_of(self.newest.sequence))) {

@@ -33,7 +33,8 @@ pub struct Store {
 }
 
 impl Options {
-    /// Opens the store in the file or block device at `path`. Costs reading all of it.
+    /// Opens the store in the file or block device at `path`. Costs reading all extents in use, or after a clean close
+    /// the image of the index alone. A device may hold anything behind its first four pages.
     ///
     /// # Errors
     /// `InvalidArgument`: an option out of its range, or a volume of something else. `NotFound`: no store, and

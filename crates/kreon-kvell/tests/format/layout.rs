@@ -39,6 +39,8 @@ fn limits_and_sizes_are_those_of_the_code() {
         SUPERBLOCK_SLOTS,
         INCARNATION_MAX,
         COUNTER_MAX,
+        IMAGE_BLOCK_BYTES,
+        IMAGE_HEADER_BYTES,
         FORMAT_VERSION,
     ];
     let document = read();
@@ -88,7 +90,7 @@ fn the_tables_of_classes_are_those_of_the_code() {
 
 impl Document {
     /// CRC-32C of a checksum's input.
-    fn checksum(&self, heading: &str, values: &[(&str, Value)]) -> Value {
+    pub(super) fn checksum(&self, heading: &str, values: &[(&str, Value)]) -> Value {
         Number(Checksum::of(&self.assemble(heading, values)).into())
     }
 

@@ -8,6 +8,7 @@ mod damage;
 #[path = "../../../kreon-format/tests/format_document/document.rs"]
 mod document;
 mod golden;
+mod image;
 mod items;
 mod large;
 mod layout;
