@@ -1,43 +1,28 @@
 //! Opens a store: creates it, or finds what is on the device.
 //!
+//! - `settings`: what a store is created with, and opened with
 //! - `volume`: the superblock of a device, found or created
 //! - `image`: what a clean close writes for the next opening
 //! - `read`: all extents, read into the partitions that own them
 
 mod image;
 mod read;
+mod settings;
 mod volume;
 
 use std::sync::Arc;
 
 use kreon_base::Result;
 use kreon_device::{AlignedBuf, Device};
-use kreon_format::StoreId;
 
 pub use self::image::{ImageWriter, write_last};
 use self::image::{by_image, image_of};
 pub use self::read::{Sink, read_extents};
+pub use self::settings::Opening;
 use self::volume::{bump, check_block, find_or_create};
-use crate::format::{Classes, ExtentHeader, ItemSeal, Superblock, Timestamp};
+use crate::format::{Classes, ItemSeal, Superblock, Timestamp};
 use crate::partition::{Partition, Recovery, Surroundings};
 use crate::space::{Extents, FlushClock, FoundExtents, Superblocks};
-
-/// What a store is created with, and opened with.
-#[derive(Clone, Debug)]
-pub struct Opening {
-    /// Of a new store.
-    pub partitions: u16,
-    /// Of a new store: the largest write in bytes that a power cut does not tear.
-    pub atomic_bytes: usize,
-    /// Bytes of each key that stand in the index.
-    pub index_key_bytes: usize,
-    pub memory_bytes: usize,
-    pub is_lossless: bool,
-    /// Of a new store; random if `None`.
-    pub store: Option<StoreId>,
-    /// Threads that read a store at most: as many as there are processors.
-    pub threads: usize,
-}
 
 /// An open store without drivers.
 pub struct Opened {
@@ -118,10 +103,4 @@ fn find(
     let (end, mut recoveries) = (superblock.extents_end, recoveries());
     let found = read_extents(device, seal, end, options.threads, &mut recoveries)?;
     Ok((recoveries, found))
-}
-
-impl Sink for Recovery {
-    fn take_in(&mut self, header: &ExtentHeader, bytes: &[u8]) -> Result<()> {
-        Self::take_in(self, header, bytes)
-    }
 }

@@ -13,6 +13,7 @@ use super::volume::extents_of;
 use crate::format::{
     EXTENT_BYTES, EXTENT_HEADER_BYTES, ExtentHeader, ExtentNo, FoundExtent, ItemSeal,
 };
+use crate::partition::Recovery;
 use crate::space::FoundExtents;
 
 /// Extents that a thread has in flight or in its hands: 8 MiB of memory.
@@ -28,6 +29,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub trait Sink: Send {
     /// Takes in one extent: its header, and all its bytes. They come in any order.
     fn take_in(&mut self, header: &ExtentHeader, bytes: &[u8]) -> Result<()>;
+}
+
+impl Sink for Recovery {
+    fn take_in(&mut self, header: &ExtentHeader, bytes: &[u8]) -> Result<()> {
+        Self::take_in(self, header, bytes)
+    }
 }
 
 /// What one thread reads.

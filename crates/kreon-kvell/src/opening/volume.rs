@@ -6,7 +6,7 @@ use kreon_base::{Error, PAGE_BYTES, PageBytes, Result, planted};
 use kreon_device::{AlignedBuf, Device};
 use kreon_format::StoreId;
 
-use super::Opening;
+use super::settings::Opening;
 use crate::format::{
     EXTENT_BYTES, INCARNATION_MAX, SUPERBLOCK_SLOTS, State, Superblock, Timestamp, newest,
 };
