@@ -268,6 +268,8 @@ bugs! {
     ItemChecksumIgnored,
     /// KVell: a sync returns before what was written is durable.
     SyncNotAwaited,
+    /// KVell: a recovery takes the head of a large value for whole though a part is missing.
+    PartIgnored,
 }
 
 impl Bug {

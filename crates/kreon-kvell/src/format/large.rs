@@ -21,8 +21,8 @@ const PIECE_BYTES_MAX: usize =
 /// Bytes in front of the offsets: value bytes (4), checksum (4).
 const FIXED_BYTES: usize = 8;
 
-/// What a part belongs to. Parts are durable before their owner is written; a part whose owner does not name its place is
-/// free.
+/// What a part belongs to. The writes of parts end before their owner is written; a part whose owner does not name its
+/// place is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartOf {
     /// Hash of the key of the owner.

@@ -22,7 +22,7 @@ pub use self::settings::Opening;
 use self::volume::{bump, check_block, find_or_create};
 use crate::format::{Classes, ItemSeal, Superblock, Timestamp};
 use crate::partition::{Partition, Recovery, Surroundings};
-use crate::space::{Extents, FlushClock, FoundExtents, Superblocks};
+use crate::space::{Extents, FlushClock, FoundExtents, Place, Superblocks};
 
 /// An open store without drivers.
 pub struct Opened {
@@ -38,11 +38,10 @@ pub fn open(device: Arc<dyn Device>, options: &Opening) -> Result<Opened> {
     let superblock = find_or_create(&*device, options)?;
     check_block(&*device, superblock.atomic_bytes as usize)?;
     let classes = Arc::new(Classes::new(superblock.atomic_bytes as usize)?);
-    let (recoveries, found) = find(&device, &superblock, &classes, options)?;
+    let (mut recoveries, found) = find(&device, &superblock, &classes, options)?;
     // What was read may not be durable yet: after this flush it is, so it can be believed.
-    for place in recoveries.iter().flat_map(|it| it.torn()) {
-        let zeroes = AlignedBuf::new(classes.atomic_bytes());
-        device.write_at(place.slot.offset, &zeroes)?;
+    for place in recoveries.iter_mut().flat_map(Recovery::torn) {
+        wipe(&*device, &place, classes.atomic_bytes())?;
     }
     device.flush()?;
     let newest = recoveries.iter().map(|it| it.newest().incarnation()).max();
@@ -103,4 +102,16 @@ fn find(
     let (end, mut recoveries) = (superblock.extents_end, recoveries());
     let found = read_extents(device, seal, end, options.threads, &mut recoveries)?;
     Ok((recoveries, found))
+}
+
+/// Fills the beginning of a slot with zeroes, as much as is never torn.
+fn wipe(device: &dyn Device, place: &Place, atomic_bytes: usize) -> Result<()> {
+    let mut unit = AlignedBuf::new(atomic_bytes);
+    let offset = place.slot.offset - place.at as u64;
+    if place.is_shared {
+        device.read_at(offset, &mut unit)?;
+        let slot = place.at..place.at + place.slot.bytes as usize;
+        unit.get_mut(slot).unwrap_or(&mut []).fill(0);
+    }
+    device.write_at(offset, &unit)
 }

@@ -1,6 +1,6 @@
 //! What becomes true when a write is done, or durable.
 
-use super::{Durability, Ticket};
+use super::request::{Durability, OpNo, Ticket};
 use crate::format::{ClassNo, Timestamp};
 use crate::index::Location;
 
@@ -24,6 +24,10 @@ pub enum After {
         key_hash: u128,
         timestamp: Timestamp,
     },
+    /// The write put a part of a large value there, for which the request waits.
+    Part(OpNo),
+    /// The write made a large value outdated, which had this timestamp: when it is durable, the slots of its parts are free.
+    FreesParts { timestamp: Timestamp },
     /// The write made an outdated item at `slot` invalid: when it is durable, the slot is free.
     Erases { slot: Location, key_hash: u128 },
 }

@@ -9,7 +9,7 @@ use kreon_base::Result;
 use kreon_device::AlignedBuf;
 
 use super::after::After;
-use super::queue::OpNo;
+use super::request::OpNo;
 use crate::cache::{BLOCK_BYTES, Cache, CellNo};
 use crate::format::{ExtentNo, Timestamp};
 
@@ -79,6 +79,8 @@ struct Work {
     /// What waits for the next write.
     next: Vec<After>,
     next_oldest: Option<Timestamp>,
+    /// The content is not to go to the cache.
+    passes: bool,
     /// After a failed write: reads go on from here, as the device may have anything.
     is_kept: bool,
 }
@@ -165,6 +167,7 @@ impl Cells {
         change(content);
         self.cache.remove(cell);
         work.is_asked_for = true;
+        work.passes = false;
         work.next.extend(after);
         work.next_oldest = earlier(work.next_oldest, timestamp);
         if !work.is_dirty {
@@ -174,6 +177,13 @@ impl Cells {
             if is_free {
                 self.dirty_next.insert(cell);
             }
+        }
+    }
+
+    /// Keeps a cell with I/O under way out of the cache: a part of a large value would push a thousand small items out.
+    pub fn let_pass(&mut self, cell: CellNo) {
+        if let Some(work) = self.work.get_mut(&cell) {
+            work.passes = true;
         }
     }
 
@@ -264,7 +274,7 @@ impl Cells {
         if work.is_kept || work.is_dirty || work.is_write_in_flight || work.is_read_wanted {
             return;
         }
-        let Some(work) = self.work.remove(&cell) else {
+        let Some(work) = self.work.remove(&cell).filter(|work| !work.passes) else {
             return;
         };
         match work.content {

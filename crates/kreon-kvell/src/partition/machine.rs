@@ -7,14 +7,15 @@ use super::cells::Transfer;
 use super::durable::Durable;
 use super::lookup::{Lookup, look_up};
 use super::parts::{Changed, Parts};
-use super::queue::{NewSlot, Op, OpNo, Queue};
-use super::request::Origin;
+use super::queue::{Op, Queue};
+use super::request::{OpNo, Origin};
+use super::room::NewSlot;
 use super::step::Step;
 use super::tied::Listings;
 use super::{Durability, Reply, Request, Task, Ticket};
 use crate::cache::CellNo;
 use crate::format::Timestamp;
-use crate::space::{FlushNo, Place};
+use crate::space::FlushNo;
 
 /// Flushes that a change awaits at most for a slot on a full volume.
 const FLUSHES_MAX: u32 = 200;
@@ -152,7 +153,8 @@ impl Partition {
         if let Some(failed) = &self.failed {
             return failed.mark;
         }
-        let oldest = [self.parts.cells.oldest(), self.durable.oldest()];
+        let (cells, large) = (&self.parts.cells, &self.parts.large);
+        let oldest = [cells.oldest(), self.durable.oldest(), large.oldest()];
         match oldest.into_iter().flatten().min() {
             Some(oldest) => Timestamp(oldest.0.saturating_sub(1)),
             None => self.parts.last,
@@ -224,6 +226,11 @@ impl Partition {
                 self.queue.keep(no, op);
                 self.queue.wake([no]);
             }
+            Step::Parts if op.get.is_some() => {
+                self.let_go(&mut op, key);
+                self.queue.wait(no, op, None);
+            }
+            Step::Parts => self.queue.wait(no, op, key),
             Step::Flush => {
                 op.flushes += 1;
                 self.queue.wait_for_flush(no, op, key.unwrap_or_default());
@@ -235,27 +242,31 @@ impl Partition {
 
     /// The request needs nothing more, except perhaps that a write becomes durable.
     fn end(&mut self, mut op: Op, key: Option<u64>, reply: Option<Reply>) {
-        if let Some(slot) = op.slot.take() {
-            self.parts.room.put_back(slot);
-        }
-        if op.holds_key
-            && let Some(key) = key
-        {
-            self.queue.let_go(key);
-        }
+        self.parts.let_go(&mut op);
+        self.let_go(&mut op, key);
         if let (Some(reply), Some(ticket)) = (reply, op.request.ticket) {
             self.replies.push((ticket, reply));
         }
     }
 
-    /// What requests of one key wait for in line. Gets of keys that stand whole in the index, or whose place is known, and
-    /// work on slots, wait for nobody.
+    /// Others of the same index key need not wait for `op` any longer.
+    fn let_go(&mut self, op: &mut Op, key: Option<u64>) {
+        if op.holds_key
+            && let Some(key) = key
+        {
+            op.holds_key = false;
+            self.queue.let_go(key);
+        }
+    }
+
+    /// What requests of one key wait for in line. Gets of keys that stand whole in the index, or whose place is known, gets
+    /// that have found the item, and work on slots, wait for nobody.
     fn index_key(&self, op: &Op) -> Option<u64> {
         let request = &op.request;
         let is_whole = self.parts.index.is_whole(&request.key);
         match request.task {
             Task::Erase(_) => None,
-            Task::Get if is_whole || op.near.is_some() => None,
+            Task::Get if is_whole || op.near.is_some() || op.get.is_some() => None,
             _ => {
                 let part = request.key.get(..self.parts.index.key_bytes_max());
                 let hash = KeyHash::new(u64::from(is_whole));
@@ -265,6 +276,10 @@ impl Partition {
     }
 
     fn step(&mut self, no: OpNo, op: &mut Op) -> Result<Step> {
+        if op.get.is_some() {
+            let got = self.parts.value_of_parts(no, op)?;
+            return Ok(got.into());
+        }
         if op.request.is_change() {
             self.check_device()?;
         }
@@ -284,7 +299,7 @@ impl Partition {
         };
         match (&mut op.request.task, found) {
             (Task::Get, None) => Ok(Step::Reply(Reply::Value(None))),
-            (Task::Get, Some(place)) => self.get(op, place),
+            (Task::Get, Some(place)) => Ok(self.parts.value(no, op, place)?.into()),
             (Task::Delete { .. }, None) => Ok(self.delete_of_nothing(op, reply)),
             (Task::Delete { .. }, Some(place)) => {
                 let changed = self.parts.delete(op, place, reply)?;
@@ -293,7 +308,7 @@ impl Partition {
             (Task::Put { value, .. }, found) => {
                 // Taken out for the call and put back: a put that waits needs it again.
                 let value = std::mem::take(value);
-                let changed = self.parts.put(op, &value, found, reply);
+                let changed = self.parts.put(no, op, &value, found, reply);
                 if let Task::Put { value: place, .. } = &mut op.request.task {
                     *place = value;
                 }
@@ -312,14 +327,6 @@ impl Partition {
             Some(failed) => Err(failed.error.clone()),
             None => Ok(()),
         }
-    }
-
-    fn get(&mut self, op: &Op, place: Place) -> Result<Step> {
-        let value = self.parts.value(op, place)?;
-        Ok(match value {
-            Some(value) => Step::Reply(Reply::Value(Some(value))),
-            None => Step::Read(place),
-        })
     }
 
     /// A deletion of a key that has no item. If a deletion before it is not durable yet, they become so together.
@@ -342,6 +349,7 @@ impl Partition {
         match changed {
             Changed::Yes => Ok(Step::Written),
             Changed::Read(place) => Ok(Step::Read(place)),
+            Changed::Parts => Ok(Step::Parts),
             Changed::Full(error) => {
                 let is_hopeful = !self.durable.is_empty()
                     || self.parts.cells.has_writes()
@@ -362,6 +370,13 @@ impl Partition {
 
     /// A write has ended that had items from `oldest` on.
     fn written(&mut self, oldest: Option<Timestamp>, mut after: Vec<After>) {
+        after.retain(|after| match after {
+            After::Part(no) => {
+                self.queue.part_written(*no);
+                false
+            }
+            _ => true,
+        });
         if self.parts.is_lossless {
             after.into_iter().for_each(|after| self.is_durable(after));
             return;
@@ -386,7 +401,7 @@ impl Partition {
     fn is_durable(&mut self, after: After) {
         match after {
             After::Reply(ticket, _) => self.replies.push((ticket, Reply::Done)),
-            other => self.parts.room.durable(other),
+            other => self.parts.durable(other),
         }
     }
 

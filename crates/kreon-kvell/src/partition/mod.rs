@@ -8,6 +8,7 @@
 //! - `cells`: cells with I/O under way, and the cache
 //! - `durable`: writes that await a flush
 //! - `room`: the partition's slots
+//! - `large`: values that are longer than a slot
 //! - `queue`: requests that wait, and who goes first on a key
 //! - `parts`: what requests work on, and how they change it
 //! - `lookup`: finds the item of a key
@@ -21,6 +22,7 @@ mod after;
 mod cells;
 mod durable;
 mod image;
+mod large;
 mod lookup;
 mod machine;
 mod parts;
@@ -32,6 +34,7 @@ mod step;
 mod tied;
 
 pub use cells::{Cells, Transfer};
+pub use large::LargeValues;
 pub use machine::{FlushWish, Partition};
 pub use parts::Parts;
 pub use recovery::{Recovery, Surroundings};

@@ -5,16 +5,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::request::Request;
+use super::large::{LargeGet, LargePut};
+use super::request::{OpNo, Request};
+use super::room::NewSlot;
 use crate::index::Location;
-use crate::space::{StaleSlot, Taken};
-
-/// Number of a request in a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OpNo(u64);
 
 /// A request under way.
-#[derive(Debug)]
 pub struct Op {
     pub request: Request,
     /// Items up to this place, among those that look like the key's in the index, belong to other keys.
@@ -28,30 +24,16 @@ pub struct Op {
     pub near: Option<Location>,
     /// The slot for the new item.
     pub slot: Option<NewSlot>,
+    /// The large value that it writes.
+    pub put: Option<Box<LargePut>>,
+    /// The large value that it reads. What other requests do to the key is of no matter then.
+    pub get: Option<Box<LargeGet>>,
     /// Whether others of the same index key wait for this one.
     pub holds_key: bool,
     /// Flushes that it has waited for to get a slot.
     pub flushes: u32,
     /// Slots that it has given up because their cells cannot be read.
     pub unreadable: u32,
-}
-
-/// A slot for a new item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NewSlot {
-    /// It was free.
-    Free(Taken),
-    /// It has an outdated item, which the new one goes over.
-    Stale(StaleSlot),
-}
-
-impl NewSlot {
-    pub fn location(&self) -> Location {
-        match self {
-            Self::Free(taken) => taken.slot,
-            Self::Stale(stale) => stale.slot,
-        }
-    }
 }
 
 impl Op {
@@ -63,6 +45,8 @@ impl Op {
             is_of_scan: false,
             near: None,
             slot: None,
+            put: None,
+            get: None,
             holds_key: false,
             flushes: 0,
             unreadable: 0,
@@ -165,6 +149,15 @@ impl Queue {
     /// Takes a request out of those that wait.
     pub fn take(&mut self, no: OpNo) -> Option<Op> {
         self.ops.remove(&no)
+    }
+
+    /// A part of the large value that a request writes was written: it can go on.
+    pub fn part_written(&mut self, no: OpNo) {
+        let op = self.ops.get_mut(&no);
+        if let Some(put) = op.and_then(|op| op.put.as_mut()) {
+            put.written();
+            self.wake([no]);
+        }
     }
 
     /// Has all requests go on, each by itself.

@@ -1,12 +1,15 @@
 //! What the device holds becomes a partition.
 //!
 //! There is no catalogue: all items are read. Of each key the newest counts, an item or a tombstone; older items are
-//! outdated slots, older tombstones are free ones.
+//! outdated slots, older tombstones are free ones. In `large`: values that are longer than a slot.
+
+mod large;
 
 use std::sync::Arc;
 
 use kreon_base::{Error, Result};
 
+use self::large::FoundLarge;
 use super::{Cells, Parts, Room};
 use crate::cache::Cache;
 use crate::format::{
@@ -32,6 +35,7 @@ pub struct Recovery {
     long: NumberMap<u128, (Location, Timestamp)>,
     /// The newest of each key, if that is newer than its items.
     tombstones: NumberMap<u128, (Location, Timestamp)>,
+    large: FoundLarge,
     torn: Vec<Place>,
     newest: Timestamp,
 }
@@ -63,6 +67,7 @@ impl Recovery {
             timestamps: NumberMap::default(),
             long: NumberMap::default(),
             tombstones: NumberMap::default(),
+            large: FoundLarge::default(),
             torn: Vec::new(),
             newest: Timestamp::default(),
         }
@@ -102,10 +107,19 @@ impl Recovery {
         self.newest
     }
 
-    /// Items whose write did not come to its end. Their first sector has to become zeroes, durably, before the partition
-    /// goes on: later marks would take them for damaged.
-    pub fn torn(&self) -> &[Place] {
-        &self.torn
+    /// Ends the taking in. Returns the slots of items whose write did not come to its end. Their first bytes, as many as are
+    /// never torn, have to become zeroes, durably, before the partition goes on: later marks would take them for damaged.
+    pub fn torn(&mut self) -> Vec<Place> {
+        for (head, is_whole) in self.large.judged() {
+            let (at, timestamp, key_hash) = (head.place.location, head.timestamp, head.key_hash);
+            if is_whole {
+                self.large.head(at, timestamp, key_hash);
+                self.item(head.place, (key_hash, timestamp), &head.key);
+            } else {
+                self.torn.push(head.place);
+            }
+        }
+        std::mem::take(&mut self.torn)
     }
 
     /// The partition. New items get timestamps after `last`.
@@ -120,6 +134,14 @@ impl Recovery {
         for location in whole.chain(self.long.values().map(|it| it.0)) {
             self.slots.mark(location);
         }
+        let large = self.large.present(|head| {
+            let whole = self.timestamps.get(&head.at);
+            let long = self.long.get(&head.key_hash);
+            whole == Some(&head.timestamp) || long == Some(&(head.at, head.timestamp))
+        });
+        let parts = large.iter().flat_map(|(_, _, parts)| parts);
+        parts.for_each(|&part| self.slots.mark(part));
+        let slot_bytes_max = self.classes.slot_bytes_max();
         let room = Room::new(
             around.partition,
             self.classes,
@@ -129,7 +151,7 @@ impl Recovery {
         );
         let left = around
             .memory_bytes
-            .saturating_sub(self.index.memory_bytes() + room.memory_bytes());
+            .saturating_sub(self.index.memory_bytes() + room.memory_bytes() + large.memory_bytes());
         let mut cache = Cache::new(around.memory_bytes);
         cache.set_limit(left);
         Parts {
@@ -137,6 +159,8 @@ impl Recovery {
             index: self.index,
             cells: Cells::new(cache),
             room,
+            large,
+            slot_bytes_max,
             clock: around.clock,
             last,
             memory_bytes: around.memory_bytes,
@@ -146,34 +170,53 @@ impl Recovery {
     }
 
     fn slot(&mut self, place: Place, content: &[u8]) -> Result<()> {
-        let (head, key) = match decode(content, self.seal, place.slot) {
+        let (head, key, value) = match decode(content, self.seal, place.slot) {
             Found::Blank => return Ok(()),
             Found::BadHead => return Err(place.damaged()),
-            Found::Whole(item) => (item.head, item.key),
+            Found::Whole(item) => (item.head, item.key, Some(item.value)),
             // Within an atomic unit nothing is torn, and a durable item is whole: this one is damaged. It counts as what
             // it is the newest of; reading it fails.
             Found::Torn(head)
                 if head.timestamp <= self.mark || self.classes.is_in_place(place.slot.class) =>
             {
-                (head, head.key_prefix)
+                (head, head.key_prefix, None)
             }
             Found::Torn(head) => {
                 self.newest = self.newest.max(head.timestamp);
-                self.torn.push(place);
+                // A part says nothing by itself: its slot is free.
+                if head.kind != ItemKind::Part {
+                    self.torn.push(place);
+                }
                 return Ok(());
             }
         };
         self.newest = self.newest.max(head.timestamp);
         match head.kind {
             ItemKind::Tombstone => self.tombstone(place, &head),
-            ItemKind::Put => self.item(place, &head, key),
-            ItemKind::Large | ItemKind::Part => return Err(place.damaged()),
+            ItemKind::Put => self.item(place, (head.key_hash, head.timestamp), key),
+            ItemKind::Part => self.large.part(place.location, value.unwrap_or(&[])),
+            ItemKind::Large => self.large_item(place, &head, key, value),
         }
         Ok(())
     }
 
-    fn item(&mut self, place: Place, head: &ItemHead<'_>, key: &[u8]) {
-        let (hash, timestamp) = (head.key_hash, head.timestamp);
+    /// Takes in the head of a large value. What a durable one names was there: if it is not now, that is damage, which shows
+    /// when it is read.
+    fn large_item(&mut self, place: Place, head: &ItemHead<'_>, key: &[u8], value: Option<&[u8]>) {
+        let (key_hash, timestamp) = (head.key_hash, head.timestamp);
+        match value {
+            Some(value) if timestamp > self.mark => {
+                let head = (place, timestamp, key_hash);
+                self.large.doubtful(head, key, value);
+            }
+            _ => {
+                self.large.head(place.location, timestamp, key_hash);
+                self.item(place, (key_hash, timestamp), key);
+            }
+        }
+    }
+
+    fn item(&mut self, place: Place, (hash, timestamp): (u128, Timestamp), key: &[u8]) {
         if let Some(&(_, buried)) = self.tombstones.get(&hash) {
             if timestamp < buried {
                 return self.outdated(place.location, hash);

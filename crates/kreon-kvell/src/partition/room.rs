@@ -6,15 +6,32 @@ use std::sync::Arc;
 use kreon_base::{Error, Result};
 
 use super::after::After;
-use super::queue::NewSlot;
 use crate::cache::CellNo;
 use crate::format::{ClassNo, Classes, ExtentNo, Timestamp};
 use crate::index::Location;
-use crate::space::{ExtentSource, Place, Slots, Stale, StaleSlot};
+use crate::space::{ExtentSource, Place, Slots, Stale, StaleSlot, Taken};
 
 /// Outdated items that may stay on the device. Beyond, the oldest are made invalid, which takes a write for each: a
 /// copy takes memory (56 bytes), and keeps a tombstone of its key in place.
 pub const STALE_MAX: usize = 8 << 10;
+
+/// A slot for a new item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewSlot {
+    /// It was free.
+    Free(Taken),
+    /// It has an outdated item, which the new one goes over.
+    Stale(StaleSlot),
+}
+
+impl NewSlot {
+    pub fn location(&self) -> Location {
+        match self {
+            Self::Free(taken) => taken.slot,
+            Self::Stale(stale) => stale.slot,
+        }
+    }
+}
 
 /// The slots of a partition.
 pub struct Room {
@@ -129,7 +146,7 @@ impl Room {
     /// Something became durable.
     pub fn durable(&mut self, after: After) {
         match after {
-            After::Reply(..) => {}
+            After::Reply(..) | After::Part(_) | After::FreesParts { .. } => {}
             After::Outdates {
                 slot,
                 class,
@@ -203,7 +220,8 @@ impl Room {
         self.emptied.extend(self.slots.free(slot));
     }
 
-    fn free_all(&mut self, slots: Vec<Location>) {
+    /// Slots are free: nothing depends on what they hold.
+    pub fn free_all(&mut self, slots: impl IntoIterator<Item = Location>) {
         for slot in slots {
             self.free(slot);
         }

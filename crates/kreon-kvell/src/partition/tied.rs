@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use kreon_base::Error;
 
 use super::parts::Parts;
-use super::queue::OpNo;
+use super::request::OpNo;
 use super::request::{Reply, Tied, TiedKey};
 use super::step::Step;
 use crate::cache::CellNo;

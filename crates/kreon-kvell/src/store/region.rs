@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kreon_base::{Error, KeyRange, Result, prefix_bounds};
+use kreon_base::{Error, KeyRange, Result, VALUE_BYTES_MAX, prefix_bounds};
 
 use super::answer::Answer;
 use super::handle::{Handle, REGION_BYTES};
@@ -33,7 +33,8 @@ impl Region {
     }
 
     /// The value of `key`; `None` if it has none. Costs one read of the device if the item is not cached, and nothing but
-    /// a lock if it is, or if there is none.
+    /// a lock if it is, or if there is none. A large value, over about 255 KiB, costs one more read for each 255 KiB, up to
+    /// 16 at a time; these are not cached. It is that of one moment, whatever changes the key meanwhile.
     ///
     /// # Errors
     /// `InvalidArgument`: the key is longer than 65,531 bytes. `Corruption`: the item does not verify. `Closed`, `Io`.
@@ -65,18 +66,23 @@ impl Region {
         Ok(values)
     }
 
-    /// Gives `key` a value. With [`Durability::Sync`] it is durable when this returns.
+    /// Gives `key` a value of up to 1 GiB. With [`Durability::Sync`] it is durable when this returns.
+    ///
+    /// If key and value together are longer than about 255 KiB, the value is *large*: it is written in parts of 255 KiB, up to
+    /// 16 at a time, and then its places as an item, which readers see from then on. It takes the space of the old value
+    /// besides until it is durable. Memory: a copy of the value until it is durable, about 8 MiB for parts under way, and
+    /// 8 bytes for each part as long as the key has the value. Other requests of the key wait meanwhile, but for gets.
     ///
     /// # Errors
-    /// `InvalidArgument`: the key is longer than 65,531 bytes, or key and value together are longer than the largest slot,
-    /// about 255 KiB. `OutOfSpace`: the volume or the index is full; nothing was changed. `Closed`, `Poisoned`, `Io`.
+    /// `InvalidArgument`: the key is longer than 65,531 bytes, or the value than 1 GiB. `OutOfSpace`: the volume or the
+    /// index is full; nothing was changed. `Closed`, `Poisoned`, `Io`.
     pub fn put(
         &self,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
         durability: Durability,
     ) -> Result<()> {
-        let request = self.request(key.as_ref(), put(value.as_ref(), durability))?;
+        let request = self.request(key.as_ref(), put(value.as_ref(), durability)?)?;
         self.handle.ask_and_wait(request).map(|_| ())
     }
 
@@ -94,7 +100,7 @@ impl Region {
     ///
     /// # Errors
     /// As [`put`](Self::put); the first failure in the order of the changes. All others were tried, but for those behind a
-    /// key that is too long.
+    /// key or value that is too long.
     pub fn write_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         changes: &[(K, Option<V>)],
@@ -106,9 +112,12 @@ impl Region {
         let mut changes = changes.iter().peekable();
         while let Some((key, value)) = changes.next() {
             let (key, value) = (key.as_ref(), value.as_ref().map(AsRef::as_ref));
-            let task = value.map_or(Task::Delete { durability }, |value| put(value, durability));
+            let task = match value {
+                Some(value) => put(value, durability),
+                None => Ok(Task::Delete { durability }),
+            };
             len_bytes += key.len() + value.map_or(0, <[u8]>::len);
-            match self.request(key, task) {
+            match task.and_then(|task| self.request(key, task)) {
                 Ok(request) => requests.push(request),
                 Err(error) => refused = Err(error),
             }
@@ -131,7 +140,7 @@ impl Region {
     /// # Errors
     /// As [`get`](Self::get), by the future.
     pub fn get_async(&self, key: impl AsRef<[u8]>) -> Answer<Option<Vec<u8>>> {
-        self.begin(key.as_ref(), Task::Get, |value| value)
+        self.begin(key.as_ref(), Ok(Task::Get), |value| value)
     }
 
     /// As [`put`](Self::put), without waiting: the change begins now, whether the future is polled or not.
@@ -144,7 +153,8 @@ impl Region {
         value: impl AsRef<[u8]>,
         durability: Durability,
     ) -> Answer<()> {
-        self.begin(key.as_ref(), put(value.as_ref(), durability), |_| ())
+        let task = put(value.as_ref(), durability);
+        self.begin(key.as_ref(), task, |_| ())
     }
 
     /// As [`delete`](Self::delete), without waiting: the change begins now, whether the future is polled or not.
@@ -152,7 +162,7 @@ impl Region {
     /// # Errors
     /// As [`delete`](Self::delete), by the future.
     pub fn delete_async(&self, key: impl AsRef<[u8]>, durability: Durability) -> Answer<()> {
-        self.begin(key.as_ref(), Task::Delete { durability }, |_| ())
+        self.begin(key.as_ref(), Ok(Task::Delete { durability }), |_| ())
     }
 
     /// The pairs of a range of keys, in ascending order; `rev()` for descending order. No snapshot: see [`Scan`], also for
@@ -188,8 +198,13 @@ impl Region {
         self.iter().limit(1).next_back().transpose()
     }
 
-    fn begin<T>(&self, key: &[u8], task: Task, convert: fn(Option<Vec<u8>>) -> T) -> Answer<T> {
-        let request = self.request(key, task);
+    fn begin<T>(
+        &self,
+        key: &[u8],
+        task: Result<Task>,
+        convert: fn(Option<Vec<u8>>) -> T,
+    ) -> Answer<T> {
+        let request = task.and_then(|task| self.request(key, task));
         let asked = request.and_then(|request| self.handle.ask(request));
         Answer::new(asked.into(), convert, self.handle.home())
     }
@@ -212,7 +227,13 @@ impl Region {
     }
 }
 
-fn put(value: &[u8], durability: Durability) -> Task {
+fn put(value: &[u8], durability: Durability) -> Result<Task> {
+    if value.len() > VALUE_BYTES_MAX {
+        let bytes = value.len();
+        return Err(Error::invalid(format!(
+            "a value of {bytes} bytes: {VALUE_BYTES_MAX} is the longest"
+        )));
+    }
     let value = value.to_vec();
-    Task::Put { value, durability }
+    Ok(Task::Put { value, durability })
 }

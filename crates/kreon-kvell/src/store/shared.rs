@@ -213,6 +213,9 @@ impl Shared {
                 stats.memory_bytes += parts.memory_in_use() as u64;
                 stats.outdated_items += parts.room.stale().copies() as u64;
                 stats.tombstones += parts.room.stale().tombstones() as u64;
+                stats.large_values += parts.large.len() as u64;
+                stats.parts += parts.large.parts() as u64;
+                stats.outdated_parts += parts.large.outdated_parts() as u64;
             });
         }
         stats

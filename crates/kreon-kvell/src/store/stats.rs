@@ -16,6 +16,12 @@ pub struct Stats {
     pub outdated_items: u64,
     /// Tombstones on the device that something depends on.
     pub tombstones: u64,
+    /// Keys whose value is longer than a slot, and so lies in parts.
+    pub large_values: u64,
+    /// Parts of such values on the device, each in a slot of up to 255 KiB, with the outdated ones.
+    pub parts: u64,
+    /// Parts among them of outdated values: their slots are free when the successor is durable and nobody reads them.
+    pub outdated_parts: u64,
     /// Extents of 1 MiB in use.
     pub extents: u64,
     /// Extents that were given back, for any class of sizes.

@@ -9,6 +9,7 @@ mod image;
 mod scans;
 mod scans_beside_writers;
 mod scans_of_damage;
+mod sizes;
 mod space;
 mod superblocks;
 mod threads;

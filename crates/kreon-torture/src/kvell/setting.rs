@@ -18,6 +18,8 @@ pub(super) struct Setting {
     pub step_min: u32,
     /// Bytes of something else behind the superblocks of the new device.
     pub garbage_bytes: usize,
+    /// Longer items have their value in parts.
+    pub slot_bytes_max: usize,
     pub keys: Vec<Vec<u8>>,
     pub value_bytes: Vec<usize>,
     /// Transfers in flight for each partition at most.
@@ -52,6 +54,7 @@ impl Setting {
                 0 => 0,
                 _ => dice.below((extents - 1) << 11) as usize * 512,
             },
+            slot_bytes_max: slot_bytes_max(dice, atomic_bytes),
             keys: keys(dice),
             value_bytes: all_bytes.to_vec(),
             depth: 1 + dice.below(6) as usize,
@@ -61,6 +64,19 @@ impl Setting {
             buffered: [0, 0, 30, 100][dice.below(4) as usize],
         }
     }
+}
+
+/// Small slots for parts, so that values have one to dozens of them; in two of three worlds. They are never of those that
+/// share a cell.
+fn slot_bytes_max(dice: &mut Dice, atomic_bytes: usize) -> usize {
+    let units = match dice.below(6) {
+        0 | 1 => return usize::MAX,
+        2 => 1,
+        3 => 2,
+        4 => 4,
+        _ => 8,
+    };
+    units * atomic_bytes
 }
 
 /// Some keys: short ones, some that begin alike, some longer than a head part has room for.

@@ -66,7 +66,9 @@ impl World {
         };
         let mut opened = open(Arc::clone(&device) as _, &opening)?;
         for partition in &mut opened.partitions {
-            partition.parts_mut().room.set_stale_max(setting.stale_max);
+            let parts = partition.parts_mut();
+            parts.room.set_stale_max(setting.stale_max);
+            parts.slot_bytes_max = parts.slot_bytes_max.min(setting.slot_bytes_max);
         }
         opened.extents.set_step_min(setting.step_min);
         let seal = ItemSeal {
@@ -301,12 +303,15 @@ impl World {
             let parts = partition.parts();
             let used: u64 = parts.room.slots().extents().map(|it| u64::from(it.2)).sum();
             let (stale, keys) = (parts.room.stale(), parts.index.len());
-            let known = keys + (stale.copies() + stale.tombstones()) as u64;
-            if used != known {
-                let (copies, tombstones) = (stale.copies(), stale.tombstones());
+            let (copies, tombstones) = (stale.copies(), stale.tombstones());
+            let large = parts.large.parts();
+            if used != keys + (copies + tombstones + large) as u64 {
                 return Err(format!(
-                    "{used} slots in use: {keys} keys, {copies} outdated items, {tombstones} tombstones"
+                    "{used} slots in use: {keys} keys, {copies} outdated items, {tombstones} tombstones, {large} parts"
                 ));
+            }
+            if parts.large.outdated_parts() > 0 || parts.large.oldest().is_some() {
+                return Err("parts of outdated or unfinished values stay in use".into());
             }
         }
         Ok(())

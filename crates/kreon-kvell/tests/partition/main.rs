@@ -1,5 +1,7 @@
 //! Partitions on a simulated device, driven by hand.
 
+mod large;
+
 use std::sync::Arc;
 
 use kreon_device::Device;
