@@ -3,12 +3,13 @@
 //! A key that stands whole in the index is found there. Of a longer key the index has a beginning, and perhaps several
 //! items whose keys begin alike: their head parts are read, one after the other, until one is of the key.
 
-use kreon_base::{Error, Result};
+use kreon_base::{Error, KeyHash, Result};
 
 use super::parts::Parts;
 use super::queue::Op;
+use super::request::Task;
 use crate::format::{FoundHead, decode_head};
-use crate::index::Location;
+use crate::index::{Index, Location};
 use crate::space::Place;
 
 /// What is known of the item of a key.
@@ -21,6 +22,22 @@ pub enum Lookup {
     Read(Place),
     /// It is not near where it was, which `op` does not say any more: to be looked up with the key in line.
     Moved,
+}
+
+/// What requests of one key wait for in line. Gets of keys that stand whole in the index, or whose place is known, gets
+/// that have found the item, and work on slots, wait for nobody.
+pub fn index_key(index: &Index, op: &Op) -> Option<u64> {
+    let request = &op.request;
+    let is_whole = index.is_whole(&request.key);
+    match request.task {
+        Task::Erase(_) => None,
+        Task::Get if is_whole || op.near.is_some() || op.get.is_some() => None,
+        _ => {
+            let part = request.key.get(..index.key_bytes_max());
+            let hash = KeyHash::new(u64::from(is_whole));
+            Some(hash.bytes(part.unwrap_or(&request.key)).finish())
+        }
+    }
 }
 
 /// Looks the key of `op` up, with what is in memory. Items of other keys that were ruled out stay so as long as `op` holds

@@ -1,11 +1,11 @@
 //! The partition.
 
-use kreon_base::{Error, ErrorKind, KeyHash, Result, planted};
+use kreon_base::{Error, ErrorKind, Result, planted};
 
 use super::after::After;
 use super::cells::Transfer;
 use super::durable::Durable;
-use super::lookup::{Lookup, look_up};
+use super::lookup::{Lookup, index_key, look_up};
 use super::parts::{Changed, Parts};
 use super::queue::{Op, Queue};
 use super::request::{OpNo, Origin};
@@ -191,7 +191,7 @@ impl Partition {
     }
 
     fn advance(&mut self, no: OpNo, op: Op) {
-        let key = self.index_key(&op);
+        let key = index_key(&self.parts.index, &op);
         let first = match key {
             Some(key) => self.queue.behind(key, no, op),
             None => Some(op),
@@ -256,22 +256,6 @@ impl Partition {
         {
             op.holds_key = false;
             self.queue.let_go(key);
-        }
-    }
-
-    /// What requests of one key wait for in line. Gets of keys that stand whole in the index, or whose place is known, gets
-    /// that have found the item, and work on slots, wait for nobody.
-    fn index_key(&self, op: &Op) -> Option<u64> {
-        let request = &op.request;
-        let is_whole = self.parts.index.is_whole(&request.key);
-        match request.task {
-            Task::Erase(_) => None,
-            Task::Get if is_whole || op.near.is_some() || op.get.is_some() => None,
-            _ => {
-                let part = request.key.get(..self.parts.index.key_bytes_max());
-                let hash = KeyHash::new(u64::from(is_whole));
-                Some(hash.bytes(part.unwrap_or(&request.key)).finish())
-            }
         }
     }
 
@@ -370,13 +354,7 @@ impl Partition {
 
     /// A write has ended that had items from `oldest` on.
     fn written(&mut self, oldest: Option<Timestamp>, mut after: Vec<After>) {
-        after.retain(|after| match after {
-            After::Part(no) => {
-                self.queue.part_written(*no);
-                false
-            }
-            _ => true,
-        });
+        self.queue.parts_written(&mut after);
         if self.parts.is_lossless {
             after.into_iter().for_each(|after| self.is_durable(after));
             return;
@@ -432,7 +410,7 @@ impl Partition {
                     continue;
                 }
             }
-            let key = self.index_key(&op);
+            let key = index_key(&self.parts.index, &op);
             self.end(op, key, Some(Reply::Failed(error.clone())));
         }
     }

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::after::After;
 use super::large::{LargeGet, LargePut};
 use super::request::{OpNo, Request};
 use super::room::NewSlot;
@@ -151,13 +152,19 @@ impl Queue {
         self.ops.remove(&no)
     }
 
-    /// A part of the large value that a request writes was written: it can go on.
-    pub fn part_written(&mut self, no: OpNo) {
-        let op = self.ops.get_mut(&no);
-        if let Some(put) = op.and_then(|op| op.put.as_mut()) {
-            put.written();
-            self.wake([no]);
-        }
+    /// Takes out of what waited for a write those who wait for parts of the large values that they write: they can go on.
+    pub fn parts_written(&mut self, after: &mut Vec<After>) {
+        after.retain(|after| {
+            let &After::Part(no) = after else {
+                return true;
+            };
+            let op = self.ops.get_mut(&no);
+            if let Some(put) = op.and_then(|op| op.put.as_mut()) {
+                put.written();
+                self.ready.push_back(no);
+            }
+            false
+        });
     }
 
     /// Has all requests go on, each by itself.
