@@ -68,6 +68,7 @@ fn without_memory(stats: Stats) -> Stats {
     Stats {
         index_bytes: 0,
         memory_bytes: 0,
+        device: Default::default(),
         ..stats
     }
 }
@@ -133,12 +134,16 @@ fn an_image_for_other_bytes_of_each_key_is_not_used() {
 
 #[test]
 fn a_store_without_room_for_an_image_is_closed_without() {
-    let (_, place) = closed(1 << 40);
+    let (device, place) = closed(1 << 40);
     // The image lies right behind what is in use.
     let full = place.expect("an image").offset;
     for room in [0, 4096] {
-        let (device, place) = closed(full + room);
-        assert_eq!(place, None);
+        let mut image = device.image();
+        image.set_len(full);
+        let device = from_image(image, full + room);
+        open(&device, &options()).close().expect("a close");
+        let superblock = on_device(&device).expect("a superblock");
+        assert_eq!((superblock.image, superblock.state), (None, State::Clean));
         check(&open(&device, &options()));
     }
 }
