@@ -20,7 +20,7 @@ use self::image::{by_image, image_of};
 pub use self::read::{Sink, read_extents};
 pub use self::settings::Opening;
 use self::volume::{bump, check_block, find_or_create};
-use crate::format::{Classes, ItemSeal, Superblock, Timestamp};
+use crate::format::{Classes, ImagePlace, ItemSeal, Superblock, Timestamp};
 use crate::partition::{Partition, Recovery, Surroundings};
 use crate::space::{Extents, FlushClock, FoundExtents, Place, Superblocks};
 
@@ -50,7 +50,8 @@ pub fn open(device: Arc<dyn Device>, options: &Opening) -> Result<Opened> {
     let superblocks = Superblocks::new(Arc::clone(&device), Arc::clone(&clock), superblock);
     let incarnation = bump(&superblocks, newest.unwrap_or_default())?;
     let superblocks = Arc::new(superblocks);
-    if let Some(image) = image {
+    let is_there = |it: &ImagePlace| it.offset.saturating_add(it.bytes) <= device.len_bytes();
+    if let Some(image) = image.filter(is_there) {
         // No superblock names it any more.
         device.discard(image.offset, image.bytes)?;
     }
