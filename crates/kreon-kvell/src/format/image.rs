@@ -28,6 +28,7 @@ const OUTDATED: u8 = 2;
 const TOMBSTONE: u8 = 3;
 const KEY: u8 = 4;
 const LONGER_KEY: u8 = 5;
+const LARGE: u8 = 6;
 
 /// The header of a block of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,15 @@ pub enum ImageRecord<'a> {
         /// Whether that is all of it.
         is_whole: bool,
     },
+    /// The parts of a large value that a key has.
+    Large {
+        /// Byte offset of its head on the device.
+        head: u64,
+        /// Timestamp of the head.
+        timestamp: Timestamp,
+        /// Byte offsets of the parts on the device in their order, eight bytes each.
+        parts: &'a [u8],
+    },
 }
 
 impl ImageRecord<'_> {
@@ -130,6 +140,17 @@ impl ImageRecord<'_> {
                 out.extend(offset.to_le_bytes());
                 out.extend(bytes);
             }
+            Self::Large {
+                head,
+                timestamp,
+                parts,
+            } => {
+                out.push(LARGE);
+                out.extend(((parts.len() / 8) as u16).to_le_bytes());
+                out.extend(head.to_le_bytes());
+                out.extend(timestamp.0.to_le_bytes());
+                out.extend(parts);
+            }
         }
     }
 }
@@ -174,6 +195,15 @@ impl<'a> ImageRecords<'a> {
                     is_whole: code == KEY,
                 };
                 (record, 11 + len_bytes)
+            }
+            LARGE => {
+                let parts_bytes = usize::from(u16_at(bytes, 1)) * 8;
+                let record = ImageRecord::Large {
+                    head: u64_at(bytes, 3),
+                    timestamp: Timestamp(u64_at(bytes, 11)),
+                    parts: bytes.get(19..19 + parts_bytes)?,
+                };
+                (record, 19 + parts_bytes)
             }
             _ => return None,
         })

@@ -3,7 +3,7 @@
 //! A cell has one write in flight at most; what changes meanwhile goes into its next write. While anything is under way
 //! the newest content is here; afterwards it goes to the cache.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use kreon_base::Result;
 use kreon_device::AlignedBuf;
@@ -12,6 +12,7 @@ use super::after::After;
 use super::request::OpNo;
 use crate::cache::{BLOCK_BYTES, Cache, CellNo};
 use crate::format::{ExtentNo, Timestamp};
+use crate::number_hash::NumberMap;
 
 /// Cells written by one transfer, in bytes: enough for a device to be at its sequential speed.
 const RUN_BYTES_MAX: usize = 256 << 10;
@@ -50,7 +51,7 @@ pub struct Brought {
 /// Cells with I/O under way, and the cache.
 pub struct Cells {
     cache: Cache,
-    work: HashMap<CellNo, Work>,
+    work: NumberMap<CellNo, Work>,
     /// Cells to be written, without a write in flight: those of this sweep over the device, from its start to its end, so
     /// that neighbours are written together.
     dirty: BTreeSet<CellNo>,
@@ -58,7 +59,7 @@ pub struct Cells {
     dirty_next: BTreeSet<CellNo>,
     /// Cells to be read, with their lengths.
     wanted: VecDeque<(CellNo, usize)>,
-    in_flight: HashMap<u64, Flight>,
+    in_flight: NumberMap<u64, Flight>,
     tag_next: u64,
 }
 
@@ -94,11 +95,11 @@ impl Cells {
     pub fn new(cache: Cache) -> Self {
         Self {
             cache,
-            work: HashMap::new(),
+            work: NumberMap::default(),
             dirty: BTreeSet::new(),
             dirty_next: BTreeSet::new(),
             wanted: VecDeque::new(),
-            in_flight: HashMap::new(),
+            in_flight: NumberMap::default(),
             tag_next: 0,
         }
     }

@@ -13,13 +13,15 @@ use crate::space::StaleSlot;
 const ENTRIES: usize = 1024;
 
 impl Parts {
-    /// Whether each slot in use is known to be of a key, an outdated item or a tombstone. It is not if some are out of use up
-    /// to the next opening, which has to look at them.
+    /// Whether each slot in use is known to be of a key, a part of its value, an outdated item or a tombstone. It is not if
+    /// some are out of use up to the next opening, which has to look at them.
     pub fn adds_up(&self) -> bool {
         let used: u64 = self.room.slots().extents().map(|it| u64::from(it.2)).sum();
         let stale = self.room.stale();
+        let others = stale.copies() + stale.tombstones() + self.large.parts();
         stale.copies() == stale.ready_count()
-            && used == self.index.len() + (stale.copies() + stale.tombstones()) as u64
+            && self.large.outdated_parts() == 0
+            && used == self.index.len() + others as u64
     }
 
     /// Hands out all records. Nothing may be under way. `false` from `out` ends it.
@@ -50,6 +52,19 @@ impl Parts {
                 offset: slot.offset(),
                 timestamp,
                 key_hash,
+            };
+            if !out(&record)? {
+                return Ok(());
+            }
+        }
+        let mut offsets = Vec::new();
+        for (head, timestamp, parts) in self.large.iter() {
+            offsets.clear();
+            offsets.extend(parts.iter().flat_map(|part| part.offset().to_le_bytes()));
+            let record = ImageRecord::Large {
+                head: head.offset(),
+                timestamp,
+                parts: &offsets,
             };
             if !out(&record)? {
                 return Ok(());
@@ -134,6 +149,20 @@ impl Recovery {
             } => {
                 let at = Location::new(offset)?;
                 self.index.restore(bytes, is_whole, at).then_some(())
+            }
+            ImageRecord::Large {
+                head,
+                timestamp,
+                parts,
+            } => {
+                let (offsets, _) = parts.as_chunks::<8>();
+                let offsets = offsets.iter().map(|offset| u64::from_le_bytes(*offset));
+                let places = offsets.map(|offset| self.slots.place(Location::new(offset)?));
+                let parts = places.map(|place| place.map(|place| place.location));
+                let head = self.slots.place(Location::new(head)?)?.location;
+                self.large
+                    .restored(head, timestamp, parts.collect::<Option<_>>()?);
+                Some(())
             }
         }
     }

@@ -78,7 +78,9 @@ impl Partition {
             op.is_of_scan = true;
             op.near = near;
         }
-        self.queue.push(op);
+        // Nothing is ready between two calls, so its turn is at once.
+        let no = self.queue.number();
+        self.advance(no, op);
         self.run();
     }
 

@@ -3,13 +3,14 @@
 //! A request that cannot be done at once keeps others of the same index key behind it, in their order: what it has found
 //! out stays true while it waits.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::after::After;
 use super::large::{LargeGet, LargePut};
 use super::request::{OpNo, Request};
 use super::room::NewSlot;
 use crate::index::Location;
+use crate::number_hash::NumberMap;
 
 /// A request under way.
 pub struct Op {
@@ -58,12 +59,12 @@ impl Op {
 /// The requests of a partition that are not done.
 #[derive(Default)]
 pub struct Queue {
-    ops: HashMap<OpNo, Op>,
+    ops: NumberMap<OpNo, Op>,
     next: u64,
     /// Those that can go on.
     ready: VecDeque<OpNo>,
     /// By hash of the index key: who comes after the one that holds it.
-    held: HashMap<u64, VecDeque<OpNo>>,
+    held: NumberMap<u64, VecDeque<OpNo>>,
     /// Those that wait for a flush to get a slot.
     awaiting_flush: Vec<OpNo>,
 }
@@ -71,10 +72,16 @@ pub struct Queue {
 impl Queue {
     /// Adds a request that can go on.
     pub fn push(&mut self, op: Op) {
-        let no = OpNo(self.next);
-        self.next += 1;
+        let no = self.number();
         self.ops.insert(no, op);
         self.ready.push_back(no);
+    }
+
+    /// A number for a request whose turn is at once.
+    pub fn number(&mut self) -> OpNo {
+        let no = OpNo(self.next);
+        self.next += 1;
+        no
     }
 
     /// The next request that can go on.

@@ -35,7 +35,7 @@ pub struct Recovery {
     long: NumberMap<u128, (Location, Timestamp)>,
     /// The newest of each key, if that is newer than its items.
     tombstones: NumberMap<u128, (Location, Timestamp)>,
-    large: FoundLarge,
+    pub(super) large: FoundLarge,
     torn: Vec<Place>,
     newest: Timestamp,
 }

@@ -115,5 +115,5 @@ pub struct Tied {
 pub struct TiedKey {
     pub key: Vec<u8>,
     pub at: Location,
-    pub slot_bytes: usize,
+    pub read_bytes: usize,
 }

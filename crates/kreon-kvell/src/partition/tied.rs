@@ -3,8 +3,6 @@
 //! The request holds the index key of the group: changes of the group wait behind it, so each key that was there at its
 //! beginning is found, once, wherever its item moves afterwards.
 
-use std::collections::HashMap;
-
 use kreon_base::Error;
 
 use super::parts::Parts;
@@ -14,6 +12,7 @@ use super::step::Step;
 use crate::cache::CellNo;
 use crate::format::{Found, FoundHead, ItemKind, ItemSeal, decode, decode_head};
 use crate::index::{Index, Location};
+use crate::number_hash::NumberMap;
 use crate::space::Place;
 
 /// Cells of a listing that are read at a time at most, and their bytes, but for the first.
@@ -23,7 +22,7 @@ const BYTES_AT_ONCE: usize = 2 << 20;
 /// The listings of a partition that are under way.
 #[derive(Default)]
 pub struct Listings {
-    of: HashMap<OpNo, Listing>,
+    of: NumberMap<OpNo, Listing>,
 }
 
 impl Listings {
@@ -121,17 +120,16 @@ impl Listing {
 
     /// Notes the key of the item at `place`; `false` if that is not in memory.
     fn look(&mut self, parts: &mut Parts, place: &Place) -> bool {
-        let seal = parts.seal;
+        let (seal, read_bytes) = (parts.seal, parts.read_bytes(place));
         let Some(content) = parts.cells.content(place.cell, &mut parts.scratch) else {
             return false;
         };
         let bytes = content.get(place.at..).unwrap_or(&[]);
-        let slot_bytes = place.slot.bytes as usize;
         match key_of(bytes, seal, place).filter(|key| key.starts_with(&self.group)) {
             Some(key) => self.tied.keys.push(TiedKey {
                 key: key.to_vec(),
                 at: place.location,
-                slot_bytes,
+                read_bytes,
             }),
             None => self.tied.failures.push(place.damaged()),
         }

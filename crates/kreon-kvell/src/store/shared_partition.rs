@@ -3,7 +3,6 @@
 //! A caller puts its request in under the lock; what memory answers comes back at once. The worker, which alone does I/O,
 //! takes transfers out and brings their ends in. Replies leave with the lock released: see [`Answers`].
 
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -16,6 +15,7 @@ use parking_lot::Mutex;
 use super::call::{Answers, Call, Receiver};
 use super::refusals::{broken, closed, poisoned};
 use crate::format::Timestamp;
+use crate::number_hash::NumberMap;
 use crate::partition::{FlushWish, Origin, Partition, Reply, Request, Ticket, Transfer};
 use crate::space::FlushNo;
 
@@ -33,7 +33,7 @@ pub struct SharedPartition {
 struct Locked {
     partition: Partition,
     /// Who waits for which request.
-    callers: HashMap<Ticket, Receiver>,
+    callers: NumberMap<Ticket, Receiver>,
     ticket_next: u64,
     /// Who waits until all writes up to a timestamp are durable.
     syncs: Vec<(Timestamp, Receiver)>,
@@ -78,7 +78,7 @@ impl SharedPartition {
             has_news: AtomicBool::new(false),
             locked: Mutex::new(Locked {
                 partition,
-                callers: HashMap::new(),
+                callers: NumberMap::default(),
                 ticket_next: 0,
                 syncs: Vec::new(),
                 buffered_since: None,

@@ -9,7 +9,7 @@ use crate::values::{STORE, distinct};
 
 const HASH: u128 = 0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10;
 
-fn records() -> [ImageRecord<'static>; 5] {
+fn records() -> [ImageRecord<'static>; 6] {
     [
         ImageRecord::Extent {
             extent: ExtentNo(distinct(4, 1) as u32),
@@ -35,6 +35,11 @@ fn records() -> [ImageRecord<'static>; 5] {
             offset: distinct(8, 6),
             bytes: b"the first bytes",
             is_whole: false,
+        },
+        ImageRecord::Large {
+            head: distinct(8, 12),
+            timestamp: Timestamp(distinct(8, 13)),
+            parts: &[5; 16],
         },
     ]
 }
@@ -91,6 +96,10 @@ fn expected_records(document: &Document) -> Vec<u8> {
         &[code("longer key"), 15, 0],
         &eight(6),
         b"the first bytes",
+        &[code("large value"), 2, 0],
+        &eight(12),
+        &eight(13),
+        &[5; 16],
     ]
     .concat()
 }

@@ -3,10 +3,11 @@
 //! The places stand in memory, 8 bytes for each part of up to 255 KiB. Otherwise each change of a key would have to read
 //! the item before it, to learn whether that has parts.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use crate::format::Timestamp;
 use crate::index::Location;
+use crate::number_hash::NumberMap;
 
 /// Bytes of an entry in a table of parts, about.
 const ENTRY_BYTES: usize = 48;
@@ -15,11 +16,11 @@ const ENTRY_BYTES: usize = 48;
 #[derive(Default)]
 pub struct LargeValues {
     /// By the place of the head: the value that a key has.
-    present: HashMap<Location, (Timestamp, Box<[Location]>)>,
+    present: NumberMap<Location, (Timestamp, Box<[Location]>)>,
     /// Values whose successor is not durable: they would come back.
-    outdated: HashMap<Timestamp, Box<[Location]>>,
+    outdated: NumberMap<Timestamp, Box<[Location]>>,
     /// Values that are being read.
-    read: HashMap<Timestamp, Read>,
+    read: NumberMap<Timestamp, Read>,
     /// Values whose head is not written yet.
     begun: BTreeSet<Timestamp>,
     /// Parts of values that are present, outdated or being read.
@@ -97,6 +98,11 @@ impl LargeValues {
         self.read.remove(&timestamp);
         self.parts -= left.len();
         left
+    }
+
+    /// Parts of the value whose head is at `head`; 0 if that is the head of none.
+    pub fn parts_of(&self, head: Location) -> usize {
+        self.present.get(&head).map_or(0, |(_, parts)| parts.len())
     }
 
     /// Values that keys have.

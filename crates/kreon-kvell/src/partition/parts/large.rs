@@ -11,6 +11,12 @@ use crate::partition::request::OpNo;
 use crate::space::Place;
 
 impl Parts {
+    /// Bytes that a get of the item at `place` reads: its slot, and the parts of a large value.
+    pub fn read_bytes(&self, place: &Place) -> usize {
+        let parts = self.large.parts_of(place.location);
+        place.slot.bytes as usize + parts * self.slot_bytes_max
+    }
+
     /// Has `op` read the value of the large item at `place`.
     pub(super) fn begin_get(
         &mut self,

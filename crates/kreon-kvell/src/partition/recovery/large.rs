@@ -16,6 +16,8 @@ pub struct FoundLarge {
     parts: Vec<FoundPart>,
     heads: Vec<Head>,
     doubtful: Vec<Doubtful>,
+    /// What an image tells: values that keys have.
+    restored: LargeValues,
 }
 
 /// A part, whole. The timestamp names its owner: no other write has it.
@@ -82,6 +84,11 @@ impl FoundLarge {
         });
     }
 
+    /// Takes in a value that a key has, as an image tells it.
+    pub fn restored(&mut self, head: Location, timestamp: Timestamp, parts: Box<[Location]>) {
+        self.restored.add(head, timestamp, parts);
+    }
+
     /// The heads in doubt, each with whether all its parts are there. To be called when everything was taken in.
     pub fn judged(&mut self) -> Vec<(Doubtful, bool)> {
         self.parts.sort_unstable();
@@ -96,7 +103,7 @@ impl FoundLarge {
     /// The large values whose heads `is_present` says that a key has, with the parts that were found.
     pub fn present(mut self, is_present: impl Fn(&Head) -> bool) -> LargeValues {
         self.parts.sort_unstable();
-        let mut present = LargeValues::default();
+        let mut present = std::mem::take(&mut self.restored);
         for head in self.heads.iter().filter(|head| is_present(head)) {
             let parts = self.parts_of(head.timestamp).iter().map(|part| part.at);
             present.add(head.at, head.timestamp, parts.collect());

@@ -16,7 +16,7 @@ pub struct Known {
     pub partition: usize,
     /// Where the item of a key of a tie group was.
     pub near: Option<Location>,
-    pub slot_bytes: usize,
+    pub read_bytes: usize,
 }
 
 /// The keys that come next.
@@ -54,7 +54,7 @@ impl KnownKeys {
                     key: key.bytes,
                     partition: partitions.first().copied().unwrap_or_default(),
                     near: None,
-                    slot_bytes: key.slot_bytes,
+                    read_bytes: key.read_bytes,
                 }));
                 continue;
             }
@@ -69,10 +69,10 @@ impl KnownKeys {
         self.next.pop_front()
     }
 
-    /// As [`pop`](Self::pop), if its slot has at most `slot_bytes`.
-    pub fn pop_within(&mut self, slot_bytes: usize) -> Option<Result<Known>> {
+    /// As [`pop`](Self::pop), if a get of it reads at most `read_bytes`.
+    pub fn pop_within(&mut self, read_bytes: usize) -> Option<Result<Known>> {
         let fits = |known: &mut Result<Known>| match known {
-            Ok(known) => known.slot_bytes <= slot_bytes,
+            Ok(known) => known.read_bytes <= read_bytes,
             Err(_) => true,
         };
         self.next.pop_front_if(fits)
@@ -97,12 +97,12 @@ impl KnownKeys {
             let known = |TiedKey {
                              key,
                              at,
-                             slot_bytes,
+                             read_bytes,
                          }| Known {
                 key,
                 partition,
                 near: Some(at),
-                slot_bytes,
+                read_bytes,
             };
             group.extend(in_bounds.map(known));
         }

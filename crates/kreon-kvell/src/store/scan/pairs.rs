@@ -18,7 +18,8 @@ use crate::store::handle::{Handle, REGION_BYTES};
 /// may be before [`next`](Iterator::next) returns it. A key that is put or deleted during the scan may show or not.
 ///
 /// Keys come from the indexes in memory, a few at a time; no lock is held between calls. Values are read ahead at the depth
-/// of all workers, in steps of 32 that grow to 256 pairs or 2 MiB: of these, two are in memory, for each end that is used.
+/// of all workers, in steps of 32 that grow to 256 pairs or 2 MiB (or one value that is longer): of these, two are in memory,
+/// for each end that is used.
 /// What is cached costs no I/O. Without a cache each pair costs one read of the device: items are not sorted there
 /// (KVell 6.3.2).
 ///

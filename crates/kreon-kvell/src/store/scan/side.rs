@@ -13,7 +13,7 @@ use crate::store::handle::Handle;
 const STEP_MIN: usize = 32;
 const STEP_MAX: usize = 256;
 
-/// Bytes of slots of a step, but for the first. Two steps at most are in memory.
+/// Bytes that a step reads, but for its first value. Two steps at most are in memory.
 const STEP_BYTES: usize = 2 << 20;
 
 /// Index keys of the first run of a partition beyond its share of the first step: keys do not lie evenly.
@@ -126,8 +126,8 @@ impl Side {
             let Some(next) = next else {
                 break;
             };
-            let slot_bytes = next.as_ref().map_or(0, |known| known.slot_bytes);
-            room = room.saturating_sub(slot_bytes);
+            let read_bytes = next.as_ref().map_or(0, |known| known.read_bytes);
+            room = room.saturating_sub(read_bytes);
             keys.push(next);
         }
         if !keys.is_empty() {

@@ -24,8 +24,8 @@ pub struct IndexKey {
     pub is_whole: bool,
     /// Number of the keys that begin so; there may be more.
     pub keys: usize,
-    /// Bytes of the slot of a whole key.
-    pub slot_bytes: usize,
+    /// Bytes that a get of a whole key reads.
+    pub read_bytes: usize,
 }
 
 /// The index keys of a partition that come next.
@@ -90,7 +90,7 @@ impl Source {
                 bytes: entry.bytes.to_vec(),
                 is_whole: entry.whole,
                 keys: 1,
-                slot_bytes: place.map_or(0, |place| place.slot.bytes as usize),
+                read_bytes: place.map_or(0, |place| parts.read_bytes(&place)),
             });
         }
         self.is_at_end = end == End::Bounds;
