@@ -92,6 +92,7 @@ fn opened(path: &PathBuf) -> Result<(Opened, f64)> {
         memory_bytes: MEMORY_BYTES,
         is_lossless: false,
         store: None,
+        formats: false,
         threads: processors(),
     };
     let device = device(path)?;

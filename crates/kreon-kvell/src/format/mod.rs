@@ -46,7 +46,7 @@ pub use item::{
 pub use large::{LargeValue, PART_PREFIX_BYTES, PARTS_MAX, PartOf};
 pub use seal::ItemSeal;
 pub use superblock::{
-    FORMAT_VERSION, ImagePlace, PARTITIONS_MAX, SUPERBLOCK_SLOTS, State, Superblock, label_of,
-    newest,
+    FORMAT_VERSION, ImagePlace, PARTITIONS_MAX, SUPERBLOCK_SLOTS, State, Superblock, foreign,
+    is_known, is_volume, label_of, newest,
 };
 pub use timestamp::{COUNTER_MAX, INCARNATION_MAX, Timestamp};

@@ -104,6 +104,12 @@ pub fn label_of(page: &[u8]) -> Option<[u8; 8]> {
     label.iter().all(u8::is_ascii_alphanumeric).then_some(label)
 }
 
+/// Whether the first pages of a volume, or what can be read of them, have the mark of KVell.
+pub fn is_volume(pages: &[u8]) -> bool {
+    let (pages, _) = pages.as_chunks::<PAGE_BYTES>();
+    pages.iter().take(SUPERBLOCK_SLOTS).any(is_ours)
+}
+
 /// The newest superblock in the slots of a device, which are its first pages; `None` if all are blank.
 ///
 /// `InvalidArgument`: a volume of another engine, of something else, or of a newer format. `Corruption`: a volume of KVell
@@ -194,7 +200,10 @@ impl Superblock {
             return Ok(None);
         }
         if !is_ours(bytes) {
-            return Err(foreign(bytes));
+            return Err(match other_engine(bytes) {
+                Some(name) => Error::invalid(format!("a volume of {name}, not of KVell")),
+                None => foreign(),
+            });
         }
         let within = |error: Error| error.within(format_args!("superblock slot {slot}"));
         Self::verified(bytes, slot).map(Some).map_err(within)
@@ -269,7 +278,7 @@ fn other_engine(bytes: &PageBytes) -> Option<&'static str> {
 }
 
 /// Whether a known engine wrote the page, this one or another.
-fn is_known(bytes: &PageBytes) -> bool {
+pub fn is_known(bytes: &PageBytes) -> bool {
     is_ours(bytes) || other_engine(bytes).is_some()
 }
 
@@ -291,11 +300,11 @@ pub(super) fn newer(version: u8) -> Error {
     ))
 }
 
-/// The error for a page that is no superblock of KVell.
+/// The error for a volume of something else than KVell.
 #[cold]
-fn foreign(bytes: &PageBytes) -> Error {
-    match other_engine(bytes) {
-        Some(name) => Error::invalid(format!("a volume of {name}, not of KVell")),
-        None => Error::invalid("not a KVell volume"),
-    }
+pub fn foreign() -> Error {
+    Error::invalid(
+        "not a KVell volume: it was left untouched; `Options::format` or `kreon put --engine kvell --format-store` \
+         would overwrite it",
+    )
 }

@@ -2,19 +2,30 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use kreon_base::{Error, PAGE_BYTES, PageBytes, Result, planted};
+use kreon_base::{Error, ErrorKind, PAGE_BYTES, PageBytes, Result, planted};
 use kreon_device::{AlignedBuf, Device};
 use kreon_format::StoreId;
 
 use super::settings::Opening;
 use crate::format::{
-    EXTENT_BYTES, INCARNATION_MAX, SUPERBLOCK_SLOTS, State, Superblock, Timestamp, newest,
+    EXTENT_BYTES, INCARNATION_MAX, SUPERBLOCK_SLOTS, State, Superblock, Timestamp, foreign,
+    is_known, newest,
 };
 use crate::space::Superblocks;
 
+/// Bytes of all slots of the superblock.
+const SLOTS_BYTES: usize = SUPERBLOCK_SLOTS * PAGE_BYTES;
+
 /// The newest superblock of `device`; of a new store, if the first pages are blank.
 pub fn find_or_create(device: &dyn Device, options: &Opening) -> Result<Superblock> {
-    let mut superblock = match read_superblock(device)? {
+    let found = match found(device) {
+        Err(error) if options.formats && error.kind() == ErrorKind::InvalidArgument => {
+            wipe(device, error)?;
+            None
+        }
+        found => found?,
+    };
+    let mut superblock = match found {
         Some(superblock) => superblock,
         None => create(device, options)?,
     };
@@ -30,18 +41,36 @@ pub fn extents_of(device: &dyn Device) -> u32 {
     u32::try_from(device.len_bytes() / EXTENT_BYTES as u64).unwrap_or(u32::MAX)
 }
 
-fn read_superblock(device: &dyn Device) -> Result<Option<Superblock>> {
-    if device.len_bytes() < (SUPERBLOCK_SLOTS * PAGE_BYTES) as u64 {
-        return Ok(None);
+fn found(device: &dyn Device) -> Result<Option<Superblock>> {
+    match device.len_bytes() {
+        0 => Ok(None),
+        // A creation makes the device longer before it writes.
+        short if short < SLOTS_BYTES as u64 => Err(foreign()),
+        _ => newest(&read_pages(device)?),
     }
-    let mut bytes = AlignedBuf::new(SUPERBLOCK_SLOTS * PAGE_BYTES);
+}
+
+fn read_pages(device: &dyn Device) -> Result<[PageBytes; SUPERBLOCK_SLOTS]> {
+    let mut bytes = AlignedBuf::new(SLOTS_BYTES);
     device.read_at(0, &mut bytes)?;
     let mut slots = [[0; PAGE_BYTES]; SUPERBLOCK_SLOTS];
     let (pages, _): (&[PageBytes], _) = bytes.as_chunks();
     for (slot, page) in slots.iter_mut().zip(pages) {
         *slot = *page;
     }
-    newest(&slots)
+    Ok(slots)
+}
+
+/// Makes the slots blank, durably: a power cut in the midst of the creation leaves no superblock beside other content. Fails
+/// with `refusal` if there is a volume of a known engine.
+fn wipe(device: &dyn Device, refusal: Error) -> Result<()> {
+    if device.len_bytes() < SLOTS_BYTES as u64 {
+        device.grow(EXTENT_BYTES as u64)?;
+    } else if read_pages(device)?.iter().any(is_known) {
+        return Err(refusal);
+    }
+    device.write_at(0, &AlignedBuf::new(SLOTS_BYTES))?;
+    device.flush()
 }
 
 /// A device whose first pages are blank becomes a store. What is behind them does not matter: no extent is in use.
@@ -63,7 +92,7 @@ fn create(device: &dyn Device, options: &Opening) -> Result<Superblock> {
         device.grow(EXTENT_BYTES as u64)?;
     }
     // Later superblocks must not find the disk full.
-    device.allocate(0, (SUPERBLOCK_SLOTS * PAGE_BYTES) as u64)?;
+    device.allocate(0, SLOTS_BYTES as u64)?;
     let mut page = AlignedBuf::new(PAGE_BYTES);
     page.copy_from_slice(&superblock.encode()[..]);
     device.write_at(superblock.offset(), &page)?;

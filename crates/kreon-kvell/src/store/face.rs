@@ -1,27 +1,22 @@
 //! The handle of a store.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kreon_base::{Error, Result};
+use kreon_base::{Error, PAGE_BYTES, Result};
 use kreon_device::{Device, FileDevice, FileOptions, processors};
 
 use super::handle::{Handle, REGION_BYTES, check_may_wait};
 use super::options::Options;
-use super::region::Region;
 use super::running::{Crew, Running};
 use super::stats::Stats;
 use super::verifying::verify_store;
+use crate::format::{SUPERBLOCK_SLOTS, is_volume};
 use crate::opening::{Opening, open};
-use crate::partition::Durability;
 use crate::verify::VerifyReport;
-
-/// The region of the names and numbers of regions.
-const NAMES: u32 = 0;
-
-/// Longest name of a region, in bytes.
-const NAME_BYTES_MAX: usize = 255;
 
 /// Time between two writes of the durable marks.
 const MARKS_EVERY: Duration = Duration::from_secs(10);
@@ -29,7 +24,7 @@ const MARKS_EVERY: Duration = Duration::from_secs(10);
 /// An open store. A handle: clones are the same store, which is closed when the last one is dropped, regions included.
 #[derive(Clone)]
 pub struct Store {
-    handle: Arc<Handle>,
+    pub(super) handle: Arc<Handle>,
 }
 
 impl Options {
@@ -44,6 +39,7 @@ impl Options {
         self.check()?;
         let file = FileOptions {
             create: self.create,
+            len_bytes_max: self.volume_bytes_max,
             ..FileOptions::default()
         };
         let (device, _) = FileDevice::open(path, &file)?;
@@ -64,6 +60,7 @@ impl Options {
             memory_bytes: self.memory_bytes,
             is_lossless: self.assume_power_loss_protection,
             store: None,
+            formats: self.format,
             threads: processors(),
         };
         let opened = open(device, &opening)?;
@@ -87,28 +84,24 @@ impl Store {
         Options::default().open(path)
     }
 
-    /// The region called `name`, created if it does not exist, durably.
+    /// Whether a store of KVell is in the file or block device at `path`, which need not be whole. Reads four pages, without
+    /// opening the store; a file that is not there, or is shorter, has none.
     ///
     /// # Errors
-    /// `InvalidArgument`: the name is empty or longer than 255 bytes. `OutOfSpace`, `Closed`, `Poisoned`, `Io`.
-    pub fn region(&self, name: &str) -> Result<Region> {
-        if name.is_empty() || name.len() > NAME_BYTES_MAX {
-            let bytes = name.len();
-            let text = format!("a region's name of {bytes} bytes: 1 to {NAME_BYTES_MAX} will do");
-            return Err(Error::invalid(text));
-        }
-        // In a forked child another thread may hold the lock for ever.
-        self.handle.shared()?;
-        let names = self.numbered(NAMES);
-        let _one_at_a_time = self.handle.making.lock();
-        if let Some(number) = number_of(&names, name.as_bytes())? {
-            return Ok(self.numbered(number));
-        }
-        // The count first: a power cut between the two leaves a number without a name, not two names with one number.
-        let number = number_of(&names, b"")?.unwrap_or_default() + 1;
-        names.put(b"", number.to_le_bytes(), Durability::Sync)?;
-        names.put(name.as_bytes(), number.to_le_bytes(), Durability::Sync)?;
-        Ok(self.numbered(number))
+    /// `Io`.
+    pub fn is_at(path: impl AsRef<Path>) -> Result<bool> {
+        let path = path.as_ref();
+        let file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            file => file,
+        };
+        let mut pages = Vec::new();
+        let read = file.and_then(|file| {
+            file.take((SUPERBLOCK_SLOTS * PAGE_BYTES) as u64)
+                .read_to_end(&mut pages)
+        });
+        read.map_err(|error| Error::io(format!("read {}", path.display()), error))?;
+        Ok(is_volume(&pages))
     }
 
     /// Makes all changes durable that were acknowledged before the call, in all regions. Does not wait for later ones.
@@ -147,17 +140,4 @@ impl Store {
     pub fn close(self) -> Result<()> {
         self.handle.close()
     }
-
-    fn numbered(&self, number: u32) -> Region {
-        Region::new(Arc::clone(&self.handle), number)
-    }
-}
-
-fn number_of(names: &Region, name: &[u8]) -> Result<Option<u32>> {
-    let Some(value) = names.get(name)? else {
-        return Ok(None);
-    };
-    let number = value.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
-    let damaged = || Error::corruption("the number of a region has too few bytes");
-    number.map(Some).ok_or_else(damaged)
 }

@@ -13,7 +13,7 @@
 //! - `running`: the workers, from the opening to the close
 //! - `handle`: what all handles hold
 //! - `scan`: pairs in order
-//! - `region`, `face`: the handles
+//! - `region`, `face`, `regions`: the handles
 //! - `verifying`: the store as it is verified
 
 mod answer;
@@ -25,6 +25,7 @@ mod handle;
 mod options;
 mod refusals;
 mod region;
+mod regions;
 mod running;
 mod scan;
 mod shared;

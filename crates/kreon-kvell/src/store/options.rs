@@ -36,8 +36,13 @@ pub struct Options {
     pub depth: usize,
     /// The device keeps what it took over a power cut: flushes are left out. Wrong, acknowledged changes are lost.
     pub assume_power_loss_protection: bool,
+    /// The volume in a file never grows beyond so many bytes; `None`, the default: what the file system has.
+    pub volume_bytes_max: Option<u64>,
     /// Create the store if there is none; `true` by default.
     pub create: bool,
+    /// Create the store also over content that is no store: what was there is lost. Never over a volume of KVell, Kreon or
+    /// Tucana, whole or damaged. `false` by default.
+    pub format: bool,
 }
 
 impl Default for Options {
@@ -50,7 +55,9 @@ impl Default for Options {
             workers: None,
             depth: 64,
             assume_power_loss_protection: false,
+            volume_bytes_max: None,
             create: true,
+            format: false,
         }
     }
 }

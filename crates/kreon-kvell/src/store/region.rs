@@ -198,6 +198,24 @@ impl Region {
         self.iter().limit(1).next_back().transpose()
     }
 
+    /// Deletes the keys of a range, those that a scan of it finds, 1024 at a time. **Not atomic**: a failure or a power cut
+    /// leaves a part of them, and a key that is put meanwhile may stay. Costs a scan of the keys and a deletion for each.
+    ///
+    /// # Errors
+    /// As [`delete`](Self::delete).
+    pub fn delete_range(&self, range: impl KeyRange, durability: Durability) -> Result<()> {
+        let mut keys = self.range(range).keys();
+        loop {
+            let some = keys.by_ref().take(TOGETHER_MAX);
+            let deletions = some.map(|key| key.map(|key| (key, None::<&[u8]>)));
+            let deletions = deletions.collect::<Result<Vec<_>>>()?;
+            if deletions.is_empty() {
+                return Ok(());
+            }
+            self.write_many(&deletions, durability)?;
+        }
+    }
+
     fn begin<T>(
         &self,
         key: &[u8],

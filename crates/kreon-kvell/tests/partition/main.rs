@@ -22,6 +22,7 @@ fn opened(device: &Arc<SimDevice>) -> Opened {
         memory_bytes: 4 << 20,
         is_lossless: false,
         store: Some(STORE),
+        formats: false,
         threads: 1,
     };
     open(Arc::clone(device) as _, &opening).expect("a sound volume")
@@ -227,6 +228,7 @@ fn a_store_of_smaller_units_than_the_blocks_of_a_device_is_refused() {
         memory_bytes: 4 << 20,
         is_lossless: false,
         store: None,
+        formats: false,
         threads: 1,
     };
     let error = open(device as _, &opening).err().expect("refused");

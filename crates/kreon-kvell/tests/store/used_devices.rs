@@ -122,3 +122,52 @@ fn damage_to_one_slot_of_the_superblock_loses_no_extent() {
     store.close().expect("a close");
     survives_damage_to_each_slot(&device);
 }
+
+#[test]
+fn other_content_in_the_first_pages_is_refused_unless_it_is_to_be_overwritten() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (number, len_bytes) in [9, 5000, 30_000, 3 * EXTENT_BYTES].into_iter().enumerate() {
+        let path = folder.path().join(format!("content-{number}"));
+        let content = noise(number as u64, len_bytes);
+        std::fs::write(&path, &content).expect("a file");
+        let refused = options().open(&path).map(|_| ());
+        assert_eq!(
+            refused.map_err(|error| error.kind()),
+            Err(ErrorKind::InvalidArgument)
+        );
+        let left = std::fs::read(&path).expect("the file");
+        assert!(
+            left == content,
+            "{len_bytes} bytes of content are untouched"
+        );
+        let format = kvell::Options {
+            format: true,
+            ..options()
+        };
+        let store = format.open(&path).expect("a store over it");
+        fill(&store.region("r").expect("a region"));
+        store.close().expect("a close");
+        // A store is opened, not made anew.
+        check(&format.open(&path).expect("the store"));
+    }
+}
+
+#[test]
+fn no_volume_of_a_known_engine_is_overwritten() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for label in ["KreonVol", "KvellVol", "TucanVol"] {
+        let path = folder.path().join(label);
+        let mut content = noise(1, EXTENT_BYTES);
+        content[8..16].copy_from_slice(label.as_bytes());
+        std::fs::write(&path, &content).expect("a file");
+        let format = kvell::Options {
+            format: true,
+            ..options()
+        };
+        assert!(format.open(&path).is_err(), "{label}");
+        assert!(
+            std::fs::read(&path).expect("the file") == content,
+            "{label}"
+        );
+    }
+}

@@ -17,7 +17,6 @@ pub(super) const REGION: &str = "r";
 
 /// A volume, and what is known of it.
 pub(super) struct Fixture {
-    pub name: &'static str,
     pub options: Options,
     pub image: Image,
     /// The same volume when most items had an earlier value.
@@ -48,7 +47,6 @@ pub(super) fn make(name: &str) -> Result<Fixture> {
     };
     let device = device(Image::default());
     let mut fixture = Fixture {
-        name,
         options,
         image: Image::default(),
         older: Image::default(),
