@@ -5,7 +5,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 use kreon::Durability;
 
 use crate::encoding::Encoding;
@@ -48,6 +48,23 @@ pub struct GrowthOptions {
     /// Never let the volume grow beyond this
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub volume_max: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Store options")]
+pub struct EngineOptions {
+    /// The engine of a store that is made; one that is there has its own [default: kreon]
+    #[arg(long, value_enum, value_name = "ENGINE")]
+    pub engine: Option<Engine>,
+}
+
+/// What keeps the pairs of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// Sorted on the device, with snapshots and transactions
+    Kreon,
+    /// Unsorted on the device, the index in memory: for point reads and durable writes of 0.4 to 64 KiB
+    Kvell,
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -98,6 +115,8 @@ pub struct Shared {
     #[command(flatten)]
     pub growth: GrowthOptions,
     #[command(flatten)]
+    pub engine: EngineOptions,
+    #[command(flatten)]
     pub region: RegionOptions,
     #[command(flatten)]
     pub sync: SyncOptions,
@@ -137,6 +156,9 @@ impl Shared {
             },
             growth: GrowthOptions {
                 volume_max: self.growth.volume_max.or(before.growth.volume_max),
+            },
+            engine: EngineOptions {
+                engine: self.engine.engine.or(before.engine.engine),
             },
             region: RegionOptions {
                 region: self.region.region.or_else(|| before.region.region.clone()),
@@ -256,12 +278,12 @@ groups!(OnStore: store: StoreOptions);
 groups!(OnStorePairs: store: StoreOptions, keys: KeyOptions, values: ValueOptions);
 groups!(OnCluster: cluster: ClusterOptions);
 groups!(MakesTables: cluster: ClusterOptions, keys: KeyOptions, values: ValueOptions);
-groups!(OnRegions: store: StoreOptions, cluster: ClusterOptions, growth: GrowthOptions);
+groups!(OnRegions: store: StoreOptions, cluster: ClusterOptions, growth: GrowthOptions, engine: EngineOptions);
 groups!(OnRegion: store: StoreOptions, growth: GrowthOptions, region: RegionOptions);
 groups!(ReadsKeys: store: StoreOptions, cluster: ClusterOptions, region: RegionOptions, keys: KeyOptions);
 groups!(Reads: store: StoreOptions, cluster: ClusterOptions, region: RegionOptions, keys: KeyOptions, values: ValueOptions);
 groups!(DeletesKeys: store: StoreOptions, cluster: ClusterOptions, growth: GrowthOptions, region: RegionOptions, sync: SyncOptions, keys: KeyOptions);
-groups!(Writes: store: StoreOptions, cluster: ClusterOptions, growth: GrowthOptions, region: RegionOptions, sync: SyncOptions, keys: KeyOptions, values: ValueOptions);
+groups!(Writes: store: StoreOptions, cluster: ClusterOptions, growth: GrowthOptions, engine: EngineOptions, region: RegionOptions, sync: SyncOptions, keys: KeyOptions, values: ValueOptions);
 groups!(Salvages: keys: KeyOptions);
 // Lines of the shell: the store is open.
 groups!(LineReadsKeys: region: RegionOptions, keys: KeyOptions);

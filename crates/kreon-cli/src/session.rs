@@ -5,14 +5,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use kreon::{Durability, Store};
+use kreon::Durability;
+#[cfg(test)]
+use kreon::Store;
 
 use crate::cluster::connect;
 use crate::encoding::Encoding;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::options::{Shared, Target};
-use crate::place::{Place, Region};
+use crate::place::{Place, Region, open_store};
 
 /// The region that commands work in if none is named.
 const DEFAULT_REGION: &str = "default";
@@ -54,7 +56,7 @@ impl Session {
             false => Interrupt::default(),
         };
         let (place, path) = match shared.target()? {
-            Target::Store(path) => (Self::open_store(shared, opening, &path)?, path),
+            Target::Store(path) => (open_store(shared, opening, &path)?, path),
             Target::Cluster(_) if opening.formats_store => {
                 return Err(Failure::usage(
                     "--format-store is for stores, not for clusters",
@@ -75,28 +77,6 @@ impl Session {
             path,
             region_name: RefCell::new(region.unwrap_or(DEFAULT_REGION).to_owned()),
         })
-    }
-
-    fn open_store(shared: &Shared, opening: Opening, path: &Path) -> Result<Place> {
-        let memory_bytes = shared.store.memory;
-        let mut options = Store::options()
-            .memory_bytes(memory_bytes.unwrap_or(opening.memory_bytes_default))
-            .durability(shared.durability())
-            .create(opening.creates_store)
-            .format(opening.formats_store)
-            .read_only(opening.reads_only)
-            .status(true);
-        // As an opening for writing takes what it needs for the log, whatever the budget of a command is by default.
-        if memory_bytes.is_none() {
-            options = options.replay_bytes_max(usize::MAX);
-        }
-        if let Some(volume_bytes_max) = shared.growth.volume_max {
-            options = options.volume_bytes_max(volume_bytes_max as u64);
-        }
-        options
-            .open(path)
-            .map(Place::Store)
-            .map_err(|error| Failure::opening(error, path))
     }
 
     /// A session on an open store, with everything else as by default.

@@ -4,6 +4,7 @@ use clap::Args;
 use kreon::Error;
 
 use crate::failure::Result;
+use crate::place::Place;
 use crate::progress::Bar;
 use crate::session::Session;
 use crate::sink::Sink;
@@ -16,6 +17,9 @@ pub struct Verify {}
 
 impl Verify {
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
+        if let Place::Kvell(store) = &session.place {
+            return verify_kvell(store, out);
+        }
         let bar = Bar::new();
         let report = session
             .place
@@ -39,13 +43,39 @@ impl Verify {
             out.line(&format!("problem: {problem}"))?;
         }
         out.line(&format!("{:>16} problems", report.problems.len()))?;
-        match report.is_clean() {
-            true => Ok(()),
-            false => Err(Error::corruption(format!(
-                "{} problems found, listed on standard output",
-                report.problems.len()
-            ))
-            .into()),
-        }
+        outcome(report.problems.len() as u64)
+    }
+}
+
+fn verify_kvell(store: &kvell::Store, out: &mut Sink) -> Result<()> {
+    let report = store.verify()?;
+    out.line(match report.is_clean() {
+        true => "OK",
+        false => "DAMAGED",
+    })?;
+    for (count, what) in [
+        (report.extents, "extents"),
+        (report.items, "items"),
+        (report.value_bytes, "bytes of their values"),
+        (report.parts, "parts of large values"),
+        (report.outdated_items, "outdated items"),
+        (report.tombstones, "tombstones"),
+    ] {
+        out.line(&format!("{count:>16} {what}"))?;
+    }
+    for damage in &report.damage {
+        out.line(&format!("problem: {damage}"))?;
+    }
+    out.line(&format!("{:>16} problems", report.damaged))?;
+    outcome(report.damaged)
+}
+
+fn outcome(problems: u64) -> Result<()> {
+    match problems {
+        0 => Ok(()),
+        problems => Err(Error::corruption(format!(
+            "{problems} problems found, listed on standard output"
+        ))
+        .into()),
     }
 }

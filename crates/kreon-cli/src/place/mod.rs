@@ -1,8 +1,10 @@
 //! What commands work on: a store in a file, or a cluster. The commands themselves do not look behind it.
 
+mod opening;
 mod region;
 mod scan;
 
+pub use opening::open_store;
 pub use region::{Batch, Bounds, Region};
 pub use scan::{Direction, Keys, Scan};
 
@@ -16,6 +18,8 @@ use crate::failure::{Failure, Result, tell};
 pub enum Place {
     /// A store that this process has open.
     Store(Store),
+    /// One of the engine KVell.
+    Kvell(kvell::Store),
     /// A cluster, with its tables for regions.
     Cluster(Cluster),
 }
@@ -28,6 +32,7 @@ impl Place {
     pub fn store(&self) -> Result<&Store> {
         match self {
             Self::Store(store) => Ok(store),
+            Self::Kvell(_) => Err(no_such_thing_in_kvell()),
             Self::Cluster(_) => Err(Failure::usage(
                 "this works on a store, not on a cluster: see `kreon cluster help`",
             )),
@@ -38,6 +43,7 @@ impl Place {
     pub fn existing_region(&self, name: &str) -> Result<Region> {
         match self {
             Self::Store(store) => Ok(Region::Store(store.existing_region(name)?)),
+            Self::Kvell(store) => Ok(Region::Kvell(store.existing_region(name)?)),
             Self::Cluster(cluster) => Ok(Region::Cluster(cluster.region(name)?)),
         }
     }
@@ -46,6 +52,7 @@ impl Place {
     pub fn region(&self, name: &str) -> Result<Region> {
         match self {
             Self::Store(store) => Ok(Region::Store(store.region(name)?)),
+            Self::Kvell(store) => Ok(Region::Kvell(store.region(name)?)),
             Self::Cluster(cluster) => match cluster.region(name) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     let whole: [&[u8]; 0] = [];
@@ -60,6 +67,7 @@ impl Place {
     pub fn region_names(&self) -> Result<Vec<String>> {
         match self {
             Self::Store(store) => Ok(store.region_names()),
+            Self::Kvell(store) => Ok(store.region_names()?),
             Self::Cluster(cluster) => Ok(cluster.tables()?),
         }
     }
@@ -68,6 +76,7 @@ impl Place {
     pub fn drop_region(&self, name: &str) -> Result<()> {
         match self {
             Self::Store(store) => Ok(store.drop_region(name)?),
+            Self::Kvell(store) => Ok(store.drop_region(name)?),
             Self::Cluster(cluster) => Ok(cluster.drop_table(name)?),
         }
     }
@@ -77,13 +86,12 @@ impl Place {
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
         match (self, batch) {
             (Self::Store(store), Batch::Store(batch)) => Ok(store.write(batch, durability)?),
+            (Self::Kvell(_), Batch::Kvell(batch)) => batch.write(of_kvell(durability)),
             (Self::Cluster(cluster), Batch::Cluster(batch)) => again(|| {
                 let durability = of_cluster(durability);
                 cluster.write(batch.clone(), durability)
             }),
-            (Self::Store(_), Batch::Cluster(_)) | (Self::Cluster(_), Batch::Store(_)) => {
-                Err(Failure::usage("the batch belongs to another place"))
-            }
+            _ => Err(Failure::usage("the batch belongs to another place")),
         }
     }
 
@@ -92,6 +100,7 @@ impl Place {
     pub fn sync(&self) -> Result<()> {
         match self {
             Self::Store(store) => Ok(store.sync()?),
+            Self::Kvell(store) => Ok(store.sync()?),
             Self::Cluster(_) => Ok(()),
         }
     }
@@ -100,6 +109,7 @@ impl Place {
     pub fn close(self) -> Result<()> {
         match self {
             Self::Store(store) => Ok(store.close()?),
+            Self::Kvell(store) => Ok(store.close()?),
             Self::Cluster(_) => Ok(()),
         }
     }
@@ -111,6 +121,19 @@ const fn of_cluster(durability: Durability) -> kreon_client::Durability {
         Durability::Buffered => kreon_client::Durability::Replicated,
         Durability::Sync => kreon_client::Durability::Sync,
     }
+}
+
+/// The same in words of KVell.
+const fn of_kvell(durability: Durability) -> kvell::Durability {
+    match durability {
+        Durability::Buffered => kvell::Durability::Buffered,
+        Durability::Sync => kvell::Durability::Sync,
+    }
+}
+
+/// Wrong use: a store of the engine Kreon is meant.
+fn no_such_thing_in_kvell() -> Failure {
+    Failure::usage("this works on a store of the engine kreon; this one has kvell")
 }
 
 /// How often a batch whose primary was lost is written again. Each try waits for the next primary.

@@ -6,8 +6,8 @@ use std::time::SystemTime;
 
 use kreon::{Durability, Value, WriteBatch};
 
-use super::of_cluster;
 use super::scan::{Direction, Keys, Scan, TableScan};
+use super::{no_such_thing_in_kvell, of_cluster, of_kvell};
 use crate::failure::{Failure, Result};
 
 /// The keys from one bound to another.
@@ -16,6 +16,7 @@ pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// A region of a store, or a table of a cluster.
 pub enum Region {
     Store(kreon::Region),
+    Kvell(kvell::Region),
     Cluster(kreon_client::Region),
 }
 
@@ -27,6 +28,7 @@ impl Region {
     pub fn of_store(&self) -> Result<&kreon::Region> {
         match self {
             Self::Store(region) => Ok(region),
+            Self::Kvell(_) => Err(no_such_thing_in_kvell()),
             Self::Cluster(_) => Err(Failure::usage(
                 "keys expire in a store, not in a cluster: see `kreon cluster help`",
             )),
@@ -38,6 +40,7 @@ impl Region {
         match self {
             // A copy: a slow reader of our output must not hold the frame.
             Self::Store(region) => Ok(region.get(key)?),
+            Self::Kvell(region) => Ok(region.get(key)?.map(Value::from)),
             Self::Cluster(region) => Ok(region.get(key)?.map(Value::from)),
         }
     }
@@ -59,7 +62,7 @@ impl Region {
                     value.consume(written);
                 }
             }
-            Self::Cluster(region) => match region.get(key)? {
+            Self::Kvell(_) | Self::Cluster(_) => match self.get(key)? {
                 Some(value) => write(&value).map(|()| true),
                 None => Ok(false),
             },
@@ -69,6 +72,7 @@ impl Region {
     pub fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
         match self {
             Self::Store(region) => Ok(region.put_with(key, value, durability)?),
+            Self::Kvell(region) => Ok(region.put(key, value, of_kvell(durability))?),
             Self::Cluster(region) => Ok(region.put_with(key, value, of_cluster(durability))?),
         }
     }
@@ -76,6 +80,7 @@ impl Region {
     pub fn delete(&self, key: &[u8], durability: Durability) -> Result<()> {
         match self {
             Self::Store(region) => Ok(region.delete_with(key, durability)?),
+            Self::Kvell(region) => Ok(region.delete(key, of_kvell(durability))?),
             Self::Cluster(region) => Ok(region.delete_with(key, of_cluster(durability))?),
         }
     }
@@ -83,6 +88,7 @@ impl Region {
     pub fn delete_range(&self, bounds: Bounds, durability: Durability) -> Result<()> {
         match self {
             Self::Store(region) => Ok(region.delete_range_with(bounds, durability)?),
+            Self::Kvell(region) => Ok(region.delete_range(bounds, of_kvell(durability))?),
             Self::Cluster(region) => Ok(region.delete_range_with(bounds, of_cluster(durability))?),
         }
     }
@@ -91,6 +97,7 @@ impl Region {
     pub fn scan(&self, bounds: Bounds, direction: Direction) -> Result<Scan> {
         match self {
             Self::Store(region) => Ok(Scan::Store(region.range(bounds), direction)),
+            Self::Kvell(region) => Ok(Scan::Kvell(Box::new(region.range(bounds)), direction)),
             Self::Cluster(region) => Ok(Scan::Cluster(TableScan::new(
                 region, bounds, direction, false,
             ))),
@@ -101,6 +108,10 @@ impl Region {
     pub fn keys(&self, bounds: Bounds, direction: Direction) -> Result<Keys> {
         match self {
             Self::Store(region) => Ok(Keys::Store(region.range(bounds).keys(), direction)),
+            Self::Kvell(region) => Ok(Keys::Kvell(
+                Box::new(region.range(bounds).keys()),
+                direction,
+            )),
             Self::Cluster(region) => Ok(Keys::Cluster(TableScan::new(
                 region, bounds, direction, true,
             ))),
@@ -111,7 +122,7 @@ impl Region {
     pub fn loads_at_once(&self) -> bool {
         match self {
             Self::Store(_) => true,
-            Self::Cluster(_) => false,
+            Self::Kvell(_) | Self::Cluster(_) => false,
         }
     }
 
@@ -122,7 +133,9 @@ impl Region {
     ) -> kreon::Result<()> {
         match self {
             Self::Store(region) => region.try_ingest(pairs).map(drop),
-            Self::Cluster(_) => Err(kreon::Error::invalid("a cluster loads no pairs at once")),
+            Self::Kvell(_) | Self::Cluster(_) => {
+                Err(kreon::Error::invalid("pairs are not loaded at once here"))
+            }
         }
     }
 
@@ -130,6 +143,7 @@ impl Region {
     pub fn batch(&self) -> Batch {
         match self {
             Self::Store(_) => Batch::Store(WriteBatch::new()),
+            Self::Kvell(region) => Batch::Kvell(Puts::new(region)),
             // Rows of a file need not stand or fall together beyond their group.
             Self::Cluster(_) => Batch::Cluster(kreon_client::WriteBatch::new().split(true)),
         }
@@ -138,7 +152,7 @@ impl Region {
     /// Adds a put to a batch of this place, of a value that stays or expires.
     ///
     /// # Errors
-    /// Wrong use if it expires, and this is a table of a cluster.
+    /// Wrong use if it expires, and keys do not expire here.
     pub fn add(
         &self,
         batch: &mut Batch,
@@ -151,13 +165,14 @@ impl Region {
                 batch.put_until(region, key, value, moment);
             }
             (Self::Cluster(region), Batch::Cluster(batch), None) => batch.put(region, key, value),
-            (Self::Cluster(_), _, Some(_)) => {
+            (Self::Kvell(_), Batch::Kvell(batch), None) => batch.add(key, value),
+            (Self::Kvell(_) | Self::Cluster(_), _, Some(_)) => {
                 return Err(Failure::usage(
-                    "a row expires, and keys expire in a store, not in a cluster: --no-expires lets them stay",
+                    "a row expires, and keys expire in a store of the engine kreon only: --no-expires lets them stay",
                 ));
             }
             // Its place refuses it when it is written.
-            (Self::Store(_), Batch::Cluster(_), _) | (Self::Cluster(_), Batch::Store(_), _) => {}
+            _ => {}
         }
         Ok(())
     }
@@ -166,6 +181,7 @@ impl Region {
 /// Writes that belong together.
 pub enum Batch {
     Store(WriteBatch),
+    Kvell(Puts),
     Cluster(kreon_client::WriteBatch),
 }
 
@@ -174,7 +190,36 @@ impl Batch {
     pub fn len(&self) -> usize {
         match self {
             Self::Store(batch) => batch.len(),
+            Self::Kvell(puts) => puts.len(),
             Self::Cluster(batch) => batch.len(),
         }
+    }
+}
+
+/// Puts into a region of KVell. They do not stand or fall together.
+pub struct Puts {
+    region: kvell::Region,
+    pairs: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl Puts {
+    fn new(region: &kvell::Region) -> Self {
+        Self {
+            region: region.clone(),
+            pairs: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.pairs.push((key.to_vec(), Some(value.to_vec())));
+    }
+
+    fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// Carries them out.
+    pub fn write(&self, durability: kvell::Durability) -> Result<()> {
+        Ok(self.region.write_many(&self.pairs, durability)?)
     }
 }

@@ -16,19 +16,20 @@ pub enum Direction {
     Descending,
 }
 
-/// Pairs, of one moment; of a cluster one moment for each group.
+/// Pairs, of one moment; of a cluster one moment for each group, of KVell each of its own.
 pub enum Scan {
     Store(kreon::Scan, Direction),
+    Kvell(Box<kvell::Scan>, Direction),
     Cluster(Box<TableScan>),
 }
 
 impl Scan {
-    /// When the next pair expires; none: it stays, as all pairs of a cluster do, or there is no other one.
+    /// When the next pair expires; none: it stays, as all pairs of a cluster and of KVell do, or there is no other one.
     pub fn peek_expiry(&mut self) -> Result<Option<SystemTime>> {
         let expiry = match self {
             Self::Store(scan, Direction::Ascending) => scan.peek_expiry()?,
             Self::Store(scan, Direction::Descending) => scan.peek_back_expiry()?,
-            Self::Cluster(_) => None,
+            Self::Kvell(..) | Self::Cluster(_) => None,
         };
         Ok(match expiry {
             Some(Expiry::At(moment)) => Some(moment),
@@ -38,23 +39,27 @@ impl Scan {
 
     /// The next pair, in the memory of these buffers; false at the end.
     pub fn next_into(&mut self, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<bool> {
-        match self {
-            Self::Store(scan, Direction::Ascending) => Ok(scan.next_into(key, value)?),
-            Self::Store(scan, Direction::Descending) => Ok(scan.next_back_into(key, value)?),
-            Self::Cluster(scan) => match scan.next()? {
-                Some(pair) => {
-                    (*key, *value) = pair;
-                    Ok(true)
-                }
-                None => Ok(false),
-            },
+        let pair = match self {
+            Self::Store(scan, Direction::Ascending) => return Ok(scan.next_into(key, value)?),
+            Self::Store(scan, Direction::Descending) => {
+                return Ok(scan.next_back_into(key, value)?);
+            }
+            Self::Kvell(scan, Direction::Ascending) => scan.next().transpose()?,
+            Self::Kvell(scan, Direction::Descending) => scan.next_back().transpose()?,
+            Self::Cluster(scan) => scan.next()?,
+        };
+        let is_there = pair.is_some();
+        if let Some(pair) = pair {
+            (*key, *value) = pair;
         }
+        Ok(is_there)
     }
 }
 
-/// Keys, of one moment; of a cluster one moment for each group.
+/// Keys, as the pairs of [`Scan`].
 pub enum Keys {
     Store(kreon::Keys, Direction),
+    Kvell(Box<kvell::Keys>, Direction),
     Cluster(Box<TableScan>),
 }
 
@@ -64,6 +69,12 @@ impl Keys {
         match self {
             Self::Store(keys, Direction::Ascending) => Ok(keys.next().transpose()?),
             Self::Store(keys, Direction::Descending) => Ok(keys.next_back().transpose()?),
+            Self::Kvell(keys, Direction::Ascending) => {
+                Ok(keys.next().transpose()?.map(Value::from))
+            }
+            Self::Kvell(keys, Direction::Descending) => {
+                Ok(keys.next_back().transpose()?.map(Value::from))
+            }
             Self::Cluster(scan) => {
                 let next = scan.next()?;
                 Ok(next.map(|(key, _)| Value::from(key)))

@@ -1,5 +1,6 @@
 //! `kreon stats`: what the store holds and has done.
 
+mod kvell;
 mod place;
 mod summary;
 
@@ -32,6 +33,10 @@ pub struct Stats {
 impl Stats {
     /// Of a store that this process opened.
     pub fn run(&self, session: &Session, out: &mut Sink) -> Result<()> {
+        if let crate::place::Place::Kvell(store) = &session.place {
+            let text = self.of_kvell(store, session)?;
+            return Ok(out.write(text.as_bytes())?);
+        }
         let store = session.place.store()?;
         let stats = store.stats();
         let text = match (self.prometheus, self.all) {
@@ -43,6 +48,19 @@ impl Stats {
             )?,
         };
         Ok(out.write(text.as_bytes())?)
+    }
+
+    fn of_kvell(&self, store: &::kvell::Store, session: &Session) -> Result<String> {
+        let stats = store.stats();
+        if self.prometheus {
+            return Ok(kvell::prometheus(&stats));
+        }
+        let mut figures = kvell::json(&stats, store.region_names()?);
+        Place::at(session.path()).add_to(&mut figures);
+        Ok(match self.json {
+            true => figures.to_string() + "\n",
+            false => kvell::lines(&figures),
+        })
     }
 
     /// Of a store that another process has open and tells of; none: that is not so.
