@@ -83,34 +83,37 @@ fn every_store_gets_the_newest_of_what_was_put() {
 
 #[test]
 fn every_store_scans_in_the_order_of_keys_from_the_first_that_is_not_below_the_start() {
-    each(Kind::can_scan, |kind, engine, _| {
-        // Even numbers only, the last first.
-        for number in (0..200).rev().step_by(2).map(|number| number - 1) {
-            engine.put(&key(number), &value(number, 0)).unwrap();
-        }
-        let pairs = |numbers: &[u32]| -> Vec<_> {
-            numbers.iter().map(|n| (key(*n), value(*n, 0))).collect()
-        };
-        let engine = engine.as_ref();
-        assert_eq!(
-            scanned(engine, &key(20), 3),
-            pairs(&[20, 22, 24]),
-            "{kind:?}"
-        );
-        assert_eq!(
-            scanned(engine, &key(21), 3),
-            pairs(&[22, 24, 26]),
-            "{kind:?}"
-        );
-        assert_eq!(scanned(engine, b"a", 1), pairs(&[0]), "{kind:?}");
-        assert_eq!(
-            scanned(engine, &key(195), 9),
-            pairs(&[196, 198]),
-            "{kind:?}"
-        );
-        assert_eq!(scanned(engine, b"v", 9), [], "{kind:?}");
-        assert_eq!(scanned(engine, &key(0), 1000).len(), 100, "{kind:?}");
-    });
+    each(
+        |_| true,
+        |kind, engine, _| {
+            // Even numbers only, the last first.
+            for number in (0..200).rev().step_by(2).map(|number| number - 1) {
+                engine.put(&key(number), &value(number, 0)).unwrap();
+            }
+            let pairs = |numbers: &[u32]| -> Vec<_> {
+                numbers.iter().map(|n| (key(*n), value(*n, 0))).collect()
+            };
+            let engine = engine.as_ref();
+            assert_eq!(
+                scanned(engine, &key(20), 3),
+                pairs(&[20, 22, 24]),
+                "{kind:?}"
+            );
+            assert_eq!(
+                scanned(engine, &key(21), 3),
+                pairs(&[22, 24, 26]),
+                "{kind:?}"
+            );
+            assert_eq!(scanned(engine, b"a", 1), pairs(&[0]), "{kind:?}");
+            assert_eq!(
+                scanned(engine, &key(195), 9),
+                pairs(&[196, 198]),
+                "{kind:?}"
+            );
+            assert_eq!(scanned(engine, b"v", 9), [], "{kind:?}");
+            assert_eq!(scanned(engine, &key(0), 1000).len(), 100, "{kind:?}");
+        },
+    );
 }
 
 #[test]

@@ -83,11 +83,6 @@ impl Kind {
         }
     }
 
-    /// Whether it has scans, for the workloads that want them.
-    pub fn can_scan(self) -> bool {
-        self != Self::Kvell
-    }
-
     /// Its name in tables: one that is not durable is never shown beside others without a word.
     pub fn label(self) -> &'static str {
         match self {

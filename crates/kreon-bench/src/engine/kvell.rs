@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use kvell::{Durability, Options, Region, Store};
 
 use super::tuning::Means;
@@ -58,11 +58,17 @@ impl Engine for Kvell {
 
     fn scan(
         &self,
-        _start: &[u8],
-        _count: usize,
-        _show: &mut dyn FnMut(&[u8], &[u8]),
+        start: &[u8],
+        count: usize,
+        show: &mut dyn FnMut(&[u8], &[u8]),
     ) -> anyhow::Result<usize> {
-        bail!("KVell does not support scans")
+        let mut shown = 0;
+        for pair in self.region.range(start..).limit(count) {
+            let (key, value) = pair?;
+            show(&key, &value);
+            shown += 1;
+        }
+        Ok(shown)
     }
 
     fn settle(&self) -> anyhow::Result<()> {

@@ -21,14 +21,6 @@ pub fn notes(results: &Results, shown: &dyn Fn(Kind) -> bool) -> Vec<String> {
             notes.push(format!("**Fault of the settings: {fault}.**"));
         }
     }
-    for engine in without_scans(results) {
-        if shown(engine) {
-            let name = engine.name();
-            notes.push(format!(
-                "Not supported by {name}: scans, so it has no E and no G."
-            ));
-        }
-    }
     let cells = cells(&results.records);
     let cells = || cells.iter().filter(|cell| shown(cell.engine));
     if let Some(cell) = cells().find(|cell| !cell.engine.is_durable()) {
@@ -50,13 +42,4 @@ pub fn notes(results: &Results, shown: &dyn Fn(Kind) -> bool) -> Vec<String> {
         ));
     }
     notes
-}
-
-/// The stores of a run with scans that have none.
-fn without_scans(results: &Results) -> impl Iterator<Item = Kind> {
-    let points = &results.settings.points;
-    let mut phases = points.iter().flat_map(|point| &point.phases);
-    let are_wanted = phases.any(|phase| phase.workload.scans());
-    let engines = results.settings.engines.iter().copied();
-    engines.filter(move |engine| are_wanted && engine.is_store() && !engine.can_scan())
 }

@@ -91,10 +91,7 @@ fn phases(engine: Kind, phases: &[Phase]) -> Vec<Phase> {
         _ => *phase,
     };
     // The bare device cannot read.
-    let can = |phase: &&Phase| match phase.workload {
-        workload if workload.scans() => engine.can_scan() && !engine.is_device(),
-        workload => workload.is_load() || !engine.is_device(),
-    };
+    let can = |phase: &&Phase| phase.workload.is_load() || !engine.is_device();
     phases.iter().filter(can).map(longer).collect()
 }
 

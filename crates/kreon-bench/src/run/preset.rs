@@ -197,8 +197,8 @@ impl Preset {
                 vec![Workload::LoadA, Workload::A, Workload::C]
             }
             Self::Kvell => {
-                use Workload::{A, B, C, LoadA};
-                vec![LoadA, A, B, C]
+                use Workload::{A, B, C, E, LoadA};
+                vec![LoadA, A, B, C, E]
             }
             Self::Memory => {
                 use Workload::{A, B, C, CUniform, D, E, F, LoadA, LoadE};
