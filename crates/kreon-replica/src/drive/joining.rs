@@ -11,13 +11,9 @@ use super::equalising::opening;
 use super::group::{Core, Group};
 use super::office::Office;
 use crate::equalise::Primary as Store;
-use crate::machine::primary::Event;
+use crate::machine::primary::{Event, JOINER_SILENCES};
 use crate::mirror::Carrier;
 use crate::resync::Resync;
-
-/// A joiner may take so many times [`Timing::silence_us`](crate::machine::Timing) to prepare its file: it may have to clone and
-/// to empty a large one.
-const PREPARING_SILENCES: u64 = 10;
 
 impl Group {
     /// Asks a joiner to prepare for a copy.
@@ -63,7 +59,7 @@ impl Group {
         };
         let mut silent = Vec::new();
         office.asked.retain(|joiner, since| {
-            let is_silent = now.since_us(*since) >= PREPARING_SILENCES * silence_us;
+            let is_silent = now.since_us(*since) >= JOINER_SILENCES * silence_us;
             if is_silent {
                 silent.push(*joiner);
             }
@@ -89,6 +85,7 @@ impl Group {
             return self.primary(core, Event::Failed(joiner));
         }
         let (store, weak) = (Arc::clone(&office.store), self.weak.clone());
+        self.primary(core, Event::Moved(joiner));
         let thread = Builder::new().name("kreon-resync".into());
         let copying = thread.spawn(move || {
             let Some(group) = weak.upgrade() else {

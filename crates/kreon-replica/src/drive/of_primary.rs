@@ -31,7 +31,12 @@ impl Group {
             // What completes the volume was done before the machine was told that all is copied.
             Action::Complete(joiner) => self.primary(core, Event::Completed(joiner)),
             Action::Close(member) => {
-                office.store.mirror().remove(member);
+                let mirror = office.store.mirror();
+                let standing = mirror.standing().into_iter();
+                for copy in standing.filter(|held| held.member == member && !held.is_counted) {
+                    tracing::warn!(group = self.id().0, ?copy, "a joiner is given up");
+                }
+                mirror.remove(member);
                 self.tell_of_end(core, member, term);
             }
             Action::Ask(ticket, ask) => {

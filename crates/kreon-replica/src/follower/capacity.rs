@@ -31,6 +31,19 @@ pub(super) struct Freed {
     pub space_bytes: u64,
 }
 
+impl Freed {
+    /// What may be sent by now.
+    pub fn room(&self, capacity: Capacity, ballast_used_bytes: u64) -> Room {
+        let first = first_room(capacity);
+        let space_bytes = first.space.0 + self.space_bytes;
+        Room {
+            log: GrantBytes(first.log.0 + self.log_bytes),
+            pages: GrantBytes(first.pages.0 + self.pages_bytes),
+            space: GrantBytes(space_bytes.saturating_sub(ballast_used_bytes)),
+        }
+    }
+}
+
 /// What may be sent before the first answer.
 pub(super) fn first_room(capacity: Capacity) -> Room {
     Room {

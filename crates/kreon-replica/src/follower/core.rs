@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use kreon_base::{Error, Lsn, Result, planted};
 use kreon_wire::{
-    FlushNumber, Frame, GrantBytes, GroupId, Inlet, Progress, Room, State, StreamNumber,
-    StreamPacket, Term, Violation,
+    FlushNumber, Frame, GroupId, Inlet, Progress, Room, State, StreamNumber, StreamPacket, Term,
+    Violation,
 };
 
 use super::capacity::{Capacity, Freed, first_room};
@@ -422,15 +422,14 @@ impl Follower {
         }
     }
 
+    /// More may be granted than was: copies that changed nothing have left memory without work.
+    pub fn has_more_room(&self) -> bool {
+        let granted = self.inlet.granted();
+        granted.max(self.room()) != granted
+    }
+
     fn room(&self) -> Room {
-        let first = first_room(self.capacity);
-        Room {
-            log: GrantBytes(first.log.0 + self.freed.log_bytes),
-            pages: GrantBytes(first.pages.0 + self.freed.pages_bytes),
-            space: GrantBytes(
-                (first.space.0 + self.freed.space_bytes).saturating_sub(self.ballast_used_bytes),
-            ),
-        }
+        self.freed.room(self.capacity, self.ballast_used_bytes)
     }
 
     /// Takes nothing any more. All that was received becomes durable, and the rest of a block of log with it, zeroes behind;

@@ -188,7 +188,13 @@ impl Shared {
                     });
                     self.end_work(&mut state, &work, outcome);
                 }
-                Ok(None) => self.wait(&mut state),
+                Ok(None) => {
+                    // No work ends that would tell it, and the primary may wait for it and send nothing more.
+                    if state.follower.has_more_room() {
+                        self.tell_progress(&mut state);
+                    }
+                    self.wait(&mut state);
+                }
                 Err(violation) => self.end(&mut state, violation.into()),
             }
         }
@@ -250,6 +256,62 @@ impl Shared {
             tracing::warn!(%error, "a follower ends");
             state.ended = Some(error.clone());
             (self.tell)(Answer::Ended(error));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use kreon_sim::{SimDevice, SimOptions};
+    use kreon_wire::{GroupId, Role, StreamPacket, Term};
+
+    use super::super::capacity::Capacity;
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn room_of_copies_that_change_nothing_is_told_though_nothing_else_comes() {
+        const TOTAL_BYTES: u64 = 4 << 20;
+        let (ids, capacity) = ((GroupId(1), Term(2)), Capacity::default());
+        let (told, answers) = channel();
+        let tell = move |answer| _ = told.send(answer);
+        let device = Arc::new(SimDevice::new(SimOptions::default()));
+        let follower = Follower::joining(ids, 0, capacity);
+        let follower = FollowerThread::start(follower, device, None, tell).unwrap();
+        let mut number = StreamNumber(0);
+        let mut take = |packet: &StreamPacket<'_>| {
+            number = number.next();
+            let bytes = packet.encode(ids.0, ids.1, number).to_vec();
+            let frame = Frame::open(&bytes, Role::PeerStream).unwrap();
+            follower.take(&frame).unwrap();
+            number
+        };
+        let await_progress = |is_it: &dyn Fn(&Progress) -> bool| loop {
+            let answer = answers.recv_timeout(LONG).expect("nothing is told");
+            if let Answer::Progress(progress) = answer
+                && is_it(&progress)
+            {
+                return;
+            }
+        };
+        let (offset, len_bytes) = (0, TOTAL_BYTES);
+        take(&StreamPacket::Grow { len_bytes });
+        // What is copied was freed since it was listed.
+        let last = take(&StreamPacket::Discard { offset, len_bytes });
+        await_progress(&|progress| progress.written == last);
+        let mut sent_bytes = 0;
+        for _ in 0..2 {
+            for _ in 0..capacity.pages_bytes >> 16 {
+                let (offset, bytes) = (sent_bytes, &[1; 64 << 10]);
+                take(&StreamPacket::Copy { offset, bytes });
+                sent_bytes += 64 << 10;
+            }
+            let room_bytes = sent_bytes + capacity.pages_bytes;
+            await_progress(&|progress| progress.room.pages.0 == room_bytes);
         }
     }
 }

@@ -18,6 +18,7 @@ mod silence;
 
 pub use event::{Action, Event, Met, ReadId};
 pub use peer::{Peer, Standing};
+pub use silence::JOINER_SILENCES;
 
 use change::Change;
 use kreon_base::Lsn;

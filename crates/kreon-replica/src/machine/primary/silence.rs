@@ -3,6 +3,10 @@
 use super::{Action, Phase, Primary, Standing};
 use crate::machine::{Member, Moment};
 
+/// A joiner that is copied to may stand still for so many times [`Timing::silence_us`](crate::machine::Timing): it has to
+/// clone and to empty a large file first, and to flush all that was copied at last.
+pub const JOINER_SILENCES: u64 = 10;
+
 impl Primary {
     pub(super) fn on_tick(&mut self, now: Moment, out: &mut Vec<Action>) {
         let paused = now.since_us(self.last_tick) >= self.timing.silence_us / 2;
@@ -37,7 +41,11 @@ impl Primary {
                 Standing::Copying => peer.landed,
                 _ => tail,
             };
-            !peer.is_failed && peer.is_silent(beat, awaited, now, silence_us)
+            // Nobody else looks whether a copy goes on, and another joiner waits for its end.
+            let stands_still = peer.standing == Standing::Copying
+                && now.since_us(peer.moved_at) >= JOINER_SILENCES * silence_us;
+            let is_silent = peer.is_silent(beat, awaited, now, silence_us);
+            !peer.is_failed && (is_silent || stands_still)
         };
         let silent: Vec<Member> = self.peers.iter().filter(silent).map(|p| p.member).collect();
         for member in silent {

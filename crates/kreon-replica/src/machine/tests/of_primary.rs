@@ -1,7 +1,7 @@
 use kreon_base::Lsn;
 
 use super::{known, member};
-use crate::machine::primary::{Action, Event, Met, Phase, Primary, ReadId};
+use crate::machine::primary::{Action, Event, JOINER_SILENCES, Met, Phase, Primary, ReadId};
 use crate::machine::{
     Answer, Ask, BeatNumber, Configuration, Known, Member, Moment, Term, Ticket, Timing, Version,
 };
@@ -389,4 +389,34 @@ fn a_joiner_that_lags_is_silent_only_when_nothing_moves_there() {
     assert!((0..2).all(|_| tick(&mut primary, false) == 1));
     tick(&mut primary, false);
     assert_eq!(primary.peers(), &[], "it hangs");
+}
+
+#[test]
+fn a_joiner_that_answers_beats_is_given_up_when_its_copy_stands_still_for_long() {
+    let (a, b) = (member(1, 0), member(2, 0));
+    let mut primary = primary(&[a]);
+    on(&mut primary, NOW, Event::AttachAsked(b));
+    let silence_us = Timing::default().silence_us;
+    let step_us = silence_us / 4;
+    let mut now = NOW;
+    let mut passes = |primary: &mut Primary, us: u64| {
+        for _ in 0..us / step_us {
+            now = now.after_us(step_us);
+            for action in on(primary, now, Event::Tick) {
+                if let Action::Beat { to, beat } = action {
+                    on(primary, now, Event::Beaten { from: to, beat });
+                }
+            }
+        }
+        primary.peers().len()
+    };
+    let patience_us = JOINER_SILENCES * silence_us;
+    assert_eq!(passes(&mut primary, patience_us - step_us), 1);
+    on(
+        &mut primary,
+        NOW.after_us(patience_us - step_us),
+        Event::Moved(b),
+    );
+    assert_eq!(passes(&mut primary, patience_us - step_us), 1, "it moved");
+    assert_eq!(passes(&mut primary, step_us), 0);
 }
