@@ -45,7 +45,7 @@ struct Share<'a, S> {
 }
 
 /// Reads the extents before `end`, each into the one of `sinks` that stands for its partition, by up to `threads` threads
-/// with [`DEPTH`] MiB of memory each.
+/// with 8 MiB of memory each.
 pub fn read_extents<S: Sink>(
     device: &Arc<dyn Device>,
     seal: ItemSeal,

@@ -40,7 +40,7 @@ pub struct FoundExtents {
 /// The extents of a device: those that were given back, then those never used.
 ///
 /// What is on the device behind the end that the superblock tells means nothing, whatever it is: see
-/// [`reach`](Self::reach).
+/// `reach`.
 pub struct Extents {
     device: Arc<dyn Device>,
     superblocks: Arc<Superblocks>,
