@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::format::{Found, Item, ItemHead, ItemKind, Slot};
+use crate::format::{Found, Item, ItemHead, ItemKind, LargeValue, Slot};
 use crate::index::{Direction, Index, Location, Run, Spot};
 use crate::partition::Parts;
 
@@ -56,7 +56,10 @@ fn whole(parts: &Parts, at: Location, is_used: bool, item: &Item<'_>) -> Verdict
         ItemKind::Part if is_used => Verdict::Part,
         ItemKind::Part => Verdict::Free,
         ItemKind::Put | ItemKind::Large if leads_to(&parts.index, item.key, at) => {
-            Verdict::Live(head.value_bytes)
+            match head.kind == ItemKind::Put || has_all_parts(parts, at, item) {
+                true => Verdict::Live(head.value_bytes),
+                false => doubt("a part of the large value is missing", Some(head)),
+            }
         }
         ItemKind::Put | ItemKind::Large if is_used && stale.has_copies(head.key_hash) => {
             Verdict::Outdated
@@ -65,6 +68,12 @@ fn whole(parts: &Parts, at: Location, is_used: bool, item: &Item<'_>) -> Verdict
         ItemKind::Put => doubt("a free slot has an item, which may come back", Some(head)),
         ItemKind::Large => Verdict::Free,
     }
+}
+
+/// Whether the partition knows as many parts as the head at `at` names. A recovery leaves damaged ones out.
+fn has_all_parts(parts: &Parts, at: Location, head: &Item<'_>) -> bool {
+    let named = LargeValue::decode(head.value).map(|value| value.parts.len());
+    named.is_ok_and(|named| named == parts.large.parts_of(at))
 }
 
 /// Whether the index has an entry of `key` at `at`.
