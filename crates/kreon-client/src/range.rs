@@ -1,82 +1,10 @@
-//! Ranges of keys.
+//! Ranges of keys, and what of them lies in a group.
 
-use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+use std::ops::Bound;
 
+pub(crate) use kreon_base::prefix_bounds;
+pub use kreon_base::{KeyBounds, KeyRange};
 use kreon_wire::{Bounds, KeyRange as Held};
-
-/// Start and end of a range of keys.
-pub type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
-
-/// A range of keys: any range expression over things that are bytes, or a pair of bounds.
-pub trait KeyRange {
-    /// Its start and end.
-    fn into_bounds(self) -> KeyBounds;
-}
-
-fn included(key: &impl AsRef<[u8]>) -> Bound<Vec<u8>> {
-    Bound::Included(key.as_ref().to_vec())
-}
-
-fn excluded(key: &impl AsRef<[u8]>) -> Bound<Vec<u8>> {
-    Bound::Excluded(key.as_ref().to_vec())
-}
-
-impl KeyRange for RangeFull {
-    fn into_bounds(self) -> KeyBounds {
-        (Bound::Unbounded, Bound::Unbounded)
-    }
-}
-
-impl<K: AsRef<[u8]>> KeyRange for Range<K> {
-    fn into_bounds(self) -> KeyBounds {
-        (included(&self.start), excluded(&self.end))
-    }
-}
-
-impl<K: AsRef<[u8]>> KeyRange for RangeInclusive<K> {
-    fn into_bounds(self) -> KeyBounds {
-        (included(self.start()), included(self.end()))
-    }
-}
-
-impl<K: AsRef<[u8]>> KeyRange for RangeFrom<K> {
-    fn into_bounds(self) -> KeyBounds {
-        (included(&self.start), Bound::Unbounded)
-    }
-}
-
-impl<K: AsRef<[u8]>> KeyRange for RangeTo<K> {
-    fn into_bounds(self) -> KeyBounds {
-        (Bound::Unbounded, excluded(&self.end))
-    }
-}
-
-impl<K: AsRef<[u8]>> KeyRange for RangeToInclusive<K> {
-    fn into_bounds(self) -> KeyBounds {
-        (Bound::Unbounded, included(&self.end))
-    }
-}
-
-impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
-    fn into_bounds(self) -> KeyBounds {
-        let own = |bound: Bound<K>| bound.map(|key| key.as_ref().to_vec());
-        (own(self.0), own(self.1))
-    }
-}
-
-/// All keys that start with `prefix`.
-pub(crate) fn prefix_bounds(prefix: &[u8]) -> KeyBounds {
-    let mut end = prefix.to_vec();
-    while end.pop_if(|last| *last == u8::MAX).is_some() {}
-    let end = match end.last_mut() {
-        Some(last) => {
-            *last += 1;
-            Bound::Excluded(end)
-        }
-        None => Bound::Unbounded,
-    };
-    (Bound::Included(prefix.to_vec()), end)
-}
 
 /// The bounds, borrowed.
 pub(crate) fn borrowed(bounds: &KeyBounds) -> Bounds<'_> {
