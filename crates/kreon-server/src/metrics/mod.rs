@@ -1,0 +1,5 @@
+//! Figures of the server: counted by its threads, shown by `INFO`, `LATENCY`, for Prometheus and on the status page.
+
+mod recorder;
+
+pub(crate) use recorder::{Answered, Outcome, Recorder, Recorders, Totals};

@@ -1,0 +1,5 @@
+//! Channels: who subscribed to what.
+
+mod channels;
+
+pub(crate) use channels::Channels;
