@@ -76,6 +76,11 @@ impl Mailbox {
         self.call(MESSAGES);
     }
 
+    /// Has the connection look around.
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
+    }
+
     /// Orders the connection to end.
     pub(crate) fn kill(&self) {
         self.call(KILLED);

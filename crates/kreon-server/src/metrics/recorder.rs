@@ -114,12 +114,10 @@ impl Recorder {
         const CODES_MAX: usize = 64;
         let code = text.split(' ').next().unwrap_or_default();
         let mut figures = self.figures.lock();
-        match figures.errors.get_mut(code) {
-            Some(count) => *count += 1,
-            None if figures.errors.len() < CODES_MAX => {
-                figures.errors.insert(code.to_owned(), 1);
-            }
-            None => {}
+        if let Some(count) = figures.errors.get_mut(code) {
+            *count += 1;
+        } else if figures.errors.len() < CODES_MAX {
+            figures.errors.insert(code.to_owned(), 1);
         }
     }
 

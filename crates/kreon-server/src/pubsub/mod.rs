@@ -1,5 +1,6 @@
 //! Channels: who subscribed to what.
 
 mod channels;
+mod glob;
 
 pub(crate) use channels::Channels;
