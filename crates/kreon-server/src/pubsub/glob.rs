@@ -2,7 +2,7 @@
 
 /// Whether `text` matches a pattern of `*`, `?`, `[a-z]`, `[^x]` and `\x`, as Redis has them. Takes at most the product of
 /// both lengths.
-pub(super) fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
+pub(crate) fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut pattern, mut text) = (pattern, text);
     // Behind the last star: the pattern, and the text that it was tried on.
     let mut star: Option<(&[u8], &[u8])> = None;

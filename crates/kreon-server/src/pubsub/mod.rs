@@ -4,3 +4,4 @@ mod channels;
 mod glob;
 
 pub(crate) use channels::Channels;
+pub(crate) use glob::glob_matches;
