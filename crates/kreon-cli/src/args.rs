@@ -12,6 +12,7 @@ use crate::options::{
     DeletesKeys, Formatting, Groups, OnRegion, OnRegions, OnStore, OnStorePairs, Reads, ReadsKeys,
     Salvages, Shared, With, Writes,
 };
+use crate::serve::Serve;
 use crate::session::{Opening, Session};
 use crate::shell::run_shell;
 use crate::sink::Sink;
@@ -59,6 +60,7 @@ pub enum Command {
     /// Lines are cut into words as in sh: quote blanks, backslashes and #. From a pipe the exit code is that of the
     /// first line that failed.
     Shell(With<Writes, Formatting>),
+    Serve(Serve),
     Cluster(ClusterCommand),
     Version(Version),
     Completions(Completions),
@@ -87,6 +89,7 @@ impl Command {
             Self::Regions(regions) => regions.groups.given(),
             Self::Shell(shell) => shell.groups.given(),
             Self::Cluster(cluster) => cluster.given(),
+            Self::Serve(serve) => serve.given(),
             Self::Restore(_)
             | Self::VerifyBackup(_)
             | Self::Version(_)
@@ -160,6 +163,7 @@ impl Command {
             Self::Repair(repair) => repair.command.run(shared, out),
             Self::Restore(restore) => restore.run(out),
             Self::VerifyBackup(verify) => verify.run(out),
+            Self::Serve(serve) => serve.run(shared, out),
             Self::Cluster(cluster) => cluster.run(shared, out),
             Self::Version(version) => version.run(out),
             Self::Completions(completions) => completions.run(Cli::command(), out),
@@ -190,6 +194,7 @@ impl Command {
             Self::Repair(_)
             | Self::Restore(_)
             | Self::VerifyBackup(_)
+            | Self::Serve(_)
             | Self::Cluster(_)
             | Self::Version(_)
             | Self::Completions(_)

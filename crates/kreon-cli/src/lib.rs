@@ -17,6 +17,7 @@ pub mod parsing;
 mod place;
 mod progress;
 mod rows;
+mod serve;
 mod session;
 mod shell;
 mod sink;

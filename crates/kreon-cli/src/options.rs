@@ -21,7 +21,7 @@ const KEY_FILE_VARIABLE: &str = "KREON_KEY_FILE";
 pub struct StoreOptions {
     /// The store: a file or a block device [env: KREON_STORE]
     #[arg(short, long, value_name = "PATH")]
-    store: Option<PathBuf>,
+    pub store: Option<PathBuf>,
     /// Memory budget of the store: 256MiB, 1g, 65536 [default: 256MiB, or 32MiB for commands that
     /// touch little]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -199,6 +199,12 @@ impl Shared {
                 "a store and a cluster are named (--store, --cluster, KREON_STORE, KREON_CLUSTER): only one can be meant",
             )),
         }
+    }
+
+    /// The store that is meant, for commands that work on stores only.
+    pub fn store_path(&self) -> Option<PathBuf> {
+        let variable = || variable(STORE_VARIABLE).map(PathBuf::from);
+        self.store.store.clone().or_else(variable)
     }
 
     /// The cluster that is meant, for commands that work on clusters only.

@@ -3,9 +3,19 @@
 //! `net -> session -> command -> keyspace -> kreon`: sockets, the state of a connection, commands, records in the store.
 #![forbid(unsafe_code)]
 
-#[allow(dead_code, unused_imports, reason = "sessions are yet to come")]
+mod admin;
+mod clients;
 mod command;
-#[allow(dead_code, unused_imports, reason = "sessions are yet to come")]
 mod keyspace;
-#[allow(dead_code, unused_imports, reason = "sessions are yet to come")]
+mod metrics;
+mod net;
+mod pubsub;
 mod reply;
+mod resp;
+mod server;
+mod session;
+mod settings;
+mod shared;
+
+pub use server::Server;
+pub use settings::{Limits, Persistence, Settings, TlsFiles};

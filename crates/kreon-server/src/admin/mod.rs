@@ -1,0 +1,14 @@
+//! Commands on the server.
+
+mod config;
+mod debug;
+mod info;
+mod latency;
+mod listing;
+mod memory;
+mod run;
+mod save;
+mod slow_log;
+
+pub(crate) use info::REDIS_VERSION;
+pub(crate) use run::{run, unknown_subcommand};

@@ -1,0 +1,53 @@
+//! Buffers of one thread, lent to its connections for as long as they hold something: ten thousand idle connections hold none,
+//! and the few that are busy find theirs in the processor's caches.
+
+use std::cell::RefCell;
+
+use bytes::BytesMut;
+
+/// What is read at once, if nothing larger is expected.
+pub(super) const READ_BYTES: usize = 16 << 10;
+/// Larger ones are not kept for others.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+/// Spare ones of a kind.
+const SPARE_MAX: usize = 64;
+
+/// Empty buffers.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    inputs: RefCell<Vec<BytesMut>>,
+    outputs: RefCell<Vec<Vec<u8>>>,
+}
+
+impl Buffers {
+    /// One to read into.
+    pub(super) fn input(&self) -> BytesMut {
+        let spare = self.inputs.borrow_mut().pop();
+        spare.unwrap_or_else(|| BytesMut::with_capacity(READ_BYTES))
+    }
+
+    /// Takes back an empty one.
+    pub(super) fn put_input(&self, input: BytesMut) {
+        let mut inputs = self.inputs.borrow_mut();
+        // After requests the rest of the buffer is left.
+        if input.capacity() > 0 && input.capacity() <= KEPT_BYTES_MAX && inputs.len() < SPARE_MAX {
+            inputs.push(input);
+        }
+    }
+
+    /// One for replies.
+    pub(super) fn output(&self) -> Vec<u8> {
+        let spare = self.outputs.borrow_mut().pop();
+        spare.unwrap_or_else(|| Vec::with_capacity(READ_BYTES))
+    }
+
+    /// Takes back one whose replies were sent.
+    pub(super) fn put_output(&self, mut output: Vec<u8>) {
+        output.clear();
+        let mut outputs = self.outputs.borrow_mut();
+        if output.capacity() > 0 && output.capacity() <= KEPT_BYTES_MAX && outputs.len() < SPARE_MAX
+        {
+            outputs.push(output);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! One connection, from its first byte to its last.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+
+use super::stream::Stream;
+use super::worker::Worker;
+use crate::clients::{ClientEntry, Share};
+use crate::metrics::Answered;
+use crate::resp::{Parser, encode};
+use crate::session::{Session, push_of};
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The client left or asked for it.
+    Quit,
+    /// The server ends.
+    ServerEnds,
+    /// By `CLIENT KILL`, or idle for too long.
+    Killed,
+    /// It holds more memory than it may.
+    Memory(&'static str),
+    /// What it sent was no request.
+    Violation,
+    /// What was acknowledged may not be durable: no reply may be sent.
+    NotDurable,
+    Io(io::Error),
+}
+
+/// What a connection woke up for.
+pub(super) enum Event {
+    /// Bytes were read.
+    Input,
+    /// Messages of its subscriptions wait.
+    Messages,
+}
+
+/// A connection on its thread.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) worker: Rc<Worker>,
+    pub(super) stream: Stream,
+    pub(super) entry: Arc<ClientEntry>,
+    pub(super) session: Session,
+    pub(super) parser: Parser,
+    pub(super) input: BytesMut,
+    /// Bytes that the request in front of `input` lacks at least.
+    pub(super) missing_bytes: usize,
+    pub(super) output: Vec<u8>,
+    pub(super) args: Vec<Bytes>,
+    pub(super) answered: Vec<Answered>,
+    pub(super) received_bytes: usize,
+    pub(super) share: Share,
+    /// The last event were messages.
+    pub(super) has_delivered: bool,
+}
+
+impl Connection {
+    pub(super) fn new(worker: &Rc<Worker>, stream: Stream, entry: &Arc<ClientEntry>) -> Self {
+        let session = Session::new(&worker.shared, entry);
+        Self {
+            worker: Rc::clone(worker),
+            stream,
+            entry: Arc::clone(entry),
+            parser: Parser::new(session.limits()),
+            session,
+            input: BytesMut::new(),
+            missing_bytes: 0,
+            output: Vec::new(),
+            args: Vec::new(),
+            answered: Vec::new(),
+            received_bytes: 0,
+            share: Share::of(&worker.shared.clients.budget),
+            has_delivered: false,
+        }
+    }
+
+    /// Serves it until it ends.
+    pub(super) async fn serve(mut self) -> End {
+        loop {
+            let event = match self.next_event().await {
+                Ok(event) => event,
+                Err(end) => return end,
+            };
+            self.output = self.worker.buffers.output();
+            self.has_delivered = matches!(event, Event::Messages);
+            let done = match event {
+                Event::Input => self.turn().await,
+                Event::Messages => self.deliver().await,
+            };
+            self.worker.buffers.put_output(std::mem::take(&mut self.output));
+            if let Err(end) = done {
+                return end;
+            }
+        }
+    }
+
+    /// Sends the messages that wait.
+    async fn deliver(&mut self) -> Result<(), End> {
+        for message in self.entry.mailbox.take() {
+            encode(&push_of(message), self.session.version, &mut self.output);
+            self.flush_some().await?;
+        }
+        self.flush().await
+    }
+
+    /// Notes what the connection holds, for others and for the budget of all.
+    pub(super) fn hold(&mut self) -> Result<(), End> {
+        let (input, output) = (self.input.capacity(), self.output.capacity());
+        self.entry.input_bytes.store(self.input.len(), Ordering::Relaxed);
+        self.entry.output_bytes.store(self.output.len(), Ordering::Relaxed);
+        match self.share.hold(input + output + self.session.kept_bytes()) {
+            true => Ok(()),
+            false => Err(End::Memory("the buffers of all connections are full")),
+        }
+    }
+
+    /// Now it did something.
+    pub(super) fn mark_active(&self, now: Instant) {
+        let age = now.saturating_duration_since(self.entry.since);
+        self.entry.active_ms.store(age.as_millis() as u64, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,15 @@
+//! Sockets: who is let in, who serves them, and how bytes become requests and replies become bytes.
+
+mod buffers;
+mod connection;
+mod listener;
+mod output;
+mod reading;
+mod stream;
+mod tls;
+mod turn;
+mod worker;
+
+pub(crate) use listener::{Listener, bind};
+pub(crate) use tls::acceptor;
+pub(crate) use worker::{Arrival, Worker, close_idle, run_worker};

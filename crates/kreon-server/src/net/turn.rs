@@ -1,0 +1,142 @@
+//! A turn: all requests that were read, one after the other.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use super::connection::{Connection, End};
+use super::reading::poll_given_up;
+use crate::command::{Command, Flags};
+use crate::metrics::{Answered, Outcome};
+use crate::reply::{CommandError, Reply};
+use crate::resp::{Parsed, encode};
+use crate::session::Answer;
+use crate::shared::{SlowCommand, unix_s};
+
+impl Connection {
+    /// Answers all whole requests of the input.
+    pub(super) async fn turn(&mut self) -> Result<(), End> {
+        let mut begun = Instant::now();
+        let mut last = None;
+        loop {
+            match self.parser.next(&mut self.input, &mut self.args) {
+                Ok(Parsed::Request) => {}
+                Ok(Parsed::Incomplete { missing_bytes }) => {
+                    self.missing_bytes = missing_bytes;
+                    break;
+                }
+                Err(violation) => {
+                    self.worker.recorder.violation();
+                    self.reply(&Reply::Error(CommandError::of(format!("ERR {violation}"))));
+                    self.flush().await?;
+                    return Err(End::Violation);
+                }
+            }
+            last = self.answer(&mut begun).await?.or(last);
+            if self.session.is_over {
+                self.flush().await?;
+                return Err(End::Quit);
+            }
+            self.flush_some().await?;
+        }
+        self.session.show(last);
+        self.mark_active(begun);
+        self.flush().await
+    }
+
+    /// Answers the request in `args`, which began at `begun`. Afterwards that is the end of it.
+    async fn answer(&mut self, begun: &mut Instant) -> Result<Option<&'static Command>, End> {
+        let command = match self.session.command(&self.args) {
+            Ok(command) => command,
+            Err((command, reply)) => {
+                self.reply(&reply);
+                match command {
+                    Some(command) => self.answered.push(Answered {
+                        command,
+                        took: Duration::ZERO,
+                        outcome: Outcome::Refused,
+                    }),
+                    None => self.worker.recorder.unknown(),
+                }
+                self.args.clear();
+                return Ok(command);
+            }
+        };
+        let answer = match command.flags.has(Flags::BLOCKING) {
+            true => self.wait_for(command).await?,
+            false => self.session.run(command, &mut self.args).await,
+        };
+        let has_failed = matches!(&answer, Answer::One(Reply::Error(_)));
+        match &answer {
+            Answer::One(reply) => self.reply(reply),
+            Answer::Many(replies) => {
+                for reply in replies {
+                    self.reply(reply);
+                }
+            }
+        }
+        let now = Instant::now();
+        let took = now.saturating_duration_since(*begun);
+        *begun = now;
+        self.note_slow(command, took);
+        self.args.clear();
+        self.answered.push(Answered {
+            command,
+            took,
+            outcome: if has_failed { Outcome::Failed } else { Outcome::Done },
+        });
+        // A password changes them.
+        if command.flags.has(Flags::NO_AUTH) {
+            self.parser.set_limits(self.session.limits());
+        }
+        Ok(Some(command))
+    }
+
+    fn reply(&mut self, reply: &Reply) {
+        if let Reply::Error(error) = reply {
+            self.worker.recorder.error(&error.0);
+        }
+        encode(reply, self.session.version, &mut self.output);
+    }
+
+    fn note_slow(&self, command: &'static Command, took: Duration) {
+        let slow_log = &self.worker.shared.slow_log;
+        // Their time is that of others.
+        if slow_log.takes(took) && !command.flags.has(Flags::BLOCKING) {
+            slow_log.push(SlowCommand {
+                id: 0,
+                at_s: unix_s(),
+                took,
+                args: self.args.clone(),
+                address: self.entry.address.clone(),
+                name: self.entry.name.lock().clone(),
+            });
+        }
+    }
+
+    /// Runs a command that may wait for other clients. Earlier replies are sent first.
+    async fn wait_for(&mut self, command: &'static Command) -> Result<Answer, End> {
+        self.flush().await?;
+        self.entry.is_waiting.store(true, std::sync::atomic::Ordering::Relaxed);
+        let Self {
+            session,
+            args,
+            stream,
+            input,
+            entry,
+            worker,
+            ..
+        } = self;
+        let mut run = pin!(session.run(command, args));
+        let answer = poll_fn(|context| {
+            if let Poll::Ready(answer) = run.as_mut().poll(context) {
+                return Poll::Ready(Ok(answer));
+            }
+            poll_given_up(entry, stream, input, worker.is_ending(), context).map(Err)
+        });
+        let answer = answer.await;
+        entry.is_waiting.store(false, std::sync::atomic::Ordering::Relaxed);
+        answer
+    }
+}
