@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use kreon::{Error, Result, Store};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::task::spawn_local;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::spawn_local;
 use tokio_rustls::TlsAcceptor;
 
 use crate::clients::Clients;

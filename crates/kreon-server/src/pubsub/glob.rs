@@ -96,13 +96,20 @@ mod tests {
             ("", "x", false),
             ("a\\", "a\\", true),
         ] {
-            assert_eq!(glob_matches(pattern.as_bytes(), text.as_bytes()), is, "{pattern} {text}");
+            assert_eq!(
+                glob_matches(pattern.as_bytes(), text.as_bytes()),
+                is,
+                "{pattern} {text}"
+            );
         }
     }
 
     #[test]
     fn many_stars_take_no_exponential_time() {
         let pattern = "*a".repeat(50) + "b";
-        assert!(!glob_matches(pattern.as_bytes(), "a".repeat(500).as_bytes()));
+        assert!(!glob_matches(
+            pattern.as_bytes(),
+            "a".repeat(500).as_bytes()
+        ));
     }
 }
