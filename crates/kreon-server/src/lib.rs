@@ -9,6 +9,7 @@ mod command;
 mod keyspace;
 mod metrics;
 mod net;
+mod page;
 mod pubsub;
 mod reply;
 mod resp;
