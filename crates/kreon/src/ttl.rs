@@ -233,6 +233,39 @@ impl Transaction {
             .put_until(&region.state, key.as_ref(), value.as_ref(), expires)
     }
 
+    /// Sets the value of `key` until `moment` of the wall clock. See [`Region::put_until`].
+    ///
+    /// ```
+    /// # use std::time::{Duration, SystemTime};
+    /// # fn main() -> kreon::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let store = kreon::Store::open(folder.path().join("store"))?;
+    /// # let region = store.region("r")?;
+    /// let moment = SystemTime::now() + Duration::from_secs(3600);
+    /// store.transact(|transaction| transaction.put_until(&region, "session", "anna", moment))?;
+    /// assert!(matches!(region.ttl("session")?, Some(kreon::Ttl::Left(_))));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn put_until(
+        &mut self,
+        region: &Region,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        moment: SystemTime,
+    ) -> Result<()> {
+        self.check(region)?;
+        self.inner.put_until(
+            &region.state,
+            key.as_ref(),
+            value.as_ref(),
+            timestamp(moment),
+        )
+    }
+
     /// How long the value of `key` lives as of when the transaction began, also if the transaction itself has set it
     /// later; `None` if it has none. The key counts as read.
     ///

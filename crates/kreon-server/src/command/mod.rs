@@ -1,17 +1,36 @@
 //! Commands: what there are, and how those on data run.
 
+mod args;
+mod blocking;
+mod bodies;
+mod chance;
+mod deadline;
+mod decimal;
+mod exec;
+mod execute;
+mod glob;
+mod hashes;
 mod id;
+mod keys;
+mod lists;
+mod scan;
+mod serving;
+mod sets;
+mod strings;
 mod table;
-
-use std::sync::Arc;
+mod watching;
+mod whole;
+mod zrange;
+mod zsets;
 
 use bytes::Bytes;
 
+pub(crate) use exec::execute_all;
+pub(crate) use execute::execute;
 pub(crate) use id::Id;
 pub(crate) use table::{all, find};
 
-use crate::keyspace::{Client, Keyspace, Watching};
-use crate::reply::{CommandError, Reply};
+use crate::reply::CommandError;
 
 /// A command as clients are told of it.
 #[derive(Debug)]
@@ -175,33 +194,4 @@ impl Command {
         let step = usize::try_from(step).unwrap_or(1).max(1);
         args.iter().skip(first_index).take(taken).step_by(step)
     }
-}
-
-/// Runs a command on data: takes the locks of its keys, runs it, writes its batch, wakes who waits for it. `args` begin
-/// with the name. What the reply must wait for is noted in `client`: see [`Keyspace::durable`].
-///
-/// A future that is dropped has applied the command wholly or not at all.
-pub(crate) async fn execute(
-    keyspace: &Arc<Keyspace>,
-    client: &Client,
-    command: &'static Command,
-    args: &[Bytes],
-) -> Reply {
-    let _ = (keyspace, client, args);
-    Reply::Error(CommandError::of(format!(
-        "ERR unknown command '{}'",
-        command.name
-    )))
-}
-
-/// `EXEC`: runs commands on data as one, of which others see all or nothing. Each has passed [`Command::takes`]. The reply
-/// is [`Reply::NilArray`] if a key of `watching` was changed; whoever calls ends the watching.
-pub(crate) async fn execute_all(
-    keyspace: &Arc<Keyspace>,
-    client: &Client,
-    commands: &[(&'static Command, Vec<Bytes>)],
-    watching: &Watching,
-) -> Reply {
-    let _ = (keyspace, client, watching);
-    Reply::Array(commands.iter().map(|_| Reply::Nil).collect())
 }

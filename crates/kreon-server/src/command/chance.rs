@@ -1,0 +1,137 @@
+//! Random elements of hashes and sets.
+//!
+//! Of up to 4,096 elements each is as likely as any other. Of more, those behind larger gaps in the order of their bytes are likelier: the
+//! choice is that of a random key between the first and the last. A choice of more than a quarter of all reads all, and is even again.
+
+use std::collections::HashSet;
+
+use super::whole::seek_any;
+use crate::keyspace::{Access, Collection, ELEMENT_PREFIX_BYTES, Failure};
+use crate::reply::CommandError;
+
+/// Up to so many elements are read to choose from them.
+const CHOSEN_EVENLY_MAX: u64 = 4096;
+
+/// So many elements may be repeated ones: no collection is that large that all would be wanted.
+const REPEATED_MAX: i64 = 1 << 24;
+
+/// How many elements are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub count: u64,
+    /// The same element may be chosen again.
+    pub is_repeated: bool,
+}
+
+impl Choice {
+    pub(super) const ONE: Self = Self {
+        count: 1,
+        is_repeated: false,
+    };
+
+    /// Of an argument: below zero, elements may be repeated. `is_double`: each gives two replies.
+    ///
+    /// # Errors
+    /// There would be too many replies.
+    pub(super) fn parse(count: i64, is_double: bool) -> Result<Self, CommandError> {
+        let is_too_large = is_double && count > i64::MAX / 2;
+        if is_too_large || count < -REPEATED_MAX {
+            return Err(CommandError::new("ERR value is out of range"));
+        }
+        Ok(Self {
+            count: count.unsigned_abs(),
+            is_repeated: count < 0,
+        })
+    }
+}
+
+/// The names of random elements of a hash or a set; none of a collection that is not there. Distinct ones are at most as many as there
+/// are.
+pub(super) fn choose(
+    access: &mut Access<'_>,
+    collection: Option<&Collection>,
+    choice: Choice,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let Some(collection) = collection.filter(|_| choice.count > 0) else {
+        return Ok(Vec::new());
+    };
+    let len = collection.head.len;
+    if len > CHOSEN_EVENLY_MAX && choice.count < len / 4 {
+        return seek(access, collection, choice);
+    }
+    let random = access.keyspace().random();
+    let mut all = Vec::new();
+    access.scan(&collection.elements(&[]).keys(), |record, _| {
+        all.push(name(record).to_vec());
+        true
+    })?;
+    if choice.is_repeated {
+        let chosen = (0..choice.count).filter_map(|_| all.get(random.index(all.len())).cloned());
+        return Ok(chosen.collect());
+    }
+    // The first steps of a shuffle.
+    let count = usize::try_from(choice.count)
+        .unwrap_or(usize::MAX)
+        .min(all.len());
+    for index in 0..count {
+        let left = all.len() - index;
+        all.swap(index, index + random.index(left));
+    }
+    all.truncate(count);
+    Ok(all)
+}
+
+fn name(record: &[u8]) -> &[u8] {
+    record.get(ELEMENT_PREFIX_BYTES..).unwrap_or_default()
+}
+
+/// Elements behind random keys. Distinct ones: who comes again is passed over by those that follow it.
+fn seek(
+    access: &mut Access<'_>,
+    collection: &Collection,
+    choice: Choice,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let span = collection.elements(&[]).keys();
+    let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
+    while (chosen.len() as u64) < choice.count {
+        let Some(record) = seek_any(access, &span)? else {
+            break;
+        };
+        if choice.is_repeated {
+            chosen.push(name(&record).to_vec());
+            continue;
+        }
+        if let Some(record) = next_unseen(access, collection, record, &seen)? {
+            chosen.push(name(&record).to_vec());
+            seen.insert(record);
+        }
+    }
+    Ok(chosen)
+}
+
+/// `record` or the first one behind it that is not in `seen`, from the first on again behind the last.
+fn next_unseen(
+    access: &mut Access<'_>,
+    collection: &Collection,
+    record: Vec<u8>,
+    seen: &HashSet<Vec<u8>>,
+) -> Result<Option<Vec<u8>>, Failure> {
+    if !seen.contains(&record) {
+        return Ok(Some(record));
+    }
+    let mut behind = collection.elements(&[]).keys();
+    behind.start = std::ops::Bound::Excluded(record);
+    for span in [behind, collection.elements(&[]).keys()] {
+        let mut found = None;
+        access.scan(&span, |record, _| {
+            if !seen.contains(record) {
+                found = Some(record.to_vec());
+            }
+            found.is_none()
+        })?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}

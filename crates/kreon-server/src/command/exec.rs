@@ -1,0 +1,175 @@
+//! `EXEC`: commands as one.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kreon::{Durability, Isolation, TransactionOptions};
+
+use super::args::{NOT_INTEGER, parse_integer};
+use super::bodies::{Body, body};
+use super::execute::{Run, aside, stripes, unknown};
+use super::{Command, Id, serving};
+use crate::keyspace::{
+    Access, Client, Effects, Epoch, Failure, Held, Keyspace, Source, Stripes, Watching,
+};
+use crate::reply::{CommandError, Reply};
+
+/// Keys and values that a transaction may write, in bytes.
+const BYTES_MAX: usize = 1 << 30;
+
+type Queued = (&'static Command, Vec<Bytes>);
+
+/// One command, ready to run.
+enum Step {
+    Run {
+        run: Run,
+        db: usize,
+        args: Vec<Bytes>,
+    },
+    /// `SELECT`: the commands behind it go to another database.
+    Select,
+    Refused(CommandError),
+}
+
+/// `EXEC`: runs commands on data, and `SELECT`, as one, of which others see all or nothing. The reply is [`Reply::NilArray`] if a key
+/// of `watching` was changed; whoever calls ends the watching. A command that fails has no effect, the others have theirs; if the
+/// store fails, none has any.
+pub(crate) async fn execute_all(
+    keyspace: &Arc<Keyspace>,
+    client: &Client,
+    commands: &[Queued],
+    watching: &Watching,
+) -> Reply {
+    let (plan, db) = plan(keyspace, client.db.get(), commands, watching);
+    let held = keyspace.locks().alone(plan.stripes()).await;
+    if watching.is_broken(keyspace.now_ms()) {
+        client.rests_on(keyspace.epochs().seen(held.stripes()));
+        return Reply::NilArray;
+    }
+    client.db.set(db);
+    let runner = Arc::clone(keyspace);
+    match aside(move || run_all(&runner, plan.steps, &held)).await {
+        Ok((replies, epoch)) => {
+            client.rests_on(epoch);
+            Reply::Array(replies)
+        }
+        Err(failure) => Reply::Error(failure.into_error()),
+    }
+}
+
+/// What is to be run and locked.
+struct Plan {
+    steps: Vec<Step>,
+    stripes: Vec<u16>,
+    is_all: bool,
+}
+
+impl Plan {
+    fn stripes(&self) -> Stripes {
+        match self.is_all {
+            true => Stripes::All,
+            false => Stripes::of(self.stripes.iter().copied()),
+        }
+    }
+
+    fn lock(&mut self, stripes: &Stripes) {
+        match stripes {
+            Stripes::All => self.is_all = true,
+            some => self.stripes.extend(some.iter()),
+        }
+    }
+}
+
+/// The plan, and the database that is selected at the end.
+fn plan(
+    keyspace: &Keyspace,
+    mut db: usize,
+    commands: &[Queued],
+    watching: &Watching,
+) -> (Plan, usize) {
+    let mut plan = Plan {
+        steps: Vec::with_capacity(commands.len()),
+        stripes: Vec::new(),
+        is_all: false,
+    };
+    for watched in watching.keys() {
+        let (db, key) = &watched.key;
+        plan.stripes.push(keyspace.locks().stripe(*db, key));
+    }
+    for (command, args) in commands {
+        let step = match (command.id, body(command.id)) {
+            _ if !command.takes(args.len()) => Step::Refused(command.wrong_arity()),
+            (Id::Select, _) => match selected(keyspace, args) {
+                Ok(chosen) => {
+                    db = chosen;
+                    Step::Select
+                }
+                Err(failure) => Step::Refused(failure.into_error()),
+            },
+            (_, Body::Read(run) | Body::Write(run) | Body::Wait(run)) => {
+                plan.lock(&stripes(keyspace, db, command, args));
+                let args = args.clone();
+                Step::Run { run, db, args }
+            }
+            (_, Body::Session) => Step::Refused(unknown(command)),
+        };
+        plan.steps.push(step);
+    }
+    (plan, db)
+}
+
+/// The argument of `SELECT`.
+fn selected(keyspace: &Keyspace, args: &[Bytes]) -> Result<usize, Failure> {
+    let number = args.get(1).and_then(|argument| parse_integer(argument));
+    let number = usize::try_from(number.ok_or(NOT_INTEGER)?).unwrap_or(usize::MAX);
+    keyspace.database(number)?;
+    Ok(number)
+}
+
+fn run_all(
+    keyspace: &Arc<Keyspace>,
+    steps: Vec<Step>,
+    held: &Held,
+) -> Result<(Vec<Reply>, Epoch), Failure> {
+    let options = TransactionOptions::default()
+        .isolation(Isolation::Snapshot)
+        .bytes_max(BYTES_MAX);
+    let mut transaction = keyspace.store().transaction_with(options);
+    let mut effects = Effects::default();
+    let mut replies = Vec::with_capacity(steps.len());
+    for step in steps {
+        let (run, db, args) = match step {
+            Step::Run { run, db, args } => (run, db, args),
+            Step::Select => {
+                replies.push(Reply::Ok);
+                continue;
+            }
+            Step::Refused(error) => {
+                replies.push(Reply::Error(error));
+                continue;
+            }
+        };
+        let mut access = Access::new(keyspace, db, Source::Within(&mut transaction));
+        match run(&mut access, &args) {
+            Ok(reply) => {
+                let Effects { touched, lists } = access.apply()?;
+                effects.touched.extend(touched);
+                effects.lists.extend(lists);
+                replies.push(reply);
+            }
+            Err(Failure::Refused(error)) => replies.push(Reply::Error(error)),
+            Err(failure) => return Err(failure),
+        }
+    }
+    if effects.touched.is_empty() {
+        return Ok((replies, keyspace.epochs().seen(held.stripes())));
+    }
+    let commit = || transaction.commit(Durability::Buffered);
+    let (outcome, epoch) = keyspace.epochs().write(held.stripes(), commit);
+    outcome?;
+    for key in &effects.touched {
+        keyspace.watched().touch(key);
+    }
+    serving::tell(keyspace, held, &effects);
+    Ok((replies, epoch))
+}

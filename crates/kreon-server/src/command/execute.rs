@@ -1,0 +1,221 @@
+//! How commands run: locks, reads, one batch, and what others are told.
+//!
+//! A command is a plain function that reads through an [`Access`]. It first runs in the thread of its connection, on what is in
+//! memory. Where that does not suffice, or it scans, it runs anew on a thread that may wait for the device: a read at a snapshot,
+//! a write with its locks in hand. So nothing blocks the other connections of a thread, and commands know nothing of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kreon::Value;
+use tokio::task::spawn_blocking;
+
+use super::bodies::{Body, body};
+use super::{Command, Id, blocking, serving};
+use crate::keyspace::{
+    Access, Client, Effects, Epoch, Failure, Held, Keyspace, STRING, Source, Stripes, Text,
+    record_key,
+};
+use crate::reply::{CommandError, Reply};
+
+/// The function of a command. `args` begin with the name; their number was checked.
+pub(super) type Run = fn(&mut Access<'_>, &[Bytes]) -> Result<Reply, Failure>;
+
+/// Runs a command on data: takes the locks of its keys, runs it, writes its batch, wakes who waits for it. `args` begin
+/// with the name. What the reply must wait for is noted in `client`: see [`Keyspace::durable`].
+///
+/// A future that is dropped has applied the command wholly or not at all.
+pub(crate) async fn execute(
+    keyspace: &Arc<Keyspace>,
+    client: &Client,
+    command: &'static Command,
+    args: &[Bytes],
+) -> Reply {
+    if !command.takes(args.len()) {
+        return Reply::Error(command.wrong_arity());
+    }
+    let outcome = match body(command.id) {
+        Body::Read(run) => {
+            if let (Id::Get, [_, key]) = (command.id, args)
+                && let Some(found) = get(keyspace, client, key).await
+            {
+                return found;
+            }
+            read(keyspace, client, command, run, args).await
+        }
+        Body::Write(run) => {
+            let stripes = stripes(keyspace, client.db.get(), command, args);
+            let held = keyspace.locks().alone(stripes).await;
+            write(keyspace, client, run, args, held).await
+        }
+        Body::Wait(run) => blocking::wait(keyspace, client, command, run, args).await,
+        Body::Session => Err(unknown(command).into()),
+    };
+    outcome.unwrap_or_else(|failure| Reply::Error(failure.into_error()))
+}
+
+pub(super) fn unknown(command: &Command) -> CommandError {
+    CommandError::of(format!("ERR '{}' is no command on data", command.name))
+}
+
+/// A plain `GET` of a string: one record, so it needs no lock and waits for the device without a thread. `None` if there is
+/// no string: then another look decides whether there is a collection.
+async fn get(keyspace: &Keyspace, client: &Client, key: &Bytes) -> Option<Reply> {
+    let db = client.db.get();
+    let database = keyspace.database(db).ok()?;
+    let found = database.region.get_async(record_key(STRING, key)).await;
+    let reply = match found {
+        Err(error) => return Some(Reply::Error(Failure::from(error).into_error())),
+        Ok(None) if database.has_collections() => return None,
+        Ok(None) => Reply::Nil,
+        Ok(Some(record)) => {
+            let (value, skip) = Text::decode(record)?.into_parts();
+            Reply::Value { value, skip }
+        }
+    };
+    let stripe = keyspace.locks().stripe(db, key);
+    client.rests_on(keyspace.epochs().seen(&Stripes::One(stripe)));
+    Some(reply)
+}
+
+/// The stripes of the keys of a command; all for one that may write any key.
+pub(super) fn stripes(
+    keyspace: &Keyspace,
+    db: usize,
+    command: &Command,
+    args: &[Bytes],
+) -> Stripes {
+    let stripe = |key: &Bytes| keyspace.locks().stripe(db, key);
+    match command.id {
+        Id::Copy => {
+            // The second key may lie in another database.
+            let keys = args.get(1).map(stripe).into_iter();
+            let other = args
+                .get(2)
+                .map(|key| (0..keyspace.databases()).map(|db| keyspace.locks().stripe(db, key)));
+            match args.len() {
+                3 => Stripes::of(command.keys_of(args).map(stripe)),
+                _ => Stripes::of(keys.chain(other.into_iter().flatten())),
+            }
+        }
+        _ if command.keys.first == 0 => Stripes::All,
+        _ => {
+            let mut keys = command.keys_of(args);
+            match (keys.next(), keys.next()) {
+                (Some(one), None) => Stripes::One(stripe(one)),
+                _ => Stripes::of(command.keys_of(args).map(stripe)),
+            }
+        }
+    }
+}
+
+async fn read(
+    keyspace: &Arc<Keyspace>,
+    client: &Client,
+    command: &Command,
+    run: Run,
+    args: &[Bytes],
+) -> Result<Reply, Failure> {
+    let db = client.db.get();
+    let stripes = stripes(keyspace, db, command, args);
+    if stripes != Stripes::All
+        && let Some(shared) = keyspace.locks().try_shared(stripes.clone())
+    {
+        let outcome = run(&mut Access::new(keyspace, db, Source::Memory), args);
+        drop(shared);
+        if !matches!(outcome, Err(Failure::Misses)) {
+            client.rests_on(keyspace.epochs().seen(&stripes));
+            return outcome;
+        }
+    }
+    let (reader, args) = (Arc::clone(keyspace), args.to_vec());
+    let outcome = aside(move || {
+        let snapshot = reader.store().snapshot();
+        run(&mut Access::new(&reader, db, Source::At(&snapshot)), &args)
+    });
+    let outcome = outcome.await;
+    client.rests_on(match stripes {
+        Stripes::All => keyspace.epochs().all_seen(),
+        _ => keyspace.epochs().seen(&stripes),
+    });
+    outcome
+}
+
+/// Runs a write whose locks are held.
+pub(super) async fn write(
+    keyspace: &Arc<Keyspace>,
+    client: &Client,
+    run: Run,
+    args: &[Bytes],
+    held: Held,
+) -> Result<Reply, Failure> {
+    let db = client.db.get();
+    let mut access = Access::new(keyspace, db, Source::Memory);
+    let outcome = match run(&mut access, args) {
+        Err(Failure::Misses) => {
+            let (writer, args) = (Arc::clone(keyspace), args.to_vec());
+            aside(move || {
+                let mut access = Access::new(&writer, db, Source::Device);
+                let reply = run(&mut access, &args)?;
+                let (effects, epoch) = apply(&writer, access, &held)?;
+                serving::tell(&writer, &held, &effects);
+                Ok((reply, epoch))
+            })
+            .await
+        }
+        Err(failure) => {
+            // The reply tells of what was read.
+            client.rests_on(keyspace.epochs().seen(held.stripes()));
+            return Err(failure);
+        }
+        Ok(reply) => {
+            let (effects, epoch) = apply(keyspace, access, &held)?;
+            match serving::is_told_at_once(keyspace, &effects) {
+                true => Ok((reply, epoch)),
+                false => {
+                    let writer = Arc::clone(keyspace);
+                    aside(move || {
+                        serving::tell(&writer, &held, &effects);
+                        Ok((reply, epoch))
+                    })
+                    .await
+                }
+            }
+        }
+    };
+    let (reply, epoch) = outcome?;
+    client.rests_on(epoch);
+    Ok(reply)
+}
+
+/// Applies the writes of a command, and tells those who watch. What the reply rests on comes back, too.
+pub(super) fn apply(
+    keyspace: &Keyspace,
+    access: Access<'_>,
+    held: &Held,
+) -> Result<(Effects, Epoch), Failure> {
+    if access.is_unchanged() {
+        return Ok((Effects::default(), keyspace.epochs().seen(held.stripes())));
+    }
+    let (effects, epoch) = keyspace.epochs().write(held.stripes(), || access.apply());
+    let effects = effects?;
+    for key in &effects.touched {
+        keyspace.watched().touch(key);
+    }
+    Ok((effects, epoch))
+}
+
+/// Runs `work` on a thread that may wait for the device.
+pub(super) async fn aside<R: Send + 'static>(
+    work: impl FnOnce() -> Result<R, Failure> + Send + 'static,
+) -> Result<R, Failure> {
+    spawn_blocking(work).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "a command failed");
+        Err(CommandError::new("ERR internal error, see the log of the server").into())
+    })
+}
+
+/// The bulk of a whole record.
+pub(super) fn bulk(value: Option<Value>) -> Reply {
+    value.map_or(Reply::Nil, Reply::value)
+}

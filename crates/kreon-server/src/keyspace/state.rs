@@ -1,0 +1,210 @@
+//! The databases, and what their commands share.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use kreon::{Clock, Region, Store};
+
+use super::cursors::Cursors;
+use super::durable::{Epoch, Epochs};
+use super::failure::Failure;
+use super::ids::Ids;
+use super::locks::Locks;
+use super::random::Random;
+use super::records::COLLECTION;
+use super::waiters::Waiters;
+use super::watch::WatchTable;
+use crate::reply::CommandError;
+
+/// When an acknowledged write survives a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Persistence {
+    /// Before its reply is sent.
+    Sync,
+    /// Some time later.
+    Buffered,
+    /// After so long at most.
+    Interval(Duration),
+}
+
+/// Settings of a keyspace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyspaceOptions {
+    /// Number of databases, 1 to 256.
+    pub databases: usize,
+    pub persistence: Persistence,
+}
+
+/// Databases 0 to n of a store, which one server uses alone.
+#[derive(Debug)]
+pub(crate) struct Keyspace {
+    store: Store,
+    options: KeyspaceOptions,
+    databases: Box<[Database]>,
+    clock: Clock,
+    cursors: Cursors,
+    epochs: Epochs,
+    ids: Ids,
+    locks: Arc<Locks>,
+    random: Random,
+    waiters: Arc<Waiters>,
+    watched: Arc<WatchTable>,
+}
+
+/// A database: the region `redis:n`.
+#[derive(Debug)]
+pub(crate) struct Database {
+    pub region: Region,
+    has_collections: AtomicBool,
+}
+
+/// What commands know of the connection that sent them.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// Number of the connection, never used again.
+    pub id: u64,
+    /// Number of the selected database, below [`KeyspaceOptions::databases`].
+    pub db: Cell<usize>,
+    /// What the replies since the last [`Keyspace::durable`] rest on.
+    pub awaited: Cell<Epoch>,
+}
+
+impl Client {
+    /// A connection that has just begun, at database 0.
+    pub(crate) fn new(id: u64) -> Self {
+        Self {
+            id,
+            db: Cell::new(0),
+            awaited: Cell::new(Epoch::default()),
+        }
+    }
+
+    /// Lets the next replies wait for `epoch`.
+    pub(crate) fn rests_on(&self, epoch: Epoch) {
+        self.awaited.set(self.awaited.get().max(epoch));
+    }
+}
+
+impl Database {
+    /// Whether it may have collections: unset means that it has none.
+    pub(crate) fn has_collections(&self) -> bool {
+        self.has_collections.load(Ordering::Acquire)
+    }
+
+    /// Told before the first collection is written.
+    pub(crate) fn expect_collections(&self) {
+        if !self.has_collections() {
+            self.has_collections.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Keyspace {
+    /// Opens the databases of `store`. Blocks for some reads and writes. All writes are buffered ones, whatever durability the
+    /// store was opened with.
+    ///
+    /// # Errors
+    /// As [`Store::region`].
+    pub(crate) fn open(store: Store, options: KeyspaceOptions) -> kreon::Result<Arc<Self>> {
+        Self::open_at(store, options, Clock::default())
+    }
+
+    /// As [`open`](Self::open), with the clock that `store` was opened with.
+    pub(crate) fn open_at(
+        store: Store,
+        options: KeyspaceOptions,
+        clock: Clock,
+    ) -> kreon::Result<Arc<Self>> {
+        let database = |number| {
+            let region = store.region(&format!("redis:{number}"))?;
+            let first = region.prefix([COLLECTION]).limit(1).keys().next();
+            let has_collections = AtomicBool::new(first.transpose()?.is_some());
+            Ok(Database {
+                region,
+                has_collections,
+            })
+        };
+        let databases = (0..options.databases).map(database);
+        let random = Random::new();
+        Ok(Arc::new(Self {
+            databases: databases.collect::<kreon::Result<_>>()?,
+            clock,
+            cursors: Cursors::new(&random),
+            epochs: Epochs::new(options.persistence == Persistence::Sync),
+            ids: Ids::open(&store)?,
+            locks: Locks::new(),
+            random,
+            waiters: Arc::default(),
+            watched: Arc::default(),
+            store,
+            options,
+        }))
+    }
+
+    /// The store behind it.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Number of databases.
+    pub(crate) fn databases(&self) -> usize {
+        self.databases.len()
+    }
+
+    pub(crate) fn persistence(&self) -> Persistence {
+        self.options.persistence
+    }
+
+    /// # Errors
+    /// There is no database of this number.
+    pub(crate) fn database(&self, number: usize) -> Result<&Database, Failure> {
+        let database = self.databases.get(number);
+        database.ok_or_else(|| CommandError::new("ERR DB index is out of range").into())
+    }
+
+    /// The time in milliseconds since 1970; never goes back.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.clock.now().ms()
+    }
+
+    pub(crate) fn cursors(&self) -> &Cursors {
+        &self.cursors
+    }
+
+    pub(crate) fn epochs(&self) -> &Epochs {
+        &self.epochs
+    }
+
+    pub(crate) fn ids(&self) -> &Ids {
+        &self.ids
+    }
+
+    pub(crate) fn locks(&self) -> &Arc<Locks> {
+        &self.locks
+    }
+
+    pub(crate) fn random(&self) -> &Random {
+        &self.random
+    }
+
+    pub(crate) fn waiters(&self) -> &Arc<Waiters> {
+        &self.waiters
+    }
+
+    pub(crate) fn watched(&self) -> &Arc<WatchTable> {
+        &self.watched
+    }
+
+    /// Completes when all is durable that the replies to `client` since the last such call rest on; at once unless the
+    /// persistence is [`Persistence::Sync`]. No reply may be sent before. All connections share flushes.
+    ///
+    /// # Errors
+    /// It is unknown what is durable; replies must not be sent, and no later write succeeds.
+    pub(crate) async fn durable(&self, client: &Client) -> Result<(), CommandError> {
+        let awaited = client.awaited.take();
+        let durable = self.epochs.wait(&self.store, awaited).await;
+        durable.map_err(|error| Failure::from(error).into_error())
+    }
+}
