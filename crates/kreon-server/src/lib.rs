@@ -10,6 +10,8 @@ mod keyspace;
 mod metrics;
 mod net;
 mod page;
+#[doc(hidden)]
+pub mod parsing;
 mod pubsub;
 mod reply;
 mod resp;
