@@ -19,6 +19,7 @@
 //! - `packets`: what servers send each other, made by `messages`
 //! - `client_messages`: what clients ask and servers answer
 //! - `cluster_nodes`: what servers read from their coordinator
+//! - `requests`: what clients of Redis send
 //! - `kvell`: all that the engine KVell reads from its volume
 //! - [`canary()`]: a property that does not hold
 #![forbid(unsafe_code)]
@@ -40,6 +41,7 @@ mod operations;
 mod packets;
 mod pages;
 mod random;
+mod requests;
 mod seal;
 mod store_file;
 mod targets;

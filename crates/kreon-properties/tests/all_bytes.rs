@@ -79,7 +79,8 @@ tests!(
     kvell_superblock,
     kvell_extent,
     kvell_item,
-    kvell_large
+    kvell_large,
+    requests
 );
 
 /// The bytes by which `store_file` reads one forged number.

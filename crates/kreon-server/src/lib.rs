@@ -11,6 +11,9 @@ pub mod fuzzing;
 mod keyspace;
 mod metrics;
 mod net;
+mod page;
+#[doc(hidden)]
+pub mod parsing;
 mod pubsub;
 mod reply;
 mod resp;

@@ -17,8 +17,9 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::clients::Clients;
 use crate::keyspace::{self, Keyspace, KeyspaceOptions};
-use crate::metrics::Recorders;
+use crate::metrics::{History, Recorders};
 use crate::net::{Arrival, Listener, Worker, acceptor, bind, close_idle, run_worker};
+use crate::page::{Pages, take_samples};
 use crate::pubsub::Channels;
 use crate::settings::{Persistence, Settings};
 use crate::shared::{Config, Ending, Saves, Shared, SlowLog};
@@ -50,6 +51,7 @@ impl Server {
         settings.check()?;
         let tls = settings.tls.as_ref().map(acceptor).transpose()?;
         let listeners = bind(&settings)?;
+        let pages = settings.metrics.as_deref().map(Pages::bind).transpose()?;
         let addresses: Vec<_> = listeners.iter().filter_map(|one| one.address()).collect();
         let options = KeyspaceOptions {
             databases: settings.databases,
@@ -67,11 +69,15 @@ impl Server {
         let mut server = Self {
             shared: Arc::clone(&shared),
             addresses,
-            metrics_address: None,
+            metrics_address: pages.as_ref().and_then(Pages::address),
             threads: Vec::with_capacity(count),
         };
         let (started, has_started) = mpsc::channel();
-        let mut first = Some(Front { listeners, senders });
+        let mut first = Some(Front {
+            listeners,
+            senders,
+            pages,
+        });
         for (number, arrivals) in receivers.into_iter().enumerate() {
             let post = Post {
                 shared: Arc::clone(&shared),
@@ -137,6 +143,7 @@ impl Drop for Server {
 struct Front {
     listeners: Vec<Listener>,
     senders: Vec<UnboundedSender<Arrival>>,
+    pages: Option<Pages>,
 }
 
 fn no_thread(error: io::Error) -> Error {
@@ -150,6 +157,7 @@ fn shared(settings: Settings, keyspace: Arc<Keyspace>, address: Option<&SocketAd
         clients: Arc::new(Clients::new(settings.limits.buffers_bytes_max)),
         channels: Channels::default(),
         recorders: Recorders::new(settings.threads),
+        history: History::default(),
         slow_log: SlowLog::default(),
         ending: Ending::default(),
         since: Instant::now(),
@@ -182,7 +190,16 @@ fn run(post: Post, front: Option<Front>, started: &mpsc::Sender<io::Result<()>>)
     } = post;
     runtime.block_on(async {
         let mut accepting = Vec::new();
-        if let Some(Front { listeners, senders }) = front {
+        if let Some(Front {
+            listeners,
+            senders,
+            pages,
+        }) = front
+        {
+            if let Some(pages) = pages {
+                spawn_local(take_samples(Arc::clone(&shared)));
+                spawn_local(pages.serve(Arc::clone(&shared)));
+            }
             spawn_local(Arc::clone(&shared.keyspace).maintain());
             spawn_local(close_idle(Arc::clone(&shared)));
             for listener in listeners {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use super::run::{subcommand, unknown_subcommand};
-use crate::pubsub::glob_matches;
+use crate::command::glob_matches;
 use crate::reply::{CommandError, Reply};
 use crate::settings::Persistence;
 use crate::shared::Shared;

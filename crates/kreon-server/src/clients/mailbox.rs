@@ -86,11 +86,6 @@ impl Mailbox {
         self.call(KILLED);
     }
 
-    /// Whether the order was given.
-    pub(crate) fn is_killed(&self) -> bool {
-        self.calls.load(Ordering::Acquire) & (KILLED | OVERFLOW) != 0
-    }
-
     fn call(&self, call: u8) {
         self.calls.fetch_or(call, Ordering::AcqRel);
         self.waker.wake();
@@ -155,7 +150,6 @@ mod tests {
         mailbox.post(message(800));
         mailbox.post(message(800));
         assert_eq!(mailbox.poll(Waker::noop()), Call::Overflow);
-        assert!(mailbox.is_killed());
         assert!(mailbox.messages.lock().is_empty());
     }
 }

@@ -5,7 +5,7 @@ mod entry;
 mod mailbox;
 mod registry;
 
-pub(crate) use budget::{Budget, Share};
+pub(crate) use budget::Share;
 pub(crate) use entry::{ClientEntry, ClientKind};
-pub(crate) use mailbox::{Call, Mailbox, Message};
+pub(crate) use mailbox::{Call, Message};
 pub(crate) use registry::{Admission, Clients};

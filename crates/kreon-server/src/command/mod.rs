@@ -30,6 +30,7 @@ use bytes::Bytes;
 
 pub(crate) use exec::execute_all;
 pub(crate) use execute::execute;
+pub(crate) use glob::matches as glob_matches;
 pub(crate) use id::Id;
 pub(crate) use table::{all, find};
 

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use parking_lot::RwLock;
 
-use super::glob::glob_matches;
-
 use crate::clients::{ClientEntry, Message};
+use crate::command::glob_matches;
 
 type Subscribers = HashMap<u64, Arc<ClientEntry>>;
 

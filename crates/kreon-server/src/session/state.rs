@@ -1,6 +1,5 @@
 //! What a connection is in.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,7 +9,7 @@ use super::subscriptions::Subscriptions;
 use super::transaction::Transaction;
 use crate::clients::ClientEntry;
 use crate::command::{Command, Flags, Id, find};
-use crate::keyspace::{Client, Epoch, Watching};
+use crate::keyspace::{Client, Watching};
 use crate::reply::{CommandError, Reply};
 use crate::resp::{RequestLimits, Version};
 use crate::shared::Shared;
@@ -37,11 +36,7 @@ impl Session {
         Self {
             shared: Arc::clone(shared),
             entry: Arc::clone(entry),
-            client: Client {
-                id: entry.id,
-                db: Cell::new(0),
-                awaited: Cell::new(Epoch::default()),
-            },
+            client: Client::new(entry.id),
             version: Version::Resp2,
             is_authenticated: shared.settings.password.is_none(),
             transaction: None,

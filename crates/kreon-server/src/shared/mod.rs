@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime};
 
 use crate::clients::Clients;
 use crate::keyspace::Keyspace;
-use crate::metrics::Recorders;
+use crate::metrics::{History, Recorders};
 use crate::pubsub::Channels;
 use crate::settings::Settings;
 
@@ -28,6 +28,7 @@ pub(crate) struct Shared {
     pub clients: Arc<Clients>,
     pub channels: Channels,
     pub recorders: Recorders,
+    pub history: History,
     pub slow_log: SlowLog,
     pub ending: Ending,
     pub since: Instant,
