@@ -341,11 +341,9 @@ mod tests {
     }
 
     fn words(requests: &[&[&str]]) -> Requests {
-        let words = |request: &&[&str]| request.iter().map(|word| word.as_bytes().to_vec());
-        requests
-            .iter()
-            .map(|request| words(request).collect())
-            .collect()
+        let bytes = |word: &&str| word.as_bytes().to_vec();
+        let words = |request: &&[&str]| request.iter().map(bytes).collect();
+        requests.iter().map(words).collect()
     }
 
     #[test]
